@@ -12,7 +12,7 @@ from typing import Any
 
 from dragoman.simulator import Answer, Received
 from dragoman.simulator.model import answer
-from dragoman.simulator.talk import Ask, Call, Result, Tool, Turn
+from dragoman.simulator.talk import Ask, AskResult, AskTool, AskTurn, Call
 
 _TAGGED = re.compile(r"<tool_call>\s*(\{.*?\})\s*</tool_call>", re.DOTALL)
 _LINED = re.compile(r"^TOOL_CALL: (\S+)\nARGUMENTS: (\{.*\})$", re.MULTILINE)
@@ -70,28 +70,28 @@ class WithoutTools:
 
 def understood(ask: Ask) -> Ask:
     """Return what is asked, with the tools, calls and results that stand in it as text."""
-    tools: list[Tool] = []
-    turns: list[Turn] = []
+    tools: list[AskTool] = []
+    turns: list[AskTurn] = []
     open_calls: list[str] = []
     for at, turn in enumerate(ask.turns):
         match turn.role:
             case "system":
                 declared = [json.loads(line) for line in turn.text.splitlines() if line.startswith('{"name":"')]
                 tools += [
-                    Tool(name=one["name"], description=one.get("description", ""), schema=one.get("parameters", {}))
+                    AskTool(name=one["name"], description=one.get("description", ""), schema=one.get("parameters", {}))
                     for one in declared
                 ]
-                turns.append(Turn(role="system"))
+                turns.append(AskTurn(role="system"))
             case "assistant":
                 calls = tuple(_calls(turn.text, at))
                 open_calls = [call.id for call in calls]
-                turns.append(Turn(role="assistant", text="" if calls else turn.text, calls=calls))
+                turns.append(AskTurn(role="assistant", text="" if calls else turn.text, calls=calls))
             case "user":
                 results = tuple(
-                    Result(call_id=call_id, name=name, text=text, failed=bool(failed))
+                    AskResult(call_id=call_id, name=name, text=text, failed=bool(failed))
                     for call_id, (name, failed, text) in zip(open_calls, _RESULT.findall(turn.text), strict=False)
                 )
-                turns.append(Turn(role="user", text=_said(turn.text), results=results))
+                turns.append(AskTurn(role="user", text=_said(turn.text), results=results))
     return Ask(model=ask.model, turns=tuple(turns), tools=tuple(tools))
 
 

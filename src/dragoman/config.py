@@ -19,7 +19,7 @@ from msgspec import Struct
 from dragoman.config_hints import choices_at, hint, keys_of
 from dragoman.gateway.agents.settings import AgentTable, PriceTable
 from dragoman.intercept.settings import InterceptSettingsError, InterceptTable, read_intercepts
-from dragoman.mcp.settings import McpTable, SettingsError, ToolServer, prompted, read_servers
+from dragoman.mcp.settings import McpTable, SettingsError, ToolServer, add_system_prompt, read_servers
 from dragoman.plugins import load_plugins
 from dragoman.upstreams.kind import UpstreamTable
 from dragoman.upstreams.registry import KINDS
@@ -165,7 +165,7 @@ def load(path: Path | None = None, environment: Mapping[str, str] = os.environ) 
     file = file_of(path, environment)
     if file is None:
         server, tools = _switched(ServerTable(), environment), _Reader("", environment).tools({})
-        mcp = prompted(McpTable(), environment)
+        mcp = add_system_prompt(McpTable(), environment)
         return Config(server=server, upstreams=found_in(environment), tools=tools, mcp=mcp)
     try:
         document = tomllib.loads(file.read_text())
@@ -238,7 +238,7 @@ class _Reader:
             media=self._table("media", document.get("media", {}), MediaTable),
             tools=self.tools(self._tables(document, "tools")),
             web=self._table("web", document.get("web", {}), WebTable),
-            mcp=prompted(self._table("mcp", document.get("mcp", {}), McpTable), self._environment),
+            mcp=add_system_prompt(self._table("mcp", document.get("mcp", {}), McpTable), self._environment),
             agents=self._agents(self._tables(document, "agents"), models),
             prices={
                 name: self._table(f'prices."{name}"', said, PriceTable)

@@ -51,9 +51,9 @@ def test_an_artifact_that_is_not_there_is_a_failure_with_advice():
 
 
 def test_the_oldest_is_forgotten_when_the_shelf_is_full():
-    artifacts = Artifacts(most=250)
+    artifacts = Artifacts(max_size=250)
     names = [re.search(r"'(\w+)'", artifacts.spill(call("x"), (Text(text="x" * 100),)))[1] for _ in range(3)]
-    assert list(artifacts._kept) == names[1:]
+    assert list(artifacts._entries) == names[1:]
     assert artifacts._sizes.total() == 200
 
 
@@ -75,7 +75,7 @@ def test_an_artifact_is_read_only_by_whom_it_was_kept_for():
 
 
 def test_who_keeps_much_forgets_what_is_their_own():
-    artifacts = Artifacts(most=5 * len(LOG) // 2)
+    artifacts = Artifacts(max_size=5 * len(LOG) // 2)
     executor = Executor(Registry(read_log, artifacts.tool), max_output=1000, spill=artifacts.spill)
     ann, bob = executor.of(owner="ann"), executor.of(owner="bob")
     kept = spilled(ann)
@@ -86,7 +86,7 @@ def test_who_keeps_much_forgets_what_is_their_own():
 
 
 def test_what_cannot_be_kept_is_not_promised():
-    assert Artifacts(most=10).spill(call("x"), (Text(text="x" * 11),)) == ""
+    assert Artifacts(max_size=10).spill(call("x"), (Text(text="x" * 11),)) == ""
     assert Artifacts().spill(call("x"), (Media(kind="image", media_type="image/png", source=Inline("AA==")),)) == ""
 
 

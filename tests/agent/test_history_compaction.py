@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from agent.scripted import Scripted, agent, asked, call, ended, reply, steps
 from dragoman.agent import Compacted, Compaction, Limits, summary_by
-from dragoman.agent.history import SUMMARY, UNTRUSTED_SUMMARY, cut
+from dragoman.agent.history import SUMMARY, UNTRUSTED_SUMMARY, find_cut
 from dragoman.core.parts import Text, ToolCall, ToolResult
 from dragoman.core.problems import Problem
 from dragoman.core.request import Message, Request
@@ -142,7 +142,7 @@ def test_wherever_it_is_cut_no_call_is_parted_from_its_result(kinds, keep):
             history.append(Message(role=kind if kind != "results" else "user", parts=(Text(text="x"),)))
     if open_calls:
         history.append(Message(role="user", parts=tuple(ToolResult(call_id=each) for each in open_calls)))
-    begin, end = cut(history, keep)
+    begin, end = find_cut(history, keep)
     assert begin <= end <= max(begin, len(history) - keep)
     assert paired(history[begin:end])
     assert paired(history[end:])

@@ -224,7 +224,7 @@ def test_a_cancelled_run_is_a_reply_that_failed():
 
     async def read():
         async for _ in made(asked()):
-            for run in made._under_way:
+            for run in made._runs:
                 made.cancel(run)
 
     asyncio.run(read())

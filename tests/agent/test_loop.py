@@ -103,7 +103,7 @@ def test_a_reply_without_calls_passes_unchanged():
 
 def test_an_agent_is_a_model():
     model = Scripted([call("add", {"one": 1, "other": 2})], [Text(text="3")])
-    outer = Agent(agent(model, add), agent(model, add)._equipment.executor)
+    outer = Agent(agent(model, add), agent(model, add)._config.executor)
     # The inner agent's calls are the provider's: the outer one has nothing left to run.
     assert [type(part).__name__ for part in whole(outer).parts] == ["ToolCall", "ToolResult", "Text"]
 
@@ -247,7 +247,7 @@ def test_who_stops_reading_stops_the_run():
                 await begun.wait()
                 break
         await told.aclose()
-        assert made._under_way == {}
+        assert made._runs == {}
 
     asyncio.run(leave())
     assert story == ["began", "stopped"]
@@ -262,7 +262,7 @@ def test_a_run_waits_for_who_watches_it():
             yield UsageSeen(reply([]).usage) if n else Started("r", "m")
 
     async def read_little():
-        watched = agent(talkative, add, runtime=lambda run: InProcess(run, room=4)).steps(asked())
+        watched = agent(talkative, add, runtime=lambda run: InProcess(run, max_pending=4)).steps(asked())
         async for _ in watched:
             await asyncio.sleep(0.01)
             break

@@ -54,7 +54,7 @@ def kinds() -> list[str]:
 
 @pytest.fixture
 def executor():
-    artifacts = Artifacts(most=8 << 20)
+    artifacts = Artifacts(max_size=8 << 20)
     return Executor(Registry(work, hang, blocking), concurrency=16, max_output=SHOWN, spill=artifacts.spill)
 
 

@@ -17,7 +17,7 @@ from dragoman.gateway.model import Asker
 from dragoman.server.services import connected
 from dragoman.simulator import Answer, running
 from dragoman.simulator import Call as Said
-from dragoman.simulator.talk import Choice
+from dragoman.simulator.talk import AskToolChoice
 from dragoman.tools import Executor, Registry, tool
 from server.conftest import upstreams
 
@@ -130,7 +130,7 @@ def test_a_model_that_does_not_heed_that_no_tool_may_be_called_answers_when_it_w
     def deaf(received):
         if any("no more turns" in result for result in told_results(received)):
             return Answer(text="That far.")
-        return endless(structs.replace(received, ask=structs.replace(received.ask, choice=Choice())))
+        return endless(structs.replace(received, ask=structs.replace(received.ask, choice=AskToolChoice())))
 
     ended, requests = run(upstream, deaf, limits=Limits(turns=1))
     assert (ended.stop, ended.text, ended.statistics.turns) == ("turns", "That far.", 3)

@@ -23,7 +23,7 @@ class Engine(InProcess):
     """Keeps what steps returned, and what was said about topics, where a new process finds it."""
 
     def __init__(self, run: str, memory: dict[str, bytes], dies_at: str = "", *, after: bool = False) -> None:
-        super().__init__(run, room=10**6)
+        super().__init__(run, max_pending=10**6)
         self.memory, self._dies_at, self._after = memory, dies_at, after
         self.did: list[str] = []
 

@@ -44,7 +44,7 @@ def test_progress_of_a_call_is_told_while_it_runs():
 
 
 def test_a_thread_that_says_much_is_told_of_by_its_newest_word():
-    story = told(call("dig", {"depth": 5000}, "d"), runtime=lambda run: InProcess(run, room=2))
+    story = told(call("dig", {"depth": 5000}, "d"), runtime=lambda run: InProcess(run, max_pending=2))
     heard = [step.progress.done for step in story if isinstance(step, CallProgressed)]
     assert heard[-1] == 5000
     assert heard == sorted(heard)
@@ -86,7 +86,7 @@ def test_who_leaves_while_much_is_told_holds_up_nothing():
             await asyncio.sleep(0)
 
     async def leave():
-        made = agent(Scripted([call("babble")]), babble, runtime=lambda run: InProcess(run, room=1))
+        made = agent(Scripted([call("babble")]), babble, runtime=lambda run: InProcess(run, max_pending=1))
         watched = made.steps(asked())
         async for step in watched:
             if isinstance(step, CallProgressed):

@@ -6,7 +6,7 @@ import json
 import pytest
 
 from dragoman.cli import batch
-from dragoman.cli.batch import one_line, run_batch
+from dragoman.cli.batch import run_batch, run_line
 from dragoman.interpreter.errors import translate_error
 
 HELLO = {"model": "m", "messages": [{"role": "user", "content": "hi"}], "max_completion_tokens": 50, "seed": 7}
@@ -172,7 +172,7 @@ def test_what_nobody_foresaw_is_told_as_an_internal_problem(monkeypatch):
         raise ZeroDivisionError("oops")
 
     monkeypatch.setattr(batch, "perform", broken)
-    told = one_line(json.dumps(ASK).encode())
+    told = run_line(json.dumps(ASK).encode())
     assert told == {
         "id": "a",
         "ok": False,

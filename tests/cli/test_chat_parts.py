@@ -3,11 +3,11 @@
 import io
 import json
 
-from dragoman.agent import CallProgressed, CallStarted, Wish
+from dragoman.agent import ApprovalRequest, CallProgressed, CallStarted
 from dragoman.cli.chat.commands import save
-from dragoman.cli.chat.format import CallList, format_call, format_details, format_result, whole
-from dragoman.cli.chat.session import Consent
-from dragoman.cli.chat.terminal import Interrupts, Pipe, Screen, Terminal, harmless
+from dragoman.cli.chat.format import CallList, format_call, format_content, format_details, format_result
+from dragoman.cli.chat.session import ConsentPolicy
+from dragoman.cli.chat.terminal import Interrupts, PipeReader, Screen, Terminal, replace_controls
 from dragoman.cli.chat.turns import ChatTurns
 from dragoman.core.parts import Data, Inline, Media, Text, ToolCall, ToolResult
 from dragoman.core.request import Message
@@ -28,70 +28,72 @@ def handler(**flags) -> Handler:
 
 
 def test_a_tool_that_changes_things_is_asked_for_until_always_is_said_or_it_was_named():
-    wish = Wish(run="r", call=call(), handler=handler(side_effects=True))
-    consent = Consent(lambda _: False)
+    wish = ApprovalRequest(run="r", call=call(), handler=handler(side_effects=True))
+    consent = ConsentPolicy(lambda _: False)
     assert consent(wish) == "ask"
-    assert consent.scope(wish.call) == "every call of send in this conversation"
-    consent.hold(wish.call)
+    assert consent.describe_scope(wish.call) == "every call of send in this conversation"
+    consent.grant_always(wish.call)
     assert consent(wish) == "allow"
-    assert Consent(lambda name: name == "send")(wish) == "allow"
-    assert Consent(lambda _: False)(Wish(run="r", call=call(), handler=handler())) == "allow"
+    assert ConsentPolicy(lambda name: name == "send")(wish) == "allow"
+    assert ConsentPolicy(lambda _: False)(ApprovalRequest(run="r", call=call(), handler=handler())) == "allow"
 
 
 def test_always_for_what_leaves_covers_one_host_and_neither_another_nor_an_unclear_one():
-    consent = Consent(lambda _: True)
+    consent = ConsentPolicy(lambda _: True)
     sending = handler(sends_out=True, destination="url")
 
     def wished(url):
-        wish = Wish(run="r", call=call(url=url), handler=sending, egress="something untrusted was read")
+        wish = ApprovalRequest(
+            run="r", call=call(url=url), handler=sending, egress_reason="something untrusted was read"
+        )
         assert consent(wish) == "ask"
         return wish.call
 
     first = wished("https://a.example/1")
-    assert not consent.holds(first)
-    consent.hold(first)
-    assert consent.holds(wished("https://a.example/2"))
-    assert not consent.holds(wished("https://b.example/"))
+    assert not consent.is_granted(first)
+    consent.grant_always(first)
+    assert consent.is_granted(wished("https://a.example/2"))
+    assert not consent.is_granted(wished("https://b.example/"))
     unclear = wished("https://a.example\\@b.example/")
-    assert consent.scope(unclear) == ""
-    consent.hold(unclear)
-    assert not consent.holds(unclear)
+    assert consent.describe_scope(unclear) == ""
+    consent.grant_always(unclear)
+    assert not consent.is_granted(unclear)
 
 
 def test_a_call_and_its_result_are_a_line_each_and_whole_if_wanted():
     made = call(text="a\n" * 200)
     calls = CallList()
-    shown, new = calls.shown(made)
+    shown, new = calls.number_call(made)
     assert new
     assert format_call(shown, 60) == "[1] send(text=" + "a " * 22 + "…)"
     content = (Text(text="\n  first line\nsecond"), Data(json=b'{"a":[1]}'))
     execution = Execution(result=ToolResult(call_id=made.id, content=content), outcome="succeeded", milliseconds=1234)
-    assert format_result(calls.ended(made, execution), 200) == "[1] send: 1.2 s, 43 characters: first line"
+    assert format_result(calls.end_call(made, execution), 200) == "[1] send: 1.2 s, 43 characters: first line"
     assert "second" in format_details(shown)
-    assert calls.shown(made)[0].number == 2
+    assert calls.number_call(made)[0].number == 2
 
 
 def test_media_in_a_result_is_told_of():
     picture = Media(kind="image", media_type="image/png", source=Inline("QUJDRA=="))
-    assert whole((picture,)) == "(image/png, 6 bytes)"
+    assert format_content((picture,)) == "(image/png, 6 bytes)"
 
 
 def test_what_others_wrote_does_nothing_to_a_terminal():
-    assert harmless("a\x1b]0;t\x07\tb\r\nc\rd\u202ee\x9bf") == "a\ufffd]0;t\ufffd\tb\nc\ufffdd\ufffde\ufffdf"
+    assert replace_controls("a\x1b]0;t\x07\tb\r\nc\rd\u202ee\x9bf") == "a\ufffd]0;t\ufffd\tb\nc\ufffdd\ufffde\ufffdf"
 
 
 def test_a_call_that_says_how_far_it_is_is_shown_now_and_then():
     out, err = io.StringIO(), io.StringIO()
-    turns = ChatTurns(None, None, Terminal(Screen(out, err, pretty=False), Pipe(), Interrupts()))
+    turns = ChatTurns(None, None, Terminal(Screen(out, err, pretty=False), PipeReader(), Interrupts()))
     made = call()
-    turns._show(CallStarted(made))
-    turns._show(CallProgressed(Progress(made, 1, 4, "reading")))
-    turns._show(CallProgressed(Progress(made, 2, 4, "still reading")))
+    turns._show_step(CallStarted(made))
+    turns._show_step(CallProgressed(Progress(made, 1, 4, "reading")))
+    turns._show_step(CallProgressed(Progress(made, 2, 4, "still reading")))
     assert err.getvalue() == "→ [1] send()\n… [1] 1 of 4 reading\n"
     assert out.getvalue() == ""
 
 
 def test_what_a_tool_returned_cannot_end_its_block_in_a_saved_conversation(tmp_path):
     result = ToolResult(call_id="1", name="send", content=(Text(text="```\n# Not a title"),))
-    save(tmp_path / "talk.md", [Message(role="user", parts=(result,))], [], "m", anew=False)
+    save(tmp_path / "talk.md", [Message(role="user", parts=(result,))], [], "m", overwrite=False)
     assert "````\n```\n# Not a title\n````\n" in (tmp_path / "talk.md").read_text()

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from dragoman.cli import main
-from dragoman.intercept.exchange import Passing, written
+from dragoman.intercept.exchange import InterceptedExchange, encode_exchange
 from dragoman.simulator.serving import in_thread
 
 PATH = "/v1beta/models/gemini-3-flash:generateContent"
@@ -32,10 +32,10 @@ def replay(tmp_path, monkeypatch, capsysbinary, simulator):
 
     def run(*options, **more):
         given = {"name": "client", "upstream": "google", "method": "POST", "target": PATH, "target_left": PATH}
-        passing = Passing(
+        passing = InterceptedExchange(
             **{**given, "came": CAME, "left": LEFT, "headers": (("content-type", "application/json"),), **more}
         )
-        (tmp_path / "saved.json").write_bytes(written(passing))
+        (tmp_path / "saved.json").write_bytes(encode_exchange(passing))
         before = len(simulator.requests)
         code = main(["intercept", "replay", "saved.json", *options])
         out, err = capsysbinary.readouterr()

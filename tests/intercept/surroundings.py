@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Any
 from dragoman.config import Config, ServerTable, SessionsTable, UpstreamTable
 from dragoman.http.exchange import Exchange
 from dragoman.http.server import in_background, listening
-from dragoman.intercept.sessions import Name, Session
+from dragoman.intercept.sessions import InterceptSession, SessionName
 from dragoman.intercept.settings import InterceptTable
 from dragoman.server.interception import Interception
 from dragoman.server.serving import running
 
 if TYPE_CHECKING:
     from dragoman.http.message import Request
-    from dragoman.intercept.exchange import Passing
+    from dragoman.intercept.exchange import InterceptedExchange
 
 Answer = Callable[[Exchange], Awaitable[None]]
 
@@ -58,7 +58,7 @@ class Between:
         self.interception = interception
         self._clients = ExitStack()
         self._made: dict[str, Any] = {}
-        self.passed: list[Passing] = []
+        self.passed: list[InterceptedExchange] = []
         interception.lookers.append(self.passed.append)
 
     def client(self, make: Callable[..., Any], path: str = "") -> Any:
@@ -105,9 +105,9 @@ def until(is_so: Callable[[], object], seconds: float = 10.0) -> None:
         time.sleep(0.005)
 
 
-def session_of(middle: Between, entry: str, session: str = "", owner: str = "local") -> Session | None:
+def session_of(middle: Between, entry: str, session: str = "", owner: str = "local") -> InterceptSession | None:
     """Return what is known of a session."""
-    return middle.interception.sessions.find(Name(owner, entry, session))
+    return middle.interception.sessions.find(SessionName(owner, entry, session))
 
 
 def is_awaited(middle: Between, entry: str, session: str = "") -> bool:

@@ -7,67 +7,74 @@ import urllib.request
 
 import pytest
 
-from dragoman.intercept.captured import Captured
-from dragoman.intercept.exchange import NotSavedError, Passing, content, read, saved, written
-from dragoman.intercept.lookout import Lookout, looking_on
+from dragoman.intercept.captured import CapturedToolCall
+from dragoman.intercept.exchange import (
+    InterceptedExchange,
+    SavedExchangeError,
+    decode_body,
+    decode_exchange,
+    encode_exchange,
+    to_saved,
+)
+from dragoman.intercept.lookout import ObserverFolders, observe_exchanges
 from intercept.surroundings import between, upstream
 from server.processes import until
 
 
-def passing(**more: object) -> Passing:
-    return Passing(name="client", method="POST", target="/v1/models/m:generateContent", **more)
+def passing(**more: object) -> InterceptedExchange:
+    return InterceptedExchange(name="client", method="POST", target="/v1/models/m:generateContent", **more)
 
 
 def test_an_exchange_is_read_from_its_file_as_it_was_written():
     told = passing(came=b'{"a": "\xc3\xbc"}', left=b"\xff\x00", status=200, rules=("inject",))
-    told.captured = (Captured(id="c1", name="weather", part=b'{"functionCall":{}}'),)
-    again = read(written(told))
-    assert again == saved(told)
-    assert (content(again.came), content(again.left)) == (told.came, told.left)
-    assert content(again.captured[0].part) == b'{"functionCall":{}}'
+    told.captured = (CapturedToolCall(id="c1", name="weather", part=b'{"functionCall":{}}'),)
+    again = decode_exchange(encode_exchange(told))
+    assert again == to_saved(told)
+    assert (decode_body(again.came), decode_body(again.left)) == (told.came, told.left)
+    assert decode_body(again.captured[0].part) == b'{"functionCall":{}}'
 
 
 @pytest.mark.parametrize("file", [b"", b"{}", b"[1]", b"\xff", b'{"version": 2}'])
 def test_a_file_of_something_else_is_told(file):
-    with pytest.raises(NotSavedError):
-        read(file)
+    with pytest.raises(SavedExchangeError):
+        decode_exchange(file)
 
 
 def test_each_onlooker_gets_every_exchange_in_order(tmp_path):
-    lookout = Lookout(tmp_path / "at")
-    with looking_on(tmp_path / "at") as one, looking_on(tmp_path / "at") as other:
+    lookout = ObserverFolders(tmp_path / "at")
+    with observe_exchanges(tmp_path / "at") as one, observe_exchanges(tmp_path / "at") as other:
         told = [passing(id=f"in_{number}", began=float(number)) for number in (9, 10, 11)]
         for each in told:
             lookout(each)
-        assert [read(file).id for file in one.take()] == ["in_9", "in_10", "in_11"]
+        assert [decode_exchange(file).id for file in one.take()] == ["in_9", "in_10", "in_11"]
         assert len(other.take()) == 3
         assert one.take() == []
 
 
 def test_nobody_looks_on_before_and_after(tmp_path):
-    lookout = Lookout(tmp_path / "at")
-    assert not lookout.is_watched
-    with looking_on(tmp_path / "at"):
-        assert lookout.is_watched
-    assert not lookout.is_watched
+    lookout = ObserverFolders(tmp_path / "at")
+    assert not lookout.has_observers
+    with observe_exchanges(tmp_path / "at"):
+        assert lookout.has_observers
+    assert not lookout.has_observers
     assert [*(tmp_path / "at").iterdir()] == []
 
 
 def test_an_onlooker_whose_process_is_gone_is_taken_away(tmp_path):
     code = (
-        "import os, pathlib, sys; from dragoman.intercept.lookout import looking_on;"
-        "held = looking_on(pathlib.Path(sys.argv[1])); held.__enter__(); os._exit(0)"
+        "import os, pathlib, sys; from dragoman.intercept.lookout import observe_exchanges;"
+        "held = observe_exchanges(pathlib.Path(sys.argv[1])); held.__enter__(); os._exit(0)"
     )
     tmp_path.chmod(0o700)
     subprocess.run([sys.executable, "-c", code, str(tmp_path)], check=True)  # noqa: S603
     assert len([*tmp_path.iterdir()]) == 1
-    assert not Lookout(tmp_path).is_watched
+    assert not ObserverFolders(tmp_path).has_observers
     assert [*tmp_path.iterdir()] == []
 
 
 def test_one_that_takes_nothing_gets_no_more_than_it_can_hold(tmp_path):
-    lookout = Lookout(tmp_path / "at")
-    with looking_on(tmp_path / "at") as onlooker:
+    lookout = ObserverFolders(tmp_path / "at")
+    with observe_exchanges(tmp_path / "at") as onlooker:
         for number in range(70):
             lookout(passing(began=float(number)))
         assert len(onlooker.take()) == 64
@@ -76,9 +83,9 @@ def test_one_that_takes_nothing_gets_no_more_than_it_can_hold(tmp_path):
 
 
 def test_too_many_bytes_are_not_kept_for_one_that_takes_nothing(tmp_path, monkeypatch):
-    monkeypatch.setattr("dragoman.intercept.lookout._MOST_BYTES", 3 << 20)
-    lookout = Lookout(tmp_path / "at")
-    with looking_on(tmp_path / "at") as onlooker:
+    monkeypatch.setattr("dragoman.intercept.lookout._MAX_BYTES", 3 << 20)
+    lookout = ObserverFolders(tmp_path / "at")
+    with observe_exchanges(tmp_path / "at") as onlooker:
         large = passing(came=b"x" * (2 << 20), left=b"x")
         lookout(large)
         until(lambda: [*onlooker._folder.glob("*.json")])
@@ -88,23 +95,23 @@ def test_too_many_bytes_are_not_kept_for_one_that_takes_nothing(tmp_path, monkey
 
 
 def test_a_folder_that_others_could_have_made_is_passed_by(tmp_path):
-    lookout = Lookout(tmp_path / "at")
-    with looking_on(tmp_path / "at"):
+    lookout = ObserverFolders(tmp_path / "at")
+    with observe_exchanges(tmp_path / "at"):
         (tmp_path / "at").chmod(0o777)
-        assert not lookout.is_watched
+        assert not lookout.has_observers
         (tmp_path / "at").chmod(0o700)
-        assert lookout.is_watched
+        assert lookout.has_observers
 
 
 def test_files_are_their_owners_alone(tmp_path):
-    with looking_on(tmp_path / "at") as onlooker:
-        Lookout(tmp_path / "at")(passing())
+    with observe_exchanges(tmp_path / "at") as onlooker:
+        ObserverFolders(tmp_path / "at")(passing())
         (file,) = onlooker._folder.iterdir()
         assert (file.stat().st_mode & 0o777, file.parent.stat().st_mode & 0o777) == (0o600, 0o700)
 
 
 def test_a_gateway_shows_what_passes_without_the_clients_credentials(tmp_path):
-    with upstream() as server, between(server.base_url, tmp_path) as gateway, looking_on() as onlooker:
+    with upstream() as server, between(server.base_url, tmp_path) as gateway, observe_exchanges() as onlooker:
         request = urllib.request.Request(  # noqa: S310
             f"{gateway.base_url}/intercept/google/v1beta/models/m:generateContent?alt=json&key=the-key",
             b'{"contents":[]}',
@@ -113,7 +120,7 @@ def test_a_gateway_shows_what_passes_without_the_clients_credentials(tmp_path):
         with urllib.request.urlopen(request) as reply:  # noqa: S310
             assert reply.read() == b"{}"
         (file,) = until(onlooker.take)
-    told = read(file)
+    told = decode_exchange(file)
     assert (told.came, told.left, told.reply_came, told.status) == ('{"contents":[]}', None, "{}", 200)
     assert told.target == "/v1beta/models/m:generateContent?alt=json"
     assert b"the-key" not in file

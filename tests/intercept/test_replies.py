@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from dragoman.intercept.replies import Capture, TurnRequest, form_of, made_reply, tool_call
+from dragoman.intercept.replies import CallCapture, TurnRequest, build_reply, choose_reply_form, to_tool_call
 
 LOOK = b'{"functionCall" : {"name":"look","args":{"n": 1.50},"id":"i1"}, "thoughtSignature": "c2ln"}'
 OWN = b'{"functionCall":{"name":"own","args":{}}}'
@@ -18,8 +18,8 @@ def chunk(*parts, finish=b"", wrapped=False):
 
 
 def fed(turn, kind, raw, size=10_000, names=("look",)):
-    capture = Capture(frozenset(names), "wait")
-    form = form_of(turn, kind, capture)
+    capture = CallCapture(frozenset(names), "wait")
+    form = choose_reply_form(turn, kind, capture)
     told = b"".join(form.feed(raw[at : at + size]) for at in range(0, len(raw), size)) + form.close()
     return capture, told
 
@@ -50,13 +50,13 @@ def test_the_first_call_becomes_words_the_others_go_and_all_else_stays(size, wra
     assert [call.part for call in capture.calls] == [LOOK] * 4
     capture, told = fed(ITEMS, "application/json", b"[" + b",\n".join(chunks) + b"]", size)
     assert told == b"[" + b",\n".join(expected) + b"]"
-    assert not capture.passes_calls
+    assert not capture.has_client_calls
 
 
 def test_a_whole_reply_keeps_all_but_its_calls():
     capture, told = fed(WHOLE, "application/json", chunk(WORDS, LOOK, OWN, finish=b"STOP"), 5)
     assert told == chunk(WORDS, b'{"text":"wait"}', OWN, finish=b"STOP").replace(b"], [", b"],[").replace(b", {", b",{")
-    assert capture.passes_calls
+    assert capture.has_client_calls
     assert [call.id for call in capture.calls] == ["i1"]
 
 
@@ -108,7 +108,7 @@ def test_an_array_of_which_the_first_items_go_is_still_one(size):
 
 def test_an_id_is_made_where_there_is_none_or_one_that_is_taken():
     none, odd = LOOK.replace(b',"id":"i1"', b""), LOOK.replace(b"i1", b"a b/c")
-    capture = Capture(frozenset({"look"}), "wait", frozenset({"i1"}))
+    capture = CallCapture(frozenset({"look"}), "wait", frozenset({"i1"}))
     capture.feed(chunk(LOOK, none, odd), is_whole=True)
     ids = [call.id for call in capture.calls]
     assert len(set(ids)) == 3
@@ -119,14 +119,14 @@ def test_an_id_is_made_where_there_is_none_or_one_that_is_taken():
 
 def test_a_call_keeps_its_arguments_as_they_stood():
     capture, _ = fed(WHOLE, "application/json", chunk(LOOK))
-    call = tool_call(capture.calls[0])
+    call = to_tool_call(capture.calls[0])
     assert (call.id, call.name, call.arguments) == ("i1", "look", '{"n": 1.50}')
 
 
 @pytest.mark.parametrize("wrapped", [False, True])
 @pytest.mark.parametrize(("stream", "events"), [(False, False), (True, True), (True, False)])
 def test_a_turn_that_is_made_here_is_a_valid_one_in_every_form(wrapped, stream, events):
-    headers, body = made_reply("hm", TurnRequest(wrapped=wrapped, stream=stream, events=events), "models/m")
+    headers, body = build_reply("hm", TurnRequest(wrapped=wrapped, stream=stream, events=events), "models/m")
     text = body.removeprefix(b"data: ") if events else body
     read = json.loads(text)
     read = read[0] if stream and not events else read

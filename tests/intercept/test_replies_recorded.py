@@ -7,10 +7,10 @@ import pytest
 from dragoman.core.events import Failed, PartStarted
 from dragoman.core.parts import ToolCall
 from dragoman.dialects.registry import dialect_named
-from dragoman.intercept.captured import Captured, Group
-from dragoman.intercept.plan import Plan, Tools
-from dragoman.intercept.replies import Capture, TurnRequest, form_of
-from dragoman.intercept.rewrite import rewritten
+from dragoman.intercept.captured import CapturedToolCall, Group
+from dragoman.intercept.plan import CallerTools, RewritePlan
+from dragoman.intercept.replies import CallCapture, TurnRequest, choose_reply_form
+from dragoman.intercept.rewrite import rewrite_request
 from shelf import exchanges, needs_shelf
 
 GEMINI = dialect_named("gemini")
@@ -38,8 +38,8 @@ def calls_in(events):
 
 
 def passed(raw, names, size, turn=STREAM, kind="text/event-stream"):
-    capture = Capture(frozenset(names), f"wait {MARK}")
-    form = form_of(turn, kind, capture)
+    capture = CallCapture(frozenset(names), f"wait {MARK}")
+    form = choose_reply_form(turn, kind, capture)
     return capture, b"".join(form.feed(raw[at : at + size]) for at in range(0, len(raw), size)) + form.close()
 
 
@@ -87,10 +87,10 @@ def test_recorded_whole_replies_stay_valid_when_their_calls_are_taken_out():
 @needs_shelf
 @pytest.mark.parametrize("strip", ["all", "none"])
 def test_recorded_requests_keep_all_that_no_rule_is_about(strip):
-    call = Captured(id="c", name="ours", part=PART)
+    call = CapturedToolCall(id="c", name="ours", part=PART)
     group = Group(mark=MARK, calls=(call,), results=(b'{"functionResponse":{"name":"ours","response":{}}}',))
-    tools = Tools(objects=(b'{"functionDeclarations":[{"name":"ours"}]}',), names=frozenset({"ours"}))
-    plan = Plan(tools=tools, strip=strip, groups={MARK: group}, placeholder="wait {id}", prompt=PROMPT)
+    tools = CallerTools(objects=(b'{"functionDeclarations":[{"name":"ours"}]}',), names=frozenset({"ours"}))
+    plan = RewritePlan(tools=tools, strip=strip, groups={MARK: group}, placeholder="wait {id}", prompt=PROMPT)
     asked = [(name, one) for name, one in recorded("request") if one["op"] == "generate"]
     assert len(asked) > 500
     for name, one in asked:
@@ -105,9 +105,9 @@ def test_recorded_requests_keep_all_that_no_rule_is_about(strip):
             {"role": "user", "parts": [{"text": PROMPT}]},
         ]
         turn = TurnRequest(wrapped=wrapped, model="m")
-        going = rewritten("/v1beta/models/m:generateContent", json.dumps(body).encode(), turn, plan)
+        going = rewrite_request("/v1beta/models/m:generateContent", json.dumps(body).encode(), turn, plan)
         assert not going.problem, (one["id"], going.problem)
-        if going.is_aside:
+        if going.is_side_request:
             assert json.loads(going.body) == body
             continue
         after = json.loads(going.body)

@@ -4,28 +4,28 @@ import json
 
 import pytest
 
-from dragoman.intercept.captured import Captured, Group, digest_of
+from dragoman.intercept.captured import CapturedToolCall, Group, digest_of
 from dragoman.intercept.document import GeminiDocument
-from dragoman.intercept.history_rules import answered, restored, unprompted
-from dragoman.intercept.plan import Plan, Tools
-from dragoman.intercept.replies import TurnRequest, turn_of
-from dragoman.intercept.request_rules import injected, instructed, remodelled, stripped
-from dragoman.intercept.rewrite import RULES, rewritten
+from dragoman.intercept.history_rules import insert_results, remove_prompt, restore_conversation
+from dragoman.intercept.plan import CallerTools, RewritePlan
+from dragoman.intercept.replies import TurnRequest, parse_turn_request
+from dragoman.intercept.request_rules import inject_tools, set_instructions, set_model, strip_tools
+from dragoman.intercept.rewrite import RULES, rewrite_request
 
 MARK = "dt-0123456789abcdef"
 OTHER = "dt-fedcba9876543210"
 PART = b'{ "functionCall" : {"name":"look","args":{"a": 1.0}}, "thoughtSignature":"c2ln" }'
 RESULT = b'{"functionResponse":{"name":"look","response":{"result":"rain"}}}'
-TOOLS = Tools(objects=(b'{"functionDeclarations":[{"name":"look"}]}',), names=frozenset({"look"}))
+TOOLS = CallerTools(objects=(b'{"functionDeclarations":[{"name":"look"}]}',), names=frozenset({"look"}))
 
 
 def group(mark=MARK, **more):
-    call = Captured(id=f"c-{mark}", name="look", part=PART)
+    call = CapturedToolCall(id=f"c-{mark}", name="look", part=PART)
     return Group(mark=mark, calls=(call,), **{"results": (RESULT,), **more})
 
 
 def plan(*groups, **more):
-    return Plan(placeholder="Wait ({id}).", prompt="go on", groups={one.mark: one for one in groups}, **more)
+    return RewritePlan(placeholder="Wait ({id}).", prompt="go on", groups={one.mark: one for one in groups}, **more)
 
 
 def user(*texts):
@@ -41,7 +41,7 @@ def changed(rule, body, with_plan, *, wrapped=False):
     raw = body if isinstance(body, bytes) else json.dumps(body).encode()
     document = GeminiDocument(raw, wrapped=wrapped)
     did = rule(document, with_plan)
-    written = document.written()
+    written = document.encode()
     assert did or written == raw
     return did, json.loads(written)
 
@@ -49,11 +49,13 @@ def changed(rule, body, with_plan, *, wrapped=False):
 @pytest.mark.parametrize("rule", [rule for _, rule in RULES], ids=[name for name, _ in RULES])
 def test_no_rule_does_anything_without_a_reason(rule):
     body = b'{ "contents" : [ {"parts":[{"text":"hi"}]} ],\n "tools":[{"googleSearch":{}}], "odd": 1e400 }'
-    did, _ = changed(rule, json.dumps({"contents": [user("hi")], "tools": [{"googleSearch": {}}]}).encode(), Plan())
+    did, _ = changed(
+        rule, json.dumps({"contents": [user("hi")], "tools": [{"googleSearch": {}}]}).encode(), RewritePlan()
+    )
     assert not did
     document = GeminiDocument(body)
-    assert not rule(document, Plan())
-    assert document.written() == body
+    assert not rule(document, RewritePlan())
+    assert document.encode() == body
 
 
 @pytest.mark.parametrize("wrapped", [False, True], ids=["plain", "in the envelope"])
@@ -61,9 +63,9 @@ def test_untouched_bytes_stay_untouched_around_what_is_changed(wrapped):
     inner = b'{ "contents" : [ {"parts":[{"text":"h\\u00e9"}]} ],\r\n  "x" : 1.50, "tools" : [ ],"y":[ 1 ] }'
     body = b'{"model":"m" , "request": ' + inner + b', "z": 2}' if wrapped else inner
     document = GeminiDocument(body, wrapped=wrapped)
-    assert injected(document, Plan(tools=TOOLS))
+    assert inject_tools(document, RewritePlan(tools=TOOLS))
     expected = body.replace(b'"tools" : [ ]', b'"tools" : [' + TOOLS.objects[0] + b"]")
-    assert document.written() == expected
+    assert document.encode() == expected
 
 
 OWN = [
@@ -84,23 +86,23 @@ OWN = [
     ],
 )
 def test_tools_are_taken_out_by_name_and_those_called_like_ours_always(strip, left):
-    _, told = changed(stripped, {"contents": [], "tools": OWN}, Plan(tools=TOOLS, strip=strip))
+    _, told = changed(strip_tools, {"contents": [], "tools": OWN}, RewritePlan(tools=TOOLS, strip=strip))
     assert told.get("tools") == left
 
 
 def test_what_a_client_says_of_its_tools_goes_with_all_of_them():
     body = {"tool_config": {"functionCallingConfig": {"mode": "ANY"}, "retrievalConfig": {"languageCode": "de"}}}
-    _, told = changed(stripped, body, Plan(tools=TOOLS))
+    _, told = changed(strip_tools, body, RewritePlan(tools=TOOLS))
     assert told == {"tool_config": {"retrievalConfig": {"languageCode": "de"}}}
 
 
 def test_functions_of_both_stand_in_one_list_and_the_callers_choice_holds():
-    tools = Tools(objects=(*TOOLS.objects, b'{"googleSearch":{}}'), names=TOOLS.names, config=b'{"mode":"ANY"}')
+    tools = CallerTools(objects=(*TOOLS.objects, b'{"googleSearch":{}}'), names=TOOLS.names, config=b'{"mode":"ANY"}')
     body = {
         "tools": [{"urlContext": {}}, {"function_declarations": [{"name": "own"}]}],
         "toolConfig": {"functionCallingConfig": {"mode": "NONE", "streamFunctionCallArguments": True}, "x": 1},
     }
-    _, told = changed(injected, body, Plan(tools=tools))
+    _, told = changed(inject_tools, body, RewritePlan(tools=tools))
     assert told == {
         "tools": [
             {"urlContext": {}},
@@ -113,7 +115,7 @@ def test_functions_of_both_stand_in_one_list_and_the_callers_choice_holds():
 
 def test_calls_come_whole_also_where_the_client_wants_pieces():
     body = {"toolConfig": {"functionCallingConfig": {"mode": "AUTO", "streamFunctionCallArguments": True}}}
-    _, told = changed(injected, body, Plan(tools=TOOLS))
+    _, told = changed(inject_tools, body, RewritePlan(tools=TOOLS))
     assert told["toolConfig"] == {"functionCallingConfig": {"mode": "AUTO"}}
 
 
@@ -135,26 +137,28 @@ CALL, ANSWER = json.loads(PART), {"role": "user", "parts": [json.loads(RESULT)]}
     ids=["at the end", "before our prompt", "among words", "laid out anew", "in pieces", "told again", "not ours", "not the model's"],
 )  # fmt: skip
 def test_a_placeholder_becomes_calls_and_their_results_follow(before, after):
-    did, told = changed(answered, {"contents": before}, plan(group()))
+    did, told = changed(insert_results, {"contents": before}, plan(group()))
     assert (did, told["contents"]) == (after is not None, after or before)
 
 
 def test_calls_are_put_in_byte_for_byte():
     document = GeminiDocument(json.dumps({"contents": [model(f"Wait ({MARK}).")]}).encode())
-    assert answered(document, plan(group()))
-    assert PART in document.written()
-    assert RESULT in document.written()
+    assert insert_results(document, plan(group()))
+    assert PART in document.encode()
+    assert RESULT in document.encode()
 
 
 @pytest.mark.parametrize("more", [{"results": None}, {"is_given_up": True}], ids=["without results", "given up"])
 def test_a_placeholder_without_results_stays_what_it_is(more):
-    did, _ = changed(answered, {"contents": [user("q"), model(f"Wait ({MARK})."), user("x")]}, plan(group(**more)))
+    did, _ = changed(
+        insert_results, {"contents": [user("q"), model(f"Wait ({MARK})."), user("x")]}, plan(group(**more))
+    )
     assert not did
 
 
 def test_two_placeholders_each_have_their_own_results():
     contents = [user("q"), model(f"Wait ({MARK})."), user("go on"), model(f"Wait ({OTHER})."), user("go on")]
-    _, told = changed(answered, {"contents": contents}, plan(group(), group(OTHER)))
+    _, told = changed(insert_results, {"contents": contents}, plan(group(), group(OTHER)))
     assert told["contents"] == [user("q"), model(CALL), ANSWER, user("go on"), model(CALL), ANSWER, user("go on")]
 
 
@@ -162,7 +166,7 @@ def test_results_of_the_clients_own_tools_stand_among_ours_in_the_order_of_the_c
     own = {"functionCall": {"name": "own", "id": "o"}}
     result = {"functionResponse": {"name": "own", "id": "o", "response": {}}}
     contents = [model(own, f"Wait ({MARK})."), {"role": "user", "parts": [{"text": "and"}, result]}]
-    _, told = changed(answered, {"contents": contents}, plan(group()))
+    _, told = changed(insert_results, {"contents": contents}, plan(group()))
     assert told["contents"] == [
         model(own, CALL),
         {"role": "user", "parts": [result, json.loads(RESULT)]},
@@ -183,16 +187,16 @@ def test_results_of_the_clients_own_tools_stand_among_ours_in_the_order_of_the_c
 )
 def test_a_conversation_that_the_client_forgot_is_put_back(now, after):
     before = [user("context"), user("q")]
-    one = group(before=json.dumps(before).encode(), asked=digest_of(json.dumps(user("q")).encode()))
-    _, told = changed(restored, {"contents": now}, plan(one, ready=one))
+    one = group(before=json.dumps(before).encode(), last_turn_digest=digest_of(json.dumps(user("q")).encode()))
+    _, told = changed(restore_conversation, {"contents": now}, plan(one, ready=one))
     assert told["contents"] == [*before, model(CALL), ANSWER, *after]
 
 
 def test_a_conversation_is_not_put_back_where_the_calls_stand_already():
     one = group(before=b"[]")
     document = GeminiDocument(json.dumps({"contents": [user("q"), model(f"Wait ({MARK}).")]}).encode())
-    assert answered(document, plan(one, ready=one))
-    assert not restored(document, plan(one, ready=one))
+    assert insert_results(document, plan(one, ready=one))
+    assert not restore_conversation(document, plan(one, ready=one))
 
 
 @pytest.mark.parametrize(
@@ -222,7 +226,7 @@ def test_a_conversation_is_not_put_back_where_the_calls_stand_already():
     ],
 )
 def test_our_prompt_is_taken_out_unless_the_user_has_no_other_word_there(before, after):
-    did, told = changed(unprompted, {"contents": before}, plan(group()))
+    did, told = changed(remove_prompt, {"contents": before}, plan(group()))
     assert (did, told["contents"]) == (after is not None, after or before)
 
 
@@ -236,7 +240,7 @@ def test_our_prompt_is_taken_out_unless_the_user_has_no_other_word_there(before,
     ],
 )
 def test_another_model_is_named_where_one_is(body, wrapped, after):
-    did, told = changed(remodelled, body, Plan(model="new"), wrapped=wrapped)
+    did, told = changed(set_model, body, RewritePlan(model="new"), wrapped=wrapped)
     assert (did, told) == (after is not None, after or body)
 
 
@@ -251,7 +255,7 @@ def test_another_model_is_named_where_one_is(body, wrapped, after):
     ],
 )  # fmt: skip
 def test_instructions_are_added_or_replaced(body, mode, after):
-    did, told = changed(instructed, body, Plan(system="S", system_mode=mode))
+    did, told = changed(set_instructions, body, RewritePlan(system="S", system_mode=mode))
     assert (did, told) == (True, after)
 
 
@@ -277,17 +281,17 @@ def test_instructions_are_added_or_replaced(body, mode, after):
     ],
 )
 def test_turns_of_the_model_are_known_by_their_path(target, turn):
-    assert turn_of("POST", target) == turn
-    assert turn_of("GET", target) is None
+    assert parse_turn_request("POST", target) == turn
+    assert parse_turn_request("GET", target) is None
 
 
 def test_the_path_names_another_model_too():
-    going = rewritten(
-        "/v1beta/models/a:generateContent?x=1", b'{"contents":[]}', TurnRequest(model="a"), Plan(model="b")
+    going = rewrite_request(
+        "/v1beta/models/a:generateContent?x=1", b'{"contents":[]}', TurnRequest(model="a"), RewritePlan(model="b")
     )
     assert (going.target, going.rules) == ("/v1beta/models/b:generateContent?x=1", ("another model",))
     tuned = "/v1beta/tunedModels/a:generateContent"
-    assert rewritten(tuned, b'{"contents":[]}', TurnRequest(model="a"), Plan(model="b")).target == tuned
+    assert rewrite_request(tuned, b'{"contents":[]}', TurnRequest(model="a"), RewritePlan(model="b")).target == tuned
 
 
 @pytest.mark.parametrize(
@@ -296,5 +300,7 @@ def test_the_path_names_another_model_too():
 )
 def test_who_wants_json_gets_no_tools(config):
     body = json.dumps({"contents": [], "generationConfig": config}).encode()
-    going = rewritten("/v1beta/models/a:generateContent", body, TurnRequest(model="a"), Plan(tools=TOOLS, system="S"))
-    assert (going.is_aside, going.body) == (True, body)
+    going = rewrite_request(
+        "/v1beta/models/a:generateContent", body, TurnRequest(model="a"), RewritePlan(tools=TOOLS, system="S")
+    )
+    assert (going.is_side_request, going.body) == (True, body)

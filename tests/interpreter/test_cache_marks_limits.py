@@ -12,8 +12,8 @@ from dragoman.interpreter.ledger import Ledger
 from dragoman.interpreter.traits import traits_for
 from dragoman.interpreter.translate import translate_request
 from dragoman.simulator.apis import APIS
-from dragoman.simulator.rule import Situation, Violation
-from dragoman.simulator.talk import Signer
+from dragoman.simulator.rule import CheckContext, Violation
+from dragoman.simulator.talk import TokenSigner
 from interpreter.workbench import encoded, said
 
 CLAUDE = traits_for("messages", "claude-opus-5")
@@ -107,7 +107,7 @@ def test_a_request_with_any_marks_is_one_that_claude_takes_however_the_history_g
     for length in range(1, turns + 1):
         translation = translate_request(Call(longer(length)), "chat", "messages", model="claude-opus-5")
         body = json.loads(translation.call.body)
-        verdict = APIS["messages"].accept(translation.call.body, Situation(model="claude-opus-5"), Signer())
+        verdict = APIS["messages"].accept(translation.call.body, CheckContext(model="claude-opus-5"), TokenSigner())
         assert not isinstance(verdict, Violation), verdict
         assert translation.call.body.count(b'"cache_control"') == min(4, length + 1)
         assert len(body["messages"]) == 2 * length + 1

@@ -10,8 +10,8 @@ from dragoman.dialects.record import Call
 from dragoman.interpreter.media import adapt_media
 from dragoman.interpreter.translate import translate_request
 from dragoman.simulator.apis import APIS
-from dragoman.simulator.rule import Situation, Violation
-from dragoman.simulator.talk import Signer
+from dragoman.simulator.rule import CheckContext, Violation
+from dragoman.simulator.talk import TokenSigner
 from interpreter.workbench import booked, fitting_for, said
 
 PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPhfDwAChwGA60e6kgAAAABJRU5ErkJggg=="  # a PNG
@@ -29,7 +29,7 @@ def shown(url, target):
     content = [{"type": "image_url", "image_url": {"url": url}}]
     body = {"model": "m", "messages": [{"role": "user", "content": content}]}
     told = translate_request(Call(json.dumps(body).encode(), "m"), "chat", target, model=MODELS[target])
-    verdict = APIS[target].accept(told.call.body, Situation(model=MODELS[target], recorded=True), Signer())
+    verdict = APIS[target].accept(told.call.body, CheckContext(model=MODELS[target], recorded=True), TokenSigner())
     return told.call.body.decode(), booked(told.losses), verdict
 
 

@@ -7,8 +7,8 @@ from dragoman.dialects.registry import DIALECTS
 from dragoman.interpreter.traits import bare_name, traits_for
 from dragoman.interpreter.translate import translate_request
 from dragoman.simulator.apis import APIS
-from dragoman.simulator.rule import Situation, Violation
-from dragoman.simulator.talk import Signer
+from dragoman.simulator.rule import CheckContext, Violation
+from dragoman.simulator.talk import TokenSigner
 from interpreter.workbench import encoded
 
 
@@ -79,7 +79,7 @@ def test_models_that_come_later_are_sent_nothing_that_the_newest_refuse(dialect,
         "temperature": 0.3,
     }
     told = translate_request(Call(encoded(body), "m"), "chat", dialect, model=model).call
-    assert not isinstance(APIS[dialect].accept(told.body, Situation(model=model), Signer()), Violation)
+    assert not isinstance(APIS[dialect].accept(told.body, CheckContext(model=model), TokenSigner()), Violation)
 
 
 @pytest.mark.parametrize(

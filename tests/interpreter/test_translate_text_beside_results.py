@@ -6,10 +6,10 @@ import pytest
 
 from dragoman.dialects.record import Call
 from dragoman.interpreter.translate import translate_request
-from dragoman.simulator.api import Accepted
+from dragoman.simulator.api import AcceptedRequest
 from dragoman.simulator.apis.gemini import API
-from dragoman.simulator.rule import Situation
-from dragoman.simulator.talk import Signer
+from dragoman.simulator.rule import CheckContext
+from dragoman.simulator.talk import TokenSigner
 from interpreter.workbench import encoded
 
 NEWER = ["gemini-3.6-flash", "gemini-3.8-flash", "gemini-3.8-pro", "gemini-4", "gemini-3.5-flash-lite"]
@@ -90,4 +90,4 @@ def test_the_strict_stand_in_for_the_api_takes_it(model):
     call = translate_request(
         Call(encoded(asked(result("a"), result("b"), WORDS))), "messages", "gemini", model=model
     ).call
-    assert isinstance(API.accept(call.body, Situation(model=model), Signer("key")), Accepted)
+    assert isinstance(API.accept(call.body, CheckContext(model=model), TokenSigner("key")), AcceptedRequest)

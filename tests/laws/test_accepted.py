@@ -10,8 +10,8 @@ from dragoman.core.problems import Problem
 from dragoman.dialects.record import Call
 from dragoman.interpreter.translate import translate_request
 from dragoman.simulator.apis import APIS
-from dragoman.simulator.rule import Situation, Violation
-from dragoman.simulator.talk import Signer
+from dragoman.simulator.rule import CheckContext, Violation
+from dragoman.simulator.talk import TokenSigner
 from laws.documents import DIALECTS, requests, shape
 from shelf import needs_shelf
 
@@ -38,7 +38,7 @@ def documents(source: str) -> list[tuple[str, bytes]]:
 @needs_shelf
 @pytest.mark.parametrize(("source", "target"), PAIRS)
 def test_what_is_written_for_a_target_is_accepted_by_it(source, target):
-    signer = Signer()
+    signer = TokenSigner()
     refused: dict[tuple[str, str], str] = {}
     asked = 0
     for name, document in documents(source):
@@ -50,7 +50,7 @@ def test_what_is_written_for_a_target_is_accepted_by_it(source, target):
                     refused[name, target] = repr(problem)
                 continue
             asked += 1
-            verdict = APIS[target].accept(told.body, Situation(model=model, recorded=True), signer)
+            verdict = APIS[target].accept(told.body, CheckContext(model=model, recorded=True), signer)
             if isinstance(verdict, Violation):
                 refused[name, target] = f"{model}: {verdict.rule}: {verdict.message} at {verdict.where}"
     assert asked > 50

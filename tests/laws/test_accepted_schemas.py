@@ -9,11 +9,11 @@ import pytest
 from dragoman.dialects.record import Call
 from dragoman.interpreter.translate import translate_request
 from dragoman.simulator.apis import APIS
-from dragoman.simulator.rule import Situation, Violation
-from dragoman.simulator.talk import Signer
+from dragoman.simulator.rule import CheckContext, Violation
+from dragoman.simulator.talk import TokenSigner
 from shelf import ROOT, needs_shelf
 
-SIGNER = Signer()
+SIGNER = TokenSigner()
 TARGETS = [
     ("messages", "claude-opus-5"),
     ("gemini", "gemini-3.8-flash"),
@@ -62,7 +62,7 @@ def refusal(parameters: Any, target: str, model: str, *, strict: bool) -> str | 
         source, more = "chat", {}
     body = {"model": "m", "messages": [{"role": "user", "content": "q"}], "tools": [tool], **more}
     told = translate_request(Call(json.dumps(body).encode(), "m"), source, target, model=model).call
-    verdict = APIS[target].accept(told.body, Situation(model=model, recorded=True), SIGNER)
+    verdict = APIS[target].accept(told.body, CheckContext(model=model, recorded=True), SIGNER)
     return f"{verdict.rule}: {verdict.message}" if isinstance(verdict, Violation) else None
 
 

@@ -9,8 +9,8 @@ from dragoman.core.problems import Problem
 from dragoman.dialects.record import Call
 from dragoman.interpreter.translate import translate_request
 from dragoman.simulator.apis import APIS
-from dragoman.simulator.rule import Situation, Violation
-from dragoman.simulator.talk import Signer
+from dragoman.simulator.rule import CheckContext, Violation
+from dragoman.simulator.talk import TokenSigner
 from laws.canary import IDS, canaries, survives
 from laws.documents import DIALECTS, MODELS, distinct_requests
 from laws.test_accepted import documents
@@ -36,7 +36,7 @@ def told_in_words(document, source, target, form="json"):
     ],
 )
 def test_what_is_said_in_words_is_accepted_and_holds_no_tools(source, target):
-    signer = Signer()
+    signer = TokenSigner()
     refused: dict[str, str] = {}
     asked = 0
     for name, document in documents(source):
@@ -49,7 +49,7 @@ def test_what_is_said_in_words_is_accepted_and_holds_no_tools(source, target):
         if told.body is document:
             continue
         asked += 1
-        verdict = APIS[target].accept(told.body, Situation(model=MODELS[target], recorded=True), signer)
+        verdict = APIS[target].accept(told.body, CheckContext(model=MODELS[target], recorded=True), signer)
         if isinstance(verdict, Violation) and not _is_refused_at_home(document, source, target, signer):
             refused[name] = f"{verdict.rule}: {verdict.message} at {verdict.where}"
     assert asked > 20
@@ -63,7 +63,7 @@ def _is_refused_at_home(document, source, target, signer):
         return False
     passed = translate_request(Call(document, "m"), source, target, model=MODELS[target]).call
     return isinstance(
-        APIS[target].accept(passed.body, Situation(model=MODELS[target], recorded=True), signer), Violation
+        APIS[target].accept(passed.body, CheckContext(model=MODELS[target], recorded=True), signer), Violation
     )
 
 

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from dragoman.config import ConfigError, load
-from dragoman.mcp.client.tool_list import tool_name
+from dragoman.mcp.client.tool_list import make_tool_name
 
 VARIABLE = "GEMINI_MCP_SERVERS"
 FILE = """
@@ -126,7 +126,7 @@ def test_one_name_in_the_file_and_in_the_variable_is_refused(tmp_path):
     ],
 )
 def test_a_tool_is_named_after_its_server_in_letters_that_everybody_takes(server, tool, name):
-    assert tool_name(server, tool) == name
+    assert make_tool_name(server, tool) == name
     assert len(name) <= 64
 
 

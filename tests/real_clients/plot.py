@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from dragoman.simulator import Answer, Call, Received
-from dragoman.simulator.talk import Result, Turn
+from dragoman.simulator.talk import AskResult, AskTurn
 
 PROMPT = "Look into note.txt, then find out the rest."
 
@@ -34,7 +34,7 @@ class Plot:
         self.note, self.rest = secrets.token_hex(8), secrets.token_hex(8)
         (folder / "note.txt").write_text(f"The word is {self.note}.\n", encoding="utf-8")
         (folder / "rest.txt").write_text(f"The rest is {self.rest}.\n", encoding="utf-8")
-        self.told: list[Result] = []
+        self.told: list[AskResult] = []
         """The results of the last request that had any."""
 
     def __call__(self, received: Received) -> Answer | None:
@@ -61,7 +61,7 @@ class Plot:
         return Call(id=number, name=self._tools.run, arguments={self._tools.command: command})
 
 
-def _paired(turns: tuple[Turn, ...]) -> list[Result]:
+def _paired(turns: tuple[AskTurn, ...]) -> list[AskResult]:
     """Return the results by their calls; each must have one, in its turn. Calls of one turn may be done in any order."""
     made = {call.id: at for at, turn in enumerate(turns) for call in turn.calls}
     results = [result for turn in turns for result in turn.results]

@@ -11,13 +11,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from dragoman.simulator.api import Accepted, Refusal
+from dragoman.simulator.api import AcceptedRequest, ApiRejection
 from dragoman.simulator.apis import APIS
-from dragoman.simulator.rule import Situation, Violation
-from dragoman.simulator.talk import Signer
+from dragoman.simulator.rule import CheckContext, Violation
+from dragoman.simulator.talk import TokenSigner
 from fuzz import mutations, seeds
 
-SIGNER = Signer()
+SIGNER = TokenSigner()
 MODELS = {
     "chat": ("gpt-5.4", "gpt-4.1"),
     "responses": ("gpt-5.4", "gpt-6-luna"),
@@ -53,15 +53,17 @@ schemas = st.builds(
 def judge(api: str, body: bytes, chance: random.Random | None = None) -> None:
     """Hold a body to the rules, and a refusal to being told."""
     models = MODELS[api]
-    situation = Situation(model=models[0])
+    situation = CheckContext(model=models[0])
     if chance is not None:
-        situation = Situation(
+        situation = CheckContext(
             model=chance.choice(models), recorded=chance.random() < 0.3, counting=chance.random() < 0.1
         )
     found = APIS[api].accept(body, situation, SIGNER)
-    assert isinstance(found, Accepted | Violation)
+    assert isinstance(found, AcceptedRequest | Violation)
     if isinstance(found, Violation):
-        told = APIS[api].refuse(Refusal(status=found.status, message=found.message, where=found.where, rule=found.rule))
+        told = APIS[api].render_error(
+            ApiRejection(status=found.status, message=found.message, where=found.where, rule=found.rule)
+        )
         assert 400 <= told.status < 500
         assert found.rule
 

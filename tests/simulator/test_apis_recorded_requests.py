@@ -10,8 +10,8 @@ from collections import Counter
 import pytest
 
 from dragoman.simulator.apis import APIS
-from dragoman.simulator.rule import Situation, Violation
-from dragoman.simulator.talk import Signer
+from dragoman.simulator.rule import CheckContext, Violation
+from dragoman.simulator.talk import TokenSigner
 from shelf import exchanges, needs_shelf
 
 _THOUGHTS = "thoughts in messages: OpenRouter, Ollama, DeepSeek, Cerebras, Z.ai and others have them"
@@ -65,8 +65,8 @@ def refusals(name: str) -> list[str]:
         body = exchange["request"]
         if exchange["status"] != 200 or not isinstance(body, dict):
             continue
-        situation = Situation(model=str(body.get("model", "")), recorded=True)
-        result = APIS[name].accept(json.dumps(body).encode(), situation, Signer())
+        situation = CheckContext(model=str(body.get("model", "")), recorded=True)
+        result = APIS[name].accept(json.dumps(body).encode(), situation, TokenSigner())
         if isinstance(result, Violation):
             found.append(re.sub(r"\d+", "N", result.message))
     return found

@@ -8,7 +8,13 @@ from anthropic.types import ModelInfo
 from openai.types import Model
 from pydantic import BaseModel
 
-from dragoman.simulator.catalogue import ANTHROPIC, anthropic_model, anthropic_models, gemini_model, openai_models
+from dragoman.simulator.catalogue import (
+    ANTHROPIC,
+    build_anthropic_model,
+    build_gemini_model,
+    list_anthropic_models,
+    list_openai_models,
+)
 from simulator.apis.gemini.asking import genai, types
 
 ANTHROPIC_HEADERS = {"anthropic-version": "2026-10-21"}
@@ -50,7 +56,7 @@ def extras(value: Any) -> list[str]:
 
 @pytest.mark.parametrize("name", [*ANTHROPIC, "claude-3-haiku-20240307", "claude-mythos-preview", "never-heard-of"])
 def test_anthropics_models_have_all_members_of_the_official_type_and_no_other(name):
-    told = anthropic_model(name)
+    told = build_anthropic_model(name)
     found = ModelInfo.model_validate(told)
     assert extras(found) == []
     assert set(told) == set(ModelInfo.model_fields)
@@ -58,26 +64,26 @@ def test_anthropics_models_have_all_members_of_the_official_type_and_no_other(na
 
 
 def test_what_a_model_can_do_is_what_it_takes():
-    newest, old = (anthropic_model(name)["capabilities"] for name in ("claude-sonnet-5-5", "claude-haiku-4-5"))
+    newest, old = (build_anthropic_model(name)["capabilities"] for name in ("claude-sonnet-5-5", "claude-haiku-4-5"))
     assert [kind for kind, told in newest["thinking"]["types"].items() if told["supported"]] == [
         "adaptive",
         "between_tools",
     ]
     assert [kind for kind, told in old["thinking"]["types"].items() if told["supported"]] == ["disabled", "enabled"]
     assert (newest["effort"]["supported"], old["effort"]["supported"]) == (True, False)
-    assert anthropic_model("claude-opus-5")["line"] == "opus"
-    assert anthropic_model("never-heard-of")["line"] is None
+    assert build_anthropic_model("claude-opus-5")["line"] == "opus"
+    assert build_anthropic_model("never-heard-of")["line"] is None
 
 
 def test_lists_are_pages_of_the_official_types():
-    page = anthropic_models()
+    page = list_anthropic_models()
     assert set(page) == {"data", "has_more", "first_id", "last_id"}
     assert extras([ModelInfo.model_validate(one) for one in page["data"]]) == []
-    assert extras([Model.model_validate(one) for one in openai_models()["data"]]) == []
+    assert extras([Model.model_validate(one) for one in list_openai_models()["data"]]) == []
 
 
 def test_googles_models_have_members_that_google_has_and_are_read_by_the_sdk(simulator):
-    assert set(gemini_model("gemini-3.8-flash")) <= GOOGLE_MEMBERS
+    assert set(build_gemini_model("gemini-3.8-flash")) <= GOOGLE_MEMBERS
     options = types.HttpOptions(base_url=simulator.base_url)
     with genai.Client(api_key="k", http_options=options) as client:
         found = client.models.get(model="gemini-3.8-flash")

@@ -4,15 +4,17 @@ from typing import Any
 
 import pytest
 
-from dragoman.simulator.members import Map, Number, Object, Tagged, Text, Words, first_mismatch
+from dragoman.simulator.members import MapOf, Number, Object, String, StringEnum, TaggedUnion, find_first_mismatch
 
-TOOL = Tagged("type", {"custom": {"name": Text(least=1, most=3)}, "search": {"max?": Number(int, 1)}}, default="custom")
+TOOL = TaggedUnion(
+    "type", {"custom": {"name": String(least=1, most=3)}, "search": {"max?": Number(int, 1)}}, default="custom"
+)
 BODY = Object(
     {
         "tools?": [TOOL],
-        "marks?": Map(str, names=Text(most=2), most=2),
+        "marks?": MapOf(str, names=String(most=2), most=2),
         "stop?": (str, [str]),
-        "mode?": Words("a", "b", unlisted=("c",)),
+        "mode?": StringEnum("a", "b", unlisted=("c",)),
         "share?": float,
         "open?": Object({"known?": bool}, is_open=True),
         "any?": Any,
@@ -30,7 +32,7 @@ BODY = Object(
     ],
 )
 def test_what_is_declared_is_taken(body):
-    assert first_mismatch(BODY, body) is None
+    assert find_first_mismatch(BODY, body) is None
 
 
 @pytest.mark.parametrize(
@@ -61,36 +63,36 @@ def test_what_is_declared_is_taken(body):
     ],
 )
 def test_the_first_departure_is_told_with_its_place(body, fault, where, name):
-    found = first_mismatch(BODY, body)
+    found = find_first_mismatch(BODY, body)
     assert found is not None
-    assert (found.fault, found.where, found.name) == (fault, where, name)
+    assert (found.reason, found.where, found.name) == (fault, where, name)
 
 
 def test_one_of_several_names_all_the_types_it_takes():
-    found = first_mismatch(BODY, {"stop": 1})
+    found = find_first_mismatch(BODY, {"stop": 1})
     assert found is not None
     assert found.kind.types == ("str", "array")
 
 
 def test_a_tag_that_is_required_is_missed():
-    found = first_mismatch(Tagged("type", {"a": {}}), {})
+    found = find_first_mismatch(TaggedUnion("type", {"a": {}}), {})
     assert found is not None
-    assert (found.fault, found.name) == ("required", "type")
+    assert (found.reason, found.name) == ("required", "type")
 
 
 def test_a_form_may_itself_be_told_apart_by_a_member():
-    message = Tagged("role", {"user": {"type?": str, "text": str}, "tool": {"type?": str, "id": str}})
-    kind = Tagged("type", {"message": message, "stop": {}})
-    assert first_mismatch(kind, {"type": "message", "role": "tool", "id": "1"}) is None
-    assert first_mismatch(kind, {"type": "stop"}) is None
-    found = first_mismatch(kind, {"type": "message", "role": "tool", "text": "a"})
+    message = TaggedUnion("role", {"user": {"type?": str, "text": str}, "tool": {"type?": str, "id": str}})
+    kind = TaggedUnion("type", {"message": message, "stop": {}})
+    assert find_first_mismatch(kind, {"type": "message", "role": "tool", "id": "1"}) is None
+    assert find_first_mismatch(kind, {"type": "stop"}) is None
+    found = find_first_mismatch(kind, {"type": "message", "role": "tool", "text": "a"})
     assert found is not None
-    assert (found.fault, found.name) == ("unknown-field", "text")
+    assert (found.reason, found.name) == ("unknown-field", "text")
 
 
 def test_null_is_a_missing_tag_only_where_that_is_declared():
     forms = {"a": {"b?": int}}
-    assert first_mismatch(Tagged("type", forms, "a", nullable=True), {"type": None}) is None
-    found = first_mismatch(Tagged("type", forms, "a"), {"type": None})
+    assert find_first_mismatch(TaggedUnion("type", forms, "a", nullable=True), {"type": None}) is None
+    found = find_first_mismatch(TaggedUnion("type", forms, "a"), {"type": None})
     assert found is not None
-    assert (found.fault, found.where) == ("type", "/type")
+    assert (found.reason, found.where) == ("type", "/type")

@@ -1,12 +1,24 @@
 """Rules: which checks look at a request, and what they find."""
 
-from dragoman.simulator.rule import Refuse, Request, Rule, Situation, Violation, find, first_violation, has, lacks
+from dragoman.simulator.rule import (
+    CheckContext,
+    PathCheck,
+    Rule,
+    VendorRequest,
+    Violation,
+    find,
+    find_first_violation,
+    when_set,
+    when_unset,
+)
 
-SITUATION = Situation(model="m")
+SITUATION = CheckContext(model="m")
 
 
 def found(document, *checks, root=""):
-    return first_violation((Rule("r", "It is so.", "here", *checks, root=root),), Request(document), SITUATION)
+    return find_first_violation(
+        (Rule("r", "It is so.", "here", *checks, root=root),), VendorRequest(document), SITUATION
+    )
 
 
 def test_a_path_finds_what_is_not_null():
@@ -17,11 +29,15 @@ def test_a_path_finds_what_is_not_null():
 
 
 def test_a_value_is_refused_by_its_test_and_condition():
-    check = Refuse("/n", lambda where, value: f"{where}: {value}", lambda value: value > 1, has("/on"), status=404)
+    check = PathCheck(
+        "/n", lambda where, value: f"{where}: {value}", lambda value: value > 1, when_set("/on"), status=404
+    )
     assert found({"n": 2, "on": True}, check) == Violation("/n: 2", "/n", 404, "r")
     for document in ({"n": 1, "on": True}, {"n": 2, "on": False}, {"n": None, "on": True}, {"on": True}):
         assert found(document, check) is None
-    assert found({"a": {"b": 1}}, Refuse("/a/b", "no", when=lacks("/c"), steps=1)) == Violation("no", "/a", 400, "r")
+    assert found({"a": {"b": 1}}, PathCheck("/a/b", "no", when=when_unset("/c"), steps=1)) == Violation(
+        "no", "/a", 400, "r"
+    )
 
 
 def test_a_check_is_not_asked_about_a_request_without_its_member():

@@ -7,11 +7,11 @@ import pytest
 
 from dragoman.simulator.faults import read_fault
 from dragoman.simulator.script import Received, TomlScript, Unmet, read_script
-from dragoman.simulator.talk import Answer, Ask, Call, Result, Turn
+from dragoman.simulator.talk import Answer, Ask, AskResult, AskTurn, Call
 
-USER = Turn(role="user", text="The WEATHER in Paris?")
+USER = AskTurn(role="user", text="The WEATHER in Paris?")
 CALL = Call(id="1", name="get_weather", arguments={"city": "Paris"})
-RESULT = Result(call_id="1", name="get_weather", text="sunny")
+RESULT = AskResult(call_id="1", name="get_weather", text="sunny")
 
 
 def script(tmp_path: Path, text: str) -> TomlScript:
@@ -20,7 +20,7 @@ def script(tmp_path: Path, text: str) -> TomlScript:
     return TomlScript.read(path)
 
 
-def received(*turns: Turn, body: Any = None, model: str = "gemini-3.8-flash", api: str = "gemini") -> Received:
+def received(*turns: AskTurn, body: Any = None, model: str = "gemini-3.8-flash", api: str = "gemini") -> Received:
     return Received(api=api, ask=Ask(model=model, turns=turns or (USER,)), body=body or {})
 
 
@@ -70,7 +70,7 @@ def test_steps_are_taken_in_order_and_then_the_model_answers(tmp_path):
 )
 def test_a_step_applies_when_all_its_conditions_hold(tmp_path, when, holds):
     steps = script(tmp_path, f'[[step]]\nwhen = {{ {when} }}\ntext = "yes"\n')
-    turns = (USER, Turn(role="assistant", calls=(CALL,)), Turn(role="user", results=(RESULT,)))
+    turns = (USER, AskTurn(role="assistant", calls=(CALL,)), AskTurn(role="user", results=(RESULT,)))
     assert steps(received(*turns)) == (Answer(text="yes") if holds else None)
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from dragoman.tools.annotations import described
+from dragoman.tools.annotations import parse_docstring
 
 GOOGLE = """Book a table.
 
@@ -50,24 +50,24 @@ REST = """Book a table.
 
 @pytest.mark.parametrize("docstring", [GOOGLE, NUMPY, REST], ids=["google", "numpy", "rest"])
 def test_every_style_says_the_same(docstring):
-    found = described(docstring)
+    found = parse_docstring(docstring)
     assert found.description == "Book a table.\n\nOnly in the evening."
     assert found.parameters == {"guests": "how many come, children too", "name": "who asks: a full name"}
 
 
 def test_several_parameters_may_share_their_words():
     text = "Add.\n\nParameters\n----------\nx, y : float\n    what is added\n"
-    assert described(text).parameters == {"x": "what is added", "y": "what is added"}
+    assert parse_docstring(text).parameters == {"x": "what is added", "y": "what is added"}
 
 
 @pytest.mark.parametrize(
     "docstring", ["Just say: it works.", "Args: are explained elsewhere.", "One line\n\nTable\n-----\n1 2"]
 )
 def test_prose_stays_prose(docstring):
-    assert described(docstring).description == docstring
-    assert described(docstring).parameters == {}
+    assert parse_docstring(docstring).description == docstring
+    assert parse_docstring(docstring).parameters == {}
 
 
 @pytest.mark.parametrize("docstring", [None, "", "Args:", "Parameters\n---", ":param:", ":param x:"])
 def test_a_docstring_may_say_nothing(docstring):
-    assert described(docstring).parameters == {}
+    assert parse_docstring(docstring).parameters == {}

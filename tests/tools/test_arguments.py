@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from dragoman.core.request import Tool
-from dragoman.tools.arguments import InvalidArgumentsError, checked_schema, read_arguments
+from dragoman.tools.arguments import InvalidArgumentsError, compile_parameters, read_arguments
 from shelf import ROOT, needs_shelf
 
 SCHEMA = {
@@ -109,7 +109,7 @@ def test_older_drafts_are_understood_named_or_not(schema):
 
 def test_equal_schemas_are_compiled_once():
     schema = msgspec.json.encode(SCHEMA)
-    assert checked_schema(schema) is checked_schema(bytes(bytearray(schema)))
+    assert compile_parameters(schema) is compile_parameters(bytes(bytearray(schema)))
 
 
 def test_a_pattern_cannot_make_a_check_run_on():
@@ -211,4 +211,4 @@ def test_schemas_of_real_tools_can_be_used(source):
     lines = (ROOT / "corpus" / "schemas" / f"{source}.jsonl").read_bytes().splitlines()
     assert lines
     for line in lines:
-        assert checked_schema(msgspec.json.encode(msgspec.json.decode(line)["parameters"]))
+        assert compile_parameters(msgspec.json.encode(msgspec.json.decode(line)["parameters"]))

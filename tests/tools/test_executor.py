@@ -86,7 +86,7 @@ def test_invalid_arguments_do_not_reach_the_tool():
     schema = b'{"type":"object","properties":{"a":{"type":"integer"}}}'
     runner = executor(handler(ran.append, parameters=schema))
     ended = asyncio.run(runner.perform(call("work", {"a": "x"})))
-    assert (ended.outcome, ended.ran, ran) == ("invalid", False, [])
+    assert (ended.outcome, ended.has_run, ran) == ("invalid", False, [])
     assert said(ended.result).startswith("work was not run: 1 error in the arguments:\n- /a: ")
 
 

@@ -115,7 +115,7 @@ def test_tools_that_run_tools_that_run_tools_come_to_an_end():
 def test_threads_that_end_in_time_are_not_counted_as_left_behind():
     runner = executor(handler(lambda arguments: "x"))
     asyncio.run(runner.execute_all([call("work")] * 50))
-    assert runner._crew.stuck("work") == 0
+    assert runner._workers.count_stuck("work") == 0
 
 
 def test_a_call_that_takes_too_long_is_stopped_and_told():
@@ -165,7 +165,7 @@ def test_a_hung_thread_holds_up_nobody():
 
 
 def test_a_tool_whose_threads_hang_is_not_run_until_they_end(monkeypatch):
-    monkeypatch.setattr("dragoman.tools.executor.MOST_STUCK", 3)
+    monkeypatch.setattr("dragoman.tools.executor.MAX_STUCK", 3)
     release = threading.Event()
     started: list[int] = []
 
@@ -205,10 +205,10 @@ def test_a_coroutine_that_will_not_be_cancelled_is_left_behind(monkeypatch):
 
         runner = executor(handler(stubborn, timeout=0.01))
         result = await runner.execute(call("work"))
-        before = runner._crew.stuck("work")
+        before = runner._workers.count_stuck("work")
         release.set()
         await asyncio.sleep(0.01)
-        return result, before, runner._crew.stuck("work")
+        return result, before, runner._workers.count_stuck("work")
 
     result, before, after = asyncio.run(steps())
     assert result.failed

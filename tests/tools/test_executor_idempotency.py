@@ -160,7 +160,7 @@ def test_the_memory_is_bounded_and_forgets_the_oldest_first():
         return [said(await runner.execute(call("charge"), key=key)) for key in ("k4", "k2", "k0")]
 
     assert asyncio.run(steps()) == ["receipt 5", "receipt 3", "receipt 6"]
-    assert len(runner._once) == 3
+    assert len(runner._idempotency_cache) == 3
 
 
 def test_the_memory_is_bounded_in_bytes(monkeypatch):
@@ -172,7 +172,7 @@ def test_the_memory_is_bounded_in_bytes(monkeypatch):
             await runner.execute(call("work"), key=f"k{n}")
 
     asyncio.run(steps())
-    assert len(runner._once) == 2
+    assert len(runner._idempotency_cache) == 2
 
 
 def test_a_turn_that_is_run_again_is_not_done_again():

@@ -4,13 +4,13 @@ Rules of this room: it knows the neutral language and the tools. A model is a fu
 type.
 """
 
-from dragoman.agent.approvals import Approvals, Approve, Decision, Wish
+from dragoman.agent.approvals import ApprovalRequest, Approvals, Approve, Decision
 from dragoman.agent.artifacts import Artifacts
-from dragoman.agent.history import Compaction, closed, summary_by, unfolded
+from dragoman.agent.history import Compaction, closed, summary_by, unfold_turns
 from dragoman.agent.limits import Control, Limits, Statistics, StopReason
 from dragoman.agent.loop import Agent
 from dragoman.agent.model import Model
-from dragoman.agent.runtime import Carrier, InProcess, Order, Runtime, State, Status, WatchedRuntime, Within, Work
+from dragoman.agent.runtime import Carrier, InProcess, Order, RunState, Runtime, Status, WatchedRuntime, Within, Work
 from dragoman.agent.steps import (
     ApprovalAsked,
     CallEnded,
@@ -31,7 +31,7 @@ __all__ = [  # noqa: RUF022  grouped by what they are for
     "StopReason",
     "Approve",
     "Approvals",
-    "Wish",
+    "ApprovalRequest",
     "Decision",
     "Artifacts",
     "Compaction",
@@ -50,11 +50,11 @@ __all__ = [  # noqa: RUF022  grouped by what they are for
     "Within",
     "Carrier",
     "Order",
-    "State",
+    "RunState",
     "Status",
     "Work",
     "Recorder",
     "Control",
     "closed",
-    "unfolded",
+    "unfold_turns",
 ]

@@ -16,17 +16,17 @@ from dragoman.tools import Handler
 Decision = Literal["allow", "deny", "ask"]
 
 
-class Wish(Struct, frozen=True, kw_only=True):
+class ApprovalRequest(Struct, frozen=True, kw_only=True):
     """A call that a model wants to be run."""
 
     run: str
     call: ToolCall
     handler: Handler
-    egress: str = ""
+    egress_reason: str = ""
     """Why it could carry something out that must stay, in words for a person; "" if it could not."""
 
 
-Approve = Callable[[Wish], Decision | Awaitable[Decision]]
+Approve = Callable[[ApprovalRequest], Decision | Awaitable[Decision]]
 
 
 class Approvals:
@@ -43,12 +43,12 @@ class Approvals:
         self._side_effects: Decision = side_effects
         self._others: Decision = others
 
-    def __call__(self, wish: Wish) -> Decision:
+    def __call__(self, request: ApprovalRequest) -> Decision:
         """Decide about a call."""
         for pattern, decision in self._tools.items():
-            if fnmatchcase(wish.handler.name, pattern):
+            if fnmatchcase(request.handler.name, pattern):
                 return decision
-        return self._side_effects if wish.handler.side_effects else self._others
+        return self._side_effects if request.handler.side_effects else self._others
 
 
 def is_yes(answer: Any) -> bool:

@@ -12,40 +12,40 @@ from uuid import uuid4
 from dragoman.core.parts import Content, Data, Text, ToolCall
 from dragoman.tools import FunctionTool, ToolFailure, invocation, tool
 
-MOST = 64 << 20
-PIECE = 64 << 10
+MAX_SIZE = 64 << 20
+CHUNK_SIZE = 64 << 10
 
 
 class Artifacts:
     """A shelf. `Executor(registry, spill=artifacts.spill)` puts things on it, `artifacts.tool` reads them."""
 
-    def __init__(self, most: int = MOST) -> None:
-        self._most = most
-        self._kept: OrderedDict[str, tuple[str, str]] = OrderedDict()
+    def __init__(self, max_size: int = MAX_SIZE) -> None:
+        self._max_size = max_size
+        self._entries: OrderedDict[str, tuple[str, str]] = OrderedDict()
         """Owner and text, by name."""
         self._sizes: Counter[str] = Counter()
 
     def spill(self, _call: ToolCall, content: Sequence[Content]) -> str:
         """Keep the text and the JSON of an output; return how a model reads it."""
-        text = "\n".join(_text(part) for part in content if isinstance(part, Text | Data))
-        if not text or len(text) > self._most:
+        text = "\n".join(_text_of(part) for part in content if isinstance(part, Text | Data))
+        if not text or len(text) > self._max_size:
             return ""
-        name, owner = f"artifact_{uuid4().hex}", _owner()
-        self._kept[name] = (owner, text)
+        name, owner = f"artifact_{uuid4().hex}", _current_owner()
+        self._entries[name] = (owner, text)
         self._sizes[owner] += len(text)
-        while self._sizes.total() > self._most:
-            self._forget_one()
+        while self._sizes.total() > self._max_size:
+            self._evict_one()
         return f"{len(text):,} characters, read_artifact(id={name!r}, start=0) reads them"
 
-    def _forget_one(self) -> None:
+    def _evict_one(self) -> None:
         """Make room at the cost of who takes most of it."""
         ((greatest, _),) = self._sizes.most_common(1)
-        name = next(name for name, (owner, _) in self._kept.items() if owner == greatest)
-        self._sizes[greatest] -= len(self._kept.pop(name)[1])
+        name = next(name for name, (owner, _) in self._entries.items() if owner == greatest)
+        self._sizes[greatest] -= len(self._entries.pop(name)[1])
         if self._sizes[greatest] == 0:
             del self._sizes[greatest]
 
-    def read(self, id: str, start: int = 0, length: int = PIECE) -> str:  # noqa: A002  what the model calls it
+    def read(self, id: str, start: int = 0, length: int = CHUNK_SIZE) -> str:  # noqa: A002  what the model calls it
         """Read a piece of an output that was too large to be shown.
 
         Args:
@@ -53,22 +53,22 @@ class Artifacts:
             start: the first character, counted from 0
             length: how many characters
         """
-        owner, text = self._kept.get(id, ("", ""))
-        if not text or owner != _owner():
+        owner, text = self._entries.get(id, ("", ""))
+        if not text or owner != _current_owner():
             raise ToolFailure(f"there is no artifact {id[:100]!r}; it may be too old. Run the tool again.")
-        piece = text[max(start, 0) : max(start, 0) + max(min(length, PIECE), 0)]
+        piece = text[max(start, 0) : max(start, 0) + max(min(length, CHUNK_SIZE), 0)]
         return f"[characters {start:,} to {start + len(piece):,} of {len(text):,}]\n{piece}"
 
     @property
     def tool(self) -> "FunctionTool[..., str]":
         """The tool that reads artifacts."""
-        return tool(name="read_artifact", untrusted=True, max_output=5 * PIECE)(self.read)
+        return tool(name="read_artifact", untrusted=True, max_output=5 * CHUNK_SIZE)(self.read)
 
 
-def _owner() -> str:
+def _current_owner() -> str:
     current = invocation()
     return current.owner if current is not None else ""
 
 
-def _text(part: Text | Data) -> str:
+def _text_of(part: Text | Data) -> str:
     return part.text if isinstance(part, Text) else part.json.decode("utf-8", "replace")

@@ -17,7 +17,7 @@ Price = Callable[[str, Usage], float | None]
 """What a turn of a model costs; None if that is not known."""
 
 
-class Equipment(Struct, frozen=True, kw_only=True):
+class AgentConfig(Struct, frozen=True, kw_only=True):
     """A model, tools, and how far they may go."""
 
     model: Model

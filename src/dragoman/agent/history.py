@@ -12,7 +12,7 @@ from typing import assert_never
 
 from msgspec import Struct, structs
 
-from dragoman.agent.model import Model, closing, mistakes_of
+from dragoman.agent.model import Model, closing, wrap_errors
 from dragoman.core.parts import AnyPart, Data, Media, Opaque, Reasoning, Refusal, Text, ToolCall, ToolResult
 from dragoman.core.request import Message, Request, leading_systems
 from dragoman.core.response import Response
@@ -21,8 +21,8 @@ from dragoman.core.stream import Collector
 NO_RESULT = "this call was interrupted, and its result is not known. Look before you try again."
 SUMMARY = "[Summary of the conversation so far]"
 UNTRUSTED_SUMMARY = "[Summary of the conversation so far, in which something untrusted was read]"
-_BYTES_A_TOKEN = 4
-_QUESTION = (
+_BYTES_PER_TOKEN = 4
+_SUMMARY_PROMPT = (
     "Sum up this conversation for yourself, so that you can go on without it: what was asked, what was found out with "
     "which tools, names and numbers as they are, and what is left to do. Answer with the summary alone."
 )
@@ -33,39 +33,39 @@ def calls_of(parts: Iterable[AnyPart]) -> tuple[ToolCall, ...]:
     return tuple(part for part in parts if isinstance(part, ToolCall) and part.executor == "client")
 
 
-def said(parts: Sequence[AnyPart]) -> tuple[Message, ...]:
+def build_assistant_message(parts: Sequence[AnyPart]) -> tuple[Message, ...]:
     """Return what a model said as a message; nothing if it said nothing."""
     return (Message(role="assistant", parts=tuple(parts)),) if parts else ()
 
 
-def answers(results: Sequence[ToolResult]) -> tuple[Message, ...]:
+def build_result_message(results: Sequence[ToolResult]) -> tuple[Message, ...]:
     """Return results as the message that answers the calls."""
     return (Message(role="user", parts=tuple(results)),) if results else ()
 
 
-def salvaged(parts: Iterable[AnyPart], unended: Container[int]) -> tuple[AnyPart, ...]:
+def drop_incomplete_parts(parts: Iterable[AnyPart], unfinished: Container[int]) -> tuple[AnyPart, ...]:
     """Return what can stand in a history of a turn that was cut off, while the parts at these places grew.
 
     A thought that is not whole has no signature and is refused by who checks them; half a call cannot be answered.
     """
-    return tuple(part for at, part in enumerate(parts) if _can_stand(part, ended=at not in unended))
+    return tuple(part for at, part in enumerate(parts) if _is_valid_part(part, is_complete=at not in unfinished))
 
 
-def _can_stand(part: AnyPart, *, ended: bool) -> bool:
+def _is_valid_part(part: AnyPart, *, is_complete: bool) -> bool:
     match part:
         case Text(text=text) | Refusal(text=text):
             return bool(text)
         case Reasoning(signature=signature):
             return signature is not None
         case ToolCall(complete=complete):
-            return complete and ended
+            return complete and is_complete
         case ToolResult() | Data() | Media() | Opaque():
             return True
         case _:
             assert_never(part)
 
 
-def closed(messages: Sequence[Message], words: str = NO_RESULT) -> tuple[Message, ...]:
+def closed(messages: Sequence[Message], text: str = NO_RESULT) -> tuple[Message, ...]:
     """Return a history in which every call is answered: those that are not get a failed result with these words.
 
     Results that came one by one stand in one message then, in the order of their calls.
@@ -76,12 +76,12 @@ def closed(messages: Sequence[Message], words: str = NO_RESULT) -> tuple[Message
         message = messages[at]
         following = tuple(takewhile(lambda later: later.role != "assistant", messages[at + 1 :]))
         told.append(message)
-        told += _answered(message, following, words) if message.role == "assistant" else following
+        told += _pair_results(message, following, text) if message.role == "assistant" else following
         at += 1 + len(following)
     return tuple(told)
 
 
-def answered(messages: tuple[Message, ...], is_own: Callable[[ToolCall], bool]) -> tuple[Message, ...]:
+def answer_own_calls(messages: tuple[Message, ...], is_own: Callable[[ToolCall], bool]) -> tuple[Message, ...]:
     """Return a history in which no call of ours is open; as it is, if none was."""
     parts = [part for message in messages for part in message.parts]
     known = {part.call_id for part in parts if isinstance(part, ToolResult)}
@@ -89,7 +89,7 @@ def answered(messages: tuple[Message, ...], is_own: Callable[[ToolCall], bool]) 
     return closed(messages) if is_open else messages
 
 
-def _answered(message: Message, following: Sequence[Message], words: str) -> Sequence[Message]:
+def _pair_results(message: Message, following: Sequence[Message], text: str) -> Sequence[Message]:
     """Return what follows the calls of a message, with a result for each of them first."""
     alone = [each for each in following if each.parts and all(isinstance(part, ToolResult) for part in each.parts)]
     others = [each for each in following if each not in alone]
@@ -99,17 +99,17 @@ def _answered(message: Message, following: Sequence[Message], words: str) -> Seq
         if isinstance(part, ToolResult):
             given.setdefault(part.call_id, []).append(part)
     results = [
-        given[call.id].pop(0) if given.get(call.id) else unanswered(call, words)
+        given[call.id].pop(0) if given.get(call.id) else build_missing_result(call, text)
         for call in calls_of(message.parts)
         if call.id in given or call.id not in elsewhere
     ]
     results += chain.from_iterable(given.values())
     if len(alone) == 1 and alone[0].parts == tuple(results):
         return following
-    return (*answers(results), *others)
+    return (*build_result_message(results), *others)
 
 
-def unfolded(messages: Sequence[Message]) -> tuple[Message, ...]:
+def unfold_turns(messages: Sequence[Message]) -> tuple[Message, ...]:
     """Return a history with the turns of earlier runs: a client has them as one message, calls and results in it."""
     told: list[Message] = []
     for message in messages:
@@ -117,18 +117,18 @@ def unfolded(messages: Sequence[Message]) -> tuple[Message, ...]:
             told.append(message)
             continue
         for is_result, parts in groupby(message.parts, lambda part: isinstance(part, ToolResult)):
-            ours = tuple(_as_clients(part) for part in parts)
+            ours = tuple(_set_client_executor(part) for part in parts)
             told.append(Message(role="user", parts=ours) if is_result else structs.replace(message, parts=ours))
     return tuple(told)
 
 
-def _as_clients(part: AnyPart) -> AnyPart:
+def _set_client_executor(part: AnyPart) -> AnyPart:
     return structs.replace(part, executor="client") if isinstance(part, ToolCall | ToolResult) else part
 
 
-def unanswered(call: ToolCall, words: str) -> ToolResult:
+def build_missing_result(call: ToolCall, text: str) -> ToolResult:
     """Return the result of a call that has none."""
-    return ToolResult(call_id=call.id, name=call.name, content=(Text(text=words),), failed=True, form=call.form)
+    return ToolResult(call_id=call.id, name=call.name, content=(Text(text=text),), failed=True, form=call.form)
 
 
 Summarise = Callable[[tuple[Message, ...]], str | Awaitable[str]]
@@ -149,39 +149,39 @@ class Compaction(Struct, frozen=True, kw_only=True):
         """Tell whether the next question would be too long, going by the last one and its answer."""
         usage = response.usage
         reported = (usage.input or 0) + (usage.output or 0) if usage is not None else 0
-        return (reported or _guessed(history)) >= self.share * self.context
+        return (reported or _estimate_tokens(history)) >= self.share * self.context
 
 
-def _guessed(history: Sequence[Message]) -> int:
-    return sum(len(repr(message.parts)) for message in history) // _BYTES_A_TOKEN
+def _estimate_tokens(history: Sequence[Message]) -> int:
+    return sum(len(repr(message.parts)) for message in history) // _BYTES_PER_TOKEN
 
 
-def cut(history: Sequence[Message], keep: int) -> tuple[int, int]:
+def find_cut(history: Sequence[Message], keep: int) -> tuple[int, int]:
     """Return where the middle of a history begins and ends; every call in it has its result there too."""
     begin = leading_systems(history)
     for end in range(len(history) - keep, begin, -1):
-        if _is_seam(history[begin:end], history[end:]):
+        if _is_valid_cut(history[begin:end], history[end:]):
             return begin, end
     return begin, begin
 
 
-def _is_seam(before: Sequence[Message], after: Sequence[Message]) -> bool:
+def _is_valid_cut(before: Sequence[Message], after: Sequence[Message]) -> bool:
     calls = calls_of(chain.from_iterable(message.parts for message in before))
-    return not _results(after[:1]) and {call.id for call in calls} <= _results(before)
+    return not _find_result_ids(after[:1]) and {call.id for call in calls} <= _find_result_ids(before)
 
 
-def _results(messages: Sequence[Message]) -> set[str]:
+def _find_result_ids(messages: Sequence[Message]) -> set[str]:
     return {part.call_id for message in messages for part in message.parts if isinstance(part, ToolResult)}
 
 
-async def summed_up(middle: tuple[Message, ...], summarise: Summarise) -> str:
+async def summarise_messages(middle: tuple[Message, ...], summarise: Summarise) -> str:
     """Return the middle of a history as a text."""
-    with mistakes_of("the summary"):
+    with wrap_errors("the summary"):
         told = summarise(middle)
         return await told if inspect.isawaitable(told) else told
 
 
-def compacted(
+def replace_with_summary(
     history: Sequence[Message], middle: tuple[int, int], summary: str, *, untrusted: bool
 ) -> tuple[Message, ...]:
     """Return a history with a summary in the place of its middle."""
@@ -194,10 +194,10 @@ def summary_by(model: Model, name: str = "") -> Summarise:
     """Return a function that lets a model sum up; `name` is what the request calls it."""
 
     async def summarise(messages: tuple[Message, ...]) -> str:
-        question = Message(role="user", parts=(Text(text=_QUESTION),))
+        question = Message(role="user", parts=(Text(text=_SUMMARY_PROMPT),))
         collector = Collector()
         # As one text: a history with calls in it would need their tools, and a model that is offered tools uses them.
-        told = Message(role="user", parts=(Text(text=_told(messages)),))
+        told = Message(role="user", parts=(Text(text=_render_transcript(messages)),))
         asked = Request(model=name, messages=(told, question), stream=True)
         async with closing(model(asked)) as events:
             async for event in events:
@@ -208,18 +208,20 @@ def summary_by(model: Model, name: str = "") -> Summarise:
     return summarise
 
 
-def _told(messages: Sequence[Message]) -> str:
-    return "\n\n".join(line for message in messages for part in message.parts if (line := _line(message.role, part)))
+def _render_transcript(messages: Sequence[Message]) -> str:
+    return "\n\n".join(
+        line for message in messages for part in message.parts if (line := _render_part(message.role, part))
+    )
 
 
-def _line(role: str, part: AnyPart) -> str:
+def _render_part(role: str, part: AnyPart) -> str:
     match part:
         case Text(text=text):
             return f"{role}: {text}"
         case ToolCall(name=name, arguments=arguments):
             return f"{role} called {name} with {arguments}"
         case ToolResult(content=content, failed=failed):
-            texts = (each.text if isinstance(each, Text) else _line("", each) for each in content)
+            texts = (each.text if isinstance(each, Text) else _render_part("", each) for each in content)
             return f"{'it failed' if failed else 'it returned'}: {' '.join(texts)}"
         case Data(json=raw):
             return raw.decode("utf-8", "replace")

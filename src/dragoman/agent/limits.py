@@ -67,24 +67,24 @@ class Statistics(Struct, frozen=True, kw_only=True):
         return (self.usage.input or 0) + (self.usage.output or 0)
 
 
-def added(one: Usage | None, other: Usage | None) -> Usage:
+def add_usage(one: Usage | None, other: Usage | None) -> Usage:
     """Return what two turns used together; what neither reported stays unreported."""
     if one is None or other is None:
         return one or other or Usage()
     return Usage(
-        input=_sum(one.input, other.input),
-        output=_sum(one.output, other.output),
-        cached=_sum(one.cached, other.cached),
-        cache_written=_sum(one.cache_written, other.cache_written),
-        reasoning=_sum(one.reasoning, other.reasoning),
+        input=_add_counts(one.input, other.input),
+        output=_add_counts(one.output, other.output),
+        cached=_add_counts(one.cached, other.cached),
+        cache_written=_add_counts(one.cache_written, other.cache_written),
+        reasoning=_add_counts(one.reasoning, other.reasoning),
     )
 
 
-def _sum(one: int | None, other: int | None) -> int | None:
+def _add_counts(one: int | None, other: int | None) -> int | None:
     return other if one is None else one + (other or 0)
 
 
-When = Literal["now", "after_turn"]
+CancelMode = Literal["now", "after_turn"]
 
 
 class StoppedError(Exception):
@@ -95,10 +95,10 @@ class Control:
     """One run's stop button."""
 
     def __init__(self) -> None:
-        self.cancelled: When | None = None
+        self.cancelled: CancelMode | None = None
         self._scope: asyncio.Timeout | None = None
 
-    def cancel(self, when: When = "now") -> None:
+    def cancel(self, when: CancelMode = "now") -> None:
         """Stop the run; "now" also where "after_turn" was said before."""
         if self.cancelled != "now":
             self.cancelled = when
@@ -106,7 +106,7 @@ class Control:
             self._scope.reschedule(asyncio.get_running_loop().time())
 
     @asynccontextmanager
-    async def limited(self, seconds: float | None) -> AsyncGenerator[None]:
+    async def enforce_deadline(self, seconds: float | None) -> AsyncGenerator[None]:
         """Run what is inside until it is over, time is up or the button is pressed: then `StoppedError`."""
         try:
             async with asyncio.timeout(0 if self.cancelled == "now" else seconds) as self._scope:

@@ -14,11 +14,11 @@ from uuid import uuid4
 from msgspec import structs
 
 from dragoman.agent.approvals import Approve
-from dragoman.agent.equipment import Equipment, Price
+from dragoman.agent.equipment import AgentConfig, Price
 from dragoman.agent.history import Compaction
-from dragoman.agent.limits import Control, Limits, When, added
+from dragoman.agent.limits import CancelMode, Control, Limits, add_usage
 from dragoman.agent.model import Model
-from dragoman.agent.run import FirstCall, Run, RunInput, client_names, question
+from dragoman.agent.run import FirstCall, Run, RunInput, build_request, find_client_tools
 from dragoman.agent.runtime import InProcess, Runtime, WatchedRuntime
 from dragoman.agent.steps import (
     ApprovalAsked,
@@ -52,10 +52,10 @@ from dragoman.core.stream import replay_part
 from dragoman.http.addresses import destination_of
 from dragoman.tasks import start_task, stop_tasks
 from dragoman.tools import Executor
-from dragoman.tools.handler import joined
+from dragoman.tools.handler import qualify_name
 
 
-class Folding:
+class ReplyMerger:
     """Makes one reply of a run; `is_own` tells the calls that are run here."""
 
     def __init__(self, is_own: Callable[[ToolCall], bool]) -> None:
@@ -65,54 +65,56 @@ class Folding:
         """Parts told so far."""
         self._offset = 0
         """Parts told before this turn."""
-        self._hidden: set[int] = set()
+        self._hidden_parts: set[int] = set()
         """Parts of this turn that are not told."""
         self._open: dict[int, bool] = {}
         """Parts that have not ended, and whether they are calls."""
         self._calls: list[str] = []
         """Ids of own calls of this turn that have no result yet, in order."""
-        self._ended: dict[str, list[ToolResult]] = {}
+        self._pending_results: dict[str, list[ToolResult]] = {}
         self._native: list[Native] = []
-        self._before, self._usage = Usage(), Usage()
+        self._earlier_usage, self._usage = Usage(), Usage()
 
     def feed(self, step: Step) -> Iterator[Event]:
         """Take one step, iterate what a client is told of it."""
         match step:
             case PartStarted(index, Text(unread=True)):
-                self._hidden.add(index)
-            case PartDelta() | PartSigned() | PartCited() | PartNative() | PartEnded() if step.index in self._hidden:
+                self._hidden_parts.add(index)
+            case PartDelta() | PartSigned() | PartCited() | PartNative() | PartEnded() if (
+                step.index in self._hidden_parts
+            ):
                 pass
             case PartDelta() | PartSigned() | PartCited() | PartNative():
-                yield structs.replace(step, index=self._place(step.index))
+                yield structs.replace(step, index=self._reply_index(step.index))
             case PartStarted() | PartEnded():
-                yield self._bounded(step)
+                yield self._renumber_part(step)
             case Started():
                 yield from () if self._started else (step,)
                 self._started = True
                 self._native.clear()
             case UsageSeen(usage):
                 self._usage = usage
-                yield UsageSeen(added(self._before, usage))
+                yield UsageSeen(add_usage(self._earlier_usage, usage))
             case Native():
                 self._native.append(step)  # pointers into the whole reply mean the last turn
             case CallEnded(call, execution):
-                self._ended.setdefault(call.id, []).append(execution.result)
-                yield from self._results()
+                self._pending_results.setdefault(call.id, []).append(execution.result)
+                yield from self._release_results()
             case TurnEnded():
-                self._turned()
+                self._end_turn()
             case RunEnded():
-                yield from self._over(step)
+                yield from self._end_run(step)
             case Finished() | Failed() | CallStarted() | CallProgressed() | ApprovalAsked() | Compacted():
                 pass  # a client reads one reply: it has one end, and no steps
             case _:
                 assert_never(step)
 
-    def _place(self, index: int) -> int:
+    def _reply_index(self, index: int) -> int:
         """Return the place of a part of this turn in the whole reply."""
-        return self._offset + index - sum(hidden < index for hidden in self._hidden)
+        return self._offset + index - sum(hidden < index for hidden in self._hidden_parts)
 
-    def _bounded(self, event: PartStarted | PartEnded) -> Event:
-        index = self._place(event.index)
+    def _renumber_part(self, event: PartStarted | PartEnded) -> Event:
+        index = self._reply_index(event.index)
         if isinstance(event, PartEnded):
             self._open.pop(index, None)
             return structs.replace(event, index=index)
@@ -124,21 +126,21 @@ class Folding:
             part = structs.replace(part, executor="provider")
         return PartStarted(index, part)
 
-    def _results(self) -> Iterator[Event]:
+    def _release_results(self) -> Iterator[Event]:
         """Iterate the results that no earlier call of the turn holds up."""
-        while self._calls and self._ended.get(self._calls[0]):
-            result = self._ended[self._calls.pop(0)].pop(0)
+        while self._calls and self._pending_results.get(self._calls[0]):
+            result = self._pending_results[self._calls.pop(0)].pop(0)
             yield from replay_part(self._count, structs.replace(result, executor="provider"))
             self._count += 1
 
-    def _turned(self) -> None:
+    def _end_turn(self) -> None:
         self._calls.clear()
-        self._ended.clear()
-        self._hidden.clear()
+        self._pending_results.clear()
+        self._hidden_parts.clear()
         self._offset = self._count
-        self._before, self._usage = added(self._before, self._usage), Usage()
+        self._earlier_usage, self._usage = add_usage(self._earlier_usage, self._usage), Usage()
 
-    def _over(self, ended: RunEnded) -> Iterator[Event]:
+    def _end_run(self, ended: RunEnded) -> Iterator[Event]:
         if ended.problem is not None:
             yield Failed(ended.problem)
             return
@@ -166,7 +168,7 @@ class Agent:
         recorder: Recorder | None = None,
         runtime: Callable[[str], WatchedRuntime] = InProcess,
     ) -> None:
-        self._equipment = Equipment(
+        self._config = AgentConfig(
             model=model,
             executor=executor,
             limits=limits or Limits(),
@@ -177,17 +179,17 @@ class Agent:
             recorder=recorder,
         )
         self._runtime = runtime
-        self._under_way: dict[str, tuple[WatchedRuntime, Control]] = {}
+        self._runs: dict[str, tuple[WatchedRuntime, Control]] = {}
 
     def __repr__(self) -> str:
-        return f"<Agent with {self._equipment.executor!r}>"
+        return f"<Agent with {self._config.executor!r}>"
 
     async def __call__(self, request: Request) -> AsyncGenerator[Event]:
         """Run, and tell all turns as one reply."""
-        theirs = client_names(request, self._equipment.executor.registry)
-        folding = Folding(lambda call: joined(call.namespace, call.name) not in theirs)
+        theirs = find_client_tools(request, self._config.executor.registry)
+        folding = ReplyMerger(lambda call: qualify_name(call.namespace, call.name) not in theirs)
         # Who reads one reply sees no question, and cannot answer it.
-        async with aclosing(self._steps(_unasked(self._equipment), request)) as steps:
+        async with aclosing(self._run_steps(_disable_approval(self._config), request)) as steps:
             async for step in steps:
                 for event in folding.feed(step):
                     yield event
@@ -203,10 +205,10 @@ class Agent:
         first_call: FirstCall = "auto",
     ) -> RunEnded:
         """Run to the end and return it; `history` is what an earlier run left."""
-        request = question(prompt, history, system, model)
+        request = build_request(prompt, history, system, model)
         choice = ToolChoice(mode="required") if first_call == "required" else None
         request = structs.replace(request, sampling=sampling or Sampling(), tool_choice=choice)
-        async with aclosing(self._steps(_unasked(self._equipment), request)) as steps:
+        async with aclosing(self._run_steps(_disable_approval(self._config), request)) as steps:
             ended = [step async for step in steps if isinstance(step, RunEnded)]
         return ended[-1]
 
@@ -215,25 +217,25 @@ class Agent:
 
         `untrusted` says that something was read earlier that the history does not show any more.
         """
-        return self._steps(self._equipment, request, run, untrusted=untrusted)
+        return self._run_steps(self._config, request, run, untrusted=untrusted)
 
-    async def _steps(
-        self, equipment: Equipment, request: Request, run: str = "", *, untrusted: bool = False
+    async def _run_steps(
+        self, config: AgentConfig, request: Request, run: str = "", *, untrusted: bool = False
     ) -> AsyncGenerator[Step]:
         run = run or f"run_{uuid4().hex}"
-        if run in self._under_way:
+        if run in self._runs:
             raise ValueError(f"a run {run!r} is under way")
         runtime, control = self._runtime(run), Control()
-        self._under_way[run] = (runtime, control)
-        begun = Run(equipment, RunInput(run, request, untrusted), runtime, control)
-        task = start_task(_carried(begun, runtime), f"agent run {run}")
+        self._runs[run] = (runtime, control)
+        begun = Run(config, RunInput(run, request, untrusted), runtime, control)
+        task = start_task(_run_to_end(begun, runtime), f"agent run {run}")
         try:
             async with aclosing(runtime.watch()) as steps:
                 async for step in steps:
                     yield step
             await task
         finally:
-            del self._under_way[run]
+            del self._runs[run]
             runtime.close()
             await stop_tasks(task)
 
@@ -241,29 +243,29 @@ class Agent:
         self, request: Request, runtime: Runtime, *, run: str, control: Control | None = None, untrusted: bool = False
     ) -> RunEnded:
         """Run on a runtime of the caller's: this is what an engine calls that outlives the process."""
-        return await Run(self._equipment, RunInput(run, request, untrusted), runtime, control or Control()).go()
+        return await Run(self._config, RunInput(run, request, untrusted), runtime, control or Control()).execute()
 
-    def cancel(self, run: str, when: When = "now") -> bool:
+    def cancel(self, run: str, when: CancelMode = "now") -> bool:
         """Stop a run that is under way; False if there is none of that id."""
-        if run not in self._under_way:
+        if run not in self._runs:
             return False
-        self._under_way[run][1].cancel(when)
+        self._runs[run][1].cancel(when)
         return True
 
     def answer(self, run: str, topic: str, value: Any) -> bool:
         """Answer what a run waits for; False if there is none of that id."""
-        if run not in self._under_way:
+        if run not in self._runs:
             return False
-        self._under_way[run][0].tell(topic, value)
+        self._runs[run][0].tell(topic, value)
         return True
 
 
-def _unasked(equipment: Equipment) -> Equipment:
-    return structs.replace(equipment, limits=structs.replace(equipment.limits, approval=0.0))
+def _disable_approval(config: AgentConfig) -> AgentConfig:
+    return structs.replace(config, limits=structs.replace(config.limits, approval=0.0))
 
 
-async def _carried(run: Run, runtime: WatchedRuntime) -> None:
+async def _run_to_end(run: Run, runtime: WatchedRuntime) -> None:
     try:
-        await run.go()
+        await run.execute()
     finally:
         runtime.close()

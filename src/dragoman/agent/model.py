@@ -19,7 +19,7 @@ _LOG = logging.getLogger("dragoman.agent")
 
 
 @contextmanager
-def mistakes_of(whose: str) -> Generator[None]:
+def wrap_errors(source: str) -> Generator[None]:
     """Let an error of what is inside be a problem of the run's."""
     try:
         yield
@@ -29,20 +29,20 @@ def mistakes_of(whose: str) -> Generator[None]:
         task = asyncio.current_task()
         if isinstance(error, asyncio.CancelledError) and (task is None or task.cancelling()):
             raise  # the run is being stopped; else the function has cancelled something of its own
-        _LOG.exception("%s failed", whose)
-        raise Problem("internal", f"{whose} failed ({type(error).__name__})") from error
+        _LOG.exception("%s failed", source)
+        raise Problem("internal", f"{source} failed ({type(error).__name__})") from error
 
 
 Model = Callable[[Request], AsyncIterator[Event]]
 """Events follow the grammar of `core.events`; a `Problem` may be raised as well as told."""
 
 
-async def heard(model: Model, request: Request, hear: Callable[[Event], None]) -> AsyncGenerator[Event]:
+async def stream_events(model: Model, request: Request, on_event: Callable[[Event], None]) -> AsyncGenerator[Event]:
     """Ask a model, and iterate what it says once that was heard; its mistakes are problems."""
-    with mistakes_of("the model"):
+    with wrap_errors("the model"):
         async with closing(model(request)) as events:
             async for event in events:
-                hear(event)
+                on_event(event)
                 yield event
 
 

@@ -19,7 +19,7 @@ from typing import Any, Literal, Protocol, TypeVar
 from msgspec import Struct
 
 T = TypeVar("T")
-ROOM = 64
+MAX_PENDING = 64
 """Steps that may wait for whoever watches before the run waits for them."""
 
 
@@ -67,9 +67,9 @@ class WatchedRuntime(Runtime, Protocol):
 class InProcess:
     """Carries one run in this process: what it did is lost with the process."""
 
-    def __init__(self, run: str, room: int = ROOM) -> None:
+    def __init__(self, run: str, max_pending: int = MAX_PENDING) -> None:
         self.run = run
-        self._room = room
+        self._max_pending = max_pending
         self._emitted: deque[Any] = deque()
         self._readable, self._writable = asyncio.Event(), asyncio.Event()
         self._closed = False
@@ -86,22 +86,22 @@ class InProcess:
     async def wait(self, topic: str, timeout: float | None = None) -> Any:  # noqa: ASYNC109  part of the seam
         """Wait for `tell`."""
         async with asyncio.timeout(timeout):
-            return await asyncio.shield(self._topic(topic))
+            return await asyncio.shield(self._answer_future(topic))
 
     def tell(self, topic: str, value: Any) -> None:
         """Answer a `wait`, also one that is yet to come; the first answer holds."""
-        answer = self._topic(topic)
+        answer = self._answer_future(topic)
         if not answer.done():
             answer.set_result(value)
 
-    def _topic(self, topic: str) -> asyncio.Future[Any]:
+    def _answer_future(self, topic: str) -> asyncio.Future[Any]:
         if topic not in self._topics:
             self._topics[topic] = asyncio.get_running_loop().create_future()
         return self._topics[topic]
 
     async def emit(self, event: Any) -> None:
         """Tell whoever watches; wait while much has not been read."""
-        while len(self._emitted) >= self._room and not self._closed:
+        while len(self._emitted) >= self._max_pending and not self._closed:
             self._writable.clear()
             await self._writable.wait()
         if self._closed:
@@ -164,16 +164,16 @@ class Order(Struct, frozen=True, kw_only=True):
     """Whose work it is."""
     document: bytes
     """What the work needs, in words of its own."""
-    told: bytes = b""
+    first_output: bytes = b""
     """What is told of it until it tells something itself."""
 
 
-class State(Struct, frozen=True, kw_only=True):
+class RunState(Struct, frozen=True, kw_only=True):
     """What can be seen of a run."""
 
     status: Status
     """`interrupted` is one whose process is gone, or was stopped."""
-    told: bytes
+    last_output: bytes
     """What it emitted last."""
     outcome: bytes = b""
     """What its work returned, once it is completed."""
@@ -207,7 +207,7 @@ class Carrier(Protocol):
         """Stop a run, wherever it is; returns when it is over, or after a few seconds."""
         ...
 
-    async def state(self, owner: str, run: str) -> State | None:
+    async def state(self, owner: str, run: str) -> RunState | None:
         """Tell how far a run is; None if there is none of that name."""
         ...
 

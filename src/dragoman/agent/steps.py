@@ -12,7 +12,7 @@ from typing import Protocol
 from msgspec import Struct
 
 from dragoman.agent.limits import Statistics, StopReason
-from dragoman.agent.model import mistakes_of
+from dragoman.agent.model import wrap_errors
 from dragoman.core.events import Event
 from dragoman.core.parts import Refusal, Text, ToolCall
 from dragoman.core.problems import Problem
@@ -114,7 +114,7 @@ class Recorder(Protocol):
         ...
 
 
-class Recording:
+class GuardedRecorder:
     """A recorder whose mistakes are problems of the run's."""
 
     def __init__(self, recorder: Recorder) -> None:
@@ -122,26 +122,26 @@ class Recording:
 
     async def begin(self, run: str, request: Request) -> None:
         """Note that a run has begun."""
-        with mistakes_of("the recorder"):
+        with wrap_errors("the recorder"):
             await self._recorder.begin(run, request)
 
     async def add(self, run: str, messages: tuple[Message, ...]) -> None:
         """Note what was said."""
-        with mistakes_of("the recorder"):
+        with wrap_errors("the recorder"):
             await self._recorder.add(run, messages)
 
     async def replace(self, run: str, messages: tuple[Message, ...]) -> None:
         """Note that the history is another one."""
-        with mistakes_of("the recorder"):
+        with wrap_errors("the recorder"):
             await self._recorder.replace(run, messages)
 
     async def end(self, ended: RunEnded) -> None:
         """Note that a run is over."""
-        with mistakes_of("the recorder"):
+        with wrap_errors("the recorder"):
             await self._recorder.end(ended)
 
 
-class Unrecorded:
+class NullRecorder:
     """Nothing is written down."""
 
     async def begin(self, run: str, request: Request) -> None:

@@ -76,9 +76,9 @@ def packed(value: StepValue) -> bytes:
             assert_never(value)
 
 
-def unpacked(kept: bytes) -> StepValue:
+def unpacked(data: bytes) -> StepValue:
     """Read what a step returned; a `ValueError` if it is nothing of the kind."""
-    value: _Response | _Execution | _Text = _DECODER.decode(kept)
+    value: _Response | _Execution | _Text = _DECODER.decode(data)
     match value:
         case _Text():
             return value.text

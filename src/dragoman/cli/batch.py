@@ -19,7 +19,7 @@ from dragoman.wire import json
 _SCALAR = rb'(?:"(?:[^"\\]|\\.)*+"|[-+.\w]++)'
 _MEMBERS_BEFORE = rb'(?:"\w*+"\s*+:\s*+%b\s*+,\s*+)*?' % _SCALAR
 _EARLY_ID = re.compile(rb'\s*+\{\s*+%b"id"\s*+:\s*+(?P<id>%b)\s*+[,}]' % (_MEMBERS_BEFORE, _SCALAR))
-_BEGINNING = 4096
+_ID_SEARCH_LIMIT = 4096
 
 
 class Line(Struct, rename={"operation": "op", "source": "from", "target": "to"}):
@@ -45,53 +45,55 @@ def run_batch(lines: BinaryIO, results: BinaryIO, *, strict: bool) -> int:
     """Work through `lines`; return 0: what went wrong with a line is said in its result."""
     for line in lines:
         if line.strip():
-            results.write(json.encode(one_line(line, strict=strict)) + b"\n")
+            results.write(json.encode(run_line(line, strict=strict)) + b"\n")
             results.flush()
     return 0
 
 
-def one_line(line: bytes, *, strict: bool = False) -> dict[str, Any]:
+def run_line(line: bytes, *, strict: bool = False) -> dict[str, Any]:
     """Do the work of one line."""
     identifier: Any = None
     try:
         work = json.decode_with(_LINE, line)
         identifier = work.id
-        return {"id": identifier, "ok": True, **_done(work, strict=strict or work.strict)}
+        return {"id": identifier, "ok": True, **_translate_line(work, strict=strict or work.strict)}
     except json.Malformed as error:
-        return _failed(_line_id(line, identifier), Problem("invalid_request", error.message, where=error.where))
+        return _build_failure(
+            _find_line_id(line, identifier), Problem("invalid_request", error.message, where=error.where)
+        )
     except Problem as problem:
-        return _failed(identifier, problem)
+        return _build_failure(identifier, problem)
     except Exception as error:  # noqa: BLE001  the edge: one bad line must not stop the rest, and must be seen
-        return _failed(identifier, Problem("internal", f"{type(error).__name__}: {error}"))
+        return _build_failure(identifier, Problem("internal", f"{type(error).__name__}: {error}"))
 
 
-def _line_id(line: bytes, identifier: Any) -> Any:
+def _find_line_id(line: bytes, identifier: Any) -> Any:
     """Find the id of a line that is not a line of work: even if it is no JSON, should it stand near the beginning."""
     if identifier is not None:
         return identifier
     if json.is_object(line):
         raw = json.decode_object(line).get("id")
         return json.decode(raw) if raw is not None else None
-    found = _EARLY_ID.match(line[:_BEGINNING])
+    found = _EARLY_ID.match(line[:_ID_SEARCH_LIMIT])
     return json.peek(found["id"]) if found is not None else None
 
 
-def _failed(identifier: Any, problem: Problem) -> dict[str, Any]:
+def _build_failure(identifier: Any, problem: Problem) -> dict[str, Any]:
     told = {"kind": problem.kind, "message": problem.message, "where": problem.where}
     return {"id": identifier, "ok": False, "problem": told}
 
 
-def _done(work: Line, *, strict: bool) -> dict[str, Any]:
+def _translate_line(work: Line, *, strict: bool) -> dict[str, Any]:
     _check(work)
     if work.operation == "stream":
-        return _streamed(work)
+        return _translate_stream(work)
     if isinstance(work.body, UnsetType):
         raise Problem("invalid_request", "a body is needed", where="/body")
     job = Job(
         operation=work.operation,  # pyright: ignore[reportArgumentType]  checked above
         source=work.source,
         target=work.target,
-        body=_bytes(work.body),
+        body=_body_bytes(work.body),
         model=work.model or "",
         status=work.status or 500,
         strict=strict,
@@ -119,13 +121,13 @@ def _check(work: Line) -> None:
             raise Problem("invalid_request", f"{value!r} is not one of {', '.join(known)}", where=f"/{name}")
 
 
-def _bytes(body: Raw) -> bytes:
+def _body_bytes(body: Raw) -> bytes:
     """Return the document of a line; one that is not JSON (an HTML error page) comes as a JSON string."""
     raw = bytes(body)
     return json.decode(raw).encode() if raw.startswith(b'"') else raw
 
 
-def _streamed(work: Line) -> dict[str, Any]:
+def _translate_stream(work: Line) -> dict[str, Any]:
     if isinstance(work.sse, UnsetType):
         raise Problem("invalid_request", "the stream is needed as text", where="/sse")
     request = None if isinstance(work.request, UnsetType) else bytes(work.request)

@@ -31,13 +31,13 @@ def add_to(verbs: "_SubParsersAction[ArgumentParser]") -> None:
 
 def show(options: argparse.Namespace) -> int:
     """Print the configuration that holds."""
-    from dragoman.cli.provenance import told  # noqa: PLC0415  only for this verb
+    from dragoman.cli.provenance import format_config  # noqa: PLC0415  only for this verb
     from dragoman.config import ConfigError  # noqa: PLC0415
 
     try:
-        sys.stdout.writelines(f"{line}\n" for line in told(options.config))
+        sys.stdout.writelines(f"{line}\n" for line in format_config(options.config))
     except ConfigError as error:
-        return _fail(str(error))
+        return _report_error(str(error))
     return 0
 
 
@@ -51,7 +51,7 @@ def check(options: argparse.Namespace) -> int:
         config = load(options.config)
         listen_address(config)
     except ConfigError as error:
-        return _fail(str(error))
+        return _report_error(str(error))
     for key, words in unmeant(config.agents, config.tools):
         sys.stderr.write(f"dragoman: {config.source}: {key}: {words}\n")
     sys.stdout.write(f"{config.source}: it can be used; `dragoman doctor` tries the upstreams\n")
@@ -79,11 +79,11 @@ def hash_key(options: argparse.Namespace) -> int:
     else:
         key = getpass("key: ") if sys.stdin.isatty() else sys.stdin.readline().strip()
     if not key:
-        return _fail("an empty key would let everybody in")
+        return _report_error("an empty key would let everybody in")
     sys.stdout.write(f"sha256:{hashed(key)}\n")
     return 0
 
 
-def _fail(message: str) -> int:
+def _report_error(message: str) -> int:
     sys.stderr.write(f"dragoman: {message}\n")
     return 2

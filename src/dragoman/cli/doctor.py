@@ -34,7 +34,7 @@ def run(options: argparse.Namespace) -> int:
     from dragoman.doctor.checks import Check  # noqa: PLC0415
     from dragoman.server.serving import listen_address  # noqa: PLC0415
 
-    tell = _json if options.json else _line
+    tell = _print_json if options.json else _print_line
     try:
         config = load(options.config)
         host, port = listen_address(config)
@@ -45,7 +45,7 @@ def run(options: argparse.Namespace) -> int:
     told = f"{config.source}; {len(config.upstreams)} upstreams, {len(config.models)} models, {len(config.keys)} keys"
     told += f", {len(config.tools)} tool servers" if config.tools else ""
     tell(Check(check="configuration", ok=True, detail=f"{told}, on {host}:{port}"))
-    return 0 if asyncio.run(_examined(config, options, tell)) else 1
+    return 0 if asyncio.run(_run_checks(config, options, tell)) else 1
 
 
 def _check_models(config: "Config", models: "list[str]") -> None:
@@ -58,23 +58,23 @@ def _check_models(config: "Config", models: "list[str]") -> None:
             raise ConfigError(config.source, "--model", f"{model!r} must be UPSTREAM/MODEL; there are {known}")
 
 
-async def _examined(config: "Config", options: argparse.Namespace, tell: "Callable[[Check], None]") -> bool:
-    from dragoman.doctor.checks import examine  # noqa: PLC0415  only for this verb
+async def _run_checks(config: "Config", options: argparse.Namespace, report: "Callable[[Check], None]") -> bool:
+    from dragoman.doctor.checks import check_upstreams  # noqa: PLC0415  only for this verb
 
     well = True
-    async for check in examine(config, options.model, options.timeout):
-        tell(check)
+    async for check in check_upstreams(config, options.model, options.timeout):
+        report(check)
         well = well and check.ok
     if (config.tools or config.agents) and not options.model:
-        from dragoman.doctor.checks import examine_tools  # noqa: PLC0415  only where there are any
+        from dragoman.doctor.checks import check_tools  # noqa: PLC0415  only where there are any
 
-        async for check in examine_tools(config, options.timeout):
-            tell(check)
+        async for check in check_tools(config, options.timeout):
+            report(check)
             well = well and check.ok
     return well
 
 
-def _line(check: "Check") -> None:
+def _print_line(check: "Check") -> None:
     place = " ".join(word for word in (check.upstream, check.server, check.check, check.model) if word)
     sys.stdout.write(f"{'ok  ' if check.ok else 'FAIL'}  {place}: {check.detail}\n")
     if check.remedy:
@@ -82,7 +82,7 @@ def _line(check: "Check") -> None:
     sys.stdout.flush()
 
 
-def _json(check: "Check") -> None:
+def _print_json(check: "Check") -> None:
     from dragoman.wire import json  # noqa: PLC0415  only for this verb
 
     sys.stdout.write(json.encode(check).decode() + "\n")

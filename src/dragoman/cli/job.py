@@ -30,8 +30,8 @@ from dragoman.wire import json
 from dragoman.wire.pointer import split
 
 _HIDDEN = {"where", "spelling"}
-_TYPED = (Part, Inline, Link, Plain, Stored, Tool, NativeTool)
-_WORD = re.compile(r"(?<!^)(?=[A-Z])")
+_SHOWN_WITH_TYPE = (Part, Inline, Link, Plain, Stored, Tool, NativeTool)
+_WORD_START = re.compile(r"(?<!^)(?=[A-Z])")
 
 
 def view(value: Any) -> Any:
@@ -51,8 +51,8 @@ def view(value: Any) -> Any:
 
 def _view_struct(value: Struct) -> dict[str, Any]:
     shown: dict[str, Any] = {}
-    if isinstance(value, _TYPED):
-        shown["type"] = _WORD.sub("_", type(value).__name__).lower()
+    if isinstance(value, _SHOWN_WITH_TYPE):
+        shown["type"] = _WORD_START.sub("_", type(value).__name__).lower()
     for field in msgspec.structs.fields(value):
         if field.name in _HIDDEN:
             continue
@@ -111,7 +111,7 @@ def _has(document: Any, pointer: str) -> bool:
 
 def _told_apart(document: dict[str, Any], history: str, dialects: list[Dialect]) -> str | None:
     """Return the dialect, of several with one name for the conversation, that has members which the others lack."""
-    in_tools = _members(document.get("tools"))
+    in_tools = _tool_members(document.get("tools"))
     for dialect in dialects:
         if not dialect.api.request_fields.isdisjoint(document) or not dialect.api.tool_fields.isdisjoint(in_tools):
             return dialect.name
@@ -122,7 +122,7 @@ def _told_apart(document: dict[str, Any], history: str, dialects: list[Dialect])
     return None
 
 
-def _members(tools: Any) -> set[str]:
+def _tool_members(tools: Any) -> set[str]:
     """Return the names of the members that any of the tools has."""
     listed = cast("list[Any]", tools) if isinstance(tools, list) else []
     return {name for tool in listed if isinstance(tool, dict) for name in cast("dict[str, Any]", tool)}
@@ -161,10 +161,10 @@ def target_of(name: str) -> tuple[str, str]:
 def perform(job: Job) -> JobResult:
     """Do one translation."""
     if job.target == CORE:
-        return _neutral(job)
+        return _perform_neutral(job)
     match job.operation:
         case "request":
-            return _request(job)
+            return _perform_request(job)
         case "response":
             target, _ = target_of(job.target)
             rendered = translate_response(
@@ -183,7 +183,7 @@ def perform(job: Job) -> JobResult:
             assert_never(job.operation)
 
 
-def _request(job: Job) -> JobResult:
+def _perform_request(job: Job) -> JobResult:
     target, form = target_of(job.target)
     # Chat and the others name the model in the body; only a dialect that does not is told it here.
     call = Call(job.body, job.model, job.stream)
@@ -205,7 +205,7 @@ def context_of(source: str, target: str, model: str, request: bytes | None) -> C
     return Context(parsed, translation.undo, form)
 
 
-def _neutral(job: Job) -> JobResult:
+def _perform_neutral(job: Job) -> JobResult:
     dialect = dialect_named(job.source)
     match job.operation:
         case "request":
@@ -219,7 +219,7 @@ def _neutral(job: Job) -> JobResult:
     return JobResult(body=encode(shown))
 
 
-class Stream(Protocol):
+class TranslatingStream(Protocol):
     """A stream being translated."""
 
     def feed(self, chunk: bytes) -> bytes: ...
@@ -230,7 +230,7 @@ class Stream(Protocol):
     def losses(self) -> tuple[Loss, ...]: ...
 
 
-def open_stream(source: str, target: str, model: str = "", request: bytes | None = None) -> Stream:
+def open_stream(source: str, target: str, model: str = "", request: bytes | None = None) -> TranslatingStream:
     """Begin to translate a stream."""
     if target == CORE:
         return _NeutralStream(source)

@@ -3,7 +3,7 @@
 from typing import Any
 
 
-def runner() -> Any:
+def choose_runner() -> Any:
     """Return what runs a coroutine, on uvloop where that is installed."""
     try:
         import uvloop  # noqa: PLC0415  not on every system

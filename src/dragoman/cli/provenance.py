@@ -11,78 +11,84 @@ from msgspec import NODEFAULT, Struct, structs
 
 from dragoman.config import Config, file_of, load
 from dragoman.gateway.redact import HIDDEN, redact
-from dragoman.mcp.settings import SYSTEM_PROMPT, VARIABLE
+from dragoman.mcp.settings import SERVERS_VARIABLE, SYSTEM_PROMPT_VARIABLE
 from dragoman.upstreams.registry import KINDS
 
 _SECRETS = frozenset({"api_key", "access_token", "client_secret", "key", "env", "headers"})
-_SWITCH = "the variable GEMINI_USE_NATIVE_FUNCTION_CALLING"
+_SWITCH_SOURCE = "the variable GEMINI_USE_NATIVE_FUNCTION_CALLING"
 """What says something of the server beside the file."""
 
 
-def told(path: Path | None, environment: Mapping[str, str] = os.environ) -> Iterator[str]:
+def format_config(path: Path | None, environment: Mapping[str, str] = os.environ) -> Iterator[str]:
     """Return the lines; they are a file that says the same, but for the secrets."""
     config = load(path, environment)
     file = file_of(path, environment)
     document: dict[str, Any] = tomllib.loads(file.read_text()) if file is not None else {}
     yield f"# {config.source}"
-    yield from _table("server", config.server, document.get("server", {}), _SWITCH, skipped="keys")
-    yield from _keys(config, document)
-    yield from _table("sessions", config.sessions, document.get("sessions", {}))
-    yield from _table("media", config.media, document.get("media", {}))
-    yield from _table("web", config.web, document.get("web", {}))
-    yield from _table("mcp", config.mcp, document.get("mcp", {}), usual=f"the variable {SYSTEM_PROMPT}")
+    yield from _format_table("server", config.server, document.get("server", {}), _SWITCH_SOURCE, skipped="keys")
+    yield from _format_keys(config, document)
+    yield from _format_table("sessions", config.sessions, document.get("sessions", {}))
+    yield from _format_table("media", config.media, document.get("media", {}))
+    yield from _format_table("web", config.web, document.get("web", {}))
+    yield from _format_table(
+        "mcp", config.mcp, document.get("mcp", {}), default_source=f"the variable {SYSTEM_PROMPT_VARIABLE}"
+    )
     for name, table in config.upstreams.items():
         said = document.get("upstreams", {}).get(name)
-        yield from _table(f"upstreams.{name}", table, said or {}, usual=_appeared(name) if said is None else "default")
+        yield from _format_table(
+            f"upstreams.{name}", table, said or {}, default_source=_describe_origin(name) if said is None else "default"
+        )
     for name, table in config.tools.items():
         said = document.get("tools", {}).get(name)
-        yield from _table(f"tools.{name}", table, said or {}, usual=f"the variable {VARIABLE}")
+        yield from _format_table(f"tools.{name}", table, said or {}, default_source=f"the variable {SERVERS_VARIABLE}")
     for name, table in config.intercept.items():
-        yield from _table(f"intercept.{name}", table, document.get("intercept", {}).get(name, {}))
+        yield from _format_table(f"intercept.{name}", table, document.get("intercept", {}).get(name, {}))
     if config.models:
         yield from ("", "[models]")
         for name, targets in config.models.items():
-            yield f"{_toml(name)} = {_toml(targets[0] if len(targets) == 1 else targets)}  # {config.source}"
+            yield f"{_to_toml(name)} = {_to_toml(targets[0] if len(targets) == 1 else targets)}  # {config.source}"
 
 
-def _appeared(name: str) -> str:
+def _describe_origin(name: str) -> str:
     """Say which variable makes an upstream that no file names."""
     variables = {kind.found_as: next(iter(kind.variables.values()), "") for kind in KINDS.values()}
     variable = variables.get(name)
     return f"the variable {variable}" if variable else "no key is set"
 
 
-def _table(
-    name: str, table: Struct, said: Mapping[str, Any], usual: str = "default", skipped: str = ""
+def _format_table(
+    name: str, table: Struct, document: Mapping[str, Any], default_source: str = "default", skipped: str = ""
 ) -> Iterator[str]:
     yield from ("", f"[{name}]")
-    yield from _fields(table, said, usual, "", skipped)
+    yield from _format_fields(table, document, default_source, "", skipped)
 
 
-def _fields(table: Struct, said: Mapping[str, Any], usual: str, before: str, skipped: str = "") -> Iterator[str]:
+def _format_fields(
+    table: Struct, document: Mapping[str, Any], default_source: str, prefix: str, skipped: str = ""
+) -> Iterator[str]:
     for field in structs.fields(table):
         value = getattr(table, field.name)
         if field.name == skipped:
             continue
         if isinstance(value, Struct):
-            yield from _fields(value, said.get(field.name, {}), usual, f"{field.name}.")
+            yield from _format_fields(value, document.get(field.name, {}), default_source, f"{field.name}.")
             continue
-        raw = said.get(field.name)
+        raw = document.get(field.name)
         is_default = value == (field.default if field.default_factory is NODEFAULT else field.default_factory())
         if is_default and value in ("", None) and raw is None:
             continue
         is_overruled = isinstance(raw, bool) and raw is not value
         is_said = raw is not None and not is_overruled
-        source = "the file" if is_said else "default" if is_default else usual
+        source = "the file" if is_said else "default" if is_default else default_source
         if isinstance(raw, str) and raw.startswith("env:"):
             source = f"the variable {raw.removeprefix('env:')}"
         shown = redact(value) if isinstance(value, str) else value
         if field.name in _SECRETS and value:
             shown = dict.fromkeys(cast("dict[str, Any]", value), HIDDEN) if isinstance(value, dict) else HIDDEN
-        yield f"{before}{field.name} = {_toml(shown)}  # {source}"
+        yield f"{prefix}{field.name} = {_to_toml(shown)}  # {source}"
 
 
-def _keys(config: Config, document: Mapping[str, Any]) -> Iterator[str]:
+def _format_keys(config: Config, document: Mapping[str, Any]) -> Iterator[str]:
     said: list[Any] = document.get("server", {}).get("keys", [])
     yield "keys = ["
     for key, raw in zip(config.keys, said, strict=True):
@@ -90,13 +96,13 @@ def _keys(config: Config, document: Mapping[str, Any]) -> Iterator[str]:
         fields = {"key": written if written.startswith(("env:", "sha256:")) else HIDDEN, "name": key.name}
         more = {"models": list(key.models), "tools": list(key.tools), "concurrency": key.concurrency}
         pairs = {**fields, **{name: value for name, value in more.items() if value}}
-        yield f"  {{ {', '.join(f'{name} = {_toml(value)}' for name, value in pairs.items())} }},"
+        yield f"  {{ {', '.join(f'{name} = {_to_toml(value)}' for name, value in pairs.items())} }},"
     yield "]"
 
 
-def _toml(value: Any) -> str:
+def _to_toml(value: Any) -> str:
     if isinstance(value, dict):
-        pairs = [f"{_toml(name)} = {_toml(each)}" for name, each in cast("dict[str, Any]", value).items()]
+        pairs = [f"{_to_toml(name)} = {_to_toml(each)}" for name, each in cast("dict[str, Any]", value).items()]
         return f"{{ {', '.join(pairs)} }}" if pairs else "{}"
     # Strings, numbers, truth values and lists of strings are written alike in TOML and JSON.
     return json.dumps(value, ensure_ascii=False)

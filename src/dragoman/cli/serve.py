@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dragoman.cli.loop import runner
+from dragoman.cli.loop import choose_runner
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser, _SubParsersAction  # pyright: ignore[reportPrivateUsage]
@@ -37,11 +37,11 @@ def run(options: argparse.Namespace) -> int:
             config = replace(config, server=replace(config.server, listen=listen))
         listen = config.server.listen
         if options.workers > 1:
-            return _several(config, options.workers)
+            return _serve_workers(config, options.workers)
         from dragoman.server.serving import serve  # noqa: PLC0415  only for this verb
 
         with contextlib.suppress(KeyboardInterrupt):
-            runner()(serve(config, begun=lambda gateway: _say(config, gateway.base_url)))
+            choose_runner()(serve(config, begun=lambda gateway: _print_address(config, gateway.base_url)))
     except (ConfigError, OSError) as error:
         taken = isinstance(error, OSError) and error.errno == errno.EADDRINUSE
         why = f"{listen} is taken by another process: stop that, or name another address with --listen"
@@ -50,14 +50,14 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def _several(config: "Config", count: int) -> int:
+def _serve_workers(config: "Config", count: int) -> int:
     from dragoman.server.process.workers import Workers  # noqa: PLC0415  not for one process
 
-    workers = Workers(config, count, runner())
-    return workers.serve(lambda: _say(config, workers.base_url))
+    workers = Workers(config, count, choose_runner())
+    return workers.serve(lambda: _print_address(config, workers.base_url))
 
 
-def _say(config: "Config", base_url: str) -> None:
+def _print_address(config: "Config", base_url: str) -> None:
     sys.stdout.write(f"dragoman on {base_url}\n")
     for name, table in config.upstreams.items():
         if table.kind == "simulator":

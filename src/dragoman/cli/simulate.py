@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dragoman.cli.loop import runner
+from dragoman.cli.loop import choose_runner
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser, _SubParsersAction  # pyright: ignore[reportPrivateUsage]
@@ -48,20 +48,20 @@ def run(options: argparse.Namespace) -> int:
         sys.stdout.writelines(f"{name}: {words}\n" for name, words in NAMES.items())
         return 0
     try:
-        settings = _settings(options)
+        settings = _build_settings(options)
         with contextlib.suppress(KeyboardInterrupt):
-            runner()(_serve(options, settings))
+            choose_runner()(_serve(options, settings))
     except (ValueError, OSError) as error:
-        return _fail(str(error))
+        return _report_error(str(error))
     return 0
 
 
-def _fail(message: str) -> int:
+def _report_error(message: str) -> int:
     sys.stderr.write(f"dragoman: {message}\n")
     return 2
 
 
-def _settings(options: argparse.Namespace) -> "Settings":
+def _build_settings(options: argparse.Namespace) -> "Settings":
     from dragoman.simulator.recordings import Recordings  # noqa: PLC0415  only for this verb
     from dragoman.simulator.script import read_script  # noqa: PLC0415
     from dragoman.simulator.state import Settings  # noqa: PLC0415

@@ -52,16 +52,16 @@ def run(options: argparse.Namespace) -> int:
     from dragoman.core.problems import Problem  # noqa: PLC0415  kept light for --help and other verbs
 
     try:
-        losses = _stream(options) if options.operation == "stream" else _document(options)
+        losses = _translate_stream(options) if options.operation == "stream" else _translate_document(options)
     except Problem as problem:
         place = f" at {problem.where}" if problem.where else ""
         sys.stderr.write(f"dragoman: {problem.kind}{place}: {problem.message}\n")
         return 1
-    tell_losses(losses, options.losses)
+    print_losses(losses, options.losses)
     return 0
 
 
-def tell_losses(losses: "tuple[Loss, ...]", form: str) -> None:
+def print_losses(losses: "tuple[Loss, ...]", form: str) -> None:
     """Write losses to standard error, for a person or for a program."""
     from dragoman.wire import json  # noqa: PLC0415  only needed here
 
@@ -72,7 +72,7 @@ def tell_losses(losses: "tuple[Loss, ...]", form: str) -> None:
         sys.stderr.write(f"{loss.kind} {loss.where or '/'}: {loss.what}\n")
 
 
-def _document(options: argparse.Namespace) -> "tuple[Loss, ...]":
+def _translate_document(options: argparse.Namespace) -> "tuple[Loss, ...]":
     from dragoman.cli.job import Job, perform  # noqa: PLC0415  kept light for --help
 
     job = Job(
@@ -83,14 +83,14 @@ def _document(options: argparse.Namespace) -> "tuple[Loss, ...]":
         status=options.status,
         strict=options.strict,
         body=sys.stdin.buffer.read(),
-        request=_request(options),
+        request=_read_request(options),
     )
     done = perform(job)
     sys.stdout.buffer.write(done.body + b"\n")
     return done.losses
 
 
-def _request(options: argparse.Namespace) -> bytes | None:
+def _read_request(options: argparse.Namespace) -> bytes | None:
     if options.request is None:
         return None
     try:
@@ -100,11 +100,11 @@ def _request(options: argparse.Namespace) -> bytes | None:
         return options.parser.error(f"argument --request: {error}")
 
 
-def _stream(options: argparse.Namespace) -> "tuple[Loss, ...]":
+def _translate_stream(options: argparse.Namespace) -> "tuple[Loss, ...]":
     """Translate a live pipe: what comes in goes out at once."""
     from dragoman.cli.job import open_stream  # noqa: PLC0415  kept light for --help
 
-    stream = open_stream(options.source, options.target, options.model, _request(options))
+    stream = open_stream(options.source, options.target, options.model, _read_request(options))
     write, flush = sys.stdout.buffer.write, sys.stdout.buffer.flush
     with open(sys.stdin.fileno(), "rb", buffering=0, closefd=False) as pipe:
         while chunk := pipe.read(_CHUNK):

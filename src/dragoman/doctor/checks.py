@@ -25,9 +25,9 @@ from dragoman.gateway.upstream_call import UpstreamClient, map_failure
 from dragoman.http.client import Client, Deadlines, Outgoing
 from dragoman.http.link import Failure, Untrusted
 from dragoman.interpreter.response import translate_response
-from dragoman.mcp.client import Servers, Status, open_servers
+from dragoman.mcp.client import Servers, ServerStatus, open_servers
 from dragoman.server.services import place
-from dragoman.tools.handler import JOINT
+from dragoman.tools.handler import NAMESPACE_SEPARATOR
 from dragoman.upstreams.registry import KINDS
 from dragoman.upstreams.upstream import Upstream
 from dragoman.wire import json
@@ -41,8 +41,8 @@ _TOOL = {
 }
 _QUESTION = {"role": "user", "content": "What is the weather in Tokyo now? Use the tool, then answer in one sentence."}
 _RESULT = '{"temperature": 21, "unit": "celsius", "sky": "clear"}'
-_ROOM = 4000
-_LONGEST = 60
+_MAX_TOKENS = 4000
+_MAX_TEXT = 60
 _REMEDIES: Mapping[Kind, str] = {
     "authentication": "check the key in [upstreams.{name}]",
     "permission": "the account may not use this model: enable it there, or name another with --model {name}/MODEL",
@@ -57,26 +57,26 @@ _REMEDIES: Mapping[Kind, str] = {
 _CODES: Mapping[str, str] = {"credentials": "check the key or credentials in [upstreams.{name}]"}
 
 
-async def round_trip(target: Target, client: Client) -> str:
+async def run_round_trip(target: Target, client: Client) -> str:
     """Let a model call a tool and use its result; return what it says, or raise the `Problem` that came up."""
-    said = await _answered(target, client, [_QUESTION])
+    said = await _ask_model(target, client, [_QUESTION])
     calls = [part for part in said if part["type"] == "tool_use"]
     if not calls:
         words = "the model answered without calling the tool it was told to use"
-        raise Problem("unsupported", f"{words}: {_text(said)}")
+        raise Problem("unsupported", f"{words}: {_join_text(said)}")
     if calls[0]["name"] != "get_weather":
         raise Problem("malformed_reply", f"the model called a tool that it was not given: {calls[0]['name']!r}")
     results = [{"type": "tool_result", "tool_use_id": call["id"], "content": _RESULT} for call in calls]
     turns = [_QUESTION, {"role": "assistant", "content": said}, {"role": "user", "content": results}]
-    answer = _text(await _answered(target, client, turns))
+    answer = _join_text(await _ask_model(target, client, turns))
     if not answer:
         raise Problem("malformed_reply", "the model said nothing to the tool's result")
-    return f"get_weather({_short(json.encode(calls[0]['input']).decode())}) -> {answer}"
+    return f"get_weather({_shorten(json.encode(calls[0]['input']).decode())}) -> {answer}"
 
 
-async def _answered(target: Target, client: Client, messages: list[Any]) -> list[Any]:
+async def _ask_model(target: Target, client: Client, messages: list[Any]) -> list[Any]:
     """Return the parts with which a model answers."""
-    body = json.encode({"model": target.model, "max_tokens": _ROOM, "messages": messages, "tools": [_TOOL]})
+    body = json.encode({"model": target.model, "max_tokens": _MAX_TOKENS, "messages": messages, "tools": [_TOOL]})
     ask = ClientRequest(dialect=_DIALECT, call=Call(body, target.model))
     reached = await UpstreamClient(client).open(ask, target, Record())
     try:
@@ -87,13 +87,13 @@ async def _answered(target: Target, client: Client, messages: list[Any]) -> list
     return json.decode(rendered.body)["content"]
 
 
-def _text(parts: list[Any]) -> str:
-    return _short(" ".join(part["text"] for part in parts if part["type"] == "text"))
+def _join_text(parts: list[Any]) -> str:
+    return _shorten(" ".join(part["text"] for part in parts if part["type"] == "text"))
 
 
-def _short(text: str) -> str:
+def _shorten(text: str) -> str:
     words = " ".join(text.split())
-    return words if len(words) <= _LONGEST else f"{words[:_LONGEST]}…"
+    return words if len(words) <= _MAX_TEXT else f"{words[:_MAX_TEXT]}…"
 
 
 class Check(Struct, frozen=True, kw_only=True):
@@ -110,22 +110,24 @@ class Check(Struct, frozen=True, kw_only=True):
     seconds: float = 0.0
 
 
-async def examine(config: Config, models: Sequence[str] = (), patience: float = 60.0) -> AsyncGenerator[Check]:
+async def check_upstreams(config: Config, models: Sequence[str] = (), seconds: float = 60.0) -> AsyncGenerator[Check]:
     """Check every upstream; `models` are those to try (`upstream/model`) instead of the configured ones."""
     async with AsyncExitStack() as stack:
         client = Client()
         stack.push_async_callback(client.close)
         for name, table in config.upstreams.items():
-            tried = _models(config, name, table, models)
+            tried = _find_models(config, name, table, models)
             if models and not tried:
                 continue
             upstream = (await place(name, table, client, stack))(next(iter(tried), default_model(table.kind)))
-            visit = _Visit(config, name, table, client, Deadlines(connect=10.0, first_byte=patience, idle=patience))
-            async for check in visit.checks(upstream, tried):
+            visit = _UpstreamChecker(
+                config, name, table, client, Deadlines(connect=10.0, first_byte=seconds, idle=seconds)
+            )
+            async for check in visit.run(upstream, tried):
                 yield check
 
 
-def _models(config: Config, name: str, table: UpstreamTable, models: Sequence[str]) -> tuple[str, ...]:
+def _find_models(config: Config, name: str, table: UpstreamTable, models: Sequence[str]) -> tuple[str, ...]:
     """Return the models of an upstream that are to be tried."""
     targets = models or [target for targets in config.models.values() for target in targets]
     own = [target.partition("/")[2] for target in targets if target.partition("/")[0] == name]
@@ -135,7 +137,7 @@ def _models(config: Config, name: str, table: UpstreamTable, models: Sequence[st
     )
 
 
-class _Visit:
+class _UpstreamChecker:
     """The checks of one upstream."""
 
     def __init__(self, config: Config, name: str, table: UpstreamTable, client: Client, deadlines: Deadlines) -> None:
@@ -144,33 +146,35 @@ class _Visit:
         self._table = table
         self._client = client
         self._deadlines = deadlines
-        self._began = time.monotonic()
+        self._start_time = time.monotonic()
 
-    async def checks(self, upstream: Upstream, models: Sequence[str]) -> AsyncGenerator[Check]:
+    async def run(self, upstream: Upstream, models: Sequence[str]) -> AsyncGenerator[Check]:
         try:
             outgoing = await upstream.generate(Call(b"{}", next(iter(models), "")), ())
         except (Problem, ImportError) as problem:
-            yield self._failed("credentials", problem)
+            yield self._build_problem("credentials", problem)
             return
-        yield self._good("credentials", "there is a key or token" if credentials_of(outgoing) else "none are sent")
+        yield self._build_success(
+            "credentials", "there is a key or token" if credentials_of(outgoing) else "none are sent"
+        )
         try:
-            incoming = await self._client.ask(_bare(outgoing), self._deadlines)
+            incoming = await self._client.ask(_strip_request(outgoing), self._deadlines)
             incoming.close()
         except Failure as failure:
             remedy = "its certificate is not trusted here: see SSL_CERT_FILE" if isinstance(failure, Untrusted) else ""
-            yield self._bad("reachable", str(failure), remedy or _REMEDIES["unreachable"])
+            yield self._build_failure("reachable", str(failure), remedy or _REMEDIES["unreachable"])
             return
-        yield self._good("reachable", outgoing.origin.url)
+        yield self._build_success("reachable", outgoing.origin.url)
         for model in models or (await self._first_listed(upstream),):
-            yield await self._trip(upstream, model)
+            yield await self._check_round_trip(upstream, model)
 
-    async def _trip(self, upstream: Upstream, model: str) -> Check:
-        self._began = time.monotonic()
+    async def _check_round_trip(self, upstream: Upstream, model: str) -> Check:
+        self._start_time = time.monotonic()
         try:
-            said = await round_trip(Target(upstream, model, self._deadlines), self._client)
+            said = await run_round_trip(Target(upstream, model, self._deadlines), self._client)
         except Problem as problem:
-            return self._failed("tool round trip", problem, model)
-        return self._good("tool round trip", said, model)
+            return self._build_problem("tool round trip", problem, model)
+        return self._build_success("tool round trip", said, model)
 
     async def _first_listed(self, upstream: Upstream) -> str:
         """Return the first model that a compatible server lists: nobody else knows what it calls them."""
@@ -182,21 +186,21 @@ class _Visit:
                     return row.name
         return default_model(self._table.kind)
 
-    def _good(self, check: str, detail: str, model: str = "") -> Check:
-        return self._check(check, model, ok=True, detail=detail)
+    def _build_success(self, check: str, detail: str, model: str = "") -> Check:
+        return self._build_check(check, model, ok=True, detail=detail)
 
-    def _bad(self, check: str, detail: str, remedy: str, model: str = "") -> Check:
-        return self._check(check, model, ok=False, detail=detail, remedy=remedy)
+    def _build_failure(self, check: str, detail: str, remedy: str, model: str = "") -> Check:
+        return self._build_check(check, model, ok=False, detail=detail, remedy=remedy)
 
-    def _failed(self, check: str, problem: Exception, model: str = "") -> Check:
+    def _build_problem(self, check: str, problem: Exception, model: str = "") -> Check:
         if not isinstance(problem, Problem):
-            return self._bad(check, str(problem), 'install what is missing: pip install "dragoman[google]"')
+            return self._build_failure(check, str(problem), 'install what is missing: pip install "dragoman[google]"')
         remedy = _CODES.get(problem.code or "") or _REMEDIES.get(problem.kind, "see what the upstream says")
-        return self._bad(check, problem.message, remedy, model)
+        return self._build_failure(check, problem.message, remedy, model)
 
-    def _check(self, check: str, model: str, *, ok: bool, detail: str, remedy: str = "") -> Check:
-        seconds = round(time.monotonic() - self._began, 3)
-        self._began = time.monotonic()
+    def _build_check(self, check: str, model: str, *, ok: bool, detail: str, remedy: str = "") -> Check:
+        seconds = round(time.monotonic() - self._start_time, 3)
+        self._start_time = time.monotonic()
         return Check(
             check=check,
             upstream=self._name,
@@ -208,12 +212,12 @@ class _Visit:
         )
 
 
-def _bare(outgoing: Outgoing) -> Outgoing:
+def _strip_request(outgoing: Outgoing) -> Outgoing:
     """Return a request to the same server that shows no credentials and asks for nothing."""
     return Outgoing(outgoing.origin, "GET", "/", (("accept-encoding", "identity"),))
 
 
-async def examine_tools(config: Config, patience: float = 60.0) -> AsyncGenerator[Check]:
+async def check_tools(config: Config, seconds: float = 60.0) -> AsyncGenerator[Check]:
     """Check every external server, and whether agents name tools that are there."""
     for key, words in unmeant(config.agents, config.tools):
         yield Check(
@@ -223,24 +227,24 @@ async def examine_tools(config: Config, patience: float = 60.0) -> AsyncGenerato
         return
     began = time.monotonic()
     try:
-        async with open_servers(config.tools, patience=patience) as servers:
+        async with open_servers(config.tools, patience=seconds) as servers:
             seconds = round(time.monotonic() - began, 3)
             for status in servers.status():
-                for check in _checks(status, servers, seconds):
+                for check in _check_server(status, servers, seconds):
                     yield check
-            for check in _agents(config, servers):
+            for check in _check_agents(config, servers):
                 yield check
     except ImportError as error:
         yield Check(check="tools", ok=False, detail=str(error), remedy='pip install "dragoman[mcp]"')
 
 
-def _agents(config: Config, servers: Servers) -> Iterable[Check]:
+def _check_agents(config: Config, servers: Servers) -> Iterable[Check]:
     """Check the words of agents for tools of servers that are there."""
     roster = Roster(servers.registry, servers=ToolServers(origin=servers.origin))
     there = {status.name for status in servers.status() if status.connected}
     for name, agent in config.agents.items():
         for word in agent.tools:
-            if word.partition(JOINT)[0] in there and not roster.meant(word):
+            if word.partition(NAMESPACE_SEPARATOR)[0] in there and not roster.meant(word):
                 near = " or ".join(servers.registry.nearest(word))
                 yield Check(
                     check=f"agents.{name}.tools",
@@ -250,7 +254,7 @@ def _agents(config: Config, servers: Servers) -> Iterable[Check]:
                 )
 
 
-def _checks(status: Status, servers: Servers, seconds: float) -> list[Check]:
+def _check_server(status: ServerStatus, servers: Servers, seconds: float) -> list[Check]:
     if not status.connected:
         key = "command, args, env and cwd" if status.transport == "stdio" else "url and headers"
         remedy = f"check {key} in [tools.{status.name}], or its entry in GEMINI_MCP_SERVERS"

@@ -13,7 +13,7 @@ def digest_of(raw: bytes) -> bytes:
     return blake2b(raw, digest_size=16).digest()
 
 
-class Captured(Struct, frozen=True, kw_only=True):
+class CapturedToolCall(Struct, frozen=True, kw_only=True):
     """A call that a model made of a tool which the client never declared."""
 
     id: str
@@ -30,10 +30,10 @@ class Group(Struct, kw_only=True):
     """All calls of one reply. The client was told one placeholder instead of them, with the mark in it."""
 
     mark: str
-    calls: tuple[Captured, ...]
+    calls: tuple[CapturedToolCall, ...]
     before: bytes = b""
     """The contents that the model had seen, as they were sent: a client may not remember them."""
-    asked: bytes = b""
+    last_turn_digest: bytes = b""
     """The digest of the client's last turn in them."""
     results: tuple[bytes, ...] | None = None
     """What stands for each result among the parts of a turn, in the order of the calls; None until they are there."""
@@ -41,7 +41,7 @@ class Group(Struct, kw_only=True):
     """The digest of the request that took them first: the same one gets them again."""
     is_given_up: bool = False
     """Nobody waits for results any more: the placeholder stays what it is, plain words."""
-    known: tuple[ToolCall, ...] = ()
+    caller_calls: tuple[ToolCall, ...] = ()
     """The calls as their caller knows them."""
     since: float = field(default_factory=monotonic)
 

@@ -13,13 +13,13 @@ _INNER = "request"
 _CAPITAL = re.compile(r"[A-Z]")
 
 
-def member(members: dict[str, bytes], name: str) -> str:
+def find_member_name(members: dict[str, bytes], name: str) -> str:
     """Return how a member called `name` in camelCase is written; as it is asked for where there is none."""
     snake = _CAPITAL.sub(lambda found: "_" + found[0].lower(), name)
     return snake if snake in members and name not in members else name
 
 
-def opened(raw: bytes) -> dict[str, bytes]:
+def split_members(raw: bytes) -> dict[str, bytes]:
     """Return the members of an object, each as it stands there."""
     return {name: bytes(value) for name, value in json.decode_object(raw).items()}
 
@@ -33,7 +33,7 @@ def items_of(raw: bytes) -> list[bytes]:
     raise json.Malformed("expected a list of objects")
 
 
-def listed(items: list[bytes]) -> bytes:
+def join_items(items: list[bytes]) -> bytes:
     """Write a list."""
     return b"[" + b",".join(items) + b"]"
 
@@ -43,23 +43,23 @@ class ObjectFields:
 
     def __init__(self, raw: bytes) -> None:
         self._raw = raw
-        self._members = opened(raw)
+        self._members = split_members(raw)
         self._changed: dict[str, bytes | None] = {}
         """What was set, and what was taken out: written when somebody wants to read it."""
 
     def get(self, name: str) -> bytes | None:
         """Return a member by its name in camelCase; None where there is none, or null."""
-        raw = self._members.get(member(self._members, name))
+        raw = self._members.get(find_member_name(self._members, name))
         return None if raw == b"null" else raw
 
     def set(self, name: str, raw: bytes) -> None:
         """Set a member."""
-        written = member(self._members, name)
+        written = find_member_name(self._members, name)
         self._members[written] = self._changed[written] = raw
 
     def remove(self, name: str) -> None:
         """Take a member out."""
-        written = member(self._members, name)
+        written = find_member_name(self._members, name)
         if self._members.pop(written, None) is not None:
             self._changed[written] = None
 
@@ -88,7 +88,7 @@ class GeminiDocument(ObjectFields):
             raise json.Malformed("the envelope has no request", f"/{_INNER}")
         super().__init__(inner)
 
-    def written(self) -> bytes:
+    def encode(self) -> bytes:
         """Return the whole body."""
         if self.envelope is None:
             return self.raw

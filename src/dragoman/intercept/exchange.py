@@ -9,20 +9,20 @@ import msgspec
 from msgspec import Struct, field
 
 from dragoman.http.message import Headers
-from dragoman.intercept.captured import Captured
+from dragoman.intercept.captured import CapturedToolCall
 
-_MOST_KEPT = 8 << 20
+_MAX_KEPT = 8 << 20
 """Bytes of a reply."""
 
 
-def _fresh_id() -> str:
+def _make_id() -> str:
     return f"in_{urandom(8).hex()}"
 
 
-class Passing(Struct, kw_only=True):
+class InterceptedExchange(Struct, kw_only=True):
     """One exchange, filled in as it goes on. Bodies of a reply are kept only while somebody looks on."""
 
-    id: str = field(default_factory=_fresh_id)
+    id: str = field(default_factory=_make_id)
     name: str
     """What stands behind `/intercept/` in its path."""
     session: str = ""
@@ -45,8 +45,8 @@ class Passing(Struct, kw_only=True):
     reply_headers: Headers = ()
     reply_came: bytes = b""
     reply_left: bytes = b""
-    captured: tuple[Captured, ...] = ()
-    is_seen: bool = False
+    captured: tuple[CapturedToolCall, ...] = ()
+    is_observed: bool = False
     """Somebody looks on, so what passes is kept until it is over."""
     is_cut: bool = False
     """More of the reply passed than is kept here."""
@@ -54,11 +54,11 @@ class Passing(Struct, kw_only=True):
     clock: float = field(default_factory=monotonic)
     seconds: float | None = None
 
-    def note(self, came: bytes, left: bytes) -> None:
+    def record_reply(self, came: bytes, left: bytes) -> None:
         """Keep a piece of the reply, as it came and as it left, unless too much of it has passed already."""
-        if not self.is_seen:
+        if not self.is_observed:
             return
-        self.is_cut = self.is_cut or len(self.reply_came) + len(came) > _MOST_KEPT
+        self.is_cut = self.is_cut or len(self.reply_came) + len(came) > _MAX_KEPT
         if not self.is_cut:
             self.reply_came += came
             self.reply_left += left
@@ -68,20 +68,20 @@ class Passing(Struct, kw_only=True):
         self.seconds = monotonic() - self.clock
 
 
-Looker = Callable[[Passing], None]
+ExchangeObserver = Callable[[InterceptedExchange], None]
 """Is told of an exchange that is over; must not take long."""
 
 
-class Packed(Struct, frozen=True):
+class BinaryBody(Struct, frozen=True):
     """Bytes that are no text."""
 
     base64: bytes
 
 
-Body = str | Packed
+Body = str | BinaryBody
 
 
-class CapturedCall(Struct, frozen=True, kw_only=True):
+class SavedCall(Struct, frozen=True, kw_only=True):
     """A call that was captured."""
 
     id: str
@@ -89,7 +89,7 @@ class CapturedCall(Struct, frozen=True, kw_only=True):
     part: Body
 
 
-class Saved(Struct, frozen=True, kw_only=True):
+class SavedExchange(Struct, frozen=True, kw_only=True):
     """What passed, in the order in which it did."""
 
     version: Literal[1] = 1
@@ -115,65 +115,65 @@ class Saved(Struct, frozen=True, kw_only=True):
     reply_left: Body | None
     """What the client was sent; nothing here means that it was what the upstream had sent."""
     is_cut: bool
-    captured: tuple[CapturedCall, ...]
+    captured: tuple[SavedCall, ...]
 
 
-class NotSavedError(ValueError):
+class SavedExchangeError(ValueError):
     """A file is not a saved exchange."""
 
 
-def saved(passing: Passing) -> Saved:
+def to_saved(exchange: InterceptedExchange) -> SavedExchange:
     """Return an exchange as it is saved."""
-    return Saved(
-        id=passing.id,
-        name=passing.name,
-        session=passing.session,
-        upstream=passing.upstream,
-        began=passing.began,
-        seconds=passing.seconds,
-        method=passing.method,
-        target=passing.target,
-        headers=tuple(passing.headers),
-        came=body(passing.came),
-        target_left=passing.target_left,
-        left=None if passing.left == passing.came else body(passing.left),
-        rules=passing.rules,
-        problem=passing.problem,
-        blocked=passing.blocked,
-        status=passing.status,
-        reply_headers=tuple(passing.reply_headers),
-        reply_came=body(passing.reply_came),
-        reply_left=None if passing.reply_left == passing.reply_came else body(passing.reply_left),
-        is_cut=passing.is_cut,
-        captured=tuple(map(_call, passing.captured)),
+    return SavedExchange(
+        id=exchange.id,
+        name=exchange.name,
+        session=exchange.session,
+        upstream=exchange.upstream,
+        began=exchange.began,
+        seconds=exchange.seconds,
+        method=exchange.method,
+        target=exchange.target,
+        headers=tuple(exchange.headers),
+        came=encode_body(exchange.came),
+        target_left=exchange.target_left,
+        left=None if exchange.left == exchange.came else encode_body(exchange.left),
+        rules=exchange.rules,
+        problem=exchange.problem,
+        blocked=exchange.blocked,
+        status=exchange.status,
+        reply_headers=tuple(exchange.reply_headers),
+        reply_came=encode_body(exchange.reply_came),
+        reply_left=None if exchange.reply_left == exchange.reply_came else encode_body(exchange.reply_left),
+        is_cut=exchange.is_cut,
+        captured=tuple(map(_to_saved_call, exchange.captured)),
     )
 
 
-def written(passing: Passing) -> bytes:
+def encode_exchange(exchange: InterceptedExchange) -> bytes:
     """Return the file of an exchange."""
-    return msgspec.json.format(msgspec.json.encode(saved(passing)), indent=1) + b"\n"
+    return msgspec.json.format(msgspec.json.encode(to_saved(exchange)), indent=1) + b"\n"
 
 
-def read(content: bytes) -> Saved:
+def decode_exchange(content: bytes) -> SavedExchange:
     """Return the exchange of a file."""
     try:
-        return msgspec.json.decode(content, type=Saved)
+        return msgspec.json.decode(content, type=SavedExchange)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise NotSavedError(f"it is no saved exchange: {error}") from None
+        raise SavedExchangeError(f"it is no saved exchange: {error}") from None
 
 
-def body(content: bytes) -> Body:
+def encode_body(content: bytes) -> Body:
     """Return bytes as they stand in a file."""
     try:
         return content.decode()
     except UnicodeDecodeError:
-        return Packed(content)
+        return BinaryBody(content)
 
 
-def content(body: Body) -> bytes:
+def decode_body(body: Body) -> bytes:
     """Return the bytes that stand in a file."""
-    return body.base64 if isinstance(body, Packed) else body.encode()
+    return body.base64 if isinstance(body, BinaryBody) else body.encode()
 
 
-def _call(call: Captured) -> CapturedCall:
-    return CapturedCall(id=call.id, name=call.name, part=body(call.part))
+def _to_saved_call(call: CapturedToolCall) -> SavedCall:
+    return SavedCall(id=call.id, name=call.name, part=encode_body(call.part))

@@ -8,9 +8,9 @@ from typing import Any
 
 from msgspec import Struct
 
-from dragoman.intercept.captured import Captured, Group, digest_of
-from dragoman.intercept.document import GeminiDocument, ObjectFields, items_of, listed
-from dragoman.intercept.plan import Plan
+from dragoman.intercept.captured import CapturedToolCall, Group, digest_of
+from dragoman.intercept.document import GeminiDocument, ObjectFields, items_of, join_items
+from dragoman.intercept.plan import RewritePlan
 from dragoman.wire import json
 
 MODEL = "model"
@@ -25,24 +25,24 @@ class TurnContent(Struct, frozen=True, kw_only=True):
     parts: tuple[bytes, ...]
 
     @property
-    def is_said(self) -> bool:
+    def is_model_turn(self) -> bool:
         """Whether the model said it."""
         return self.role == MODEL
 
-    def having(self, parts: list[bytes]) -> "TurnContent":
+    def with_parts(self, parts: list[bytes]) -> "TurnContent":
         """Return the turn with other parts."""
         fields = ObjectFields(self.raw)
-        fields.set("parts", listed(parts))
+        fields.set("parts", join_items(parts))
         return TurnContent(raw=fields.raw, role=self.role, parts=tuple(parts))
 
 
 def contents_of(document: GeminiDocument) -> list[TurnContent]:
     """Return the history of a request."""
     raw = document.get("contents")
-    return [read(item) for item in items_of(raw)] if raw is not None else []
+    return [parse_turn(item) for item in items_of(raw)] if raw is not None else []
 
 
-def read(raw: bytes) -> TurnContent:
+def parse_turn(raw: bytes) -> TurnContent:
     """Open one turn."""
     fields = ObjectFields(raw)
     role, parts = fields.get("role"), fields.get("parts")
@@ -53,15 +53,15 @@ def read(raw: bytes) -> TurnContent:
     )
 
 
-def turn(role: str, parts: list[bytes]) -> TurnContent:
+def build_turn(role: str, parts: list[bytes]) -> TurnContent:
     """Make a turn."""
-    raw = b'{"role":' + json.encode(role) + b',"parts":' + listed(parts) + b"}"
+    raw = b'{"role":' + json.encode(role) + b',"parts":' + join_items(parts) + b"}"
     return TurnContent(raw=raw, role=role, parts=tuple(parts))
 
 
-def put(document: GeminiDocument, contents: list[TurnContent]) -> None:
+def set_contents(document: GeminiDocument, contents: list[TurnContent]) -> None:
     """Set the history of a request."""
-    document.set("contents", listed([content.raw for content in contents]))
+    document.set("contents", join_items([content.raw for content in contents]))
 
 
 def text_of(part: bytes) -> str | None:
@@ -75,170 +75,172 @@ def text_of(part: bytes) -> str | None:
 
 def call_of(part: bytes) -> dict[str, Any] | None:
     """Return the call that a part is."""
-    return _inner(part, _CALL)
+    return _find_member(part, _CALL)
 
 
 def result_of(part: bytes) -> dict[str, Any] | None:
     """Return the result that a part is."""
-    return _inner(part, _RESULT)
+    return _find_member(part, _RESULT)
 
 
-def _inner(part: bytes, names: tuple[str, str]) -> dict[str, Any] | None:
+def _find_member(part: bytes, names: tuple[str, str]) -> dict[str, Any] | None:
     if not any(name.encode() in part for name in names):
         return None
     said = json.decode(part)
     return next((said[name] for name in names if isinstance(said.get(name), dict)), None)
 
 
-def unprompted(document: GeminiDocument, plan: Plan) -> bool:
+def remove_prompt(document: GeminiDocument, plan: RewritePlan) -> bool:
     """Take our prompt out, wherever it stands."""
     if not plan.groups or not plan.prompt:
         return False
     before = contents_of(document)
     kept: list[TurnContent] = []
     for content in before:
-        without = _without(content, plan)
-        is_needed = not without.parts and (not kept or kept[-1].is_said)
+        without = _drop_prompt(content, plan)
+        is_needed = not without.parts and (not kept or kept[-1].is_model_turn)
         if is_needed or content.parts == without.parts:
             kept.append(content)
         elif without.parts:
             kept.append(without)
     if len(kept) == len(before) and all(one is other for one, other in zip(kept, before, strict=True)):
         return False
-    put(document, kept)
+    set_contents(document, kept)
     return True
 
 
-def has_prompt(content: TurnContent, plan: Plan) -> bool:
+def has_prompt(content: TurnContent, plan: RewritePlan) -> bool:
     """Tell whether our prompt stands in a turn."""
-    return _without(content, plan) is not content
+    return _drop_prompt(content, plan) is not content
 
 
-def _without(content: TurnContent, plan: Plan) -> TurnContent:
-    if content.is_said:
+def _drop_prompt(content: TurnContent, plan: RewritePlan) -> TurnContent:
+    if content.is_model_turn:
         return content
     parts = [part for part in content.parts if (text_of(part) or "").strip() != plan.prompt.strip()]
-    return content if len(parts) == len(content.parts) else content.having(parts)
+    return content if len(parts) == len(content.parts) else content.with_parts(parts)
 
 
-def restored(document: GeminiDocument, plan: Plan) -> bool:
+def restore_conversation(document: GeminiDocument, plan: RewritePlan) -> bool:
     """Put back what is missing."""
     group = plan.ready
-    if group is None or group.results is None or not group.before or _stands_in(document, group):
+    if group is None or group.results is None or not group.before or _contains_calls(document, group):
         return False
-    told = [read(item) for item in items_of(group.before)]
-    told.append(turn(MODEL, [call.part for call in group.calls]))
-    told.append(turn("user", list(group.results)))
+    told = [parse_turn(item) for item in items_of(group.before)]
+    told.append(build_turn(MODEL, [call.part for call in group.calls]))
+    told.append(build_turn("user", list(group.results)))
     last = contents_of(document)[-1:]
     told += [
         content
         for content in last
-        if not content.is_said and digest_of(content.raw) != group.asked and not has_prompt(content, plan)
+        if not content.is_model_turn
+        and digest_of(content.raw) != group.last_turn_digest
+        and not has_prompt(content, plan)
     ]
-    put(document, told)
+    set_contents(document, told)
     return True
 
 
-def _stands_in(document: GeminiDocument, group: Group) -> bool:
+def _contains_calls(document: GeminiDocument, group: Group) -> bool:
     return group.calls[0].part in (document.get("contents") or b"")
 
 
-def answered(document: GeminiDocument, plan: Plan) -> bool:
+def insert_results(document: GeminiDocument, plan: RewritePlan) -> bool:
     """Replace every placeholder that stands for calls with results."""
     raw = document.get("contents")
     if raw is None or not any(mark.encode() in raw for mark in plan.groups):
         return False
-    history = _History(plan)
+    history = _HistoryBuilder(plan)
     for content in contents_of(document):
-        history.take(content)
+        history.add(content)
     history.close()
     if not history.is_changed:
         return False
-    put(document, history.told)
+    set_contents(document, history.contents)
     return True
 
 
-class _History:
-    def __init__(self, plan: Plan) -> None:
+class _HistoryBuilder:
+    def __init__(self, plan: RewritePlan) -> None:
         self._plan = plan
-        self.told: list[TurnContent] = []
+        self.contents: list[TurnContent] = []
         self.is_changed = False
-        self._met: set[str] = set()
-        self._step: list[Captured | bytes] = []
+        self._seen_marks: set[str] = set()
+        self._open_calls: list[CapturedToolCall | bytes] = []
         """Calls since the user had the word: ours, and the client's as they stand there."""
         self._results: dict[str, bytes] = {}
 
-    def take(self, content: TurnContent) -> None:
+    def add(self, content: TurnContent) -> None:
         """Take the next turn."""
-        if content.is_said:
-            self._said(content)
+        if content.is_model_turn:
+            self._add_model_turn(content)
             return
         if self._results:
-            self._answer(content)
+            self._add_results(content)
         else:
-            self.told.append(content)
-        self._step = []
+            self.contents.append(content)
+        self._open_calls = []
 
     def close(self) -> None:
         """The history is over: results that nobody followed stand at its end."""
         if self._results:
-            self._answer(None)
+            self._add_results(None)
 
-    def _said(self, content: TurnContent) -> None:
-        items = [item for part in content.parts for item in self._replaced(part)]
-        self._step += [item for item in items if isinstance(item, Captured) or call_of(item) is not None]
-        parts = [item.part if isinstance(item, Captured) else item for item in items]
+    def _add_model_turn(self, content: TurnContent) -> None:
+        items = [item for part in content.parts for item in self._replace_placeholders(part)]
+        self._open_calls += [item for item in items if isinstance(item, CapturedToolCall) or call_of(item) is not None]
+        parts = [item.part if isinstance(item, CapturedToolCall) else item for item in items]
         if tuple(parts) == content.parts:
-            self.told.append(content)
+            self.contents.append(content)
             return
         self.is_changed = True
         if parts:
-            self.told.append(content.having(parts))
+            self.contents.append(content.with_parts(parts))
 
-    def _replaced(self, part: bytes) -> list[Captured | bytes]:
+    def _replace_placeholders(self, part: bytes) -> list[CapturedToolCall | bytes]:
         """Return what stands for a part: its words around placeholders, and the calls in place of these."""
         text = text_of(part)
         if text is None:
             return [part]
-        told: list[Captured | bytes] = []
+        told: list[CapturedToolCall | bytes] = []
         rest = text
-        for group in self._plan.marked(text):
+        for group in self._plan.find_groups(text):
             found = self._plan.placeholder_of(group).search(rest) if group.is_answered else None
             if found is None:
                 continue
-            told += [*_words(rest[: found.start()]), *self._calls(group)]
+            told += [*_build_text_parts(rest[: found.start()]), *self._take_calls(group)]
             rest = rest[found.end() :]
-        return [part] if rest is text else [*told, *_words(rest)]
+        return [part] if rest is text else [*told, *_build_text_parts(rest)]
 
-    def _calls(self, group: Group) -> tuple[Captured, ...]:
-        if group.mark in self._met:
+    def _take_calls(self, group: Group) -> tuple[CapturedToolCall, ...]:
+        if group.mark in self._seen_marks:
             return ()
-        self._met.add(group.mark)
+        self._seen_marks.add(group.mark)
         self._results |= {call.id: result for call, result in zip(group.calls, group.results or (), strict=True)}
         return group.calls
 
-    def _answer(self, content: TurnContent | None) -> None:
+    def _add_results(self, content: TurnContent | None) -> None:
         """Tell all results in the order of the calls; those of the client's own tools stand in its turn."""
         theirs = [part for part in content.parts if result_of(part) is not None] if content is not None else []
         told: list[bytes] = []
-        for call in self._step:
-            if isinstance(call, Captured):
+        for call in self._open_calls:
+            if isinstance(call, CapturedToolCall):
                 told.append(self._results[call.id])
-            elif (found := _result_for(call, theirs)) is not None:
+            elif (found := _find_result(call, theirs)) is not None:
                 theirs.remove(found)
                 told.append(found)
-        self.told.append(turn("user", [*told, *theirs]))
+        self.contents.append(build_turn("user", [*told, *theirs]))
         self._results = {}
         rest = [part for part in content.parts if result_of(part) is None] if content is not None else []
         if content is not None and rest:
-            self.told.append(content if len(rest) == len(content.parts) else content.having(rest))
+            self.contents.append(content if len(rest) == len(content.parts) else content.with_parts(rest))
 
 
-def _words(text: str) -> list[Captured | bytes]:
+def _build_text_parts(text: str) -> list[CapturedToolCall | bytes]:
     return [json.encode({"text": text})] if text.strip() else []
 
 
-def _result_for(call: bytes, results: list[bytes]) -> bytes | None:
+def _find_result(call: bytes, results: list[bytes]) -> bytes | None:
     """Find the client's result for a call of its own: by id, or else by name."""
     said = call_of(call) or {}
     known = [(part, result_of(part) or {}) for part in results]

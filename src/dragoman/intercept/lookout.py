@@ -14,50 +14,50 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from threading import Thread
 
-from dragoman.intercept.exchange import Passing, written
+from dragoman.intercept.exchange import InterceptedExchange, encode_exchange
 
-_MOST_WAITING = 64
-_MOST_BYTES = 256 << 20
+_MAX_WAITING = 64
+_MAX_BYTES = 256 << 20
 """Exchanges that wait for an onlooker, and their bytes; one that takes none must not fill the disk."""
 _LARGE = 1 << 20
 """Bytes that take too long to write down for others to wait."""
 _SUFFIX = ".json"
 
 
-def place() -> Path:
+def observers_folder() -> Path:
     """Return the folder in which onlookers have theirs."""
     state = os.environ.get("XDG_STATE_HOME") or str(Path.home() / ".local" / "state")
     return Path(state) / "dragoman" / "onlookers"
 
 
-class Lookout:
+class ObserverFolders:
     """The gateway's side."""
 
     def __init__(self, folder: Path | None = None) -> None:
-        self._folder = folder or place()
+        self._folder = folder or observers_folder()
 
     @property
-    def is_watched(self) -> bool:
+    def has_observers(self) -> bool:
         """Whether somebody looks on."""
-        return next(self._onlookers(), None) is not None
+        return next(self._find_folders(), None) is not None
 
-    def __call__(self, passing: Passing) -> None:
+    def __call__(self, exchange: InterceptedExchange) -> None:
         """Show an exchange that is over."""
-        if sum(map(len, (passing.came, passing.left, passing.reply_came, passing.reply_left))) < _LARGE:
-            self._show(passing)
+        if sum(map(len, (exchange.came, exchange.left, exchange.reply_came, exchange.reply_left))) < _LARGE:
+            self._publish(exchange)
         else:
-            Thread(target=self._show, args=(passing,), name="lookout").start()
+            Thread(target=self._publish, args=(exchange,), name="lookout").start()
 
-    def _show(self, passing: Passing) -> None:
+    def _publish(self, exchange: InterceptedExchange) -> None:
         file = b""
-        for folder in self._onlookers():
+        for folder in self._find_folders():
             with suppress(OSError):  # an onlooker that has just left
-                waiting = [_size(found) for found in folder.iterdir()]
-                if len(waiting) < _MOST_WAITING and sum(waiting) < _MOST_BYTES:
-                    file = file or written(passing)
-                    _put(folder, f"{passing.began:017.6f}-{passing.id}{_SUFFIX}", file)
+                waiting = [_file_size(found) for found in folder.iterdir()]
+                if len(waiting) < _MAX_WAITING and sum(waiting) < _MAX_BYTES:
+                    file = file or encode_exchange(exchange)
+                    _write_atomically(folder, f"{exchange.began:017.6f}-{exchange.id}{_SUFFIX}", file)
 
-    def _onlookers(self) -> Iterator[Path]:
+    def _find_folders(self) -> Iterator[Path]:
         try:
             if not _is_private(self._folder):
                 return
@@ -72,7 +72,7 @@ class Lookout:
                 yield folder
 
 
-class Onlooker:
+class ObserverFolder:
     """One who looks on, and takes what there is."""
 
     def __init__(self, folder: Path) -> None:
@@ -88,16 +88,16 @@ class Onlooker:
 
 
 @contextmanager
-def looking_on(parent: Path | None = None) -> Generator[Onlooker]:
+def observe_exchanges(parent: Path | None = None) -> Generator[ObserverFolder]:
     """Look on as long as the block does."""
-    above = parent or place()
+    above = parent or observers_folder()
     above.mkdir(mode=0o700, parents=True, exist_ok=True)
     if not _is_private(above):
         above.chmod(0o700)
     folder = above / f"{os.getpid()}-{secrets.token_hex(4)}"
     folder.mkdir(mode=0o700)
     try:
-        yield Onlooker(folder)
+        yield ObserverFolder(folder)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
@@ -117,14 +117,14 @@ def _is_alive(process: int) -> bool:
     return True
 
 
-def _size(file: Path) -> int:
+def _file_size(file: Path) -> int:
     try:
         return file.stat().st_size
     except FileNotFoundError:  # it was taken just now
         return 0
 
 
-def _put(folder: Path, name: str, content: bytes) -> None:
+def _write_atomically(folder: Path, name: str, content: bytes) -> None:
     """Let a file appear whole: whoever takes it may look at any moment."""
     unfinished = folder / f"{name}.part"
     with os.fdopen(os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:

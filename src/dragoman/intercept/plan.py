@@ -17,7 +17,7 @@ MARKS = re.compile(r"dt-[0-9a-f]{16}")
 """The names of groups of calls, as they stand in placeholders."""
 
 
-class Tools(Struct, frozen=True, kw_only=True):
+class CallerTools(Struct, frozen=True, kw_only=True):
     """Tools of a caller, as Gemini is told of them."""
 
     objects: tuple[bytes, ...] = ()
@@ -27,11 +27,11 @@ class Tools(Struct, frozen=True, kw_only=True):
     """The functionCallingConfig that goes with them."""
 
 
-class Plan(Struct, frozen=True, kw_only=True):
+class RewritePlan(Struct, frozen=True, kw_only=True):
     """What is to be done, as far as it is known when a request comes."""
 
     strip: Literal["all", "none"] | tuple[str, ...] = "all"
-    tools: Tools = Tools()
+    tools: CallerTools = CallerTools()
     groups: Mapping[str, Group] = {}
     """Calls of this session by their marks."""
     ready: Group | None = None
@@ -47,7 +47,7 @@ class Plan(Struct, frozen=True, kw_only=True):
         """Whether there is nothing to be done."""
         return not (self.tools.objects or self.groups or self.model or self.system)
 
-    def marked(self, text: str) -> list[Group]:
+    def find_groups(self, text: str) -> list[Group]:
         """Return the groups whose placeholders stand in a text, in their order."""
         return [self.groups[mark] for mark in MARKS.findall(text) if mark in self.groups]
 
@@ -57,5 +57,5 @@ class Plan(Struct, frozen=True, kw_only=True):
         return re.compile(r"\s+".join(map(re.escape, words)))
 
 
-Rule = Callable[[GeminiDocument, Plan], bool]
+Rule = Callable[[GeminiDocument, RewritePlan], bool]
 """Changes a request; tells whether it did."""

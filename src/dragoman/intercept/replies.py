@@ -12,8 +12,8 @@ from uuid import uuid4
 from msgspec import Struct
 
 from dragoman.core.parts import ToolCall
-from dragoman.intercept.captured import Captured
-from dragoman.intercept.document import ObjectFields, items_of, listed
+from dragoman.intercept.captured import CapturedToolCall
+from dragoman.intercept.document import ObjectFields, items_of, join_items
 from dragoman.intercept.history_rules import call_of
 from dragoman.wire import json
 from dragoman.wire.json import Malformed
@@ -22,7 +22,7 @@ from dragoman.wire.sse import SseReader, whole_frames
 
 _CALLS = (b"functionCall", b"function_call")
 _PLAIN_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
-_NOTHING = b'{"text":""}'
+_EMPTY_PART = b'{"text":""}'
 _TURN = re.compile(
     r"(?P<before>[^?]*/(?P<room>models|tunedModels|endpoints)/)(?P<model>[^/?]+?)"
     r"(?P<after>(?::|%3[Aa])(?P<verb>generateContent|streamGenerateContent)(?:\?(?P<query>.*))?)"
@@ -30,19 +30,19 @@ _TURN = re.compile(
 _WRAPPED = re.compile(r".*/v1internal:(?P<verb>generateContent|streamGenerateContent)(?:\?(?P<query>.*))?")
 _EVENTS = frozenset({"alt=sse", "$alt=sse", "%24alt=sse"})
 _NO_USAGE = {"promptTokenCount": 0, "candidatesTokenCount": 0, "totalTokenCount": 0}
-_MOST_HELD = 64 << 20
+_MAX_BUFFERED = 64 << 20
 
 
-class Capture:
+class CallCapture:
     """Chunks of a reply in, what the client is told of them out."""
 
-    def __init__(self, names: frozenset[str], placeholder: str, taken: frozenset[str] = frozenset()) -> None:
+    def __init__(self, names: frozenset[str], placeholder: str, used_ids: frozenset[str] = frozenset()) -> None:
         self._names = names
         self._placeholder = json.encode({"text": placeholder})
-        self._taken = set(taken)
+        self._used_ids = set(used_ids)
         """Ids that calls of the session have already."""
-        self.calls: list[Captured] = []
-        self.passes_calls = False
+        self.calls: list[CapturedToolCall] = []
+        self.has_client_calls = False
         """Calls of the client's own tools were among them: it goes on by itself."""
 
     def feed(self, chunk: bytes, *, is_whole: bool = False) -> bytes | None:
@@ -53,17 +53,17 @@ class Capture:
         inner = outer.get("response")
         reply = outer if inner is None else ObjectFields(inner)
         candidates = items_of(reply.get("candidates") or b"[]")
-        told = [self._candidate(candidate) for candidate in candidates]
+        told = [self._filter_candidate(candidate) for candidate in candidates]
         if told == candidates:
             return chunk
         if told == [None] and not is_whole:
             return None
-        reply.set("candidates", listed([one or other for one, other in zip(told, candidates, strict=True)]))
+        reply.set("candidates", join_items([one or other for one, other in zip(told, candidates, strict=True)]))
         if inner is not None:
             outer.set("response", reply.raw)
         return outer.raw
 
-    def _candidate(self, raw: bytes) -> bytes | None:
+    def _filter_candidate(self, raw: bytes) -> bytes | None:
         """Return what is told of a candidate; None where that is nothing at all."""
         candidate = ObjectFields(raw)
         content = candidate.get("content")
@@ -71,34 +71,34 @@ class Capture:
             return raw
         turn = ObjectFields(content)
         parts = items_of(turn.get("parts") or b"[]")
-        told = [one for part in parts for one in self._part(part)]
+        told = [one for part in parts for one in self._filter_part(part)]
         if told == parts:
             return raw
         if not told and candidate.get("finishReason") is None:
             return None
-        turn.set("parts", listed(told or [_NOTHING]))
+        turn.set("parts", join_items(told or [_EMPTY_PART]))
         candidate.set("content", turn.raw)
         return candidate.raw
 
-    def _part(self, part: bytes) -> list[bytes]:
+    def _filter_part(self, part: bytes) -> list[bytes]:
         call = call_of(part)
         if call is None:
             return [part]
         if call.get("name") not in self._names:
-            self.passes_calls = True
+            self.has_client_calls = True
             return [part]
         is_first = not self.calls
-        self.calls.append(self._captured(part, str(call["name"]), str(call.get("id") or "")))
+        self.calls.append(self._capture_call(part, str(call["name"]), str(call.get("id") or "")))
         return [self._placeholder] if is_first else []
 
-    def _captured(self, part: bytes, name: str, given: str) -> Captured:
-        is_usable = _PLAIN_ID.fullmatch(given) is not None and given not in self._taken
+    def _capture_call(self, part: bytes, name: str, given: str) -> CapturedToolCall:
+        is_usable = _PLAIN_ID.fullmatch(given) is not None and given not in self._used_ids
         call_id = given if is_usable else f"call_{uuid4().hex}"
-        self._taken.add(call_id)
-        return Captured(id=call_id, name=name, part=part, given=given)
+        self._used_ids.add(call_id)
+        return CapturedToolCall(id=call_id, name=name, part=part, given=given)
 
 
-def tool_call(captured: Captured) -> ToolCall:
+def to_tool_call(captured: CapturedToolCall) -> ToolCall:
     """Return a captured call in the core's words."""
     call = ObjectFields(captured.part).get("functionCall") or b"{}"
     arguments = ObjectFields(call).get("args") or b"{}"
@@ -117,7 +117,7 @@ class TurnRequest(Struct, frozen=True, kw_only=True):
     """As the path names it; in the envelope it stands in the body."""
 
 
-def turn_of(method: str, target: str) -> TurnRequest | None:
+def parse_turn_request(method: str, target: str) -> TurnRequest | None:
     """Return what is asked for; None for anything that is no turn of the model."""
     if method != "POST":
         return None
@@ -132,7 +132,7 @@ def turn_of(method: str, target: str) -> TurnRequest | None:
     return TurnRequest(wrapped=wrapped, stream=stream, events=events, model=model)
 
 
-def renamed(target: str, model: str) -> str:
+def replace_model_in_path(target: str, model: str) -> str:
     """Return a path that asks for another model; one that names none is as it was, or one of the user's own tuning."""
     found = _TURN.fullmatch(target)
     if found is None or found["room"] != "models":
@@ -140,7 +140,7 @@ def renamed(target: str, model: str) -> str:
     return f"{found['before']}{model}{found['after']}"
 
 
-def made_reply(text: str, turn: TurnRequest, model: str) -> tuple[dict[str, str], bytes]:
+def build_reply(text: str, turn: TurnRequest, model: str) -> tuple[dict[str, str], bytes]:
     """Return headers and body of a reply in which the model says nothing but `text`."""
     candidate = {"content": {"role": "model", "parts": [{"text": text}]}, "finishReason": "STOP", "index": 0}
     name = model.removeprefix("models/")
@@ -163,55 +163,55 @@ class ReplyForm(Protocol):
         ...
 
 
-def form_of(turn: TurnRequest, kind: str, capture: Capture) -> ReplyForm:
+def choose_reply_form(turn: TurnRequest, kind: str, capture: CallCapture) -> ReplyForm:
     """Return how a reply is read, by what was asked for and the content type that it has."""
     if not turn.stream:
-        return Whole(capture)
-    return Events(capture) if "event-stream" in kind else ArrayItems(capture)
+        return ObjectReply(capture)
+    return EventStreamReply(capture) if "event-stream" in kind else ArrayStreamReply(capture)
 
 
-class Whole:
+class ObjectReply:
     """A reply in one object: nothing of it is told before all of it is there."""
 
-    def __init__(self, capture: Capture) -> None:
+    def __init__(self, capture: CallCapture) -> None:
         self._capture = capture
-        self._held = bytearray()
-        self._passes = False
+        self._buffer = bytearray()
+        self._is_passthrough = False
 
     def feed(self, piece: bytes) -> bytes:
-        if self._passes:
+        if self._is_passthrough:
             return piece
-        self._held += piece
-        if len(self._held) <= _MOST_HELD:
+        self._buffer += piece
+        if len(self._buffer) <= _MAX_BUFFERED:
             return b""
-        self._passes = True
-        return bytes(self._held)
+        self._is_passthrough = True
+        return bytes(self._buffer)
 
     def close(self) -> bytes:
-        if self._passes:
+        if self._is_passthrough:
             return b""
-        body = bytes(self._held)
+        body = bytes(self._buffer)
         try:
             return self._capture.feed(body, is_whole=True) or body
         except (Malformed, ValueError, TypeError, AttributeError):
             return body
 
 
-class Events:
+class EventStreamReply:
     """A stream of events: each is passed on as soon as it is whole."""
 
-    def __init__(self, capture: Capture) -> None:
+    def __init__(self, capture: CallCapture) -> None:
         self._capture = capture
-        self._begun = bytearray()
+        self._buffer = bytearray()
 
     def feed(self, piece: bytes) -> bytes:
-        return b"".join(self._frame(frame) for frame in whole_frames(self._begun, piece))
+        return b"".join(self._filter_frame(frame) for frame in whole_frames(self._buffer, piece))
 
     def close(self) -> bytes:
-        rest = bytes(self._begun)
-        return self._frame(rest) if rest else b""
+        rest = bytes(self._buffer)
+        return self._filter_frame(rest) if rest else b""
 
-    def _frame(self, frame: bytes) -> bytes:
+    def _filter_frame(self, frame: bytes) -> bytes:
         if b"unction" not in frame:
             return frame
         reader = SseReader()
@@ -228,38 +228,38 @@ class Events:
         return b"data: " + told + end
 
 
-class ArrayItems:
+class ArrayStreamReply:
     """One array: each item is passed on as soon as it is whole, with what stood before it."""
 
-    def __init__(self, capture: Capture) -> None:
+    def __init__(self, capture: CallCapture) -> None:
         self._capture = capture
         self._reader: JsonStreamReader | None = JsonStreamReader()
-        self._untold = bytearray()
+        self._unsent = bytearray()
         """What has come and was not passed on."""
         self._opening = b""
         """What stood before the first item: it stands before the first that is told."""
-        self._begun = False
+        self._has_sent = False
 
     def feed(self, piece: bytes) -> bytes:
         if self._reader is None:
             return piece
-        self._untold += piece
+        self._unsent += piece
         try:
             values = self._reader.feed(piece)
         except Malformed:
             self._reader = None
-            return self._rest()
-        return b"".join(self._item(value) for value in values)
+            return self._flush()
+        return b"".join(self._filter_item(value) for value in values)
 
     def close(self) -> bytes:
-        return self._rest()
+        return self._flush()
 
-    def _item(self, value: bytes) -> bytes:
+    def _filter_item(self, value: bytes) -> bytes:
         # Nothing but what separates items stands before the one that was read next.
-        at = self._untold.find(value)
-        before = bytes(self._untold[:at])
-        del self._untold[: at + len(value)]
-        if not self._begun:
+        at = self._unsent.find(value)
+        before = bytes(self._unsent[:at])
+        del self._unsent[: at + len(value)]
+        if not self._has_sent:
             before = self._opening = self._opening or before
         try:
             told = self._capture.feed(value)
@@ -267,10 +267,10 @@ class ArrayItems:
             told = value
         if told is None:
             return b""
-        self._begun = True
+        self._has_sent = True
         return before + told
 
-    def _rest(self) -> bytes:
-        rest = bytes(self._untold)
-        self._untold.clear()
-        return rest if self._begun else self._opening + rest
+    def _flush(self) -> bytes:
+        rest = bytes(self._unsent)
+        self._unsent.clear()
+        return rest if self._has_sent else self._opening + rest

@@ -7,12 +7,12 @@ from dragoman.core.parts import ToolCall
 from dragoman.core.problems import Problem
 from dragoman.core.stream import replay
 from dragoman.dialects.registry import dialect_named
-from dragoman.intercept.captured import Captured, Group, digest_of
-from dragoman.intercept.replies import Capture, TurnRequest, form_of, tool_call
-from dragoman.intercept.rewrite import Going
-from dragoman.intercept.sessions import Session
+from dragoman.intercept.captured import CapturedToolCall, Group, digest_of
+from dragoman.intercept.replies import CallCapture, TurnRequest, choose_reply_form, to_tool_call
+from dragoman.intercept.rewrite import RewrittenRequest
+from dragoman.intercept.sessions import InterceptSession
 from dragoman.intercept.settings import DIALECT
-from dragoman.intercept.turns import CallerTurn, Telling
+from dragoman.intercept.turns import CallerTurn, EventForwarder
 from dragoman.interpreter.undo import restore_call
 from dragoman.wire import json
 
@@ -21,41 +21,41 @@ if TYPE_CHECKING:
 
 
 _GEMINI = dialect_named(DIALECT)
-_MOST_REMEMBERED = 8 << 20
+_MAX_REMEMBERED = 8 << 20
 """Bytes of a conversation that can be put back."""
 
 
 class ReplyFilter:
     """One reply on its way to the client."""
 
-    def __init__(self, session: Session, caller: CallerTurn, going: Going, mark: str) -> None:
+    def __init__(self, session: InterceptSession, caller: CallerTurn, rewritten: RewrittenRequest, mark: str) -> None:
         self._session = session
         self._mark = mark
-        self._going = going
-        self._capture = Capture(session.tools.names, session.placeholder(mark), session.ids)
+        self._rewritten = rewritten
+        self._capture = CallCapture(session.tools.names, session.format_placeholder(mark), session.call_ids)
         self._turn = caller
-        self._telling = Telling(caller, going.body)
+        self._forwarder = EventForwarder(caller, rewritten.body)
         self._group: Group | None = None
         self._decoder: Decoder | None = None
         self._body = bytearray()
-        self._turn.begin(going.body)
+        self._turn.begin(rewritten.body)
 
     @property
-    def captured(self) -> tuple[Captured, ...]:
+    def captured_calls(self) -> tuple[CapturedToolCall, ...]:
         """The calls that were taken out."""
         return tuple(self._capture.calls)
 
     def begin(self, turn: TurnRequest, kind: str) -> None:
         """A reply of this content type begins."""
-        self._form = form_of(turn, kind, self._capture)
+        self._form = choose_reply_form(turn, kind, self._capture)
         self._decoder = _GEMINI.decoder() if turn.stream else None
 
     def feed(self, piece: bytes) -> bytes:
         """Take the next bytes, return what the client is told."""
         told = self._form.feed(piece)
-        self._note()
+        self._record_group()
         if self._decoder is not None:
-            self._telling.feed(self._decoder.feed(piece))
+            self._forwarder.feed(self._decoder.feed(piece))
         else:
             self._body += piece
         return told
@@ -63,54 +63,54 @@ class ReplyFilter:
     def close(self) -> bytes:
         """The reply is whole; return the rest of what the client is told."""
         told = self._form.close()
-        self._note()
-        self._telling.feed(self._decoder.close() if self._decoder is not None else self._events())
-        calls, goes_on = self._known(), self._capture.passes_calls
+        self._record_group()
+        self._forwarder.feed(self._decoder.close() if self._decoder is not None else self._parse_events())
+        calls, goes_on = self._restore_calls(), self._capture.has_client_calls
         if self._group is not None:
-            self._group.calls, self._group.known = self.captured, calls
+            self._group.calls, self._group.caller_calls = self.captured_calls, calls
             if self._group.is_given_up:
                 # The caller was told of others before, or of the end.
                 calls, goes_on = (), True
-        self._telling.close(calls, goes_on=goes_on)
-        self._turn.end(self._going.body)
+        self._forwarder.close(calls, goes_on=goes_on)
+        self._turn.end(self._rewritten.body)
         return told
 
     def fail(self, problem: Problem) -> None:
         """There is no whole reply: what was captured of it is no call."""
         if self._group is not None and self._session.groups.get(self._mark) is self._group:
             del self._session.groups[self._mark]
-        self._telling.problem = self._telling.problem or problem
-        self._telling.close((), goes_on=False)
-        self._turn.end(self._going.body)
+        self._forwarder.problem = self._forwarder.problem or problem
+        self._forwarder.close((), goes_on=False)
+        self._turn.end(self._rewritten.body)
 
-    def _note(self) -> None:
+    def _record_group(self) -> None:
         if self._capture.calls and self._group is None:
-            going = self._going
-            before = going.contents if len(going.contents) <= _MOST_REMEMBERED else b""
+            going = self._rewritten
+            before = going.contents if len(going.contents) <= _MAX_REMEMBERED else b""
             self._group = Group(
                 mark=self._mark,
-                calls=self.captured,
+                calls=self.captured_calls,
                 before=before,
-                asked=digest_of(going.last),
+                last_turn_digest=digest_of(going.last),
                 is_given_up=self._turn.is_over,
             )
             self._session.add(self._group)
 
-    def _events(self) -> list[Event]:
+    def _parse_events(self) -> list[Event]:
         try:
             return list(replay(_GEMINI.parse_response(bytes(self._body))))
         except json.Malformed as error:
-            self._telling.problem = Problem("malformed_reply", error.message, where=error.where)
+            self._forwarder.problem = Problem("malformed_reply", error.message, where=error.where)
         except Problem as problem:
-            self._telling.problem = problem
+            self._forwarder.problem = problem
         return []
 
-    def _known(self) -> tuple[ToolCall, ...]:
+    def _restore_calls(self) -> tuple[ToolCall, ...]:
         """Return the calls as the caller knows them: by its own names, with its own arguments."""
         undo = self._session.undo
-        return tuple(restore_call(tool_call(captured), undo) for captured in self._capture.calls)
+        return tuple(restore_call(to_tool_call(captured), undo) for captured in self._capture.calls)
 
 
-def refusal(status: int, headers: dict[str, str], body: bytes) -> Problem:
+def parse_refusal(status: int, headers: dict[str, str], body: bytes) -> Problem:
     """Return what an upstream says against a request."""
     return _GEMINI.parse_error(status, headers, body)

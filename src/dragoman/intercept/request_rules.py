@@ -2,8 +2,8 @@
 
 from collections.abc import Collection
 
-from dragoman.intercept.document import GeminiDocument, ObjectFields, items_of, listed
-from dragoman.intercept.plan import Plan
+from dragoman.intercept.document import GeminiDocument, ObjectFields, items_of, join_items
+from dragoman.intercept.plan import RewritePlan
 from dragoman.wire import json
 
 _FUNCTIONS = "functionDeclarations"
@@ -12,27 +12,27 @@ _PREFIX = "models/"
 """Google's clients write it before a model's name, or do not."""
 
 
-def stripped(document: GeminiDocument, plan: Plan) -> bool:
+def strip_tools(document: GeminiDocument, plan: RewritePlan) -> bool:
     """Take tools out."""
     raw = document.get("tools")
     if not plan.tools.objects:
         return False
     if plan.strip == "all":
-        unchosen = _unchosen(document)
+        unchosen = _remove_tool_choice(document)
         document.remove("tools")
         return raw is not None or unchosen
     if raw is None:
         return False
     before = items_of(raw)
     named = frozenset(() if plan.strip == "none" else plan.strip)
-    kept = [tool for item in before if (tool := _without(item, named | plan.tools.names, named)) is not None]
+    kept = [tool for item in before if (tool := _drop_named(item, named | plan.tools.names, named)) is not None]
     if kept == before:
         return False
-    document.set("tools", listed(kept))
+    document.set("tools", join_items(kept))
     return True
 
 
-def _without(tool: bytes, functions: Collection[str], natives: Collection[str]) -> bytes | None:
+def _drop_named(tool: bytes, functions: Collection[str], natives: Collection[str]) -> bytes | None:
     """Return a tool object without what is named; None if nothing is left of it."""
     fields = ObjectFields(tool)
     raw = fields.get(_FUNCTIONS)
@@ -42,13 +42,13 @@ def _without(tool: bytes, functions: Collection[str], natives: Collection[str]) 
         if not kept:
             fields.remove(_FUNCTIONS)
         elif kept != before:
-            fields.set(_FUNCTIONS, listed(kept))
+            fields.set(_FUNCTIONS, join_items(kept))
     for name in natives:
         fields.remove(name)
     return fields.raw if fields.names else None
 
 
-def _unchosen(document: GeminiDocument) -> bool:
+def _remove_tool_choice(document: GeminiDocument) -> bool:
     raw = document.get("toolConfig")
     if raw is None:
         return False
@@ -63,33 +63,33 @@ def _unchosen(document: GeminiDocument) -> bool:
 _CONFIG, _CALLING, _PIECES = "toolConfig", "functionCallingConfig", "streamFunctionCallArguments"
 
 
-def injected(document: GeminiDocument, plan: Plan) -> bool:
+def inject_tools(document: GeminiDocument, plan: RewritePlan) -> bool:
     """Put tools in."""
     if not plan.tools.objects:
         return False
     raw = document.get("tools")
     theirs = items_of(raw) if raw is not None else []
-    document.set("tools", listed(_joined(theirs, plan.tools.objects)))
-    _choose(document, plan)
+    document.set("tools", join_items(_merge_tools(theirs, plan.tools.objects)))
+    _set_tool_choice(document, plan)
     return True
 
 
-def _joined(theirs: list[bytes], ours: tuple[bytes, ...]) -> list[bytes]:
-    at = next((at for at, tool in enumerate(theirs) if ObjectFields(tool).get(_FUNCTIONS) is not None), None)
-    joined = list(theirs)
-    for tool in ours:
+def _merge_tools(client_tools: list[bytes], caller_tools: tuple[bytes, ...]) -> list[bytes]:
+    at = next((at for at, tool in enumerate(client_tools) if ObjectFields(tool).get(_FUNCTIONS) is not None), None)
+    joined = list(client_tools)
+    for tool in caller_tools:
         functions = ObjectFields(tool).get(_FUNCTIONS)
         if at is None or functions is None:
             at = len(joined) if at is None and functions is not None else at
             joined.append(tool)
             continue
         home = ObjectFields(joined[at])
-        home.set(_FUNCTIONS, listed([*items_of(home.get(_FUNCTIONS) or b"[]"), *items_of(functions)]))
+        home.set(_FUNCTIONS, join_items([*items_of(home.get(_FUNCTIONS) or b"[]"), *items_of(functions)]))
         joined[at] = home.raw
     return joined
 
 
-def _choose(document: GeminiDocument, plan: Plan) -> None:
+def _set_tool_choice(document: GeminiDocument, plan: RewritePlan) -> None:
     raw = document.get(_CONFIG)
     config = ObjectFields(raw if raw is not None else b"{}")
     calling = plan.tools.config or config.get(_CALLING)
@@ -101,28 +101,28 @@ def _choose(document: GeminiDocument, plan: Plan) -> None:
     document.set(_CONFIG, config.raw)
 
 
-def instructed(document: GeminiDocument, plan: Plan) -> bool:
+def set_instructions(document: GeminiDocument, plan: RewritePlan) -> bool:
     """Set or add to the instructions."""
     if not plan.system:
         return False
     part = json.encode({"text": plan.system})
     raw = document.get(_NAME)
     if raw is None or plan.system_mode == "replace":
-        document.set(_NAME, _content([part]))
+        document.set(_NAME, _build_content([part]))
     elif json.first_byte(raw) == b'"':
-        document.set(_NAME, _content([json.encode({"text": json.decode(raw)}), part]))
+        document.set(_NAME, _build_content([json.encode({"text": json.decode(raw)}), part]))
     else:
         content = ObjectFields(raw)
-        content.set("parts", listed([*items_of(content.get("parts") or b"[]"), part]))
+        content.set("parts", join_items([*items_of(content.get("parts") or b"[]"), part]))
         document.set(_NAME, content.raw)
     return True
 
 
-def _content(parts: list[bytes]) -> bytes:
-    return b'{"parts":' + listed(parts) + b"}"
+def _build_content(parts: list[bytes]) -> bytes:
+    return b'{"parts":' + join_items(parts) + b"}"
 
 
-def remodelled(document: GeminiDocument, plan: Plan) -> bool:
+def set_model(document: GeminiDocument, plan: RewritePlan) -> bool:
     """Name another model."""
     if not plan.model:
         return False

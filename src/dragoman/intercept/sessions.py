@@ -11,19 +11,19 @@ from dragoman.core.parts import ToolCall
 from dragoman.core.preserved import preserved, restored
 from dragoman.core.problems import Problem
 from dragoman.core.request import Message
-from dragoman.intercept.captured import Captured, Group
-from dragoman.intercept.plan import Plan, Tools
+from dragoman.intercept.captured import CapturedToolCall, Group
+from dragoman.intercept.plan import CallerTools, RewritePlan
 from dragoman.intercept.settings import MARK, InterceptTable
 from dragoman.intercept.turns import CallerTurn
 from dragoman.interpreter.undo import Undo
 
-_MOST_SESSIONS = 1000
-_MOST_GROUPS = 500
+_MAX_SESSIONS = 1000
+_MAX_GROUPS = 500
 _NO_UNDO = Undo()
-_NO_TOOLS = Tools()
+_NO_TOOLS = CallerTools()
 
 
-class Name(Struct, frozen=True):
+class SessionName(Struct, frozen=True):
     """What a session is known by; nobody else's session has the same."""
 
     owner: str
@@ -32,21 +32,21 @@ class Name(Struct, frozen=True):
     session: str = ""
 
 
-class Session:
+class InterceptSession:
     """One conversation of a client, and of the caller that brings tools to it."""
 
-    def __init__(self, name: Name, table: InterceptTable) -> None:
+    def __init__(self, name: SessionName, table: InterceptTable) -> None:
         self.name = name
         self.table = table
         self.ticket = secrets.token_hex(16)
         """What the path of a client has in it that the gateway starts: nobody else knows it."""
-        self.tools = Tools()
+        self.tools = CallerTools()
         self.undo = _NO_UNDO
         """How the caller's own words for its tools are found again."""
         self.groups: dict[str, Group] = {}
         self.turn: CallerTurn | None = None
         self.used = monotonic()
-        self.kept: object = None
+        self.saved_state: object = None
         """The state that was kept last."""
 
     @property
@@ -56,13 +56,13 @@ class Session:
         return self.tools, *groups
 
     @property
-    def awaited(self) -> CallerTurn | None:
+    def awaited_turn(self) -> CallerTurn | None:
         """The turn that a caller waits for: without one there is nobody to whom calls could go."""
         turn = self.turn
         return turn if turn is not None and turn.is_awaited(self.table.timeout) else None
 
     @property
-    def pending(self) -> Group | None:
+    def pending_group(self) -> Group | None:
         """Calls that wait for results; those for which nobody waits any longer are given up."""
         for group in self.groups.values():
             if group.is_pending:
@@ -72,18 +72,18 @@ class Session:
         return None
 
     @property
-    def ids(self) -> frozenset[str]:
+    def call_ids(self) -> frozenset[str]:
         """The ids that calls of this session have."""
         return frozenset(call.id for group in self.groups.values() for call in group.calls)
 
-    def plan(self, digest: bytes) -> Plan:
+    def build_plan(self, digest: bytes) -> RewritePlan:
         """Return what is to be done to a request, which is known by its digest."""
         last = next((group for group in reversed(self.groups.values()) if not group.is_given_up), None)
         is_ready = last is not None and last.is_answered and last.used in {b"", digest}
         table = self.table
-        return Plan(
+        return RewritePlan(
             strip=table.strip,
-            tools=self.tools if self.awaited is not None else _NO_TOOLS,
+            tools=self.tools if self.awaited_turn is not None else _NO_TOOLS,
             groups=self.groups,
             ready=last if is_ready else None,
             placeholder=table.placeholder,
@@ -93,90 +93,90 @@ class Session:
             system_mode=table.system_mode,
         )
 
-    def mark(self, digest: bytes) -> str:
+    def make_mark(self, digest: bytes) -> str:
         """Return the name of the calls that may come of a request: the same if it is sent again before they came."""
         number = 0
-        while (mark := _mark(self.ticket, digest, number)) in self.groups:
+        while (mark := _make_mark(self.ticket, digest, number)) in self.groups:
             number += 1
         return mark
 
-    def placeholder(self, mark: str) -> str:
+    def format_placeholder(self, mark: str) -> str:
         """Return what the client is told instead of a group of calls."""
         return self.table.placeholder.replace(MARK, mark)
 
     def add(self, group: Group) -> None:
         """Note calls that were captured; a client that asks twice at once has only the first answered."""
-        group.is_given_up = group.is_given_up or self.pending is not None or group.mark in self.groups
+        group.is_given_up = group.is_given_up or self.pending_group is not None or group.mark in self.groups
         if not group.is_given_up:
             # Only the last conversation can be put back, and a long one is large.
             for other in self.groups.values():
                 other.before = b""
         self.groups.setdefault(group.mark, group)
-        while len(self.groups) > _MOST_GROUPS:
+        while len(self.groups) > _MAX_GROUPS:
             del self.groups[next(iter(self.groups))]
 
 
-def _mark(ticket: str, digest: bytes, number: int) -> str:
+def _make_mark(ticket: str, digest: bytes, number: int) -> str:
     return f"dt-{sha256(b'%s %d ' % (ticket.encode(), number) + digest).hexdigest()[:16]}"
 
 
-def fixed_plan(table: InterceptTable) -> Plan:
+def build_fixed_plan(table: InterceptTable) -> RewritePlan:
     """Return what is done to every request, whether there is a session or not."""
-    return Plan(model=table.model, system=table.system, system_mode=table.system_mode)
+    return RewritePlan(model=table.model, system=table.system, system_mode=table.system_mode)
 
 
-class Sessions:
+class InterceptSessions:
     """All sessions, by their names and by their tickets."""
 
     def __init__(self) -> None:
-        self._known: dict[Name, Session] = {}
-        self._tickets: dict[str, Session] = {}
+        self._by_name: dict[SessionName, InterceptSession] = {}
+        self._tickets: dict[str, InterceptSession] = {}
 
-    def find(self, name: Name) -> Session | None:
+    def find(self, name: SessionName) -> InterceptSession | None:
         """Return a session that there is."""
-        session = self._tickets.get(name.session) or self._known.get(name)
+        session = self._tickets.get(name.session) or self._by_name.get(name)
         if session is None or session.name.entry != name.entry:
             return None
         if monotonic() - session.used > session.table.idle:
-            self._forget(session)
+            self._remove(session)
             return None
         session.used = monotonic()
         return session
 
-    def knows(self, entry: str, ticket: str) -> bool:
+    def has_ticket(self, entry: str, ticket: str) -> bool:
         """Tell whether a path was given to a client that the gateway started."""
         session = self._tickets.get(ticket)
         return session is not None and session.name.entry == entry
 
-    def open(self, name: Name, table: InterceptTable) -> Session:
+    def open(self, name: SessionName, table: InterceptTable) -> InterceptSession:
         """Return a session, a new one if there is none."""
         found = self.find(name)
         if found is not None:
             return found
-        self._make_room()
-        session = self._known[name] = Session(name, table)
+        self._evict()
+        session = self._by_name[name] = InterceptSession(name, table)
         self._tickets[session.ticket] = session
         return session
 
-    def _make_room(self) -> None:
+    def _evict(self) -> None:
         """Forget what nobody uses; raise the `Problem` of there being too many that somebody does."""
         now = monotonic()
-        for session in [one for one in self._known.values() if now - one.used > one.table.idle]:
-            self._forget(session)
-        if len(self._known) >= _MOST_SESSIONS:
-            idle = [one for one in self._known.values() if one.turn is None or not one.turn.is_followed]
+        for session in [one for one in self._by_name.values() if now - one.used > one.table.idle]:
+            self._remove(session)
+        if len(self._by_name) >= _MAX_SESSIONS:
+            idle = [one for one in self._by_name.values() if one.turn is None or not one.turn.is_followed]
             if not idle:
                 raise Problem("overloaded", "too many intercepted sessions are open")
-            self._forget(min(idle, key=lambda one: one.used))
+            self._remove(min(idle, key=lambda one: one.used))
 
-    def _forget(self, session: Session) -> None:
-        self._known.pop(session.name, None)
+    def _remove(self, session: InterceptSession) -> None:
+        self._by_name.pop(session.name, None)
         self._tickets.pop(session.ticket, None)
 
 
 class _Group(Struct):
     mark: str
-    calls: tuple[Captured, ...]
+    calls: tuple[CapturedToolCall, ...]
     known: bytes
     since: float
     """When it was captured, by the clock on the wall."""
@@ -189,18 +189,18 @@ class _Group(Struct):
 
 class _Session(Struct):
     groups: tuple[_Group, ...] = ()
-    tools: Tools = Tools()
+    tools: CallerTools = CallerTools()
 
 
 _DECODER = msgspec.msgpack.Decoder(_Session)
 
 
-def key_of(name: Name) -> str:
+def key_of(name: SessionName) -> str:
     """Return what a session is kept under, for its owner."""
     return f"intercept {name.entry}:{name.session}"
 
 
-def kept(session: Session) -> bytes:
+def encode_session(session: InterceptSession) -> bytes:
     """Write down what is known of a session."""
     last = next(reversed(session.groups), "")
     away = time() - monotonic()
@@ -208,10 +208,10 @@ def kept(session: Session) -> bytes:
         _Group(
             mark=group.mark,
             calls=group.calls,
-            known=preserved([Message(role="assistant", parts=group.known)]),
+            known=preserved([Message(role="assistant", parts=group.caller_calls)]),
             since=group.since + away,
             before=group.before if group.mark == last else b"",
-            asked=group.asked,
+            asked=group.last_turn_digest,
             results=group.results,
             used=group.used,
             is_given_up=group.is_given_up,
@@ -221,32 +221,32 @@ def kept(session: Session) -> bytes:
     undo = session.undo
     # How a caller's words are found again is known to this process alone: tools that need it are brought again.
     is_plain = not (undo.names or undo.custom or undo.arguments)
-    return msgspec.msgpack.encode(_Session(groups, session.tools if is_plain else Tools()))
+    return msgspec.msgpack.encode(_Session(groups, session.tools if is_plain else CallerTools()))
 
 
-def recall(session: Session, body: bytes) -> None:
+def restore_session(session: InterceptSession, body: bytes) -> None:
     """Let a session know again what was written down; what another version wrote is left out."""
     try:
         found = _DECODER.decode(body)
         away = time() - monotonic()
-        groups = {one.mark: _group(one, away) for one in found.groups}
+        groups = {one.mark: _restore_group(one, away) for one in found.groups}
     except (msgspec.MsgspecError, ValueError):
         return
     session.groups = groups
     session.tools = found.tools
-    session.kept = session.state
+    session.saved_state = session.state
 
 
-def _group(one: _Group, away: float) -> Group:
-    parts = [part for message in restored(one.known) for part in message.parts]
+def _restore_group(saved: _Group, clock_offset: float) -> Group:
+    parts = [part for message in restored(saved.known) for part in message.parts]
     return Group(
-        mark=one.mark,
-        calls=one.calls,
-        known=tuple(part for part in parts if isinstance(part, ToolCall)),
-        before=one.before,
-        asked=one.asked,
-        results=one.results,
-        used=one.used,
-        is_given_up=one.is_given_up,
-        since=one.since - away,
+        mark=saved.mark,
+        calls=saved.calls,
+        caller_calls=tuple(part for part in parts if isinstance(part, ToolCall)),
+        before=saved.before,
+        last_turn_digest=saved.asked,
+        results=saved.results,
+        used=saved.used,
+        is_given_up=saved.is_given_up,
+        since=saved.since - clock_offset,
     )

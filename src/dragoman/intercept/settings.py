@@ -65,21 +65,21 @@ def read_intercepts(
     tables: Mapping[str, Any],
     dialects: Mapping[str, Collection[str]],
     convert: Callable[[str, Any, type[InterceptTable]], InterceptTable],
-    follow: Callable[[str, str], str],
+    resolve: Callable[[str, str], str],
 ) -> dict[str, InterceptTable]:
     """Read the entries; an `InterceptSettingsError` says what is wrong. `dialects` are those of each upstream."""
     found: dict[str, InterceptTable] = {}
     for name, said in tables.items():
         key = f"intercept.{name}"
         table = convert(key, said, InterceptTable)
-        _check(name, key, table, dialects)
-        env = {variable: follow(f"{key}.env.{variable}", value) for variable, value in table.env.items()}
-        headers = {header.lower(): follow(f"{key}.headers.{header}", value) for header, value in table.headers.items()}
+        _check_entry(name, key, table, dialects)
+        env = {variable: resolve(f"{key}.env.{variable}", value) for variable, value in table.env.items()}
+        headers = {header.lower(): resolve(f"{key}.headers.{header}", value) for header, value in table.headers.items()}
         found[name] = structs.replace(table, env=env, headers=headers)
     return found
 
 
-def _check(name: str, key: str, table: InterceptTable, dialects: Mapping[str, Collection[str]]) -> None:
+def _check_entry(name: str, key: str, table: InterceptTable, dialects: Mapping[str, Collection[str]]) -> None:
     if not _NAME.fullmatch(name):
         raise InterceptSettingsError(key, "a name has letters, digits, `_`, `.` and `-` only")
     if table.upstream not in dialects:

@@ -25,37 +25,37 @@ _NO_VALUE: Any = object()
 
 def result_from(result: types.CallToolResult) -> ToolResult:
     """Return what a tool of a server answered; whose call it answers is for the executor to say."""
-    content = [_part(block) for block in result.content]
+    content = [_to_part(block) for block in result.content]
     if result.structured_content is not None:
-        content = _with_structured(content, result.structured_content)
+        content = _add_structured(content, result.structured_content)
     _log_hints(result.content)
     return ToolResult(call_id="", content=tuple(content), failed=result.is_error)
 
 
 def content_from(blocks: Iterable[types.ContentBlock]) -> tuple[Content, ...]:
     """Return blocks of MCP as parts."""
-    return tuple(map(_part, blocks))
+    return tuple(map(_to_part, blocks))
 
 
-def _part(block: types.ContentBlock) -> Content:
+def _to_part(block: types.ContentBlock) -> Content:
     match block:
         case types.TextContent(text=text):
             return Text(text=text)
         case types.ImageContent(data=data, mime_type=media_type) | types.AudioContent(data=data, mime_type=media_type):
-            return _inline(data, media_type)
+            return _build_media(data, media_type)
         case types.EmbeddedResource(resource=types.TextResourceContents() as resource):
             source = Plain(resource.text)
             return Media(
                 kind="document", media_type=resource.mime_type or "text/plain", source=source, name=resource.uri
             )
         case types.EmbeddedResource(resource=types.BlobResourceContents() as resource):
-            return _inline(resource.blob, resource.mime_type or "", resource.uri)
+            return _build_media(resource.blob, resource.mime_type or "", resource.uri)
         case _:
             # Only its own server can read what a link leads to: the model is told of it, and nobody fetches it.
-            return Data(json=msgspec.json.encode(_plain(block)))
+            return Data(json=msgspec.json.encode(_dump_block(block)))
 
 
-def _inline(data: str, media_type: str, name: str = "") -> Content:
+def _build_media(data: str, media_type: str, name: str = "") -> Content:
     """Return media that any vendor can read; what none could would end the whole conversation with an error."""
     media_type = media_type if _MEDIA_TYPE.fullmatch(media_type) else "application/octet-stream"
     kind = _KINDS.get(media_type.partition("/")[0], "document")
@@ -69,38 +69,42 @@ def _inline(data: str, media_type: str, name: str = "") -> Content:
     return Media(kind=kind, media_type=media_type, source=Inline(data), name=name)
 
 
-def _plain(block: Any) -> Any:
+def _dump_block(block: Any) -> Any:
     return {"type": block.type, **block.model_dump(by_alias=True, mode="json", exclude_none=True)}
 
 
-def _with_structured(content: list[Content], value: Any) -> list[Content]:
+def _add_structured(content: list[Content], value: Any) -> list[Content]:
     """Put structured output beside the content, unless that says the same."""
     texts = [part.text for part in content if isinstance(part, Text)]
-    said = [_json(text) for text in texts]
+    said = [_try_decode(text) for text in texts]
     if value in said:
-        at = next(at for at, part in enumerate(content) if isinstance(part, Text) and _json(part.text) == value)
+        at = next(at for at, part in enumerate(content) if isinstance(part, Text) and _try_decode(part.text) == value)
         return [*content[:at], Data(json=msgspec.json.encode(value)), *content[at + 1 :]]
     # Servers wrap what is no object for the structured form, and tell it plainly beside.
-    wrapped = _wrapped(value)
-    if wrapped is not _NO_VALUE and texts and (_same([wrapped], texts, said) or _same(wrapped, texts, said)):
+    wrapped = _unwrap_result(value)
+    if (
+        wrapped is not _NO_VALUE
+        and texts
+        and (_matches_texts([wrapped], texts, said) or _matches_texts(wrapped, texts, said))
+    ):
         return content
     return [*content, Data(json=msgspec.json.encode(value))]
 
 
-def _wrapped(value: Any) -> Any:
+def _unwrap_result(value: Any) -> Any:
     members = cast("dict[str, Any]", value) if isinstance(value, dict) else {}
     return members["result"] if list(members) == ["result"] else _NO_VALUE
 
 
-def _same(values: Any, texts: Sequence[str], said: Sequence[Any]) -> bool:
+def _matches_texts(values: Any, texts: Sequence[str], decoded: Sequence[Any]) -> bool:
     """Tell whether texts say these values, one each."""
     items = cast("list[Any]", values) if isinstance(values, list) else []
     return len(items) == len(texts) and all(
-        item in (text, json) for item, text, json in zip(items, texts, said, strict=True)
+        item in (text, json) for item, text, json in zip(items, texts, decoded, strict=True)
     )
 
 
-def _json(text: str) -> Any:
+def _try_decode(text: str) -> Any:
     try:
         return msgspec.json.decode(text)
     except (msgspec.MsgspecError, UnicodeError, RecursionError):
@@ -115,7 +119,7 @@ def _log_hints(blocks: Iterable[Any]) -> None:
 
 def result_to(result: ToolResult) -> types.CallToolResult:
     """Return a result of ours as MCP; a JSON object that stands alone among the parts is its structured output."""
-    values = [_value(part) for part in result.content if isinstance(part, Data)]
+    values = [_decode_data(part) for part in result.content if isinstance(part, Data)]
     objects = [cast("Any", value) for value in values if isinstance(value, dict)]
     structured = objects[0] if len(objects) == 1 and not result.failed else None
     return types.CallToolResult(
@@ -125,24 +129,24 @@ def result_to(result: ToolResult) -> types.CallToolResult:
 
 def content_to(content: Iterable[Content]) -> list[types.ContentBlock]:
     """Return parts as blocks of MCP."""
-    return [_block(part) for part in content]
+    return [_to_block(part) for part in content]
 
 
-def _block(part: Content) -> types.ContentBlock:
+def _to_block(part: Content) -> types.ContentBlock:
     match part:
         case Text(text=text):
             return types.TextContent(text=text)
         case Data():
-            return _link(part) or types.TextContent(text=part.json.decode())
+            return _find_link(part) or types.TextContent(text=part.json.decode())
         case Media():
-            return _media(part)
+            return _to_media_block(part)
         case Opaque(raw=raw):
             return types.TextContent(text=raw.decode("utf-8", "replace"))
         case _:
             assert_never(part)
 
 
-def _media(part: Media) -> types.ContentBlock:
+def _to_media_block(part: Media) -> types.ContentBlock:
     media_type = part.media_type or None
     match part.source:
         case Inline(data) if part.kind == "image":
@@ -150,10 +154,10 @@ def _media(part: Media) -> types.ContentBlock:
         case Inline(data) if part.kind == "audio":
             return types.AudioContent(data=data, mime_type=part.media_type)
         case Inline(data):
-            blob = types.BlobResourceContents(uri=_uri(part), mime_type=media_type, blob=data)
+            blob = types.BlobResourceContents(uri=_uri_of(part), mime_type=media_type, blob=data)
             return types.EmbeddedResource(resource=blob)
         case Plain(text):
-            resource = types.TextResourceContents(uri=_uri(part), mime_type=media_type, text=text)
+            resource = types.TextResourceContents(uri=_uri_of(part), mime_type=media_type, text=text)
             return types.EmbeddedResource(resource=resource)
         case Link(url):
             return types.ResourceLink(uri=url, name=part.name or url, mime_type=media_type)
@@ -163,15 +167,15 @@ def _media(part: Media) -> types.ContentBlock:
             assert_never(part.source)
 
 
-def _value(part: Data) -> Any:
+def _decode_data(part: Data) -> Any:
     return msgspec.json.decode(part.json)
 
 
-def _link(part: Data) -> types.ResourceLink | None:
+def _find_link(part: Data) -> types.ResourceLink | None:
     """Return the link that a server of somebody else's answered with, as it was."""
     if b'"resource_link"' not in part.json:
         return None
-    value = _value(part)
+    value = _decode_data(part)
     if not isinstance(value, dict) or cast("dict[str, Any]", value).get("type") != "resource_link":
         return None
     try:
@@ -180,5 +184,5 @@ def _link(part: Data) -> types.ResourceLink | None:
         return None
 
 
-def _uri(part: Media) -> str:
+def _uri_of(part: Media) -> str:
     return part.name if ":" in part.name else f"attachment:{part.name or part.kind}"

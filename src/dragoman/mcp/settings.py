@@ -15,12 +15,12 @@ from msgspec import Struct, structs
 from dragoman.http.addresses import destination_of
 
 _LOG = logging.getLogger("dragoman.mcp")
-VARIABLE = "GEMINI_MCP_SERVERS"
+SERVERS_VARIABLE = "GEMINI_MCP_SERVERS"
 _NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9-]|_(?!_)){0,30}(?<!_)")
 _TRANSPORTS = {"stdio": "command", "http": "url", "streamable-http": "url", "streamable_http": "url"}
 _SECRET = re.compile(r"KEY|TOKEN|SECRET|PASSW|CREDENTIAL|AUTH", re.IGNORECASE)
-_PLACE = re.compile(r" - at `\$(.*?)`$")
-SYSTEM_PROMPT = "GEMINI_SYSTEM_PROMPT"
+_ERROR_LOCATION = re.compile(r" - at `\$(.*?)`$")
+SYSTEM_PROMPT_VARIABLE = "GEMINI_SYSTEM_PROMPT"
 """The variable with the system prompt, where the file has none."""
 
 
@@ -87,41 +87,41 @@ def read_servers(
     tables: Mapping[str, Any],
     environment: Mapping[str, str],
     convert: Callable[[str, Any, type[ToolServer]], ToolServer],
-    follow: Callable[[str, str], str],
+    resolve: Callable[[str, str], str],
 ) -> dict[str, ToolServer]:
     """Return the servers of the file's tables and of the variable; a `SettingsError` says what is wrong with one.
 
     `convert` reads a table, and `follow` a reference to the environment; both are given the key, to name it.
     """
     try:
-        found = from_variable(environment.get(VARIABLE, ""))
+        found = parse_variable(environment.get(SERVERS_VARIABLE, ""))
     except SettingsError as error:
-        raise SettingsError(VARIABLE + error.key, str(error), "the environment") from None
+        raise SettingsError(SERVERS_VARIABLE + error.key, str(error), "the environment") from None
     for name, table in tables.items():
         key = f"tools.{name}"
         server = convert(key, table, ToolServer)
         try:
-            check(name, server)
+            check_server(name, server)
         except SettingsError as error:
             raise SettingsError(f"{key}.{error.key}".removesuffix("."), str(error)) from None
         if name in found:
-            raise SettingsError(key, f"{VARIABLE} has a server of this name too: rename one of them")
-        env = _followed(f"{key}.env", server.env, follow)
-        headers, oauth = _followed(f"{key}.headers", server.headers, follow), server.oauth
+            raise SettingsError(key, f"{SERVERS_VARIABLE} has a server of this name too: rename one of them")
+        env = _resolve_references(f"{key}.env", server.env, resolve)
+        headers, oauth = _resolve_references(f"{key}.headers", server.headers, resolve), server.oauth
         if oauth is not None:
-            secret = follow(f"{key}.oauth.client_secret", oauth.client_secret)
+            secret = resolve(f"{key}.oauth.client_secret", oauth.client_secret)
             oauth = structs.replace(oauth, client_secret=secret)
         found[name] = structs.replace(server, env=env, headers=headers, oauth=oauth)
     return found
 
 
-def _followed(key: str, said: Mapping[str, str], follow: Callable[[str, str], str]) -> dict[str, str]:
+def _resolve_references(key: str, values: Mapping[str, str], resolve: Callable[[str, str], str]) -> dict[str, str]:
     """Follow references to the environment; one may also be the last word, behind `Bearer`."""
-    parted = {name: value.rpartition(" ") for name, value in said.items()}
-    return {name: first + gap + follow(f"{key}.{name}", last) for name, (first, gap, last) in parted.items()}
+    parted = {name: value.rpartition(" ") for name, value in values.items()}
+    return {name: first + gap + resolve(f"{key}.{name}", last) for name, (first, gap, last) in parted.items()}
 
 
-def check(name: str, server: ToolServer) -> None:
+def check_server(name: str, server: ToolServer) -> None:
     """Raise a `SettingsError` for what cannot be used."""
     if not _NAME.fullmatch(name):
         raise SettingsError(
@@ -162,18 +162,18 @@ class _Entry(Struct, frozen=True, kw_only=True):
     """It is meant for another day, or for another program."""
 
 
-def from_variable(text: str) -> dict[str, ToolServer]:
+def parse_variable(text: str) -> dict[str, ToolServer]:
     """Return the servers that the variable names; a `SettingsError` says what is wrong with them."""
     if not text.strip():
         return {}
     try:
         entries = msgspec.json.decode(text, type=tuple[_Entry, ...])
     except msgspec.ValidationError as error:
-        place = _PLACE.search(str(error))
-        raise SettingsError(place[1] if place else "", _PLACE.sub("", str(error))) from None
+        place = _ERROR_LOCATION.search(str(error))
+        raise SettingsError(place[1] if place else "", _ERROR_LOCATION.sub("", str(error))) from None
     except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
         raise SettingsError("", f"is no JSON array of servers: {error}") from None
-    _warn_of_unknown(text)
+    _warn_unknown_fields(text)
     found: dict[str, ToolServer] = {}
     for at, entry in enumerate(entries):
         if entry.disabled:
@@ -181,21 +181,21 @@ def from_variable(text: str) -> dict[str, ToolServer]:
         if entry.name in found:
             raise SettingsError(f"[{at}].name", f"{entry.name!r} is there twice: each server needs a name of its own")
         try:
-            found[entry.name] = _server(entry)
+            found[entry.name] = _build_server(entry)
         except SettingsError as error:
             raise SettingsError(f"[{at}].{error.key}".removesuffix("."), str(error)) from None
     return found
 
 
-def _warn_of_unknown(text: str) -> None:
+def _warn_unknown_fields(text: str) -> None:
     """Tell of words that mean nothing here: such arrays are shared between programs, and no reason to stop."""
     known = {field.encode_name for field in structs.fields(_Entry)}
     for at, entry in enumerate(msgspec.json.decode(text, type=list[dict[str, msgspec.Raw]])):
         for field in sorted(entry.keys() - known):
-            _LOG.warning("%s[%d].%s is not known here, and left aside", VARIABLE, at, field)
+            _LOG.warning("%s[%d].%s is not known here, and left aside", SERVERS_VARIABLE, at, field)
 
 
-def _server(entry: _Entry) -> ToolServer:
+def _build_server(entry: _Entry) -> ToolServer:
     wanted = _TRANSPORTS.get(entry.transport, "")
     if entry.transport and not wanted:
         raise SettingsError("transport", f"{entry.transport!r} is not known; there are {', '.join(_TRANSPORTS)}")
@@ -211,7 +211,7 @@ def _server(entry: _Entry) -> ToolServer:
         trusted=entry.trusted,
         local=entry.local,
     )
-    check(entry.name, server)
+    check_server(entry.name, server)
     return server
 
 
@@ -241,6 +241,6 @@ class McpTable(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
             destination_of(entry)
 
 
-def prompted(table: McpTable, environment: Mapping[str, str]) -> McpTable:
+def add_system_prompt(table: McpTable, environment: Mapping[str, str]) -> McpTable:
     """Return the table with the system prompt of the environment, if it has none of its own."""
-    return structs.replace(table, system_prompt=table.system_prompt or environment.get(SYSTEM_PROMPT, ""))
+    return structs.replace(table, system_prompt=table.system_prompt or environment.get(SYSTEM_PROMPT_VARIABLE, ""))

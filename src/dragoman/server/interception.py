@@ -29,11 +29,19 @@ from dragoman.http.client import Client
 from dragoman.http.exchange import Exchange
 from dragoman.http.link import Failure
 from dragoman.http.message import Request
-from dragoman.intercept.caller import Caller, wish_of
+from dragoman.intercept.caller import CallerHandler, parse_caller_request
 from dragoman.intercept.captured import digest_of
-from dragoman.intercept.exchange import Looker, Passing
-from dragoman.intercept.proxy import Surface, UpstreamAddress
-from dragoman.intercept.sessions import Name, Session, Sessions, fixed_plan, kept, key_of, recall
+from dragoman.intercept.exchange import ExchangeObserver, InterceptedExchange
+from dragoman.intercept.proxy import InterceptHandler, UpstreamAddress
+from dragoman.intercept.sessions import (
+    InterceptSession,
+    InterceptSessions,
+    SessionName,
+    build_fixed_plan,
+    encode_session,
+    key_of,
+    restore_session,
+)
 from dragoman.intercept.settings import DIALECT, InterceptTable
 from dragoman.interpreter.ledger import Ledger
 from dragoman.interpreter.reply import EventAdapter
@@ -59,7 +67,7 @@ def shown(request: Request) -> Request:
 class Bound(Struct, frozen=True):
     """A session that a caller's conversation is bound to, and where its client asks."""
 
-    session: Session
+    session: InterceptSession
     url: str
 
 
@@ -71,23 +79,23 @@ class Interception:
         self._is_alone = alone
         """No other process answers on the same port: what is known here is all that is known."""
         self._routes = routes
-        self._surface = Surface(client)
-        self.sessions = Sessions()
+        self._surface = InterceptHandler(client)
+        self.sessions = InterceptSessions()
         self._remembering = Remembering(self.sessions, store)
-        self.callers = Caller()
+        self.callers = CallerHandler()
         self.base_url = ""
         """Where clients that are started here are told to ask."""
 
     @property
-    def lookers(self) -> list[Looker]:
+    def lookers(self) -> list[ExchangeObserver]:
         """Who is told of each exchange when it is over."""
-        return self._surface.lookers
+        return self._surface.observers
 
     def authorize(self, request: Request, path: Path, access: Access) -> Key:
         """Return the key of a client's request: its credentials are for its upstream, and not looked at here."""
         # A path that was given to a client which the gateway started needs no key.
         try:
-            return access.admit(shown(request), anybody=self.sessions.knows(path.name, path.item))
+            return access.admit(shown(request), anybody=self.sessions.has_ticket(path.name, path.item))
         except Problem as problem:
             if problem.kind != "authentication":
                 raise
@@ -101,7 +109,7 @@ class Interception:
         if not key.allows(destination.upstream + path.action):
             raise Problem("permission", f"this key may not ask for {destination.upstream + path.action!r}")
         query = exchange.request.target.partition("?")[2]
-        passing = Passing(
+        passing = InterceptedExchange(
             name=path.name,
             session=path.item,
             upstream=destination.upstream,
@@ -111,10 +119,10 @@ class Interception:
         record.note_asked(destination.upstream, "")
         session = None
         if path.name in self._config.intercept:
-            session = await self._remembering.find(Name(key.name, path.name, path.item), table)
-        plan = fixed_plan(table) if session is None else session.plan(digest_of(exchange.request.body))
+            session = await self._remembering.find(SessionName(key.name, path.name, path.item), table)
+        plan = build_fixed_plan(table) if session is None else session.build_plan(digest_of(exchange.request.body))
         try:
-            await self._surface.answer(exchange, passing, destination, plan, session)
+            await self._surface.handle_request(exchange, passing, destination, plan, session)
         except Failure as failure:
             raise map_failure(failure, destination.upstream) from None
         finally:
@@ -137,7 +145,7 @@ class Interception:
         if not self._is_alone:
             words = f"sessions of [intercept.{entry}] live in one process: serve with one worker"
             raise Problem("unsupported", words, status=501)
-        opened = await self._remembering.open(Name(ask.owner, entry, session), table)
+        opened = await self._remembering.open(SessionName(ask.owner, entry, session), table)
         return Bound(opened, f"{self.base_url}/intercept/{entry}@{opened.ticket}")
 
     async def answer_caller(self, bound: Bound, context: RequestContext) -> None:
@@ -201,14 +209,14 @@ def conversation_of(ask: ClientRequest, request: Request) -> str:
 
 
 async def answer_caller(
-    bound: Bound, callers: Caller, context: RequestContext, *, hold: float, heartbeat: float
+    bound: Bound, callers: CallerHandler, context: RequestContext, *, hold: float, heartbeat: float
 ) -> None:
     """Answer a caller with what the model says to the client, or raise the `Problem` for which that is not possible."""
     ask, record, dialect = context.request, context.record, dialect_named(context.request.dialect)
     request = dialect.parse_request(ask.call)
     if dialect.turns.keeps and json.peek(ask.call.body).get("background"):
         raise Problem("unsupported", "an intercepted session answers who waits for it", where="/background")
-    wish = wish_of(request, ask.call.body, ask.dialect, strict=ask.strict)
+    wish = parse_caller_request(request, ask.call.body, ask.dialect, strict=ask.strict)
     record.losses = wish.losses
     record.note_asked(bound.session.name.entry, "")
     heard = Heard(ask, record, DIALECT)
@@ -225,12 +233,12 @@ _MOST_LOOKED_FOR = 1000
 class Remembering:
     """Sessions that are known, or were before the process began."""
 
-    def __init__(self, sessions: Sessions, store: Store) -> None:
+    def __init__(self, sessions: InterceptSessions, store: Store) -> None:
         self._sessions = sessions
         self._store = store
-        self._looked_for: set[Name] = set()
+        self._looked_for: set[SessionName] = set()
 
-    async def find(self, name: Name, table: InterceptTable) -> Session | None:
+    async def find(self, name: SessionName, table: InterceptTable) -> InterceptSession | None:
         """Return a session that there is, or was."""
         found = self._sessions.find(name)
         if found is not None or name in self._looked_for:
@@ -238,21 +246,21 @@ class Remembering:
         body = await self._body(name)
         return self._recalled(name, table, body) if body is not None else None
 
-    async def open(self, name: Name, table: InterceptTable) -> Session:
+    async def open(self, name: SessionName, table: InterceptTable) -> InterceptSession:
         """Return a session, a new one if there never was one."""
         return await self.find(name, table) or self._sessions.open(name, table)
 
-    async def keep(self, session: Session) -> None:
+    async def keep(self, session: InterceptSession) -> None:
         """Keep a session, if there is something new of it."""
         state = session.state
-        if not session.groups or state == session.kept:
+        if not session.groups or state == session.saved_state:
             return
-        session.kept = state
+        session.saved_state = state
         with contextlib.suppress(Unavailable):
-            await self._store.keep_asides(session.name.owner, {key_of(session.name): kept(session)})
+            await self._store.keep_asides(session.name.owner, {key_of(session.name): encode_session(session)})
             self._looked_for.discard(session.name)
 
-    async def _body(self, name: Name) -> bytes | None:
+    async def _body(self, name: SessionName) -> bytes | None:
         key = key_of(name)
         try:
             found = await self._store.asides(name.owner, [key])
@@ -263,11 +271,11 @@ class Remembering:
         self._looked_for.add(name)
         return found.get(key)
 
-    def _recalled(self, name: Name, table: InterceptTable, body: bytes) -> Session:
+    def _recalled(self, name: SessionName, table: InterceptTable, body: bytes) -> InterceptSession:
         found = self._sessions.find(name)
         if found is None:
             found = self._sessions.open(name, table)
-            recall(found, body)
+            restore_session(found, body)
         return found
 
 

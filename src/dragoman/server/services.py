@@ -33,12 +33,12 @@ from dragoman.gateway.upstream_call import map_failure
 from dragoman.http.client import Client, Deadlines, Outgoing
 from dragoman.http.guarded import Guard
 from dragoman.http.link import Failure
-from dragoman.mcp.client import Status, open_servers
+from dragoman.mcp.client import ServerStatus, open_servers
 from dragoman.sessions.store import Store, open_store, usual_url
 from dragoman.sessions.values import Unavailable
 from dragoman.tasks import TaskSet
 from dragoman.tools import Executor, Handler, Registry
-from dragoman.tools.handler import JOINT
+from dragoman.tools.handler import NAMESPACE_SEPARATOR
 from dragoman.tools.web import Settings, Web, web_fetch
 from dragoman.upstreams.registry import KINDS
 from dragoman.upstreams.simulator import KIND as SIMULATOR
@@ -46,14 +46,14 @@ from dragoman.upstreams.upstream import Place
 from dragoman.wire import json
 
 
-def trouble_of(server: str, statuses: Iterable[Status]) -> str:
+def trouble_of(server: str, statuses: Iterable[ServerStatus]) -> str:
     """Tell why a server cannot be reached; "" if it can, or is none of these."""
     return next((redact(status.error) for status in statuses if status.name == server), "")
 
 
-def _absent(name: str, statuses: Iterable[Status]) -> str:
+def _absent(name: str, statuses: Iterable[ServerStatus]) -> str:
     """Say of a tool that is not there that its server is not."""
-    server = name.partition(JOINT)[0]
+    server = name.partition(NAMESPACE_SEPARATOR)[0]
     error = trouble_of(server, statuses)
     return f"the server {server} is not available: {error}" if error else ""
 
@@ -65,7 +65,7 @@ class Toolbox(Struct, frozen=True):
     web: Web
     origin: Callable[[str], tuple[str, str] | None]
     """Tells the server that a tool is from, and its name there."""
-    status: Callable[[], tuple[Status, ...]] = tuple
+    status: Callable[[], tuple[ServerStatus, ...]] = tuple
     """Tells how each external server does."""
 
     def trouble(self, server: str) -> str:
@@ -84,7 +84,9 @@ async def open_toolbox(config: Config, more: Iterable[Handler] = ()) -> AsyncGen
             yield Toolbox(Executor(registry, spill=artifacts.spill), web, by_name)
             return
         servers = await stack.enter_async_context(open_servers(config.tools, registry))
-        executor = Executor(registry, spill=artifacts.spill, absent=lambda name: _absent(name, servers.status()))
+        executor = Executor(
+            registry, spill=artifacts.spill, explain_missing=lambda name: _absent(name, servers.status())
+        )
         yield Toolbox(executor, web, servers.origin, servers.status)
 
 

@@ -164,7 +164,7 @@ async def serve_mcp(config: Config) -> None:
         asyncio.get_running_loop().set_exception_handler(lines.loop_failed)
         async with open_bench(config, Watch(config, [lines.ended]).observers) as bench:
             door = Door(bench)
-            serving = start_task((await door.opened()).pipe(), "mcp on standard input")
+            serving = start_task((await door.opened()).serve_stdio(), "mcp on standard input")
             stopped = start_task(told_to_stop().wait(), "wait for a signal")
             try:
                 await asyncio.wait((serving, stopped), return_when=asyncio.FIRST_COMPLETED)

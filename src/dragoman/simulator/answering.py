@@ -15,25 +15,25 @@ from msgspec import Struct, structs
 from dragoman.http.exchange import Exchange
 from dragoman.http.message import JSON, Request
 from dragoman.simulator import model
-from dragoman.simulator.api import Accepted, Occasion, Pace, Refusal, Told
+from dragoman.simulator.api import AcceptedRequest, ApiRejection, Chunking, HttpReply, ReplyMeta
 from dragoman.simulator.apis import APIS
 from dragoman.simulator.faults import (
-    Failure,
     Fault,
-    Flow,
+    RenderFailure,
+    SendOptions,
     UnknownFault,
-    changed_frames,
-    early_status,
-    frames_of,
-    go_wrong_early,
+    find_early_status,
     read_fault,
+    send_early_fault,
     send_frames,
-    send_whole,
+    send_reply,
+    split_frames,
     split_model,
+    transform_frames,
 )
 from dragoman.simulator.recordings import SSE
 from dragoman.simulator.routes import Route
-from dragoman.simulator.rule import Situation, Violation
+from dragoman.simulator.rule import CheckContext, Violation
 from dragoman.simulator.script import Received, Unmet
 from dragoman.simulator.state import State
 from dragoman.simulator.talk import Answer
@@ -41,22 +41,22 @@ from dragoman.wire.json import Malformed
 from dragoman.wire.splice import spliced
 
 _SSE = {"content-type": SSE, "cache-control": "no-cache"}
-_BREAK = Refusal(status=500, message="A fault in the stream, as asked for", rule="fault")
+_STREAM_ERROR = ApiRejection(status=500, message="A fault in the stream, as asked for", rule="fault")
 
 
-class _Named(Struct):
+class _ModelField(Struct):
     model: str | None = None
 
 
-class Refused(Exception):  # noqa: N818  it says what became of the request
+class RequestRejected(Exception):  # noqa: N818  it says what became of the request
     """A request gets no answer."""
 
-    def __init__(self, refusal: Refusal) -> None:
-        super().__init__(refusal.message)
-        self.refusal = refusal
+    def __init__(self, rejection: ApiRejection) -> None:
+        super().__init__(rejection.message)
+        self.rejection = rejection
 
 
-class Answering:
+class AnswerHandler:
     """One request on its way to an answer."""
 
     def __init__(self, simulator: State, exchange: Exchange, route: Route) -> None:
@@ -65,91 +65,97 @@ class Answering:
         self._exchange = exchange
         self._request = exchange.request
         self._api = APIS[route.api]
-        self._route, self._body, self._written_fault = _unfaulted(route, exchange.request.body)
+        self._route, self._body, self._fault_text = _split_fault(route, exchange.request.body)
         self._envelope = self._api.envelope if route.wrapped else None
         self._fault: Fault | None = None
 
-    async def told(self) -> Told | None:
+    async def handle(self) -> HttpReply | None:
         """Return what is to be sent; None if that has been done."""
         request, settings = self._request, self._settings
-        self._fault = self._asked_fault(request.header("x-dragoman-fault") or self._written_fault or settings.fault)
-        if await self._went_wrong():
+        self._fault = self._parse_fault(request.header("x-dragoman-fault") or self._fault_text or settings.fault)
+        if await self._apply_early_fault():
             return None
         if settings.recordings is not None:
-            target = request.target.replace(f"~{self._written_fault}", "", 1) if self._written_fault else request.target
+            target = request.target.replace(f"~{self._fault_text}", "", 1) if self._fault_text else request.target
             found = settings.recordings.find(target, self._body)
             if found is not None:
                 await self._replay(found)
                 return None
-        accepted = self._accepted()
+        accepted = self._accept()
         if self._route.operation == "count":
-            counted = self._api.count(accepted, model.ask_tokens(accepted.ask))
-            return Told(200, JSON, self._envelope.counted(counted) if self._envelope is not None else counted)
+            counted = self._api.render_token_count(accepted, model.count_ask_tokens(accepted.ask))
+            return HttpReply(200, JSON, self._envelope.wrap_count(counted) if self._envelope is not None else counted)
         if self._route.operation == "compact" and self._api.compact is not None:
-            tokens = model.ask_tokens(accepted.ask)
-            return Told(200, JSON, self._api.compact(accepted, self._occasion(), tokens))
+            tokens = model.count_ask_tokens(accepted.ask)
+            return HttpReply(200, JSON, self._api.compact(accepted, self._build_reply_meta(), tokens))
         await self._answer(accepted)
         return None
 
-    def _asked_fault(self, written: str) -> Fault | None:
-        if not written:
+    def _parse_fault(self, fault_text: str) -> Fault | None:
+        if not fault_text:
             return None
         try:
-            return self._due(read_fault(written))
+            return self._limit_fault(read_fault(fault_text))
         except UnknownFault as error:
-            raise Refused(Refusal(status=400, message=str(error), rule="fault")) from None
+            raise RequestRejected(ApiRejection(status=400, message=str(error), rule="fault")) from None
 
-    def _due(self, fault: Fault) -> Fault | None:
+    def _limit_fault(self, fault: Fault) -> Fault | None:
         """Return a fault unless it has happened as often as it shall."""
         if fault.times is None:
             return fault
-        failed = self._simulator.failed
+        failed = self._simulator.fault_counts
         failed[fault.written] += 1
         return fault if failed[fault.written] <= fault.times else None
 
-    async def _went_wrong(self) -> bool:
+    async def _apply_early_fault(self) -> bool:
         """Do what a fault does before there is an answer; tell whether that was all."""
         fault = self._fault
         if fault is None:
             return False
         if fault.name == "status":
             message = f"A fault of status {fault.status}, as asked for"
-            raise Refused(Refusal(status=fault.status, message=message, rule="fault", retry_after=fault.retry_after))
+            raise RequestRejected(
+                ApiRejection(status=fault.status, message=message, rule="fault", retry_after=fault.retry_after)
+            )
         if fault.name == "slow-headers":
             await asyncio.sleep(fault.delay)
-        status = early_status(fault)
+        status = find_early_status(fault)
         if status is None:
             return False
-        self._simulator.note(self._request, self._api.name, status, "fault")
-        await go_wrong_early(self._exchange, fault)
+        self._simulator.record_request(self._request, self._api.name, status, "fault")
+        await send_early_fault(self._exchange, fault)
         return True
 
-    async def _replay(self, found: Told) -> None:
+    async def _replay(self, recorded: HttpReply) -> None:
         """Send what was recorded."""
-        self._simulator.note(self._request, self._api.name, found.status)
-        if found.status == 200 and found.headers["content-type"].startswith(SSE):
-            await self._send_frames(found.headers, frames_of(found.body), lambda _sent: self._api.fail(_BREAK))
+        self._simulator.record_request(self._request, self._api.name, recorded.status)
+        if recorded.status == 200 and recorded.headers["content-type"].startswith(SSE):
+            await self._send_frames(
+                recorded.headers,
+                split_frames(recorded.body),
+                lambda _sent: self._api.render_stream_error(_STREAM_ERROR),
+            )
         else:
-            await send_whole(self._exchange, found, self._fault)
+            await send_reply(self._exchange, recorded, self._fault)
 
-    def _accepted(self) -> Accepted:
+    def _accept(self) -> AcceptedRequest:
         api, route, body, name = self._api, self._route, self._body, self._route.model
         if self._envelope is not None:
-            opened = self._envelope.opened(body)
+            opened = self._envelope.unwrap(body)
             if isinstance(opened, Violation):
-                raise refused(opened)
+                raise build_rejection(opened)
             name, body = opened
-        if api.checks_headers is not None and not route.vertex:
-            missing = api.checks_headers(dict(self._request.headers))
+        if api.check_headers is not None and not route.vertex:
+            missing = api.check_headers(dict(self._request.headers))
             if missing is not None:
-                raise refused(missing)
-        memory = self._simulator.memory_of(api.name)
+                raise build_rejection(missing)
+        memory = self._simulator.state_of(api.name)
         if memory is not None:
-            joined = memory.joined(body, recorded=self._settings.recorded)
-            if isinstance(joined, Refusal):
-                raise Refused(joined if joined.rule else structs.replace(joined, rule="stored"))
+            joined = memory.expand_request(body, recorded=self._settings.recorded)
+            if isinstance(joined, ApiRejection):
+                raise RequestRejected(joined if joined.rule else structs.replace(joined, rule="stored"))
             body = joined
-        situation = Situation(
+        situation = CheckContext(
             model=name,
             recorded=self._settings.recorded,
             vertex=route.vertex or route.wrapped,
@@ -160,37 +166,37 @@ class Answering:
         )
         accepted = api.accept(body, situation, self._simulator.signer)
         if isinstance(accepted, Violation):
-            raise refused(accepted)
+            raise build_rejection(accepted)
         return accepted
 
-    async def _answer(self, accepted: Accepted) -> None:
-        said = self._scripted(accepted)
+    async def _answer(self, accepted: AcceptedRequest) -> None:
+        said = self._run_script(accepted)
         if isinstance(said, Fault):
-            self._fault = self._fault or self._due(said)
-            if await self._went_wrong():
+            self._fault = self._fault or self._limit_fault(said)
+            if await self._apply_early_fault():
                 return
         if not isinstance(said, Answer):
-            said = model.answer(accepted.ask, self._settings.seed, self._simulator.memory)
-        said = _spoiled(said, self._fault)
-        occasion = self._occasion()
+            said = model.answer(accepted.ask, self._settings.seed, self._simulator.prompt_cache)
+        said = _apply_answer_fault(said, self._fault)
+        occasion = self._build_reply_meta()
         if accepted.stream or self._route.stream:
-            self._simulator.note(self._request, self._api.name, 200)
-            await self._stream(said, accepted, occasion)
+            self._simulator.record_request(self._request, self._api.name, 200)
+            await self._send_stream(said, accepted, occasion)
             return
-        if self._is_asked("stream-error"):
-            raise Refused(_BREAK)
-        whole = self._api.whole(said, accepted, occasion)
-        memory = self._simulator.memory_of(self._api.name)
-        whole = memory.keep(self._body, whole) if memory is not None else whole
-        if self._is_asked("no-candidates"):
-            whole = self._api.silenced(whole)
-        whole = self._envelope.closed(whole) if self._envelope is not None else whole
-        if self._request.query.get("prettyPrint") == "false" and self._api.array is not None:
+        if self._has_fault("stream-error"):
+            raise RequestRejected(_STREAM_ERROR)
+        whole = self._api.render_reply(said, accepted, occasion)
+        memory = self._simulator.state_of(self._api.name)
+        whole = memory.save_reply(self._body, whole) if memory is not None else whole
+        if self._has_fault("no-candidates"):
+            whole = self._api.drop_answer(whole)
+        whole = self._envelope.wrap(whole) if self._envelope is not None else whole
+        if self._request.query.get("prettyPrint") == "false" and self._api.render_array is not None:
             whole = msgspec.json.format(whole, indent=-1)
-        self._simulator.note(self._request, self._api.name, 200)
-        await send_whole(self._exchange, Told(200, self._headers(JSON, occasion), whole), self._fault)
+        self._simulator.record_request(self._request, self._api.name, 200)
+        await send_reply(self._exchange, HttpReply(200, self._build_headers(JSON, occasion), whole), self._fault)
 
-    def _scripted(self, accepted: Accepted) -> Answer | Fault | None:
+    def _run_script(self, accepted: AcceptedRequest) -> Answer | Fault | None:
         """Return what the script says; None where it says nothing."""
         if self._settings.script is None:
             return None
@@ -199,59 +205,61 @@ class Answering:
             scripted = self._settings.script(received)
         except (Unmet, AssertionError) as unmet:
             message = str(unmet) or "the request is not what the script expects"
-            raise Refused(Refusal(status=400, message=message, rule="script")) from None
+            raise RequestRejected(ApiRejection(status=400, message=message, rule="script")) from None
         if isinstance(scripted, Answer):
-            return structs.replace(scripted, usage=model.usage_of(accepted.ask, scripted, self._simulator.memory))
+            return structs.replace(
+                scripted, usage=model.count_usage(accepted.ask, scripted, self._simulator.prompt_cache)
+            )
         return scripted
 
-    def _is_asked(self, fault: str) -> bool:
+    def _has_fault(self, fault: str) -> bool:
         return self._fault is not None and self._fault.name == fault
 
-    async def _stream(self, said: Answer, accepted: Accepted, occasion: Occasion) -> None:
+    async def _send_stream(self, answer: Answer, accepted: AcceptedRequest, meta: ReplyMeta) -> None:
         api = self._api
-        frames = api.stream(said, accepted, occasion)
-        memory = self._simulator.memory_of(api.name)
+        frames = api.render_stream(answer, accepted, meta)
+        memory = self._simulator.state_of(api.name)
         if memory is not None:
-            frames = memory.watch(self._body, frames, partial(api.whole, said, accepted, occasion))
-        if self._is_asked("no-candidates"):
-            frames = changed_frames(frames, api.silenced)
+            frames = memory.save_stream(self._body, frames, partial(api.render_reply, answer, accepted, meta))
+        if self._has_fault("no-candidates"):
+            frames = transform_frames(frames, api.drop_answer)
         if self._envelope is not None:
-            frames = changed_frames(frames, self._envelope.closed)
+            frames = transform_frames(frames, self._envelope.wrap)
         headers = _SSE
-        if api.array is not None and in_array(self._request, self._route):
-            frames, headers = api.array(frames), JSON
-        failure = partial(self._failure, accepted, occasion)
-        await self._send_frames(self._headers(headers, occasion), frames, failure)
+        if api.render_array is not None and is_array_stream(self._request, self._route):
+            frames, headers = api.render_array(frames), JSON
+        failure = partial(self._render_failure, accepted, meta)
+        await self._send_frames(self._build_headers(headers, meta), frames, failure)
 
-    def _failure(self, accepted: Accepted, occasion: Occasion, sent: int) -> bytes:
+    def _render_failure(self, accepted: AcceptedRequest, meta: ReplyMeta, sent: int) -> bytes:
         """Return the last frames of a stream that breaks off behind so many others."""
         api = self._api
-        if api.broken_off is not None:
-            return api.broken_off(_BREAK, accepted, occasion, sent)
-        if api.array is not None and in_array(self._request, self._route):
+        if api.render_broken_stream is not None:
+            return api.render_broken_stream(_STREAM_ERROR, accepted, meta, sent)
+        if api.render_array is not None and is_array_stream(self._request, self._route):
             # It is the last element: there is no other way to tell within an array.
-            alone = b"".join(api.array([api.fail(_BREAK)]))
+            alone = b"".join(api.render_array([api.render_stream_error(_STREAM_ERROR)]))
             return alone.replace(b"[", b"\n,\r\n", 1) if sent else alone
-        return api.fail(_BREAK)
+        return api.render_stream_error(_STREAM_ERROR)
 
-    def _headers(self, headers: Mapping[str, str], occasion: Occasion) -> Mapping[str, str]:
-        return headers if self._api.headers is None else {**headers, **self._api.headers(occasion)}
+    def _build_headers(self, headers: Mapping[str, str], meta: ReplyMeta) -> Mapping[str, str]:
+        return headers if self._api.build_headers is None else {**headers, **self._api.build_headers(meta)}
 
-    async def _send_frames(self, headers: Mapping[str, str], frames: Iterable[bytes], failure: Failure) -> None:
+    async def _send_frames(self, headers: Mapping[str, str], frames: Iterable[bytes], failure: RenderFailure) -> None:
         settings = self._settings
-        flow = Flow(delay=settings.delay, split=settings.split, seed=settings.seed)
+        flow = SendOptions(delay=settings.delay, split=settings.split, seed=settings.seed)
         self._exchange.start(200, headers)
         await send_frames(self._exchange, frames, flow, self._fault, failure)
 
-    def _occasion(self) -> Occasion:
+    def _build_reply_meta(self) -> ReplyMeta:
         simulator, settings = self._simulator, self._settings
-        simulator.answered += 1
-        number = f"{settings.seed} {simulator.answered} ".encode()
-        return Occasion(
+        simulator.answer_count += 1
+        number = f"{settings.seed} {simulator.answer_count} ".encode()
+        return ReplyMeta(
             id=sha256(number + self._request.body).hexdigest()[:24],
             created=int(time.time()),
             signer=simulator.signer,
-            pace=Pace(
+            chunking=Chunking(
                 size=settings.chunk,
                 seed=settings.seed,
                 interleaved=settings.interleaved,
@@ -260,37 +268,37 @@ class Answering:
         )
 
 
-def in_array(request: Request, route: Route) -> bool:
+def is_array_stream(request: Request, route: Route) -> bool:
     """Tell whether a stream is one JSON array, in which an error before it stands too."""
-    return route.stream and APIS[route.api].array is not None and request.query.get("alt") != "sse"
+    return route.stream and APIS[route.api].render_array is not None and request.query.get("alt") != "sse"
 
 
-def refused(violation: Violation) -> Refused:
+def build_rejection(violation: Violation) -> RequestRejected:
     """Make a refusal of what is wrong."""
-    return Refused(
-        Refusal(status=violation.status, message=violation.message, where=violation.where, rule=violation.rule)
+    return RequestRejected(
+        ApiRejection(status=violation.status, message=violation.message, where=violation.where, rule=violation.rule)
     )
 
 
-def _unfaulted(route: Route, body: bytes) -> tuple[Route, bytes, str]:
+def _split_fault(route: Route, body: bytes) -> tuple[Route, bytes, str]:
     """Take a fault out of the model's name, in the path or in the body."""
     if route.model:
         model, fault = split_model(route.model)
         return structs.replace(route, model=model), body, fault
     try:
-        named = msgspec.json.decode(body, type=_Named).model or ""
+        named = msgspec.json.decode(body, type=_ModelField).model or ""
         model, fault = split_model(named)
         return route, spliced(body, "model", msgspec.json.encode(model)) if fault else body, fault
     except (msgspec.MsgspecError, Malformed, UnicodeDecodeError, RecursionError):
         return route, body, ""  # what is wrong with it is the API's to say
 
 
-def _spoiled(said: Answer, fault: Fault | None) -> Answer:
+def _apply_answer_fault(answer: Answer, fault: Fault | None) -> Answer:
     """Let the model answer as a fault wants it."""
     match fault.name if fault is not None else "":
         case "blocked":
-            return structs.replace(said, text="", thought="", calls=(), sources=(), query="", end="filtered")
+            return structs.replace(answer, text="", thought="", calls=(), sources=(), query="", end="filtered")
         case "malformed-call":
-            return structs.replace(said, text="", calls=(), sources=(), query="", end="malformed_call")
+            return structs.replace(answer, text="", calls=(), sources=(), query="", end="malformed_call")
         case _:
-            return said
+            return answer

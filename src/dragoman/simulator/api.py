@@ -8,11 +8,11 @@ from msgspec import Struct
 
 from dragoman.http.message import Request
 from dragoman.simulator.routes import Route
-from dragoman.simulator.rule import Rule, Situation, Violation
-from dragoman.simulator.talk import Answer, Ask, Signer
+from dragoman.simulator.rule import CheckContext, Rule, Violation
+from dragoman.simulator.talk import Answer, Ask, TokenSigner
 
 
-class Pace(Struct, frozen=True, kw_only=True):
+class Chunking(Struct, frozen=True, kw_only=True):
     """How a text is cut into the deltas of a stream: about `size` characters each, or all at once for 0."""
 
     size: int = 24
@@ -22,7 +22,7 @@ class Pace(Struct, frozen=True, kw_only=True):
     partial_args: bool = False
     """Arguments come in pieces, where the API can say that (Vertex)."""
 
-    def pieces(self, text: str) -> list[str]:
+    def split_text(self, text: str) -> list[str]:
         """Cut a text, never into nothing."""
         if not self.size or not text:
             return [text] if text else []
@@ -36,17 +36,17 @@ class Pace(Struct, frozen=True, kw_only=True):
         return pieces
 
 
-class Occasion(Struct, frozen=True, kw_only=True):
+class ReplyMeta(Struct, frozen=True, kw_only=True):
     """One reply: under which id, when, signed by whom, in which pieces."""
 
     id: str
     """24 hexadecimal digits, another for every reply."""
     created: int
-    signer: Signer
-    pace: Pace = Pace()
+    signer: TokenSigner
+    chunking: Chunking = Chunking()
 
 
-class Accepted(Struct, frozen=True, kw_only=True):
+class AcceptedRequest(Struct, frozen=True, kw_only=True):
     """A request that broke no rule. `body` is the API's own typed form of it, for what a reply must echo."""
 
     ask: Ask
@@ -54,7 +54,7 @@ class Accepted(Struct, frozen=True, kw_only=True):
     stream: bool = False
 
 
-class Refusal(Struct, frozen=True, kw_only=True):
+class ApiRejection(Struct, frozen=True, kw_only=True):
     """Why a request gets no answer. `kind` is the vendor's word for the error where it has several for a status."""
 
     status: int
@@ -65,7 +65,7 @@ class Refusal(Struct, frozen=True, kw_only=True):
     retry_after: float | None = None
 
 
-class Told(Struct, frozen=True):
+class HttpReply(Struct, frozen=True):
     """A reply on the wire."""
 
     status: int
@@ -76,29 +76,29 @@ class Told(Struct, frozen=True):
 class Envelope(Struct, frozen=True):
     """A second form of an API, in which requests and replies stand within another object."""
 
-    opened: Callable[[bytes], tuple[str, bytes] | Violation]
+    unwrap: Callable[[bytes], tuple[str, bytes] | Violation]
     """Return the model and the request that an envelope holds."""
-    closed: Callable[[bytes], bytes]
-    counted: Callable[[bytes], bytes]
+    wrap: Callable[[bytes], bytes]
+    wrap_count: Callable[[bytes], bytes]
     """Return a count of tokens as it is told in this form."""
 
 
-class Memory(Protocol):
+class ApiState(Protocol):
     """What an API keeps from one request to the next."""
 
-    def joined(self, body: bytes, *, recorded: bool = False) -> bytes | Refusal:
+    def expand_request(self, body: bytes, *, recorded: bool = False) -> bytes | ApiRejection:
         """Return a request with what it goes on from, or why there is nothing."""
         ...
 
-    def keep(self, body: bytes, reply: bytes) -> bytes:
+    def save_reply(self, body: bytes, reply: bytes) -> bytes:
         """Remember a reply, and return what its caller is told now."""
         ...
 
-    def watch(self, body: bytes, frames: Iterable[bytes], whole: Callable[[], bytes], /) -> Iterator[bytes]:
+    def save_stream(self, body: bytes, frames: Iterable[bytes], whole: Callable[[], bytes], /) -> Iterator[bytes]:
         """Pass the frames of a stream on, and remember the reply they tell, which is `whole`."""
         ...
 
-    def told(self, request: Request, route: Route) -> Told | Refusal:
+    def handle_request(self, request: Request, route: Route) -> HttpReply | ApiRejection:
         """Answer a request about what is kept."""
         ...
 
@@ -108,32 +108,32 @@ class Api(Struct, frozen=True, kw_only=True):
 
     name: str
     rules: tuple[Rule[Any], ...]
-    accept: Callable[[bytes, Situation, Signer], Accepted | Violation]
-    whole: Callable[[Answer, Accepted, Occasion], bytes]
-    stream: Callable[[Answer, Accepted, Occasion], Iterator[bytes]]
+    accept: Callable[[bytes, CheckContext, TokenSigner], AcceptedRequest | Violation]
+    render_reply: Callable[[Answer, AcceptedRequest, ReplyMeta], bytes]
+    render_stream: Callable[[Answer, AcceptedRequest, ReplyMeta], Iterator[bytes]]
     """Frames of a stream; the content type is text/event-stream."""
-    refuse: Callable[[Refusal], Told]
-    fail: Callable[[Refusal], bytes]
+    render_error: Callable[[ApiRejection], HttpReply]
+    render_stream_error: Callable[[ApiRejection], bytes]
     """The frame with which a stream breaks off in the vendor's own way."""
-    count: Callable[[Accepted, int], bytes]
+    render_token_count: Callable[[AcceptedRequest, int], bytes]
     """The answer to a request for a count of tokens, of which there are so many."""
-    bad_key: Refusal
+    bad_key: ApiRejection
     """What a key that is not accepted is told."""
-    silenced: Callable[[bytes], bytes]
+    drop_answer: Callable[[bytes], bytes]
     """Take the answer out of a whole reply, or out of the data of a frame."""
-    no_key: Refusal | None = None
+    no_key: ApiRejection | None = None
     """What is told to who has no key at all, where that is something else."""
-    bad_token: Refusal | None = None
+    bad_token: ApiRejection | None = None
     """What a token that is not accepted is told on Google's cloud, where that is something else."""
-    headers: Callable[[Occasion], Mapping[str, str]] | None = None
+    build_headers: Callable[[ReplyMeta], Mapping[str, str]] | None = None
     """What stands in the headers of an answer beside its type."""
-    broken_off: Callable[[Refusal, Accepted, Occasion, int], bytes] | None = None
+    render_broken_stream: Callable[[ApiRejection, AcceptedRequest, ReplyMeta, int], bytes] | None = None
     """What `fail` is, for a vendor whose last frames tell of the reply, and count on from so many that went before."""
-    compact: Callable[[Accepted, Occasion, int], bytes] | None = None
+    compact: Callable[[AcceptedRequest, ReplyMeta, int], bytes] | None = None
     """A conversation of so many tokens made short, where the API does that."""
-    checks_headers: Callable[[Mapping[str, str]], Violation | None] | None = None
+    check_headers: Callable[[Mapping[str, str]], Violation | None] | None = None
     envelope: Envelope | None = None
-    array: Callable[[Iterable[bytes]], Iterator[bytes]] | None = None
+    render_array: Callable[[Iterable[bytes]], Iterator[bytes]] | None = None
     """Make one JSON array of the frames of a stream, for callers who do not ask for events."""
-    memory: Callable[[], Memory] | None = None
+    create_state: Callable[[], ApiState] | None = None
     """Make what is kept of the replies, from which a request may go on."""

@@ -25,33 +25,39 @@ _CREATED_AT = "2026-05-28T00:00:00Z"
 _METHODS = ["generateContent", "streamGenerateContent", "countTokens"]
 
 
-def openai_model(name: str) -> dict[str, Any]:
+def build_openai_model(name: str) -> dict[str, Any]:
     """Return a model as OpenAI lists it."""
     return {"id": name, "object": "model", "created": _CREATED, "owned_by": "dragoman-simulator"}
 
 
-def openai_models() -> dict[str, Any]:
+def list_openai_models() -> dict[str, Any]:
     """Return the list as OpenAI gives it: everybody's, for a gateway's clients ask for all."""
-    return {"object": "list", "data": [openai_model(name) for name in (*OPENAI, *ANTHROPIC, *GEMINI)]}
+    return {"object": "list", "data": [build_openai_model(name) for name in (*OPENAI, *ANTHROPIC, *GEMINI)]}
 
 
-def anthropic_model(name: str) -> dict[str, Any]:
+def build_anthropic_model(name: str) -> dict[str, Any]:
     """Return a model as Anthropic lists it."""
-    from dragoman.simulator.apis.messages.models import entry_of, model_of  # noqa: PLC0415  only who asks pays for it
+    from dragoman.simulator.apis.messages.models import build_list_entry, parse_model_name  # noqa: PLC0415  only who asks pays for it
 
     shown = ANTHROPIC.get(name, name)
-    return {"type": "model", "id": name, "display_name": shown, "created_at": _CREATED_AT, **entry_of(model_of(name))}
+    return {
+        "type": "model",
+        "id": name,
+        "display_name": shown,
+        "created_at": _CREATED_AT,
+        **build_list_entry(parse_model_name(name)),
+    }
 
 
-def anthropic_models() -> dict[str, Any]:
+def list_anthropic_models() -> dict[str, Any]:
     """Return the list as Anthropic gives it."""
-    models = [anthropic_model(name) for name in ANTHROPIC]
+    models = [build_anthropic_model(name) for name in ANTHROPIC]
     return {"data": models, "has_more": False, "first_id": models[0]["id"], "last_id": models[-1]["id"]}
 
 
-def gemini_model(name: str) -> dict[str, Any]:
+def build_gemini_model(name: str) -> dict[str, Any]:
     """Return a model as Google lists it."""
-    from dragoman.simulator.apis.gemini.models import generation_of  # noqa: PLC0415  only who asks pays for it
+    from dragoman.simulator.apis.gemini.models import parse_generation  # noqa: PLC0415  only who asks pays for it
 
     return {
         "name": f"models/{name}",
@@ -61,7 +67,7 @@ def gemini_model(name: str) -> dict[str, Any]:
         "inputTokenLimit": 1_048_576,
         "outputTokenLimit": 65_536,
         "supportedGenerationMethods": _METHODS,
-        "thinking": generation_of(name).thinks,
+        "thinking": parse_generation(name).can_think,
         "temperature": 1,
         "topP": 0.95,
         "topK": 64,
@@ -69,12 +75,12 @@ def gemini_model(name: str) -> dict[str, Any]:
     }
 
 
-def gemini_models() -> dict[str, Any]:
+def list_gemini_models() -> dict[str, Any]:
     """Return the list as Google gives it."""
-    return {"models": [gemini_model(name) for name in GEMINI]}
+    return {"models": [build_gemini_model(name) for name in GEMINI]}
 
 
-def vertex_model(name: str) -> dict[str, Any]:
+def build_vertex_model(name: str) -> dict[str, Any]:
     """Return a model as Vertex lists it."""
     return {
         "name": f"publishers/google/models/{name}",
@@ -84,6 +90,6 @@ def vertex_model(name: str) -> dict[str, Any]:
     }
 
 
-def vertex_models() -> dict[str, Any]:
+def list_vertex_models() -> dict[str, Any]:
     """Return the list as Vertex gives it."""
-    return {"publisherModels": [vertex_model(name) for name in GEMINI]}
+    return {"publisherModels": [build_vertex_model(name) for name in GEMINI]}

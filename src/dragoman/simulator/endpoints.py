@@ -9,22 +9,22 @@ import msgspec
 
 from dragoman.http.message import JSON, Request
 from dragoman.simulator import catalogue
-from dragoman.simulator.api import Api, Refusal, Told
+from dragoman.simulator.api import Api, ApiRejection, HttpReply
 from dragoman.simulator.apis import APIS
 from dragoman.simulator.routes import Route, api_of
 from dragoman.simulator.rule import Violation
 
-INVALID = "invalid"
-_OPEN = frozenset({"health", "rules", "requests", "token"})
+INVALID_KEY_PREFIX = "invalid"
+_KEYLESS_OPERATIONS = frozenset({"health", "rules", "requests", "token"})
 """Operations that need no key: they are the simulator's own, or where tokens come from."""
 _GRANTS = frozenset({"refresh_token", "authorization_code", "urn:ietf:params:oauth:grant-type:jwt-bearer"})
 
 
-def _reply(value: Any, status: int = 200) -> Told:
-    return Told(status, JSON, msgspec.json.encode(value))
+def _build_json_reply(value: Any, status: int = 200) -> HttpReply:
+    return HttpReply(status, JSON, msgspec.json.encode(value))
 
 
-def asked_api(request: Request, route: Route) -> str:
+def find_api(request: Request, route: Route) -> str:
     """Return the API of a request; the headers tell, if several vendors have the path."""
     if route.api or route.operation not in {"models", "model"}:
         return route.api or api_of(request.path)
@@ -33,26 +33,26 @@ def asked_api(request: Request, route: Route) -> str:
     return "messages" if request.header("anthropic-version") else "chat"
 
 
-def answer_endpoint(request: Request, route: Route) -> Told | Violation:
+def answer_endpoint(request: Request, route: Route) -> HttpReply | Violation:
     """Answer a request that needs no model."""
     match route.operation:
         case "models":
-            return _reply(_models(request, route))
+            return _build_json_reply(_list_models(request, route))
         case "model":
-            return _reply(_model(request, route))
+            return _build_json_reply(_build_model(request, route))
         case "code_assist":
             code_assist = import_module("dragoman.simulator.apis.gemini.code_assist")
-            told = code_assist.told(route.action, route.id, request.body)
-            return told if isinstance(told, Violation) else Told(200, JSON, told)
+            reply = code_assist.handle_setup_call(route.action, route.id, request.body)
+            return reply if isinstance(reply, Violation) else HttpReply(200, JSON, reply)
         case "token":
-            return _token(request.body)
+            return _issue_token(request.body)
         case "rules":
-            return _reply(rules())
+            return _build_json_reply(list_rules())
         case _:
-            return _reply({"status": "ok", "simulator": True})
+            return _build_json_reply({"status": "ok", "simulator": True})
 
 
-def rules() -> list[dict[str, str]]:
+def list_rules() -> list[dict[str, str]]:
     """List all rules."""
     return [
         {"api": api.name, "name": rule.name, "says": rule.says, "source": rule.source}
@@ -61,40 +61,42 @@ def rules() -> list[dict[str, str]]:
     ]
 
 
-def list_requests(seen: list[Any]) -> Told:
+def list_requests(requests: list[Any]) -> HttpReply:
     """List the requests that arrived, with their bodies as text."""
-    values = [msgspec.to_builtins(one) for one in seen]
-    for value, one in zip(values, seen, strict=True):
+    values = [msgspec.to_builtins(one) for one in requests]
+    for value, one in zip(values, requests, strict=True):
         value["body"] = one.body.decode("utf-8", "replace")
-    return _reply(values)
+    return _build_json_reply(values)
 
 
 def _is_google(request: Request, route: Route) -> bool:
     return route.google or bool(request.header("x-goog-api-key")) or "key" in request.query
 
 
-def _models(request: Request, route: Route) -> dict[str, Any]:
+def _list_models(request: Request, route: Route) -> dict[str, Any]:
     if _is_google(request, route):
-        return catalogue.vertex_models() if route.vertex else catalogue.gemini_models()
-    return catalogue.anthropic_models() if request.header("anthropic-version") else catalogue.openai_models()
+        return catalogue.list_vertex_models() if route.vertex else catalogue.list_gemini_models()
+    return catalogue.list_anthropic_models() if request.header("anthropic-version") else catalogue.list_openai_models()
 
 
-def _model(request: Request, route: Route) -> dict[str, Any]:
+def _build_model(request: Request, route: Route) -> dict[str, Any]:
     if _is_google(request, route):
-        return catalogue.vertex_model(route.model) if route.vertex else catalogue.gemini_model(route.model)
+        return catalogue.build_vertex_model(route.model) if route.vertex else catalogue.build_gemini_model(route.model)
     if request.header("anthropic-version"):
-        return catalogue.anthropic_model(route.model)
-    return catalogue.openai_model(route.model)
+        return catalogue.build_anthropic_model(route.model)
+    return catalogue.build_openai_model(route.model)
 
 
-def _token(body: bytes) -> Told:
+def _issue_token(body: bytes) -> HttpReply:
     """Return an OAuth token for any grant but a bad one, as Google's endpoint does."""
     form = {name: values[-1] for name, values in parse_qs(body.decode("utf-8", "replace")).items()}
     if form.get("grant_type") not in _GRANTS:
-        return _reply({"error": "unsupported_grant_type", "error_description": "Invalid grant_type"}, 400)
+        return _build_json_reply({"error": "unsupported_grant_type", "error_description": "Invalid grant_type"}, 400)
     if any(value.startswith("invalid") for value in form.values()):
-        return _reply({"error": "invalid_grant", "error_description": "Token has been expired or revoked."}, 400)
-    return _reply(
+        return _build_json_reply(
+            {"error": "invalid_grant", "error_description": "Token has been expired or revoked."}, 400
+        )
+    return _build_json_reply(
         {
             "access_token": "ya29.simulated",
             "expires_in": 3599,
@@ -104,7 +106,7 @@ def _token(body: bytes) -> Told:
     )
 
 
-def given_key(request: Request) -> str:
+def read_key(request: Request) -> str:
     """Return the key or token a request came with."""
     scheme, _, token = request.header("authorization").partition(" ")
     if scheme.lower() == "bearer" and token:
@@ -112,18 +114,18 @@ def given_key(request: Request) -> str:
     return request.header("x-api-key") or request.header("x-goog-api-key") or request.query.get("key", "")
 
 
-def _is_accepted(request: Request, wanted: str) -> bool:
+def _has_valid_key(request: Request, expected_key: str) -> bool:
     """Return whether a request has the key that is `wanted`; without one, any key but an invalid one."""
-    given = given_key(request)
-    if wanted:
-        return hmac.compare_digest(given.encode(), wanted.encode())
-    return bool(given) and not given.startswith(INVALID)
+    given = read_key(request)
+    if expected_key:
+        return hmac.compare_digest(given.encode(), expected_key.encode())
+    return bool(given) and not given.startswith(INVALID_KEY_PREFIX)
 
 
-def refuse_key(request: Request, route: Route, api: Api, wanted: str) -> Refusal | None:
+def check_key(request: Request, route: Route, api: Api, expected_key: str) -> ApiRejection | None:
     """Return the refusal of a request without an accepted key; None for one that has it."""
-    if route.operation in _OPEN or _is_accepted(request, wanted):
+    if route.operation in _KEYLESS_OPERATIONS or _has_valid_key(request, expected_key):
         return None
     if api.bad_token is not None and (route.vertex or route.wrapped):
         return api.bad_token
-    return api.no_key if api.no_key is not None and not given_key(request) else api.bad_key
+    return api.no_key if api.no_key is not None and not read_key(request) else api.bad_key

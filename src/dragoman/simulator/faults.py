@@ -16,7 +16,7 @@ from msgspec import Struct
 
 from dragoman.http.exchange import Exchange
 from dragoman.http.message import JSON
-from dragoman.simulator.api import Told
+from dragoman.simulator.api import HttpReply
 
 FaultName = Literal[
     "status",
@@ -64,16 +64,16 @@ _OPTIONS = {
     "slow-headers": {"delay"},
     "html": {"status"},
 }
-_EVERYWHERE = {"times"}
-_WRITTEN = re.compile(r"(?P<name>\d{3}|[a-z-]+)(?P<options>(?:,[a-z-]+=[\w.]+)*)")
+_COMMON_OPTIONS = {"times"}
+_FAULT_SYNTAX = re.compile(r"(?P<name>\d{3}|[a-z-]+)(?P<options>(?:,[a-z-]+=[\w.]+)*)")
 
 _HTML = b"<!DOCTYPE html><html><head><title>502 Bad Gateway</title></head><body><h1>Bad Gateway</h1></body></html>\n"
-_BROKEN = b'data: {"broken": \n\n'
-_ON_THE_WAY = frozenset({"reset", "cut", "eof", "stall", "stream-error", "drip", "bad-json"})
+_BAD_JSON_EVENT = b'data: {"broken": \n\n'
+_STREAM_FAULTS = frozenset({"reset", "cut", "eof", "stall", "stream-error", "drip", "bad-json"})
 """Faults of an answer that has begun."""
 _BLANK_LINE = re.compile(rb"(?<=\n\n)|(?<=\r\n\r\n)")
 
-Failure = Callable[[int], bytes]
+RenderFailure = Callable[[int], bytes]
 """Makes the last frames of a stream that breaks off in the vendor's own way, behind so many others."""
 
 
@@ -95,7 +95,7 @@ class UnknownFault(ValueError):  # noqa: N818  it says what the fault is
 
 def read_fault(written: str) -> Fault:
     """Read a fault; raise `UnknownFault` for what is none."""
-    found = _WRITTEN.fullmatch(written.strip())
+    found = _FAULT_SYNTAX.fullmatch(written.strip())
     if found is None:
         raise UnknownFault(f"not a fault: {written!r}")
     number = found["name"] if found["name"].isdecimal() else ""
@@ -103,7 +103,7 @@ def read_fault(written: str) -> Fault:
     if name not in NAMES or (name == "status" and not 400 <= int(number or 0) <= 599):
         raise UnknownFault(f"not a fault: {written!r}; known are a status from 400 to 599, {', '.join(NAMES)}")
     options = dict(option.split("=", 1) for option in found["options"].split(",") if option)
-    unknown = options.keys() - _OPTIONS.get(name, set()) - _EVERYWHERE
+    unknown = options.keys() - _OPTIONS.get(name, set()) - _COMMON_OPTIONS
     if unknown:
         raise UnknownFault(f"not an option of the fault {found['name']}: {', '.join(sorted(unknown))}")
     try:
@@ -111,8 +111,8 @@ def read_fault(written: str) -> Fault:
             name=name,
             status=int(number or options.get("status", "502" if name == "html" else "0")),
             after=int(options.get("after", "1")),
-            delay=_seconds(options.get("delay", "0.05")),
-            retry_after=_seconds(options["retry-after"]) if "retry-after" in options else None,
+            delay=_parse_seconds(options.get("delay", "0.05")),
+            retry_after=_parse_seconds(options["retry-after"]) if "retry-after" in options else None,
             times=int(options["times"]) if "times" in options else None,
             written=written.strip(),
         )
@@ -120,10 +120,10 @@ def read_fault(written: str) -> Fault:
         raise UnknownFault(f"not a fault: {written!r}: {error}") from None
 
 
-def _seconds(written: str) -> float:
-    seconds = float(written)
+def _parse_seconds(text: str) -> float:
+    seconds = float(text)
     if not math.isfinite(seconds):
-        raise ValueError(f"{written} is no time")
+        raise ValueError(f"{text} is no time")
     return seconds
 
 
@@ -133,19 +133,19 @@ def split_model(model: str) -> tuple[str, str]:
     return (name, fault) if mark else (model, "")
 
 
-def frames_of(stream: bytes) -> list[bytes]:
+def split_frames(stream: bytes) -> list[bytes]:
     """Cut a stream of events behind its blank lines."""
     return [frame for frame in _BLANK_LINE.split(stream) if frame]
 
 
-class Flow(Struct, frozen=True, kw_only=True):
+class SendOptions(Struct, frozen=True, kw_only=True):
     """How bytes leave: `delay` seconds between frames, in pieces of at most `split` bytes (0: a frame at once)."""
 
     delay: float = 0.0
     split: int = 0
     seed: int = 0
 
-    def pieces(self, data: bytes) -> Iterator[bytes]:
+    def split_bytes(self, data: bytes) -> Iterator[bytes]:
         """Cut bytes anywhere, also within a character."""
         if not self.split:
             yield data
@@ -158,7 +158,7 @@ class Flow(Struct, frozen=True, kw_only=True):
             at += length
 
 
-def changed_frames(frames: Iterable[bytes], change: Callable[[bytes], bytes]) -> Iterator[bytes]:
+def transform_frames(frames: Iterable[bytes], transform: Callable[[bytes], bytes]) -> Iterator[bytes]:
     """Change the data of every frame that holds an object; nothing left of one means that it is not sent."""
     for frame in frames:
         head, mark, data = frame.partition(b"data: ")
@@ -166,12 +166,12 @@ def changed_frames(frames: Iterable[bytes], change: Callable[[bytes], bytes]) ->
             yield frame
             continue
         end = data[len(data.rstrip()) :]
-        changed = change(data.rstrip())
+        changed = transform(data.rstrip())
         if changed:
             yield head + mark + changed + end
 
 
-def early_status(fault: Fault) -> int | None:
+def find_early_status(fault: Fault) -> int | None:
     """Return the status of a fault that answers before there is an answer, 0 for no answer; None for other faults."""
     match fault.name:
         case "reset" if fault.after == 0:
@@ -186,7 +186,7 @@ def early_status(fault: Fault) -> int | None:
             return None
 
 
-async def go_wrong_early(exchange: Exchange, fault: Fault) -> None:
+async def send_early_fault(exchange: Exchange, fault: Fault) -> None:
     """Do what a fault does before there is an answer."""
     match fault.name:
         case "reset":
@@ -199,50 +199,54 @@ async def go_wrong_early(exchange: Exchange, fault: Fault) -> None:
             await exchange.send(200, JSON)
 
 
-async def send_whole(exchange: Exchange, told: Told, fault: Fault | None) -> None:
+async def send_reply(exchange: Exchange, reply: HttpReply, fault: Fault | None) -> None:
     """Send a whole reply."""
-    body, half = told.body, told.body[: len(told.body) // 2]
+    body, half = reply.body, reply.body[: len(reply.body) // 2]
     match fault.name if fault is not None else "":
         case "bad-json":
-            await exchange.send(told.status, told.headers, half)
+            await exchange.send(reply.status, reply.headers, half)
         case "reset":
             exchange.abort()
         case "drip":
-            exchange.start(told.status, told.headers, len(body))
-            await _send(exchange, (bytes([byte]) for byte in body), _drip(fault))
+            exchange.start(reply.status, reply.headers, len(body))
+            await _send(exchange, (bytes([byte]) for byte in body), _build_drip_options(fault))
             await exchange.end()
         case "stall":
-            exchange.start(told.status, told.headers, len(body))
+            exchange.start(reply.status, reply.headers, len(body))
             await exchange.write(half)
             await exchange.wait_gone()
         case "cut" | "eof":
-            exchange.start(told.status, told.headers, len(body))
+            exchange.start(reply.status, reply.headers, len(body))
             await exchange.write(half)
             exchange.cut()
         case _:
-            await exchange.send(told.status, told.headers, body)
+            await exchange.send(reply.status, reply.headers, body)
 
 
-def _drip(fault: Fault | None) -> Flow:
-    return Flow(delay=fault.delay if fault is not None else 0.0)
+def _build_drip_options(fault: Fault | None) -> SendOptions:
+    return SendOptions(delay=fault.delay if fault is not None else 0.0)
 
 
 async def send_frames(
-    exchange: Exchange, frames: Iterable[bytes], flow: Flow, fault: Fault | None, failure: Failure
+    exchange: Exchange,
+    frames: Iterable[bytes],
+    options: SendOptions,
+    fault: Fault | None,
+    render_failure: RenderFailure,
 ) -> None:
     """Send the frames of a stream whose head was sent; a fault breaks it off, `failure` renders an error in it."""
     waiting = iter(frames)
-    if fault is None or fault.name not in _ON_THE_WAY:
-        await _send(exchange, waiting, flow)
+    if fault is None or fault.name not in _STREAM_FAULTS:
+        await _send(exchange, waiting, options)
         await exchange.end()
         return
     if fault.name == "drip":
-        await _send(exchange, (bytes([byte]) for frame in waiting for byte in frame), _drip(fault))
+        await _send(exchange, (bytes([byte]) for frame in waiting for byte in frame), _build_drip_options(fault))
         await exchange.end()
         return
     all_frames = list(waiting)
     before = all_frames[: min(fault.after, len(all_frames) - 1)]
-    await _send(exchange, iter(before), flow)
+    await _send(exchange, iter(before), options)
     following = b"".join(all_frames[len(before) : len(before) + 1])
     match fault.name:
         case "reset":
@@ -252,22 +256,22 @@ async def send_frames(
         case "stall":
             await exchange.wait_gone()
         case "stream-error":
-            await exchange.write(failure(len(before)))
+            await exchange.write(render_failure(len(before)))
             await exchange.end()
         case "bad-json":
-            await exchange.write(_BROKEN)
-            await _send(exchange, iter(all_frames[len(before) :]), flow)
+            await exchange.write(_BAD_JSON_EVENT)
+            await _send(exchange, iter(all_frames[len(before) :]), options)
             await exchange.end()
         case _:
             await exchange.end()
 
 
-async def _send(exchange: Exchange, frames: Iterator[bytes], flow: Flow) -> None:
+async def _send(exchange: Exchange, frames: Iterator[bytes], options: SendOptions) -> None:
     for frame in frames:
-        for piece in flow.pieces(frame):
+        for piece in options.split_bytes(frame):
             await exchange.write(piece)
-            if flow.split:
+            if options.split:
                 # Let each piece leave by itself: written together they would arrive together.
                 await asyncio.sleep(0)
-        if flow.delay:
-            await asyncio.sleep(flow.delay)
+        if options.delay:
+            await asyncio.sleep(options.delay)

@@ -20,7 +20,7 @@ from typing import Any, Literal, cast
 
 from dragoman.wire.pointer import escape
 
-Fault = Literal["unknown-field", "required", "type", "enum", "bounds"]
+MismatchReason = Literal["unknown-field", "required", "type", "enum", "bounds"]
 _NAMES: dict[type, str] = {
     bool: "bool",
     int: "int",
@@ -30,24 +30,24 @@ _NAMES: dict[type, str] = {
     list: "array",
     type(None): "null",
 }
-_ORDER = ("bool", "int", "float", "str", "object", "array")
-ANY_NAME = "..."
+_TYPE_ORDER = ("bool", "int", "float", "str", "object", "array")
+ANY_KEY = "..."
 """Stands in a pointer for a name of the caller's own."""
 
 
 class Mismatch(Exception):  # noqa: N818  it says what the value is
     """A departure from a declaration: the fault, the value, what was declared; the pointer grows as it is raised."""
 
-    def __init__(self, fault: Fault, value: Any, kind: "Kind", name: str = "") -> None:
-        super().__init__(fault)
-        self.fault: Fault = fault
+    def __init__(self, reason: MismatchReason, value: Any, kind: "Kind", name: str = "") -> None:
+        super().__init__(reason)
+        self.reason: MismatchReason = reason
         self.value = value
         self.kind = kind
         self.name = name
         """The member that is unknown or missing."""
         self.where = ""
 
-    def within(self, token: str | int) -> "Mismatch":
+    def prepend(self, token: str | int) -> "Mismatch":
         """Add one step to the front of the pointer."""
         self.where = f"/{escape(str(token))}{self.where}"
         return self
@@ -59,12 +59,12 @@ class Kind:
     def __init__(self, *types: str) -> None:
         self.types = types
         names = (*types, "int") if "float" in types else types or _NAMES.values()
-        self.accepted = frozenset(kind for kind, name in _NAMES.items() if name in names)
+        self.python_types = frozenset(kind for kind, name in _NAMES.items() if name in names)
         """The Python types of such values."""
 
     def check(self, value: Any) -> None:
         """Raise `Mismatch` unless a value is as declared."""
-        if type(value) not in self.accepted:
+        if type(value) not in self.python_types:
             raise Mismatch("type", value, self)
 
 
@@ -83,7 +83,7 @@ class Number(Kind):
             raise Mismatch("bounds", value, self)
 
 
-class Text(Kind):
+class String(Kind):
     """A string, of so many characters."""
 
     def __init__(self, least: int = 0, most: int | None = None) -> None:
@@ -98,22 +98,22 @@ class Text(Kind):
             raise Mismatch("bounds", value, self)
 
 
-class Words(Kind):
+class StringEnum(Kind):
     """One of some strings, in the order in which the vendor lists them; `unlisted` ones are taken, but not listed."""
 
     def __init__(self, *words: str, unlisted: tuple[str, ...] = ()) -> None:
         super().__init__("str")
-        self.words = words
-        self._taken = frozenset((*words, *unlisted))
+        self.allowed = words
+        self._accepted = frozenset((*words, *unlisted))
 
     def check(self, value: Any) -> None:
         """Raise `Mismatch` unless a value is one of the words."""
         super().check(value)
-        if value not in self._taken:
+        if value not in self._accepted:
             raise Mismatch("enum", value, self)
 
 
-class Tags(Words):
+class TagEnum(StringEnum):
     """The values of the member that tells objects apart."""
 
 
@@ -122,7 +122,7 @@ class Array(Kind):
 
     def __init__(self, items: Any) -> None:
         super().__init__("array")
-        self.items = declared(items)
+        self.items = parse_declaration(items)
 
     def check(self, value: Any) -> None:
         """Raise `Mismatch` for the first item that is not as declared."""
@@ -131,16 +131,16 @@ class Array(Kind):
             try:
                 self.items.check(item)
             except Mismatch as found:
-                raise found.within(index) from None
+                raise found.prepend(index) from None
 
 
-class Map(Kind):
+class MapOf(Kind):
     """An object with names of the caller's own, and at most so many."""
 
     def __init__(self, values: Any, names: Any = str, most: int | None = None) -> None:
         super().__init__("object")
-        self.values = declared(values)
-        self.names = declared(names)
+        self.values = parse_declaration(values)
+        self.names = parse_declaration(names)
         self.most = most
 
     def check(self, value: Any) -> None:
@@ -153,7 +153,7 @@ class Map(Kind):
                 self.names.check(name)
                 self.values.check(inner)
             except Mismatch as found:
-                raise found.within(ANY_NAME) from None
+                raise found.prepend(ANY_KEY) from None
 
 
 class Object(Kind):
@@ -161,10 +161,10 @@ class Object(Kind):
 
     def __init__(self, members: dict[str, Any], *, is_open: bool = False) -> None:
         super().__init__("object")
-        self.members = {name.removesuffix("?"): declared(kind) for name, kind in members.items()}
+        self.members = {name.removesuffix("?"): parse_declaration(kind) for name, kind in members.items()}
         self._required = tuple(name for name in members if not name.endswith("?"))
         self._is_open = is_open
-        self._simple = {name: kind.accepted for name, kind in self.members.items() if type(kind) is Kind}
+        self._simple = {name: kind.python_types for name, kind in self.members.items() if type(kind) is Kind}
         """The types of members of which nothing else is declared: most are such, so these are looked at first."""
 
     def check(self, value: Any) -> None:
@@ -183,13 +183,13 @@ class Object(Kind):
             try:
                 kind.check(inner)
             except Mismatch as found:
-                raise found.within(name) from None
+                raise found.prepend(name) from None
         for name in self._required:
             if name not in value:
                 raise Mismatch("required", None, self, name)
 
 
-class Tagged(Kind):
+class TaggedUnion(Kind):
     """Objects told apart by the value of one member, in the order in which the vendor lists those.
 
     An object without that member has the form `default`, if there is one; `nullable` says that null means the same.
@@ -201,7 +201,7 @@ class Tagged(Kind):
         self.forms = {
             name: form if isinstance(form, Kind) else Object({f"{tag}?": str, **form}) for name, form in forms.items()
         }
-        self.words = Tags(*forms)
+        self.tag_enum = TagEnum(*forms)
         self.default = default
         self._nullable = nullable
 
@@ -215,7 +215,7 @@ class Tagged(Kind):
         if form is None and self.tag not in value:
             raise Mismatch("required", None, self, self.tag)
         if form is None:
-            raise Mismatch("enum" if isinstance(tag, str) else "type", tag, self.words).within(self.tag)
+            raise Mismatch("enum" if isinstance(tag, str) else "type", tag, self.tag_enum).prepend(self.tag)
         form.check(value)
 
 
@@ -223,10 +223,10 @@ class OneOf(Kind):
     """One of several kinds, told apart by their JSON types."""
 
     def __init__(self, kinds: tuple[Any, ...]) -> None:
-        self.kinds = tuple(declared(kind) for kind in kinds)
+        self.kinds = tuple(parse_declaration(kind) for kind in kinds)
         types = {name for kind in self.kinds for name in kind.types}
-        super().__init__(*(name for name in _ORDER if name in types))
-        self._by_type = {accepted: kind for kind in reversed(self.kinds) for accepted in kind.accepted}
+        super().__init__(*(name for name in _TYPE_ORDER if name in types))
+        self._by_type = {accepted: kind for kind in reversed(self.kinds) for accepted in kind.python_types}
 
     def check(self, value: Any) -> None:
         """Raise `Mismatch` unless one of the kinds takes a value, and that finds nothing wrong."""
@@ -234,7 +234,7 @@ class OneOf(Kind):
         self._by_type[type(value)].check(value)
 
 
-def declared(declaration: Any) -> Kind:
+def parse_declaration(declaration: Any) -> Kind:
     """Turn a declaration as it is written into a kind."""
     match declaration:
         case Kind():
@@ -251,7 +251,7 @@ def declared(declaration: Any) -> Kind:
             return Kind()
 
 
-def first_mismatch(kind: Kind, body: Any) -> Mismatch | None:
+def find_first_mismatch(kind: Kind, body: Any) -> Mismatch | None:
     """Return the first departure of a body from its declaration, in the order of the body."""
     try:
         kind.check(body)

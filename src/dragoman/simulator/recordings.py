@@ -13,14 +13,14 @@ from urllib.parse import unquote
 import msgspec
 from msgspec import Raw, Struct
 
-from dragoman.simulator.api import Told
+from dragoman.simulator.api import HttpReply
 
 SSE = "text/event-stream"
-_FRAMING = frozenset({"connection", "content-encoding", "content-length", "keep-alive", "transfer-encoding"})
+_TRANSPORT_HEADERS = frozenset({"connection", "content-encoding", "content-length", "keep-alive", "transfer-encoding"})
 """Headers that told how the recorded bytes came, not what they are."""
 
 
-class Recording(Struct):
+class RecordedExchange(Struct):
     """One exchange."""
 
     url_path: str
@@ -36,7 +36,7 @@ class Recordings:
     """Exchanges, found by their request."""
 
     def __init__(self) -> None:
-        self._known: defaultdict[tuple[str, str], list[Told]] = defaultdict(list)
+        self._replies: defaultdict[tuple[str, str], list[HttpReply]] = defaultdict(list)
 
     @classmethod
     def read(cls, path: Path) -> "Recordings":
@@ -46,43 +46,43 @@ class Recordings:
             if not line.strip():
                 continue
             try:
-                recordings.add(msgspec.json.decode(line, type=Recording))
+                recordings.add(msgspec.json.decode(line, type=RecordedExchange))
             except msgspec.MsgspecError as error:
                 raise ValueError(f"{path.name}, line {number} is not a recorded exchange: {error}") from None
         return recordings
 
-    def add(self, recording: Recording) -> None:
+    def add(self, recording: RecordedExchange) -> None:
         """Take one more exchange."""
         text = recording.sse if recording.sse is not None else recording.response_text
         body = text.encode() if text is not None else bytes(recording.response)
         told = {name.lower(): value for name, value in recording.response_headers.items()}
-        headers = {name: value for name, value in told.items() if name not in _FRAMING}
+        headers = {name: value for name, value in told.items() if name not in _TRANSPORT_HEADERS}
         headers.setdefault("content-type", SSE if recording.sse is not None else "application/json")
-        key = (_bare(recording.url_path), _same(bytes(recording.request)))
-        self._known[key].append(Told(recording.status, headers, body))
+        key = (_strip_query(recording.url_path), _normalise_json(bytes(recording.request)))
+        self._replies[key].append(HttpReply(recording.status, headers, body))
 
     def has(self, target: str, body: bytes) -> bool:
         """Tell whether a request was recorded."""
-        return bool(self._told(target, body))
+        return bool(self._find_replies(target, body))
 
-    def find(self, target: str, body: bytes) -> Told | None:
+    def find(self, target: str, body: bytes) -> HttpReply | None:
         """Return the reply to a request that was recorded."""
-        told = self._told(target, body)
+        told = self._find_replies(target, body)
         if not told:
             return None
         return told.pop(0) if len(told) > 1 else told[0]
 
-    def _told(self, target: str, body: bytes) -> list[Told]:
+    def _find_replies(self, target: str, body: bytes) -> list[HttpReply]:
         try:
-            return self._known.get((_bare(target), _same(body)), [])
+            return self._replies.get((_strip_query(target), _normalise_json(body)), [])
         except (ValueError, RecursionError):
             return []
 
 
-def _bare(target: str) -> str:
+def _strip_query(target: str) -> str:
     """Return the path without its query: keys stand there."""
     return unquote(target.partition("?")[0])
 
 
-def _same(body: bytes) -> str:
+def _normalise_json(body: bytes) -> str:
     return json.dumps(json.loads(body), sort_keys=True, separators=(",", ":"))

@@ -58,7 +58,7 @@ _ACTIONS = (
     ("DELETE", f"{_CONVERSATIONS}/{_ID}/items/{_ITEM}", "remove"),
 )
 """What may be done with what the OpenAI APIs store."""
-_PLAIN: tuple[tuple[str, str, Route], ...] = (
+_ROUTES: tuple[tuple[str, str, Route], ...] = (
     ("POST", _COMPLETIONS, Route(api="chat", operation="generate")),
     ("POST", _RESPONSES, Route(api="responses", operation="generate")),
     ("POST", f"{_RESPONSES}/input_tokens", Route(api="responses", operation="count")),
@@ -94,14 +94,14 @@ _PLAIN: tuple[tuple[str, str, Route], ...] = (
 )
 
 
-def _stored(path: str, action: str) -> Route:
+def _build_stored_route(path: str, action: str) -> Route:
     operation: Operation = "conversations" if path.startswith(_CONVERSATIONS) else "stored"
     return Route(api="responses", operation=operation, action=action)
 
 
 _PATHS = [
-    *((method, re.compile(path), route) for method, path, route in _PLAIN),
-    *((method, re.compile(path), _stored(path, action)) for method, path, action in _ACTIONS),
+    *((method, re.compile(path), route) for method, path, route in _ROUTES),
+    *((method, re.compile(path), _build_stored_route(path, action)) for method, path, action in _ACTIONS),
 ]
 
 
@@ -111,11 +111,11 @@ def route_of(method: str, path: str) -> Route | None:
     for known, pattern, route in _PATHS:
         found = pattern.fullmatch(path) if known == asked else None
         if found is not None:
-            return _filled(route, found.groupdict())
+            return _fill_route(route, found.groupdict())
     return None
 
 
-def _filled(route: Route, found: dict[str, str | None]) -> Route:
+def _fill_route(route: Route, found: dict[str, str | None]) -> Route:
     verb = found.pop("verb", None) or ""
     operation = "count" if verb == "countTokens" else route.operation
     named = {name: value for name, value in found.items() if value is not None}

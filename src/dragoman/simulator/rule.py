@@ -14,16 +14,16 @@ from msgspec import Struct, field
 
 from dragoman.wire.pointer import escape
 
-_ABSENT = re.compile(r"no-such|non-?existent|does-not-exist")
+_ABSENT_NAME = re.compile(r"no-such|non-?existent|does-not-exist")
 MODEL_EXISTS = (
     "The model exists; one with `no-such`, `non-existent`, `nonexistent` or `does-not-exist` in its name does not."
 )
 """The rule as every API lists it. The words are those of recorded refusals."""
 Json = dict[str, Any]
 Body = TypeVar("Body")
-Found = list[tuple[str, Any]]
+Matches = list[tuple[str, Any]]
 """Pointers and values."""
-Words = str | Callable[[str, Any], str]
+ErrorText = str | Callable[[str, Any], str]
 """What the vendor says, or a function of pointer and value that returns it: "" if nothing is wrong."""
 
 
@@ -37,7 +37,7 @@ class Violation(Struct, frozen=True):
     """Filled in by the rule that found it."""
 
 
-class Situation(Struct, frozen=True, kw_only=True):
+class CheckContext(Struct, frozen=True, kw_only=True):
     """What a check knows beside the body."""
 
     model: str
@@ -63,7 +63,7 @@ class Rule(Generic[Body]):
         name: str,
         says: str,
         source: str,
-        *checks: Callable[[Body, Situation], Iterable[Violation]],
+        *checks: Callable[[Body, CheckContext], Iterable[Violation]],
         root: str = "",
     ) -> None:
         self.name = name
@@ -74,24 +74,26 @@ class Rule(Generic[Body]):
         """The member of the document without which the checks find nothing; "" if they always look."""
 
 
-def first_violation(rules: Iterable[Rule[Body]], request: Body, situation: Situation) -> Violation | None:
+def find_first_violation(rules: Iterable[Rule[Body]], request: Body, context: CheckContext) -> Violation | None:
     """Return the first thing that is wrong; vendors tell one."""
     document = getattr(request, "document", {})
     for root, check, name in _checks_of(tuple(rules)):
         if root and (root not in document or document[root] is None):
             continue
-        for violation in check(request, situation):
+        for violation in check(request, context):
             return Violation(violation.message, violation.where, violation.status, name)
     return None
 
 
 @cache
-def _checks_of(rules: tuple[Rule[Any], ...]) -> list[tuple[str, Callable[[Any, Situation], Iterable[Violation]], str]]:
+def _checks_of(
+    rules: tuple[Rule[Any], ...],
+) -> list[tuple[str, Callable[[Any, CheckContext], Iterable[Violation]], str]]:
     """Return all checks, each with the member it needs and the name of its rule."""
     return [(getattr(check, "root", rule.root), check, rule.name) for rule in rules for check in rule.checks]
 
 
-class Request(Struct, frozen=True):
+class VendorRequest(Struct, frozen=True):
     """A request as checks see it: its JSON; an API's own kind adds what else its rules look at. Null means absent."""
 
     document: Json
@@ -114,7 +116,7 @@ class Request(Struct, frozen=True):
         """Return the first value at a path; None if there is none."""
         return next((value for _, value in self.find(path)), None)
 
-    def find(self, path: str) -> Found:
+    def find(self, path: str) -> Matches:
         """Return what `find` does; what several paths have in common is looked for once."""
         found = self.computed.get(path)
         if found is None:
@@ -125,27 +127,27 @@ class Request(Struct, frozen=True):
         return found
 
 
-RequestT = TypeVar("RequestT", bound=Request)
+RequestT = TypeVar("RequestT", bound=VendorRequest)
 Item = TypeVar("Item")
 
 
-def computed_once(make: Callable[[RequestT], Iterable[Item]]) -> Callable[[RequestT], list[Item]]:
+def cache_per_request(compute: Callable[[RequestT], Iterable[Item]]) -> Callable[[RequestT], list[Item]]:
     """Decorate a function that returns what several rules look at: it is computed once for each request."""
-    name = f"{make.__module__}.{make.__qualname__}"
+    name = f"{compute.__module__}.{compute.__qualname__}"
 
     def look_up(request: RequestT) -> list[Item]:
         if name not in request.computed:
-            request.computed[name] = list(make(request))
+            request.computed[name] = list(compute(request))
         return request.computed[name]
 
     return look_up
 
 
-class Refuse(Struct, frozen=True):
+class PathCheck(Struct, frozen=True):
     """Refuse what stands at a path, if the test holds for the value and `when` for the request."""
 
     path: str
-    words: Words
+    message: ErrorText
     test: Callable[[Any], bool] | None = None
     when: Callable[[Any], bool] | None = None
     steps: int | None = None
@@ -157,45 +159,45 @@ class Refuse(Struct, frozen=True):
         """The member of the document that is looked into: if it is absent, this is not called."""
         return self.path.split("/", 2)[1]
 
-    def __call__(self, request: Request, _: Situation) -> Iterable[Violation]:
+    def __call__(self, request: VendorRequest, _: CheckContext) -> Iterable[Violation]:
         """Return what is wrong."""
-        return () if self.when and not self.when(request) else self._violations(request)
+        return () if self.when and not self.when(request) else self._find_violations(request)
 
-    def _violations(self, request: Request) -> Iterator[Violation]:
+    def _find_violations(self, request: VendorRequest) -> Iterator[Violation]:
         for pointer, value in request.find(self.path):
             if self.test is None or self.test(value):
-                where = pointer if self.steps is None else cut(pointer, self.steps)
-                message = self.words if isinstance(self.words, str) else self.words(where, value)
+                where = pointer if self.steps is None else truncate_pointer(pointer, self.steps)
+                message = self.message if isinstance(self.message, str) else self.message(where, value)
                 if message:
                     yield Violation(message, where, self.status)
 
 
-def has(path: str) -> Callable[[Request], bool]:
+def when_set(path: str) -> Callable[[VendorRequest], bool]:
     """Make a condition: something stands at a path that is neither false nor empty."""
     return lambda request: any(value for _, value in request.find(path))
 
 
-def lacks(path: str) -> Callable[[Request], bool]:
+def when_unset(path: str) -> Callable[[VendorRequest], bool]:
     """Make a condition: nothing stands at a path, or only something that is false or empty."""
     return lambda request: not any(value for _, value in request.find(path))
 
 
-def find(document: Any, path: str) -> Found:
+def find(document: Any, path: str) -> Matches:
     """Return the pointers and values at a path; `*` is any item or member. Null is skipped: it means absent."""
-    found: Found = [("", document)]
-    for step in _steps(path):
+    found: Matches = [("", document)]
+    for step in _split_path(path):
         found = _step_into(found, step)
         if not found:
             break
     return found
 
 
-def _step_into(places: Found, step: str) -> Found:
+def _step_into(places: Matches, step: str) -> Matches:
     """Return what is one step below these places."""
-    found: Found = []
+    found: Matches = []
     for where, value in places:
         if step == "*":
-            found += [(f"{where}/{name}", item) for name, item in _items(value) if item is not None]
+            found += [(f"{where}/{name}", item) for name, item in _iterate_members(value) if item is not None]
         elif isinstance(value, dict):
             member = cast("Json", value).get(step)
             if member is not None:
@@ -203,7 +205,7 @@ def _step_into(places: Found, step: str) -> Found:
     return found
 
 
-def _items(value: Any) -> Iterable[tuple[str | int, Any]]:
+def _iterate_members(value: Any) -> Iterable[tuple[str | int, Any]]:
     if isinstance(value, list):
         return enumerate(cast("list[Any]", value))
     if isinstance(value, dict):
@@ -212,16 +214,16 @@ def _items(value: Any) -> Iterable[tuple[str | int, Any]]:
 
 
 @cache
-def _steps(path: str) -> list[str]:
+def _split_path(path: str) -> list[str]:
     """Split a path; there are only those that rules have."""
     return path.split("/")[1:]
 
 
-def cut(pointer: str, steps: int) -> str:
+def truncate_pointer(pointer: str, steps: int) -> str:
     """Return the first steps of a pointer."""
     return "/".join(pointer.split("/")[: steps + 1])
 
 
 def is_absent(model: str) -> bool:
     """Tell whether a model shall not exist."""
-    return _ABSENT.search(model) is not None
+    return _ABSENT_NAME.search(model) is not None

@@ -125,7 +125,7 @@ class TomlScript:
 
     def __init__(self, steps: list[Step]) -> None:
         self._steps = steps
-        self._taken = [0] * len(steps)
+        self._use_counts = [0] * len(steps)
 
     @classmethod
     def read(cls, path: Path) -> "TomlScript":
@@ -140,14 +140,14 @@ class TomlScript:
         """Take the step that applies; None when there is none."""
         for number, step in enumerate(self._steps):
             most = step.times if step.times is not None or step.when is not None else 1
-            if (most is None or self._taken[number] < most) and _applies(step.when, received):
-                _meet(step.expect, received.body)
-                self._taken[number] += 1
-                return _reply(step)
+            if (most is None or self._use_counts[number] < most) and _is_applicable(step.when, received):
+                _check_expectations(step.expect, received.body)
+                self._use_counts[number] += 1
+                return _build_answer(step)
         return None
 
 
-def _applies(when: When | None, received: Received) -> bool:
+def _is_applicable(when: When | None, received: Received) -> bool:
     if when is None:
         return True
     ask = received.ask
@@ -163,8 +163,8 @@ def _applies(when: When | None, received: Received) -> bool:
     )
 
 
-def _meet(expected: dict[str, Any], body: Any) -> None:
-    found = {pointer: _at(body, pointer) for pointer in expected}
+def _check_expectations(expected: dict[str, Any], body: Any) -> None:
+    found = {pointer: _read_pointer(body, pointer) for pointer in expected}
     if found == expected:
         return
     wanted, received = (
@@ -174,7 +174,7 @@ def _meet(expected: dict[str, Any], body: Any) -> None:
     raise Unmet("the request is not what the script expects:\n" + "\n".join(difference))
 
 
-def _at(body: Any, pointer: str) -> Any:
+def _read_pointer(body: Any, pointer: str) -> Any:
     """Return what stands at a pointer; a word of our own for what is not there."""
     for token in split(pointer):
         if isinstance(body, list) and token.isdecimal() and int(token) < len(body):  # pyright: ignore[reportUnknownArgumentType]
@@ -186,7 +186,7 @@ def _at(body: Any, pointer: str) -> Any:
     return body  # pyright: ignore[reportUnknownVariableType]
 
 
-def _reply(step: Step) -> Answer | Fault:
+def _build_answer(step: Step) -> Answer | Fault:
     if step.fault is not None:
         return read_fault(step.fault)
     calls = tuple(

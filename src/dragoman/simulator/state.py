@@ -8,13 +8,13 @@ import msgspec
 from msgspec import Struct
 
 from dragoman.http.message import Headers, Request
-from dragoman.simulator.api import Memory
+from dragoman.simulator.api import ApiState
 from dragoman.simulator.apis import APIS
 from dragoman.simulator.faults import read_fault
-from dragoman.simulator.model.usage import PrefixMemory
+from dragoman.simulator.model.usage import PromptCache
 from dragoman.simulator.recordings import Recordings
 from dragoman.simulator.script import Script
-from dragoman.simulator.talk import Signer
+from dragoman.simulator.talk import TokenSigner
 
 _MOST_KEPT = 10_000
 _MOST_BYTES = 256 << 20
@@ -78,26 +78,26 @@ class State:
     def __init__(self, settings: Settings | None = None) -> None:
         self.settings = settings or Settings()
         self.requests: deque[Seen] = deque()
-        self._kept = 0
-        self.signer = Signer(self.settings.seed)
-        self.memory = PrefixMemory()
-        self.failed: Counter[str] = Counter()
+        self._kept_bytes = 0
+        self.signer = TokenSigner(self.settings.seed)
+        self.prompt_cache = PromptCache()
+        self.fault_counts: Counter[str] = Counter()
         """How often each fault has been asked for."""
-        self.answered = 0
-        self._memories: dict[str, Memory] = {}
+        self.answer_count = 0
+        self._states: dict[str, ApiState] = {}
 
-    def memory_of(self, api: str) -> Memory | None:
+    def state_of(self, api: str) -> ApiState | None:
         """Return what an API keeps; None for one that keeps nothing."""
-        make = APIS[api].memory
-        if make is not None and api not in self._memories:
-            self._memories[api] = make()
-        return self._memories.get(api)
+        make = APIS[api].create_state
+        if make is not None and api not in self._states:
+            self._states[api] = make()
+        return self._states.get(api)
 
-    def note(self, request: Request, api: str, status: int, rule: str = "") -> None:
+    def record_request(self, request: Request, api: str, status: int, rule: str = "") -> None:
         """Remember what came in; the oldest is forgotten when it gets too much."""
-        self._kept += len(request.body)
-        while self.requests and (len(self.requests) >= _MOST_KEPT or self._kept > _MOST_BYTES):
-            self._kept -= len(self.requests.popleft().body)
+        self._kept_bytes += len(request.body)
+        while self.requests and (len(self.requests) >= _MOST_KEPT or self._kept_bytes > _MOST_BYTES):
+            self._kept_bytes -= len(self.requests.popleft().body)
         self.requests.append(
             Seen(
                 method=request.method,

@@ -13,7 +13,7 @@ ChoiceMode = Literal["auto", "none", "required", "validated"]
 AnswerEnd = Literal["stop", "length", "calls", "filtered", "malformed_call"]
 
 
-class Tool(Struct, frozen=True, kw_only=True):
+class AskTool(Struct, frozen=True, kw_only=True):
     """A tool the model may use. `search` is run by the model itself."""
 
     name: str
@@ -22,7 +22,7 @@ class Tool(Struct, frozen=True, kw_only=True):
     kind: ToolKind = "function"
 
 
-class Choice(Struct, frozen=True, kw_only=True):
+class AskToolChoice(Struct, frozen=True, kw_only=True):
     """How free the model is; `names` are the only tools it may call, empty means all."""
 
     mode: ChoiceMode = "auto"
@@ -38,7 +38,7 @@ class Call(Struct, frozen=True, kw_only=True):
     arguments: dict[str, Any] | str
 
 
-class Result(Struct, frozen=True, kw_only=True):
+class AskResult(Struct, frozen=True, kw_only=True):
     """What a tool answered, as text."""
 
     call_id: str
@@ -47,13 +47,13 @@ class Result(Struct, frozen=True, kw_only=True):
     failed: bool = False
 
 
-class Turn(Struct, frozen=True, kw_only=True):
+class AskTurn(Struct, frozen=True, kw_only=True):
     """One turn of the conversation."""
 
     role: Literal["system", "user", "assistant"]
     text: str = ""
     calls: tuple[Call, ...] = ()
-    results: tuple[Result, ...] = ()
+    results: tuple[AskResult, ...] = ()
     media: tuple[str, ...] = ()
     """Media types of what was shown: the model cannot see it, and says so."""
 
@@ -62,9 +62,9 @@ class Ask(Struct, frozen=True, kw_only=True):
     """Everything the model looks at."""
 
     model: str
-    turns: tuple[Turn, ...]
-    tools: tuple[Tool, ...] = ()
-    choice: Choice = Choice()
+    turns: tuple[AskTurn, ...]
+    tools: tuple[AskTool, ...] = ()
+    choice: AskToolChoice = AskToolChoice()
     max_tokens: int | None = None
     stop: tuple[str, ...] = ()
     output_schema: dict[str, Any] | None = None
@@ -75,7 +75,7 @@ class Ask(Struct, frozen=True, kw_only=True):
     candidates: int = 1
 
 
-class Source(Struct, frozen=True, kw_only=True):
+class AnswerSource(Struct, frozen=True, kw_only=True):
     """A document the model found and quotes; `quote` stands in its answer word for word."""
 
     url: str
@@ -83,7 +83,7 @@ class Source(Struct, frozen=True, kw_only=True):
     quote: str
 
 
-class Usage(Struct, frozen=True, kw_only=True):
+class AnswerUsage(Struct, frozen=True, kw_only=True):
     """Tokens; `input` includes `cached`, `output` includes `thought`."""
 
     input: int
@@ -105,26 +105,26 @@ class Answer(Struct, frozen=True, kw_only=True):
     """The stop sequence that was met."""
     query: str = ""
     """What it searched for, if it searched."""
-    sources: tuple[Source, ...] = ()
-    usage: Usage = Usage(input=0, output=0)
+    sources: tuple[AnswerSource, ...] = ()
+    usage: AnswerUsage = AnswerUsage(input=0, output=0)
 
 
 Verdict = Literal["genuine", "altered", "moved", "foreign"]
-_MARK = b"dragoman-sim/1"
-_NUMBER = 8
-_DIGEST = 16
+_TOKEN_PREFIX = b"dragoman-sim/1"
+_NONCE_SIZE = 8
+_DIGEST_SIZE = 16
 
 
-class Signer:
+class TokenSigner:
     """Issues and judges; two simulators with the same seed know each other's signatures."""
 
     def __init__(self, seed: int = 0) -> None:
-        self._key = hashlib.sha256(_MARK + str(seed).encode()).digest()
+        self._key = hashlib.sha256(_TOKEN_PREFIX + str(seed).encode()).digest()
 
-    def issue(self, content: str, occasion: str) -> str:
+    def issue(self, content: str, nonce: str) -> str:
         """Sign `content`; the same content on another `occasion` (a reply's id and place) gets another token."""
-        number = hashlib.sha256(occasion.encode()).digest()[:_NUMBER]
-        token = _MARK + number + self._digest(number, b"") + self._digest(number, content.encode())
+        number = hashlib.sha256(nonce.encode()).digest()[:_NONCE_SIZE]
+        token = _TOKEN_PREFIX + number + self._digest(number, b"") + self._digest(number, content.encode())
         return b64encode(token).decode()
 
     def judge(self, token: str, content: str) -> Verdict:
@@ -132,15 +132,15 @@ class Signer:
         try:
             raw = b64decode(token, validate=True)
         except (Error, ValueError):
-            return "altered" if b64encode(_MARK).decode()[:-4] in token else "foreign"
-        if not raw.startswith(_MARK):
+            return "altered" if b64encode(_TOKEN_PREFIX).decode()[:-4] in token else "foreign"
+        if not raw.startswith(_TOKEN_PREFIX):
             return "foreign"
-        number = raw[len(_MARK) :][:_NUMBER]
-        rest = raw[len(_MARK) + _NUMBER :]
-        own, signed = rest[:_DIGEST], rest[_DIGEST:]
-        if len(signed) != _DIGEST or not hmac.compare_digest(own, self._digest(number, b"")):
+        number = raw[len(_TOKEN_PREFIX) :][:_NONCE_SIZE]
+        rest = raw[len(_TOKEN_PREFIX) + _NONCE_SIZE :]
+        own, signed = rest[:_DIGEST_SIZE], rest[_DIGEST_SIZE:]
+        if len(signed) != _DIGEST_SIZE or not hmac.compare_digest(own, self._digest(number, b"")):
             return "altered"
         return "genuine" if hmac.compare_digest(signed, self._digest(number, content.encode())) else "moved"
 
     def _digest(self, number: bytes, content: bytes) -> bytes:
-        return hmac.new(self._key, number + content, hashlib.sha256).digest()[:_DIGEST]
+        return hmac.new(self._key, number + content, hashlib.sha256).digest()[:_DIGEST_SIZE]

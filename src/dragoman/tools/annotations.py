@@ -26,51 +26,71 @@ from typing import (
 
 from msgspec import Meta, Struct
 
-_PARAMETERS = ("args", "arguments", "parameters", "params", "keyword args", "keyword arguments", "other parameters")
-_OTHERS = ("returns", "return", "yields", "yield", "raises", "raise", "warns", "example", "examples", "note", "notes")
-_MORE = ("see also", "references", "attributes", "warnings", "todo")
-_SECTIONS = frozenset((*_PARAMETERS, *_OTHERS, *_MORE))
+_PARAMETER_SECTIONS = (
+    "args",
+    "arguments",
+    "parameters",
+    "params",
+    "keyword args",
+    "keyword arguments",
+    "other parameters",
+)
+_OTHER_SECTIONS = (
+    "returns",
+    "return",
+    "yields",
+    "yield",
+    "raises",
+    "raise",
+    "warns",
+    "example",
+    "examples",
+    "note",
+    "notes",
+)
+_MORE_SECTIONS = ("see also", "references", "attributes", "warnings", "todo")
+_SECTIONS = frozenset((*_PARAMETER_SECTIONS, *_OTHER_SECTIONS, *_MORE_SECTIONS))
 _GOOGLE_ITEM = re.compile(r"\*{0,2}(\w+)\s*(?:\([^)]*\))?\s*:\s*(.*)")
 _NUMPY_ITEM = re.compile(r"(\*{0,2}\w+(?:\s*,\s*\*{0,2}\w+)*)\s*(?::.*)?")
 _FIELD = re.compile(r"\s*[:@](\w+)(?:\s+([^:]*?))?\s*:\s*(.*)")
-_FIELD_WORDS = ("param", "parameter", "arg", "argument", "key", "keyword")
+_PARAMETER_FIELDS = ("param", "parameter", "arg", "argument", "key", "keyword")
 _UNIONS = (Union, types.UnionType)
 _BOUNDS = ("gt", "ge", "lt", "le", "multiple_of", "pattern", "min_length", "max_length")
 
 
-class Described(Struct, frozen=True):
+class DocstringInfo(Struct, frozen=True):
     """What a docstring says."""
 
     description: str
     parameters: dict[str, str]
 
 
-def described(docstring: str | None) -> Described:
+def parse_docstring(docstring: str | None) -> DocstringInfo:
     """Read a docstring."""
     lines = inspect.cleandoc(docstring or "").splitlines()
     prose: list[str] = []
     parameters: dict[str, str] = {}
     at = 0
     while at < len(lines):
-        title, body = _section(lines, at)
+        title, body = _find_section(lines, at)
         if title:
-            end = _end(lines, body, underlined=body - at == 2)
-            if title in _PARAMETERS:
-                items = _numpy_items if body - at == 2 else _google_items
+            end = _find_section_end(lines, body, underlined=body - at == 2)
+            if title in _PARAMETER_SECTIONS:
+                items = _parse_numpy_items if body - at == 2 else _parse_google_items
                 parameters.update(items(lines[body:end]))
             at = end
         elif field := _FIELD.fullmatch(lines[at]):
-            end = _end_of_field(lines, at + 1)
-            if field[1] in _FIELD_WORDS and field[2]:
-                parameters[field[2].split()[-1].lstrip("*")] = _joined([field[3], *lines[at + 1 : end]])
+            end = _find_field_end(lines, at + 1)
+            if field[1] in _PARAMETER_FIELDS and field[2]:
+                parameters[field[2].split()[-1].lstrip("*")] = _join_lines([field[3], *lines[at + 1 : end]])
             at = end
         else:
             prose.append(lines[at])
             at += 1
-    return Described("\n".join(prose).strip(), {name: text for name, text in parameters.items() if text})
+    return DocstringInfo("\n".join(prose).strip(), {name: text for name, text in parameters.items() if text})
 
 
-def _section(lines: list[str], at: int) -> tuple[str, int]:
+def _find_section(lines: list[str], at: int) -> tuple[str, int]:
     """Return the title of a section that begins here and where its body does; "" where none begins."""
     title = lines[at].strip().lower()
     after = lines[at + 1] if at + 1 < len(lines) else ""
@@ -80,80 +100,80 @@ def _section(lines: list[str], at: int) -> tuple[str, int]:
     return (title[:-1].strip(), at + 1) if known and (not after.strip() or after[:1].isspace()) else ("", at)
 
 
-def _end(lines: list[str], body: int, *, underlined: bool) -> int:
+def _find_section_end(lines: list[str], body: int, *, underlined: bool) -> int:
     """Return where a section ends: at the next title or, where bodies are indented, at what is not."""
     for at in range(body, len(lines)):
-        if _section(lines, at)[0] or (not underlined and lines[at][:1].strip()):
+        if _find_section(lines, at)[0] or (not underlined and lines[at][:1].strip()):
             return at
     return len(lines)
 
 
-def _end_of_field(lines: list[str], start: int) -> int:
+def _find_field_end(lines: list[str], start: int) -> int:
     return next((at for at in range(start, len(lines)) if not lines[at][:1].isspace()), len(lines))
 
 
-def _google_items(lines: list[str]) -> Iterator[tuple[str, str]]:
+def _parse_google_items(lines: list[str]) -> Iterator[tuple[str, str]]:
     indents = [len(line) - len(line.lstrip()) for line in lines if line.strip()]
-    yield from _items(lines, min(indents, default=0), _GOOGLE_ITEM)
+    yield from _parse_items(lines, min(indents, default=0), _GOOGLE_ITEM)
 
 
-def _numpy_items(lines: list[str]) -> Iterator[tuple[str, str]]:
-    for names, text in _items(lines, 0, _NUMPY_ITEM):
+def _parse_numpy_items(lines: list[str]) -> Iterator[tuple[str, str]]:
+    for names, text in _parse_items(lines, 0, _NUMPY_ITEM):
         for name in names.split(","):
             yield name.strip().lstrip("*"), text
 
 
-def _items(lines: list[str], indent: int, form: re.Pattern[str]) -> Iterator[tuple[str, str]]:
+def _parse_items(lines: list[str], indent: int, pattern: re.Pattern[str]) -> Iterator[tuple[str, str]]:
     """Iterate the items that begin at `indent`; what is indented more goes on with the one before."""
     name, text = "", list[str]()
     for line in lines:
         begins = line.strip() and len(line) - len(line.lstrip()) == indent
-        found = form.fullmatch(line.strip()) if begins else None
+        found = pattern.fullmatch(line.strip()) if begins else None
         if found:
-            yield name, _joined(text)
+            yield name, _join_lines(text)
             name, text = found[1], list(found.groups()[1:])
         else:
             text.append(line)
-    yield name, _joined(text)
+    yield name, _join_lines(text)
 
 
-def _joined(lines: list[str]) -> str:
+def _join_lines(lines: list[str]) -> str:
     return " ".join(stripped for line in lines if (stripped := line.strip()))
 
 
-class Annotations:
+class AnnotationReader:
     """Reads annotations, and remembers the classes met in them."""
 
     def __init__(self) -> None:
         self._classes: dict[type, dict[str, str]] = {}
 
-    def said(self, annotation: Any) -> Any:
+    def to_msgspec_type(self, annotation: Any) -> Any:
         """Return the type with the words of `Annotated`, at every level, where msgspec finds them."""
         origin, arguments = get_origin(annotation), get_args(annotation)
         if origin is Annotated:
             metas = [each for each in arguments[1:] if isinstance(each, Meta)]
-            words = _words(arguments[1:])
+            words = _read_description(arguments[1:])
             metas += [Meta(description=words)] if words and not any(meta.description for meta in metas) else []
-            metas += _bounds(arguments[1:])
-            kind = self.said(arguments[0])
+            metas += _read_bounds(arguments[1:])
+            kind = self.to_msgspec_type(arguments[0])
             return Annotated[(kind, *metas)] if metas else kind
         if origin is Literal or not arguments:
-            self._meet(annotation)
+            self._collect_class(annotation)
             return annotation
         if origin in _UNIONS:
-            return Union[tuple(self.said(each) for each in arguments)]  # noqa: UP007  there is no other word for many
+            return Union[tuple(self.to_msgspec_type(each) for each in arguments)]  # noqa: UP007  there is no other word for many
         try:
-            return origin[tuple(self.said(each) for each in arguments)]
+            return origin[tuple(self.to_msgspec_type(each) for each in arguments)]
         except TypeError:
             return annotation  # a form that msgspec does not know either, and says so
 
-    def description(self, annotation: Any) -> str:
+    def find_description(self, annotation: Any) -> str:
         """Return the words that stand at the annotation itself."""
         if get_origin(annotation) in (Required, NotRequired):
             annotation = get_args(annotation)[0]
-        return _words(get_args(annotation)[1:]) if get_origin(annotation) is Annotated else ""
+        return _read_description(get_args(annotation)[1:]) if get_origin(annotation) is Annotated else ""
 
-    def _meet(self, kind: Any) -> None:
+    def _collect_class(self, kind: Any) -> None:
         """Remember what a class says of its fields, and the classes in it; msgspec itself reads only `Meta`."""
         if not isinstance(kind, type) or kind in self._classes or not _has_fields(kind):
             return
@@ -163,10 +183,10 @@ class Annotations:
         except (NameError, TypeError):
             return  # msgspec cannot read it either, and says so
         for name, annotation in hints.items():
-            self._classes[kind][name] = self.description(annotation)
-            self.said(annotation)
+            self._classes[kind][name] = self.find_description(annotation)
+            self.to_msgspec_type(annotation)
 
-    def describe(self, components: dict[str, Any]) -> None:
+    def add_descriptions(self, components: dict[str, Any]) -> None:
         """Put the words of classes into their schemas."""
         for kind, words in self._classes.items():
             # Two classes of one name get longer names in a schema: no words are better than another's.
@@ -189,7 +209,7 @@ def allows_none(kind: Any) -> bool:
     return kind in (Any, None, type(None)) or (get_origin(kind) in _UNIONS and any(map(allows_none, get_args(kind))))
 
 
-def _bounds(metadata: tuple[Any, ...]) -> list[Meta]:
+def _read_bounds(metadata: tuple[Any, ...]) -> list[Meta]:
     """Return bounds that are said in another library's way; a field of pydantic's has them in its own metadata."""
     said = [each for each in metadata if not isinstance(each, Meta | str)]
     said += [inner for each in said for inner in getattr(each, "metadata", None) or ()]
@@ -198,7 +218,7 @@ def _bounds(metadata: tuple[Any, ...]) -> list[Meta]:
     return [Meta(**found)] if found else []
 
 
-def _words(metadata: tuple[Any, ...]) -> str:
+def _read_description(metadata: tuple[Any, ...]) -> str:
     for each in metadata:
         found = each if isinstance(each, str) else getattr(each, "description", getattr(each, "documentation", None))
         if isinstance(found, str) and found.strip():

@@ -22,10 +22,18 @@ from dragoman.core.parts import Content, Text, ToolCall, ToolResult
 from dragoman.guard import Attempt, attempt, attempt_async
 from dragoman.tasks import run_all
 from dragoman.tools.arguments import InvalidArgumentsError, read_arguments
-from dragoman.tools.handler import Handler, Invocation, ToolFailure, enter, invocation, joined
-from dragoman.tools.registry import LONGEST_NAME, Registry
-from dragoman.tools.results import Execution, Once, Outcome, answered, refused, returned, trimmed
-from dragoman.tools.workers import CallRecord, OverdueError, StuckError, WorkerPool
+from dragoman.tools.handler import Handler, Invocation, ToolFailure, enter_invocation, invocation, qualify_name
+from dragoman.tools.registry import MAX_NAME, Registry
+from dragoman.tools.results import (
+    Execution,
+    IdempotencyCache,
+    Outcome,
+    build_refusal,
+    build_result,
+    parse_output,
+    trim_output,
+)
+from dragoman.tools.workers import CallRecord, CallTimeoutError, StuckError, WorkerPool
 
 TIMEOUT = 30.0
 CONCURRENCY = 16
@@ -33,10 +41,10 @@ MAX_OUTPUT = 256 << 10
 MAX_MEDIA = 20 << 20
 REMEMBERED = 1024
 REMEMBERED_BYTES = 16 << 20
-MOST_STUCK = 128
+MAX_STUCK = 128
 """Calls of one tool that may be left behind, hanging, before it is not run any more."""
-_LONGEST_MESSAGE = 2000
-_MOST_LISTED = 20
+_MAX_MESSAGE = 2000
+_MAX_LISTED = 20
 Spill = Callable[[ToolCall, tuple[Content, ...]], str | Awaitable[str]]
 """Keeps an output that is too large for the model, and returns where: a path, a link, words that a tool understands."""
 
@@ -54,7 +62,7 @@ class Executor:
         max_media: int = MAX_MEDIA,
         spill: Spill | None = None,
         remembered: int = REMEMBERED,
-        absent: Callable[[str], str] | None = None,
+        explain_missing: Callable[[str], str] | None = None,
     ) -> None:
         if concurrency < 1 or not timeout > 0:
             raise ValueError("an executor needs a timeout of more than 0 seconds and a concurrency of 1 or more")
@@ -68,11 +76,13 @@ class Executor:
         self._spill = spill
         self.owner = ""
         """Whom calls are run for."""
-        self._absent = absent
+        self._explain_missing = explain_missing
         """Knows of tools that are not there now, and says why."""
-        self._crew = WorkerPool(MOST_STUCK)
-        self._once = Once(remembered, REMEMBERED_BYTES)
-        self._gates: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[int, asyncio.Semaphore]] = WeakKeyDictionary()
+        self._workers = WorkerPool(MAX_STUCK)
+        self._idempotency_cache = IdempotencyCache(remembered, REMEMBERED_BYTES)
+        self._semaphores: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[int, asyncio.Semaphore]] = (
+            WeakKeyDictionary()
+        )
 
     def __repr__(self) -> str:
         return f"<Executor of {self.registry!r}, {self._concurrency} at once, {self._timeout:g} s each>"
@@ -98,29 +108,29 @@ class Executor:
     async def perform_all(self, calls: Sequence[ToolCall], run: str = "") -> tuple[Execution, ...]:
         """Do as `execute_all`, and tell of each call what became of it."""
         ended: list[Execution] = []
-        keys = _keys(calls, run)
-        for stretch in self.stretches(calls):
+        keys = _make_keys(calls, run)
+        for stretch in self.group_calls(calls):
             ended += await run_all((self.perform(call, next(keys)) for call in stretch), "tool call")
         return tuple(ended)
 
-    def stretches(self, calls: Sequence[ToolCall]) -> Iterator[tuple[ToolCall, ...]]:
+    def group_calls(self, calls: Sequence[ToolCall]) -> Iterator[tuple[ToolCall, ...]]:
         """Iterate the calls of one turn in groups that may run at once, one group after the other."""
-        for _, stretch in groupby(enumerate(calls), self._stretch):
+        for _, stretch in groupby(enumerate(calls), self._group_of):
             yield tuple(call for _, call in stretch)
 
-    def _stretch(self, numbered: tuple[int, ToolCall]) -> int:
+    def _group_of(self, numbered: tuple[int, ToolCall]) -> int:
         """Return the same number for calls that may run at once, and one of its own for a call that runs alone."""
         at, call = numbered
         handler = self.registry.find(call)
         return at if handler is not None and handler.sequential else -1
 
-    async def perform(self, call: ToolCall, key: str = "", *, unswayed: bool = False) -> Execution:
+    async def perform(self, call: ToolCall, key: str = "", *, untainted: bool = False) -> Execution:
         """Do as `execute`, and tell what became of the call; `unswayed` is for the tool to know."""
         handler = self.registry.find(call)
         record = CallRecord(call, handler)
         try:
-            current = self._invocation(call, key, unswayed)
-            performed = await attempt_async(self._performed, current, handler, record)
+            current = self._build_invocation(call, key, untainted)
+            performed = await attempt_async(self._run_call, current, handler, record)
         except asyncio.CancelledError:
             record.end("cancelled")
             raise
@@ -128,111 +138,113 @@ class Executor:
             execution, error = performed.value
         else:
             # A mistake of ours, or of what converts the arguments, must not end the conversation.
-            execution, error = refused(call, handler, "error", "the tool could not be run"), performed.error
+            execution, error = build_refusal(call, handler, "error", "the tool could not be run"), performed.error
         milliseconds = record.end(execution.outcome, execution.size, error, repeated=execution.repeated)
         return structs.replace(execution, milliseconds=milliseconds)
 
-    def _invocation(self, call: ToolCall, key: str, unswayed: bool) -> Invocation:
+    def _build_invocation(self, call: ToolCall, key: str, untainted: bool) -> Invocation:
         outer = invocation()
         if outer is None:
-            return Invocation(call, key, 0, unswayed, self.owner)
-        return Invocation(call, key, outer.depth + 1, unswayed, self.owner or outer.owner)
+            return Invocation(call, key, 0, untainted, self.owner)
+        return Invocation(call, key, outer.depth + 1, untainted, self.owner or outer.owner)
 
-    def fits(self, call: ToolCall) -> bool:
+    def can_run(self, call: ToolCall) -> bool:
         """Tell whether a call would be run: its tool is there, and takes its arguments."""
         handler = self.registry.find(call)
         # Whoever runs the call is told what is wrong with it.
-        return handler is not None and attempt(_read, handler, call).error is None
+        return handler is not None and attempt(_parse_call, handler, call).error is None
 
-    async def _performed(
+    async def _run_call(
         self, current: Invocation, handler: Handler | None, record: CallRecord
     ) -> tuple[Execution, BaseException | None]:
         """Return what became of a call, and what a tool raised that it should not have."""
         call, key = current.call, current.key
         if handler is None:
-            return refused(call, None, "unknown", self._unknown(call)), None
+            return build_refusal(call, None, "unknown", self._explain_unknown(call)), None
         try:
-            arguments = _read(handler, call)
+            arguments = _parse_call(handler, call)
         except InvalidArgumentsError as error:
-            return refused(call, handler, "invalid", f"{handler.name} was not run: {error}"), None
+            return build_refusal(call, handler, "invalid", f"{handler.name} was not run: {error}"), None
         raised: list[BaseException] = []
 
         async def work() -> Execution:
-            return await self._run(current, handler, arguments, raised)
+            return await self._run_tool(current, handler, arguments, raised)
 
-        async with self._gate(current.depth):
+        async with self._semaphore_for(current.depth):
             record.begin()
             once = bool(key) and handler.side_effects
-            execution = await (self._once.run(key, call, handler, work) if once else work())
+            execution = await (self._idempotency_cache.run(key, call, handler, work) if once else work())
         return execution, raised[0] if raised else None
 
-    def _gate(self, depth: int) -> asyncio.Semaphore:
+    def _semaphore_for(self, depth: int) -> asyncio.Semaphore:
         """Return what bounds the calls that run at once.
 
         A tool may itself run tools: those wait at a gate of their own, or it could wait for the place it holds.
         """
-        gates = self._gates.setdefault(asyncio.get_running_loop(), {})
+        gates = self._semaphores.setdefault(asyncio.get_running_loop(), {})
         return gates.setdefault(depth, asyncio.Semaphore(self._concurrency))
 
-    async def _run(
-        self, current: Invocation, handler: Handler, arguments: Any, raised: list[BaseException]
+    async def _run_tool(
+        self, current: Invocation, handler: Handler, arguments: Any, errors: list[BaseException]
     ) -> Execution:
         call = current.call
         seconds = self._timeout if handler.timeout is None else handler.timeout
         try:
-            ended = await self._crew.run(handler, arguments, current, None if seconds == math.inf else seconds)
-        except OverdueError:
+            ended = await self._workers.run(handler, arguments, current, None if seconds == math.inf else seconds)
+        except CallTimeoutError:
             words = f"{handler.name} took longer than {seconds:g} seconds and was stopped."
-            return refused(call, handler, "timeout", f"{words} Ask for less, or go on without it.")
+            return build_refusal(call, handler, "timeout", f"{words} Ask for less, or go on without it.")
         except StuckError:
-            count = self._crew.stuck(handler.name)
+            count = self._workers.count_stuck(handler.name)
             words = f"{handler.name} was not run: {count} earlier calls of it have not ended. Go on without it."
-            return refused(call, handler, "stuck", words)
+            return build_refusal(call, handler, "stuck", words)
         if ended.error is not None:
-            return _raised(call, handler, ended.error, raised)
-        return await self._told(current, handler, ended, raised)
+            return _build_failure(call, handler, ended.error, errors)
+        return await self._build_execution(current, handler, ended, errors)
 
-    async def _told(
-        self, current: Invocation, handler: Handler, ended: Attempt, raised: list[BaseException]
+    async def _build_execution(
+        self, current: Invocation, handler: Handler, ended: Attempt, errors: list[BaseException]
     ) -> Execution:
         """Return what the tool returned, within the limits."""
         call = current.call
         try:
-            value = returned(ended.value)
+            value = parse_output(ended.value)
         except (TypeError, ValueError, RecursionError) as error:
-            raised.append(error)
-            words = f"{handler.name} ran, but what it returned cannot be told: {_words(error)}"
-            return refused(call, handler, "error", words)
+            errors.append(error)
+            words = f"{handler.name} ran, but what it returned cannot be told: {_error_message(error)}"
+            return build_refusal(call, handler, "error", words)
         most = self._max_output if handler.max_output is None else handler.max_output
-        told = trimmed(value.content, most, self._max_media)
+        told = trim_output(value.content, most, self._max_media)
         outcome: Outcome = "failed" if value.failed else "succeeded"
         content, failed = told.content, value.failed
-        if told.cut:
+        if told.is_cut:
             outcome = "oversized"
-            kept = await self._spilled(current, value.content, raised)
-            content = (*content, Text(text=_cut_note(told.size, most, kept)))
+            kept = await self._spill_output(current, value.content, errors)
+            content = (*content, Text(text=_format_cut_note(told.size, most, kept)))
             failed = failed or not kept
-        result = answered(call, content, failed=failed)
+        result = build_result(call, content, failed=failed)
         return Execution(result=result, outcome=outcome, handler=handler, size=told.size)
 
-    async def _spilled(self, current: Invocation, content: tuple[Content, ...], raised: list[BaseException]) -> str:
+    async def _spill_output(
+        self, current: Invocation, content: tuple[Content, ...], errors: list[BaseException]
+    ) -> str:
         """Return where all of an output is kept; "" if it is kept nowhere."""
         if self._spill is None:
             return ""
         context = copy_context()
-        context.run(enter, current)
+        context.run(enter_invocation, current)
         kept = attempt(context.run, self._spill, current.call, content)
         waiting = kept.value
         if inspect.isawaitable(waiting):
             kept = await attempt_async(lambda: waiting)
         if kept.error is not None:
-            raised.append(kept.error)  # the result is told all the same, as one that was cut
+            errors.append(kept.error)  # the result is told all the same, as one that was cut
             return ""
         return kept.value
 
-    def _unknown(self, call: ToolCall) -> str:
-        name = _clipped(joined(call.namespace, call.name), LONGEST_NAME)
-        if self._absent is not None and (words := self._absent(name)):
+    def _explain_unknown(self, call: ToolCall) -> str:
+        name = _clip(qualify_name(call.namespace, call.name), MAX_NAME)
+        if self._explain_missing is not None and (words := self._explain_missing(name)):
             return f"{name} was not run: {words}. Go on without it, or try again later."
         near = self.registry.nearest(name)
         if near:
@@ -240,11 +252,11 @@ class Executor:
         names = self.registry.names
         if not names:
             return f"there is no tool named {name!r}, and no other. Answer without tools."
-        more = f", and {len(names) - _MOST_LISTED} more" if len(names) > _MOST_LISTED else ""
-        return f"there is no tool named {name!r}. There are: {', '.join(names[:_MOST_LISTED])}{more}."
+        more = f", and {len(names) - _MAX_LISTED} more" if len(names) > _MAX_LISTED else ""
+        return f"there is no tool named {name!r}. There are: {', '.join(names[:_MAX_LISTED])}{more}."
 
 
-def _keys(calls: Sequence[ToolCall], run: str) -> Iterator[str]:
+def _make_keys(calls: Sequence[ToolCall], run: str) -> Iterator[str]:
     """Iterate the idempotency keys of the calls of one turn: some servers give all of them one id, or none."""
     seen: Counter[str] = Counter()
     for call in calls:
@@ -253,7 +265,7 @@ def _keys(calls: Sequence[ToolCall], run: str) -> Iterator[str]:
         yield f"{run}:{call.id}{again}" if run else ""
 
 
-def _read(handler: Handler, call: ToolCall) -> Any:
+def _parse_call(handler: Handler, call: ToolCall) -> Any:
     if not call.complete:
         raise InvalidArgumentsError("the arguments are cut off in the middle. Call again with shorter ones.")
     arguments = read_arguments(handler.definition, call.arguments)
@@ -264,28 +276,28 @@ def _read(handler: Handler, call: ToolCall) -> Any:
     except InvalidArgumentsError:
         raise
     except ValueError as error:
-        raise InvalidArgumentsError(_clipped(str(error))) from None
+        raise InvalidArgumentsError(_clip(str(error))) from None
 
 
-def _raised(call: ToolCall, handler: Handler, error: BaseException, raised: list[BaseException]) -> Execution:
+def _build_failure(call: ToolCall, handler: Handler, error: BaseException, errors: list[BaseException]) -> Execution:
     """Return what a model hears of an exception: its class and its words, never where it happened."""
     if isinstance(error, ToolFailure):
-        return refused(call, handler, "failed", _words(error) or f"{handler.name} failed")
-    raised.append(error)
-    words = f": {message}" if (message := _words(error)) else ""
-    return refused(call, handler, "error", f"{handler.name} failed: {type(error).__name__}{words}")
+        return build_refusal(call, handler, "failed", _error_message(error) or f"{handler.name} failed")
+    errors.append(error)
+    words = f": {message}" if (message := _error_message(error)) else ""
+    return build_refusal(call, handler, "error", f"{handler.name} failed: {type(error).__name__}{words}")
 
 
-def _words(error: BaseException) -> str:
+def _error_message(error: BaseException) -> str:
     """Return what an error says; nothing if it cannot even do that."""
     words = attempt(str, error)  # it is a tool's own code
-    return _clipped(words.value) if words.error is None else ""
+    return _clip(words.value) if words.error is None else ""
 
 
-def _cut_note(size: int, most: int, kept: str) -> str:
-    then = f"All of it is kept: {kept}" if kept else "The tool ran; to see the rest, ask it for less at a time."
-    return f"[cut: the output has {size:,} bytes, and {most:,} are shown at most. {then}]"
+def _format_cut_note(size: int, limit: int, location: str) -> str:
+    then = f"All of it is kept: {location}" if location else "The tool ran; to see the rest, ask it for less at a time."
+    return f"[cut: the output has {size:,} bytes, and {limit:,} are shown at most. {then}]"
 
 
-def _clipped(text: str, most: int = _LONGEST_MESSAGE) -> str:
-    return text if len(text) <= most else f"{text[: most - 1]}…"
+def _clip(text: str, limit: int = _MAX_MESSAGE) -> str:
+    return text if len(text) <= limit else f"{text[: limit - 1]}…"

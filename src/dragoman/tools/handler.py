@@ -14,13 +14,13 @@ from msgspec import Struct, structs
 from dragoman.core.parts import ToolCall
 from dragoman.core.request import Tool
 
-JOINT = "__"
+NAMESPACE_SEPARATOR = "__"
 """Stands between a namespace and a name."""
 
 
-def joined(namespace: str, name: str) -> str:
+def qualify_name(namespace: str, name: str) -> str:
     """Return a name within its namespace."""
-    return f"{namespace}{JOINT}{name}" if namespace else name
+    return f"{namespace}{NAMESPACE_SEPARATOR}{name}" if namespace else name
 
 
 class ToolDefinitionError(ValueError):
@@ -74,14 +74,14 @@ class Handler(Struct, frozen=True, kw_only=True):
     @property
     def name(self) -> str:
         """The name it is called by; a namespace of a dialect that has them stands before it."""
-        return joined(self.definition.namespace, self.definition.name)
+        return qualify_name(self.definition.namespace, self.definition.name)
 
     @property
     def is_async(self) -> bool:
         """Tell whether `run` is a coroutine function, which needs no thread."""
         return is_async(self.run)
 
-    def renamed(self, name: str) -> Self:
+    def with_name(self, name: str) -> Self:
         """Return the same tool under another name."""
         return structs.replace(self, definition=structs.replace(self.definition, name=name, namespace=""))
 
@@ -104,7 +104,7 @@ class Invocation(Struct, frozen=True):
     """The idempotency key, to hand on to whatever the tool changes; "" when the caller gave none."""
     depth: int = 0
     """How many tools wait for this one."""
-    unswayed: bool = False
+    untainted: bool = False
     """No stranger can have had a word in it: nothing untrusted was read before, or the user wrote its address."""
     owner: str = ""
     """Whom it is run for: what a tool keeps for one is nobody else's."""
@@ -118,6 +118,6 @@ def invocation() -> Invocation | None:
     return _INVOCATION.get()
 
 
-def enter(current: Invocation) -> None:
+def enter_invocation(current: Invocation) -> None:
     """Mark the context of a task or a thread as running for a call."""
     _INVOCATION.set(current)

@@ -11,16 +11,16 @@ from typing import Any, ParamSpec, TypeVar, overload
 
 from dragoman.core.parts import ToolCall
 from dragoman.core.request import Tool
-from dragoman.tools.arguments import checked_schema
-from dragoman.tools.handler import JOINT, Handler, ToolDefinitionError, joined
+from dragoman.tools.arguments import compile_parameters
+from dragoman.tools.handler import NAMESPACE_SEPARATOR, Handler, ToolDefinitionError, qualify_name
 from dragoman.tools.signature import FunctionTool, tool
 
 H = TypeVar("H", bound=Handler)
 P = ParamSpec("P")
 R = TypeVar("R")
-LONGEST_NAME = 128
+MAX_NAME = 128
 _NAME = re.compile(r"[A-Za-z0-9_.:/-]+")
-_CANDIDATES = 3
+_MAX_CANDIDATES = 3
 
 
 class Registry:
@@ -47,7 +47,7 @@ class Registry:
         """
         handler = new if isinstance(new, Handler) else tool(new)
         if namespace:
-            handler = handler.renamed(joined(namespace, handler.name))
+            handler = handler.with_name(qualify_name(namespace, handler.name))
         self.exchange((), (handler,))
         return handler
 
@@ -78,9 +78,11 @@ class Registry:
 
     def unregister_namespace(self, namespace: str) -> tuple[Handler, ...]:
         """Take all tools of a namespace out, and return them."""
-        return tuple(self.unregister(name) for name in self.names if name.startswith(f"{namespace}{JOINT}"))
+        return tuple(
+            self.unregister(name) for name in self.names if name.startswith(f"{namespace}{NAMESPACE_SEPARATOR}")
+        )
 
-    def only(self, names: Iterable[str]) -> "Registry":
+    def subset(self, names: Iterable[str]) -> "Registry":
         """Return a registry of some of these tools as they are now."""
         some = Registry()
         now = self.handlers
@@ -101,7 +103,7 @@ class Registry:
 
     def find(self, call: ToolCall) -> Handler | None:
         """Return the tool that is called; a dialect that has namespaces of its own may name its two halves apart."""
-        return self.handlers.get(joined(call.namespace, call.name))
+        return self.handlers.get(qualify_name(call.namespace, call.name))
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -117,13 +119,13 @@ class Registry:
         """Return the few names most like `name`, the most likely first: by letters, or the same without a namespace."""
         by_letters: dict[str, list[str]] = {}
         for known in self.handlers:
-            for form in (known, known.rpartition(JOINT)[2]):
+            for form in (known, known.rpartition(NAMESPACE_SEPARATOR)[2]):
                 by_letters.setdefault(form.casefold(), []).append(known)
-        wanted = name[:LONGEST_NAME].casefold()
-        forms = [form for form in (wanted, wanted.rpartition(JOINT)[2]) if form]
-        close = [match for form in forms for match in get_close_matches(form, by_letters, _CANDIDATES)]
+        wanted = name[:MAX_NAME].casefold()
+        forms = [form for form in (wanted, wanted.rpartition(NAMESPACE_SEPARATOR)[2]) if form]
+        close = [match for form in forms for match in get_close_matches(form, by_letters, _MAX_CANDIDATES)]
         found = dict.fromkeys(known for match in close for known in by_letters[match])
-        return tuple(found)[:_CANDIDATES]
+        return tuple(found)[:_MAX_CANDIDATES]
 
     def __contains__(self, name: object) -> bool:
         return name in self.handlers
@@ -142,15 +144,15 @@ class Registry:
 class _Selection(Registry):
     """Some tools of another registry, as they are now."""
 
-    def __init__(self, whole: Registry, choose: Callable[[], Iterable[str]]) -> None:
+    def __init__(self, source: Registry, choose: Callable[[], Iterable[str]]) -> None:
         super().__init__()
-        self._whole, self._choose = whole, choose
+        self._source, self._choose = source, choose
         self._seen: dict[str, Handler] | None = None
 
     @property
     def handlers(self) -> dict[str, Handler]:
         """The tools that are chosen now."""
-        whole = self._whole.handlers
+        whole = self._source.handlers
         # As long as the tools to choose from are the same, so is the choice.
         if self._seen is not whole:
             self._seen = whole
@@ -164,9 +166,9 @@ class _Selection(Registry):
 
 
 def _require_usable(name: str, definition: Tool) -> None:
-    if not _NAME.fullmatch(name) or len(name) > LONGEST_NAME:
+    if not _NAME.fullmatch(name) or len(name) > MAX_NAME:
         raise ToolDefinitionError(
-            f"{name!r} cannot name a tool: a name is 1 to {LONGEST_NAME} letters, digits and _ . : / -"
+            f"{name!r} cannot name a tool: a name is 1 to {MAX_NAME} letters, digits and _ . : / -"
         )
     if definition.openapi:
         raise ToolDefinitionError(
@@ -174,6 +176,6 @@ def _require_usable(name: str, definition: Tool) -> None:
         )
     if definition.form == "json" and definition.parameters is not None:
         try:
-            checked_schema(definition.parameters)
+            compile_parameters(definition.parameters)
         except ToolDefinitionError as error:
             raise ToolDefinitionError(f"tool {name!r}: {error}") from None

@@ -36,37 +36,37 @@ _MAGIC: tuple[tuple[int, bytes, MediaKind, str], ...] = (
 )
 
 
-class Returned(Struct, frozen=True):
+class ToolOutput(Struct, frozen=True):
     """What a tool returned, in the neutral language."""
 
     content: tuple[Content, ...]
     failed: bool = False
 
 
-def returned(value: Any) -> Returned:
+def parse_output(value: Any) -> ToolOutput:
     """Read what a tool returned; a `TypeError` or `ValueError` says what of it no model can be told."""
     if isinstance(value, ToolResult):
-        return Returned(tuple(map(_part, value.content)), value.failed)
+        return ToolOutput(tuple(map(_to_part, value.content)), value.failed)
     if isinstance(value, list | tuple) and not hasattr(value, "_fields"):  # pyright: ignore[reportUnknownArgumentType]
         items = cast("list[Any]", value)
         if any(isinstance(item, (*_PARTS, *_BYTES)) for item in items):
-            return Returned(tuple(_part(item) for item in items))
-    return Returned((_part(value),))
+            return ToolOutput(tuple(_to_part(item) for item in items))
+    return ToolOutput((_to_part(value),))
 
 
-def _part(value: Any) -> Content:
+def _to_part(value: Any) -> Content:
     if isinstance(value, Text):
-        return structs.replace(value, text=encodable(value.text))
+        return structs.replace(value, text=replace_surrogates(value.text))
     if isinstance(value, _PARTS):
         return value
     if isinstance(value, str):
-        return Text(text=encodable(str(value)))
+        return Text(text=replace_surrogates(str(value)))
     if isinstance(value, _BYTES):
-        return _media(bytes(cast("bytes", value)))
-    return Data(json=msgspec.json.encode(value, enc_hook=_plain))
+        return _media_from_bytes(bytes(cast("bytes", value)))
+    return Data(json=msgspec.json.encode(value, enc_hook=_dump_model))
 
 
-def encodable(text: str) -> str:
+def replace_surrogates(text: str) -> str:
     """Return a text that can be written as UTF-8: half a surrogate pair becomes a question mark."""
     if text.isascii():
         return text
@@ -77,7 +77,7 @@ def encodable(text: str) -> str:
     return text
 
 
-def _media(data: bytes) -> Content:
+def _media_from_bytes(data: bytes) -> Content:
     """Return bytes as what they begin like; a text if they are one."""
     for at, magic, kind, media_type in _MAGIC:
         if data.startswith(magic, at):
@@ -89,7 +89,7 @@ def _media(data: bytes) -> Content:
         return Media(kind="document", media_type="application/octet-stream", source=source)
 
 
-def _plain(value: Any) -> Any:
+def _dump_model(value: Any) -> Any:
     """Return an object that knows its own data (a pydantic model, and whatever works like one) as that data."""
     dump = getattr(value, "model_dump", None)
     if callable(dump) and not isinstance(value, type):
@@ -97,16 +97,16 @@ def _plain(value: Any) -> Any:
     raise TypeError(f"a {type(value).__qualname__} is neither text nor JSON")
 
 
-class Trimmed(Struct, frozen=True):
+class TrimmedOutput(Struct, frozen=True):
     """A result within its limits."""
 
     content: tuple[Content, ...]
     size: int
     """Bytes before anything was cut, media as they are sent."""
-    cut: bool
+    is_cut: bool
 
 
-def trimmed(content: Iterable[Content], most: int, most_media: int) -> Trimmed:
+def trim_output(content: Iterable[Content], max_bytes: int, max_media: int) -> TrimmedOutput:
     """Keep the first `most` bytes of text and JSON, and the media that fit into `most_media`."""
     kept: list[Content] = []
     size = 0
@@ -115,24 +115,24 @@ def trimmed(content: Iterable[Content], most: int, most_media: int) -> Trimmed:
         length = size_of(part)
         size += length
         if isinstance(part, Media) and not isinstance(part.source, Plain):
-            fits = length <= most_media
-            most_media -= length if fits else 0
+            fits = length <= max_media
+            max_media -= length if fits else 0
             kept.append(part if fits else Text(text=f"[left out: {part.media_type or part.kind}, {length:,} bytes]"))
         else:
-            fits = length <= most
-            kept += [part] if fits else _beginning(part, most)
-            most = most - length if fits else 0
+            fits = length <= max_bytes
+            kept += [part] if fits else _cut_part(part, max_bytes)
+            max_bytes = max_bytes - length if fits else 0
         cut = cut or not fits
-    return Trimmed(tuple(kept), size, cut)
+    return TrimmedOutput(tuple(kept), size, cut)
 
 
-def _beginning(part: Content, most: int) -> list[Content]:
+def _cut_part(part: Content, max_bytes: int) -> list[Content]:
     """Return what fits of a part; half a JSON value is a text."""
     match part:
         case Text(text=text) | Media(source=Plain(text)):
-            start = text[:most].encode()[:most]
+            start = text[:max_bytes].encode()[:max_bytes]
         case Data(json=raw):
-            start = raw[:most]
+            start = raw[:max_bytes]
         case Media() | Opaque():
             start = b""
         case _:
@@ -190,81 +190,86 @@ class Execution(Struct, frozen=True, kw_only=True):
     """It was not run: this is what came of the call that had the same key before."""
 
     @property
-    def ran(self) -> bool:
+    def has_run(self) -> bool:
         """Tell whether the tool was begun, so that it may have changed something."""
         return self.outcome not in ("unknown", "invalid", "stuck", "conflict", "denied", "skipped")
 
 
-def answered(call: ToolCall, content: tuple[Content, ...], *, failed: bool) -> ToolResult:
+def build_result(call: ToolCall, content: tuple[Content, ...], *, failed: bool) -> ToolResult:
     """Return the result of a call."""
     return ToolResult(call_id=call.id, name=call.name, content=content, failed=failed, form=call.form)
 
 
-def refused(call: ToolCall, handler: Handler | None, outcome: Outcome, words: str) -> Execution:
+def build_refusal(call: ToolCall, handler: Handler | None, outcome: Outcome, message: str) -> Execution:
     """Return a failed result that tells the model why, and what it can do."""
-    result = answered(call, (Text(text=encodable(words)),), failed=True)
+    result = build_result(call, (Text(text=replace_surrogates(message)),), failed=True)
     return Execution(result=result, outcome=outcome, handler=handler)
 
 
-def repeated_for(call: ToolCall, execution: Execution) -> Execution:
+def repeat_for(call: ToolCall, execution: Execution) -> Execution:
     """Return what came of an earlier call as the answer to this one."""
     result = structs.replace(execution.result, call_id=call.id, name=call.name)
     return structs.replace(execution, result=result, repeated=True)
 
 
-Said = tuple[str, str]
+CallIdentity = tuple[str, str]
 
 
-class Once:
+class IdempotencyCache:
     """The memory of one executor."""
 
-    def __init__(self, most: int, most_bytes: int) -> None:
-        self._most = most
-        self._most_bytes = most_bytes
+    def __init__(self, max_entries: int, max_bytes: int) -> None:
+        self._max_entries = max_entries
+        self._max_bytes = max_bytes
         self._bytes = 0
-        self._known: OrderedDict[str, tuple[Said, Execution]] = OrderedDict()
-        self._under_way: dict[str, tuple[Said, asyncio.Future[Execution]]] = {}
+        self._executions: OrderedDict[str, tuple[CallIdentity, Execution]] = OrderedDict()
+        self._running: dict[str, tuple[CallIdentity, asyncio.Future[Execution]]] = {}
 
     def __len__(self) -> int:
-        return len(self._known)
+        return len(self._executions)
 
     async def run(
         self, key: str, call: ToolCall, handler: Handler, work: Callable[[], Awaitable[Execution]]
     ) -> Execution:
         """Return what came of the call with this key; run it if there was none."""
         said = (handler.name, call.arguments)
-        earlier = self._known.get(key) or self._under_way.get(key)
+        earlier = self._executions.get(key) or self._running.get(key)
         if earlier is None:
-            return await self._first(key, said, call, handler, work)
+            return await self._run_first(key, said, call, handler, work)
         if earlier[0] != said:
             words = f"the idempotency key of this call was used before for another call of {earlier[0][0]!r}"
-            return refused(call, handler, "conflict", words)
+            return build_refusal(call, handler, "conflict", words)
         ended = earlier[1]
-        return repeated_for(call, ended if isinstance(ended, Execution) else await asyncio.shield(ended))
+        return repeat_for(call, ended if isinstance(ended, Execution) else await asyncio.shield(ended))
 
-    async def _first(
-        self, key: str, said: Said, call: ToolCall, handler: Handler, work: Callable[[], Awaitable[Execution]]
+    async def _run_first(
+        self,
+        key: str,
+        identity: CallIdentity,
+        call: ToolCall,
+        handler: Handler,
+        work: Callable[[], Awaitable[Execution]],
     ) -> Execution:
         future: asyncio.Future[Execution] = asyncio.get_running_loop().create_future()
-        self._under_way[key] = (said, future)
+        self._running[key] = (identity, future)
         words = "this call was interrupted; whether it had its effect is not known. Look before you try again."
-        execution = refused(call, handler, "error", words)
+        execution = build_refusal(call, handler, "error", words)
         try:
             execution = await work()
         finally:
-            del self._under_way[key]
+            del self._running[key]
             future.set_result(execution)
-            if execution.ran:
-                self._remember(key, said, execution)
+            if execution.has_run:
+                self._store(key, identity, execution)
         return execution
 
-    def _remember(self, key: str, said: Said, execution: Execution) -> None:
-        self._known[key] = (said, execution)
-        self._bytes += _weight(said, execution)
-        while self._known and (len(self._known) > self._most or self._bytes > self._most_bytes):
-            _, forgotten = self._known.popitem(last=False)
-            self._bytes -= _weight(*forgotten)
+    def _store(self, key: str, identity: CallIdentity, execution: Execution) -> None:
+        self._executions[key] = (identity, execution)
+        self._bytes += _entry_size(identity, execution)
+        while self._executions and (len(self._executions) > self._max_entries or self._bytes > self._max_bytes):
+            _, forgotten = self._executions.popitem(last=False)
+            self._bytes -= _entry_size(*forgotten)
 
 
-def _weight(said: Said, execution: Execution) -> int:
-    return len(said[1]) + sum(map(size_of, execution.result.content))
+def _entry_size(identity: CallIdentity, execution: Execution) -> int:
+    return len(identity[1]) + sum(map(size_of, execution.result.content))

@@ -15,18 +15,18 @@ import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from dragoman.core.request import Tool
-from dragoman.tools.annotations import Annotations, allows_none, described
-from dragoman.tools.arguments import InvalidArgumentsError, fault, listed
+from dragoman.tools.annotations import AnnotationReader, allows_none, parse_docstring
+from dragoman.tools.arguments import InvalidArgumentsError, format_error, format_errors
 from dragoman.tools.handler import Flags, Handler, ToolDefinitionError, is_async
 
 P = ParamSpec("P")
 R = TypeVar("R")
-_UNSAYABLE = {
+_UNSUPPORTED_KINDS = {
     inspect.Parameter.VAR_POSITIONAL: "takes any number of values: take a list instead",
     inspect.Parameter.VAR_KEYWORD: "takes any names: take a dict instead",
 }
-_PLACE = re.compile(r"(.*) - at (?:`key` in )?`\$(.*)`", re.DOTALL)
-_STEP = re.compile(r"\.([^.\[]+)|\[([^\]]+)\]")
+_ERROR_LOCATION = re.compile(r"(.*) - at (?:`key` in )?`\$(.*)`", re.DOTALL)
+_PATH_STEP = re.compile(r"\.([^.\[]+)|\[([^\]]+)\]")
 
 
 class FunctionTool(Handler, Generic[P, R], frozen=True, kw_only=True):
@@ -50,11 +50,11 @@ def tool(
 ) -> Any:
     """Make a tool of a typed function: `@tool`, or `@tool(timeout=5, sequential=True)`."""
     if function is None:
-        return lambda function: _made(function, name, description, flags)  # pyright: ignore[reportUnknownLambdaType, reportUnknownArgumentType, reportUnknownVariableType]
-    return _made(function, name, description, flags)
+        return lambda function: _make_tool(function, name, description, flags)  # pyright: ignore[reportUnknownLambdaType, reportUnknownArgumentType, reportUnknownVariableType]
+    return _make_tool(function, name, description, flags)
 
 
-def _made(function: Callable[..., Any], name: str, description: str, flags: Flags) -> FunctionTool[..., Any]:
+def _make_tool(function: Callable[..., Any], name: str, description: str, flags: Flags) -> FunctionTool[..., Any]:
     if not callable(function):
         instead = ": make a tool of Class.method" if isinstance(function, classmethod) else ""
         raise ToolDefinitionError(f"a tool is made of a function, not of {function!r}{instead}")
@@ -87,65 +87,65 @@ class _Signature:
     """What a function takes."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
-        text = described(inspect.getdoc(getattr(function, "func", function)))
+        text = parse_docstring(inspect.getdoc(getattr(function, "func", function)))
         self.description = text.description
         self._function = function
-        self._parameters = _parameters(function)
+        self._parameters = _read_parameters(function)
         self._signature = inspect.Signature(list(self._parameters.values()))
-        self._annotations = Annotations()
-        hints = _hints(function)
+        self._annotations = AnnotationReader()
+        hints = _read_hints(function)
         fields: list[tuple[str, Any, Any]] = []
         for name, parameter in self._parameters.items():
             if name not in hints:
                 raise ToolDefinitionError(f"parameter {name!r} has no type: annotate it (Any takes everything)")
-            fields.append(self._field(parameter, hints[name], text.parameters.get(name, "")))
-        self._struct = self._fitted(fields)
-        self.schema = self._schema()
+            fields.append(self._build_field(parameter, hints[name], text.parameters.get(name, "")))
+        self._struct = self._build_struct(fields)
+        self.schema = self._build_schema()
         self.run = self._run_async if is_async(function) else self._run
 
-    def _field(self, parameter: inspect.Parameter, annotation: Any, description: str) -> tuple[str, Any, Any]:
+    def _build_field(self, parameter: inspect.Parameter, annotation: Any, description: str) -> tuple[str, Any, Any]:
         try:
-            kind: Any = self._annotations.said(annotation)
+            kind: Any = self._annotations.to_msgspec_type(annotation)
         except (TypeError, ValueError) as error:
             raise ToolDefinitionError(f"the bounds of parameter {parameter.name!r} cannot be said: {error}") from None
         if parameter.default is None and not allows_none(kind):
             kind = Union[kind, None]  # noqa: UP007  kinds may be what `|` does not take
-        said = self._annotations.description(annotation) or description
+        said = self._annotations.find_description(annotation) or description
         if parameter.default is not inspect.Parameter.empty:
             kind = Union[kind, UnsetType]  # noqa: UP007  see above
         return parameter.name, Annotated[kind, Meta(description=said)] if said else kind, parameter.default
 
-    def _fitted(self, fields: list[tuple[str, Any, Any]]) -> type[Struct]:
+    def _build_struct(self, fields: list[tuple[str, Any, Any]]) -> type[Struct]:
         """Return the struct of all arguments; a parameter that cannot be said is named."""
         for field in fields:
             try:
-                msgspec.json.schema_components([_struct([field])])
+                msgspec.json.schema_components([_define_struct([field])])
             except (TypeError, ValueError, NameError, RecursionError) as error:
                 reason = str(error).splitlines()[-1].strip()
                 raise ToolDefinitionError(f"the type of parameter {field[0]!r} cannot be said: {reason}") from None
-        return _struct(fields)
+        return _define_struct(fields)
 
-    def _schema(self) -> dict[str, Any]:
+    def _build_schema(self) -> dict[str, Any]:
         (root,), components = msgspec.json.schema_components([self._struct], ref_template="#/$defs/{name}")
         schema = components.pop(root["$ref"].removeprefix("#/$defs/"))
         del schema["title"]
         for name, parameter in self._parameters.items():
-            default = _told_default(parameter.default, self._struct, name)
+            default = _encode_default(parameter.default, self._struct, name)
             if default is not UNSET:
                 schema["properties"][name]["default"] = default
-        self._annotations.describe(components)
+        self._annotations.add_descriptions(components)
         return schema | ({"$defs": components} if components else {})
 
     def convert(self, arguments: Any) -> inspect.BoundArguments:
         """Make typed values of valid arguments."""
         try:
-            values = self._typed(arguments)
+            values = self._to_struct(arguments)
         except msgspec.ValidationError as error:
-            raise InvalidArgumentsError(listed([_located(str(error))])) from None
+            raise InvalidArgumentsError(format_errors([_format_validation_error(str(error))])) from None
         given = {name: value for name in self._parameters if (value := getattr(values, name)) is not UNSET}
         return inspect.BoundArguments(self._signature, OrderedDict(given))
 
-    def _typed(self, arguments: Any) -> Struct:
+    def _to_struct(self, arguments: Any) -> Struct:
         try:
             # JSON has keys of text alone: what a dict of numbers has stands in them.
             return msgspec.convert(arguments, self._struct, str_keys=True)
@@ -160,20 +160,20 @@ class _Signature:
         return await self._function(*bound.args, **bound.kwargs)
 
 
-def _parameters(function: Callable[..., Any]) -> dict[str, inspect.Parameter]:
+def _read_parameters(function: Callable[..., Any]) -> dict[str, inspect.Parameter]:
     try:
         parameters = inspect.signature(function).parameters
     except (ValueError, TypeError):
         raise ToolDefinitionError("Python knows no signature of it: wrap it in a function") from None
     for name, parameter in parameters.items():
-        if parameter.kind in _UNSAYABLE:
-            raise ToolDefinitionError(f"parameter {name!r} {_UNSAYABLE[parameter.kind]}")
+        if parameter.kind in _UNSUPPORTED_KINDS:
+            raise ToolDefinitionError(f"parameter {name!r} {_UNSUPPORTED_KINDS[parameter.kind]}")
         if parameter.kind is inspect.Parameter.POSITIONAL_ONLY and parameter.default is not inspect.Parameter.empty:
             raise ToolDefinitionError(f"parameter {name!r} may be left out, but has no name to be given by: drop the /")
     return dict(parameters)
 
 
-def _hints(function: Callable[..., Any]) -> dict[str, Any]:
+def _read_hints(function: Callable[..., Any]) -> dict[str, Any]:
     """Return the annotations of the parameters; what is returned may be of a type that only a type checker knows."""
     target: Any = inspect.unwrap(getattr(function, "func", function))
     if not inspect.isroutine(target):
@@ -187,14 +187,14 @@ def _hints(function: Callable[..., Any]) -> dict[str, Any]:
         raise ToolDefinitionError(f"an annotation cannot be read: {error}") from None
 
 
-def _struct(fields: list[tuple[str, Any, Any]]) -> type[Struct]:
+def _define_struct(fields: list[tuple[str, Any, Any]]) -> type[Struct]:
     made = [
         (name, kind) if default is inspect.Parameter.empty else (name, kind, UNSET) for name, kind, default in fields
     ]
     return msgspec.defstruct("Arguments", made, kw_only=True, forbid_unknown_fields=True, module=__name__)
 
 
-def _told_default(default: Any, struct: type[Struct], name: str) -> Any:
+def _encode_default(default: Any, struct: type[Struct], name: str) -> Any:
     """Return a default as JSON, if it is one that the parameter's own type takes."""
     if default is inspect.Parameter.empty:
         return UNSET
@@ -221,10 +221,10 @@ def _with_integers(value: Any) -> Any:
             return value
 
 
-def _located(message: str) -> str:
+def _format_validation_error(message: str) -> str:
     """Say where msgspec found something wrong as a JSON pointer."""
-    found = _PLACE.fullmatch(message)
+    found = _ERROR_LOCATION.fullmatch(message)
     if found is None:
-        return fault("", message)
-    steps = [member or ("*" if item == "..." else item) for member, item in _STEP.findall(found[2])]
-    return fault("".join(f"/{step}" for step in steps), found[1])
+        return format_error("", message)
+    steps = [member or ("*" if item == "..." else item) for member, item in _PATH_STEP.findall(found[2])]
+    return format_error("".join(f"/{step}" for step in steps), found[1])

@@ -13,17 +13,17 @@ from typing import Any
 from dragoman.core.parts import ToolCall
 from dragoman.guard import Attempt, attempt, attempt_async, start_thread
 from dragoman.tasks import start_task
-from dragoman.tools.handler import Handler, Invocation, enter
+from dragoman.tools.handler import Handler, Invocation, enter_invocation
 
 _GRACE = 1.0
 """Seconds a coroutine has to clean up after it was cancelled."""
 LOG = logging.getLogger("dragoman.tools")
-_LONGEST_NAME = 128
-_QUIET = frozenset({"succeeded", "failed", "unknown", "invalid", "cancelled"})
+_MAX_NAME = 128
+_NORMAL_OUTCOMES = frozenset({"succeeded", "failed", "unknown", "invalid", "cancelled"})
 """Ends that say nothing about the health of a tool."""
 
 
-class OverdueError(Exception):
+class CallTimeoutError(Exception):
     """The time of a call is over."""
 
 
@@ -34,27 +34,27 @@ class StuckError(Exception):
 class WorkerPool:
     """The tasks and threads of one executor."""
 
-    def __init__(self, most_stuck: int) -> None:
-        self._most_stuck = most_stuck
-        self._stuck: Counter[str] = Counter()
+    def __init__(self, max_stuck: int) -> None:
+        self._max_stuck = max_stuck
+        self._stuck_counts: Counter[str] = Counter()
         self._lock = threading.Lock()
-        self._left: set[asyncio.Task[Attempt]] = set()
+        self._abandoned: set[asyncio.Task[Attempt]] = set()
         """Tasks that did not end when they were told to: the event loop itself keeps no hold of them."""
 
-    def stuck(self, name: str) -> int:
+    def count_stuck(self, name: str) -> int:
         """Return how many calls of a tool were left behind and have not ended."""
         with self._lock:
-            return self._stuck[name]
+            return self._stuck_counts[name]
 
     async def run(self, handler: Handler, arguments: Any, current: Invocation, seconds: float | None) -> Attempt:
         """Run a tool; what it raises is in what is returned."""
-        if self.stuck(handler.name) >= self._most_stuck:
+        if self.count_stuck(handler.name) >= self._max_stuck:
             raise StuckError
         task = start_task(self._attempt(handler, arguments, current), f"tool {handler.name}")
         try:
             done, _ = await asyncio.wait({task}, timeout=seconds)
             if not done:
-                raise OverdueError
+                raise CallTimeoutError
         finally:
             if not task.done():
                 await self._stop(handler.name, task)
@@ -68,22 +68,22 @@ class WorkerPool:
             await asyncio.wait({task}, timeout=_GRACE)
         finally:
             if not task.done():
-                self._count(name, 1)
-                self._left.add(task)
-                task.add_done_callback(lambda task: self._came_back(name, task))
+                self._change_stuck(name, 1)
+                self._abandoned.add(task)
+                task.add_done_callback(lambda task: self._on_late_end(name, task))
 
-    def _came_back(self, name: str, task: asyncio.Task[Attempt]) -> None:
-        self._left.discard(task)
-        self._count(name, -1)
+    def _on_late_end(self, name: str, task: asyncio.Task[Attempt]) -> None:
+        self._abandoned.discard(task)
+        self._change_stuck(name, -1)
 
-    def _count(self, name: str, change: int) -> None:
+    def _change_stuck(self, name: str, change: int) -> None:
         with self._lock:
-            self._stuck[name] += change
-            if not self._stuck[name]:
-                del self._stuck[name]
+            self._stuck_counts[name] += change
+            if not self._stuck_counts[name]:
+                del self._stuck_counts[name]
 
     async def _attempt(self, handler: Handler, arguments: Any, current: Invocation) -> Attempt:
-        enter(current)
+        enter_invocation(current)
         if handler.is_async:
             return await attempt_async(handler.run, arguments)
         ended = await self._run_in_thread(handler, arguments)
@@ -103,13 +103,13 @@ class WorkerPool:
             await ended.wait()
         finally:
             if not work.done():
-                self._count(handler.name, 1)
-                work.add_done_callback(lambda _: self._count(handler.name, -1))
+                self._change_stuck(handler.name, 1)
+                work.add_done_callback(lambda _: self._change_stuck(handler.name, -1))
         error = work.exception()
         return Attempt(work.result()) if error is None else Attempt(error=error)
 
 
-def _loggable(error: BaseException | None) -> BaseException | None:
+def _make_loggable(error: BaseException | None) -> BaseException | None:
     """Return an error whose words every log can write: some hold halves of characters, some raise another error."""
     written = attempt(lambda: str(error).encode())  # it is a tool's own code
     if isinstance(written.error, UnicodeEncodeError):
@@ -125,23 +125,23 @@ class CallRecord:
     def __init__(self, call: ToolCall, handler: Handler | None) -> None:
         self.begin()
         # The name of a tool that does not exist is a model's word, and may be anything.
-        self._name = handler.name if handler is not None else ascii(call.name[:_LONGEST_NAME])
+        self._name = handler.name if handler is not None else ascii(call.name[:_MAX_NAME])
 
     def begin(self) -> None:
         """Take the time from now: what a call waited for its turn says nothing about its tool."""
-        self._began = perf_counter()
+        self._start_time = perf_counter()
 
     def end(self, outcome: str, size: int = 0, error: BaseException | None = None, *, repeated: bool = False) -> float:
         """Leave the record, with the traceback of what the tool raised, and return the milliseconds the call took."""
-        milliseconds = round((perf_counter() - self._began) * 1000, 3)
+        milliseconds = round((perf_counter() - self._start_time) * 1000, 3)
         LOG.log(
-            logging.INFO if outcome in _QUIET else logging.WARNING,
+            logging.INFO if outcome in _NORMAL_OUTCOMES else logging.WARNING,
             "tool %s: %s in %.1f ms, %d bytes",
             self._name,
             outcome,
             milliseconds,
             size,
-            exc_info=_loggable(error),
+            exc_info=_make_loggable(error),
             extra={
                 "tool": self._name,
                 "outcome": outcome,

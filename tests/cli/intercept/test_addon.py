@@ -6,14 +6,14 @@ from types import SimpleNamespace
 import pytest
 
 from dragoman.cli.intercept.addon import ROUTES, Redirect
-from dragoman.cli.intercept.hosts import expression
+from dragoman.cli.intercept.hosts import host_expression
 
 
 @pytest.fixture
 def redirect(tmp_path):
     routes = [
-        (expression("generativelanguage.googleapis.com"), "/intercept/one"),
-        (expression("*-aiplatform.googleapis.com"), "/intercept/two"),
+        (host_expression("generativelanguage.googleapis.com"), "/intercept/one"),
+        (host_expression("*-aiplatform.googleapis.com"), "/intercept/two"),
     ]
     told = {"host": "127.0.0.1", "port": 8741, "headers": {"x-dragoman-key": "k"}, "routes": routes}
     (tmp_path / ROUTES).write_text(json.dumps(told))

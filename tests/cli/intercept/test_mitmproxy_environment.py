@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 import trustme
 
-from dragoman.cli.intercept.command import RootsError, trusting
-from dragoman.cli.intercept.hosts import expression, is_host, without
-from dragoman.cli.intercept.mitmproxy import ProxyError, UserProxy, proxied, proxy_before
+from dragoman.cli.intercept.command import CertificateError, build_trust_variables
+from dragoman.cli.intercept.hosts import drop_bypassed_hosts, host_expression, is_host
+from dragoman.cli.intercept.mitmproxy import UserProxy, UserProxyError, build_proxy_variables, find_user_proxy
 
 GOOGLE = ("generativelanguage.googleapis.com", "*-aiplatform.googleapis.com")
 
@@ -25,7 +25,7 @@ def subjects(file: str) -> int:
 
 def test_variables_that_replace_authorities_name_the_systems_and_ours(tmp_path):
     ours = authority()
-    told = trusting(ours, {}, tmp_path)
+    told = build_trust_variables(ours, {}, tmp_path)
     usual = len(ssl.create_default_context().get_ca_certs())
     for variable in ("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE"):
         assert subjects(told[variable]) == usual + 1
@@ -34,7 +34,7 @@ def test_variables_that_replace_authorities_name_the_systems_and_ours(tmp_path):
 
 def test_a_variable_that_adds_authorities_names_ours_alone(tmp_path):
     ours = authority()
-    assert Path(trusting(ours, {}, tmp_path)["NODE_EXTRA_CA_CERTS"]).read_text() == ours.strip() + "\n"
+    assert Path(build_trust_variables(ours, {}, tmp_path)["NODE_EXTRA_CA_CERTS"]).read_text() == ours.strip() + "\n"
 
 
 @pytest.mark.parametrize(
@@ -50,7 +50,7 @@ def test_what_a_user_trusted_by_a_variable_is_trusted_still_by_its_readers(set_b
     theirs = tmp_path / "theirs.pem"
     theirs.write_text(authority())
     (tmp_path / "made").mkdir()
-    told = trusting(authority(), {set_before: str(theirs)}, tmp_path / "made")
+    told = build_trust_variables(authority(), {set_before: str(theirs)}, tmp_path / "made")
     assert {name for name, file in told.items() if theirs.read_text().strip() in Path(file).read_text()} == holds_for
     assert subjects(told[set_before]) == 2
 
@@ -61,17 +61,17 @@ def test_a_folder_of_authorities_is_read_whole(tmp_path):
     for name in ("one.pem", "two.pem"):
         (folder / name).write_text(authority())
     (tmp_path / "made").mkdir()
-    told = trusting(authority(), {"REQUESTS_CA_BUNDLE": str(folder)}, tmp_path / "made")
+    told = build_trust_variables(authority(), {"REQUESTS_CA_BUNDLE": str(folder)}, tmp_path / "made")
     assert subjects(told["REQUESTS_CA_BUNDLE"]) == 3
 
 
 def test_authorities_that_cannot_be_read_are_said(tmp_path):
-    with pytest.raises(RootsError, match=r"SSL_CERT_FILE names .*missing"):
-        trusting(authority(), {"SSL_CERT_FILE": str(tmp_path / "missing")}, tmp_path)
+    with pytest.raises(CertificateError, match=r"SSL_CERT_FILE names .*missing"):
+        build_trust_variables(authority(), {"SSL_CERT_FILE": str(tmp_path / "missing")}, tmp_path)
 
 
 def test_only_the_proxy_for_tls_and_its_exceptions_are_set():
-    told, taken = proxied("http://dragoman:p@127.0.0.1:9", {"HTTP_PROXY": "http://other"}, GOOGLE)
+    told, taken = build_proxy_variables("http://dragoman:p@127.0.0.1:9", {"HTTP_PROXY": "http://other"}, GOOGLE)
     assert told == {
         "HTTPS_PROXY": "http://dragoman:p@127.0.0.1:9",
         "https_proxy": "http://dragoman:p@127.0.0.1:9",
@@ -96,7 +96,7 @@ def test_only_the_proxy_for_tls_and_its_exceptions_are_set():
     ],
 )
 def test_exceptions_that_would_lead_past_the_proxy_are_taken_out(said, kept, taken):
-    assert without(said, GOOGLE) == (kept, taken)
+    assert drop_bypassed_hosts(said, GOOGLE) == (kept, taken)
 
 
 @pytest.mark.parametrize(
@@ -109,12 +109,12 @@ def test_exceptions_that_would_lead_past_the_proxy_are_taken_out(said, kept, tak
     ],
 )
 def test_a_proxy_that_the_user_has_stands_behind_ours(environment, before):
-    assert proxy_before(environment) == before
+    assert find_user_proxy(environment) == before
 
 
 def test_a_proxy_that_mitmproxy_cannot_go_through_is_said():
-    with pytest.raises(ProxyError, match="socks5"):
-        proxy_before({"ALL_PROXY": "socks5://127.0.0.1:1080"})
+    with pytest.raises(UserProxyError, match="socks5"):
+        find_user_proxy({"ALL_PROXY": "socks5://127.0.0.1:1080"})
 
 
 @pytest.mark.parametrize(
@@ -140,7 +140,7 @@ def test_only_names_of_hosts_can_be_listed(said, good):
 def test_a_pattern_stands_for_a_part_of_one_label():
     import re
 
-    found = re.compile(expression("*-aiplatform.googleapis.com"))
+    found = re.compile(host_expression("*-aiplatform.googleapis.com"))
     assert found.fullmatch("europe-west1-aiplatform.googleapis.com:443")
     for other in (
         "-aiplatform.googleapis.com:443",

@@ -7,13 +7,13 @@ from io import StringIO
 import pytest
 
 from dragoman.cli.chat.terminal import Screen
-from dragoman.cli.intercept.show import difference, lines_of, shown
-from dragoman.intercept.captured import Captured
-from dragoman.intercept.exchange import Passing, saved
+from dragoman.cli.intercept.show import diff_bodies, format_exchange, lines_of
+from dragoman.intercept.captured import CapturedToolCall
+from dragoman.intercept.exchange import InterceptedExchange, to_saved
 
 
 def signs(before: bytes, after: bytes) -> list[str]:
-    return [sign + line for sign, line in difference(before, after)]
+    return [sign + line for sign, line in diff_bodies(before, after)]
 
 
 def test_a_member_that_is_added_is_shown_with_what_stands_around_it():
@@ -36,7 +36,7 @@ def test_what_is_alike_and_far_away_is_counted_not_shown():
 
 
 def test_a_body_that_did_not_change_has_no_difference():
-    assert all(sign in " @" for sign, _ in difference(b'{"a":1}', b'{ "a": 1 }'))
+    assert all(sign in " @" for sign, _ in diff_bodies(b'{"a":1}', b'{ "a": 1 }'))
 
 
 def test_events_of_a_stream_are_laid_out_each():
@@ -79,11 +79,13 @@ def test_large_bodies_that_differ_everywhere_take_no_long_time():
 
 
 def exchange(**more):
-    return saved(Passing(name="client", method="POST", target="/v1/models/m:generateContent", status=200, **more))
+    return to_saved(
+        InterceptedExchange(name="client", method="POST", target="/v1/models/m:generateContent", status=200, **more)
+    )
 
 
 def told_of(passed, *, pretty=False):
-    return shown(passed, Screen(StringIO(), StringIO(), pretty=pretty))
+    return format_exchange(passed, Screen(StringIO(), StringIO(), pretty=pretty))
 
 
 def test_an_exchange_tells_what_came_what_left_and_what_was_captured():
@@ -95,7 +97,7 @@ def test_an_exchange_tells_what_came_what_left_and_what_was_captured():
             rules=("tools put in",),
             reply_came=b'{"candidates":[1]}',
             reply_left=b'{"candidates":[2]}',
-            captured=(Captured(id="c1", name="look", part=call),),
+            captured=(CapturedToolCall(id="c1", name="look", part=call),),
         )
     )
     assert "client POST /v1/models/m:generateContent 200" in told

@@ -21,7 +21,7 @@ from dragoman.cli import main
 from dragoman.config import NOBODY
 from dragoman.http.exchange import Exchange
 from dragoman.http.server import in_background, listening
-from dragoman.mcp.server.service import LOCAL
+from dragoman.mcp.server.service import LOCAL_CALLER
 from dragoman.simulator import Answer, Call, Received, read_fault
 from dragoman.simulator.serving import Running, in_thread
 from mcp_peers import PEERS
@@ -237,7 +237,7 @@ def test_a_named_conversation_goes_on_from_a_turn_whose_process_was_killed(chat,
 
 
 def test_a_named_conversation_belongs_to_whoever_starts_processes_here_as_those_of_query_do():
-    assert LOCAL.owner == NOBODY
+    assert LOCAL_CALLER.owner == NOBODY
 
 
 def test_another_model_answers_from_the_next_turn_on_and_an_agent_brings_its_own_tools(chat, simulator):

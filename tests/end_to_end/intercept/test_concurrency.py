@@ -45,7 +45,7 @@ def test_calls_of_a_client_that_asks_twice_at_once_are_not_lost(server, gated, p
     other = pool.submit(clients["two"].say, "two")
     until(lambda: gates.begun == ["two"])
     first = pool.submit(clients["one"].say, "one")
-    until(lambda: session_of(gated, "me").pending is not None)
+    until(lambda: session_of(gated, "me").pending_group is not None)
     gates.open("two")
     other.result(10)
     gates.open("one")
@@ -85,7 +85,7 @@ def test_an_answered_placeholder_stays_rewritten_for_a_client_that_comes_back_af
         client.say(PROMPT)
         waiting.result(10)
         # It is written down after the client has its answer, so what is known is forgotten only then.
-        until(lambda: session_of(middle, "me").kept == session_of(middle, "me").state)
+        until(lambda: session_of(middle, "me").saved_state == session_of(middle, "me").state)
         session_of(middle, "me").used -= 4000
 
         def is_rewritten():
@@ -111,7 +111,7 @@ def test_the_same_request_twice_at_once_is_one_answer_and_calls_that_come_too_la
     assert first.result(10) == waiting.result(10)[0] == "so be it"
     late.open("one")
     assert "Waiting for tools" in again.result(10)
-    assert session_of(gated, "me").pending is None
+    assert session_of(gated, "me").pending_group is None
 
 
 def test_a_retry_is_told_when_what_it_repeats_fails(server, gated, pool):

@@ -148,7 +148,7 @@ def test_a_client_that_never_asks_is_an_error_in_the_callers_own_dialect(hasty, 
 
 def test_results_that_never_come_leave_the_client_free_and_are_refused_when_they_are_late(hasty, pool, simulator):
     client, caller, calls = captured(pool, hasty, "never")
-    until(lambda: session_of(hasty, "me", "never").pending is None)
+    until(lambda: session_of(hasty, "me", "never").pending_group is None)
     assert client.say("well then") == "You said: well then"
     assert parts_of(simulator) == [["text"], ["text"], ["text"]]
     with pytest.raises(openai.BadRequestError, match="given up: no results came within"):
@@ -273,7 +273,7 @@ def test_a_reply_that_breaks_off_is_no_call_and_the_client_may_ask_again(middle,
     finally:
         Client.path = path
     assert not waiting.done()
-    assert session_of(middle, "me", "broken").pending is None
+    assert session_of(middle, "me", "broken").pending_group is None
     client.say("call look")
     assert [one["name"] for one in waiting.result(10)[1]] == ["look"]
     assert len(simulator.requests) > 1

@@ -70,7 +70,7 @@ def test_a_client_that_leaves_in_the_middle_does_not_keep_the_call_from_its_call
     gates.open("hi")
     words, calls = waiting.result(10)
     assert (words, [call["name"] for call in calls]) == ("Let me see. ", ["look"])
-    assert session_of(middle, "me", "gone").pending is not None
+    assert session_of(middle, "me", "gone").pending_group is not None
 
 
 def test_a_reply_that_comes_packed_all_the_same_is_told_plain(server, middle):

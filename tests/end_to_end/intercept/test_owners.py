@@ -30,7 +30,7 @@ def test_the_same_name_is_another_session_for_another_key(simulator, tmp_path, p
     keys = (KeyTable(key="key-a", name="a"), KeyTable(key="key-b", name="b"))
     with between(simulator.base_url, tmp_path, intercept={"me": {"upstream": "google"}}, keys=keys) as middle:
         waiting = pool.submit(asked, middle, "key-a", "go")
-        until(lambda: (found := session_of(middle, "me", "same", "a")) and found.awaited)
+        until(lambda: (found := session_of(middle, "me", "same", "a")) and found.awaited_turn)
         # The other's client gets no tools of ours, and its words go to nobody.
         assert client(middle, "key-b", "call look")[0]["text"] == "You said: call look"
         assert not waiting.done()
@@ -40,4 +40,4 @@ def test_the_same_name_is_another_session_for_another_key(simulator, tmp_path, p
         with pytest.raises(openai.BadRequestError, match=f"no call '{call.call_id}' waits"):
             asked(middle, "key-b", [result])
         assert client(middle, "key-b", "hello")[0]["text"] == "You said: hello"
-        assert session_of(middle, "me", "same", "a").pending is not None
+        assert session_of(middle, "me", "same", "a").pending_group is not None

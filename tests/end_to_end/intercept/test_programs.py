@@ -79,9 +79,9 @@ def test_a_program_that_is_started_needs_no_key_of_ours_and_its_path_is_no_key_e
         caller = Caller(middle, "responses", "it:one", {"look": CITY})
         assert caller.ask("hello")[0] == "You said: hello"
         ticket = session_of(middle, "it", "one", "me").ticket
-        assert middle.interception.sessions.knows("it", ticket)
-        assert not middle.interception.sessions.knows("other", ticket)
-        assert not middle.interception.sessions.knows("it", "one")
+        assert middle.interception.sessions.has_ticket("it", ticket)
+        assert not middle.interception.sessions.has_ticket("other", ticket)
+        assert not middle.interception.sessions.has_ticket("it", "one")
 
 
 @pytest.mark.parametrize(

@@ -69,6 +69,6 @@ def test_results_are_still_there_after_a_request_that_could_not_have_them(hasty,
     forgetful = Client(client.base_url)
     forgetful.send(forgetful.request("hello", cachedContent="cachedContents/one"))
     assert forgetful.status == 200
-    assert session_of(hasty, "me", "kept").plan(b"another").ready is not None
+    assert session_of(hasty, "me", "kept").build_plan(b"another").ready is not None
     assert "rain" in client.say(PROMPT)
     waiting.exception(10)

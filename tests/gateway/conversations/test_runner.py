@@ -12,7 +12,7 @@ from dragoman.sessions.runs import SILENT
 from dragoman.sessions.store import Store, open_store
 from dragoman.sessions.values import Conflict
 
-ORDER = Order(owner="ann", run="r", kind="work", document=b"document", told=b"queued")
+ORDER = Order(owner="ann", run="r", kind="work", document=b"document", first_output=b"queued")
 
 
 async def forever(_order: Order, _runtime: Runtime) -> bytes:
@@ -84,7 +84,7 @@ def test_a_run_is_known_everywhere_as_soon_as_it_is_started(scene):
     async def do(pair: Pair) -> None:
         await pair.here.start(ORDER)
         state = await pair.there.state("ann", "r")
-        assert (state.status, state.told) == ("running", b"queued")
+        assert (state.status, state.last_output) == ("running", b"queued")
         with pytest.raises(Conflict):
             await pair.there.start(ORDER)
 
@@ -154,7 +154,7 @@ def test_what_a_run_emitted_last_is_what_is_told_of_it(scene):
     async def do(pair: Pair) -> None:
         await pair.here.start(ORDER)
         async with asyncio.timeout(10):
-            while (await pair.there.state("ann", "r")).told != b"one;":  # noqa: ASYNC110  a table tells nobody
+            while (await pair.there.state("ann", "r")).last_output != b"one;":  # noqa: ASYNC110  a table tells nobody
                 await asyncio.sleep(0.01)
 
     scene(asking, do)

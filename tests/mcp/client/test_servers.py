@@ -59,7 +59,7 @@ def test_when_a_server_is_killed_its_calls_fail_at_once_and_it_comes_back():
     async def visit(peer: Visit):
         before = await peer.data("p__surroundings")
         calls = [asyncio.create_task(peer.call("p__hang")) for _ in range(3)]
-        await eventually(lambda: peer.executor and len(peer.servers._members["p"].link._calls) >= 3)
+        await eventually(lambda: peer.executor and len(peer.servers._members["p"].connection._calls) >= 3)
         began = time.monotonic()
         os.kill(before["pid"], signal.SIGKILL)
         results = await asyncio.gather(*calls)
@@ -294,7 +294,7 @@ def test_external_tools_join_a_registry_and_leave_it():
         return "own"
 
     async def run():
-        registry = Registry(own.renamed("p__colour"))
+        registry = Registry(own.with_name("p__colour"))
         async with open_servers({"p": plain(allow=("colour", "calls"))}, registry) as servers:
             inside, (status,) = registry.names, servers.status()
         return inside, registry.names, status.unusable
@@ -322,7 +322,7 @@ def test_waits_between_tries_grow_and_have_a_bound():
         link = ServerConnection("p", plain(), lambda tools: None)
         waits = []
         for link.failures in (1, 2, 3, 9, 5000):
-            waits.append(link._wait())
+            waits.append(link._retry_delay())
         return waits
 
     waits = asyncio.run(run())

@@ -4,18 +4,18 @@ import pytest
 from mcp.shared.message import SessionMessage
 from mcp_types import JSONRPCResponse
 
-from dragoman.mcp.client.tool_list import Sieve
+from dragoman.mcp.client.tool_list import ToolFilter
 
 ANY = {"type": "object"}
 GOOD = {"name": "good", "inputSchema": ANY, "outputSchema": ANY}
 
 
 def sifted(version, *tools):
-    sieve = Sieve()
+    sieve = ToolFilter()
     sieve.version = version
     answer = JSONRPCResponse(jsonrpc="2.0", id=1, result={"tools": list(tools), "nextCursor": "2"})
-    sieve.look_at(SessionMessage(answer))
-    return answer.result, sieve.left_out
+    sieve.filter_message(SessionMessage(answer))
+    return answer.result, sieve.rejected
 
 
 @pytest.mark.parametrize("version", ["2025-11-25", "2026-07-28"])
@@ -36,11 +36,11 @@ def test_each_revision_has_its_own_idea_of_a_tool():
 
 def test_before_the_revision_is_known_and_in_other_answers_nothing_is_touched():
     assert sifted("", 7)[0]["tools"] == [7]
-    sieve = Sieve()
+    sieve = ToolFilter()
     sieve.version = "2025-11-25"
     answer = JSONRPCResponse(jsonrpc="2.0", id=1, result={"tools": {"listChanged": True}})
-    sieve.look_at(SessionMessage(answer))
-    sieve.look_at(ValueError("what is no message"))
+    sieve.filter_message(SessionMessage(answer))
+    sieve.filter_message(ValueError("what is no message"))
     assert answer.result == {"tools": {"listChanged": True}}
 
 

@@ -123,7 +123,7 @@ def test_an_answer_that_is_none_is_a_failed_result(name):
 
 
 def test_an_answer_without_end_has_one(monkeypatch):
-    monkeypatch.setattr(transports, "LARGEST", 20_000)
+    monkeypatch.setattr(transports, "MAX_MESSAGE_BYTES", 20_000)
     with bare() as (url, _):
 
         async def visit(peer: Visit):

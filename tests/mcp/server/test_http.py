@@ -13,8 +13,8 @@ from mcp.server.mcpserver import Context, MCPServer
 
 from dragoman.http.exchange import Exchange
 from dragoman.http.server import listening
-from dragoman.mcp.server.http import Endpoint
-from dragoman.mcp.server.server import beneath, build
+from dragoman.mcp.server.http import HttpEndpoint
+from dragoman.mcp.server.server import build_server, configure_low_level
 from dragoman.mcp.server.service import ToolCaller, caller_of
 from dragoman.mcp.server.tasks import Tasks
 
@@ -54,12 +54,12 @@ class Stage:
 @asynccontextmanager
 async def staged() -> AsyncGenerator[Stage]:
     stage = Stage()
-    server = build([stage.mount], Tasks(Mock(), {}))
-    beneath(server, largest=1 << 20)
-    endpoint = Endpoint(server)
+    server = build_server([stage.mount], Tasks(Mock(), {}))
+    configure_low_level(server, max_body=1 << 20)
+    endpoint = HttpEndpoint(server)
 
     async def handle(exchange: Exchange) -> None:
-        await endpoint.answer(exchange, ToolCaller(owner="ann"))
+        await endpoint.handle_request(exchange, ToolCaller(owner="ann"))
 
     async with listening(handle, grace=1.0) as http:
         stage.url = f"{http.base_url}/mcp"

@@ -12,8 +12,8 @@ from mcp.server.mcpserver import Context, MCPServer
 from mcp.shared.message import SessionMessage
 from mcp.types import jsonrpc_message_adapter
 
-from dragoman.mcp.server.pipe import converse
-from dragoman.mcp.server.server import beneath, build
+from dragoman.mcp.server.pipe import serve_streams
+from dragoman.mcp.server.server import build_server, configure_low_level
 from dragoman.mcp.server.tasks import Tasks
 
 META = {
@@ -41,7 +41,7 @@ def piped(lines: Iterable[Any]) -> list[dict[str, Any]]:
     """Send all lines at once, close the input, and return everything that was written."""
 
     async def run() -> list[dict[str, Any]]:
-        lower = beneath(build([offer], Tasks(Mock(), {})), largest=1 << 20)
+        lower = configure_low_level(build_server([offer], Tasks(Mock(), {})), max_body=1 << 20)
         to_server, from_client = anyio.create_memory_object_stream[Any](100)
         to_client, from_server = anyio.create_memory_object_stream[Any](100)
         for line in lines:
@@ -52,7 +52,7 @@ def piped(lines: Iterable[Any]) -> list[dict[str, Any]]:
                 await to_server.send(error)
         to_server.close()
         async with from_client, to_client, from_server:
-            await converse(lower, from_client, to_client)
+            await serve_streams(lower, from_client, to_client)
             written = [from_server.receive_nowait() for _ in range(from_server.statistics().current_buffer_used)]
         return [json.loads(item.message.model_dump_json(by_alias=True, exclude_unset=True)) for item in written]
 

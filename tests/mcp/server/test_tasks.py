@@ -8,9 +8,19 @@ import msgspec
 import pytest
 from msgspec import structs
 
-from dragoman.agent import InProcess, Order, State
+from dragoman.agent import InProcess, Order, RunState
 from dragoman.gateway.conversations.runner import Carrying
-from dragoman.mcp.server.tasks import Task, TaskJob, Tasks, TaskStarter, asked_of, fresh, read, told_of, written
+from dragoman.mcp.server.tasks import (
+    TaskJob,
+    Tasks,
+    TaskStarter,
+    TaskTool,
+    build_state,
+    create_state,
+    decode_state,
+    encode_state,
+    find_asked_topics,
+)
 from dragoman.sessions.store import open_store
 
 
@@ -20,19 +30,19 @@ class Room:
     def __init__(self, store: Any, work: Any) -> None:
         self.here, self.there = Carrying(store.runs), Carrying(store.runs)
         for carrier in (self.here, self.there):
-            Tasks(carrier, {"tool": Task("optional", work)})
+            Tasks(carrier, {"tool": TaskTool("optional", work)})
 
     async def begun(self, wish: bytes = b"", **meta: Any) -> str:
         desk = TaskStarter(self.here, "tool", "ann", 60.0)
         await desk.begin(wish, **meta)
-        assert desk.told is not None
-        return f"task-{desk.told.task_id}"
+        assert desk.state is not None
+        return f"task-{desk.state.task_id}"
 
     async def told(self, run: str, status: str, *questions: str) -> Any:
         """Return what the other process tells, once it is that."""
         async with asyncio.timeout(10):
             while True:
-                told = told_of(await self.there.state("ann", run))
+                told = build_state(await self.there.state("ann", run))
                 if told.status == status and (not questions or set(told.input_requests or {}) == set(questions)):
                     return told
                 await asyncio.sleep(0.01)
@@ -56,7 +66,7 @@ def scene(tmp_path):
 
 
 async def forever(job: TaskJob, _wish: bytes) -> dict[str, Any]:
-    await job.say("looking around")
+    await job.report_progress("looking around")
     await asyncio.Event().wait()
     return {}
 
@@ -75,7 +85,7 @@ def test_what_came_of_a_task_is_told_by_every_process(scene):
 
 def test_questions_are_told_and_answered_in_every_process_one_by_one(scene):
     async def work(job: TaskJob, _wish: bytes) -> dict[str, Any]:
-        return await job.ask({"a": {"method": "x"}, "b": {"method": "y"}})
+        return await job.ask_all({"a": {"method": "x"}, "b": {"method": "y"}})
 
     async def do(room: Room) -> None:
         run = await room.begun()
@@ -122,7 +132,7 @@ def test_a_tool_that_breaks_is_told_as_failed_without_its_secrets(scene):
 
 
 def test_what_is_told_is_in_the_words_of_the_protocol():
-    told = msgspec.to_builtins(fresh("t", 60.0, {}))
+    told = msgspec.to_builtins(create_state("t", 60.0, {}))
     assert (told["taskId"], told["status"], told["ttlMs"], told["pollIntervalMs"]) == ("t", "working", 60_000, 1000)
     assert not told.keys() & {"result", "error", "inputRequests", "_meta", "statusMessage"}
 
@@ -130,54 +140,54 @@ def test_what_is_told_is_in_the_words_of_the_protocol():
 def test_a_question_that_was_answered_before_it_was_told_is_not_told():
     async def run() -> None:
         runtime = InProcess("r")
-        job = TaskJob("ann", runtime, fresh("t", 60.0, {}))
+        job = TaskJob("ann", runtime, create_state("t", 60.0, {}))
         runtime.tell("a", "yes")
         assert await job.wait("a") == "yes"
-        await job.question("a", {"method": "x"})
-        assert job.told.input_requests is None
+        await job.add_question("a", {"method": "x"})
+        assert job.state.input_requests is None
 
     asyncio.run(run())
 
 
 def test_a_question_that_nobody_answered_in_time_is_closed():
     async def run() -> None:
-        job = TaskJob("ann", InProcess("r"), fresh("t", 60.0, {}))
-        await job.question("a", {"method": "x"})
-        assert job.told.status == "input_required"
+        job = TaskJob("ann", InProcess("r"), create_state("t", 60.0, {}))
+        await job.add_question("a", {"method": "x"})
+        assert job.state.status == "input_required"
         with pytest.raises(TimeoutError):
             await job.wait("a", 0)
-        assert (job.told.status, job.told.input_requests) == ("working", None)
+        assert (job.state.status, job.state.input_requests) == ("working", None)
 
     asyncio.run(run())
 
 
 def test_a_question_that_this_process_sees_a_moment_later_is_answered_all_the_same():
-    working = fresh("t", 60.0, {})
+    working = create_state("t", 60.0, {})
     asking = structs.replace(working, status="input_required", input_requests={"a": {}, "b": {}})
     seen = [working, asking]
 
     async def look() -> Any:
         return seen.pop(0)
 
-    assert asyncio.run(asked_of(look, ["a"])) == {"a"}
+    assert asyncio.run(find_asked_topics(look, ["a"])) == {"a"}
     assert not seen
 
 
 def test_what_nobody_asks_and_what_a_task_that_ended_asked_is_let_go():
-    working, ended = fresh("t", 60.0, {}), structs.replace(fresh("t", 60.0, {}), status="completed")
+    working, ended = create_state("t", 60.0, {}), structs.replace(create_state("t", 60.0, {}), status="completed")
 
     async def look(told: Any) -> Any:
         return told
 
-    assert asyncio.run(asked_of(lambda: look(working), ["stranger"])) == set()
-    assert asyncio.run(asked_of(lambda: look(ended), ["a"])) == set()
+    assert asyncio.run(find_asked_topics(lambda: look(working), ["stranger"])) == set()
+    assert asyncio.run(find_asked_topics(lambda: look(ended), ["a"])) == set()
 
 
 def test_the_last_of_several_lines_is_what_is_told():
-    first, last = fresh("t", 60.0, {}), fresh("u", 60.0, {})
-    assert read(written(first) + written(last)) == last
-    state = State(status="running", told=written(first) + written(last))
-    assert told_of(state).task_id == "u"
+    first, last = create_state("t", 60.0, {}), create_state("u", 60.0, {})
+    assert decode_state(encode_state(first) + encode_state(last)) == last
+    state = RunState(status="running", last_output=encode_state(first) + encode_state(last))
+    assert build_state(state).task_id == "u"
 
 
 def test_a_task_is_ordered_before_anybody_is_told_of_it():
@@ -192,7 +202,7 @@ def test_a_task_is_ordered_before_anybody_is_told_of_it():
         desk = TaskStarter(Full(), "tool", "ann", 60.0)
         with pytest.raises(OSError, match="no room"):
             await desk.begin(b"")
-        assert desk.told is None
+        assert desk.state is None
 
     asyncio.run(run())
     assert orders[0].owner == "ann"

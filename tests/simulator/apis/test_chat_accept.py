@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from dragoman.simulator.api import Accepted
+from dragoman.simulator.api import AcceptedRequest
 from dragoman.simulator.rule import Violation
 from shelf import needs_shelf, samples
 from simulator.apis.chat.bodies import CALCULATOR, WEATHER, accepted, answered, body, called, judged, recordings
@@ -30,7 +30,7 @@ OTHER_WORDS = {
 @needs_shelf
 @pytest.mark.parametrize("path", samples("chat", ".request.json"), ids=lambda path: path.name)
 def test_a_sample_is_accepted(path):
-    assert isinstance(judged(path.read_bytes()), Accepted)
+    assert isinstance(judged(path.read_bytes()), AcceptedRequest)
 
 
 @needs_shelf
@@ -50,7 +50,7 @@ def test_what_openai_refused_is_refused_in_its_words():
     for exchange in recordings(400, 401, 404):
         result = judged(exchange["request"])
         if exchange["id"] in NOT_IN_THE_BODY:
-            assert isinstance(result, Accepted)
+            assert isinstance(result, AcceptedRequest)
             continue
         assert isinstance(result, Violation), exchange["id"]
         assert result.status == exchange["status"]
@@ -166,7 +166,7 @@ def test_a_model_that_is_not_openais_takes_tools_and_sampling(model):
 
 def test_a_router_may_name_the_vendor_before_the_model():
     accepted(model="openai/gpt-4o", tools=[WEATHER], temperature=0.2)
-    assert not isinstance(judged(body(model="openai/gpt-5.6-sol", tools=[WEATHER])), Accepted)
+    assert not isinstance(judged(body(model="openai/gpt-5.6-sol", tools=[WEATHER])), AcceptedRequest)
 
 
 def test_what_is_no_object_is_refused():

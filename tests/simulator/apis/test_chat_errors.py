@@ -6,35 +6,35 @@ import httpx2
 import openai
 import pytest
 
-from dragoman.simulator.api import Refusal
+from dragoman.simulator.api import ApiRejection
 from dragoman.simulator.apis.chat import API
 
 FORMS = [
-    (Refusal(status=400, message="Bad."), "invalid_request_error", None, openai.BadRequestError),
+    (ApiRejection(status=400, message="Bad."), "invalid_request_error", None, openai.BadRequestError),
     (API.bad_key, "invalid_request_error", "invalid_api_key", openai.AuthenticationError),
-    (Refusal(status=403, message="No."), "invalid_request_error", None, openai.PermissionDeniedError),
-    (Refusal(status=404, message="Gone."), "invalid_request_error", None, openai.NotFoundError),
+    (ApiRejection(status=403, message="No."), "invalid_request_error", None, openai.PermissionDeniedError),
+    (ApiRejection(status=404, message="Gone."), "invalid_request_error", None, openai.NotFoundError),
     (
-        Refusal(status=400, message="Too long.", kind="context_length_exceeded"),
+        ApiRejection(status=400, message="Too long.", kind="context_length_exceeded"),
         "invalid_request_error",
         "context_length_exceeded",
         openai.BadRequestError,
     ),
-    (Refusal(status=429, message="Slow down."), "requests", "rate_limit_exceeded", openai.RateLimitError),
+    (ApiRejection(status=429, message="Slow down."), "requests", "rate_limit_exceeded", openai.RateLimitError),
     (
-        Refusal(status=429, message="Too many tokens.", kind="tokens"),
+        ApiRejection(status=429, message="Too many tokens.", kind="tokens"),
         "tokens",
         "rate_limit_exceeded",
         openai.RateLimitError,
     ),
     (
-        Refusal(status=429, message="Pay.", kind="insufficient_quota"),
+        ApiRejection(status=429, message="Pay.", kind="insufficient_quota"),
         "insufficient_quota",
         "insufficient_quota",
         openai.RateLimitError,
     ),
-    (Refusal(status=500, message="Broken."), "server_error", None, openai.InternalServerError),
-    (Refusal(status=503, message="Overloaded."), "server_error", None, openai.InternalServerError),
+    (ApiRejection(status=500, message="Broken."), "server_error", None, openai.InternalServerError),
+    (ApiRejection(status=503, message="Overloaded."), "server_error", None, openai.InternalServerError),
 ]
 
 
@@ -55,7 +55,7 @@ def raised(told):
 
 @pytest.mark.parametrize(("refusal", "kind", "code", "exception"), FORMS, ids=lambda value: str(value)[:40])
 def test_a_refusal_is_raised_as_the_sdks_own_exception(refusal, kind, code, exception):
-    told = API.refuse(refusal)
+    told = API.render_error(refusal)
     error = raised(told)
     assert type(error) is exception
     assert (error.status_code, error.type, error.code) == (refusal.status, kind, code)
@@ -65,18 +65,20 @@ def test_a_refusal_is_raised_as_the_sdks_own_exception(refusal, kind, code, exce
 
 @pytest.mark.parametrize(("seconds", "header", "milliseconds"), [(20, "20", "20000"), (1.5, "2", "1500")])
 def test_a_wait_is_told_in_the_headers(seconds, header, milliseconds):
-    told = API.refuse(Refusal(status=429, message="Slow down.", retry_after=seconds))
+    told = API.render_error(ApiRejection(status=429, message="Slow down.", retry_after=seconds))
     assert (told.headers["retry-after"], told.headers["retry-after-ms"]) == (header, milliseconds)
 
 
 def test_a_refusal_without_a_rule_names_none():
-    told = API.refuse(Refusal(status=400, message="Bad."))
+    told = API.render_error(ApiRejection(status=400, message="Bad."))
     assert "x-dragoman-rule" not in told.headers
     assert json.loads(told.body)["error"]["message"] == "Bad."
 
 
 def test_a_stream_breaks_off_with_an_error_that_the_sdk_raises():
-    frame = API.fail(Refusal(status=500, message="The server had an error while processing your request."))
+    frame = API.render_stream_error(
+        ApiRejection(status=500, message="The server had an error while processing your request.")
+    )
     assert json.loads(frame.removeprefix(b"data: ")) == {
         "error": {
             "message": "The server had an error while processing your request.",
@@ -101,23 +103,25 @@ def test_a_stream_breaks_off_with_an_error_that_the_sdk_raises():
 
 
 def test_who_has_no_key_is_told_so_without_a_code():
-    told = API.refuse(API.no_key)
+    told = API.render_error(API.no_key)
     error = json.loads(told.body)["error"]
     assert error["message"].startswith("You didn't provide an API key.")
     assert (told.status, error["type"], error["code"]) == (401, "invalid_request_error", None)
-    other = json.loads(API.refuse(API.bad_key).body)["error"]
+    other = json.loads(API.render_error(API.bad_key).body)["error"]
     assert (other["type"], other["code"]) == ("invalid_request_error", "invalid_api_key")
 
 
 def test_a_refusal_has_openais_headers():
-    headers = API.refuse(Refusal(status=400, message="No.")).headers
+    headers = API.render_error(ApiRejection(status=400, message="No.")).headers
     assert headers["x-request-id"].startswith("req_")
     assert {"openai-version", "openai-processing-ms", "openai-organization"} <= headers.keys()
     assert not any(name.startswith("x-ratelimit") for name in headers)
-    limited = API.refuse(Refusal(status=429, message="Slow down.")).headers
+    limited = API.render_error(ApiRejection(status=429, message="Slow down.")).headers
     assert (limited["x-ratelimit-remaining-requests"], limited["x-ratelimit-remaining-tokens"]) == ("0", "0")
 
 
 @pytest.mark.parametrize("status", [502, 520, 529, 599])
 def test_a_fault_of_the_server_is_a_server_error(status):
-    assert json.loads(API.refuse(Refusal(status=status, message="No.")).body)["error"]["type"] == "server_error"
+    assert (
+        json.loads(API.render_error(ApiRejection(status=status, message="No.")).body)["error"]["type"] == "server_error"
+    )

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from dragoman.simulator.api import Refusal
+from dragoman.simulator.api import ApiRejection
 from dragoman.simulator.apis.chat import API
 from simulator.apis.chat.bodies import STRICT, WEATHER, answered, called, refused
 
@@ -307,8 +307,10 @@ CASES = [
 @pytest.mark.parametrize(("members", "param", "code", "message"), CASES, ids=[case[3][:60] for case in CASES])
 def test_a_fault_is_told_as_openai_tells_it(members, param, code, message):
     violation = refused(**members)
-    refusal = Refusal(status=violation.status, message=violation.message, where=violation.where, rule=violation.rule)
-    told = API.refuse(refusal)
+    refusal = ApiRejection(
+        status=violation.status, message=violation.message, where=violation.where, rule=violation.rule
+    )
+    told = API.render_error(refusal)
     error = json.loads(told.body)["error"]
     assert violation.message == message
     assert error == {

@@ -4,9 +4,9 @@ import pytest
 from msgspec import structs
 
 import shelf
-from dragoman.simulator.api import Accepted
+from dragoman.simulator.api import AcceptedRequest
 from dragoman.simulator.apis.gemini import API
-from dragoman.simulator.rule import Situation, Violation
+from dragoman.simulator.rule import CheckContext, Violation
 from simulator.apis.gemini.asking import (
     NEW,
     SIGNER,
@@ -45,8 +45,8 @@ def accept(body, given):
 @shelf.needs_shelf
 @pytest.mark.parametrize("path", shelf.samples("gemini", ".request.json"), ids=lambda path: path.name)
 def test_every_sample_request_is_accepted(path):
-    given = Situation(model=NEW, recorded=True, vertex="vertex" in path.name, counting="count" in path.name)
-    assert isinstance(accept(path.read_bytes(), given), Accepted)
+    given = CheckContext(model=NEW, recorded=True, vertex="vertex" in path.name, counting="count" in path.name)
+    assert isinstance(accept(path.read_bytes(), given), AcceptedRequest)
 
 
 @shelf.needs_shelf
@@ -55,7 +55,7 @@ def test_every_sample_request_of_code_assist_is_accepted(name):
     [path] = [one for one in shelf.samples("code_assist", ".request.json") if one.name.startswith(name)]
     body, given = unpacked({"request": json.loads(path.read_bytes())})
     assert given.model == NEW
-    assert isinstance(accept(body, given), Accepted)
+    assert isinstance(accept(body, given), AcceptedRequest)
 
 
 @shelf.needs_shelf
@@ -67,8 +67,8 @@ def test_what_the_official_sdk_was_seen_to_send_is_accepted():
         if "/models/" not in captured["url"]:
             continue
         vertex = "aiplatform" in captured["url"]
-        given = Situation(model=NEW, recorded=True, vertex=vertex, counting="countTokens" in captured["url"])
-        assert isinstance(judged(captured["body"], given), Accepted), path.name
+        given = CheckContext(model=NEW, recorded=True, vertex=vertex, counting="countTokens" in captured["url"])
+        assert isinstance(judged(captured["body"], given), AcceptedRequest), path.name
         seen += 1
     assert seen >= 9
 
@@ -77,8 +77,8 @@ def test_what_the_official_sdk_was_seen_to_send_is_accepted():
 def test_every_request_of_real_clients_is_accepted_by_their_model_and_by_the_newest():
     seen = 0
     for name, body, given in captures():
-        for tried in (given, Situation(model=NEW, recorded=True, vertex=given.vertex, counting=given.counting)):
-            assert isinstance(accept(body, tried), Accepted), (name, accept(body, tried))
+        for tried in (given, CheckContext(model=NEW, recorded=True, vertex=given.vertex, counting=given.counting)):
+            assert isinstance(accept(body, tried), AcceptedRequest), (name, accept(body, tried))
         seen += 1
     assert seen > 40
 
@@ -102,7 +102,7 @@ def test_every_recorded_request_that_code_assist_answered_is_accepted():
     found = [one for one in shelf.exchanges("code_assist") if one["request"]]
     assert found
     for one in found:
-        assert isinstance(accept(*unpacked(one)), Accepted), one["id"]
+        assert isinstance(accept(*unpacked(one)), AcceptedRequest), one["id"]
 
 
 @shelf.needs_shelf
@@ -150,6 +150,6 @@ def test_what_is_too_long_to_answer_can_be_counted():
 @pytest.mark.parametrize("vertex", [False, True])
 def test_a_count_is_told_in_the_form_of_the_surface(vertex):
     given = accepted({"contents": [user("Hello")]}, situation(counting=True, vertex=vertex))
-    told = json.loads(API.count(given, 7))
+    told = json.loads(API.render_token_count(given, 7))
     assert told["totalTokens"] == 7
     assert told.get("totalBillableCharacters") == (5 if vertex else None)

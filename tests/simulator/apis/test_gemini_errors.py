@@ -3,7 +3,7 @@ import json
 import httpx2
 import pytest
 
-from dragoman.simulator.api import Refusal
+from dragoman.simulator.api import ApiRejection
 from dragoman.simulator.apis.gemini import API
 from simulator.apis.gemini.asking import ANSWERS, accepted, asking, client, errors, occasion, refused
 
@@ -33,19 +33,19 @@ def raised(told):
 
 @pytest.mark.parametrize(("status", "word"), STATUSES.items())
 def test_every_status_has_its_word_and_the_sdk_raises_it(status, word):
-    error = raised(API.refuse(Refusal(status=status, message="No.")))
+    error = raised(API.render_error(ApiRejection(status=status, message="No.")))
     assert (error.code, error.status, error.message) == (status, word, "No.")
     assert isinstance(error, errors.ClientError if status < 500 else errors.ServerError)
 
 
 def test_a_refusal_names_the_rule():
-    told = API.refuse(Refusal(status=400, message="No.", rule="gemini.role"))
+    told = API.render_error(ApiRejection(status=400, message="No.", rule="gemini.role"))
     assert told.headers["x-dragoman-rule"] == "gemini.role"
     assert json.loads(told.body)["error"]["message"] == "No. [rule: gemini.role]"
 
 
 def test_when_to_come_back_is_told_twice():
-    told = API.refuse(Refusal(status=429, message="Too much.", retry_after=1.5))
+    told = API.render_error(ApiRejection(status=429, message="Too much.", retry_after=1.5))
     details = json.loads(told.body)["error"]["details"]
     assert told.headers["retry-after"] == "2"
     assert details[-1] == {"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "1.5s"}
@@ -53,27 +53,27 @@ def test_when_to_come_back_is_told_twice():
 
 
 def test_a_bad_key_is_a_bad_argument_with_a_reason():
-    error = json.loads(API.refuse(API.bad_key).body)["error"]
+    error = json.loads(API.render_error(API.bad_key).body)["error"]
     assert (error["code"], error["status"]) == (400, "INVALID_ARGUMENT")
     assert error["details"][0]["reason"] == "API_KEY_INVALID"
 
 
 def test_another_word_for_a_status_may_be_given():
-    told = API.refuse(Refusal(status=400, message="Not here.", kind="FAILED_PRECONDITION"))
+    told = API.render_error(ApiRejection(status=400, message="Not here.", kind="FAILED_PRECONDITION"))
     assert json.loads(told.body)["error"]["status"] == "FAILED_PRECONDITION"
 
 
 def test_a_field_that_does_not_fit_stands_in_the_details():
     found = refused({"contents": [{"parts": [{"type": "text"}]}]})
-    told = API.refuse(Refusal(status=400, message=found.message, rule=found.rule))
+    told = API.render_error(ApiRejection(status=400, message=found.message, rule=found.rule))
     [details] = json.loads(told.body)["error"]["details"]
     assert details["@type"] == "type.googleapis.com/google.rpc.BadRequest"
     assert details["fieldViolations"] == [{"field": "contents[0].parts[0]", "description": found.message}]
 
 
 def test_a_stream_breaks_off_with_an_error_the_sdk_raises():
-    frames = [*API.stream(ANSWERS["text"], accepted(asking()), occasion())][:1]
-    broken = b"".join([*frames, API.fail(Refusal(status=503, message="The model is overloaded."))])
+    frames = [*API.render_stream(ANSWERS["text"], accepted(asking()), occasion())][:1]
+    broken = b"".join([*frames, API.render_stream_error(ApiRejection(status=503, message="The model is overloaded."))])
     answered = client(lambda _: httpx2.Response(200, content=broken))
     seen = []
     with pytest.raises(errors.ServerError) as caught:

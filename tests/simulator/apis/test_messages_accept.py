@@ -4,7 +4,7 @@ from collections import Counter
 
 import pytest
 
-from dragoman.simulator.api import Accepted
+from dragoman.simulator.api import AcceptedRequest
 from dragoman.simulator.rule import Violation
 from shelf import exchanges, needs_shelf
 from simulator.apis.messages.bodies import client_requests, judge, recorded, sample_requests
@@ -26,7 +26,7 @@ REFUSED_CLIENTS = {
 @pytest.mark.parametrize("name", sample_requests())
 def test_a_sample_is_accepted(name):
     body, situation = sample_requests()[name]
-    assert isinstance(judge(body, **situation), Accepted)
+    assert isinstance(judge(body, **situation), AcceptedRequest)
 
 
 @needs_shelf
@@ -58,7 +58,7 @@ def test_what_the_vendor_refused_is_refused_in_its_words():
     for name, (body, situation) in requests.items():
         found = judge(body, **situation)
         if name in NOT_TO_BE_JUDGED:
-            assert isinstance(found, Accepted)
+            assert isinstance(found, AcceptedRequest)
             continue
         assert isinstance(found, Violation), name
         if name not in OTHER_WORDS:

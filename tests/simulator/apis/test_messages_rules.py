@@ -6,7 +6,7 @@ from random import Random
 
 import pytest
 
-from dragoman.simulator.api import Accepted
+from dragoman.simulator.api import AcceptedRequest
 from dragoman.simulator.apis.messages import API
 from shelf import needs_shelf
 from simulator.apis.messages.bodies import (
@@ -88,4 +88,4 @@ def test_every_rule_says_what_it_is_and_where_it_comes_from():
 
 
 def test_the_bodies_the_mutators_start_from_are_accepted():
-    assert all(isinstance(judge(body), Accepted) for body in OWN)
+    assert all(isinstance(judge(body), AcceptedRequest) for body in OWN)

@@ -3,8 +3,8 @@
 import pytest
 
 from dragoman.simulator.apis.messages import API, accept
-from dragoman.simulator.rule import Situation
-from dragoman.simulator.talk import Signer
+from dragoman.simulator.rule import CheckContext
+from dragoman.simulator.talk import TokenSigner
 from simulator.apis.messages.bodies import WEATHER, asks, assistant, call, on_vertex, refused, result, text, user
 
 
@@ -89,9 +89,12 @@ def test_vertex_wants_its_version_in_the_body_and_no_model():
 
 def test_what_is_not_json_is_refused():
     for body in (b"", b"{", b"\xff", b'{"messages": [{"role": "user"'):
-        found = accept(body, Situation(model=""), Signer())
+        found = accept(body, CheckContext(model=""), TokenSigner())
         assert getattr(found, "rule", "") == "messages.json"
-    assert getattr(accept(b"[]", Situation(model=""), Signer()), "message", "") == "body: Input should be an object"
+    assert (
+        getattr(accept(b"[]", CheckContext(model=""), TokenSigner()), "message", "")
+        == "body: Input should be an object"
+    )
 
 
 def test_turns_are_counted_as_the_vendor_merges_them():

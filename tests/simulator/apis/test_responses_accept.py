@@ -85,10 +85,10 @@ def test_a_model_that_does_not_exist_is_refused():
 
 def test_what_is_not_json_is_refused():
     from dragoman.simulator.apis.responses import API
-    from dragoman.simulator.rule import Situation
-    from dragoman.simulator.talk import Signer
+    from dragoman.simulator.rule import CheckContext
+    from dragoman.simulator.talk import TokenSigner
 
     for body in (b"", b"{", b"[]", b'"text"', b"\xff\xfe", b"[" * 100_000):
-        found = API.accept(body, Situation(model=""), Signer())
+        found = API.accept(body, CheckContext(model=""), TokenSigner())
         assert isinstance(found, Violation)
         assert found.rule == "responses.json"

@@ -5,11 +5,11 @@ import json
 import openai
 import pytest
 
-from dragoman.simulator.api import Refusal
+from dragoman.simulator.api import ApiRejection
 from dragoman.simulator.apis.responses import API
-from dragoman.simulator.apis.responses.conversations import item_not_found, not_found
-from dragoman.simulator.apis.responses.store import previous_not_found
-from dragoman.simulator.apis.responses.write import broken_off
+from dragoman.simulator.apis.responses.conversations import build_item_not_found, build_not_found
+from dragoman.simulator.apis.responses.store import build_previous_not_found
+from dragoman.simulator.apis.responses.write import render_broken_stream
 from simulator.apis.responses.answers import CASES, TYPED_EVENT, client, frames, occasion
 from simulator.apis.responses.bodies import WEATHER, accepted, asks, refused
 
@@ -35,7 +35,9 @@ CODES = [
 @pytest.mark.parametrize(("members", "param", "code"), CODES, ids=str)
 def test_an_error_tells_its_parameter_and_code(members, param, code):
     found = refused(asks(**members))
-    told = API.refuse(Refusal(status=found.status, message=found.message, where=found.where, rule=found.rule))
+    told = API.render_error(
+        ApiRejection(status=found.status, message=found.message, where=found.where, rule=found.rule)
+    )
     error = json.loads(told.body)["error"]
     assert (error["type"], error["param"], error["code"]) == ("invalid_request_error", param, code)
     assert error["message"] == f"{found.message} [rule: {found.rule}]"
@@ -55,35 +57,35 @@ def test_an_error_tells_its_parameter_and_code(members, param, code):
     ],
 )
 def test_a_status_has_its_type_and_code(status, kind, expected):
-    error = json.loads(API.refuse(Refusal(status=status, message="No.", kind=kind)).body)["error"]
+    error = json.loads(API.render_error(ApiRejection(status=status, message="No.", kind=kind)).body)["error"]
     assert (error["type"], error["code"]) == expected
     assert error["message"] == "No."
 
 
 def test_when_to_come_again_is_told_in_headers():
-    headers = API.refuse(Refusal(status=429, message="Slow down.", retry_after=1.5)).headers
+    headers = API.render_error(ApiRejection(status=429, message="Slow down.", retry_after=1.5)).headers
     assert (headers["retry-after"], headers["retry-after-ms"]) == ("2", "1500")
     assert "x-dragoman-rule" not in headers
 
 
 def test_the_key_that_is_not_taken_is_told_so():
-    error = json.loads(API.refuse(API.bad_key).body)["error"]
+    error = json.loads(API.render_error(API.bad_key).body)["error"]
     assert (API.bad_key.status, error["code"]) == (401, "invalid_api_key")
 
 
 def test_what_is_not_stored_is_not_found():
-    told = API.refuse(previous_not_found("resp_1"))
+    told = API.render_error(build_previous_not_found("resp_1"))
     error = json.loads(told.body)["error"]
     assert (told.status, error["param"], error["code"]) == (400, "previous_response_id", "previous_response_not_found")
     assert error["message"] == "Previous response with id 'resp_1' not found."
-    assert API.refuse(item_not_found("rs_1")).status == 404
-    told = API.refuse(not_found("Response", "resp_1"))
+    assert API.render_error(build_item_not_found("rs_1")).status == 404
+    told = API.render_error(build_not_found("Response", "resp_1"))
     assert (told.status, json.loads(told.body)["error"]["code"]) == (404, "not_found")
 
 
 def test_a_stream_that_breaks_off_raises_in_the_sdk():
     begun = b"".join(frames(*CASES["text"])[:4])
-    body = begun + API.fail(Refusal(status=503, message="Overloaded."))
+    body = begun + API.render_stream_error(ApiRejection(status=503, message="Overloaded."))
     with pytest.raises(openai.APIError, match="Overloaded") as caught:
         list(client(body, "text/event-stream").responses.create(model="m", input="i", stream=True))
     assert caught.value.code == "server_is_overloaded"
@@ -92,37 +94,39 @@ def test_a_stream_that_breaks_off_raises_in_the_sdk():
 def test_a_stream_that_is_known_breaks_off_under_its_own_id():
     members, answer = CASES["text"]
     request = accepted(asks(stream=True, **members))
-    told = broken_off(Refusal(status=500, message="Broken."), request, occasion(), 4).split(b"\n\n")[:2]
+    told = render_broken_stream(ApiRejection(status=500, message="Broken."), request, occasion(), 4).split(b"\n\n")[:2]
     error, failed = (json.loads(frame.partition(b"data: ")[2]) for frame in told)
     assert (error["type"], error["sequence_number"], error["error"]["code"]) == ("error", 4, "server_error")
     response = TYPED_EVENT.validate_python(failed).response
     assert (response.status, response.error.message) == ("failed", "Broken.")
-    assert response.id == json.loads(API.whole(answer, request, occasion()))["id"]
+    assert response.id == json.loads(API.render_reply(answer, request, occasion()))["id"]
 
 
 def test_tokens_are_counted():
-    told = json.loads(API.count(accepted(asks()), 61))
+    told = json.loads(API.render_token_count(accepted(asks()), 61))
     assert told == {"object": "response.input_tokens", "input_tokens": 61}
 
 
 def test_who_has_no_key_is_told_so_without_a_code():
-    told = API.refuse(API.no_key)
+    told = API.render_error(API.no_key)
     error = json.loads(told.body)["error"]
     assert error["message"].startswith("You didn't provide an API key.")
     assert (told.status, error["type"], error["code"]) == (401, "invalid_request_error", None)
-    other = json.loads(API.refuse(API.bad_key).body)["error"]
+    other = json.loads(API.render_error(API.bad_key).body)["error"]
     assert (other["type"], other["code"]) == ("invalid_request_error", "invalid_api_key")
 
 
 def test_a_refusal_has_openais_headers():
-    headers = API.refuse(Refusal(status=400, message="No.")).headers
+    headers = API.render_error(ApiRejection(status=400, message="No.")).headers
     assert headers["x-request-id"].startswith("req_")
     assert {"openai-version", "openai-processing-ms", "openai-organization"} <= headers.keys()
     assert not any(name.startswith("x-ratelimit") for name in headers)
-    limited = API.refuse(Refusal(status=429, message="Slow down.")).headers
+    limited = API.render_error(ApiRejection(status=429, message="Slow down.")).headers
     assert (limited["x-ratelimit-remaining-requests"], limited["x-ratelimit-remaining-tokens"]) == ("0", "0")
 
 
 @pytest.mark.parametrize("status", [502, 520, 529, 599])
 def test_a_fault_of_the_server_is_a_server_error(status):
-    assert json.loads(API.refuse(Refusal(status=status, message="No.")).body)["error"]["type"] == "server_error"
+    assert (
+        json.loads(API.render_error(ApiRejection(status=status, message="No.")).body)["error"]["type"] == "server_error"
+    )

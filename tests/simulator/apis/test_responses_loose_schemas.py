@@ -2,9 +2,9 @@
 
 import pytest
 
-from dragoman.simulator.api import Accepted
-from dragoman.simulator.rule import Situation
-from dragoman.simulator.talk import Answer, Signer
+from dragoman.simulator.api import AcceptedRequest
+from dragoman.simulator.rule import CheckContext
+from dragoman.simulator.talk import Answer, TokenSigner
 from simulator.apis.responses.answers import whole
 from simulator.apis.responses.bodies import API, accepted, asks, refused
 
@@ -47,10 +47,10 @@ def test_a_loose_tool_may_stand_wherever_tools_are_told(asked):
 
 
 def test_tokens_of_a_loose_tool_are_counted():
-    situation = Situation(model="gpt-5.4", counting=True)
+    situation = CheckContext(model="gpt-5.4", counting=True)
     body = b'{"model":"gpt-5.4","input":"hi","tools":[{"type":"function","name":"f","parameters":{"type":"object",'
     body += b'"properties":{"h":{"type":"object","additionalProperties":{"type":"string"}}}}}]}'
-    assert isinstance(API.accept(body, situation, Signer()), Accepted)
+    assert isinstance(API.accept(body, situation, TokenSigner()), AcceptedRequest)
 
 
 @pytest.mark.parametrize(

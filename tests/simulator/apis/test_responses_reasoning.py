@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from dragoman.simulator.apis.responses import API
-from dragoman.simulator.apis.responses.store import joined
+from dragoman.simulator.apis.responses.store import expand_input
 from dragoman.simulator.talk import Answer
 from simulator.apis.responses.answers import CASES, SIGNER, events, occasion, whole
 from simulator.apis.responses.bodies import WEATHER, accepted, asks, refused
@@ -123,25 +123,25 @@ def test_an_item_that_was_not_stored_cannot_be_referred_to():
 
 
 def test_another_simulators_content_is_foreign():
-    from dragoman.simulator.talk import Signer
+    from dragoman.simulator.talk import TokenSigner
 
-    assert refused(follow_up(output()), signer=Signer(6)).rule == "responses.encrypted-content"
+    assert refused(follow_up(output()), signer=TokenSigner(6)).rule == "responses.encrypted-content"
 
 
 def test_a_request_that_goes_on_from_a_stored_reply_is_judged_as_a_whole():
     first = accepted(asks(tools=[WEATHER], input="Paris?"))
-    reply = json.loads(API.whole(ANSWER, first, occasion()))
+    reply = json.loads(API.render_reply(ANSWER, first, occasion()))
     stored = [ASKED, *reply["output"]]
     known = [
         {"type": "function_call_output", "call_id": item["call_id"], "output": "18"} for item in reply["output"][1:]
     ]
 
     def going_on(items: list[dict[str, Any]]) -> dict[str, Any]:
-        return joined(asks(tools=[WEATHER], previous_response_id=reply["id"], input=deepcopy(items)), stored, {})
+        return expand_input(asks(tools=[WEATHER], previous_response_id=reply["id"], input=deepcopy(items)), stored, {})
 
     again = accepted(going_on(known), signer=SIGNER)
     assert [result.name for result in again.ask.turns[-1].results] == ["get_weather", "get_weather"]
-    assert json.loads(API.whole(ANSWER, again, occasion()))["previous_response_id"] == reply["id"]
+    assert json.loads(API.render_reply(ANSWER, again, occasion()))["previous_response_id"] == reply["id"]
     assert refused(going_on(known[:1]), signer=SIGNER).rule == "responses.call-answered"
     lost = {"type": "function_call_output", "call_id": "call_lost", "output": "?"}
     assert refused(going_on([*known, lost]), signer=SIGNER).rule == "responses.answer-called"

@@ -6,7 +6,7 @@ from random import Random
 
 import pytest
 
-from dragoman.simulator.api import Accepted
+from dragoman.simulator.api import AcceptedRequest
 from dragoman.simulator.apis.responses import API
 from shelf import needs_shelf
 from simulator.apis.responses.bodies import PATCH, WEATHER, asks, client_requests, judge, recorded, sample_requests
@@ -38,7 +38,7 @@ OWN = [
 def taken() -> list[dict]:
     """Accepted requests, of every kind early on."""
     shelved = [*sample_requests().values(), *list(client_requests().values())[::4], *list(recorded(200).values())[::5]]
-    return [*OWN, *(body for body in shelved if isinstance(judge(body, recorded=True), Accepted))]
+    return [*OWN, *(body for body in shelved if isinstance(judge(body, recorded=True), AcceptedRequest))]
 
 
 @pytest.mark.parametrize("note", API.rules, ids=lambda note: note.name)

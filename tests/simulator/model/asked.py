@@ -3,7 +3,7 @@
 from typing import Any
 
 from dragoman.simulator.model import answer
-from dragoman.simulator.talk import Answer, Ask, Call, Result, Tool, Turn
+from dragoman.simulator.talk import Answer, Ask, AskResult, AskTool, AskTurn, Call
 
 TEXT: dict[str, Any] = {"type": "string"}
 NUMBER: dict[str, Any] = {"type": "number"}
@@ -11,9 +11,9 @@ INTEGER: dict[str, Any] = {"type": "integer"}
 BOOLEAN: dict[str, Any] = {"type": "boolean"}
 
 
-def function(name: str, description: str = "", required: tuple[str, ...] = (), /, **properties: Any) -> Tool:
+def function(name: str, description: str = "", required: tuple[str, ...] = (), /, **properties: Any) -> AskTool:
     schema = {"type": "object", "properties": properties, "required": list(required)}
-    return Tool(name=name, description=description, schema=schema)
+    return AskTool(name=name, description=description, schema=schema)
 
 
 WEATHER = function(
@@ -46,32 +46,32 @@ FLIGHT = function(
     date={"type": "string", "format": "date"},
     passengers=INTEGER,
 )
-SEARCH = Tool(name="web_search", kind="search")
+SEARCH = AskTool(name="web_search", kind="search")
 TOOLS = (WEATHER, TIME, ADD, MULTIPLY)
 
 
-def ask(prompt: str, *tools: Tool, **more: Any) -> Ask:
-    return Ask(model="any", turns=(Turn(role="user", text=prompt),), tools=tools, **more)
+def ask(prompt: str, *tools: AskTool, **more: Any) -> Ask:
+    return Ask(model="any", turns=(AskTurn(role="user", text=prompt),), tools=tools, **more)
 
 
 def calls(said: Answer) -> list[tuple[str, Any]]:
     return [(call.name, call.arguments) for call in said.calls]
 
 
-def called(prompt: str, *tools: Tool, **more: Any) -> list[tuple[str, Any]]:
+def called(prompt: str, *tools: AskTool, **more: Any) -> list[tuple[str, Any]]:
     return calls(answer(ask(prompt, *tools, **more)))
 
 
 def after(asked: Ask, said: Answer, *results: str, failed: bool = False, text: str = "") -> Ask:
     """Return the ask of the next round: the same one, with the calls and what they gave."""
     given = tuple(
-        Result(call_id=call.id, name=call.name, text=result, failed=failed)
+        AskResult(call_id=call.id, name=call.name, text=result, failed=failed)
         for call, result in zip(said.calls, results, strict=True)
     )
     turns = (
         *asked.turns,
-        Turn(role="assistant", text=said.text, calls=said.calls),
-        Turn(role="user", text=text, results=given),
+        AskTurn(role="assistant", text=said.text, calls=said.calls),
+        AskTurn(role="user", text=text, results=given),
     )
     return Ask(
         model=asked.model,

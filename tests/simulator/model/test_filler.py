@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from dragoman.simulator.model.filler import fill
 from dragoman.simulator.model.prompt import Evidence, read_clause
 from dragoman.simulator.model.schema import Schema, normalise
-from dragoman.simulator.model.values import write_match
+from dragoman.simulator.model.values import build_match
 from shelf import ROOT, needs_shelf
 
 PROMPTS = (
@@ -26,7 +26,7 @@ def evidence(prompt: str) -> Evidence:
 
 
 def filled(schema: Any, prompt: str = "") -> Any:
-    return fill(Schema(schema), evidence(prompt), only_object=False).value
+    return fill(Schema(schema), evidence(prompt), require_object=False).value
 
 
 def judge(schema: Any) -> jsonschema_rs.Validator:
@@ -113,7 +113,7 @@ def test_formats_are_filled_from_the_prompt():
     ],
 )
 def test_a_text_is_written_for_a_simple_pattern(pattern):
-    assert judge({"pattern": pattern}).is_valid(write_match(pattern))
+    assert judge({"pattern": pattern}).is_valid(build_match(pattern))
 
 
 def test_a_recursive_schema_ends():
@@ -279,6 +279,6 @@ def test_most_schemas_of_the_test_suite_are_satisfied():
     """Not satisfied are `if`, most of `not`, anchors, dynamic references and controls in patterns: tools have none."""
     rows = [row for row in _real() if any(test["valid"] for test in row.get("tests", ()))]
     schemas = [Schema(row["parameters"]) for row in rows]
-    unfit = [schema for schema in schemas if not fill(schema, evidence(""), only_object=False).valid]
+    unfit = [schema for schema in schemas if not fill(schema, evidence(""), require_object=False).valid]
     assert len(schemas) > 400
     assert len(unfit) < 30

@@ -5,7 +5,7 @@ import re
 import pytest
 
 from dragoman.simulator.model import answer
-from dragoman.simulator.talk import Ask, Choice, Result, Turn
+from dragoman.simulator.talk import Ask, AskResult, AskToolChoice, AskTurn
 from simulator.model.asked import ADD, EMAIL, TOOLS, WEATHER, after, ask, call, calls, function
 
 MARK = "[dragoman simulator] "
@@ -47,15 +47,15 @@ def test_a_failure_is_told_with_its_words(result, failed, told):
 
 def test_a_result_without_a_name_is_named_after_its_call():
     turns = (
-        Turn(role="user", text="weather in Paris"),
-        Turn(role="assistant", calls=(call("get_weather", {"location": "Paris"}),)),
-        Turn(role="user", results=(Result(call_id="an id", name="", text="sunny"),)),
+        AskTurn(role="user", text="weather in Paris"),
+        AskTurn(role="assistant", calls=(call("get_weather", {"location": "Paris"}),)),
+        AskTurn(role="user", results=(AskResult(call_id="an id", name="", text="sunny"),)),
     )
     assert answer(Ask(model="any", turns=turns, tools=TOOLS)).text == f"{MARK}get_weather says: sunny"
 
 
 def test_one_at_a_time_the_next_ask_is_called_after_each_result():
-    asked = ask("weather in Paris, Tokyo and Rome", *TOOLS, choice=Choice(parallel=False))
+    asked = ask("weather in Paris, Tokyo and Rome", *TOOLS, choice=AskToolChoice(parallel=False))
     places: list[str] = []
     for _ in range(3):
         said = answer(asked)
@@ -68,9 +68,9 @@ def test_one_at_a_time_the_next_ask_is_called_after_each_result():
 
 def test_a_call_that_another_model_made_counts_as_made():
     turns = (
-        Turn(role="user", text="weather in Paris"),
-        Turn(role="assistant", calls=(call("get_weather", {"location": "Paris, France"}),)),
-        Turn(role="user", results=(Result(call_id="an id", name="get_weather", text="sunny"),)),
+        AskTurn(role="user", text="weather in Paris"),
+        AskTurn(role="assistant", calls=(call("get_weather", {"location": "Paris, France"}),)),
+        AskTurn(role="user", results=(AskResult(call_id="an id", name="get_weather", text="sunny"),)),
     )
     assert not answer(Ask(model="any", turns=turns, tools=TOOLS)).calls
 
@@ -81,7 +81,7 @@ def test_what_comes_along_with_results_does_not_begin_anew():
     with_text = after(asked, said, "see below", text="This is the file:")
     assert not answer(with_text).calls
     bare = after(asked, said, "see below")
-    beside = Ask(model="any", turns=(*bare.turns, Turn(role="user", text="This is the file:")), tools=asked.tools)
+    beside = Ask(model="any", turns=(*bare.turns, AskTurn(role="user", text="This is the file:")), tools=asked.tools)
     assert not answer(beside).calls
 
 
@@ -94,7 +94,7 @@ def test_an_ask_that_comes_along_with_results_is_called():
 def test_a_later_call_takes_what_an_earlier_one_found():
     find = function("find_user", "Find a user", ("name",), name={"type": "string"})
     block = function("block_account", "Block an account", ("account_id",), account_id={"type": "integer"})
-    asked = ask("Find the user Ada, then block the account", find, block, choice=Choice(parallel=False))
+    asked = ask("Find the user Ada, then block the account", find, block, choice=AskToolChoice(parallel=False))
     said = answer(asked)
     assert calls(said) == [("find_user", {"name": "Ada"})]
     assert calls(answer(after(asked, said, '{"account_id": 77}'))) == [("block_account", {"account_id": 77})]
@@ -110,14 +110,14 @@ def test_an_odd_seed_says_a_few_words_before_it_calls():
     asked = ask("weather in Paris", *TOOLS)
     assert answer(asked, 1).text == f"{MARK}I call get_weather."
     assert not answer(asked, 0).text
-    forced = ask("weather in Paris", *TOOLS, choice=Choice(mode="required"))
+    forced = ask("weather in Paris", *TOOLS, choice=AskToolChoice(mode="required"))
     assert not answer(forced, 1).text
 
 
 def test_ids_are_hexadecimal_and_differ_within_a_conversation():
     asked = ask("weather in Paris and Tokyo", *TOOLS)
     first = answer(asked)
-    more = (Turn(role="assistant", text="a and b"), Turn(role="user", text="weather in Paris and Tokyo"))
+    more = (AskTurn(role="assistant", text="a and b"), AskTurn(role="user", text="weather in Paris and Tokyo"))
     second = answer(Ask(model="any", turns=(*after(asked, first, "a", "b").turns, *more), tools=TOOLS))
     ids = [made.id for made in (*first.calls, *second.calls)]
     assert len(set(ids)) == 4
@@ -132,11 +132,11 @@ def test_thoughts_say_what_will_be_done():
 
 
 def test_the_model_cannot_see():
-    shown = Turn(role="user", text="What is this?", media=("image/png", "image/png", "audio/wav"))
+    shown = AskTurn(role="user", text="What is this?", media=("image/png", "image/png", "audio/wav"))
     assert answer(Ask(model="any", turns=(shown,))).text.endswith(
         "I cannot see what you showed me (image/png, audio/wav)."
     )
-    bare = Turn(role="user", media=("image/png",))
+    bare = AskTurn(role="user", media=("image/png",))
     assert answer(Ask(model="any", turns=(bare,))).text == f"{MARK}I cannot see what you showed me (image/png)."
 
 
@@ -195,4 +195,4 @@ def test_no_tokens_are_no_answer(tokens):
 
 def test_a_conversation_without_a_prompt_is_answered():
     assert answer(Ask(model="any", turns=())).text.startswith(MARK)
-    assert answer(Ask(model="any", turns=(Turn(role="assistant", text="Hi"),), tools=(ADD,))).text.startswith(MARK)
+    assert answer(Ask(model="any", turns=(AskTurn(role="assistant", text="Hi"),), tools=(ADD,))).text.startswith(MARK)

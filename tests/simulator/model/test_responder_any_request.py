@@ -8,8 +8,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from dragoman.simulator.model import PrefixMemory, answer
-from dragoman.simulator.talk import Ask, Call, Choice, Result, Tool, Turn
+from dragoman.simulator.model import PromptCache, answer
+from dragoman.simulator.talk import Ask, AskResult, AskTool, AskToolChoice, AskTurn, Call
 from shelf import exchanges, needs_shelf
 
 
@@ -43,7 +43,7 @@ json_values = st.recursive(
 schemas = st.dictionaries(st.sampled_from(KEYWORDS), json_values, max_size=6)
 texts = st.text(max_size=60) | st.lists(st.sampled_from(WORDS), max_size=14).map(" ".join)
 tools = st.builds(
-    Tool,
+    AskTool,
     name=texts,
     description=texts,
     schema=schemas,
@@ -51,7 +51,7 @@ tools = st.builds(
 )
 made = st.builds(Call, id=texts, name=texts, arguments=schemas | texts)
 results = st.builds(
-    Result,
+    AskResult,
     call_id=texts,
     name=texts,
     text=texts | json_values.map(lambda value: msgspec.json.encode(value).decode()),
@@ -64,7 +64,7 @@ def several(items: st.SearchStrategy[Any], most: int) -> st.SearchStrategy[tuple
 
 
 turns = st.builds(
-    Turn,
+    AskTurn,
     role=st.sampled_from(["system", "user", "assistant"]),
     text=texts,
     calls=several(made, 2),
@@ -72,7 +72,7 @@ turns = st.builds(
     media=several(st.sampled_from(["image/png", "audio/wav"]), 2),
 )
 choices = st.builds(
-    Choice,
+    AskToolChoice,
     mode=st.sampled_from(["auto", "none", "required", "validated"]),
     names=several(texts, 2),
     parallel=st.booleans(),
@@ -94,7 +94,7 @@ asks = st.builds(
 @settings(max_examples=80, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 @given(asks, st.integers())
 def test_every_ask_has_an_answer_that_obeys(asked, seed):
-    memory = PrefixMemory(least=5)
+    memory = PromptCache(min_tokens=5)
     said = answer(asked, seed, memory)
     assert answer(asked, seed).text == said.text
     assert msgspec.json.decode(msgspec.json.encode(said))
@@ -129,11 +129,11 @@ def test_what_is_not_json_is_survived():
     ):
         asked = Ask(
             model=half,
-            turns=(Turn(role="user", text=f"call it {half}"),),
-            tools=(Tool(name="it", schema=schema),),
-            choice=Choice(mode="required"),
+            turns=(AskTurn(role="user", text=f"call it {half}"),),
+            tools=(AskTool(name="it", schema=schema),),
+            choice=AskToolChoice(mode="required"),
         )
-        assert answer(asked, 0, PrefixMemory()).calls
+        assert answer(asked, 0, PromptCache()).calls
 
 
 @pytest.mark.parametrize(
@@ -166,15 +166,15 @@ def test_what_is_not_json_is_survived():
 def test_odd_numbers_are_survived(number, limits):
     for kind in ("integer", "number", "string"):
         schema = {"type": "object", "properties": {"x": {"type": kind, **limits}}, "required": ["x"]}
-        tool = Tool(name="it", schema=schema)
-        asked = Ask(model="", turns=(Turn(role="user", text=f"call it with x {number}"),), tools=(tool,))
-        assert answer(msgspec.structs.replace(asked, choice=Choice(mode="required"), output_schema=schema)).calls
+        tool = AskTool(name="it", schema=schema)
+        asked = Ask(model="", turns=(AskTurn(role="user", text=f"call it with x {number}"),), tools=(tool,))
+        assert answer(msgspec.structs.replace(asked, choice=AskToolChoice(mode="required"), output_schema=schema)).calls
 
 
 @pytest.mark.parametrize("pattern", [r"\u{FFFFFFFFFFFFFFFF}", r"[\ud800-\udfff]", "(" * 500, r"[z-a]", r"(?P<", r"\p{"])
 def test_odd_patterns_are_survived(pattern):
     schema = {"type": "object", "properties": {"x": {"type": "string", "pattern": pattern}}, "required": ["x"]}
-    asked = Ask(model="", turns=(), tools=(Tool(name="it", schema=schema),), choice=Choice(mode="required"))
+    asked = Ask(model="", turns=(), tools=(AskTool(name="it", schema=schema),), choice=AskToolChoice(mode="required"))
     assert answer(asked).calls
 
 
@@ -192,7 +192,7 @@ def test_odd_patterns_are_survived(pattern):
     ],
 )
 def test_schemas_without_measure_cost_little(schema):
-    asked = Ask(model="", turns=(), tools=(Tool(name="it", schema=schema),), choice=Choice(mode="required"))
+    asked = Ask(model="", turns=(), tools=(AskTool(name="it", schema=schema),), choice=AskToolChoice(mode="required"))
     answer(asked)
     start = time.process_time()
     assert answer(asked).calls
@@ -210,11 +210,11 @@ def test_real_prompts_with_real_tools_are_answered():
         told = [message.get("content") for message in body.get("messages") or () if message.get("role") == "user"]
         prompt = next((text for text in reversed(told) if isinstance(text, str)), "")
         offered = tuple(
-            Tool(name=one["name"], description=one.get("description") or "", schema=one.get("parameters") or {})
+            AskTool(name=one["name"], description=one.get("description") or "", schema=one.get("parameters") or {})
             for one in functions
             if "name" in one
         )
-        said = answer(Ask(model="any", turns=(Turn(role="user", text=prompt),), tools=offered))
+        said = answer(Ask(model="any", turns=(AskTurn(role="user", text=prompt),), tools=offered))
         assert said.calls or said.text
         count += 1
     assert count > 500

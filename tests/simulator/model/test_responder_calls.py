@@ -3,7 +3,7 @@
 import pytest
 
 from dragoman.simulator.model import answer
-from dragoman.simulator.talk import Ask, Choice, Tool, Turn
+from dragoman.simulator.talk import Ask, AskTool, AskToolChoice, AskTurn
 from simulator.model.asked import (
     ADD,
     EMAIL,
@@ -150,55 +150,57 @@ def test_the_ask_may_stand_behind_a_long_document():
 
 
 def test_system_turns_ask_nothing():
-    turns = (Turn(role="system", text="Get the weather in Rome."), Turn(role="user", text="Tell me a joke"))
+    turns = (AskTurn(role="system", text="Get the weather in Rome."), AskTurn(role="user", text="Tell me a joke"))
     assert not answer(Ask(model="any", turns=turns, tools=TOOLS)).calls
 
 
 def test_only_the_last_prompt_is_asked():
     turns = (
-        Turn(role="user", text="weather in Tokyo"),
-        Turn(role="assistant", text="no"),
-        Turn(role="user", text="weather in Paris"),
+        AskTurn(role="user", text="weather in Tokyo"),
+        AskTurn(role="assistant", text="no"),
+        AskTurn(role="user", text="weather in Paris"),
     )
     assert calls(answer(Ask(model="any", turns=turns, tools=TOOLS))) == [PARIS]
 
 
 def test_none_never_calls():
-    assert not called("weather in Paris", *TOOLS, choice=Choice(mode="none"))
+    assert not called("weather in Paris", *TOOLS, choice=AskToolChoice(mode="none"))
 
 
 def test_required_always_calls_the_nearest_tool_or_the_first():
-    assert called("hello", *TOOLS, choice=Choice(mode="required"))[0][0] == "get_weather"
-    assert called("numbers", *TOOLS[1:], choice=Choice(mode="required"))[0][0] == "add"
+    assert called("hello", *TOOLS, choice=AskToolChoice(mode="required"))[0][0] == "get_weather"
+    assert called("numbers", *TOOLS[1:], choice=AskToolChoice(mode="required"))[0][0] == "add"
 
 
 def test_required_calls_again_when_all_is_done():
-    choice = Choice(mode="required")
+    choice = AskToolChoice(mode="required")
     turns = (
-        Turn(role="user", text="weather in Paris"),
-        Turn(role="assistant", calls=answer(ask("weather in Paris", *TOOLS)).calls),
+        AskTurn(role="user", text="weather in Paris"),
+        AskTurn(role="assistant", calls=answer(ask("weather in Paris", *TOOLS)).calls),
     )
     assert calls(answer(Ask(model="any", turns=turns, tools=TOOLS, choice=choice))) == [PARIS]
 
 
 def test_only_named_tools_are_called():
     prompt = "weather in Paris, and add 2 and 3"
-    assert called(prompt, *TOOLS, choice=Choice(names=("add",))) == [("add", {"a": 2, "b": 3})]
-    assert called("hello", *TOOLS, choice=Choice(mode="required", names=("multiply",)))[0][0] == "multiply"
-    assert not called(prompt, *TOOLS, choice=Choice(mode="required", names=("nothing",)))
+    assert called(prompt, *TOOLS, choice=AskToolChoice(names=("add",))) == [("add", {"a": 2, "b": 3})]
+    assert called("hello", *TOOLS, choice=AskToolChoice(mode="required", names=("multiply",)))[0][0] == "multiply"
+    assert not called(prompt, *TOOLS, choice=AskToolChoice(mode="required", names=("nothing",)))
 
 
 def test_validated_is_as_free_as_auto():
-    assert called("weather in Paris", *TOOLS, choice=Choice(mode="validated")) == [PARIS]
-    assert not called("hello", *TOOLS, choice=Choice(mode="validated"))
+    assert called("weather in Paris", *TOOLS, choice=AskToolChoice(mode="validated")) == [PARIS]
+    assert not called("hello", *TOOLS, choice=AskToolChoice(mode="validated"))
 
 
 def test_one_call_at_a_time_if_that_is_wanted():
-    assert called("weather in Paris and Tokyo", WEATHER, choice=Choice(parallel=False)) == [PARIS]
+    assert called("weather in Paris and Tokyo", WEATHER, choice=AskToolChoice(parallel=False)) == [PARIS]
 
 
 def test_tools_that_are_run_elsewhere_are_not_called():
-    assert not called("run code to get the weather", Tool(name="code_execution", description="Run code", kind="other"))
+    assert not called(
+        "run code to get the weather", AskTool(name="code_execution", description="Run code", kind="other")
+    )
 
 
 def test_numbers_keep_to_their_bounds():

@@ -1,9 +1,9 @@
 """Texts for custom tools."""
 
-from dragoman.simulator.talk import Tool
+from dragoman.simulator.talk import AskTool
 from simulator.model.asked import ADD, called
 
-PYTHON = Tool(name="code_exec", kind="custom", description="Executes arbitrary Python code")
+PYTHON = AskTool(name="code_exec", kind="custom", description="Executes arbitrary Python code")
 
 
 def test_code_in_the_prompt_is_taken_as_it_is():
@@ -12,10 +12,10 @@ def test_code_in_the_prompt_is_taken_as_it_is():
 
 
 def test_a_quote_is_taken_as_it_is():
-    tool = Tool(name="send_note", kind="custom", description="Sends a note")
+    tool = AskTool(name="send_note", kind="custom", description="Sends a note")
     assert called("send a note: “be there at nine”", tool) == [("send_note", "be there at nine")]
 
 
 def test_without_code_or_a_quote_the_words_are_taken():
-    tool = Tool(name="send_note", kind="custom", description="Sends a note")
+    tool = AskTool(name="send_note", kind="custom", description="Sends a note")
     assert called("send a note to everybody", tool) == [("send_note", "everybody")]

@@ -3,7 +3,7 @@
 import pytest
 
 from dragoman.simulator.model import answer
-from dragoman.simulator.talk import Choice
+from dragoman.simulator.talk import AskToolChoice
 from simulator.model.asked import LOOKUP, SEARCH, TOOLS, WEATHER, after, ask
 
 
@@ -36,9 +36,9 @@ def test_a_greeting_is_no_question():
 
 
 def test_search_obeys_the_choice():
-    assert not answer(ask("What are bees?", SEARCH, choice=Choice(mode="none"))).sources
-    assert not answer(ask("What are bees?", SEARCH, WEATHER, choice=Choice(names=("get_weather",)))).sources
-    assert answer(ask("hello there", SEARCH, choice=Choice(mode="required"))).sources
+    assert not answer(ask("What are bees?", SEARCH, choice=AskToolChoice(mode="none"))).sources
+    assert not answer(ask("What are bees?", SEARCH, WEATHER, choice=AskToolChoice(names=("get_weather",)))).sources
+    assert answer(ask("hello there", SEARCH, choice=AskToolChoice(mode="required"))).sources
 
 
 def test_after_results_there_is_no_search():

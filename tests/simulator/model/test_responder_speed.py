@@ -2,12 +2,12 @@
 
 import time
 
-from dragoman.simulator.model import PrefixMemory, answer
+from dragoman.simulator.model import PromptCache, answer
 from simulator.model.asked import ADD, TIME, WEATHER, ask
 
 
 def test_an_answer_to_a_small_prompt_costs_less_than_a_millisecond():
-    memory = PrefixMemory()
+    memory = PromptCache()
 
     def cost(word: str) -> float:
         asked = [ask(f"What's the weather in {letter}{word} and Tokyo?", WEATHER, TIME, ADD) for letter in "ABCDEFGH"]

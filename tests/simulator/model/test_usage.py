@@ -1,33 +1,33 @@
 """Counts of tokens, and prefixes that were seen before."""
 
-from dragoman.simulator.model import PrefixMemory, answer, ask_tokens
-from dragoman.simulator.talk import Ask, Turn
+from dragoman.simulator.model import PromptCache, answer, count_ask_tokens
+from dragoman.simulator.talk import Ask, AskTurn
 from simulator.model.asked import TOOLS, after, ask
 
-LONG = Turn(role="system", text="Be brief. " * 600)
+LONG = AskTurn(role="system", text="Be brief. " * 600)
 
 
 def conversation(*prompts: str, model: str = "any") -> Ask:
     turns = [LONG]
     for prompt in prompts:
-        turns += [Turn(role="user", text=prompt), Turn(role="assistant", text="yes")]
+        turns += [AskTurn(role="user", text=prompt), AskTurn(role="assistant", text="yes")]
     return Ask(model=model, turns=tuple(turns[:-1]))
 
 
 def test_four_characters_are_about_a_token():
-    small, large = ask_tokens(ask("x" * 400)), ask_tokens(ask("x" * 4400))
+    small, large = count_ask_tokens(ask("x" * 400)), count_ask_tokens(ask("x" * 4400))
     assert large - small == 1000
     said = answer(ask("Count from 1 to 100"))
     assert said.usage.output == -(-len(said.text) // 4)
 
 
 def test_everything_the_model_looks_at_counts():
-    plain = ask_tokens(ask("weather in Paris"))
-    assert ask_tokens(ask("weather in Paris", *TOOLS)) > plain
-    shown = Ask(model="any", turns=(Turn(role="user", text="weather in Paris", media=("image/png",)),))
-    assert ask_tokens(shown) > plain + 200
+    plain = count_ask_tokens(ask("weather in Paris"))
+    assert count_ask_tokens(ask("weather in Paris", *TOOLS)) > plain
+    shown = Ask(model="any", turns=(AskTurn(role="user", text="weather in Paris", media=("image/png",)),))
+    assert count_ask_tokens(shown) > plain + 200
     asked = ask("weather in Paris", *TOOLS)
-    assert ask_tokens(after(asked, answer(asked), "sunny" * 100)) > ask_tokens(asked) + 125
+    assert count_ask_tokens(after(asked, answer(asked), "sunny" * 100)) > count_ask_tokens(asked) + 125
 
 
 def test_calls_and_thoughts_are_output():
@@ -40,16 +40,16 @@ def test_without_a_memory_nothing_is_cached():
 
 
 def test_a_prefix_that_comes_again_is_cached():
-    memory = PrefixMemory()
+    memory = PromptCache()
     first = answer(conversation("one"), 0, memory).usage
     assert first.cached == 0
     second = answer(conversation("one", "two"), 0, memory).usage
     assert first.input - 1 <= second.cached <= first.input < second.input
-    assert answer(conversation("other"), 0, memory).usage.cached == ask_tokens(Ask(model="any", turns=(LONG,)))
+    assert answer(conversation("other"), 0, memory).usage.cached == count_ask_tokens(Ask(model="any", turns=(LONG,)))
 
 
 def test_the_same_again_is_cached_but_for_a_token():
-    memory = PrefixMemory()
+    memory = PromptCache()
     asked = conversation("one")
     answer(asked, 0, memory)
     usage = answer(asked, 0, memory).usage
@@ -57,19 +57,19 @@ def test_the_same_again_is_cached_but_for_a_token():
 
 
 def test_models_do_not_share_what_they_remember():
-    memory = PrefixMemory()
+    memory = PromptCache()
     answer(conversation("one"), 0, memory)
     assert answer(conversation("one", "two", model="another"), 0, memory).usage.cached == 0
 
 
 def test_short_prefixes_are_not_worth_remembering():
-    memory = PrefixMemory()
+    memory = PromptCache()
     for _ in range(2):
         assert answer(ask("hello"), 0, memory).usage.cached == 0
 
 
 def test_a_memory_forgets_the_oldest_first():
-    memory = PrefixMemory(size=4)
+    memory = PromptCache(size=4)
     answer(conversation("first"), 0, memory)
     for number in range(10):
         answer(Ask(model=f"model {number}", turns=(LONG,)), 0, memory)

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from dragoman.tools.web import converter as module
-from dragoman.tools.web.converter import Converter, NotConvertedError
+from dragoman.tools.web.converter import ConversionError, Converter
 from dragoman.tools.web.converting import READY, REPLY, REQUEST
 
 PARSER = """
@@ -51,7 +51,7 @@ def parser(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     """A library of that name that does as its input says."""
     (tmp_path / "html_to_markdown").mkdir()
     (tmp_path / "html_to_markdown" / "__init__.py").write_text(PARSER)
-    monkeypatch.setattr(module, "_library", lambda: str(tmp_path))
+    monkeypatch.setattr(module, "_find_library", lambda: str(tmp_path))
     return str(tmp_path)
 
 
@@ -63,8 +63,8 @@ def converted(*pages: str, seconds: float = 1.0) -> list[str]:
         told = []
         for page in pages:
             try:
-                told.append((await converter.markdown(page, "https://a.example/")).text)
-            except NotConvertedError as error:
+                told.append((await converter.to_markdown(page, "https://a.example/")).text)
+            except ConversionError as error:
                 told.append(f"! {error}")
         return told
 

@@ -6,7 +6,7 @@ import time
 import pytest
 
 from dragoman.tools.web.converter import Converter, Markdown
-from dragoman.tools.web.converting import marked
+from dragoman.tools.web.converting import mark_hidden_tags
 
 
 @pytest.fixture(scope="module")
@@ -15,7 +15,7 @@ def converter() -> Converter:
 
 
 def read(converter: Converter, html: str) -> Markdown:
-    return asyncio.run(converter.markdown(html, "https://a.example/"))
+    return asyncio.run(converter.to_markdown(html, "https://a.example/"))
 
 
 @pytest.mark.parametrize(
@@ -57,5 +57,5 @@ def test_a_page_behind_a_notice_is_not_hidden_and_neither_is_text_about_styles(c
 )
 def test_looking_for_what_is_hidden_takes_as_long_as_the_page(page):
     began = time.monotonic()
-    marked(page)
+    mark_hidden_tags(page)
     assert time.monotonic() - began < 2

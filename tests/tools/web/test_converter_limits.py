@@ -14,7 +14,7 @@ import pytest
 
 from dragoman.core.parts import ToolResult
 from dragoman.tools.web import Settings, Web
-from dragoman.tools.web.converter import Converter, NotConvertedError, _Process
+from dragoman.tools.web.converter import ConversionError, Converter, _Process
 from tools.web.asking import asked, listening, one_page, reply, words
 
 HOSTILE = {
@@ -39,11 +39,11 @@ def test_a_hostile_page_is_bounded_in_time_and_memory_and_the_next_one_is_read(p
         converter = Converter(seconds=1.0)
         began = time.monotonic()
         try:
-            first = (await converter.markdown(page, "https://evil.example/")).text
-        except NotConvertedError as error:
+            first = (await converter.to_markdown(page, "https://evil.example/")).text
+        except ConversionError as error:
             first = str(error)
         seconds = time.monotonic() - began
-        return first, seconds, (await converter.markdown("<h1>next</h1>", "https://a.example/")).text
+        return first, seconds, (await converter.to_markdown("<h1>next</h1>", "https://a.example/")).text
 
     first, seconds, following = asyncio.run(steps())
     assert len(first) <= 2_000_000
@@ -65,11 +65,11 @@ def test_a_page_that_takes_too_long_ends_its_process_and_no_other(monkeypatch):
         converter = Converter(seconds=0.001)
         big = "<p>" + "<b><p>x" * 150_000
         told: list[object] = []
-        with suppress(NotConvertedError):
-            told.append(await converter.markdown("<p>warm</p>", "https://a.example/"))
+        with suppress(ConversionError):
+            told.append(await converter.to_markdown("<p>warm</p>", "https://a.example/"))
         try:
-            await converter.markdown(big, "https://a.example/")
-        except NotConvertedError as error:
+            await converter.to_markdown(big, "https://a.example/")
+        except ConversionError as error:
             told.append(str(error))
         return told
 
@@ -90,10 +90,10 @@ def test_a_process_is_used_again_and_replaced_when_somebody_else_ended_it(monkey
     async def steps() -> None:
         converter = Converter()
         for _ in range(3):
-            assert (await converter.markdown("<i>a</i>", "https://a.example/")).text == "*a*\n"
+            assert (await converter.to_markdown("<i>a</i>", "https://a.example/")).text == "*a*\n"
         assert len(begun) == 1
         begun[0]._process.kill()
-        assert (await converter.markdown("<i>b</i>", "https://a.example/")).text == "*b*\n"
+        assert (await converter.to_markdown("<i>b</i>", "https://a.example/")).text == "*b*\n"
         assert len(begun) == 2
 
     asyncio.run(steps())
@@ -102,7 +102,7 @@ def test_a_process_is_used_again_and_replaced_when_somebody_else_ended_it(monkey
 def test_there_are_two_processes_at_most_and_they_end_with_their_converter():
     async def steps() -> list[_Process]:
         converter = Converter()
-        await asyncio.gather(*(converter.markdown("<i>a</i>", "https://a.example/") for _ in range(8)))
+        await asyncio.gather(*(converter.to_markdown("<i>a</i>", "https://a.example/") for _ in range(8)))
         idle = list(converter._idle)
         assert all(process.is_alive for process in idle)
         converter.close()
@@ -119,7 +119,7 @@ def test_a_process_has_little_memory_no_files_and_nothing_of_our_environment(mon
 
     async def steps() -> tuple[int, bytes]:
         converter = Converter()
-        await converter.markdown("<i>a</i>", "https://a.example/")
+        await converter.to_markdown("<i>a</i>", "https://a.example/")
         number = converter._idle[0]._process.pid
         with open(f"/proc/{number}/environ", "rb") as file:  # noqa: ASYNC230, PTH123  nothing that waits
             environment = file.read()

@@ -13,7 +13,7 @@ from dragoman.core.parts import Text
 from dragoman.http.addresses import Allowed, Refused, location_of
 from dragoman.tools import tool
 from dragoman.tools.web import Settings, Web, web_fetch
-from dragoman.tools.web.fetching import Domains, Journey
+from dragoman.tools.web.fetching import DomainFilter, RedirectPolicy
 from tools.web.asking import Names, listening, moved, reply, words
 
 CANARY = "canary-51c0"
@@ -142,9 +142,9 @@ def test_and_only_told_where_one_can_though_the_host_is_listed():
 @pytest.mark.parametrize("leaves", [True, False])
 def test_no_redirect_leads_from_the_public_web_to_a_place_that_only_we_can_reach(leaves):
     def led(*urls: str) -> None:
-        journey = Journey(Domains(), Allowed(["wiki.corp:443", "www.wiki.corp:443"]), leaves=leaves)
+        journey = RedirectPolicy(DomainFilter(), Allowed(["wiki.corp:443", "www.wiki.corp:443"]), may_leave_host=leaves)
         for url in urls:
-            journey.admit(location_of(url))
+            journey.require_allowed(location_of(url))
 
     with pytest.raises(Refused, match="not public"):
         led("https://page.example/", "https://wiki.corp/delete?all")

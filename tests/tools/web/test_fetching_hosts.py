@@ -9,7 +9,7 @@ import pytest
 from dragoman.core.parts import ToolResult
 from dragoman.http.addresses import Refused, location_of
 from dragoman.tools.web import Settings, Web
-from dragoman.tools.web.fetching import Domains
+from dragoman.tools.web.fetching import DomainFilter
 from tools.web.asking import Names, asked, listening, moved, words
 
 
@@ -38,12 +38,12 @@ from tools.web.asking import Names, asked, listening, moved, words
 def test_a_domain_stands_for_itself_and_all_below_it(allow, deny, url, may):
     if may is None:
         with pytest.raises(ValueError, match="no domain"):
-            Domains(allow, deny)
+            DomainFilter(allow, deny)
     elif may:
-        Domains(allow, deny).admit(location_of(url))
+        DomainFilter(allow, deny).require_allowed(location_of(url))
     else:
         with pytest.raises(Refused, match="not among the hosts"):
-            Domains(allow, deny).admit(location_of(url))
+            DomainFilter(allow, deny).require_allowed(location_of(url))
 
 
 def test_a_host_that_is_denied_is_not_even_looked_up():

@@ -21,26 +21,28 @@ def add_to(verbs: "_SubParsersAction[ArgumentParser]") -> None:
     parser.add_argument("--model", default="", metavar="NAME", help="a model or an agent (default: the first there is)")
     parser.add_argument("--once", metavar="PROMPT", help="ask once, and write only the answer; - for standard input")
     tools = parser.add_mutually_exclusive_group()
-    tools.add_argument("--tools", type=_names, metavar="A,B", help="only these tools, servers or patterns")
+    tools.add_argument("--tools", type=_split_names, metavar="A,B", help="only these tools, servers or patterns")
     tools.add_argument("--no-tools", dest="tools", action="store_const", const=(), help="no tools at all")
-    parser.add_argument("--yes", type=_names, default=(), metavar="A,B", help="tools that are run without a question")
+    parser.add_argument(
+        "--yes", type=_split_names, default=(), metavar="A,B", help="tools that are run without a question"
+    )
     parser.add_argument("--session", default="", metavar="NAME", help="keep the conversation, and go on with it")
     parser.add_argument("--verbose", action="store_true", help="show calls and results whole")
     parser.set_defaults(run=run)
 
 
-def _names(said: str) -> tuple[str, ...]:
-    return tuple(word for part in said.split(",") if (word := part.strip()))
+def _split_names(text: str) -> tuple[str, ...]:
+    return tuple(word for part in text.split(",") if (word := part.strip()))
 
 
 def run(options: argparse.Namespace) -> int:
     """Talk until there is nothing more to say."""
-    from dragoman.cli.chat.meeting import meet  # noqa: PLC0415  only for this verb
+    from dragoman.cli.chat.meeting import run_chat  # noqa: PLC0415  only for this verb
     from dragoman.config import ConfigError  # noqa: PLC0415
     from dragoman.core.problems import Problem  # noqa: PLC0415
 
     try:
-        return meet(options)
+        return run_chat(options)
     except (ConfigError, ImportError, OSError, Problem) as error:
         if isinstance(error, BrokenPipeError):
             raise

@@ -13,10 +13,10 @@ from dragoman.core.problems import Kind, Problem
 from dragoman.core.response import FinishReason
 from dragoman.tools import Execution
 
-_LONGEST_ASKED = 2000
+_MAX_QUESTION = 2000
 """Characters of the arguments that a question shows."""
-_OTHER = "or ask another model (/model, --model)"
-_LATER = f"ask again in a moment, {_OTHER}"
+_OTHER_MODEL = "or ask another model (/model, --model)"
+_LATER = f"ask again in a moment, {_OTHER_MODEL}"
 _KEY = "see to the key of that upstream: `dragoman doctor` tries it"
 _CODES: Mapping[str | None, str] = {
     "credentials": _KEY,
@@ -25,7 +25,7 @@ _CODES: Mapping[str | None, str] = {
 _REMEDIES: Mapping[Kind, str] = {
     "authentication": _KEY,
     "permission": _KEY,
-    "billing": f"the account wants money, {_OTHER}",
+    "billing": f"the account wants money, {_OTHER_MODEL}",
     "not_found": "`/model` lists the models there are",
     "rate_limit": _LATER,
     "overloaded": _LATER,
@@ -35,8 +35,8 @@ _REMEDIES: Mapping[Kind, str] = {
     "context_length": "begin anew with /new, or ask a model that takes more",
     "too_large": "say less at once",
     "policy": "say it in other words",
-    "invalid_request": f"use fewer tools (--tools, --no-tools), {_OTHER}",
-    "unsupported": f"use fewer tools (--tools, --no-tools), {_OTHER}",
+    "invalid_request": f"use fewer tools (--tools, --no-tools), {_OTHER_MODEL}",
+    "unsupported": f"use fewer tools (--tools, --no-tools), {_OTHER_MODEL}",
     "malformed_reply": _LATER,
     "internal": f"{_LATER}; `dragoman doctor` looks what is wrong",
 }
@@ -58,7 +58,7 @@ _FINISHES: Mapping[FinishReason, str] = {
 }
 
 
-class Shown(Struct):
+class NumberedCall(Struct):
     """A call that was shown, under its number."""
 
     number: int
@@ -70,73 +70,76 @@ class CallList:
     """All calls of a conversation."""
 
     def __init__(self) -> None:
-        self.all: list[Shown] = []
-        self._open: dict[str, Shown] = {}
+        self.all: list[NumberedCall] = []
+        self._open: dict[str, NumberedCall] = {}
 
-    def shown(self, call: ToolCall) -> tuple[Shown, bool]:
+    def number_call(self, call: ToolCall) -> tuple[NumberedCall, bool]:
         """Return a call with its number, and whether it is new."""
         if call.id in self._open:
             return self._open[call.id], False
-        found = self._open[call.id] = Shown(len(self.all) + 1, call)
+        found = self._open[call.id] = NumberedCall(len(self.all) + 1, call)
         self.all.append(found)
         return found, True
 
-    def ended(self, call: ToolCall, execution: Execution) -> Shown:
+    def end_call(self, call: ToolCall, execution: Execution) -> NumberedCall:
         """Note what became of a call."""
-        found, _ = self.shown(call)
+        found, _ = self.number_call(call)
         del self._open[call.id]
         found.execution = execution
         return found
 
 
-def format_call(shown: Shown, width: int) -> str:
+def format_call(numbered: NumberedCall, width: int) -> str:
     """Return a call in one line."""
-    call = shown.call
-    head = f"[{shown.number}] {call.name}("
-    return f"{head}{_cut(_arguments(call), width - len(head) - 1)})"
+    call = numbered.call
+    head = f"[{numbered.number}] {call.name}("
+    return f"{head}{_shorten(_format_arguments(call), width - len(head) - 1)})"
 
 
-def format_result(shown: Shown, width: int) -> str:
+def format_result(numbered: NumberedCall, width: int) -> str:
     """Return what became of a call in one line."""
-    execution = shown.execution
+    execution = numbered.execution
     if execution is None:
-        return f"[{shown.number}] {shown.call.name}: no result yet"
+        return f"[{numbered.number}] {numbered.call.name}: no result yet"
     failed = "" if execution.outcome == "succeeded" else f"{execution.outcome}, "
-    text = whole(execution.result.content)
-    is_timed = execution.ran and execution.outcome != "cancelled"
+    text = format_content(execution.result.content)
+    is_timed = execution.has_run and execution.outcome != "cancelled"
     seconds = f"{execution.milliseconds / 1000:.1f} s, " if is_timed else ""
-    head = f"[{shown.number}] {shown.call.name}: {failed}{seconds}{len(text):,} characters: "
+    head = f"[{numbered.number}] {numbered.call.name}: {failed}{seconds}{len(text):,} characters: "
     first = next((line.strip() for line in text.splitlines() if line.strip()), "(nothing)")
-    return head + _cut(first, width - len(head))
+    return head + _shorten(first, width - len(head))
 
 
-def format_details(shown: Shown, most: int | None = None) -> str:
+def format_details(numbered: NumberedCall, limit: int | None = None) -> str:
     """Return a call with its arguments and its result as they are; of the arguments `most` characters at most."""
-    arguments = readable(shown.call.arguments) or "(no arguments)"
-    if most is not None and len(arguments) > most:
-        arguments = f"{arguments[:most]}\n… and {len(arguments) - most:,} more characters"
-    lines = [f"[{shown.number}] {shown.call.name}", textwrap.indent(arguments, "    ")]
-    if shown.execution is not None:
-        lines += [f"    {shown.execution.outcome}:", textwrap.indent(whole(shown.execution.result.content), "    ")]
+    arguments = format_json(numbered.call.arguments) or "(no arguments)"
+    if limit is not None and len(arguments) > limit:
+        arguments = f"{arguments[:limit]}\n… and {len(arguments) - limit:,} more characters"
+    lines = [f"[{numbered.number}] {numbered.call.name}", textwrap.indent(arguments, "    ")]
+    if numbered.execution is not None:
+        lines += [
+            f"    {numbered.execution.outcome}:",
+            textwrap.indent(format_content(numbered.execution.result.content), "    "),
+        ]
     return "\n".join(lines)
 
 
-def format_question(shown: Shown) -> str:
+def format_question(numbered: NumberedCall) -> str:
     """Return a call as a question shows it."""
-    return format_details(shown, _LONGEST_ASKED)
+    return format_details(numbered, _MAX_QUESTION)
 
 
-def whole(content: tuple[Content, ...]) -> str:
+def format_content(content: tuple[Content, ...]) -> str:
     """Return a result as text; what is no text is told of."""
-    return "\n".join(map(_told, content))
+    return "\n".join(map(_format_part, content))
 
 
-def _told(part: Content) -> str:
+def _format_part(part: Content) -> str:
     match part:
         case Text(text=text):
             return text
         case Data(json=raw):
-            return readable(raw.decode("utf-8", "replace"))
+            return format_json(raw.decode("utf-8", "replace"))
         case Media(kind=kind, media_type=media_type, source=source):
             size = f", {len(source.data) * 3 // 4:,} bytes" if isinstance(source, Inline) else ""
             return f"({media_type or kind}{size})"
@@ -146,7 +149,7 @@ def _told(part: Content) -> str:
             assert_never(part)
 
 
-def readable(text: str) -> str:
+def format_json(text: str) -> str:
     """Return JSON with a line for each member; any other text as it is."""
     try:
         return json.dumps(json.loads(text), indent=2, ensure_ascii=False)
@@ -154,7 +157,7 @@ def readable(text: str) -> str:
         return text
 
 
-def _arguments(call: ToolCall) -> str:
+def _format_arguments(call: ToolCall) -> str:
     try:
         told: Any = json.loads(call.arguments or "{}")
     except (ValueError, RecursionError):
@@ -169,18 +172,18 @@ def _arguments(call: ToolCall) -> str:
     return " ".join(", ".join(words).split())
 
 
-def _cut(text: str, most: int) -> str:
-    return text if len(text) <= max(most, 20) else f"{text[: max(most, 20) - 1]}…"
+def _shorten(text: str, limit: int) -> str:
+    return text if len(text) <= max(limit, 20) else f"{text[: max(limit, 20) - 1]}…"
 
 
 def suggest_remedy(problem: Problem) -> str:
     """Return what to do about a problem; "" if nothing is known."""
     if problem.retry_after:
-        return f"wait {problem.retry_after:g} seconds and ask again, {_OTHER}"
+        return f"wait {problem.retry_after:g} seconds and ask again, {_OTHER_MODEL}"
     return _CODES.get(problem.code) or _REMEDIES.get(problem.kind, "")
 
 
-def succeeded(ended: RunEnded) -> bool:
+def has_answer(ended: RunEnded) -> bool:
     """Tell whether a run ended with an answer that is one."""
     return (
         ended.problem is None
@@ -190,7 +193,7 @@ def succeeded(ended: RunEnded) -> bool:
     )
 
 
-def worth_saying(ended: RunEnded) -> str:
+def describe_end(ended: RunEnded) -> str:
     """Return what there is to say of how a run ended; "" if it is an answer like any other."""
     words = _STOPS.get(ended.stop) or _FINISHES.get(ended.finish.reason, "")
     if not words and ended.stop == "finished" and not ended.text.strip():

@@ -52,89 +52,89 @@ def add_to(verbs: "_SubParsersAction[ArgumentParser]") -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Do what the options say."""
-    from dragoman.cli.intercept.command import told  # noqa: PLC0415  only for this verb
+    from dragoman.cli.intercept.command import report_errors  # noqa: PLC0415  only for this verb
 
-    return told(lambda: _run(options))
+    return report_errors(lambda: _run(options))
 
 
 def _run(options: argparse.Namespace) -> int:
     if options.log and not options.command:
-        from dragoman.cli.intercept.show import follow  # noqa: PLC0415  only for this
+        from dragoman.cli.intercept.show import follow_exchanges  # noqa: PLC0415  only for this
 
-        return follow(options.name, options.save)
-    from dragoman.cli.intercept.hosts import variables  # noqa: PLC0415
+        return follow_exchanges(options.name, options.save)
+    from dragoman.cli.intercept.hosts import build_variables  # noqa: PLC0415
     from dragoman.config import load  # noqa: PLC0415
 
     if options.install and not options.command:
-        sys.stdout.write(f"{_program(options)}\n")
+        sys.stdout.write(f"{_find_program(options)}\n")
         return 0
     config = load(options.config)
     if options.print_env:
         base_url = options.gateway.rstrip("/") or f"http://{options.listen or config.server.listen}"
-        for variable, value in variables(config, base_url, options.name, options.session).items():
+        for variable, value in build_variables(config, base_url, options.name, options.session).items():
             sys.stdout.write(f"export {variable}={value}\n")
         return 0
     if not options.command:
         sys.stderr.write(f"usage: {_USAGE}\n")
         return 2
-    return _command(options, config)
+    return _run_command(options, config)
 
 
-def _command(options: argparse.Namespace, config: "Config") -> int:
+def _run_command(options: argparse.Namespace, config: "Config") -> int:
     from contextlib import nullcontext  # noqa: PLC0415  only for this
 
     from msgspec.structs import replace  # noqa: PLC0415
 
-    from dragoman.cli.intercept.command import InterceptionPlan, stand_between  # noqa: PLC0415
-    from dragoman.cli.intercept.hosts import routes  # noqa: PLC0415
-    from dragoman.cli.intercept.show import followed  # noqa: PLC0415
-    from dragoman.cli.loop import runner  # noqa: PLC0415
+    from dragoman.cli.intercept.command import InterceptionPlan, run_intercepted  # noqa: PLC0415
+    from dragoman.cli.intercept.hosts import build_routes  # noqa: PLC0415
+    from dragoman.cli.intercept.show import follow_in_thread  # noqa: PLC0415
+    from dragoman.cli.loop import choose_runner  # noqa: PLC0415
 
     if options.listen:
         config = replace(config, server=replace(config.server, listen=options.listen))
     plan = InterceptionPlan(
         config=config,
-        routes=routes(config, options.name, options.session),
-        program=_program(options),
+        routes=build_routes(config, options.name, options.session),
+        program=_find_program(options),
         command=options.command,
         gateway=options.gateway,
     )
-    with followed(sys.stderr, options.name, options.save) if options.log else nullcontext():
-        return runner()(stand_between(plan))
+    with follow_in_thread(sys.stderr, options.name, options.save) if options.log else nullcontext():
+        return choose_runner()(run_intercepted(plan))
 
 
-def _program(options: argparse.Namespace) -> Path:
-    from dragoman.cli.chat.terminal import forget_typed  # noqa: PLC0415  only for this
-    from dragoman.cli.intercept.mitmproxy import mitmdump  # noqa: PLC0415
+def _find_program(options: argparse.Namespace) -> Path:
+    from dragoman.cli.chat.terminal import discard_typed_input  # noqa: PLC0415  only for this
+    from dragoman.cli.intercept.mitmproxy import find_mitmdump  # noqa: PLC0415
 
-    def agreed(question: str) -> bool:
+    def confirm(question: str) -> bool:
         if options.install:
             return True
         if not (sys.stdin.isatty() and sys.stderr.isatty()):
             return False
-        forget_typed()
+        discard_typed_input()
         sys.stderr.write(f"{question} [y/N] ")
         sys.stderr.flush()
         return sys.stdin.readline().strip().lower() in {"y", "yes"}
 
-    return mitmdump(agreed)
+    return find_mitmdump(confirm)
 
 
 def replay(options: argparse.Namespace) -> int:
     """Send a saved exchange again."""
-    from dragoman.cli.intercept.command import told  # noqa: PLC0415  only for this verb
+    from dragoman.cli.intercept.command import report_errors  # noqa: PLC0415  only for this verb
 
-    return told(lambda: _replay(options))
+    return report_errors(lambda: _replay(options))
 
 
 def _replay(options: argparse.Namespace) -> int:
-    from dragoman.cli.intercept.replaying import Again, given, saved_in, send_again, show  # noqa: PLC0415  only for this
-    from dragoman.cli.loop import runner  # noqa: PLC0415
+    from dragoman.cli.intercept.replaying import ReplayRequest, parse_headers, read_saved, replay_exchange, show_saved  # noqa: PLC0415  only for this
+    from dragoman.cli.loop import choose_runner  # noqa: PLC0415
     from dragoman.config import load  # noqa: PLC0415
 
-    exchange = saved_in(options.file)
+    exchange = read_saved(options.file)
     if options.show:
-        show(exchange)
+        show_saved(exchange)
         return 0
-    again = Again(exchange=exchange, came=options.came, headers=given(options.header))
-    return runner()(send_again(again, load(options.config)))
+    again = ReplayRequest(exchange=exchange, use_original=options.came, headers=parse_headers(options.header))
+    return choose_runner()(replay_exchange(again, load(options.config)))

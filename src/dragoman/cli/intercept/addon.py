@@ -27,7 +27,7 @@ class Redirect:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         told = json.loads((folder / ROUTES).read_text(encoding="utf-8"))
-        self._place: tuple[str, int] = (told["host"], told["port"])
+        self._gateway: tuple[str, int] = (told["host"], told["port"])
         self._headers: dict[str, str] = told["headers"]
         self._routes = [(re.compile(pattern), prefix) for pattern, prefix in told["routes"]]
         self._master: Any = None
@@ -39,8 +39,8 @@ class Redirect:
     def running(self) -> None:
         """Tell where the proxy listens."""
         (_, port, *_), *_ = self._master.addons.get("proxyserver").listen_addrs()
-        _tell(f"{READY}{port}")
-        asyncio.get_running_loop().add_reader(0, self._heard)
+        _print(f"{READY}{port}")
+        asyncio.get_running_loop().add_reader(0, self._on_input)
 
     def requestheaders(self, flow: Any) -> None:
         """Send a request for a listed host to the surface, as it comes."""
@@ -49,7 +49,7 @@ class Redirect:
         place = f"{request.host.lower()}:{request.port}"
         found = next((prefix for pattern, prefix in self._routes if pattern.fullmatch(place)), None)
         if found is not None and request.scheme == "https":
-            request.scheme, (request.host, request.port) = "http", self._place
+            request.scheme, (request.host, request.port) = "http", self._gateway
             request.path = found + request.path
             request.headers.update(self._headers)
             # A proxy of the user's stands before the internet, not before this machine.
@@ -63,20 +63,20 @@ class Redirect:
     def tls_failed_client(self, data: Any) -> None:
         """Tell that the program hung up on our certificate: it would else only say that it has no connection."""
         if data.context.client.sni:
-            _tell(f"{REFUSED}{data.context.client.sni}")
+            _print(f"{REFUSED}{data.context.client.sni}")
 
     def done(self) -> None:
         """Leave nothing behind, even if whoever started this cannot tidy up any more."""
         shutil.rmtree(self._folder, ignore_errors=True)
 
-    def _heard(self) -> None:
+    def _on_input(self) -> None:
         if not os.read(0, 1024):
             asyncio.get_running_loop().remove_reader(0)
             self._master.shutdown()
 
 
-def _tell(words: str) -> None:
-    sys.stdout.write(f"{words}\n")
+def _print(message: str) -> None:
+    sys.stdout.write(f"{message}\n")
     sys.stdout.flush()
 
 

@@ -15,17 +15,17 @@ from dragoman.upstreams.registry import KINDS
 _NAME = re.compile(r"(?=.{1,253}\Z)[a-z0-9*]([a-z0-9*-]*[a-z0-9*])?(\.[a-z0-9*]([a-z0-9*-]*[a-z0-9*])?)+")
 
 
-def is_host(said: str) -> bool:
+def is_host(text: str) -> bool:
     """Tell whether this names hosts, and not everything: `*` stands for a part of one label."""
-    return bool(_NAME.fullmatch(said.lower())) and "*" not in said.split(".")[-2:]
+    return bool(_NAME.fullmatch(text.lower())) and "*" not in text.split(".")[-2:]
 
 
-def expression(pattern: str) -> str:
+def host_expression(pattern: str) -> str:
     """Return the regular expression for a host and a port."""
     return re.escape(pattern.lower()).replace(r"\*", "[a-z0-9-]+") + ":[0-9]+"
 
 
-def without(bypass: str, patterns: Iterable[str]) -> tuple[str, list[str]]:
+def drop_bypassed_hosts(bypass: str, patterns: Iterable[str]) -> tuple[str, list[str]]:
     """Return a list of hosts that go past proxies without those that would take listed ones past ours, and these."""
     kept: list[str] = []
     taken: list[str] = []
@@ -37,7 +37,7 @@ def without(bypass: str, patterns: Iterable[str]) -> tuple[str, list[str]]:
     return ",".join(kept), taken
 
 
-def entries(config: Config, name: str = "") -> dict[str, InterceptTable]:
+def find_entries(config: Config, name: str = "") -> dict[str, InterceptTable]:
     """Return the entries that are meant: the one that is named, or all; without any, the upstreams of Google's."""
     upstreams = {
         named: InterceptTable(upstream=named)
@@ -47,7 +47,7 @@ def entries(config: Config, name: str = "") -> dict[str, InterceptTable]:
     known = {**upstreams, **config.intercept}
     if name:
         if name not in known:
-            raise ConfigError(config.source, "intercept", f"there is no {name!r}: it may be {_listed(known)}")
+            raise ConfigError(config.source, "intercept", f"there is no {name!r}: it may be {_format_names(known)}")
         return {name: known[name]}
     found = dict(config.intercept) or upstreams
     if not found:
@@ -55,23 +55,23 @@ def entries(config: Config, name: str = "") -> dict[str, InterceptTable]:
     return found
 
 
-def routes(config: Config, name: str = "", session: str = "") -> dict[str, str]:
+def build_routes(config: Config, name: str = "", session: str = "") -> dict[str, str]:
     """Return the path of the surface for each pattern of hosts."""
     found: dict[str, str] = {}
-    for entry, table in entries(config, name).items():
-        for host in table.hosts or _hosts(config.upstreams[table.upstream]):
+    for entry, table in find_entries(config, name).items():
+        for host in table.hosts or _default_hosts(config.upstreams[table.upstream]):
             if not is_host(host):
                 raise ConfigError(config.source, f"intercept.{entry}.hosts", f"{host!r} is no name of a host")
-            _place(config, found, host, path_of(entry, session))
+            _add_unique(config, found, host, path_of(entry, session))
     return found
 
 
-def variables(config: Config, base_url: str, name: str = "", session: str = "") -> dict[str, str]:
+def build_variables(config: Config, base_url: str, name: str = "", session: str = "") -> dict[str, str]:
     """Return the variables by which clients that can be told ask the surface themselves."""
     found: dict[str, str] = {}
-    for entry, table in entries(config, name).items():
+    for entry, table in find_entries(config, name).items():
         for variable in KINDS[config.upstreams[table.upstream].kind].client_variables:
-            _place(config, found, variable, base_url + path_of(entry, session))
+            _add_unique(config, found, variable, base_url + path_of(entry, session))
     return found
 
 
@@ -80,17 +80,17 @@ def path_of(entry: str, session: str) -> str:
     return f"/intercept/{entry}@{quote(session, safe='')}" if session else f"/intercept/{entry}"
 
 
-def _place(config: Config, found: dict[str, str], what: str, where: str) -> None:
-    if what in found:
-        raise ConfigError(config.source, "intercept", f"{what} belongs to several entries: choose one with --name")
-    found[what] = where
+def _add_unique(config: Config, found: dict[str, str], key: str, value: str) -> None:
+    if key in found:
+        raise ConfigError(config.source, "intercept", f"{key} belongs to several entries: choose one with --name")
+    found[key] = value
 
 
-def _hosts(upstream: UpstreamTable) -> list[str]:
+def _default_hosts(upstream: UpstreamTable) -> list[str]:
     """Return the hosts by which clients reach such an upstream, wherever it is configured to be."""
     urls = KINDS[upstream.kind].client_urls
     return [urlsplit(url).hostname or "" for url in urls(upstream)] if urls is not None else []
 
 
-def _listed(names: Mapping[str, object]) -> str:
+def _format_names(names: Mapping[str, object]) -> str:
     return ", ".join(names) or "nothing yet"

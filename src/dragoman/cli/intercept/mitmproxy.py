@@ -24,22 +24,22 @@ from urllib.parse import unquote, urlsplit
 from msgspec import Struct
 
 from dragoman.cli.intercept.addon import READY, REFUSED, ROUTES, RUN
-from dragoman.cli.intercept.hosts import expression, without
+from dragoman.cli.intercept.hosts import drop_bypassed_hosts, host_expression
 from dragoman.tasks import start_task, stop_tasks
 
-_HERE = ("localhost", "127.0.0.1", "::1")
+_LOCAL_HOSTS = ("localhost", "127.0.0.1", "::1")
 _BYPASS = ("NO_PROXY", "no_proxy")
 _PROXY = ("HTTPS_PROXY", "https_proxy")
 REQUIREMENT = "mitmproxy>=11.0.2,<13"
 _PROGRAM = "mitmdump"
 _READY = "ready"
 _REMEDY = "dragoman intercept --install"
-_LAST_WORDS = 2000
+_MAX_ERROR_OUTPUT = 2000
 _KEY_FILES = ("mitmproxy-ca.pem", "mitmproxy-ca.p12")
 _CERTIFICATE = "mitmproxy-ca-cert.pem"
-_KEPT = ("HOME", "PATH", "TMPDIR", "LANG", "LC_ALL")
-_STARTING = 60.0
-_ENDING = 5.0
+_INHERITED_VARIABLES = ("HOME", "PATH", "TMPDIR", "LANG", "LC_ALL")
+_START_SECONDS = 60.0
+_STOP_SECONDS = 5.0
 _LAST_LINES = 20
 _USER = "dragoman"
 
@@ -48,13 +48,13 @@ class FolderError(Exception):
     """A folder cannot be used for secrets; the words say why."""
 
 
-def home() -> Path:
+def data_folder() -> Path:
     """Return the folder of what stays between runs."""
     data = os.environ.get("XDG_DATA_HOME") or str(Path.home() / ".local" / "share")
     return Path(data) / "dragoman" / "intercept"
 
 
-def private(folder: Path) -> Path:
+def make_private(folder: Path) -> Path:
     """Make a folder that only its owner can look into, also if it was there before."""
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     found = folder.lstat()
@@ -65,7 +65,7 @@ def private(folder: Path) -> Path:
     return folder
 
 
-class ProxyError(Exception):
+class UserProxyError(Exception):
     """The proxy that the user already has cannot be gone through."""
 
 
@@ -76,7 +76,7 @@ class UserProxy(Struct, frozen=True):
     credentials: str = ""
 
 
-def proxy_before(environment: Mapping[str, str]) -> UserProxy:
+def find_user_proxy(environment: Mapping[str, str]) -> UserProxy:
     """Return the proxy behind ours, if the user has one."""
     names = (*reversed(_PROXY), "all_proxy", "ALL_PROXY")
     said = next((environment[name] for name in names if environment.get(name)), "")
@@ -84,55 +84,59 @@ def proxy_before(environment: Mapping[str, str]) -> UserProxy:
         return UserProxy()
     parts = urlsplit(said if "://" in said else f"http://{said}")
     if parts.scheme not in {"http", "https"} or not parts.hostname:
-        raise ProxyError(f"mitmproxy cannot go through your proxy: it is of the kind {parts.scheme}, not http or https")
+        raise UserProxyError(
+            f"mitmproxy cannot go through your proxy: it is of the kind {parts.scheme}, not http or https"
+        )
     host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
     port = parts.port or (443 if parts.scheme == "https" else 80)
     credentials = f"{unquote(parts.username)}:{unquote(parts.password or '')}" if parts.username else ""
     return UserProxy(f"upstream:{parts.scheme}://{host}:{port}", credentials)
 
 
-def proxied(url: str, environment: Mapping[str, str], hosts: Iterable[str]) -> tuple[dict[str, str], list[str]]:
+def build_proxy_variables(
+    url: str, environment: Mapping[str, str], hosts: Iterable[str]
+) -> tuple[dict[str, str], list[str]]:
     """Return the variables by which a child finds our proxy, and what had to leave its list of exceptions."""
     listed = list(hosts)
     said = next((environment[name] for name in _BYPASS if environment.get(name)), "")
-    kept, taken = without(said, listed)
-    bypass = ",".join(dict.fromkeys([*filter(None, kept.split(",")), *_HERE]))
+    kept, taken = drop_bypassed_hosts(said, listed)
+    bypass = ",".join(dict.fromkeys([*filter(None, kept.split(",")), *_LOCAL_HOSTS]))
     # Node's own fetch looks at these variables only if it is told to.
     return {**dict.fromkeys(_PROXY, url), **dict.fromkeys(_BYPASS, bypass), "NODE_USE_ENV_PROXY": "1"}, taken
 
 
-class MissingError(Exception):
+class MitmproxyMissingError(Exception):
     """There is no mitmproxy; the words say what to do."""
 
 
-def mitmdump(agreed: Callable[[str], bool]) -> Path:
+def find_mitmdump(confirm: Callable[[str], bool]) -> Path:
     """Return the program; `agreed` is asked, with a question, before anything is installed."""
-    found = _found()
+    found = _find_installed()
     if found is not None:
         return found
-    folder = home() / "mitmproxy"
-    if not agreed(f"mitmproxy is needed and not here. Install it ({REQUIREMENT}) with pip into {folder}?"):
-        raise MissingError(f"mitmproxy is not installed: `{_REMEDY}` installs it, or put mitmdump on the PATH")
-    return _installed(folder)
+    folder = data_folder() / "mitmproxy"
+    if not confirm(f"mitmproxy is needed and not here. Install it ({REQUIREMENT}) with pip into {folder}?"):
+        raise MitmproxyMissingError(f"mitmproxy is not installed: `{_REMEDY}` installs it, or put mitmdump on the PATH")
+    return _install(folder)
 
 
-def _found() -> Path | None:
+def _find_installed() -> Path | None:
     on_path = shutil.which(_PROGRAM)
     if on_path is not None:
         return Path(on_path)
-    own = home() / "mitmproxy"
+    own = data_folder() / "mitmproxy"
     return own / "bin" / _PROGRAM if (own / _READY).is_file() else None
 
 
-def _installed(folder: Path) -> Path:
-    private(home())
+def _install(folder: Path) -> Path:
+    make_private(data_folder())
     sys.stderr.write(f"dragoman: installing {REQUIREMENT} into {folder}\n")
     venv.create(folder, clear=True, with_pip=True)
     words = [str(folder / "bin" / "python"), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
     done = subprocess.run([*words, REQUIREMENT], capture_output=True, text=True, check=False)  # noqa: S603  # no shell
     if done.returncode:
         shutil.rmtree(folder, ignore_errors=True)
-        raise MissingError(f"pip could not install {REQUIREMENT}:\n{done.stderr.strip()[-_LAST_WORDS:]}")
+        raise MitmproxyMissingError(f"pip could not install {REQUIREMENT}:\n{done.stderr.strip()[-_MAX_ERROR_OUTPUT:]}")
     (folder / _READY).touch()
     return folder / "bin" / _PROGRAM
 
@@ -144,7 +148,7 @@ class ProxyFailedError(Exception):
     """The proxy did not start; the words are its own."""
 
 
-class Way(Struct, frozen=True, kw_only=True):
+class RouteTable(Struct, frozen=True, kw_only=True):
     """Where requests for listed hosts go: for each pattern of hosts the path of the surface, on this machine."""
 
     host: str
@@ -164,33 +168,43 @@ class InterceptProxy(Struct, frozen=True, kw_only=True):
 
 
 @asynccontextmanager
-async def proxying(program: Path, way: Way, before: UserProxy, folder: Path) -> AsyncGenerator[InterceptProxy]:
+async def run_proxy(
+    program: Path, route_table: RouteTable, user_proxy: UserProxy, folder: Path
+) -> AsyncGenerator[InterceptProxy]:
     """Run the proxy as long as the block does; `folder` is that of this run, and private."""
-    authority = private(home() / "authority")
+    authority = make_private(data_folder() / "authority")
     password = secrets.token_urlsafe(24)
-    _write(folder / ROUTES, {"host": way.host, "port": way.port, "headers": way.headers, "routes": _expressions(way)})
-    _write(folder / "config.yaml", _options(way, before, authority, password))
+    _write_json(
+        folder / ROUTES,
+        {
+            "host": route_table.host,
+            "port": route_table.port,
+            "headers": route_table.headers,
+            "routes": _build_expressions(route_table),
+        },
+    )
+    _write_json(folder / "config.yaml", _build_options(route_table, user_proxy, authority, password))
     async with AsyncExitStack() as stack:
-        async with _alone(authority):
-            process = await _started(program, folder)
-            stack.push_async_callback(_end, process)
-            port = await _listening(process)
-        ended = start_task(_drained(process), "output of mitmdump")
+        async with _lock_authority(authority):
+            process = await _start_proxy(program, folder)
+            stack.push_async_callback(_stop_process, process)
+            port = await _wait_for_port(process)
+        ended = start_task(_drain_output(process), "output of mitmdump")
         stack.push_async_callback(stop_tasks, ended)
         url = f"http://{_USER}:{password}@127.0.0.1:{port}"
-        yield InterceptProxy(url=url, authority=_certificate(authority), ended=ended)
+        yield InterceptProxy(url=url, authority=_read_certificate(authority), ended=ended)
 
 
 @asynccontextmanager
-async def _alone(authority: Path) -> AsyncGenerator[None]:
+async def _lock_authority(authority: Path) -> AsyncGenerator[None]:
     """Let nobody else begin meanwhile: of two that made an authority at once, one would be trusted by nobody."""
     with (authority / "lock").open("w") as gate:
         await asyncio.to_thread(fcntl.flock, gate, fcntl.LOCK_EX)
         yield
 
 
-async def _started(program: Path, folder: Path) -> asyncio.subprocess.Process:
-    kept = {name: os.environ[name] for name in _KEPT if name in os.environ}
+async def _start_proxy(program: Path, folder: Path) -> asyncio.subprocess.Process:
+    kept = {name: os.environ[name] for name in _INHERITED_VARIABLES if name in os.environ}
     return await asyncio.create_subprocess_exec(
         str(program),
         "--set",
@@ -204,18 +218,18 @@ async def _started(program: Path, folder: Path) -> asyncio.subprocess.Process:
     )
 
 
-def _expressions(way: Way) -> list[tuple[str, str]]:
-    return [(expression(pattern), prefix) for pattern, prefix in way.routes.items()]
+def _build_expressions(route_table: RouteTable) -> list[tuple[str, str]]:
+    return [(host_expression(pattern), prefix) for pattern, prefix in route_table.routes.items()]
 
 
-def _options(way: Way, before: UserProxy, authority: Path, password: str) -> dict[str, object]:
+def _build_options(route_table: RouteTable, user_proxy: UserProxy, authority: Path, password: str) -> dict[str, object]:
     """Return mitmproxy's options; JSON is YAML too."""
     options: dict[str, object] = {
         "confdir": str(authority),
         "listen_host": "127.0.0.1",
         "listen_port": 0,
         "proxyauth": f"{_USER}:{password}",
-        "allow_hosts": [f"^{words}$" for words, _ in _expressions(way)],
+        "allow_hosts": [f"^{words}$" for words, _ in _build_expressions(route_table)],
         "scripts": [str(_ADDON)],
         # The surface reaches the hosts, not the proxy: it need not know them.
         "connection_strategy": "lazy",
@@ -224,33 +238,33 @@ def _options(way: Way, before: UserProxy, authority: Path, password: str) -> dic
         "flow_detail": 0,
         "termlog_verbosity": "error",
     }
-    if before.mode:
-        options["mode"] = [before.mode]
-    if before.credentials:
-        options["upstream_auth"] = before.credentials
+    if user_proxy.mode:
+        options["mode"] = [user_proxy.mode]
+    if user_proxy.credentials:
+        options["upstream_auth"] = user_proxy.credentials
     return options
 
 
-def _write(file: Path, value: object) -> None:
+def _write_json(file: Path, value: object) -> None:
     with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as opened:
         json.dump(value, opened)
 
 
-async def _listening(process: asyncio.subprocess.Process) -> int:
+async def _wait_for_port(process: asyncio.subprocess.Process) -> int:
     """Wait until the proxy tells its port."""
     said: deque[str] = deque(maxlen=_LAST_LINES)
     try:
-        async with asyncio.timeout(_STARTING):
-            while line := await _line(process):
+        async with asyncio.timeout(_START_SECONDS):
+            while line := await _read_line(process):
                 if found := re.fullmatch(rf"{READY}(\d+)", line):
                     return int(found[1])
                 said.append(line)
     except TimeoutError:
-        said.append(f"it did not listen within {_STARTING:g} seconds")
+        said.append(f"it did not listen within {_START_SECONDS:g} seconds")
     raise ProxyFailedError("mitmdump did not start:\n" + "\n".join(said))
 
 
-async def _line(process: asyncio.subprocess.Process) -> str:
+async def _read_line(process: asyncio.subprocess.Process) -> str:
     if process.stdout is None:
         return ""
     try:
@@ -260,10 +274,10 @@ async def _line(process: asyncio.subprocess.Process) -> str:
     return line.decode("utf-8", "replace").rstrip() or (" " if line else "")
 
 
-async def _drained(process: asyncio.subprocess.Process) -> None:
+async def _drain_output(process: asyncio.subprocess.Process) -> None:
     """Take what the proxy says until it ends; what concerns the user is told once."""
     told: set[str] = set()
-    while line := await _line(process):
+    while line := await _read_line(process):
         if line.startswith(REFUSED) and line not in told:
             told.add(line)
             host = line.removeprefix(REFUSED)
@@ -271,7 +285,7 @@ async def _drained(process: asyncio.subprocess.Process) -> None:
     await process.wait()
 
 
-def _certificate(authority: Path) -> str:
+def _read_certificate(authority: Path) -> str:
     """Return the authority's certificate, and see to it that nobody else can read its key."""
     for name in _KEY_FILES:
         file = authority / name
@@ -283,13 +297,13 @@ def _certificate(authority: Path) -> str:
     return (authority / _CERTIFICATE).read_text(encoding="ascii")
 
 
-async def _end(process: asyncio.subprocess.Process) -> None:
+async def _stop_process(process: asyncio.subprocess.Process) -> None:
     """End the proxy: at first by letting go of its input, at last without asking."""
     if process.stdin is not None:
         process.stdin.close()
     for end in (process.terminate, process.kill):
         with suppress(TimeoutError):
-            await asyncio.wait_for(process.wait(), _ENDING)
+            await asyncio.wait_for(process.wait(), _STOP_SECONDS)
             return
         with suppress(ProcessLookupError):
             end()

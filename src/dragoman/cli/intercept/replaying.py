@@ -12,46 +12,46 @@ from pathlib import Path
 from msgspec import Struct
 
 from dragoman.cli.chat.terminal import Screen
-from dragoman.cli.intercept.hosts import entries, path_of
-from dragoman.cli.intercept.show import shown
+from dragoman.cli.intercept.hosts import find_entries, path_of
+from dragoman.cli.intercept.show import format_exchange
 from dragoman.config import Config, ConfigError, ServerTable
 from dragoman.http.client import Client, Deadlines, Outgoing
 from dragoman.http.message import split
-from dragoman.intercept.exchange import Saved, content, read
+from dragoman.intercept.exchange import SavedExchange, decode_body, decode_exchange
 from dragoman.intercept.settings import InterceptTable
 from dragoman.server.serving import running
 
 _TOKEN = "GOOGLE_CLOUD_ACCESS_TOKEN"  # noqa: S105  the name of a variable
 _KEYS = ("GEMINI_API_KEY", "GOOGLE_API_KEY")
 _CREDENTIALS = frozenset({"authorization", "x-goog-api-key"})
-_LEFT_OUT = frozenset(
+_DROPPED_HEADERS = frozenset(
     {"host", "content-length", "connection", "transfer-encoding", "accept-encoding", "content-encoding"}
 )
 
 
-class Again(Struct, frozen=True, kw_only=True):
+class ReplayRequest(Struct, frozen=True, kw_only=True):
     """What is to be sent again."""
 
-    exchange: Saved
-    came: bool = False
+    exchange: SavedExchange
+    use_original: bool = False
     """Send what the client had sent, and let the rules that are configured now do their work."""
     headers: tuple[tuple[str, str], ...] = ()
 
 
-def saved_in(file: Path) -> Saved:
+def read_saved(file: Path) -> SavedExchange:
     """Read a file."""
     try:
-        return read(file.read_bytes())
+        return decode_exchange(file.read_bytes())
     except OSError as error:
         raise ConfigError(str(file), "", f"cannot be read: {error.strerror}") from None
     except ValueError as error:
         raise ConfigError(str(file), "", str(error)) from None
 
 
-def given(said: list[str]) -> tuple[tuple[str, str], ...]:
+def parse_headers(values: list[str]) -> tuple[tuple[str, str], ...]:
     """Read headers; one whose value begins with `env:` is found in the environment."""
     found: list[tuple[str, str]] = []
-    for each in said:
+    for each in values:
         name, colon, value = each.partition(":")
         value = value.strip()
         if not colon or not name.strip():
@@ -65,17 +65,17 @@ def given(said: list[str]) -> tuple[tuple[str, str], ...]:
     return tuple(found)
 
 
-def show(exchange: Saved) -> None:
+def show_saved(exchange: SavedExchange) -> None:
     """Show a saved exchange as `--log` does."""
-    sys.stdout.write(shown(exchange, Screen(sys.stdout, sys.stdout, pretty=sys.stdout.isatty())))
+    sys.stdout.write(format_exchange(exchange, Screen(sys.stdout, sys.stdout, pretty=sys.stdout.isatty())))
 
 
-async def send_again(again: Again, config: Config) -> int:
+async def replay_exchange(replay: ReplayRequest, config: Config) -> int:
     """Send an exchange again; return 0 if it was answered well, 1 if not."""
-    exchange = again.exchange
-    table = entries(config, exchange.name if exchange.name in config.intercept else exchange.upstream)
+    exchange = replay.exchange
+    table = find_entries(config, exchange.name if exchange.name in config.intercept else exchange.upstream)
     ((name, entry),) = table.items()
-    if not again.came:
+    if not replay.use_original:
         entry = InterceptTable(upstream=entry.upstream)
     # Nothing else of the configuration is needed, and none of its tools need be started.
     alone = Config(
@@ -88,17 +88,17 @@ async def send_again(again: Again, config: Config) -> int:
     async with running(alone) as gateway:
         client = Client()
         try:
-            return await _asked(client, gateway.base_url + path_of(name, ""), again)
+            return await _send(client, gateway.base_url + path_of(name, ""), replay)
         finally:
             await client.close()
 
 
-async def _asked(client: Client, base_url: str, again: Again) -> int:
-    exchange = again.exchange
+async def _send(client: Client, base_url: str, replay: ReplayRequest) -> int:
+    exchange = replay.exchange
     origin, prefix = split(base_url)
-    target = exchange.target if again.came else exchange.target_left or exchange.target
-    body = content(exchange.came if again.came or exchange.left is None else exchange.left)
-    headers = _headers(again, os.environ)
+    target = exchange.target if replay.use_original else exchange.target_left or exchange.target
+    body = decode_body(exchange.came if replay.use_original or exchange.left is None else exchange.left)
+    headers = _build_headers(replay, os.environ)
     incoming = await client.ask(Outgoing(origin, exchange.method, prefix + target, headers, body), Deadlines())
     sys.stderr.write(f"dragoman: {exchange.method} {target}: {incoming.status}\n")
     while piece := await incoming.piece():
@@ -107,14 +107,16 @@ async def _asked(client: Client, base_url: str, again: Again) -> int:
     return 0 if incoming.good else 1
 
 
-def _headers(again: Again, environment: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
-    given = {name for name, _ in again.headers}
-    kept = tuple(header for header in again.exchange.headers if header[0] not in _LEFT_OUT and header[0] not in given)
-    found = () if given & _CREDENTIALS else _credentials(again.exchange.target, environment)
-    return (*kept, *found, *again.headers)
+def _build_headers(replay: ReplayRequest, environment: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
+    given = {name for name, _ in replay.headers}
+    kept = tuple(
+        header for header in replay.exchange.headers if header[0] not in _DROPPED_HEADERS and header[0] not in given
+    )
+    found = () if given & _CREDENTIALS else _find_credentials(replay.exchange.target, environment)
+    return (*kept, *found, *replay.headers)
 
 
-def _credentials(target: str, environment: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
+def _find_credentials(target: str, environment: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
     """Return what the vendor's own clients would show, found where they look for it."""
     key = next((environment[name] for name in _KEYS if environment.get(name)), "")
     if target.startswith("/v1internal") or "/projects/" in target or not key:

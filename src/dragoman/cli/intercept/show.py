@@ -18,30 +18,30 @@ from typing import TextIO
 
 import msgspec
 
-from dragoman.cli.chat.terminal import Screen, harmless
+from dragoman.cli.chat.terminal import Screen, replace_controls
 from dragoman.gateway.redact import redact
-from dragoman.intercept.exchange import NotSavedError, Saved, content, read
-from dragoman.intercept.lookout import Onlooker, looking_on
+from dragoman.intercept.exchange import SavedExchange, SavedExchangeError, decode_body, decode_exchange
+from dragoman.intercept.lookout import ObserverFolder, observe_exchanges
 
-_AROUND = 3
-_MOST_COMPARED = 3000
+_CONTEXT_LINES = 3
+_MAX_COMPARED = 3000
 """Lines that are compared with each other, beside what both have at their beginning and end."""
 _DATA = "data:"
 _STYLES = {"-": ("red",), "+": ("green",), "@": ("dim",), " ": ()}
-_MOST_CHANGED = 400
-_MOST_UNTOUCHED = 120
+_MAX_CHANGED = 400
+_MAX_UNCHANGED = 120
 """Lines that are shown of a body."""
-_LONGEST = 400
+_MAX_LINE = 400
 _INDENT = "  "
 _SIGNATURE = re.compile(r"(\"thought_?[sS]ignature\": \"[^\"]{8})[^\"]{12,}")
 """Long, and for no one to read; its beginning tells one from another."""
-_BETWEEN = 0.1
+_POLL_SECONDS = 0.1
 """Seconds between two looks."""
 
 
 def lines_of(body: bytes) -> list[str]:
     """Return a body as lines."""
-    if (laid_out := _laid_out(body)) is not None:
+    if (laid_out := _format_json(body)) is not None:
         return laid_out
     try:
         text = body.decode()
@@ -49,7 +49,7 @@ def lines_of(body: bytes) -> list[str]:
         return [f"({len(body)} bytes that are no text)"]
     lines: list[str] = []
     for line in text.splitlines():
-        event = _laid_out(line[len(_DATA) :].encode()) if line.startswith(_DATA) else None
+        event = _format_json(line[len(_DATA) :].encode()) if line.startswith(_DATA) else None
         if event is None:
             lines.append(line)
         else:
@@ -57,7 +57,7 @@ def lines_of(body: bytes) -> list[str]:
     return lines
 
 
-def _laid_out(body: bytes) -> list[str] | None:
+def _format_json(body: bytes) -> list[str] | None:
     try:
         msgspec.json.decode(body, type=msgspec.Raw)
         return msgspec.json.format(body, indent=2).decode().splitlines()
@@ -65,20 +65,20 @@ def _laid_out(body: bytes) -> list[str] | None:
         return None
 
 
-def difference(before: bytes, after: bytes) -> Iterator[tuple[str, str]]:
+def diff_bodies(before: bytes, after: bytes) -> Iterator[tuple[str, str]]:
     """Yield lines with their signs: `-` for what came, `+` for what left, a space for both, `@` for our own words."""
     old, new = lines_of(before), lines_of(after)
-    begin, end = _shared(old, new)
+    begin, end = _count_shared(old, new)
     changed_old, changed_new = old[begin : len(old) - end], new[begin : len(new) - end]
-    yield from _context(old[:begin], tail=True)
-    if max(len(changed_old), len(changed_new)) > _MOST_COMPARED:
+    yield from _show_context(old[:begin], tail=True)
+    if max(len(changed_old), len(changed_new)) > _MAX_COMPARED:
         yield "@", f"{len(changed_old)} lines became {len(changed_new)}"
     else:
-        yield from _compared(changed_old, changed_new)
-    yield from _context(old[len(old) - end :], tail=False)
+        yield from _compare_lines(changed_old, changed_new)
+    yield from _show_context(old[len(old) - end :], tail=False)
 
 
-def _shared(old: list[str], new: list[str]) -> tuple[int, int]:
+def _count_shared(old: list[str], new: list[str]) -> tuple[int, int]:
     """Return how many lines both begin with, and how many they end with."""
     most = min(len(old), len(new))
     begin = next((at for at in range(most) if old[at] != new[at]), most)
@@ -86,8 +86,8 @@ def _shared(old: list[str], new: list[str]) -> tuple[int, int]:
     return begin, end
 
 
-def _context(lines: list[str], *, tail: bool) -> Iterator[tuple[str, str]]:
-    shown = lines[-_AROUND:] if tail else lines[:_AROUND]
+def _show_context(lines: list[str], *, tail: bool) -> Iterator[tuple[str, str]]:
+    shown = lines[-_CONTEXT_LINES:] if tail else lines[:_CONTEXT_LINES]
     left_out = len(lines) - len(shown)
     if left_out and tail:
         yield "@", f"{left_out} lines alike"
@@ -97,14 +97,14 @@ def _context(lines: list[str], *, tail: bool) -> Iterator[tuple[str, str]]:
         yield "@", f"{left_out} lines alike"
 
 
-def _compared(old: list[str], new: list[str]) -> Iterator[tuple[str, str]]:
+def _compare_lines(old: list[str], new: list[str]) -> Iterator[tuple[str, str]]:
     for kind, old_from, old_to, new_from, new_to in SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
         if kind == "equal":
             alike = old[old_from:old_to]
-            if len(alike) > 2 * _AROUND:
-                yield from ((" ", line) for line in alike[:_AROUND])
-                yield "@", f"{len(alike) - 2 * _AROUND} lines alike"
-                yield from ((" ", line) for line in alike[-_AROUND:])
+            if len(alike) > 2 * _CONTEXT_LINES:
+                yield from ((" ", line) for line in alike[:_CONTEXT_LINES])
+                yield "@", f"{len(alike) - 2 * _CONTEXT_LINES} lines alike"
+                yield from ((" ", line) for line in alike[-_CONTEXT_LINES:])
             else:
                 yield from ((" ", line) for line in alike)
         else:
@@ -112,90 +112,92 @@ def _compared(old: list[str], new: list[str]) -> Iterator[tuple[str, str]]:
             yield from (("+", line) for line in new[new_from:new_to])
 
 
-def shown(exchange: Saved, screen: Screen) -> str:
+def format_exchange(exchange: SavedExchange, screen: Screen) -> str:
     """Return what is shown of an exchange."""
-    return "".join(f"{line}\n" for line in _lines(exchange, screen))
+    return "".join(f"{line}\n" for line in _format_lines(exchange, screen))
 
 
-def _lines(exchange: Saved, screen: Screen) -> Iterator[str]:
-    yield screen.styled(_clean(_title(exchange)), "bold")
+def _format_lines(exchange: SavedExchange, screen: Screen) -> Iterator[str]:
+    yield screen.style(_sanitize(_format_title(exchange)), "bold")
     if exchange.rules:
-        yield _clean(f"{_INDENT}rules: {', '.join(exchange.rules)}")
+        yield _sanitize(f"{_INDENT}rules: {', '.join(exchange.rules)}")
     if exchange.problem:
-        yield screen.styled(_clean(f"{_INDENT}sent on as it came: {exchange.problem}"), "yellow")
+        yield screen.style(_sanitize(f"{_INDENT}sent on as it came: {exchange.problem}"), "yellow")
     if exchange.target_left not in ("", exchange.target):
-        yield _clean(f"{_INDENT}asked instead: {exchange.target_left}")
-    yield from _body(
-        screen, "request", content(exchange.came), None if exchange.left is None else content(exchange.left)
+        yield _sanitize(f"{_INDENT}asked instead: {exchange.target_left}")
+    yield from _format_body(
+        screen, "request", decode_body(exchange.came), None if exchange.left is None else decode_body(exchange.left)
     )
     if exchange.blocked:
-        yield screen.styled(f"{_INDENT}answered here: calls wait for their results", "yellow")
-    came = content(exchange.reply_came)
-    yield from _body(screen, "reply", came, None if exchange.reply_left is None else content(exchange.reply_left))
+        yield screen.style(f"{_INDENT}answered here: calls wait for their results", "yellow")
+    came = decode_body(exchange.reply_came)
+    yield from _format_body(
+        screen, "reply", came, None if exchange.reply_left is None else decode_body(exchange.reply_left)
+    )
     if exchange.is_cut:
         yield f"{_INDENT}(more of the reply passed than was kept)"
     for call in exchange.captured:
-        yield screen.styled(f"{_INDENT}captured {_clean(call.name)} as {_clean(call.id)}", "cyan")
-        yield f"{_INDENT * 2}{_clean(_in_one_line(content(call.part)))}"
+        yield screen.style(f"{_INDENT}captured {_sanitize(call.name)} as {_sanitize(call.id)}", "cyan")
+        yield f"{_INDENT * 2}{_sanitize(_format_one_line(decode_body(call.part)))}"
 
 
-def _title(exchange: Saved) -> str:
+def _format_title(exchange: SavedExchange) -> str:
     taken = "" if exchange.seconds is None else f" in {exchange.seconds:.2f} s"
     session = f" ({exchange.session})" if exchange.session else ""
     at = strftime("%H:%M:%S", localtime(exchange.began))
     return f"{at} {exchange.name}{session} {exchange.method} {exchange.target} {exchange.status}{taken} {exchange.id}"
 
 
-def _body(screen: Screen, what: str, came: bytes, left: bytes | None) -> Iterator[str]:
+def _format_body(screen: Screen, label: str, came: bytes, left: bytes | None) -> Iterator[str]:
     """Tell of a body; `left` is None if it left as it came."""
     if not came and not left:
         return
     if left is None:
-        yield f"{_INDENT}{what}: {len(came)} bytes, untouched"
-        lines, most = ((" ", line) for line in lines_of(came)), _MOST_UNTOUCHED
+        yield f"{_INDENT}{label}: {len(came)} bytes, untouched"
+        lines, most = ((" ", line) for line in lines_of(came)), _MAX_UNCHANGED
     else:
-        yield f"{_INDENT}{what}: {len(came)} bytes came, {len(left)} left"
-        lines, most = difference(came, left), _MOST_CHANGED
+        yield f"{_INDENT}{label}: {len(came)} bytes came, {len(left)} left"
+        lines, most = diff_bodies(came, left), _MAX_CHANGED
     for at, (sign, line) in enumerate(lines):
         if at == most:
-            yield screen.styled(f"{_INDENT}@ the rest is not shown", "dim")
+            yield screen.style(f"{_INDENT}@ the rest is not shown", "dim")
             return
-        yield screen.styled(f"{_INDENT}{sign} {_clean(line)}", *_STYLES[sign])
+        yield screen.style(f"{_INDENT}{sign} {_sanitize(line)}", *_STYLES[sign])
 
 
-def _in_one_line(part: bytes) -> str:
+def _format_one_line(part: bytes) -> str:
     try:
         return msgspec.json.format(part, indent=0).decode()
     except (msgspec.DecodeError, UnicodeDecodeError):
         return part.decode("utf-8", "replace")
 
 
-def _clean(text: str) -> str:
-    told = harmless(redact(_SIGNATURE.sub(r"\1…", text))).replace("\n", "\\n")
-    return told if len(told) <= _LONGEST else f"{told[:_LONGEST]}… ({len(told) - _LONGEST} more)"
+def _sanitize(text: str) -> str:
+    told = replace_controls(redact(_SIGNATURE.sub(r"\1…", text))).replace("\n", "\\n")
+    return told if len(told) <= _MAX_LINE else f"{told[:_MAX_LINE]}… ({len(told) - _MAX_LINE} more)"
 
 
 class Follower:
     """Shows what passes: all of it, or that of one name."""
 
-    def __init__(self, onlooker: Onlooker, out: TextIO, name: str = "", folder: Path | None = None) -> None:
-        self._onlooker = onlooker
+    def __init__(self, observer: ObserverFolder, out: TextIO, name: str = "", folder: Path | None = None) -> None:
+        self._observer = observer
         self._out = out
         self._name = name
         self._folder = folder
         self._screen = Screen(out, out, pretty=out.isatty())
 
-    def look(self) -> None:
+    def show_new(self) -> None:
         """Show what has passed since the last look."""
-        for file in self._onlooker.take():
+        for file in self._observer.take():
             try:
-                exchange = read(file)
-            except NotSavedError as error:
+                exchange = decode_exchange(file)
+            except SavedExchangeError as error:
                 self._out.write(f"an exchange cannot be shown: {error}\n")
                 continue
             if self._name not in ("", exchange.name):
                 continue
-            self._out.write(shown(exchange, self._screen))
+            self._out.write(format_exchange(exchange, self._screen))
             if self._folder is not None:
                 kept = self._folder / f"{exchange.id}.json"
                 with os.fdopen(os.open(kept, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as opened:
@@ -205,16 +207,16 @@ class Follower:
 
     def follow(self, over: Event) -> None:
         """Go on until it is over."""
-        while not over.wait(_BETWEEN):
-            self.look()
-        self.look()
+        while not over.wait(_POLL_SECONDS):
+            self.show_new()
+        self.show_new()
 
 
-def follow(name: str = "", folder: Path | None = None) -> int:
+def follow_exchanges(name: str = "", folder: Path | None = None) -> int:
     """Show what passes until interrupted."""
     if folder is not None:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    with looking_on() as onlooker:
+    with observe_exchanges() as onlooker:
         sys.stderr.write("dragoman: looking on; Ctrl-C ends it\n")
         with suppress(KeyboardInterrupt):
             Follower(onlooker, sys.stdout, name, folder).follow(Event())
@@ -222,12 +224,12 @@ def follow(name: str = "", folder: Path | None = None) -> int:
 
 
 @contextmanager
-def followed(out: TextIO, name: str = "", folder: Path | None = None) -> Generator[None]:
+def follow_in_thread(out: TextIO, name: str = "", folder: Path | None = None) -> Generator[None]:
     """Show what passes as long as the block runs."""
     if folder is not None:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     over = Event()
-    with looking_on() as onlooker:
+    with observe_exchanges() as onlooker:
         thread = Thread(target=Follower(onlooker, out, name, folder).follow, args=(over,), name="log", daemon=True)
         thread.start()
         try:

@@ -23,7 +23,7 @@ from dragoman.agent import (
     TurnEnded,
 )
 from dragoman.agent.history import calls_of
-from dragoman.agent.limits import added
+from dragoman.agent.limits import add_usage
 from dragoman.core.events import (
     Event,
     Failed,
@@ -51,7 +51,7 @@ from dragoman.interpreter.reply import EventAdapter
 from dragoman.interpreter.reply_adapter import ReplyOptions
 from dragoman.interpreter.turns import SKIP_SIGNATURE
 from dragoman.interpreter.undo import generate_id, plain_id
-from dragoman.tools.handler import joined
+from dragoman.tools.handler import qualify_name
 
 _SHORT = 16
 """Ids with fewer letters may be given again: what is kept under them would be found by another call."""
@@ -110,7 +110,7 @@ class RunReply:
             case UsageSeen(usage):
                 self._usage = usage
                 self._fitted(step)
-                return [UsageSeen(added(self._before, usage))]
+                return [UsageSeen(add_usage(self._before, usage))]
             case Native(field=field):
                 if self._fitter is not None:
                     return self._fitted(step)
@@ -163,7 +163,7 @@ class RunReply:
     def _part(self, event: PartStarted) -> list[Event]:
         part = event.part
         if isinstance(part, ToolCall) and part.executor == "client":
-            if joined(part.namespace, part.name) not in self._theirs:
+            if qualify_name(part.namespace, part.name) not in self._theirs:
                 self._hides_call = True
                 return []
             part = structs.replace(part, id=self._called(part.id))
@@ -216,7 +216,7 @@ class RunReply:
         told = self._own_calls(turn)
         self._offset, self._told = self._offset + self._told, 0
         self._places.clear()
-        self._before, self._usage = added(self._before, self._usage), Usage()
+        self._before, self._usage = add_usage(self._before, self._usage), Usage()
         return told
 
     def _own_calls(self, turn: TurnEnded) -> list[Event]:

@@ -24,7 +24,7 @@ from dragoman.dialects.registry import dialect_named
 from dragoman.gateway.agents.settings import AgentCompaction, AgentLimits, AgentTable
 from dragoman.gateway.client_request import ClientRequest
 from dragoman.tools import Registry
-from dragoman.tools.handler import JOINT, joined
+from dragoman.tools.handler import NAMESPACE_SEPARATOR, qualify_name
 
 HEADER = "x-dragoman-tools"
 _ARTIFACTS = "read_artifact"
@@ -40,7 +40,7 @@ class ToolOrigin(NamedTuple):
 
 def by_name(name: str) -> ToolOrigin | None:
     """Tell from its name where a tool is from."""
-    server, joint, tool = name.partition(JOINT)
+    server, joint, tool = name.partition(NAMESPACE_SEPARATOR)
     return ToolOrigin(server, tool) if joint else None
 
 
@@ -126,7 +126,7 @@ class Roster:
     @property
     def _known(self) -> list[str]:
         """What a request may ask for: servers, and tools that are of none."""
-        return [*sorted(self.servers), *(name for name in self.registry.names if JOINT not in name)]
+        return [*sorted(self.servers), *(name for name in self.registry.names if NAMESPACE_SEPARATOR not in name)]
 
     @property
     def models(self) -> dict[str, str]:
@@ -200,7 +200,7 @@ class Roster:
             asked=asked,
             request=request,
             registry=registry,
-            waiting=self.registry.only(wanted.waiting),
+            waiting=self.registry.subset(wanted.waiting),
             origins=lambda: wanted_now().told,
             listed=listed,
             losses=tuple(
@@ -226,7 +226,7 @@ class Roster:
         """Raise a `Problem` that says why there is nothing of a name."""
         if self.meant(said):
             return
-        if words := self._away(said.partition(JOINT)[0]):
+        if words := self._away(said.partition(NAMESPACE_SEPARATOR)[0]):
             raise Problem("unreachable", f"{HEADER}: {words}")
         close = self.registry.nearest(said)
         hint = f": did you mean {' or '.join(close)}?" if close else near(said, self._known)
@@ -264,7 +264,7 @@ def _require_choosable(request: Request, listed: Mapping[str, str], names: Colle
     if choice is None or not away:
         return
     for server, words in away:
-        if any(name.startswith(server + JOINT) for name in choice.names):
+        if any(name.startswith(server + NAMESPACE_SEPARATOR) for name in choice.names):
             raise Problem("unreachable", words, where="/tool_choice")
     if choice.mode == "required" and not names:
         raise Problem("unreachable", away[0][1], where="/tool_choice")
@@ -281,7 +281,7 @@ def _require_allowed(name: str, ask: ClientRequest) -> None:
 
 def names_of(request: Request) -> frozenset[str]:
     """Return the names of the tools that a request declares."""
-    return frozenset(joined(tool.namespace, tool.name) for tool in request.tools if isinstance(tool, Tool))
+    return frozenset(qualify_name(tool.namespace, tool.name) for tool in request.tools if isinstance(tool, Tool))
 
 
 def limits_of(said: AgentLimits) -> Limits:
@@ -328,15 +328,15 @@ def unmeant(agents: Mapping[str, AgentTable], servers: Collection[str]) -> Itera
 def near(word: str, servers: Collection[str]) -> str:
     """Say what may be meant, or else what there is."""
     known = list(dict.fromkeys((*servers, *BUILT_IN)))
-    close = get_close_matches(word.partition(JOINT)[0], known, 2)
+    close = get_close_matches(word.partition(NAMESPACE_SEPARATOR)[0], known, 2)
     return f": did you mean {' or '.join(close)}?" if close else f": there are {', '.join(known[:20])}"
 
 
 def _can_mean(word: str, servers: Collection[str]) -> bool:
     if "*" not in word:
-        return word in BUILT_IN or word.partition(JOINT)[0] in servers
+        return word in BUILT_IN or word.partition(NAMESPACE_SEPARATOR)[0] in servers
     if any(fnmatchcase(tool, word) for tool in BUILT_IN):
         return True
     begins = word.partition("*")[0]
-    beginnings = [f"{server}{JOINT}" for server in servers]
+    beginnings = [f"{server}{NAMESPACE_SEPARATOR}" for server in servers]
     return any(known.startswith(begins) or begins.startswith(known) for known in beginnings)

@@ -14,7 +14,7 @@ import msgspec
 from msgspec import structs
 
 from dragoman.agent import Carrier, Order, Runtime
-from dragoman.agent.history import salvaged
+from dragoman.agent.history import drop_incomplete_parts
 from dragoman.core.events import Failed, Finished, Started
 from dragoman.core.parts import ToolCall
 from dragoman.core.problems import Problem
@@ -57,7 +57,7 @@ class SoFar:
     def turn(self, status: str, message: str = "") -> Turn:
         """Return the turn with what was said, and how it ended; `message` is for one that failed."""
         turn, dialect = self._turn, dialect_named(self._turn.dialect)
-        parts = salvaged(self._collector.parts, self._collector.growing)
+        parts = drop_incomplete_parts(self._collector.parts, self._collector.growing)
         reply = spliced(turn.reply, "status", json.encode(status))
         if parts:
             self._collector.feed(Finished(Finish("stop")))

@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec
 
-from dragoman.agent import InProcess, Order, State, Status, WatchedRuntime, Work
+from dragoman.agent import InProcess, Order, RunState, Status, WatchedRuntime, Work
 from dragoman.sessions.runs import INTERRUPTED, RUNNING, RunMessage, Runs
 from dragoman.sessions.values import Unavailable
 from dragoman.tasks import TaskSet, start_task, stop_tasks
@@ -45,7 +45,7 @@ class _Carried:
         self.runtime = runtime
         self.work = start_task(self._run(work), f"run {order.run}")
         self.is_cancelled = False
-        self.told = order.told
+        self.told = order.first_output
         self.unwritten: list[bytes] = []
         self.piece = b""
         """What is being written: the same again, if nobody can tell whether it was."""
@@ -95,7 +95,7 @@ class Carrying:
 
     async def start(self, order: Order) -> None:
         """Start a run."""
-        await self._runs.begin(order.owner, order.run, "", order.told, anew=True)
+        await self._runs.begin(order.owner, order.run, "", order.first_output, anew=True)
         carried = _Carried(order, self._made(order.run), self._works[order.kind])
         self._carried[order.owner, order.run] = carried
         self._attending.start(self._attend(carried), f"attend to the run {order.run}")
@@ -129,7 +129,7 @@ class Carrying:
                     await asyncio.sleep(_BETWEEN_LOOKS)
                     seen = await self._runs.see(owner, run)
 
-    async def state(self, owner: str, run: str) -> State | None:
+    async def state(self, owner: str, run: str) -> RunState | None:
         """Tell how far a run is."""
         seen = await self._runs.see(owner, run)
         if seen is None:
@@ -138,7 +138,7 @@ class Carrying:
         # A process that could not write for a while knows better than the store that its run goes on.
         status = RUNNING if carried is not None and seen.status == INTERRUPTED else seen.status
         told = seen.last if carried is None else carried.told
-        return State(status=_STATUSES[status], told=told, outcome=seen.summary, created=seen.created)
+        return RunState(status=_STATUSES[status], last_output=told, outcome=seen.summary, created=seen.created)
 
     async def watch(self, owner: str, run: str) -> AsyncGenerator[bytes]:
         """Iterate what a run emitted and will emit."""

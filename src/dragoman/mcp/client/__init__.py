@@ -5,6 +5,6 @@ Nothing here is loaded, and nothing started, where no server is configured.
 """
 
 from dragoman.mcp.client.servers import Servers, open_servers
-from dragoman.mcp.client.status import Abilities, Blocked, Status
+from dragoman.mcp.client.status import Abilities, BlockedTool, ServerStatus
 
-__all__ = ["Abilities", "Blocked", "Servers", "Status", "open_servers"]
+__all__ = ["Abilities", "BlockedTool", "ServerStatus", "Servers", "open_servers"]

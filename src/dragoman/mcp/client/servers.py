@@ -12,22 +12,22 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from dragoman.mcp.client.status import NO_ABILITIES, Abilities, Status
+from dragoman.mcp.client.status import NO_ABILITIES, Abilities, ServerStatus
 from dragoman.mcp.settings import ToolServer
 from dragoman.tasks import run_all, start_task
 from dragoman.tools import Handler, Registry
 
 if TYPE_CHECKING:
     from dragoman.mcp.client.connection import ServerConnection
-    from dragoman.mcp.client.tool_list import Listed
-    from dragoman.mcp.client.toolset import Toolset
+    from dragoman.mcp.client.tool_list import ToolList
+    from dragoman.mcp.client.toolset import ServerToolset
 
 PATIENCE = 10.0
 
 
 class _Member(Struct, frozen=True):
-    link: "ServerConnection"
-    tools: "Toolset"
+    connection: "ServerConnection"
+    tools: "ServerToolset"
 
 
 class Servers:
@@ -39,60 +39,60 @@ class Servers:
         self._abilities = abilities
         self.registry = registry
         """Has the tools of all servers, and follows them as they change."""
-        self._offered: dict[str, tuple[str, str]] = {}
-        self._clashes: dict[str, dict[str, str]] = {}
-        self._members = {name: self._member(name, settings) for name, settings in configured.items()}
+        self._published: dict[str, tuple[str, str]] = {}
+        self._conflicts: dict[str, dict[str, str]] = {}
+        self._members = {name: self._build_member(name, settings) for name, settings in configured.items()}
 
-    def _member(self, name: str, settings: ToolServer) -> _Member:
+    def _build_member(self, name: str, settings: ToolServer) -> _Member:
         from dragoman.mcp.client.connection import ServerConnection  # noqa: PLC0415  the SDK is slow to load, and may be missing
-        from dragoman.mcp.client.toolset import Toolset  # noqa: PLC0415
+        from dragoman.mcp.client.toolset import ServerToolset  # noqa: PLC0415
 
-        link = ServerConnection(name, settings, partial(self._listed, name), self._abilities.get(name, NO_ABILITIES))
-        return _Member(link, Toolset(name, settings, link.call))
+        link = ServerConnection(name, settings, partial(self._on_tools, name), self._abilities.get(name, NO_ABILITIES))
+        return _Member(link, ServerToolset(name, settings, link.call))
 
-    def _listed(self, name: str, listed: "Listed") -> None:
-        self._members[name].tools.take(listed)
+    def _on_tools(self, name: str, tool_list: "ToolList") -> None:
+        self._members[name].tools.update(tool_list)
         self._publish()
 
     def _publish(self) -> None:
         """Put into the registry what there is now."""
-        gone, self._offered, self._clashes = tuple(self._offered), {}, {}
+        gone, self._published, self._conflicts = tuple(self._published), {}, {}
         others = {handler.name for handler in self.registry} - set(gone)
         found: dict[str, Handler] = {}
         for server, member in self._members.items():
             for tool, handler in member.tools.handlers.items():
                 if handler.name in found or handler.name in others:
-                    self._clashes.setdefault(server, {})[tool] = f"another tool is named {handler.name}"
+                    self._conflicts.setdefault(server, {})[tool] = f"another tool is named {handler.name}"
                     continue
                 found[handler.name] = handler
-                self._offered[handler.name] = (server, tool)
+                self._published[handler.name] = (server, tool)
         self.registry.exchange(gone, [found[name] for name in sorted(found)])
 
     def origin(self, name: str) -> tuple[str, str] | None:
         """Return the server and its own name for a tool that models call `name`."""
-        return self._offered.get(name)
+        return self._published.get(name)
 
-    def status(self) -> tuple[Status, ...]:
+    def status(self) -> tuple[ServerStatus, ...]:
         """Return how each server does."""
-        return tuple(self._status(name, member) for name, member in self._members.items())
+        return tuple(self._build_status(name, member) for name, member in self._members.items())
 
-    def _status(self, name: str, member: _Member) -> Status:
-        link, tools = member.link, member.tools
-        return Status(
+    def _build_status(self, name: str, member: _Member) -> ServerStatus:
+        link, tools = member.connection, member.tools
+        return ServerStatus(
             name=name,
             transport="stdio" if link.settings.command else "http",
-            connected=link.connected,
+            connected=link.is_connected,
             protocol=link.protocol,
             server=link.server,
             tools={
-                offered: tools.prints.get(tool, "")
-                for offered, (server, tool) in sorted(self._offered.items())
+                offered: tools.fingerprints.get(tool, "")
+                for offered, (server, tool) in sorted(self._published.items())
                 if server == name
             },
             blocked=tools.blocked,
-            unusable={**tools.unusable, **self._clashes.get(name, {})},
-            error="" if link.connected else link.error or "it is not connected yet",
-            failures=0 if link.connected else link.failures,
+            unusable={**tools.unusable, **self._conflicts.get(name, {})},
+            error="" if link.is_connected else link.error or "it is not connected yet",
+            failures=0 if link.is_connected else link.failures,
         )
 
     def accept(self, server: str, tool: str, found: str) -> None:
@@ -105,26 +105,26 @@ class Servers:
         self._members[server].tools.accept(tool, found)
         self._publish()
 
-    async def keep(self) -> None:
+    async def run(self) -> None:
         """Keep all servers connected, until cancelled or closed."""
-        await run_all((member.link.run() for member in self._members.values()), "mcp server")
+        await run_all((member.connection.run() for member in self._members.values()), "mcp server")
 
-    async def tried(self, patience: float) -> None:
+    async def wait_for_first_attempts(self, seconds: float) -> None:
         """Wait until each server is connected or has failed once, but no longer than `patience` seconds."""
         with suppress(TimeoutError):
-            async with asyncio.timeout(patience):
+            async with asyncio.timeout(seconds):
                 for member in self._members.values():
-                    await member.link.tried.wait()
+                    await member.connection.first_attempt.wait()
 
-    def withdraw(self) -> None:
+    def unregister_tools(self) -> None:
         """Take the tools out of the registry."""
-        self.registry.exchange(self._offered, ())
-        self._offered = {}
+        self.registry.exchange(self._published, ())
+        self._published = {}
 
     def close(self) -> None:
         """Let all connections come to their end."""
         for member in self._members.values():
-            member.link.close()
+            member.connection.close()
 
 
 @asynccontextmanager
@@ -139,11 +139,11 @@ async def open_servers(
     Whatever is not there after `patience` seconds comes later. `abilities` are what the program does for a server.
     """
     servers = Servers(configured, Registry() if registry is None else registry, abilities or {})
-    keeping = start_task(servers.keep(), "mcp servers")
+    keeping = start_task(servers.run(), "mcp servers")
     try:
-        await servers.tried(patience)
+        await servers.wait_for_first_attempts(patience)
         yield servers
     finally:
         servers.close()
         await asyncio.wait({keeping})
-        servers.withdraw()
+        servers.unregister_tools()

@@ -20,7 +20,7 @@ class Abilities(Struct, frozen=True, kw_only=True):
 NO_ABILITIES = Abilities()
 
 
-class Blocked(Struct, frozen=True, kw_only=True):
+class BlockedTool(Struct, frozen=True, kw_only=True):
     """A tool that is not what it was when it was accepted."""
 
     tool: str
@@ -33,7 +33,7 @@ class Blocked(Struct, frozen=True, kw_only=True):
     """The hash of the one that the server gives now."""
 
 
-class Status(Struct, frozen=True, kw_only=True):
+class ServerStatus(Struct, frozen=True, kw_only=True):
     """How a server does."""
 
     name: str
@@ -46,7 +46,7 @@ class Status(Struct, frozen=True, kw_only=True):
     """What it calls itself."""
     tools: dict[str, str] = {}
     """Its tools by the names that models call them by, each with the hash of its definition."""
-    blocked: tuple[Blocked, ...] = ()
+    blocked: tuple[BlockedTool, ...] = ()
     unusable: dict[str, str] = {}
     """Tools that no model is told of, and why, by the server's own names."""
     error: str = ""

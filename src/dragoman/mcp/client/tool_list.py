@@ -25,60 +25,60 @@ from dragoman.mcp.sdk import (
     validate_server_result,
 )
 from dragoman.mcp.settings import ToolServer
-from dragoman.tools.handler import joined
+from dragoman.tools.handler import qualify_name
 
-LONGEST = 64
-_FOREIGN = re.compile(r"[^A-Za-z0-9_-]")
-_HASH = 8
+MAX_TOOL_NAME = 64
+_INVALID_CHARACTERS = re.compile(r"[^A-Za-z0-9_-]")
+_HASH_LENGTH = 8
 _METHOD = "tools/list"
-_LONGEST_NAME = 128
-_MOST = 200
+_MAX_NAME = 128
+_MAX_REJECTED = 200
 """Tools left out that are remembered: more is no list of tools."""
-_REST: dict[str, Any] = {"resultType": "complete", "ttlMs": 0, "cacheScope": "private"}
+_LIST_RESULT_FIELDS: dict[str, Any] = {"resultType": "complete", "ttlMs": 0, "cacheScope": "private"}
 """What a list has beside its tools, in the revision that wants it."""
-_MOST_PAGES = 200
-_MOST_TOOLS = 2000
-_PIN_HASH = 32
-_MOST_PINNED = 10_000
+_MAX_PAGES = 200
+_MAX_TOOLS = 2000
+_PIN_HASH_LENGTH = 32
+_MAX_PINNED = 10_000
 """Names that are remembered of one server: more is no set of tools, but an attack on memory."""
-_SAID = {"name", "title", "description", "input_schema", "output_schema", "annotations"}
+_DEFINITION_FIELDS = {"name", "title", "description", "input_schema", "output_schema", "annotations"}
 
 
-def words_of(error: BaseException, settings: ToolServer) -> str:
+def describe_error(error: BaseException, settings: ToolServer) -> str:
     """Say what went wrong, in terms of what is configured."""
     match error:
         case BaseExceptionGroup():
-            return words_of(error.exceptions[0], settings)  # pyright: ignore[reportUnknownMemberType, reportUnknownArgumentType]
+            return describe_error(error.exceptions[0], settings)  # pyright: ignore[reportUnknownMemberType, reportUnknownArgumentType]
         case TimeoutError():
             return f"it did not answer within {settings.connect:g} seconds"
         case OSError() if settings.command and not isinstance(error, ConnectionError):
             place = settings.cwd or "a directory of its own"
             return f"{settings.command!r} cannot be run in {place}: {error.strerror or error}"
         case ValidationError():
-            return f"it answered with what is not of this protocol: {misfit(error)}"
+            return f"it answered with what is not of this protocol: {describe_validation_error(error)}"
         case MCPError(code=types.CONNECTION_CLOSED):
             return "it ended before it had answered" if settings.command else "the connection was closed"
         case _:
             return f"{error}" or type(error).__name__
 
 
-def misfit(error: ValidationError, skip: tuple[str | int, ...] = ()) -> str:
+def describe_validation_error(error: ValidationError, skip: tuple[str | int, ...] = ()) -> str:
     """Say what does not fit first, and where; `skip` is the way to what the words are about."""
     first = error.errors()[0]
     place = ".".join(map(str, first["loc"][len(skip) if first["loc"][: len(skip)] == skip else 0 :]))
     return f"{first['msg']} at {place}" if place else first["msg"]
 
 
-class Sieve:
+class ToolFilter:
     """Looks through the answers of one connection."""
 
     def __init__(self) -> None:
         self.version = ""
         """The revision that is spoken; nothing is looked at before that is known."""
-        self.left_out: dict[str, str] = {}
+        self.rejected: dict[str, str] = {}
         """Why each was left out, by its name."""
 
-    def look_at(self, message: Any) -> None:
+    def filter_message(self, message: Any) -> None:
         """Take out of a list what is no tool."""
         if not self.version or not isinstance(message, SessionMessage):
             return
@@ -86,22 +86,22 @@ class Sieve:
         # No other result of the protocol has a member of this name.
         if isinstance(answer, types.JSONRPCResponse) and isinstance(answer.result.get("tools"), list):
             tools = cast("list[Any]", answer.result["tools"])
-            answer.result["tools"] = [tool for at, tool in enumerate(tools) if self._is_tool(tool, at)]
+            answer.result["tools"] = [tool for at, tool in enumerate(tools) if self._is_valid_tool(tool, at)]
 
-    def _is_tool(self, tool: Any, at: int) -> bool:
-        reason = self._objection(tool)
-        if reason and len(self.left_out) < _MOST:
+    def _is_valid_tool(self, tool: Any, at: int) -> bool:
+        reason = self._find_objection(tool)
+        if reason and len(self.rejected) < _MAX_REJECTED:
             members = cast("dict[str, Any]", tool) if isinstance(tool, dict) else {}
             name = members.get("name")
-            self.left_out[name[:_LONGEST_NAME] if isinstance(name, str) else f"[{at}]"] = reason
+            self.rejected[name[:_MAX_NAME] if isinstance(name, str) else f"[{at}]"] = reason
         return not reason
 
-    def _objection(self, tool: Any) -> str:
+    def _find_objection(self, tool: Any) -> str:
         try:
-            validate_server_result(_METHOD, self.version, {**_REST, "tools": [tool]})
+            validate_server_result(_METHOD, self.version, {**_LIST_RESULT_FIELDS, "tools": [tool]})
             types.Tool.model_validate(tool, by_name=False)
         except ValidationError as error:
-            return f"its definition is not of this protocol: {misfit(error, skip=('tools', 0))}"
+            return f"its definition is not of this protocol: {describe_validation_error(error, skip=('tools', 0))}"
         except RecursionError:
             return "its definition is nested too deeply"
         if self.version in MODERN_PROTOCOL_VERSIONS and (odd := find_invalid_x_mcp_header(tool["inputSchema"])):
@@ -109,47 +109,47 @@ class Sieve:
         return ""
 
 
-class Listed(Struct, frozen=True):
+class ToolList(Struct, frozen=True):
     """What a server offers."""
 
     tools: list[types.Tool]
-    left_out: dict[str, str]
+    rejected: dict[str, str]
     """What is no tool though it is listed, and why."""
 
 
-async def all_tools(client: Client, sieve: Sieve) -> Listed:
+async def list_all_tools(client: Client, tool_filter: ToolFilter) -> ToolList:
     """Return all pages of the list, as far as a list of tools can be meant."""
-    sieve.version, sieve.left_out = client.protocol_version, {}
+    tool_filter.version, tool_filter.rejected = client.protocol_version, {}
     tools: list[types.Tool] = []
     cursor: str | None = None
-    for _ in range(_MOST_PAGES):
+    for _ in range(_MAX_PAGES):
         try:
             page = await client.list_tools(cursor=cursor)
         except MCPError as error:
             if error.code == types.METHOD_NOT_FOUND and cursor is None:
-                return Listed([], {})  # it has other things to offer
+                return ToolList([], {})  # it has other things to offer
             raise
         tools += page.tools
         cursor = page.next_cursor
-        if not cursor or len(tools) >= _MOST_TOOLS:
+        if not cursor or len(tools) >= _MAX_TOOLS:
             break
-    return Listed(tools[:_MOST_TOOLS], sieve.left_out)
+    return ToolList(tools[:_MAX_TOOLS], tool_filter.rejected)
 
 
-def tool_name(server: str, tool: str) -> str:
+def make_tool_name(server: str, tool: str) -> str:
     """Return the name by which models call a tool."""
-    whole = joined(server, tool)
-    plain = _FOREIGN.sub("_", whole)
-    if plain == whole and len(whole) <= LONGEST:
+    whole = qualify_name(server, tool)
+    plain = _INVALID_CHARACTERS.sub("_", whole)
+    if plain == whole and len(whole) <= MAX_TOOL_NAME:
         return whole
-    mark = hashlib.sha256(whole.encode("utf-8", "surrogatepass")).hexdigest()[:_HASH]
-    return f"{plain[: LONGEST - _HASH - 1]}_{mark}"
+    mark = hashlib.sha256(whole.encode("utf-8", "surrogatepass")).hexdigest()[:_HASH_LENGTH]
+    return f"{plain[: MAX_TOOL_NAME - _HASH_LENGTH - 1]}_{mark}"
 
 
-def fingerprint(tool: types.Tool) -> str:
+def fingerprint_tool(tool: types.Tool) -> str:
     """Return a hash of all that a definition tells of what a tool is and how it is called."""
-    said = tool.model_dump(by_alias=True, mode="json", exclude_none=True, include=_SAID)
-    return hashlib.sha256(msgspec.json.encode(said, order="deterministic")).hexdigest()[:_PIN_HASH]
+    said = tool.model_dump(by_alias=True, mode="json", exclude_none=True, include=_DEFINITION_FIELDS)
+    return hashlib.sha256(msgspec.json.encode(said, order="deterministic")).hexdigest()[:_PIN_HASH_LENGTH]
 
 
 class Pins:
@@ -158,13 +158,13 @@ class Pins:
     def __init__(self, pinned: Mapping[str, str]) -> None:
         self._accepted = dict(pinned)
 
-    def accepted(self, tool: str) -> str:
+    def get_accepted(self, tool: str) -> str:
         """Return the hash that is accepted; "" if there is none."""
         return self._accepted.get(tool, "")
 
     def admit(self, tool: str, found: str) -> bool:
         """Tell whether a definition may be used; the first one of a tool may."""
-        if tool not in self._accepted and len(self._accepted) < _MOST_PINNED:
+        if tool not in self._accepted and len(self._accepted) < _MAX_PINNED:
             self._accepted[tool] = found
         return self._accepted.get(tool) == found
 

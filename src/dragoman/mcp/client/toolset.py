@@ -17,52 +17,52 @@ from dragoman.core.parts import Text, ToolResult
 from dragoman.core.request import Tool
 from dragoman.mcp.bridge import result_from
 from dragoman.mcp.client.connection import UnavailableError
-from dragoman.mcp.client.status import Blocked
-from dragoman.mcp.client.tool_list import Listed, Pins, fingerprint, tool_name
+from dragoman.mcp.client.status import BlockedTool
+from dragoman.mcp.client.tool_list import Pins, ToolList, fingerprint_tool, make_tool_name
 from dragoman.mcp.sdk import MCPError, ProgressFnT, ValidationError, types
 from dragoman.mcp.settings import ToolServer
 from dragoman.tools import Handler, Registry, ToolDefinitionError, ToolFailure, reporter
 from dragoman.tools.arguments import InvalidArgumentsError, read_arguments
 
 _LOG = logging.getLogger("dragoman.mcp")
-_ASKS_BACK = frozenset({"Elicitation not supported", "Sampling not supported", "List roots not supported"})
-Ask = Callable[[str, Any, ProgressFnT | None], Awaitable[types.CallToolResult]]
+_UNSUPPORTED_REQUESTS = frozenset({"Elicitation not supported", "Sampling not supported", "List roots not supported"})
+CallTool = Callable[[str, Any, ProgressFnT | None], Awaitable[types.CallToolResult]]
 
 
-class Toolset:
+class ServerToolset:
     """What a server offers, and what of it is used."""
 
-    def __init__(self, server: str, settings: ToolServer, ask: Ask) -> None:
+    def __init__(self, server: str, settings: ToolServer, call_tool: CallTool) -> None:
         self.handlers: dict[str, Handler] = {}
         """By the server's own names."""
-        self.prints: dict[str, str] = {}
-        self.blocked: tuple[Blocked, ...] = ()
+        self.fingerprints: dict[str, str] = {}
+        self.blocked: tuple[BlockedTool, ...] = ()
         self.unusable: dict[str, str] = {}
         self._server = server
         self._settings = settings
-        self._ask = ask
+        self._call_tool = call_tool
         self._pins = Pins(settings.pinned)
-        self._listed = Listed([], {})
+        self._tool_list = ToolList([], {})
 
-    def take(self, listed: Listed) -> None:
+    def update(self, tool_list: ToolList) -> None:
         """Take in a list of tools as what there is now."""
-        before, blocked = {each.tool: each.found for each in self.blocked}, list[Blocked]()
+        before, blocked = {each.tool: each.found for each in self.blocked}, list[BlockedTool]()
         known, self.handlers = self.handlers, {}
-        self._listed, self.prints = listed, {}
-        self._leave_out(listed)
-        for tool in sorted(listed.tools, key=lambda tool: tool.name):
-            if not self._offered(tool.name):
+        self._tool_list, self.fingerprints = tool_list, {}
+        self._report_rejected(tool_list)
+        for tool in sorted(tool_list.tools, key=lambda tool: tool.name):
+            if not self._is_offered(tool.name):
                 continue
-            found = fingerprint(tool)
+            found = fingerprint_tool(tool)
             if self._pins.admit(tool.name, found):
-                self._use(tool, found)
+                self._add_handler(tool, found)
                 continue
             handler = known.get(tool.name)
             if handler is not None:
-                self.handlers[tool.name] = structs.replace(handler, run=_refusing(handler.name))
-            name = tool_name(self._server, tool.name)
-            accepted = self._pins.accepted(tool.name)
-            blocked.append(Blocked(tool=tool.name, name=name, accepted=accepted, found=found))
+                self.handlers[tool.name] = structs.replace(handler, run=_make_refusal(handler.name))
+            name = make_tool_name(self._server, tool.name)
+            accepted = self._pins.get_accepted(tool.name)
+            blocked.append(BlockedTool(tool=tool.name, name=name, accepted=accepted, found=found))
             if before.get(tool.name) != found:
                 _LOG.warning("%s is blocked: its definition was %s and is now %s", name, accepted or "none", found)
         self.blocked = tuple(blocked)
@@ -72,44 +72,44 @@ class Toolset:
         if not any((each.tool, each.found) == (tool, found) for each in self.blocked):
             raise ValueError(f"{self._server} has no blocked tool {tool!r} with the hash {found}: look at it again")
         self._pins.accept(tool, found)
-        self.take(self._listed)
+        self.update(self._tool_list)
 
-    def _offered(self, tool: str) -> bool:
+    def _is_offered(self, tool: str) -> bool:
         allow, deny = self._settings.allow, self._settings.deny
         return (not allow or _matches(tool, allow)) and not _matches(tool, deny)
 
-    def _leave_out(self, listed: Listed) -> None:
+    def _report_rejected(self, tool_list: ToolList) -> None:
         before, self.unusable = self.unusable, {}
-        for tool, reason in listed.left_out.items():
-            if self._offered(tool):
+        for tool, reason in tool_list.rejected.items():
+            if self._is_offered(tool):
                 self.unusable[tool] = reason
                 if before.get(tool) != reason:
                     _LOG.warning("a tool of %s is not offered: %s: %s", self._server, tool, reason)
 
-    def _use(self, tool: types.Tool, found: str) -> None:
+    def _add_handler(self, tool: types.Tool, found: str) -> None:
         if tool.name in self.handlers:
             self.unusable[tool.name] = "it is listed twice: the first is used"
             return
         try:
-            handler = self._handler(tool)
+            handler = self._build_handler(tool)
             Registry(handler)  # looks whether it can be offered
         except ToolDefinitionError as error:
             self.unusable[tool.name] = str(error)
             _LOG.warning("a tool of %s is not offered: %s", self._server, error)
             return
         self.handlers[tool.name] = handler
-        self.prints[tool.name] = found
+        self.fingerprints[tool.name] = found
 
-    def _handler(self, tool: types.Tool) -> Handler:
+    def _build_handler(self, tool: types.Tool) -> Handler:
         trusted = self._settings.trusted
         harmless = trusted and tool.annotations is not None and bool(tool.annotations.read_only_hint)
         return Handler(
             definition=Tool(
-                name=tool_name(self._server, tool.name),
+                name=make_tool_name(self._server, tool.name),
                 description=tool.description or tool.title or "",
                 parameters=msgspec.json.encode(tool.input_schema),
             ),
-            run=_Run(self._server, tool, self._ask),
+            run=_ServerTool(self._server, tool, self._call_tool),
             timeout=self._settings.timeout,
             side_effects=not harmless,
             untrusted=not trusted,
@@ -117,13 +117,13 @@ class Toolset:
         )
 
 
-class _Run:
+class _ServerTool:
     """Runs one tool of a server."""
 
-    def __init__(self, server: str, tool: types.Tool, ask: Ask) -> None:
+    def __init__(self, server: str, tool: types.Tool, call_tool: CallTool) -> None:
         self._server = server
         self._tool = tool
-        self._ask = ask
+        self._call_tool = call_tool
 
     async def __call__(self, arguments: Any) -> ToolResult:
         say = reporter()
@@ -133,21 +133,21 @@ class _Run:
                 say(progress, total, message or "")
 
         try:
-            result = await self._ask(self._tool.name, arguments, None if say is None else report)
+            result = await self._call_tool(self._tool.name, arguments, None if say is None else report)
         except UnavailableError as error:
             raise ToolFailure(
                 f"The server {self._server} is not available: {error}. Go on without it, or try again later."
             ) from None
         except MCPError as error:
-            raise ToolFailure(self._words(error)) from None
+            raise ToolFailure(self._describe_error(error)) from None
         except ValidationError:
             raise ToolFailure(f"The server {self._server} answered with what is no result. Go on without it.") from None
         told = result_from(result)
-        note = "" if result.is_error else self._misfit(result)
+        note = "" if result.is_error else self._check_output(result)
         return structs.replace(told, content=(*told.content, Text(text=note))) if note else told
 
-    def _words(self, error: MCPError) -> str:
-        if error.message in _ASKS_BACK:
+    def _describe_error(self, error: MCPError) -> str:
+        if error.message in _UNSUPPORTED_REQUESTS:
             return (
                 f"The tool asks back before it answers, which is not supported here ({error.message}). Do without it."
             )
@@ -155,7 +155,7 @@ class _Run:
             return f"The server {self._server} ended while the tool ran, which may or may not have done what was asked."
         return f"The server {self._server} did not run the tool: {error.message} ({error.code})"
 
-    def _misfit(self, result: types.CallToolResult) -> str:
+    def _check_output(self, result: types.CallToolResult) -> str:
         """Say how a result differs from what the server declares of it; what cannot be checked is as it is."""
         schema = self._tool.output_schema
         if not schema or schema.get("type") != "object":
@@ -174,7 +174,7 @@ class _Run:
         return ""
 
 
-def _refusing(name: str) -> Callable[[Any], Awaitable[ToolResult]]:
+def _make_refusal(name: str) -> Callable[[Any], Awaitable[ToolResult]]:
     async def refuse(_: Any) -> ToolResult:
         raise ToolFailure(
             f"{name} is blocked: its server changed what the tool is after it was accepted. Go on without it."

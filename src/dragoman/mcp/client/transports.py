@@ -23,35 +23,35 @@ from dragoman.mcp.sdk import StdioServerParameters, anyio, httpx2, stdio_client,
 from dragoman.mcp.settings import OAuth, ToolServer
 from dragoman.tasks import TaskSet, start_task, stop_tasks
 
-LARGEST = 64 << 20
+MAX_MESSAGE_BYTES = 64 << 20
 """Bytes of one message: an image is far more than the SDK's own bound, but there has to be one."""
-_SIGN_OF_LIFE = 2.0
+_PROBE_SECONDS = 2.0
 _LOG = logging.getLogger("dragoman.mcp")
-_LONGEST_LINE = 1000
-_MOST_LINES = 100
+_MAX_LINE = 1000
+_MAX_LINES = 100
 _WINDOW = 10.0
-_LAST_WORDS = 0.5
-_HIDDEN = "[redacted]"
-_SHORTEST_SECRET = 6
+_DRAIN_SECONDS = 0.5
+_REDACTED = "[redacted]"
+_MIN_SECRET = 6
 
 
-class Ends(Struct, frozen=True):
+class TransportCallbacks(Struct, frozen=True):
     """Whom to tell of the end of a way."""
 
-    over: Callable[[], None]
+    on_end: Callable[[], None]
     """Nothing more can come from the server."""
-    forgotten: Callable[[], None]
+    on_session_lost: Callable[[], None]
     """It does not know us any more."""
 
 
-class WatchfulClient(httpx2.AsyncClient):
+class MonitoredClient(httpx2.AsyncClient):
     """A client for one server."""
 
-    def __init__(self, settings: ToolServer, ends: Ends, auth: httpx2.Auth | None) -> None:
+    def __init__(self, settings: ToolServer, callbacks: TransportCallbacks, auth: httpx2.Auth | None) -> None:
         # Each request ends by its own time; a stream of news may be silent for days.
         super().__init__(headers=settings.headers, timeout=httpx2.Timeout(settings.connect, read=None), auth=auth)
         self._address = settings.url
-        self._ends = ends
+        self._callbacks = callbacks
         self._probes = TaskSet()
 
     async def send(self, request: httpx2.Request, **how: Any) -> httpx2.Response:
@@ -59,25 +59,25 @@ class WatchfulClient(httpx2.AsyncClient):
         try:
             response = await super().send(request, **how)
         except httpx2.ConnectError:
-            self._ends.over()
+            self._callbacks.on_end()
             raise
         if response.status_code == 404 and request.method == "POST" and "mcp-session-id" in request.headers:
-            self._ends.forgotten()
+            self._callbacks.on_session_lost()
         if isinstance(response.stream, httpx2.AsyncByteStream):
             endless = response.headers.get("content-type", "").startswith("text/event-stream")
-            response.stream = _WatchedStream(response.stream, self._cut, None if endless else LARGEST)
+            response.stream = _MonitoredStream(response.stream, self._on_cut, None if endless else MAX_MESSAGE_BYTES)
         return response
 
-    def _cut(self) -> None:
+    def _on_cut(self) -> None:
         if not self._probes:
-            self._probes.start(self._ask_for_life(), "probe of an mcp server")
+            self._probes.start(self._probe(), "probe of an mcp server")
 
-    async def _ask_for_life(self) -> None:
+    async def _probe(self) -> None:
         try:
-            async with asyncio.timeout(_SIGN_OF_LIFE):
+            async with asyncio.timeout(_PROBE_SECONDS):
                 await super().send(self.build_request("HEAD", self._address))
         except (TimeoutError, httpx2.TransportError):
-            self._ends.over()
+            self._callbacks.on_end()
 
     async def aclose(self) -> None:
         """Close, and ask nobody any more."""
@@ -85,31 +85,31 @@ class WatchfulClient(httpx2.AsyncClient):
         await super().aclose()
 
 
-class _WatchedStream(httpx2.AsyncByteStream):
+class _MonitoredStream(httpx2.AsyncByteStream):
     """The body of an answer."""
 
-    def __init__(self, inner: httpx2.AsyncByteStream, cut: Callable[[], None], most: int | None) -> None:
+    def __init__(self, inner: httpx2.AsyncByteStream, on_cut: Callable[[], None], max_bytes: int | None) -> None:
         self._inner = inner
-        self._cut = cut
-        self._most = most
+        self._on_cut = on_cut
+        self._max_bytes = max_bytes
 
     async def __aiter__(self) -> AsyncGenerator[bytes]:
         size = 0
         try:
             async for chunk in self._inner:
                 size += len(chunk)
-                if self._most is not None and size > self._most:
-                    raise httpx2.StreamError(f"the answer has more than {self._most} bytes")
+                if self._max_bytes is not None and size > self._max_bytes:
+                    raise httpx2.StreamError(f"the answer has more than {self._max_bytes} bytes")
                 yield chunk
         except httpx2.TransportError:
-            self._cut()
+            self._on_cut()
             raise
 
     async def aclose(self) -> None:
         await self._inner.aclose()
 
 
-class _Memory:
+class _TokenStorage:
     """Keeps what signing in brings."""
 
     def __init__(self) -> None:
@@ -129,14 +129,14 @@ class _Memory:
         self._client = client_info
 
 
-def signer(settings: ToolServer, said: OAuth) -> httpx2.Auth:
+def build_auth(settings: ToolServer, oauth: OAuth) -> httpx2.Auth:
     """Return what signs the requests to a server."""
     return ClientCredentialsOAuthProvider(
         server_url=settings.url,
-        storage=_Memory(),
-        client_id=said.client_id,
-        client_secret=said.client_secret,
-        issuer=said.issuer,
+        storage=_TokenStorage(),
+        client_id=oauth.client_id,
+        client_secret=oauth.client_secret,
+        issuer=oauth.issuer,
     )
 
 
@@ -147,21 +147,25 @@ Streams = tuple[Any, Any]
 
 
 @asynccontextmanager
-async def opened(
-    settings: ToolServer, ends: Ends, murmur: "Murmur", look: Callable[[Any], None], auth: httpx2.Auth | None = None
+async def open_transport(
+    settings: ToolServer,
+    callbacks: TransportCallbacks,
+    stderr_log: "StderrLog",
+    on_message: Callable[[Any], None],
+    auth: httpx2.Auth | None = None,
 ) -> AsyncGenerator[Streams]:
     """Open the way to a server; `look` sees each message that comes before anybody else does."""
     async with AsyncExitStack() as stack:
         if settings.command:
-            reading, writing = await _process(settings, murmur, stack)
+            reading, writing = await _start_process(settings, stderr_log, stack)
         else:
-            client = await stack.enter_async_context(WatchfulClient(settings, ends, auth))
-            way = streamable_http_client(settings.url, http_client=client, max_sse_event_size=LARGEST)
+            client = await stack.enter_async_context(MonitoredClient(settings, callbacks, auth))
+            way = streamable_http_client(settings.url, http_client=client, max_sse_event_size=MAX_MESSAGE_BYTES)
             reading, writing = await stack.enter_async_context(way)
-        yield _Watched(reading, ends.over, look), writing
+        yield _MonitoredReader(reading, callbacks.on_end, on_message), writing
 
 
-async def _process(settings: ToolServer, murmur: "Murmur", stack: AsyncExitStack) -> Streams:
+async def _start_process(settings: ToolServer, stderr_log: "StderrLog", stack: AsyncExitStack) -> Streams:
     directory = settings.cwd or stack.enter_context(TemporaryDirectory(prefix="dragoman-mcp-"))
     parameters = StdioServerParameters(
         command=settings.command,
@@ -172,17 +176,17 @@ async def _process(settings: ToolServer, murmur: "Murmur", stack: AsyncExitStack
     )
     reader, writer = os.pipe()
     with os.fdopen(writer, "w") as errors:
-        await murmur.attach(reader, stack)
+        await stderr_log.attach(reader, stack)
         return await stack.enter_async_context(stdio_client(parameters, errors))
 
 
-class _Watched:
+class _MonitoredReader:
     """A stream that shows what comes, and tells when it is over."""
 
-    def __init__(self, inner: Any, over: Callable[[], None], look: Callable[[Any], None]) -> None:
+    def __init__(self, inner: Any, on_end: Callable[[], None], on_message: Callable[[Any], None]) -> None:
         self._inner = inner
-        self._over = over
-        self._look = look
+        self._on_end = on_end
+        self._on_message = on_message
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._inner, name)
@@ -194,9 +198,9 @@ class _Watched:
         try:
             message = await self._inner.__anext__()
         except (StopAsyncIteration, anyio.ClosedResourceError, anyio.BrokenResourceError):
-            self._over()
+            self._on_end()
             raise
-        self._look(message)
+        self._on_message(message)
         return message
 
     async def __aenter__(self) -> Self:
@@ -206,15 +210,15 @@ class _Watched:
         await self._inner.aclose()
 
 
-class Murmur:
+class StderrLog:
     """What a process says on standard error."""
 
     def __init__(self, name: str, secrets: frozenset[str]) -> None:
-        self.last = ""
+        self.last_line = ""
         """The last line."""
         self._name = name
-        self._secrets = sorted((each for each in secrets if len(each) >= _SHORTEST_SECRET), key=len, reverse=True)
-        self._until = 0.0
+        self._secrets = sorted((each for each in secrets if len(each) >= _MIN_SECRET), key=len, reverse=True)
+        self._window_end = 0.0
         self._lines = 0
 
     async def attach(self, descriptor: int, stack: AsyncExitStack) -> None:
@@ -224,39 +228,41 @@ class Murmur:
             lambda: asyncio.StreamReaderProtocol(stream), os.fdopen(descriptor, "rb", buffering=0)
         )
         stack.callback(transport.close)
-        stack.push_async_callback(_ended, start_task(self._hear(stream), f"standard error of {self._name}"))
+        stack.push_async_callback(
+            _finish_reading, start_task(self._read_lines(stream), f"standard error of {self._name}")
+        )
 
-    async def _hear(self, stream: asyncio.StreamReader) -> None:
+    async def _read_lines(self, stream: asyncio.StreamReader) -> None:
         rest = b""
         while data := await stream.read(1 << 14):
             *lines, rest = (rest + data).split(b"\n")
-            rest = rest[:_LONGEST_LINE]
+            rest = rest[:_MAX_LINE]
             for line in lines:
                 self._log(line)
         self._log(rest)
 
     def _log(self, line: bytes) -> None:
-        text = self.hidden(line[:_LONGEST_LINE].decode("utf-8", "replace").rstrip())
+        text = self.redact(line[:_MAX_LINE].decode("utf-8", "replace").rstrip())
         if not text:
             return
-        self.last = text
+        self.last_line = text
         now = time.monotonic()
-        if now > self._until:
-            self._until, self._lines = now + _WINDOW, 0
+        if now > self._window_end:
+            self._window_end, self._lines = now + _WINDOW, 0
         self._lines += 1
-        if self._lines <= _MOST_LINES:
+        if self._lines <= _MAX_LINES:
             _LOG.info("%s: %s", self._name, text)
-        elif self._lines == _MOST_LINES + 1:
+        elif self._lines == _MAX_LINES + 1:
             _LOG.info("%s says more than is worth a log", self._name)
 
-    def hidden(self, text: str) -> str:
+    def redact(self, text: str) -> str:
         """Return a text without the secrets that the server was given."""
         for secret in self._secrets:
-            text = text.replace(secret, _HIDDEN)
+            text = text.replace(secret, _REDACTED)
         return text
 
 
-async def _ended(task: "asyncio.Task[None]") -> None:
+async def _finish_reading(task: "asyncio.Task[None]") -> None:
     """Let the last words of a process be heard; one that it left behind may hold the pipe for ever."""
-    await asyncio.wait({task}, timeout=_LAST_WORDS)
+    await asyncio.wait({task}, timeout=_DRAIN_SECONDS)
     await stop_tasks(task)

@@ -33,10 +33,10 @@ from dragoman.mcp.server.tasks import TaskJob
 from dragoman.tasks import TaskSet
 from dragoman.tools import Progress as ToolProgress
 
-Effort = Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"]
+ThinkingEffort = Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"]
 _KINDS: dict[str, MediaKind] = {"image": "image", "audio": "audio", "video": "video"}
 _SCHEMES = ("https://", "http://", "gs://", "data:")
-WAIT = 300.0
+APPROVAL_SECONDS = 300.0
 """Seconds in which the user has to answer."""
 
 
@@ -62,42 +62,42 @@ class Part(BaseModel):
     fileData: FileData | None = None  # noqa: N815  Gemini's word
 
 
-def question(prompt: str, given: list[Part] | None) -> tuple[AnyPart, ...]:
+def build_prompt_parts(prompt: str, extra_parts: list[Part] | None) -> tuple[AnyPart, ...]:
     """Return what the user says: the parts, and the prompt after them."""
-    parts = [_part(part, f"/parts/{at}") for at, part in enumerate(given or [])]
+    parts = [_to_part(part, f"/parts/{at}") for at, part in enumerate(extra_parts or [])]
     return (*parts, Text(text=prompt))
 
 
-def _part(part: Part, where: str) -> AnyPart:
+def _to_part(part: Part, where: str) -> AnyPart:
     match part:
         case Part(text=str(text), inlineData=None, fileData=None):
             return Text(text=text)
         case Part(text=None, inlineData=InlineData() as inline, fileData=None):
-            return _media(inline.mimeType, Inline(inline.data))
+            return _build_media(inline.mimeType, Inline(inline.data))
         case Part(text=None, inlineData=None, fileData=FileData() as file):
-            return _linked(file, where)
+            return _build_file_media(file, where)
         case _:
             raise Problem("invalid_request", f"{where}: give one of text, inlineData and fileData", where=where)
 
 
-def _linked(file: FileData, where: str) -> Media:
+def _build_file_media(file: FileData, where: str) -> Media:
     uri = file.fileUri
     if not uri.lower().startswith(_SCHEMES):
         raise Problem("invalid_request", f"{where}/fileData/fileUri: an address begins with {', '.join(_SCHEMES)}")
     if not uri.startswith("data:"):
-        return _media(file.mimeType, Link(uri))
+        return _build_media(file.mimeType, Link(uri))
     head, comma, data = uri.removeprefix("data:").partition(",")
     media_type, _, coding = head.partition(";")
     if not comma or coding != "base64":
         raise Problem("invalid_request", f"{where}/fileData/fileUri: data: needs a media type and base64")
-    return _media(media_type, Inline(data))
+    return _build_media(media_type, Inline(data))
 
 
-def _media(media_type: str, source: Inline | Link) -> Media:
+def _build_media(media_type: str, source: Inline | Link) -> Media:
     return Media(kind=_KINDS.get(media_type.partition("/")[0], "document"), media_type=media_type, source=source)
 
 
-def compact(arguments: str, most: int = 80) -> str:
+def format_arguments(arguments: str, limit: int = 80) -> str:
     """Return the arguments of a call in a few words."""
     try:
         told: Any = msgspec.json.decode(arguments or "{}")
@@ -105,16 +105,16 @@ def compact(arguments: str, most: int = 80) -> str:
         told = arguments
     members = cast("dict[str, Any]", told) if isinstance(told, dict) else {"": told}
     text = ", ".join(f"{key}={value}" if key else str(value) for key, value in members.items())
-    return text if len(text) <= most else f"{text[: most - 1]}…"
+    return text if len(text) <= limit else f"{text[: limit - 1]}…"
 
 
-def progress_of(step: Step, turns: int) -> str:
+def describe_step(step: Step, turns: int) -> str:
     """Return what is told of a step; "" for one that is not told of."""
     match step:
         case CallStarted(call):
-            return f"{call.name}({compact(call.arguments)})"
+            return f"{call.name}({format_arguments(call.arguments)})"
         case CallProgressed(progress):
-            return f"{progress.call.name}: {_share(progress)} {progress.message}".rstrip()
+            return f"{progress.call.name}: {_format_progress(progress)} {progress.message}".rstrip()
         case CallEnded(call, execution):
             return f"{call.name}: {execution.outcome}"
         case TurnEnded(number):
@@ -123,7 +123,7 @@ def progress_of(step: Step, turns: int) -> str:
             return ""
 
 
-def _share(progress: ToolProgress) -> str:
+def _format_progress(progress: ToolProgress) -> str:
     return f"{progress.done:g}" if progress.total is None else f"{progress.done:g} of {progress.total:g}"
 
 
@@ -133,20 +133,20 @@ class Approval(BaseModel):
     approve: bool = Field(default=False, description="Run it?")
 
 
-def words_of(asked: ApprovalAsked) -> str:
+def format_question(event: ApprovalAsked) -> str:
     """Return what the user is asked about a call."""
-    return f"{asked.call.name}({compact(asked.call.arguments, 500)}): {asked.reason}."
+    return f"{event.call.name}({format_arguments(event.call.arguments, 500)}): {event.reason}."
 
 
-def form_of(asked: ApprovalAsked) -> dict[str, Any]:
+def build_approval_form(event: ApprovalAsked) -> dict[str, Any]:
     """Return the same as a task asks it."""
-    params = ElicitRequestFormParams(message=words_of(asked), requested_schema=Approval.model_json_schema())
+    params = ElicitRequestFormParams(message=format_question(event), requested_schema=Approval.model_json_schema())
     return ElicitRequest(params=params).model_dump(by_alias=True, mode="json", exclude_none=True)
 
 
-def is_approved(said: Any) -> bool:
+def is_approved(answer: Any) -> bool:
     """Tell whether what was said to such a form is a yes."""
-    match said:
+    match answer:
         case {"action": "accept", "content": {"approve": True}}:
             return True
         case _:
@@ -167,11 +167,11 @@ class Host(Protocol):
         """Do something around the loop, once."""
         ...
 
-    async def say(self, words: str, /) -> None:
+    async def report_progress(self, words: str, /) -> None:
         """Tell how far it is."""
         ...
 
-    async def ask(self, agent: Agent, asked: ApprovalAsked, /) -> None:
+    async def request_approval(self, agent: Agent, event: ApprovalAsked, /) -> None:
         """Ask the user; the loop waits for the answer, and whoever hears of its steps does not."""
         ...
 
@@ -180,66 +180,66 @@ class Host(Protocol):
         ...
 
 
-class Waiting:
+class WaitingHost:
     """A host that waits for its call."""
 
     def __init__(self, ctx: Context[Any, Any], carrier: Carrier) -> None:
         self._ctx = ctx
         self.runtime = carrier.runtime
         older = ctx.protocol_version not in MODERN_PROTOCOL_VERSIONS and ctx.request_context.request is None
-        self.seconds = WAIT if elicits(ctx) and older else 0.0
-        self._told = 0
-        self._asking = TaskSet()
+        self.seconds = APPROVAL_SECONDS if supports_elicitation(ctx) and older else 0.0
+        self._progress_count = 0
+        self._questions = TaskSet()
 
     async def step(self, _key: str, work: Callable[[], Awaitable[str]]) -> str:
         """Do it: what is lost with the call is not done again."""
         return await work()
 
-    async def say(self, words: str) -> None:
+    async def report_progress(self, words: str) -> None:
         """Tell progress. Its number only grows, and is no share of a whole: nobody knows how far it is."""
-        self._told += 1
-        await self._ctx.report_progress(self._told, None, words)
+        self._progress_count += 1
+        await self._ctx.report_progress(self._progress_count, None, words)
 
-    async def ask(self, agent: Agent, asked: ApprovalAsked) -> None:
+    async def request_approval(self, agent: Agent, event: ApprovalAsked) -> None:
         """Ask in the middle of the call."""
 
         async def answer() -> None:
             try:
-                said = await self._ctx.elicit(words_of(asked), Approval)
+                said = await self._ctx.elicit(format_question(event), Approval)
             except MCPError:
-                agent.answer(asked.run, asked.topic, value=False)
+                agent.answer(event.run, event.topic, value=False)
             else:
-                agent.answer(asked.run, asked.topic, said.action == "accept" and said.data.approve)
+                agent.answer(event.run, event.topic, said.action == "accept" and said.data.approve)
 
-        self._asking.start(answer(), "ask the user")
+        self._questions.start(answer(), "ask the user")
 
     async def close(self) -> None:
         """Ask nobody any more."""
-        await self._asking.stop()
+        await self._questions.stop()
 
 
-class Behind:
+class TaskHost:
     """A host that asks for its task."""
 
     def __init__(self, job: TaskJob, seconds: float) -> None:
         self._job = job
         self.seconds = seconds
         self.step = job.runtime.step
-        self.say = job.say
+        self.report_progress = job.report_progress
 
     def runtime(self, run: str) -> WatchedRuntime:
         """Return the run of the task, as the loop sees it."""
-        return _Asking(run, self._job)
+        return _TaskRuntime(run, self._job)
 
-    async def ask(self, _agent: Agent, asked: ApprovalAsked) -> None:
+    async def request_approval(self, _agent: Agent, event: ApprovalAsked) -> None:
         """Ask by the status of the task."""
-        await self._job.question(asked.topic, form_of(asked))
+        await self._job.add_question(event.topic, build_approval_form(event))
 
     async def close(self) -> None:
         """A task that is over asks nothing."""
 
 
-class _Asking(Within):
+class _TaskRuntime(Within):
     def __init__(self, run: str, job: TaskJob) -> None:
         super().__init__(run, job.runtime)
         self._job = job
@@ -249,7 +249,7 @@ class _Asking(Within):
         return is_approved(await self._job.wait(topic, timeout))
 
 
-def elicits(ctx: Context[Any, Any]) -> bool:
+def supports_elicitation(ctx: Context[Any, Any]) -> bool:
     """Tell whether a host can ask its user."""
     capabilities = ctx.client_capabilities
     return capabilities is not None and capabilities.elicitation is not None

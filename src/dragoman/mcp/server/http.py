@@ -16,7 +16,7 @@ from msgspec import Raw, Struct
 
 from dragoman.http.exchange import Exchange, Gone
 from dragoman.http.message import JSON
-from dragoman.mcp.server.service import STATE, ToolCaller
+from dragoman.mcp.server.service import CALLER_KEY, ToolCaller
 from dragoman.tasks import start_task
 
 NOTIFICATIONS = "notifications/"
@@ -34,14 +34,14 @@ class _Message(Struct):
     params: dict[str, Raw] | None = None
 
 
-def refusal(body: bytes) -> bytes:
+def build_rejection(body: bytes) -> bytes:
     """Return the error that a body is answered with; nothing for what the SDK understands, or tells well itself."""
-    words = _fault(body)
+    words = _find_error(body)
     error = {"code": INVALID_REQUEST, "message": words}
     return msgspec.json.encode({"jsonrpc": "2.0", "id": None, "error": error}) if words else b""
 
 
-def _fault(body: bytes) -> str:
+def _find_error(body: bytes) -> str:
     try:
         message = msgspec.json.decode(body, type=_Message)
     except msgspec.ValidationError as error:
@@ -55,9 +55,9 @@ def _fault(body: bytes) -> str:
     return ""
 
 
-Message = MutableMapping[str, Any]
-Application = Callable[
-    [Message, Callable[[], Awaitable[Message]], Callable[[Message], Awaitable[None]]], Awaitable[None]
+AsgiMessage = MutableMapping[str, Any]
+AsgiApplication = Callable[
+    [AsgiMessage, Callable[[], Awaitable[AsgiMessage]], Callable[[AsgiMessage], Awaitable[None]]], Awaitable[None]
 ]
 
 
@@ -69,11 +69,11 @@ class _Sender:
         self._status = 0
         self._headers: dict[str, str] = {}
 
-    async def __call__(self, message: Message) -> None:
+    async def __call__(self, message: AsgiMessage) -> None:
         with contextlib.suppress(Gone):
             await self._send(message)
 
-    async def _send(self, message: Message) -> None:
+    async def _send(self, message: AsgiMessage) -> None:
         if message["type"] == "http.response.start":
             self._status = message["status"]
             pairs = message.get("headers", ())
@@ -97,15 +97,15 @@ class _Sender:
             await self._exchange.end(body)
 
 
-async def answered(application: Application, exchange: Exchange, caller: ToolCaller) -> None:
+async def run_application(application: AsgiApplication, exchange: Exchange, caller: ToolCaller) -> None:
     """Let an application answer one request for a caller."""
     request = exchange.request
-    refused = refusal(request.body) if request.method == "POST" else b""
+    refused = build_rejection(request.body) if request.method == "POST" else b""
     if refused:
         await exchange.send(400, JSON, refused)
         return
     path, _, query = request.target.partition("?")
-    scope: Message = {
+    scope: AsgiMessage = {
         "type": "http",
         "asgi": {"version": "3.0", "spec_version": "2.4"},
         "http_version": "1.1",
@@ -119,11 +119,11 @@ async def answered(application: Application, exchange: Exchange, caller: ToolCal
         "client": None,
         "server": None,
         "state": {},
-        STATE: caller,
+        CALLER_KEY: caller,
     }
     waiting = [request.body]
 
-    async def receive() -> Message:
+    async def receive() -> AsgiMessage:
         if waiting:
             return {"type": "http.request", "body": waiting.pop(), "more_body": False}
         await exchange.wait_gone()
@@ -132,31 +132,31 @@ async def answered(application: Application, exchange: Exchange, caller: ToolCal
     await application(scope, receive, _Sender(exchange))
 
 
-class Endpoint:
+class HttpEndpoint:
     """Answers the requests of one path."""
 
     def __init__(self, server: MCPServer[Any]) -> None:
         self._manager = server.session_manager
-        self._opened: asyncio.Future[None] | None = None
+        self._ready: asyncio.Future[None] | None = None
         self._closing = asyncio.Event()
-        self._owner: asyncio.Task[None] | None = None
+        self._manager_task: asyncio.Task[None] | None = None
 
-    async def answer(self, exchange: Exchange, caller: ToolCaller) -> None:
+    async def handle_request(self, exchange: Exchange, caller: ToolCaller) -> None:
         """Answer one request for a caller that was let in."""
-        if self._owner is None:
-            self._opened = asyncio.get_running_loop().create_future()
-            self._owner = start_task(self._own(self._opened), "mcp session manager")
-        if self._opened is not None:
-            await asyncio.shield(self._opened)
-        await answered(self._manager.handle_request, exchange, caller)
+        if self._manager_task is None:
+            self._ready = asyncio.get_running_loop().create_future()
+            self._manager_task = start_task(self._run_manager(self._ready), "mcp session manager")
+        if self._ready is not None:
+            await asyncio.shield(self._ready)
+        await run_application(self._manager.handle_request, exchange, caller)
 
     async def close(self) -> None:
         """Close the rooms."""
         self._closing.set()
-        if self._owner is not None:
-            await self._owner
+        if self._manager_task is not None:
+            await self._manager_task
 
-    async def _own(self, opened: asyncio.Future[None]) -> None:
+    async def _run_manager(self, ready: asyncio.Future[None]) -> None:
         async with self._manager.run():
-            opened.set_result(None)
+            ready.set_result(None)
             await self._closing.wait()

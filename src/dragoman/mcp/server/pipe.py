@@ -33,7 +33,7 @@ from pydantic import ValidationError
 
 from dragoman.mcp.server.http import NO_ID, NOTIFICATIONS
 
-_ENDLESS = frozenset({"subscriptions/listen"})
+_LONG_LIVED_METHODS = frozenset({"subscriptions/listen"})
 """Requests that are answered only when the client hangs up."""
 _CANCELLED = "notifications/cancelled"
 _Item = SessionMessage | Exception
@@ -47,55 +47,55 @@ class _Writable(Protocol):
     async def send(self, item: SessionMessage, /) -> None: ...
 
 
-class _Flight:
+class _PendingRequests:
     """Counts what is asked and not answered."""
 
     def __init__(self) -> None:
-        self._open: Counter[str] = Counter()
+        self._counts: Counter[str] = Counter()
         self._changed = anyio.Event()
 
-    def asked(self, message: Any) -> None:
-        if isinstance(message, JSONRPCRequest) and message.method not in _ENDLESS:
-            self._open[repr(message.id)] += 1
+    def on_request(self, message: Any) -> None:
+        if isinstance(message, JSONRPCRequest) and message.method not in _LONG_LIVED_METHODS:
+            self._counts[repr(message.id)] += 1
         elif isinstance(message, JSONRPCNotification) and message.method == _CANCELLED:
             # A request that its client gave up is never answered.
-            self._over((message.params or {}).get("requestId"))
+            self._remove((message.params or {}).get("requestId"))
 
-    def answered(self, message: Any) -> None:
+    def on_response(self, message: Any) -> None:
         if isinstance(message, JSONRPCResponse | JSONRPCError):
-            self._over(message.id)
+            self._remove(message.id)
 
-    async def landed(self) -> None:
+    async def wait_until_empty(self) -> None:
         """Return when everything is answered."""
-        while self._open.total():
+        while self._counts.total():
             self._changed = anyio.Event()
             await self._changed.wait()
 
-    def _over(self, name: Any) -> None:
+    def _remove(self, name: Any) -> None:
         key = repr(name)
-        if self._open[key] > 0:
-            self._open[key] -= 1
+        if self._counts[key] > 0:
+            self._counts[key] -= 1
         self._changed.set()
 
 
-async def serve_pipe(server: Server[Any]) -> None:
+async def serve_stdio(server: Server[Any]) -> None:
     """Serve standard input and output until the input ends and all is answered."""
     try:
         # The SDK's writer ends when its stream is closed.
         async with stdio_server() as (read, write), write:
-            await converse(server, read, write)
+            await serve_streams(server, read, write)
     except* BrokenPipeError:
         pass  # who read the answers has seen enough
 
 
-async def converse(server: Server[Any], read: _Readable, write: _Writable) -> None:
+async def serve_streams(server: Server[Any], read: _Readable, write: _Writable) -> None:
     """Serve one client over a pair of streams."""
-    flight = _Flight()
+    flight = _PendingRequests()
     to_server, from_client = anyio.create_memory_object_stream[_Item]()
     to_client, from_server = anyio.create_memory_object_stream[SessionMessage]()
     lead: list[_Item] = []
     items = aiter(read)
-    greets = await _greets(items, lead)
+    greets = await _detect_handshake(items, lead)
 
     async def read_on() -> None:
         async with to_server:
@@ -103,24 +103,24 @@ async def converse(server: Server[Any], read: _Readable, write: _Writable) -> No
                 await _forward(item, to_server, write, flight)
             async for item in items:
                 await _forward(item, to_server, write, flight)
-            await flight.landed()
+            await flight.wait_until_empty()
 
     async def write_on() -> None:
         async with from_server:
             async for item in from_server:
                 await write.send(item)
-                flight.answered(item.message)
+                flight.on_response(item.message)
 
     async with server.lifespan(server) as state, anyio.create_task_group() as group:
         group.start_soon(read_on)
         group.start_soon(write_on)
-        await (_greeted if greets else _plain)(server, from_client, to_client, state)
+        await (_serve_with_handshake if greets else _serve_without_handshake)(server, from_client, to_client, state)
 
 
-async def _greets(items: AsyncIterator[_Item], lead: list[_Item]) -> bool:
+async def _detect_handshake(items: AsyncIterator[_Item], buffered: list[_Item]) -> bool:
     """Read up to the first request into `lead`, and tell whether it speaks as the protocol wants it."""
     async for item in items:
-        lead.append(item)
+        buffered.append(item)
         if isinstance(item, SessionMessage) and isinstance(item.message, JSONRPCRequest):
             meta = (item.message.params or {}).get("_meta")
             enveloped = isinstance(meta, dict) and PROTOCOL_VERSION_META_KEY in meta
@@ -128,7 +128,7 @@ async def _greets(items: AsyncIterator[_Item], lead: list[_Item]) -> bool:
     return False
 
 
-async def _greeted(
+async def _serve_with_handshake(
     server: Server[Any],
     read: MemoryObjectReceiveStream[_Item],
     write: MemoryObjectSendStream[SessionMessage],
@@ -138,7 +138,7 @@ async def _greeted(
     await serve_dual_era_loop(server, read, write, lifespan_state=state, init_options=options)
 
 
-async def _plain(
+async def _serve_without_handshake(
     server: Server[Any],
     read: MemoryObjectReceiveStream[_Item],
     write: MemoryObjectSendStream[SessionMessage],
@@ -150,14 +150,16 @@ async def _plain(
         await serve_connection(server, dispatcher, connection=connection, lifespan_state=state)
 
 
-async def _forward(item: _Item, to_server: MemoryObjectSendStream[_Item], write: _Writable, flight: _Flight) -> None:
+async def _forward(
+    item: _Item, to_server: MemoryObjectSendStream[_Item], write: _Writable, pending: _PendingRequests
+) -> None:
     if isinstance(item, SessionMessage) and _lacks_id(item.message):
         said = ErrorData(code=INVALID_REQUEST, message=NO_ID)
         await write.send(SessionMessage(JSONRPCError(jsonrpc="2.0", id=None, error=said)))
     elif isinstance(item, SessionMessage):
-        flight.asked(item.message)
+        pending.on_request(item.message)
         await to_server.send(item)
-    elif (refusal := _refusal(item)) is not None:
+    elif (refusal := _build_error(item)) is not None:
         await write.send(SessionMessage(refusal))
 
 
@@ -165,7 +167,7 @@ def _lacks_id(message: Any) -> bool:
     return isinstance(message, JSONRPCNotification) and not message.method.startswith(NOTIFICATIONS)
 
 
-def _refusal(error: Exception) -> JSONRPCError | None:
+def _build_error(error: Exception) -> JSONRPCError | None:
     """Return what is said to a line that is no message; nothing is said to an empty one."""
     found = error.errors()[0] if isinstance(error, ValidationError) else None
     if found is not None and found["type"] != "json_invalid":

@@ -24,9 +24,19 @@ from dragoman.core.problems import Problem
 from dragoman.core.request import Message, Request, Thinking
 from dragoman.gateway.conversations.runs import begun, in_conversation, kept, packed, unpacked, written
 from dragoman.mcp.bridge import content_to
-from dragoman.mcp.server.host import WAIT, Behind, Effort, Host, Part, Waiting, elicits, progress_of, question
+from dragoman.mcp.server.host import (
+    APPROVAL_SECONDS,
+    Host,
+    Part,
+    TaskHost,
+    ThinkingEffort,
+    WaitingHost,
+    build_prompt_parts,
+    describe_step,
+    supports_elicitation,
+)
 from dragoman.mcp.server.service import Service, ToolCaller, caller_of
-from dragoman.mcp.server.tasks import Task, TaskJob, current_desk
+from dragoman.mcp.server.tasks import TaskJob, TaskTool, current_task_starter
 from dragoman.sessions.values import Unavailable
 from dragoman.tasks import TaskSet
 
@@ -68,7 +78,7 @@ class QueryRequest(Struct, frozen=True, kw_only=True):
     session: str
     model: str
     said: bytes
-    effort: Effort | None = None
+    effort: ThinkingEffort | None = None
     turns: int
     seconds: float
     """How long the user can be waited for, by who asks with a task."""
@@ -79,7 +89,7 @@ class Query:
 
     def __init__(self, service: Service) -> None:
         self._service = service
-        self._answering = TaskSet()
+        self._tasks = TaskSet()
 
     def mount(self, server: MCPServer[Any]) -> None:
         """Offer the tool."""
@@ -87,9 +97,9 @@ class Query:
         server.add_tool(self.query, NAME, _TITLE, _DESCRIPTION, hints)
 
     @property
-    def task(self) -> Task:
+    def task(self) -> TaskTool:
         """How the tool is run as a task."""
-        return Task("optional", self._carried)
+        return TaskTool("optional", self._run_task)
 
     async def query(  # noqa: PLR0913  the arguments of the tool
         self,
@@ -99,34 +109,34 @@ class Query:
         session_id: Annotated[str | None, Field(description="continue this conversation", max_length=200)] = None,
         model: Annotated[str | None, Field(description="another model than the usual one")] = None,
         parts: Annotated[list[Part] | None, Field(description="images, documents, sounds and films beside")] = None,
-        thinking: Annotated[Effort | None, Field(description="how much the model thinks")] = None,
+        thinking: Annotated[ThinkingEffort | None, Field(description="how much the model thinks")] = None,
         max_turns: Annotated[int | None, Field(description="how often the model may use tools", ge=1)] = None,
     ) -> Annotated[CallToolResult, Answer]:
         """Answer a call."""
         caller, most = caller_of(ctx.request_context), self._service.settings.max_turns
         try:
-            said = Message(role="user", parts=question(prompt, parts))
+            said = Message(role="user", parts=build_prompt_parts(prompt, parts))
             wish = QueryRequest(
                 session=session_id or uuid4().hex,
-                model=self._model(model, caller),
+                model=self._choose_model(model, caller),
                 said=preserved([said]),
                 effort=thinking,
                 turns=min(max_turns or most, most),
-                seconds=WAIT if elicits(ctx) else 0.0,
+                seconds=APPROVAL_SECONDS if supports_elicitation(ctx) else 0.0,
             )
-            desk = current_desk()
+            desk = current_task_starter()
             if desk is not None:
                 await desk.begin(msgspec.json.encode(wish), session_id=wish.session)
                 return CallToolResult(content=[], is_error=True)
         except Problem as problem:
-            return _refused(problem.message)
+            return _build_error(problem.message)
         except Unavailable:
-            return _refused(_UNREACHABLE)
-        return await self._waited_for(self._answer(wish, caller.owner, Waiting(ctx, self._service.carrier)))
+            return _build_error(_UNREACHABLE)
+        return await self._run_shielded(self._answer_query(wish, caller.owner, WaitingHost(ctx, self._service.carrier)))
 
-    async def _waited_for(self, answer: Coroutine[Any, Any, CallToolResult]) -> CallToolResult:
+    async def _run_shielded(self, answer: Coroutine[Any, Any, CallToolResult]) -> CallToolResult:
         """Answer in a task of its own: the SDK cancels a call at every wait, and what was begun has to be ended."""
-        answering = self._answering.start(answer, "mcp query", awaited=True)
+        answering = self._tasks.start(answer, "mcp query", awaited=True)
         try:
             return await asyncio.shield(answering)
         except asyncio.CancelledError:
@@ -135,72 +145,72 @@ class Query:
 
     async def close(self) -> None:
         """Stop what is still waited for."""
-        await self._answering.stop()
+        await self._tasks.stop()
 
-    async def _carried(self, job: TaskJob, document: bytes) -> CallToolResult:
+    async def _run_task(self, job: TaskJob, document: bytes) -> CallToolResult:
         wish = msgspec.json.decode(document, type=QueryRequest)
-        return await self._answer(wish, job.owner, Behind(job, wish.seconds))
+        return await self._answer_query(wish, job.owner, TaskHost(job, wish.seconds))
 
-    def _model(self, named: str | None, caller: ToolCaller) -> str:
-        model = named or self._service.settings.model
+    def _choose_model(self, name: str | None, caller: ToolCaller) -> str:
+        model = name or self._service.settings.model
         if not model:
             raise Problem("invalid_request", "name a model: none is configured as the usual one ([mcp] model)")
         if not caller.allows(model):
             raise Problem("permission", f"this key may not ask for the model {model!r}")
         return model
 
-    async def _answer(self, wish: QueryRequest, owner: str, host: Host) -> CallToolResult:
+    async def _answer_query(self, query: QueryRequest, owner: str, host: Host) -> CallToolResult:
         conversations, patience = self._service.conversations, self._service.settings.seconds
         try:
-            async with in_conversation(conversations, owner, wish.session, patience=patience):
-                ended = await self._in_conversation(wish, owner, host)
+            async with in_conversation(conversations, owner, query.session, patience=patience):
+                ended = await self._run_in_conversation(query, owner, host)
         except Problem as problem:
-            return _failed(problem.message, wish)
+            return _build_failure(problem.message, query)
         except Unavailable:
-            return _failed(_UNREACHABLE, wish)
+            return _build_failure(_UNREACHABLE, query)
         finally:
             await host.close()
         if ended.problem is not None:
-            return _failed(ended.problem.message, wish, ended)
-        return _answered(ended, wish)
+            return _build_failure(ended.problem.message, query, ended)
+        return _build_answer(ended, query)
 
-    async def _in_conversation(self, wish: QueryRequest, owner: str, host: Host) -> RunEnded:
+    async def _run_in_conversation(self, query: QueryRequest, owner: str, host: Host) -> RunEnded:
         service, conversations = self._service, self._service.conversations
 
-        async def opened() -> str:
-            return packed(await begun(conversations, owner, wish.session))
+        async def open_run() -> str:
+            return packed(await begun(conversations, owner, query.session))
 
-        unfinished = unpacked(await host.step("open", opened))
+        unfinished = unpacked(await host.step("open", open_run))
         system = service.settings.system
         head = (Message(role="system", parts=(Text(text=system),)),) if system else ()
         agent = Agent(
             service.model(owner),
             service.executor.of(owner=owner),
-            limits=Limits(turns=wish.turns, seconds=service.settings.seconds, approval=host.seconds),
+            limits=Limits(turns=query.turns, seconds=service.settings.seconds, approval=host.seconds),
             destinations=service.settings.destinations,
             recorder=await written(conversations, unfinished),
             runtime=host.runtime,
         )
         request = Request(
-            model=wish.model,
-            messages=(*head, *unfinished.before, *restored(wish.said)),
-            thinking=Thinking(effort=wish.effort) if wish.effort is not None else None,
+            model=query.model,
+            messages=(*head, *unfinished.before, *restored(query.said)),
+            thinking=Thinking(effort=query.effort) if query.effort is not None else None,
             stream=True,
         )
         # What was cut off at the beginning may have been anything.
         steps = agent.steps(request, run=unfinished.run, untrusted=not unfinished.opened.whole)
-        ended = await _run(agent, steps, host, wish.turns)
+        ended = await _follow_run(agent, steps, host, query.turns)
         if ended.problem is None:
 
             async def keep() -> str:
-                await kept(conversations, unfinished, ended.history[len(head) :], wish.model)
+                await kept(conversations, unfinished, ended.history[len(head) :], query.model)
                 return ""
 
             await host.step("keep", keep)
         return ended
 
 
-async def _run(agent: Agent, run: AsyncGenerator[Step], host: Host, turns: int) -> RunEnded:
+async def _follow_run(agent: Agent, run: AsyncGenerator[Step], host: Host, turns: int) -> RunEnded:
     """Run to the end; who is asked for approval answers while the run is watched."""
     ended: RunEnded | None = None
     async with aclosing(run) as steps:
@@ -209,38 +219,38 @@ async def _run(agent: Agent, run: AsyncGenerator[Step], host: Host, turns: int) 
                 case RunEnded():
                     ended = step
                 case ApprovalAsked():
-                    await host.ask(agent, step)
+                    await host.request_approval(agent, step)
                 case _:
-                    words = progress_of(step, turns)
+                    words = describe_step(step, turns)
                     if words:
-                        await host.say(words)
+                        await host.report_progress(words)
     if ended is None:
         raise Problem("internal", "the run ended without saying how")
     return ended
 
 
-def _answered(ended: RunEnded, wish: QueryRequest) -> CallToolResult:
+def _build_answer(ended: RunEnded, query: QueryRequest) -> CallToolResult:
     """Return how a run ended, as text and media, and as numbers."""
     last = ended.history[-1]
     parts = last.parts if last.role == "assistant" else ()
     text = ended.text
     content: list[ContentBlock] = [TextContent(type="text", text=text)] if text else []
     content += content_to(part for part in parts if isinstance(part, Media))
-    return CallToolResult(content=content, structured_content=_structured(text, wish, ended))
+    return CallToolResult(content=content, structured_content=_build_structured(text, query, ended))
 
 
-def _structured(text: str, wish: QueryRequest, ended: RunEnded | None) -> dict[str, Any]:
+def _build_structured(text: str, query: QueryRequest, ended: RunEnded | None) -> dict[str, Any]:
     answer = Answer(
         answer=text,
-        session_id=wish.session,
-        model=wish.model,
+        session_id=query.session,
+        model=query.model,
         stop_reason="failed" if ended is None else ended.stop,
-        statistics=_numbers(Statistics() if ended is None else ended.statistics),
+        statistics=_build_numbers(Statistics() if ended is None else ended.statistics),
     )
     return answer.model_dump(mode="json")
 
 
-def _numbers(statistics: Statistics) -> Numbers:
+def _build_numbers(statistics: Statistics) -> Numbers:
     usage = statistics.usage
     return Numbers(
         turns=statistics.turns,
@@ -253,12 +263,12 @@ def _numbers(statistics: Statistics) -> Numbers:
     )
 
 
-def _failed(words: str, wish: QueryRequest, ended: RunEnded | None = None) -> CallToolResult:
+def _build_failure(message: str, query: QueryRequest, ended: RunEnded | None = None) -> CallToolResult:
     """Say what went wrong, and by which name the conversation goes on from what was done."""
-    told = f"{words} (session_id: {wish.session})"
+    told = f"{message} (session_id: {query.session})"
     content: list[ContentBlock] = [TextContent(type="text", text=told)]
-    return CallToolResult(content=content, structured_content=_structured("", wish, ended), is_error=True)
+    return CallToolResult(content=content, structured_content=_build_structured("", query, ended), is_error=True)
 
 
-def _refused(words: str) -> CallToolResult:
-    return CallToolResult(content=[TextContent(type="text", text=words)], is_error=True)
+def _build_error(message: str) -> CallToolResult:
+    return CallToolResult(content=[TextContent(type="text", text=message)], is_error=True)

@@ -24,15 +24,15 @@ from pydantic import ValidationError
 from dragoman.core.problems import Problem
 from dragoman.http.exchange import Exchange
 from dragoman.mcp.server import query
-from dragoman.mcp.server.http import Endpoint
-from dragoman.mcp.server.looking import Looking
-from dragoman.mcp.server.pipe import serve_pipe
+from dragoman.mcp.server.http import HttpEndpoint
+from dragoman.mcp.server.looking import SearchTools
+from dragoman.mcp.server.pipe import serve_stdio
 from dragoman.mcp.server.service import Service, ToolCaller
-from dragoman.mcp.server.tasks import TTL, Task, Tasks
-from dragoman.tools.arguments import fault, listed, pointer
+from dragoman.mcp.server.tasks import TTL, Tasks, TaskTool
+from dragoman.tools.arguments import format_error, format_errors, format_pointer
 
 
-class SpeakingServer(MCPServer[Any]):
+class ErrorReportingServer(MCPServer[Any]):
     """The SDK's server, with our own words for what goes wrong."""
 
     async def call_tool(
@@ -46,10 +46,10 @@ class SpeakingServer(MCPServer[Any]):
         except ToolError as error:
             cause = error.__cause__
             if isinstance(cause, ValidationError):
-                raise ToolError(f"{name} was not run: {await self._misfits(name, cause)}") from cause
+                raise ToolError(f"{name} was not run: {await self._format_validation_errors(name, cause)}") from cause
             raise ToolError(str(cause) if isinstance(cause, ToolError) else str(error)) from cause
 
-    async def _misfits(self, name: str, error: ValidationError) -> str:
+    async def _format_validation_errors(self, name: str, error: ValidationError) -> str:
         """Say what does not fit, each with its place, and of what is missing what it is."""
         schemas = {tool.name: tool.input_schema for tool in await self.list_tools()}
         properties: dict[str, Any] = schemas[name].get("properties", {})
@@ -57,11 +57,13 @@ class SpeakingServer(MCPServer[Any]):
         for each in error.errors():
             words, place = each["msg"], each["loc"]
             described = properties.get(str(place[0]), {}).get("description") if len(place) == 1 else None
-            faults.append(fault(pointer(place), f"{words} (expected {described})" if described else words))
-        return listed(faults)
+            faults.append(
+                format_error(format_pointer(place), f"{words} (expected {described})" if described else words)
+            )
+        return format_errors(faults)
 
 
-def refuse_unknown(server: MCPServer[Any]) -> ServerMiddleware[Any]:
+def reject_unknown_tools(server: MCPServer[Any]) -> ServerMiddleware[Any]:
     """Return what looks at each call before anybody else does."""
 
     async def refuse(ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> HandlerResult:
@@ -88,7 +90,7 @@ _FIXTURES_MODULE = "mcp_fixtures"
 class Fixtures(Struct, frozen=True, kw_only=True):
     """What MCP's conformance suite expects of a server beside the gateway's own tools."""
 
-    tasks: Mapping[str, Task]
+    tasks: Mapping[str, TaskTool]
     tools: Sequence[Tool]
     mount: Mount
     mount_lower: Callable[[Server[Any]], None]
@@ -109,12 +111,12 @@ _INSTRUCTIONS = (
 )
 
 
-def build(
+def build_server(
     mounts: Sequence[Mount], tasks: Tasks, *, version: str = "", fixtures: Fixtures | None = None
 ) -> MCPServer[Any]:
     """Return a server with what the mounts offer, and the fixtures of the conformance suite if there are any."""
-    server = _quietly(
-        lambda: SpeakingServer(
+    server = _preserve_logging(
+        lambda: ErrorReportingServer(
             "dragoman",
             "Dragoman",
             version=version,
@@ -123,7 +125,7 @@ def build(
             tools=list(fixtures.tools) if fixtures else [],
         )
     )
-    server.middleware.append(refuse_unknown(server))
+    server.middleware.append(reject_unknown_tools(server))
     for mount in mounts:
         mount(server)
     if fixtures:
@@ -131,7 +133,7 @@ def build(
     return server
 
 
-def beneath(server: MCPServer[Any], *, largest: int, fixtures: Fixtures | None = None) -> Server[Any]:
+def configure_low_level(server: MCPServer[Any], *, max_body: int, fixtures: Fixtures | None = None) -> Server[Any]:
     """Return the SDK's lower server, with the HTTP side of it set up.
 
     Who may come in is decided before. Without fixtures no request needs another: any process may answer it. The suite
@@ -139,7 +141,7 @@ def beneath(server: MCPServer[Any], *, largest: int, fixtures: Fixtures | None =
     """
     server.streamable_http_app(
         stateless_http=fixtures is None,
-        max_request_body_size=largest,
+        max_request_body_size=max_body,
         transport_security=TransportSecuritySettings(enable_dns_rebinding_protection=False),
     )
     lower = server.session_manager.app
@@ -148,39 +150,41 @@ def beneath(server: MCPServer[Any], *, largest: int, fixtures: Fixtures | None =
     return lower
 
 
-def _quietly(make: Callable[[], MCPServer[Any]]) -> MCPServer[Any]:
+def _preserve_logging(build: Callable[[], MCPServer[Any]]) -> MCPServer[Any]:
     root = logging.getLogger()
     handlers, level = list(root.handlers), root.level
-    made = make()
+    made = build()
     root.handlers[:] = handlers
     root.setLevel(level)
     return made
 
 
-class Serving:
+class McpApp:
     """Serves the tools."""
 
-    def __init__(self, service: Service, *, version: str, largest: int, fixtures: Fixtures | None, kept: float) -> None:
+    def __init__(
+        self, service: Service, *, version: str, max_body: int, fixtures: Fixtures | None, retention: float
+    ) -> None:
         self._query = query.Query(service)
-        mounts = (self._query.mount, Looking(service).mount)
-        ttl = min(TTL, kept) if kept else TTL
+        mounts = (self._query.mount, SearchTools(service).mount)
+        ttl = min(TTL, retention) if retention else TTL
         tools = {query.NAME: self._query.task, **(fixtures.tasks if fixtures else {})}
-        server = build(mounts, Tasks(service.carrier, tools, ttl), version=version, fixtures=fixtures)
-        self._lower = beneath(server, largest=largest, fixtures=fixtures)
-        self._endpoint = Endpoint(server)
-        self._in_sessions = fixtures is not None
+        server = build_server(mounts, Tasks(service.carrier, tools, ttl), version=version, fixtures=fixtures)
+        self._low_level_server = configure_low_level(server, max_body=max_body, fixtures=fixtures)
+        self._endpoint = HttpEndpoint(server)
+        self._has_sessions = fixtures is not None
 
-    async def answer(self, exchange: Exchange, owner: str, allows: Callable[[str], bool]) -> None:
+    async def handle_request(self, exchange: Exchange, owner: str, allows: Callable[[str], bool]) -> None:
         """Answer one request for a caller that was let in."""
-        if exchange.request.method != "POST" and not self._in_sessions:
+        if exchange.request.method != "POST" and not self._has_sessions:
             # Without sessions nothing is ever said on a stream of its own, and there is nothing to end.
             await exchange.send(405, {"allow": "POST"})
             return
-        await self._endpoint.answer(exchange, ToolCaller(owner=owner, allows=allows))
+        await self._endpoint.handle_request(exchange, ToolCaller(owner=owner, allows=allows))
 
-    async def pipe(self) -> None:
+    async def serve_stdio(self) -> None:
         """Serve standard input and output until the input ends."""
-        await serve_pipe(self._lower)
+        await serve_stdio(self._low_level_server)
 
     async def close(self) -> None:
         """Let nobody in any more; tasks are carried by somebody else."""

@@ -12,11 +12,11 @@ from dragoman.sessions.conversations import Conversations
 from dragoman.tools import Executor
 from dragoman.tools.web.documents import WebDocument
 
-STATE = "dragoman.caller"
+CALLER_KEY = "dragoman.caller"
 """Where the bridge leaves the caller, in the scope of a request."""
 
 
-def _anything(_model: str) -> bool:
+def _allow_any_model(_model: str) -> bool:
     return True
 
 
@@ -24,17 +24,17 @@ class ToolCaller(Struct, frozen=True, kw_only=True):
     """Whose call it is."""
 
     owner: str = "local"
-    allows: Callable[[str], bool] = _anything
+    allows: Callable[[str], bool] = _allow_any_model
     """Tells whether the caller may ask for a model."""
 
 
-LOCAL = ToolCaller()
+LOCAL_CALLER = ToolCaller()
 """Who started the process speaks for itself."""
 
 
 def caller_of(ctx: ServerRequestContext[Any, Any]) -> ToolCaller:
     """Return whose call a request is; on a pipe it is whoever started the process."""
-    return LOCAL if ctx.request is None else ctx.request.scope.get(STATE, LOCAL)
+    return LOCAL_CALLER if ctx.request is None else ctx.request.scope.get(CALLER_KEY, LOCAL_CALLER)
 
 
 class ServiceSettings(Struct, frozen=True, kw_only=True):

@@ -24,23 +24,23 @@ from mcp.types.version import MODERN_PROTOCOL_VERSIONS
 from msgspec import Struct, field, structs
 from pydantic import BaseModel
 
-from dragoman.agent import Carrier, Order, Runtime, State
+from dragoman.agent import Carrier, Order, RunState, Runtime
 from dragoman.guard import attempt_async
 from dragoman.mcp.server.service import caller_of
 
-Status = Literal["working", "input_required", "completed", "failed", "cancelled"]
-POLL = 1000
+TaskStatus = Literal["working", "input_required", "completed", "failed", "cancelled"]
+POLL_MILLISECONDS = 1000
 """Milliseconds after which it is worth asking again."""
 IDENTIFIER = "io.modelcontextprotocol/tasks"
 TTL = 86_400.0
 """Seconds a task can be asked for."""
 _KIND = "task"
 _PREFIX = "task-"
-_LOOKS = 5
-_BETWEEN_LOOKS = 0.1
-_ENDED = frozenset({"completed", "failed", "cancelled"})
+_MAX_LOOKS = 5
+_LOOK_SECONDS = 0.1
+_END_STATUSES = frozenset({"completed", "failed", "cancelled"})
 _MODERN = frozenset(MODERN_PROTOCOL_VERSIONS)
-_WHY = {
+_FAILURE_MESSAGES = {
     "interrupted": "the process that worked on this task is gone",
     "failed": "the run ended in an error",
 }
@@ -51,11 +51,11 @@ def now() -> str:
     return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
-class Told(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+class TaskState(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
     """What a client is told of a job, in the protocol's words."""
 
     task_id: str
-    status: Status
+    status: TaskStatus
     created_at: str
     last_updated_at: str
     ttl_ms: int
@@ -67,94 +67,94 @@ class Told(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True
     meta: dict[str, Any] | None = field(default=None, name="_meta")
 
 
-def fresh(name: str, ttl: float, meta: Mapping[str, Any]) -> Told:
+def create_state(name: str, ttl: float, meta: Mapping[str, Any]) -> TaskState:
     """Return what is told of a job that begins."""
-    return Told(
+    return TaskState(
         task_id=name,
         status="working",
         created_at=(begun := now()),
         last_updated_at=begun,
         ttl_ms=int(ttl * 1000),
-        poll_interval_ms=POLL,
+        poll_interval_ms=POLL_MILLISECONDS,
         meta=dict(meta) or None,
     )
 
 
-def changed(told: Told, status: Status, **more: Any) -> Told:
+def update_state(state: TaskState, status: TaskStatus, **more: Any) -> TaskState:
     """Return what is told after a change."""
-    return structs.replace(told, status=status, last_updated_at=now(), **more)
+    return structs.replace(state, status=status, last_updated_at=now(), **more)
 
 
-def written(told: Told) -> bytes:
+def encode_state(state: TaskState) -> bytes:
     """Write what is told as one line."""
-    return msgspec.json.encode(told) + b"\n"
+    return msgspec.json.encode(state) + b"\n"
 
 
-def read(lines: bytes) -> Told:
+def decode_state(lines: bytes) -> TaskState:
     """Read the last line of what was told."""
-    return msgspec.json.decode(lines.rstrip(b"\n").rpartition(b"\n")[2], type=Told)
+    return msgspec.json.decode(lines.rstrip(b"\n").rpartition(b"\n")[2], type=TaskState)
 
 
 class TaskJob:
     """A run that somebody may ask about."""
 
-    def __init__(self, owner: str, runtime: Runtime, told: Told) -> None:
+    def __init__(self, owner: str, runtime: Runtime, state: TaskState) -> None:
         self.owner = owner
         self.runtime = runtime
-        self.told = told
+        self.state = state
         self._questions: dict[str, Any] = {}
-        self._answered: set[str] = set()
+        self._answered_topics: set[str] = set()
 
-    async def say(self, message: str) -> None:
+    async def report_progress(self, message: str) -> None:
         """Tell how far it is."""
-        await self._tell(structs.replace(self.told, last_updated_at=now(), status_message=message))
+        await self._emit_state(structs.replace(self.state, last_updated_at=now(), status_message=message))
 
-    async def question(self, topic: str, asked: Any) -> None:
+    async def add_question(self, topic: str, form: Any) -> None:
         """Ask something; who waits for the answer says when it is there."""
-        if topic not in self._answered:
-            self._questions[topic] = asked
-            await self._tell_questions()
+        if topic not in self._answered_topics:
+            self._questions[topic] = form
+            await self._emit_questions()
 
     async def wait(self, topic: str, timeout: float | None = None) -> Any:  # noqa: ASYNC109  an engine keeps the time
         """Return the answer to a question; `TimeoutError` if there is none."""
         try:
             answer = await self.runtime.wait(topic, timeout)
         except TimeoutError:
-            await self._close(topic)
+            await self._close_question(topic)
             raise
-        await self._close(topic)
+        await self._close_question(topic)
         return answer
 
-    async def ask(self, questions: Mapping[str, Any]) -> dict[str, Any]:
+    async def ask_all(self, questions: Mapping[str, Any]) -> dict[str, Any]:
         """Wait until the client has answered every question, each under its key."""
         self._questions.update(questions)
-        await self._tell_questions()
+        await self._emit_questions()
         return {topic: await self.wait(topic) for topic in questions}
 
-    def end(self, *, result: dict[str, Any] | None = None, error: dict[str, Any] | None = None) -> bytes:
+    def encode_end(self, *, result: dict[str, Any] | None = None, error: dict[str, Any] | None = None) -> bytes:
         """Return what is told of it from now on."""
-        status: Status = "completed" if error is None else "failed"
-        return written(changed(self.told, status, result=result, error=error, input_requests=None))
+        status: TaskStatus = "completed" if error is None else "failed"
+        return encode_state(update_state(self.state, status, result=result, error=error, input_requests=None))
 
-    async def _close(self, topic: str) -> None:
-        self._answered.add(topic)
+    async def _close_question(self, topic: str) -> None:
+        self._answered_topics.add(topic)
         if self._questions.pop(topic, None) is not None:
-            await self._tell_questions()
+            await self._emit_questions()
 
-    async def _tell_questions(self) -> None:
-        status: Status = "input_required" if self._questions else "working"
-        await self._tell(changed(self.told, status, input_requests=dict(self._questions) or None))
+    async def _emit_questions(self) -> None:
+        status: TaskStatus = "input_required" if self._questions else "working"
+        await self._emit_state(update_state(self.state, status, input_requests=dict(self._questions) or None))
 
-    async def _tell(self, told: Told) -> None:
-        self.told = told
-        await self.runtime.emit(written(told))
+    async def _emit_state(self, state: TaskState) -> None:
+        self.state = state
+        await self.runtime.emit(encode_state(state))
 
 
 Support = Literal["optional", "required"]
 _Context = ServerRequestContext[Any, Any]
 
 
-class Task(Struct, frozen=True):
+class TaskTool(Struct, frozen=True):
     """How a tool is run as a task."""
 
     support: Support
@@ -162,13 +162,13 @@ class Task(Struct, frozen=True):
     """Does what the tool began with, and returns the result of the call."""
 
 
-class TaskName(RequestParams):
+class TaskParams(RequestParams):
     """Which task is meant."""
 
     task_id: str
 
 
-class Answered(TaskName):
+class UpdateTaskParams(TaskParams):
     """Which task is meant, and what it asked."""
 
     input_responses: dict[str, Any]
@@ -177,7 +177,7 @@ class Answered(TaskName):
 class _Document(Struct, frozen=True):
     tool: str
     wish: bytes
-    told: Told
+    told: TaskState
 
 
 class TaskStarter:
@@ -188,24 +188,24 @@ class TaskStarter:
         self._tool = tool
         self._owner = owner
         self._ttl = ttl
-        self.told: Told | None = None
+        self.state: TaskState | None = None
 
-    async def begin(self, wish: bytes, **meta: Any) -> None:
+    async def begin(self, arguments: bytes, **meta: Any) -> None:
         """Begin a task for what is wished; what the call itself returns after that is told to nobody."""
-        told = fresh(uuid4().hex, self._ttl, meta)
-        document = msgspec.json.encode(_Document(self._tool, wish, told))
+        told = create_state(uuid4().hex, self._ttl, meta)
+        document = msgspec.json.encode(_Document(self._tool, arguments, told))
         run = _PREFIX + told.task_id
-        order = Order(owner=self._owner, run=run, kind=_KIND, document=document, told=written(told))
+        order = Order(owner=self._owner, run=run, kind=_KIND, document=document, first_output=encode_state(told))
         await self._carrier.start(order)
-        self.told = told
+        self.state = told
 
 
-_DESK: ContextVar[TaskStarter | None] = ContextVar("dragoman_mcp_desk", default=None)
+_TASK_STARTER: ContextVar[TaskStarter | None] = ContextVar("dragoman_mcp_desk", default=None)
 
 
-def current_desk() -> TaskStarter | None:
+def current_task_starter() -> TaskStarter | None:
     """Return where this call may become a task; None where the client knows no tasks."""
-    return _DESK.get()
+    return _TASK_STARTER.get()
 
 
 class Tasks(Extension):
@@ -213,18 +213,18 @@ class Tasks(Extension):
 
     identifier = IDENTIFIER
 
-    def __init__(self, carrier: Carrier, tools: Mapping[str, Task], ttl: float = TTL) -> None:
+    def __init__(self, carrier: Carrier, tools: Mapping[str, TaskTool], ttl: float = TTL) -> None:
         self._carrier = carrier
         self._tools = tools
         self._ttl = ttl
-        carrier.serve(_KIND, self._work)
+        carrier.serve(_KIND, self._run_job)
 
     def methods(self) -> Sequence[MethodBinding]:
         """The methods by which a client asks for a task."""
         return (
-            MethodBinding("tasks/get", TaskName, self._get, _MODERN),
-            MethodBinding("tasks/update", Answered, self._update, _MODERN),
-            MethodBinding("tasks/cancel", TaskName, self._cancel, _MODERN),
+            MethodBinding("tasks/get", TaskParams, self._get, _MODERN),
+            MethodBinding("tasks/update", UpdateTaskParams, self._update, _MODERN),
+            MethodBinding("tasks/cancel", TaskParams, self._cancel, _MODERN),
         )
 
     async def intercept_tool_call(
@@ -234,41 +234,45 @@ class Tasks(Extension):
         tool = self._tools.get(params.name)
         if tool is None or ctx.protocol_version not in _MODERN:
             return await call_next(ctx)
-        if not _is_known(ctx):
+        if not _supports_tasks(ctx):
             if tool.support == "required":
                 require_client_extension(ctx, IDENTIFIER)
             return await call_next(ctx)
         desk = TaskStarter(self._carrier, params.name, caller_of(ctx).owner, self._ttl)
-        before = _DESK.set(desk)
+        before = _TASK_STARTER.set(desk)
         try:
             result = await call_next(ctx)
         finally:
-            _DESK.reset(before)
-        return result if desk.told is None else {"resultType": "task", **msgspec.to_builtins(desk.told)}
+            _TASK_STARTER.reset(before)
+        return result if desk.state is None else {"resultType": "task", **msgspec.to_builtins(desk.state)}
 
-    async def _work(self, order: Order, runtime: Runtime) -> bytes:
+    async def _run_job(self, order: Order, runtime: Runtime) -> bytes:
         document = msgspec.json.decode(order.document, type=_Document)
         job = TaskJob(order.owner, runtime, document.told)
         done = await attempt_async(lambda: self._tools[document.tool].work(job, document.wish))
         # Whoever asks for the result is owed one, also if the tool fails.
-        return job.end(result=_dumped(done.value)) if done.error is None else job.end(error=_error(done.error))
+        return (
+            job.encode_end(result=_dump_result(done.value))
+            if done.error is None
+            else job.encode_end(error=_dump_error(done.error))
+        )
 
-    async def _get(self, ctx: _Context, params: TaskName) -> HandlerResult:
-        return msgspec.to_builtins(await self._found(ctx, params))
+    async def _get(self, ctx: _Context, params: TaskParams) -> HandlerResult:
+        return msgspec.to_builtins(await self._find_task(ctx, params))
 
-    async def _update(self, ctx: _Context, params: Answered) -> HandlerResult:
+    async def _update(self, ctx: _Context, params: UpdateTaskParams) -> HandlerResult:
         answers = params.input_responses
         # What nobody asked is let go.
-        for topic in await asked_of(lambda: self._found(ctx, params), answers):
+        for topic in await find_asked_topics(lambda: self._find_task(ctx, params), answers):
             await self._carrier.tell(caller_of(ctx).owner, _PREFIX + params.task_id, topic, answers[topic])
         return {}
 
-    async def _cancel(self, ctx: _Context, params: TaskName) -> HandlerResult:
-        await self._found(ctx, params)
+    async def _cancel(self, ctx: _Context, params: TaskParams) -> HandlerResult:
+        await self._find_task(ctx, params)
         await self._carrier.cancel(caller_of(ctx).owner, _PREFIX + params.task_id)
         return {}
 
-    async def _found(self, ctx: _Context, params: TaskName) -> Told:
+    async def _find_task(self, ctx: _Context, params: TaskParams) -> TaskState:
         require_client_extension(ctx, IDENTIFIER)
         named = None if ctx.request is None else ctx.request.headers.get("mcp-name", "")
         if named is not None and named != params.task_id:
@@ -276,51 +280,51 @@ class Tasks(Extension):
         state = await self._carrier.state(caller_of(ctx).owner, _PREFIX + params.task_id)
         if state is None or time() - state.created > self._ttl:
             raise MCPError(INVALID_PARAMS, f"there is no task {params.task_id!r}")
-        return told_of(state)
+        return build_state(state)
 
 
-async def asked_of(look: Callable[[], Awaitable[Told]], topics: Iterable[str]) -> set[str]:
+async def find_asked_topics(read_state: Callable[[], Awaitable[TaskState]], topics: Iterable[str]) -> set[str]:
     """Return those topics that a task asks about.
 
     A client may have heard of a question in the process that asks it, a moment before others see it: they look again.
     """
-    answered, told = set(topics), await look()
-    for _ in range(_LOOKS):
-        if answered <= (told.input_requests or {}).keys() or told.status in _ENDED:
+    answered, told = set(topics), await read_state()
+    for _ in range(_MAX_LOOKS):
+        if answered <= (told.input_requests or {}).keys() or told.status in _END_STATUSES:
             break
-        await asyncio.sleep(_BETWEEN_LOOKS)
-        told = await look()
+        await asyncio.sleep(_LOOK_SECONDS)
+        told = await read_state()
     return answered & (told.input_requests or {}).keys()
 
 
-def told_of(state: State) -> Told:
+def build_state(state: RunState) -> TaskState:
     """Return what a client is told of a task whose run is in a state."""
     match state.status:
         case "completed":
-            return read(state.outcome)
+            return decode_state(state.outcome)
         case "running":
-            return read(state.told)
+            return decode_state(state.last_output)
         case "cancelled":
-            return structs.replace(read(state.told), status="cancelled", input_requests=None)
+            return structs.replace(decode_state(state.last_output), status="cancelled", input_requests=None)
         case "interrupted" | "failed":
-            error = {"code": INTERNAL_ERROR, "message": _WHY[state.status]}
-            return structs.replace(read(state.told), status="failed", input_requests=None, error=error)
+            error = {"code": INTERNAL_ERROR, "message": _FAILURE_MESSAGES[state.status]}
+            return structs.replace(decode_state(state.last_output), status="failed", input_requests=None, error=error)
         case _:
             assert_never(state.status)
 
 
-def _is_known(ctx: _Context) -> bool:
+def _supports_tasks(ctx: _Context) -> bool:
     capabilities = ctx.session.client_capabilities
     return capabilities is not None and IDENTIFIER in (capabilities.extensions or {})
 
 
-def _dumped(result: HandlerResult) -> dict[str, Any]:
+def _dump_result(result: HandlerResult) -> dict[str, Any]:
     if isinstance(result, BaseModel):
         return result.model_dump(by_alias=True, mode="json", exclude_none=True)
     return dict(result or {})
 
 
-def _error(error: BaseException) -> dict[str, Any]:
+def _dump_error(error: BaseException) -> dict[str, Any]:
     if isinstance(error, MCPError):
         return error.error.model_dump(by_alias=True, mode="json", exclude_none=True)
     return {"code": INTERNAL_ERROR, "message": f"the run ended in an error: {type(error).__name__}"}

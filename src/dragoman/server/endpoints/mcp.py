@@ -15,14 +15,14 @@ from dragoman.dialects.record import ErrorReply
 from dragoman.gateway.record import Record
 from dragoman.http.exchange import Exchange
 from dragoman.interpreter.tool_kinds import tool_for
-from dragoman.mcp.client import Status
+from dragoman.mcp.client import ServerStatus
 from dragoman.server.agent_services import Bench
 from dragoman.server.auth import Key
 from dragoman.server.services import trouble_of
 from dragoman.wire import json
 
 if TYPE_CHECKING:
-    from dragoman.mcp.server.server import Serving
+    from dragoman.mcp.server.server import McpApp
 
 
 _SERVING = "dragoman.mcp.server.server"
@@ -38,7 +38,7 @@ class Door:
     def __init__(self, bench: Bench) -> None:
         self._bench = bench
         self._opening = asyncio.Lock()
-        self._serving: Serving | None = None
+        self._serving: McpApp | None = None
 
     async def answer(self, exchange: Exchange, key: Key, record: Record) -> None:
         """Answer one request."""
@@ -46,11 +46,11 @@ class Door:
             # What is asked for here has all tools: a key that may have some run must not get at the others this way.
             raise Problem("permission", "this key may have only some tools run, and so not ask here", status=403)
         serving = await self.opened()
-        await serving.answer(exchange, key.name, key.allows)
+        await serving.handle_request(exchange, key.name, key.allows)
         # What goes wrong before is told by way of a dialect that has errors.
         record.dialect = _WHO
 
-    async def opened(self) -> "Serving":
+    async def opened(self) -> "McpApp":
         """Return the server, after making it if nobody has."""
         async with self._opening:
             if self._serving is None:
@@ -70,8 +70,8 @@ class Door:
         if self._serving is not None:
             await self._serving.close()
 
-    def _made(self) -> "Serving":
-        from dragoman.mcp.server.server import Serving, load_fixtures  # noqa: PLC0415
+    def _made(self) -> "McpApp":
+        from dragoman.mcp.server.server import McpApp, load_fixtures  # noqa: PLC0415
         from dragoman.mcp.server.service import Service, ServiceSettings  # noqa: PLC0415  the SDK is an extra
 
         bench = self._bench
@@ -94,12 +94,12 @@ class Door:
             conversations=bench.conversations(table.session_hours),
             carrier=bench.connected.carrier,
         )
-        return Serving(
+        return McpApp(
             service,
             version=__version__,
-            largest=bench.config.server.limits.body,
+            max_body=bench.config.server.limits.body,
             fixtures=load_fixtures() if table.fixtures else None,
-            kept=bench.config.sessions.keep_days * _DAY,
+            retention=bench.config.sessions.keep_days * _DAY,
         )
 
     def _search_tool(self, model: str) -> NativeTool | None:
@@ -119,7 +119,7 @@ def refusal(problem: Problem) -> ErrorReply:
 _HEALTHY = b'{"status":"ok"}'
 
 
-def health(statuses: Sequence[Status], *, known: bool) -> bytes:
+def health(statuses: Sequence[ServerStatus], *, known: bool) -> bytes:
     """Return the answer to who asks; `known` if it may hear of the servers by name."""
     if not statuses:
         return _HEALTHY
@@ -130,7 +130,7 @@ def health(statuses: Sequence[Status], *, known: bool) -> bytes:
     return json.encode({"status": "ok", "tool_servers": servers})
 
 
-def _server(status: Status, statuses: Sequence[Status]) -> dict[str, Any]:
+def _server(status: ServerStatus, statuses: Sequence[ServerStatus]) -> dict[str, Any]:
     told = {
         "name": status.name,
         "connected": status.connected,

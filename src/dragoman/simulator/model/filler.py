@@ -4,19 +4,19 @@ from typing import Any
 
 from msgspec import Struct
 
-from dragoman.simulator.model.prompt import Evidence, Label, Stage, read_label
+from dragoman.simulator.model.prompt import Evidence, LookupStage, ParameterLabel, read_label
 from dragoman.simulator.model.schema import TYPES, Schema, as_list, as_object, common_types, encode, is_valid
-from dragoman.simulator.model.values import samples
+from dragoman.simulator.model.values import generate_samples
 from dragoman.simulator.rule import Json
 
-_DEEPEST = 24
-_MOST_VALUES = 800
-_MOST_ITEMS = 64
+_MAX_DEPTH = 24
+_MAX_VALUES = 800
+_MAX_ITEMS = 64
 _SCALAR_KEYWORDS = (
     "type", "enum", "not", "allOf", "minLength", "maxLength", "pattern", "format", "minimum", "maximum",
     "exclusiveMinimum", "exclusiveMaximum", "multipleOf",
 )  # fmt: skip
-_IMPLIED = (
+_KEYWORDS_OF_TYPE = (
     ("object", {"properties", "required", "additionalProperties", "minProperties"}),
     ("array", {"items", "prefixItems", "minItems"}),
     ("string", {"pattern", "format", "minLength", "maxLength"}),
@@ -24,7 +24,7 @@ _IMPLIED = (
 )
 
 
-class Filled(Struct, frozen=True):
+class FilledValue(Struct, frozen=True):
     """A value, the required parameters that nobody said anything about, and whether the value is valid."""
 
     value: Any
@@ -32,22 +32,22 @@ class Filled(Struct, frozen=True):
     valid: bool = True
 
 
-def fill(schema: Schema, evidence: Evidence, *, only_object: bool = True) -> Filled:
+def fill(schema: Schema, evidence: Evidence, *, require_object: bool = True) -> FilledValue:
     """Fill a schema: with the prompt, else without optional parameters, else without the prompt.
 
     The value of the first attempt is returned if none is valid: the schema may allow no value, or none that is found.
     """
-    tried: list[Filled] = []
+    tried: list[FilledValue] = []
     for usable, optional in ((evidence, True), (evidence, False), (None, False)):
         evidence.used.clear()
         filler = _Filler(schema, usable, optional=optional)
         place = filler.merge(schema.root)
-        value = filler.fill_place({**place, "type": ["object"]} if only_object else place, read_label(""))
-        fits = isinstance(value, dict) or not only_object
-        tried.append(Filled(value if fits else {}, tuple(filler.guessed), fits and schema.is_valid(value)))
+        value = filler.fill_place({**place, "type": ["object"]} if require_object else place, read_label(""))
+        fits = isinstance(value, dict) or not require_object
+        tried.append(FilledValue(value if fits else {}, tuple(filler.guessed), fits and schema.is_valid(value)))
         if tried[-1].valid:
             return tried[-1]
-    return Filled({}) if schema.is_valid({}) else tried[0]
+    return FilledValue({}) if schema.is_valid({}) else tried[0]
 
 
 class _Filler:
@@ -58,38 +58,38 @@ class _Filler:
         self._schema = schema
         self._evidence = evidence
         self._optional = optional
-        self._left = _MOST_VALUES
+        self._values_left = _MAX_VALUES
         self._depth = 0
 
     def merge(self, place: Any) -> Json:
         """Return what holds at a place of the schema."""
-        return self._schema.merge(place, self._choose)
+        return self._schema.merge(place, self._choose_branch)
 
-    def fill_place(self, place: Json, label: Label) -> Any:
+    def fill_place(self, place: Json, label: ParameterLabel) -> Any:
         """Return a value in any case."""
         kind = _type_of(place)
         if kind in {"object", "array"} and "enum" not in place:
             return self._fill_nested(kind, place, label)
-        value = self._from_prompt(place, label, "required")
+        value = self._read_from_prompt(place, label, "required")
         if value is None and self._evidence is not None and label.kind in {"text", ""}:
-            value = _convert(place, kind, self._evidence.topic() or None)
+            value = _convert(place, kind, self._evidence.find_topic() or None)
         if value is not None:
             return value
         if label.name:
             self.guessed.append(label.name)
-        sampled = (value for value in samples(kind, place, label.kind) if value is not None)
+        sampled = (value for value in generate_samples(kind, place, label.kind) if value is not None)
         return next((value for value in sampled if _accepts(place, value)), None)
 
-    def _fill_nested(self, kind: str, place: Json, label: Label) -> Any:
-        self._left -= 1
-        if self._left < 0 or self._depth > _DEEPEST:
+    def _fill_nested(self, kind: str, place: Json, label: ParameterLabel) -> Any:
+        self._values_left -= 1
+        if self._values_left < 0 or self._depth > _MAX_DEPTH:
             return {} if kind == "object" else []
         self._depth += 1
         value = self._fill_object(place) if kind == "object" else self._fill_array(place, label)
         self._depth -= 1
         return value
 
-    def _choose(self, branches: list[Any], merged: Json) -> Any:
+    def _choose_branch(self, branches: list[Any], merged: Json) -> Any:
         """Choose a branch of `anyOf`: the first that is more than null; deeper down, one that refers to nothing."""
         types = merged.get("type", TYPES)
         possible = [one for one in branches if common_types(types, as_object(one).get("type", types))] or branches
@@ -104,59 +104,59 @@ class _Filler:
         names = [*required, *(optional if self._optional else ())]
         places = {name: self.merge(properties.get(name, others)) for name in names}
         labels = {name: read_label(name, inner.get("format", "")) for name, inner in places.items()}
-        values = {name: self._from_prompt(inner, labels[name], "named") for name, inner in places.items()}
+        values = {name: self._read_from_prompt(inner, labels[name], "named") for name, inner in places.items()}
         for name in [name for name in names if values[name] is None]:
             if name in required:
                 values[name] = self.fill_place(places[name], labels[name])
             else:
-                values[name] = self._from_prompt(places[name], labels[name], "optional")
+                values[name] = self._read_from_prompt(places[name], labels[name], "optional")
         chosen = {name: values[name] for name in names if name in required or values[name] is not None}
-        missing = min(max(0, place.get("minProperties", 0) - len(chosen)), _MOST_ITEMS)
+        missing = min(max(0, place.get("minProperties", 0) - len(chosen)), _MAX_ITEMS)
         invented = (f"property_{number}" for number in range(missing))
         for name in [*(name for name in optional if name not in chosen), *invented][:missing]:
             chosen[name] = self.fill_place(self.merge(properties.get(name, others)), read_label(name))
         return {name: chosen[name] for name in [*properties, *chosen] if name in chosen}
 
-    def _fill_array(self, place: Json, label: Label) -> list[Any]:
-        items = self._list_from_prompt(place, label, "required")
+    def _fill_array(self, place: Json, label: ParameterLabel) -> list[Any]:
+        items = self._read_list_from_prompt(place, label, "required")
         if not items:
             items = [self.fill_place(self.merge(inner), label) for inner in as_list(place.get("prefixItems"))]
-        fewest = min(place.get("minItems", 0), _MOST_ITEMS)
+        fewest = min(place.get("minItems", 0), _MAX_ITEMS)
         inner = self.merge(place.get("items", True)) if len(items) < fewest else {}
         while len(items) < fewest:
-            items.append(self._distinct_item(inner, label, items if place.get("uniqueItems") is True else []))
-        return items[: place.get("maxItems", _MOST_ITEMS)]
+            items.append(self._build_distinct_item(inner, label, items if place.get("uniqueItems") is True else []))
+        return items[: place.get("maxItems", _MAX_ITEMS)]
 
-    def _distinct_item(self, place: Json, label: Label, taken: list[Any]) -> Any:
+    def _build_distinct_item(self, place: Json, label: ParameterLabel, used: list[Any]) -> Any:
         """Return an item that is not taken."""
         value = self.fill_place(place, label)
-        numbers = range(1, _MOST_ITEMS)
+        numbers = range(1, _MAX_ITEMS)
         others = (f"{value} {number}" if isinstance(value, str) else number for number in numbers)
-        free = (one for one in (value, *place.get("enum", ()), *others) if one not in taken and _accepts(place, one))
+        free = (one for one in (value, *place.get("enum", ()), *others) if one not in used and _accepts(place, one))
         return next(free, value)
 
-    def _list_from_prompt(self, place: Json, label: Label, stage: Stage) -> list[Any]:
+    def _read_list_from_prompt(self, place: Json, label: ParameterLabel, stage: LookupStage) -> list[Any]:
         """Return everything that the prompt lists for an array."""
         evidence = self._evidence
         if evidence is None or "prefixItems" in place:
             return []
         inner = self.merge(place.get("items", True))
         if "enum" in inner:
-            return [option for option in inner["enum"] if evidence.place_of(option) is not None]
+            return [option for option in inner["enum"] if evidence.find_position(option) is not None]
         label = read_label(label.name, inner.get("format", ""))
         vague = stage != "required" and label.kind in {"", "text", "place"}
-        return [] if vague else evidence.find_all(label.fitting, lambda value: _accepts(inner, value))
+        return [] if vague else evidence.find_all(label.mention_kinds, lambda value: _accepts(inner, value))
 
-    def _from_prompt(self, place: Json, label: Label, stage: Stage) -> Any:
+    def _read_from_prompt(self, place: Json, label: ParameterLabel, stage: LookupStage) -> Any:
         """Return what the prompt says for a parameter, or None."""
         evidence, kind = self._evidence, _type_of(place)
         if evidence is None:
             return None
         if "enum" in place:
-            said = [option for option in place["enum"] if evidence.place_of(option) is not None]
-            return min(said, key=lambda option: (evidence.place_of(option), -len(str(option))), default=None)
+            said = [option for option in place["enum"] if evidence.find_position(option) is not None]
+            return min(said, key=lambda option: (evidence.find_position(option), -len(str(option))), default=None)
         if kind == "array" and stage == "optional":
-            return self._list_from_prompt(place, label, stage) or None
+            return self._read_list_from_prompt(place, label, stage) or None
         if kind not in {"string", "integer", "number"}:
             return None
 
@@ -164,13 +164,15 @@ class _Filler:
             return _convert(place, kind, value) is not None
 
         if kind == "string":
-            return _convert(place, kind, evidence.find(label, label.fitting, accepts, stage))
+            return _convert(place, kind, evidence.find(label, label.mention_kinds, accepts, stage))
         return evidence.find(label, ("number",), accepts, stage) if stage != "optional" else None
 
 
 def _type_of(place: Json) -> str:
     """Return the first type that is more than null; the keywords tell where none is named."""
-    types: list[str] = place.get("type") or [name for name, keywords in _IMPLIED if not keywords.isdisjoint(place)]
+    types: list[str] = place.get("type") or [
+        name for name, keywords in _KEYWORDS_OF_TYPE if not keywords.isdisjoint(place)
+    ]
     return next((name for name in types if name != "null"), "null" if types else "string")
 
 

@@ -16,8 +16,8 @@ from dragoman.simulator.model.prompt import (
     STOP_WORDS,
     Clause,
     Evidence,
-    Mention,
-    enumerations,
+    PromptMention,
+    find_enumerations,
     read_clause,
     read_label,
     split_at,
@@ -26,87 +26,87 @@ from dragoman.simulator.model.prompt import (
 )
 from dragoman.simulator.model.schema import Schema, as_object, encode, load_schema
 from dragoman.simulator.rule import Json
-from dragoman.simulator.talk import Tool, ToolKind
+from dragoman.simulator.talk import AskTool, ToolKind
 
 _AND = re.compile(r"\s*,?\s+and\s+(?:also\s+)?|\s*,\s+(?=[a-z])", re.IGNORECASE)
 _NAME, _DESCRIPTION, _KIND, _ENOUGH = 3, 2, 2, 2
-_MOST_CALLS = 16
+_MAX_CALLS = 16
 
 
-class Candidate(Struct, frozen=True):
+class ToolCandidate(Struct, frozen=True):
     """A tool that may be called: its schema, words of its name and its description, and the kinds of its parameters."""
 
-    tool: Tool
+    tool: AskTool
     schema: Schema
     name_words: frozenset[str]
     words: frozenset[str]
     kinds: frozenset[str]
 
 
-class Planned(Struct, frozen=True):
+class PlannedCall(Struct, frozen=True):
     """A call that is asked for; `guessed` are required parameters that the prompt says nothing about."""
 
-    tool: Tool
+    tool: AskTool
     arguments: Json | str
     guessed: tuple[str, ...] = ()
 
 
-def read_tools(tools: Iterable[Tool]) -> list[Candidate]:
+def read_tools(tools: Iterable[AskTool]) -> list[ToolCandidate]:
     """Read tools; what is read is cached, for the same tools come with every request."""
     return [_read_tool(tool.name, tool.description, tool.kind, encode(tool.schema)) for tool in tools]
 
 
 @lru_cache(maxsize=2048)
-def _read_tool(name: str, description: str, kind: ToolKind, raw: bytes) -> Candidate:
+def _read_tool(name: str, description: str, kind: ToolKind, raw: bytes) -> ToolCandidate:
     schema = load_schema(raw)
     name_words = frozenset(split_words(name))
     headline = description[:400].replace("\n", ". ").partition(". ")[0]
     properties = as_object(as_object(schema.root).get("properties"))
     kinds = frozenset(read_label(key, as_object(inner).get("format", "")).kind for key, inner in properties.items())
-    tool = Tool(name=name, description=description, schema=as_object(schema.root), kind=kind)
+    tool = AskTool(name=name, description=description, schema=as_object(schema.root), kind=kind)
     # A name of nothing but common words, such as `call`, must do with them.
     telling = (name_words - STOP_WORDS) or name_words
-    return Candidate(tool, schema, telling, frozenset(split_words(headline)) - STOP_WORDS - telling, kinds)
+    return ToolCandidate(tool, schema, telling, frozenset(split_words(headline)) - STOP_WORDS - telling, kinds)
 
 
-def plan(prompt: str, tools: list[Candidate], results: str = "") -> list[Planned]:
+def plan_calls(prompt: str, tools: list[ToolCandidate], results: str = "") -> list[PlannedCall]:
     """Return the calls a prompt asks for, in order; what they need and it does not say may stand in results."""
-    clauses = [piece for clause in split_clauses(prompt) for piece in _split_further(clause, tools)]
+    clauses = [piece for clause in split_clauses(prompt) for piece in _split_clause(clause, tools)]
     mentions = [mention for clause in (*clauses, read_clause(results)) for mention in clause.mentions]
-    planned: list[Planned] = []
+    planned: list[PlannedCall] = []
     for tool, clause in _assign_tools(clauses, tools):
         own = {mention.value for mention in clause.mentions}
         others = [mention for mention in mentions if mention.value not in own]
-        calls = [_fill(tool, item, others) for item in _split_enumeration(tool, clause)]
+        calls = [_fill_call(tool, item, others) for item in _split_enumeration(tool, clause)]
         planned += [call for call in calls if call not in planned]
-    return planned[:_MOST_CALLS]
+    return planned[:_MAX_CALLS]
 
 
-def force(prompt: str, tools: list[Candidate]) -> Planned:
+def plan_forced_call(prompt: str, tools: list[ToolCandidate]) -> PlannedCall:
     """Return a call though the prompt asks for none: of the tool that comes nearest, or of the first."""
     clause = read_clause(prompt)
-    return _fill(_best(clause, tools)[0], clause, ())
+    return _fill_call(_find_best_tool(clause, tools)[0], clause, ())
 
 
-def _fill(tool: Candidate, clause: Clause, others: Iterable[Mention]) -> Planned:
+def _fill_call(tool: ToolCandidate, clause: Clause, others: Iterable[PromptMention]) -> PlannedCall:
     """Fill a call; a custom tool gets code or a quote, else what the clause is about."""
     mentions = tuple(mention for mention in clause.mentions if mention.value != tool.tool.name)
     evidence = Evidence(replace(clause, mentions=mentions), others, tool.name_words)
     if tool.tool.kind == "custom":
         shown = evidence.find_all(("code", "quoted"), bool)
-        return Planned(
-            tool.tool, str(shown[0]) if shown else evidence.topic() or clause.text, () if shown else ("input",)
+        return PlannedCall(
+            tool.tool, str(shown[0]) if shown else evidence.find_topic() or clause.text, () if shown else ("input",)
         )
     filled = fill(tool.schema, evidence)
-    return Planned(tool.tool, filled.value, filled.guessed)
+    return PlannedCall(tool.tool, filled.value, filled.guessed)
 
 
-def _best(clause: Clause, tools: list[Candidate]) -> tuple[Candidate, int]:
+def _find_best_tool(clause: Clause, tools: list[ToolCandidate]) -> tuple[ToolCandidate, int]:
     """Return the tool that a clause asks for most, and how much it does."""
     words = set(clause.words)
     kinds = {mention.kind for mention in clause.mentions} & {"url", "email", "path"}
 
-    def score(tool: Candidate) -> int:
+    def score(tool: ToolCandidate) -> int:
         shared = _NAME * len(words & tool.name_words) + _DESCRIPTION * len(words & tool.words)
         return shared + _KIND * len(kinds & tool.kinds)
 
@@ -114,16 +114,16 @@ def _best(clause: Clause, tools: list[Candidate]) -> tuple[Candidate, int]:
     return best, score(best)
 
 
-def _split_further(clause: Clause, tools: list[Candidate]) -> list[Clause]:
+def _split_clause(clause: Clause, tools: list[ToolCandidate]) -> list[Clause]:
     """Split a sentence at each "and" after which another call is asked for."""
     kept: list[re.Match[str]] = []
     start = 0
-    places = list(_AND.finditer(clause.text))[:_MOST_CALLS]
+    places = list(_AND.finditer(clause.text))[:_MAX_CALLS]
     ends = [*(place.start() for place in places), len(clause.text)][1:]
     for place, end in zip(places, ends, strict=True):
-        here, score = _best(read_clause(clause.text[start : place.start()]), tools)
+        here, score = _find_best_tool(read_clause(clause.text[start : place.start()]), tools)
         piece = read_clause(clause.text[place.end() : end])
-        there, other_score = _best(piece, tools)
+        there, other_score = _find_best_tool(piece, tools)
         repeats = here is there and not there.name_words.intersection(piece.words[:1])
         if min(score, other_score) >= _ENOUGH and not repeats:
             kept.append(place)
@@ -131,19 +131,19 @@ def _split_further(clause: Clause, tools: list[Candidate]) -> list[Clause]:
     return split_at(clause, kept)
 
 
-def _assign_tools(clauses: list[Clause], tools: list[Candidate]) -> list[tuple[Candidate, Clause]]:
+def _assign_tools(clauses: list[Clause], tools: list[ToolCandidate]) -> list[tuple[ToolCandidate, Clause]]:
     """Return the tools that are asked for, each with its clause.
 
     A clause that asks for no tool tells more about the last one; so does one for the same tool unless both stand alone.
     """
-    asked: list[tuple[Candidate, Clause]] = []
+    asked: list[tuple[ToolCandidate, Clause]] = []
     for clause in clauses:
-        tool, score = _best(clause, tools)
+        tool, score = _find_best_tool(clause, tools)
         if not asked:
             asked += [(tool, clause)] if score >= _ENOUGH else []
             continue
         last, before = asked[-1]
-        alone = tool is not last or not (_fill(tool, before, ()).guessed or _fill(tool, clause, ()).guessed)
+        alone = tool is not last or not (_fill_call(tool, before, ()).guessed or _fill_call(tool, clause, ()).guessed)
         if score >= _ENOUGH and alone:
             asked.append((tool, clause))
         elif clause.mentions:
@@ -151,16 +151,16 @@ def _assign_tools(clauses: list[Clause], tools: list[Candidate]) -> list[tuple[C
     return asked
 
 
-def _split_enumeration(tool: Candidate, clause: Clause) -> list[Clause]:
+def _split_enumeration(tool: ToolCandidate, clause: Clause) -> list[Clause]:
     """Return a clause for each item of an enumeration of which the tool takes only one."""
     properties = {name: as_object(inner) for name, inner in as_object(tool.tool.schema.get("properties")).items()}
     taking = [properties[name] for name in tool.tool.schema.get("required", properties) if name in properties]
     types = [inner.get("type", ["string"])[0] for inner in taking if "enum" not in inner]
     arrays = any(inner.get("type") == ["array"] for inner in properties.values())
-    for group in enumerations(clause) if not arrays else ():
+    for group in find_enumerations(clause) if not arrays else ():
         fitting = {"integer", "number"} if group[0].kind == "number" else {"string"}
         if sum(kind in fitting for kind in types) == 1:
             start, end = group[0].start, group[-1].end
-            texts = [clause.text[mention.start : mention.end] for mention in group[:_MOST_CALLS]]
+            texts = [clause.text[mention.start : mention.end] for mention in group[:_MAX_CALLS]]
             return [read_clause(clause.text[:start] + text + clause.text[end:]) for text in texts]
     return [clause]

@@ -12,7 +12,7 @@ from typing import Any, Literal, assert_never
 
 from msgspec import Struct
 
-Stage = Literal["named", "required", "optional"]
+LookupStage = Literal["named", "required", "optional"]
 """What is asked of a prompt: a value that it names, any value for a required parameter, or one for an optional one."""
 _CAPITALISED = r"[A-ZÀ-ÖØ-Þ][\w'-]*(?![\w/@]|\.\w)"
 _NAME = rf"{_CAPITALISED}(?: {_CAPITALISED})*"
@@ -40,11 +40,11 @@ _MOST_CLAUSES = 12
 """A prompt of more clauses is a document with a request before or after it."""
 
 
-def _split(words: str) -> frozenset[str]:
+def _split_set(words: str) -> frozenset[str]:
     return frozenset(words.split())
 
 
-STOP_WORDS = _split(
+STOP_WORDS = _split_set(
     "a an the this that these those it its i me my you your we us our they them their he she his her him is are was "
     "were be been am do does did have has had can could will would shall should may might must and or but so if then "
     "than as of in on at to for from by with without about into over near please thanks thank hello hi hey ok yes no "
@@ -52,22 +52,22 @@ STOP_WORDS = _split(
     "other again let want need like tell give show know say up out off get fetch find list make use call tool function"
 )
 """Words that say nothing about which tool is meant."""
-_LINKS = _split("is are of to as be the a an named called titled labelled set at")
+_LINK_WORDS = _split_set("is are of to as be the a an named called titled labelled set at")
 _KINDS = {
-    "url": _split("url uri link href website webpage page"),
-    "email": _split("email mail recipient"),
-    "path": _split("path file filename directory folder"),
-    "date": _split("date day"),
-    "time": _split("time"),
-    "place": _split("city location place country town region state address origin destination"),
-    "text": _split(
+    "url": _split_set("url uri link href website webpage page"),
+    "email": _split_set("email mail recipient"),
+    "path": _split_set("path file filename directory folder"),
+    "date": _split_set("date day"),
+    "time": _split_set("time"),
+    "place": _split_set("city location place country town region state address origin destination"),
+    "text": _split_set(
         "query question search prompt text content message body description comment note summary input subject topic "
         "code command expression sql script patch reason task thought"
     ),
 }
 """Kinds of parameters, by the words of their names."""
 _KIND_OF_FORMAT = {"email": "email", "uri": "url", "date": "date", "date-time": "datetime", "time": "time"}
-_FITTING = {
+_MENTION_KINDS = {
     "date": ("date", "datetime"),
     "datetime": ("datetime", "date"),
     "place": ("name", "quoted"),
@@ -75,10 +75,13 @@ _FITTING = {
     "": ("quoted", "name", "id", "code", "path", "email", "number"),
 }
 """Kinds of mentions that fit a kind of parameter, if not only the one of the same name."""
-_LEADING = {"from": _split("from origin source start"), "to": _split("to destination target end recipient")}
+_PREPOSITIONS = {
+    "from": _split_set("from origin source start"),
+    "to": _split_set("to destination target end recipient"),
+}
 
 
-class Mention(Struct, frozen=True):
+class PromptMention(Struct, frozen=True):
     """A value that a text mentions, with the words around it; `label` is the last word before it that is no link."""
 
     kind: str
@@ -95,27 +98,27 @@ class Clause(Struct, frozen=True):
 
     text: str
     words: tuple[str, ...]
-    mentions: tuple[Mention, ...]
+    mentions: tuple[PromptMention, ...]
 
-    def topic(self, besides: frozenset[str]) -> str:
+    def find_topic(self, ignored_words: frozenset[str]) -> str:
         """Return the first line without the words that lead up to what it is about, `besides` among them."""
         for found in _WORD.finditer(self.text):
-            word = normal_form(found[0])
-            if word not in STOP_WORDS and word not in besides:
+            word = normalise_word(found[0])
+            if word not in STOP_WORDS and word not in ignored_words:
                 return self.text[found.start() :].partition("\n")[0].strip(" \t.,;:!?")
         return ""
 
 
-class Label(Struct, frozen=True):
+class ParameterLabel(Struct, frozen=True):
     """A parameter's name: as it is written, its words, its kind, and the kinds of mentions that fit it."""
 
     name: str
     words: tuple[str, ...]
     kind: str
-    fitting: tuple[str, ...]
+    mention_kinds: tuple[str, ...]
 
 
-def normal_form(word: str) -> str:
+def normalise_word(word: str) -> str:
     """Return a word in lower case and in the singular, as far as an English `s` tells."""
     word = word.lower().removesuffix("'s")
     return word[:-1] if len(word) > 3 and word.endswith("s") and not word.endswith(("ss", "us", "is")) else word
@@ -123,16 +126,16 @@ def normal_form(word: str) -> str:
 
 def split_words(text: str) -> list[str]:
     """Return the normal forms of the words of a text or of an identifier: `getUserByID` has four."""
-    return [normal_form(word) for word in _WORD.findall(_HUMP.sub(" ", text))]
+    return [normalise_word(word) for word in _WORD.findall(_HUMP.sub(" ", text))]
 
 
 @lru_cache(maxsize=8192)
-def read_label(name: str, form: str = "") -> Label:
+def read_label(name: str, form: str = "") -> ParameterLabel:
     """Read a parameter's name; a format says more than a name."""
     words = tuple(split_words(name))
     named = (kind for word in reversed(words) for kind, known in _KINDS.items() if word in known)
     kind = _KIND_OF_FORMAT.get(form) or next(named, "")
-    return Label(name, words, kind, _FITTING.get(kind, (kind,)))
+    return ParameterLabel(name, words, kind, _MENTION_KINDS.get(kind, (kind,)))
 
 
 @lru_cache(maxsize=256)
@@ -162,9 +165,9 @@ def split_at(clause: Clause, places: Iterable[re.Match[str]]) -> list[Clause]:
     return [read_clause(piece.strip()) for piece in pieces if piece.strip()]
 
 
-def enumerations(clause: Clause) -> list[list[Mention]]:
+def find_enumerations(clause: Clause) -> list[list[PromptMention]]:
     """Return the groups of mentions of one kind that are joined by "and" or commas."""
-    groups: list[list[Mention]] = [[]]
+    groups: list[list[PromptMention]] = [[]]
     for mention in clause.mentions:
         last = groups[-1][-1] if groups[-1] else mention
         if last.kind != mention.kind or _LIST.fullmatch(clause.text[last.end : mention.start]) is None:
@@ -173,17 +176,17 @@ def enumerations(clause: Clause) -> list[list[Mention]]:
     return [group for group in groups if len(group) > 1]
 
 
-def _find_mentions(text: str) -> Iterator[Mention]:
+def _find_mentions(text: str) -> Iterator[PromptMention]:
     found = [mention for match in _MENTION.finditer(text) for mention in _read_match(text, match)]
     yield from found
     for match in _IN.finditer(text) if all(mention.kind != "name" for mention in found) else ():
         start = match.start(1)
-        phrase = " ".join(takewhile(lambda word: normal_form(word) not in STOP_WORDS, match[1].split(" ")))
+        phrase = " ".join(takewhile(lambda word: normalise_word(word) not in STOP_WORDS, match[1].split(" ")))
         if phrase and not any(mention.start <= start < mention.end for mention in found):
             yield _make_mention(text, "name", phrase, start, start + len(phrase))
 
 
-def _read_match(text: str, match: re.Match[str]) -> Iterator[Mention]:
+def _read_match(text: str, match: re.Match[str]) -> Iterator[PromptMention]:
     kind = match.lastgroup or ""
     value: str | int | float = match[kind]
     if kind == "name":
@@ -199,14 +202,14 @@ def _read_match(text: str, match: re.Match[str]) -> Iterator[Mention]:
     yield _make_mention(text, kind, value, match.start(), match.end())
 
 
-def _read_names(text: str, match: re.Match[str]) -> Iterator[Mention]:
+def _read_names(text: str, match: re.Match[str]) -> Iterator[PromptMention]:
     """Yield a capitalised name without the words that are no part of it: the one that begins a sentence is none."""
     value, start = match["name"].removesuffix("'s"), match.start()
     before, rest = text[:start].rstrip(" "), text[match.end() :].strip(" .?!\n")
     skip = bool(rest) and (not before or before[-1] in ".!?;\n")
     while value:
         word = value.partition(" ")[0]
-        if not skip and normal_form(word.rstrip(",")) not in STOP_WORDS:
+        if not skip and normalise_word(word.rstrip(",")) not in STOP_WORDS:
             yield _make_mention(text, "name", value, start, start + len(value))
             return
         skip = False
@@ -214,38 +217,44 @@ def _read_names(text: str, match: re.Match[str]) -> Iterator[Mention]:
         value = value[len(word) + 1 :]
 
 
-def _make_mention(text: str, kind: str, value: str | float, start: int, end: int) -> Mention:
+def _make_mention(text: str, kind: str, value: str | float, start: int, end: int) -> PromptMention:
     before = split_words(_END.split(text[max(0, start - 60) : start])[-1])
     after = split_words(_END.split(text[end : end + 40])[0])
-    label = next((word for word in reversed(before) if word not in _LINKS), "")
-    return Mention(kind, value, start, end, before[-1] if before else "", label, after[0] if after else "")
+    label = next((word for word in reversed(before) if word not in _LINK_WORDS), "")
+    return PromptMention(kind, value, start, end, before[-1] if before else "", label, after[0] if after else "")
 
 
 class Evidence:
     """What is known for one call: its clause, and mentions elsewhere. Each mention is used once."""
 
     def __init__(
-        self, clause: Clause, others: Iterable[Mention] = (), tool_words: frozenset[str] = frozenset()
+        self, clause: Clause, others: Iterable[PromptMention] = (), tool_words: frozenset[str] = frozenset()
     ) -> None:
         self.clause = clause
         self.used: set[int] = set()
         self._others = tuple(others)
         self._tool_words = tool_words
 
-    def topic(self) -> str:
+    def find_topic(self) -> str:
         """Return what the clause is about, beside the tool."""
-        return self.clause.topic(self._tool_words)
+        return self.clause.find_topic(self._tool_words)
 
-    def find(self, label: Label, kinds: tuple[str, ...], accepts: Callable[[Any], bool], stage: Stage) -> Any:
+    def find(
+        self, label: ParameterLabel, kinds: tuple[str, ...], accepts: Callable[[Any], bool], stage: LookupStage
+    ) -> Any:
         """Return a value for a parameter, or None."""
         own, others = self.clause.mentions, self._others
         match stage:
             case "named":
-                found = _beside(own, label, kinds)
+                found = _find_adjacent(own, label, kinds)
             case "required":
-                found = [*_of_kinds(own, kinds), *_beside(others, label, kinds), *_of_kinds(others, kinds)]
+                found = [
+                    *_select_kinds(own, kinds),
+                    *_find_adjacent(others, label, kinds),
+                    *_select_kinds(others, kinds),
+                ]
             case "optional":
-                found = [one for one in _of_kinds(own, kinds) if one.kind != "name" or one.before in {"in", "at"}]
+                found = [one for one in _select_kinds(own, kinds) if one.kind != "name" or one.before in {"in", "at"}]
             case _:
                 assert_never(stage)
         for mention in found:
@@ -264,19 +273,21 @@ class Evidence:
                 return [mention.value for mention in found]
         return []
 
-    def place_of(self, option: Any) -> int | None:
+    def find_position(self, value: Any) -> int | None:
         """Return where the clause says an option of an enumeration; None if it does not."""
-        words = split_words(str(option)) if isinstance(option, str | int | float) else []
-        said = bool(words) and not isinstance(option, bool) and set(words) <= set(self.clause.words)
+        words = split_words(str(value)) if isinstance(value, str | int | float) else []
+        said = bool(words) and not isinstance(value, bool) and set(words) <= set(self.clause.words)
         return self.clause.words.index(words[0]) if said else None
 
 
-def _beside(mentions: Iterable[Mention], label: Label, kinds: tuple[str, ...]) -> list[Mention]:
+def _find_adjacent(
+    mentions: Iterable[PromptMention], label: ParameterLabel, kinds: tuple[str, ...]
+) -> list[PromptMention]:
     """Return the mentions that stand beside one of a parameter's words: "page 2", "5 results", "from Paris"."""
-    leading = {word for word, words in _LEADING.items() if not words.isdisjoint(label.words)}
+    leading = {word for word, words in _PREPOSITIONS.items() if not words.isdisjoint(label.words)}
     before = [one for one in mentions if one.label in label.words or one.before in leading]
     return before or [one for one in mentions if kinds == (one.kind,) == ("number",) and one.after in label.words]
 
 
-def _of_kinds(mentions: Iterable[Mention], kinds: Iterable[str]) -> list[Mention]:
+def _select_kinds(mentions: Iterable[PromptMention], kinds: Iterable[str]) -> list[PromptMention]:
     return [mention for kind in kinds for mention in mentions if mention.kind == kind]

@@ -12,95 +12,101 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from dragoman.simulator.model.filler import fill
-from dragoman.simulator.model.planner import Candidate, Planned, force, plan, read_tools
+from dragoman.simulator.model.planner import PlannedCall, ToolCandidate, plan_calls, plan_forced_call, read_tools
 from dragoman.simulator.model.prompt import Evidence, read_clause
 from dragoman.simulator.model.schema import encode, load_schema
-from dragoman.simulator.model.usage import CHARACTERS, PrefixMemory, call_tokens, text_tokens, usage_of
-from dragoman.simulator.talk import Answer, AnswerEnd, Ask, Call, Result, Source, Turn
+from dragoman.simulator.model.usage import (
+    CHARACTERS_PER_TOKEN,
+    PromptCache,
+    count_call_tokens,
+    count_text_tokens,
+    count_usage,
+)
+from dragoman.simulator.talk import Answer, AnswerEnd, AnswerSource, Ask, AskResult, AskTurn, Call
 
-_MARK = "[dragoman simulator]"
-_PLAIN = (
+_PREFIX = "[dragoman simulator]"
+_REPLY_TEMPLATES = (
     "I am a simulator and know nothing of my own. You said: “{}”",
     "This is an answer of a simulator, not of a language model. Your prompt was: “{}”",
     "No model has thought about this; a simulator repeats it: “{}”",
 )
 _SOURCES = (
-    Source(url="https://example.org/search", title="About this search", quote="The simulator searches nothing."),
-    Source(url="https://example.org/", title="Example", quote="Every search finds this page and another one."),
+    AnswerSource(url="https://example.org/search", title="About this search", quote="The simulator searches nothing."),
+    AnswerSource(url="https://example.org/", title="Example", quote="Every search finds this page and another one."),
 )
 _SEARCHES = frozenset({"search", "google", "web", "internet", "online", "news", "latest"})
 _COUNT = re.compile(r"\bcount\b.{0,20}?\b(?:from (-?\d{1,6}) )?to (-?\d{1,6})\b", re.IGNORECASE | re.DOTALL)
 _WORDS = re.compile(r"\b(\d{1,5}) words\b", re.IGNORECASE)
 _TAGGED = re.compile(r"<([a-z]{2,40}(?:[-_][a-z]{1,40}){1,4})>.{0,40000}?</\1>", re.DOTALL)
 """What clients put around a prompt: reminders, the environment. It is not part of it."""
-_HALF = 3000
+_MAX_HALF = 3000
 """Of a long prompt the beginning and the end are read: a request stands before or after a document."""
 _LONGEST_QUOTE = 600
 _MOST_COUNTED = 2000
 _MOST_WORDS = 20_000
 
 
-class Conversation(Struct, frozen=True):
+class PromptContext(Struct, frozen=True):
     """The end of a conversation: the last prompt, and the calls and results since."""
 
     prompt: str
     calls: tuple[Call, ...] = ()
-    results: tuple[Result, ...] = ()
+    results: tuple[AskResult, ...] = ()
     media: tuple[str, ...] = ()
 
 
-def answer(ask: Ask, seed: int = 0, memory: PrefixMemory | None = None) -> Answer:
+def answer(ask: Ask, seed: int = 0, cache: PromptCache | None = None) -> Answer:
     """Answer a request.
 
     `Call.id` is 24 hexadecimal digits, made of the seed and the conversation, so that no two calls of a conversation
     share one. With an odd seed a few words come before a call.
     """
     seed += ask.seed
-    conversation = _read(ask.turns)
+    conversation = _read_context(ask.turns)
     names, any_tool = ask.choice.names, ask.choice.mode != "none"
     allowed = [tool for tool in ask.tools if any_tool and (not names or tool.name in names)]
     calls = _plan_calls(ask, conversation, read_tools(tool for tool in allowed if tool.kind in {"function", "custom"}))
     query = ""
     if any(tool.kind == "search" for tool in allowed) and not conversation.results and ask.output_schema is None:
-        query = _query(ask, conversation.prompt, calls)
+        query = _find_query(ask, conversation.prompt, calls)
         calls = [] if query else calls
     if calls:
-        text = f"{_MARK} I call {_join_names(calls)}." if seed % 2 == 1 and ask.choice.mode != "required" else ""
+        text = f"{_PREFIX} I call {_join_names(calls)}." if seed % 2 == 1 and ask.choice.mode != "required" else ""
         said = Answer(text=text, calls=_assign_ids(calls, ask, seed), end="calls")
     elif ask.output_schema is not None:
         said = Answer(text=_fill_output(ask.output_schema, conversation))
     elif query:
         quotes = " ".join(source.quote for source in _SOURCES)
-        said = Answer(text=f"{_MARK} I searched for “{query}”. {quotes}", query=query, sources=_SOURCES)
+        said = Answer(text=f"{_PREFIX} I searched for “{query}”. {quotes}", query=query, sources=_SOURCES)
     else:
         said = Answer(text=_write_text(conversation, seed))
     if ask.thinks:
         said = replace(said, thought=_write_thought(conversation, calls, query))
     said = _apply_limits(said, ask)
-    return replace(said, usage=usage_of(ask, said, memory))
+    return replace(said, usage=count_usage(ask, said, cache))
 
 
-def _read(turns: tuple[Turn, ...]) -> Conversation:
+def _read_context(turns: tuple[AskTurn, ...]) -> PromptContext:
     """Find the last prompt and what followed it; text that comes with results belongs to the prompt before."""
-    recent = turns[_start(turns) :]
+    recent = turns[_find_prompt_start(turns) :]
     calls = tuple(call for turn in recent for call in turn.calls)
     names = {call.id: call.name for call in calls}
     results = (result for turn in recent for result in turn.results)
     users = [turn for turn in recent if turn.role == "user"]
-    texts = [_ends(turn.text, 3 * _HALF) for turn in users if turn.text.strip()]
-    return Conversation(
-        _ends("\n".join(_TAGGED.sub(" ", text).strip() or text for text in texts), _HALF),
+    texts = [_keep_ends(turn.text, 3 * _MAX_HALF) for turn in users if turn.text.strip()]
+    return PromptContext(
+        _keep_ends("\n".join(_TAGGED.sub(" ", text).strip() or text for text in texts), _MAX_HALF),
         calls,
         tuple(replace(result, name=result.name or names.get(result.call_id, "")) for result in results),
         tuple(medium for turn in users for medium in turn.media),
     )
 
 
-def _ends(text: str, half: int) -> str:
+def _keep_ends(text: str, half: int) -> str:
     return text if len(text) <= 2 * half else f"{text[:half]}\n{text[-half:]}"
 
 
-def _start(turns: tuple[Turn, ...]) -> int:
+def _find_prompt_start(turns: tuple[AskTurn, ...]) -> int:
     """Return the index of the last prompt; what the user says in one go with results belongs to them."""
     start = 0
     prompt: int | None = None
@@ -117,47 +123,47 @@ def _start(turns: tuple[Turn, ...]) -> int:
     return start
 
 
-def _plan_calls(ask: Ask, conversation: Conversation, tools: list[Candidate]) -> list[Planned]:
+def _plan_calls(ask: Ask, conversation: PromptContext, tools: list[ToolCandidate]) -> list[PlannedCall]:
     """Return what is asked for and was not called yet."""
     if not tools:
         return []
-    planned = plan(conversation.prompt, tools, _join_results(conversation))
-    pending = _drop_made(planned, conversation.calls)
+    planned = plan_calls(conversation.prompt, tools, _join_results(conversation))
+    pending = _drop_completed(planned, conversation.calls)
     if not pending and ask.choice.mode == "required":
-        pending = planned[:1] or [force(conversation.prompt, tools)]
+        pending = planned[:1] or [plan_forced_call(conversation.prompt, tools)]
     return pending if ask.choice.parallel else pending[:1]
 
 
-def _drop_made(planned: list[Planned], made: tuple[Call, ...]) -> list[Planned]:
+def _drop_completed(planned: list[PlannedCall], calls: tuple[Call, ...]) -> list[PlannedCall]:
     """Leave out what was called: the very call, or else one of the same tool, whatever its arguments."""
     pending = list(planned)
-    for call in made:
+    for call in calls:
         same = [one for one in pending if one.tool.name == call.name]
         if same:
             pending.remove(next((one for one in same if one.arguments == call.arguments), same[0]))
     return pending
 
 
-def _query(ask: Ask, prompt: str, calls: list[Planned]) -> str:
+def _find_query(ask: Ask, prompt: str, calls: list[PlannedCall]) -> str:
     """Return what to search for; empty if the prompt asks for another tool, or for no search."""
     clause = read_clause(prompt)
     asks = not _SEARCHES.isdisjoint(clause.words)
     if not prompt.strip() or (calls and not asks) or not (asks or "?" in prompt or ask.choice.mode == "required"):
         return ""
-    return (clause.topic(_SEARCHES) or prompt.strip())[:_LONGEST_QUOTE]
+    return (clause.find_topic(_SEARCHES) or prompt.strip())[:_LONGEST_QUOTE]
 
 
-def _fill_output(output_schema: dict[str, object], conversation: Conversation) -> str:
+def _fill_output(output_schema: dict[str, object], conversation: PromptContext) -> str:
     schema = load_schema(encode(output_schema))
     evidence = Evidence(read_clause(f"{conversation.prompt}\n{_join_results(conversation)}"))
-    return msgspec.json.encode(fill(schema, evidence, only_object=not schema.root).value).decode()
+    return msgspec.json.encode(fill(schema, evidence, require_object=not schema.root).value).decode()
 
 
-def _join_results(conversation: Conversation) -> str:
-    return "\n".join(result.text[:_HALF] for result in conversation.results if not result.failed)[: 2 * _HALF]
+def _join_results(conversation: PromptContext) -> str:
+    return "\n".join(result.text[:_MAX_HALF] for result in conversation.results if not result.failed)[: 2 * _MAX_HALF]
 
 
-def _assign_ids(planned: list[Planned], ask: Ask, seed: int) -> tuple[Call, ...]:
+def _assign_ids(planned: list[PlannedCall], ask: Ask, seed: int) -> tuple[Call, ...]:
     digest = hashlib.blake2b(str(seed).encode(), digest_size=12)
     for turn in ask.turns:
         parts = [turn.role, turn.text, *(call.id for call in turn.calls), *(result.text for result in turn.results)]
@@ -170,17 +176,17 @@ def _assign_ids(planned: list[Planned], ask: Ask, seed: int) -> tuple[Call, ...]
     return tuple(calls)
 
 
-def _write_text(conversation: Conversation, seed: int) -> str:
+def _write_text(conversation: PromptContext, seed: int) -> str:
     """Answer without a call."""
-    lines = list(map(_quote, conversation.results))
+    lines = list(map(_quote_result, conversation.results))
     if not lines and (conversation.prompt.strip() or not conversation.media):
-        lines.append(_reply(conversation.prompt.strip(), seed))
+        lines.append(_write_reply(conversation.prompt.strip(), seed))
     if conversation.media:
         lines.append(f"I cannot see what you showed me ({', '.join(dict.fromkeys(conversation.media))}).")
-    return f"{_MARK} " + ("\n" if conversation.results else " ").join(lines)
+    return f"{_PREFIX} " + ("\n" if conversation.results else " ").join(lines)
 
 
-def _reply(prompt: str, seed: int) -> str:
+def _write_reply(prompt: str, seed: int) -> str:
     """Count, write as many words as are asked for, or repeat the prompt."""
     if found := _COUNT.search(prompt):
         start, end = int(found[1] or 1), int(found[2])
@@ -190,10 +196,10 @@ def _reply(prompt: str, seed: int) -> str:
         wanted = min(int(found[1]), _MOST_WORDS)
         words = " ".join(source.quote for source in _SOURCES).split()
         return " ".join((words * (wanted // len(words) + 1))[:wanted])
-    return _PLAIN[seed % len(_PLAIN)].format(_shorten(prompt))
+    return _REPLY_TEMPLATES[seed % len(_REPLY_TEMPLATES)].format(_shorten(prompt))
 
 
-def _quote(result: Result) -> str:
+def _quote_result(result: AskResult) -> str:
     text = _shorten(result.text.strip()) or "(nothing)"
     return f"{result.name or 'the tool'} {'failed' if result.failed else 'says'}: {text}"
 
@@ -202,11 +208,11 @@ def _shorten(text: str) -> str:
     return text if len(text) <= _LONGEST_QUOTE else text[:_LONGEST_QUOTE].rstrip() + " …"
 
 
-def _join_names(calls: list[Planned]) -> str:
+def _join_names(calls: list[PlannedCall]) -> str:
     return " and ".join(dict.fromkeys(call.tool.name for call in calls))
 
 
-def _write_thought(conversation: Conversation, calls: list[Planned], query: str) -> str:
+def _write_thought(conversation: PromptContext, calls: list[PlannedCall], query: str) -> str:
     asked = f"The user says: “{' '.join(conversation.prompt.split())[:160]}”."
     if not calls:
         return f"{asked} I search for “{query}”." if query else f"{asked} No tool is needed, so I answer myself."
@@ -215,22 +221,22 @@ def _write_thought(conversation: Conversation, calls: list[Planned], query: str)
     return f"{asked} I need {_join_names(calls)}.{unsure}"
 
 
-def _apply_limits(said: Answer, ask: Ask) -> Answer:
+def _apply_limits(draft: Answer, ask: Ask) -> Answer:
     """Cut an answer at its first stop sequence or its last token, whichever comes first."""
-    left = None if ask.max_tokens is None else max(0, ask.max_tokens) - text_tokens(said.thought)
+    left = None if ask.max_tokens is None else max(0, ask.max_tokens) - count_text_tokens(draft.thought)
     if left is not None and left < 0:
-        thought = said.thought[: CHARACTERS * max(0, ask.max_tokens or 0)]
-        return _cut(replace(said, thought=thought), "", "length")
-    stops = [(place, -len(stop), stop) for stop in ask.stop if stop and (place := said.text.find(stop)) >= 0]
-    place, _, stop = min(stops, default=(len(said.text), 0, ""))
-    if stop and (left is None or text_tokens(said.text[:place]) <= left):
-        return _cut(said, said.text[:place], "stop", stop)
-    if left is None or text_tokens(said.text) + sum(map(call_tokens, said.calls)) <= left:
-        return said
-    return _cut(said, said.text[: CHARACTERS * left], "length")
+        thought = draft.thought[: CHARACTERS_PER_TOKEN * max(0, ask.max_tokens or 0)]
+        return _cut_answer(replace(draft, thought=thought), "", "length")
+    stops = [(place, -len(stop), stop) for stop in ask.stop if stop and (place := draft.text.find(stop)) >= 0]
+    place, _, stop = min(stops, default=(len(draft.text), 0, ""))
+    if stop and (left is None or count_text_tokens(draft.text[:place]) <= left):
+        return _cut_answer(draft, draft.text[:place], "stop", stop)
+    if left is None or count_text_tokens(draft.text) + sum(map(count_call_tokens, draft.calls)) <= left:
+        return draft
+    return _cut_answer(draft, draft.text[: CHARACTERS_PER_TOKEN * left], "length")
 
 
-def _cut(said: Answer, text: str, end: AnswerEnd, stopped_by: str = "") -> Answer:
+def _cut_answer(draft: Answer, text: str, end: AnswerEnd, stopped_by: str = "") -> Answer:
     """An answer that ends early calls nothing, and has no source it no longer quotes."""
-    sources = tuple(source for source in said.sources if source.quote in text)
-    return replace(said, text=text, calls=(), end=end, stopped_by=stopped_by, sources=sources)
+    sources = tuple(source for source in draft.sources if source.quote in text)
+    return replace(draft, text=text, calls=(), end=end, stopped_by=stopped_by, sources=sources)

@@ -13,27 +13,27 @@ from dragoman.wire.pointer import split
 if TYPE_CHECKING:
     from jsonschema_rs import Validator
 
-Choose = Callable[[list[Any], Json], Any]
+ChooseBranch = Callable[[list[Any], Json], Any]
 """Chooses one of several branches, given what holds already."""
 _LOWER_BOUNDS = ("minLength", "minItems", "minProperties", "minimum", "exclusiveMinimum")
 _UPPER_BOUNDS = ("maxLength", "maxItems", "maxProperties", "maximum", "exclusiveMaximum")
 _NUMBERS = (*_LOWER_BOUNDS, *_UPPER_BOUNDS, "multipleOf")
-_BY_NAME = ("properties", "patternProperties", "$defs", "definitions")
+_SCHEMA_MAPS = ("properties", "patternProperties", "$defs", "definitions")
 _SUBSCHEMAS = ("items", "additionalProperties")
 _KEYWORD_TYPES: dict[str, Any] = {
     **dict.fromkeys(_NUMBERS, int | float),
-    **dict.fromkeys(_BY_NAME, dict),
+    **dict.fromkeys(_SCHEMA_MAPS, dict),
     **dict.fromkeys(_SUBSCHEMAS, dict | bool),
     **dict.fromkeys(("type", "required", "enum", "examples", "anyOf", "oneOf", "allOf", "prefixItems"), list),
     **dict.fromkeys(("pattern", "format", "$ref"), str),
 }
-_DATA = frozenset({"enum", "const", "default", "example", "examples"})
+_LITERAL_KEYWORDS = frozenset({"enum", "const", "default", "example", "examples"})
 TYPES = ["object", "array", "string", "integer", "number", "boolean", "null"]
-_DEEPEST = 60
-_MOST_PARTS = 200
-_MOST_PLACES = 20_000
-_LARGEST = 400_000
-_LARGEST_NUMBER = 1e300
+_MAX_DEPTH = 60
+_MAX_PARTS = 200
+_MAX_PLACES = 20_000
+_MAX_BYTES = 400_000
+_MAX_NUMBER = 1e300
 
 
 def as_object(value: Any) -> Json:
@@ -57,7 +57,7 @@ def encode(value: Any) -> bytes:
 def decode(raw: bytes | str) -> Any:
     """Decode JSON; None if it cannot be, or is too large."""
     try:
-        return msgspec.json.decode(raw) if len(raw) < _LARGEST else None
+        return msgspec.json.decode(raw) if len(raw) < _MAX_BYTES else None
     except (ValueError, RecursionError):
         return None
 
@@ -73,11 +73,11 @@ class Schema:
         """Return whether a value is valid."""
         return is_valid(self._raw, value)
 
-    def merge(self, place: Any, choose: Choose) -> Json:
+    def merge(self, place: Any, choose: ChooseBranch) -> Json:
         """Return all that holds at one place as one schema: references, `allOf`, and a branch of each `anyOf`."""
         merged: Json = {}
         waiting = [place]
-        for _ in range(_MOST_PARTS):
+        for _ in range(_MAX_PARTS):
             if not waiting:
                 break
             place = waiting.pop(0)
@@ -105,17 +105,23 @@ def normalise(schema: Any, depth: int = 0) -> Any:
     """
     if isinstance(schema, list):
         return [normalise(item, depth + 1) for item in as_list(schema)]
-    if depth > _DEEPEST or not isinstance(schema, dict):
+    if depth > _MAX_DEPTH or not isinstance(schema, dict):
         return schema
     clean: Json = {}
     for key, value in as_object(schema).items():
-        if key in _BY_NAME:
+        if key in _SCHEMA_MAPS:
             read: Any = {name: normalise(inner, depth + 1) for name, inner in as_object(value).items()}
         elif key in {"type", "required"}:
             names = [name for name in (as_list(value) or [value]) if isinstance(name, str)]
             read = [name.lower() for name in names if name.lower() in TYPES] if key == "type" else names
         else:
-            read = _number(value) if key in _NUMBERS else value if key in _DATA else normalise(value, depth + 1)
+            read = (
+                _parse_number(value)
+                if key in _NUMBERS
+                else value
+                if key in _LITERAL_KEYWORDS
+                else normalise(value, depth + 1)
+            )
         if isinstance(read, _KEYWORD_TYPES.get(key, object)) and key != "$schema" and read != []:
             clean[key] = read
     if clean.get("nullable") is True and "type" in clean:
@@ -125,10 +131,10 @@ def normalise(schema: Any, depth: int = 0) -> Any:
     return clean
 
 
-def _number(value: Any) -> int | float | None:
+def _parse_number(value: Any) -> int | float | None:
     if isinstance(value, str) and value.isdecimal() and len(value) < 20:
         return int(value)
-    if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) < _LARGEST_NUMBER:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) < _MAX_NUMBER:
         return None
     return int(value) if value == int(value) else value
 
@@ -175,7 +181,7 @@ def resolve(root: Any, reference: str) -> Any:
 
 def is_valid(schema: bytes, value: Any) -> bool:
     """Return whether a value is valid for an encoded schema; if nobody can tell, it is."""
-    validator = _validator(schema)
+    validator = _load_validator(schema)
     try:
         return validator is None or validator.is_valid(value)
     except (ValueError, TypeError):  # the value is not JSON: half a surrogate pair, an infinite number
@@ -183,11 +189,11 @@ def is_valid(schema: bytes, value: Any) -> bool:
 
 
 @lru_cache(maxsize=2048)
-def _validator(raw: bytes) -> "Validator | None":
+def _load_validator(raw: bytes) -> "Validator | None":
     import jsonschema_rs  # noqa: PLC0415  loading it takes longer than starting the simulator
 
     document = decode(raw)
-    if document is None or _count_places(document) > _MOST_PLACES:
+    if document is None or _count_places(document) > _MAX_PLACES:
         return None
     try:
         return jsonschema_rs.Draft202012Validator(document, offline=True, validate_formats=True)
@@ -200,7 +206,7 @@ def _count_places(document: Any) -> int:
     known: dict[str, int] = {}
 
     def count(value: Any, depth: int) -> int:
-        if depth > _DEEPEST:
+        if depth > _MAX_DEPTH:
             return 1
         total = 1 + sum(count(item, depth + 1) for item in as_list(value))
         for key, item in as_object(value).items():
@@ -211,6 +217,6 @@ def _count_places(document: Any) -> int:
                 total += known[item]
             else:
                 total += count(item, depth + 1)
-        return min(total, _MOST_PLACES + 1)
+        return min(total, _MAX_PLACES + 1)
 
     return count(document, 0)

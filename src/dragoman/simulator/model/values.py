@@ -24,7 +24,7 @@ _SAMPLES = {
     "place": "Paris",
 }
 """By the format of a schema, or by the kind of a parameter."""
-_PRINTED = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.,:;/@ !#$%&'()*+<=>?[]^`{|}~\"\\"
+_PRINTABLE = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.,:;/@ !#$%&'()*+<=>?[]^`{|}~\"\\"
 _SET = re.compile(r"\[\^?(?:\\.|[^\]\\])(?:\\.|[^\]\\])*\]")
 _REPEAT = r"(?P<repeat>[*+?]|\{(?P<low>\d{1,5})(?P<open>,\d{0,5})?\})?\??"
 _GROUP = re.compile(rf"(?<!\\)\((?:\?:)?(?P<inner>(?:\\.|[^()\\])*)\){_REPEAT}", re.DOTALL)
@@ -32,34 +32,34 @@ _ATOM = re.compile(rf"(?P<atom>\\.|.){_REPEAT}", re.DOTALL)
 _LONGEST = 20_000
 
 
-def samples(kind: str, schema: Json, named: str) -> Iterator[Any]:
+def generate_samples(kind: str, schema: Json, label_kind: str) -> Iterator[Any]:
     """Yield simple values of a type, the best first; `named` is the kind of value that a parameter's name tells."""
     yield from (schema[key] for key in ("default", "example") if schema.get(key, "") != "")
     yield from schema.get("examples", ())
     if "enum" in schema:
         yield from schema["enum"]
     elif kind == "string":
-        yield from _texts(schema, named)
+        yield from _generate_texts(schema, label_kind)
     elif kind in {"integer", "number"}:
-        yield from _numbers(schema)
+        yield from _generate_numbers(schema)
     elif kind == "boolean":
         yield from (False, True)
 
 
-def _texts(schema: Json, named: str) -> Iterator[str]:
-    sample = _SAMPLES.get(schema.get("format", "")) or _SAMPLES.get(named)
+def _generate_texts(schema: Json, label_kind: str) -> Iterator[str]:
+    sample = _SAMPLES.get(schema.get("format", "")) or _SAMPLES.get(label_kind)
     if sample is not None:
         yield sample
     yield _FILLER
     least = schema.get("minLength", 0)
     if "pattern" in schema:
-        yield write_match(schema["pattern"])
-        yield write_match(schema["pattern"], least)
+        yield build_match(schema["pattern"])
+        yield build_match(schema["pattern"], least)
     size = min(max(least, min(len(_FILLER), schema.get("maxLength", 0))), _LONGEST)
     yield (_FILLER * (size // len(_FILLER) + 1))[:size]
 
 
-def _numbers(schema: Json) -> Iterator[int | float]:
+def _generate_numbers(schema: Json) -> Iterator[int | float]:
     low = max((schema[key] for key in ("minimum", "exclusiveMinimum") if key in schema), default=None)
     high = min((schema[key] for key in ("maximum", "exclusiveMaximum") if key in schema), default=None)
     step = schema.get("multipleOf", 1)
@@ -72,36 +72,36 @@ def _numbers(schema: Json) -> Iterator[int | float]:
         yield from ((low + high) / 2, low + (high - low) / 1000)
 
 
-def write_match(pattern: str, least: int = 0) -> str:
+def build_match(pattern: str, least: int = 0) -> str:
     """Return a text that a simple regular expression should match, of at least so many characters if repeats allow it.
 
     Sets, groups, alternatives and repeats are written out. What looks around or back is not understood: check the text.
     """
     try:
-        pattern = _SET.sub(lambda found: re.escape(_character(found[0])), pattern)
+        pattern = _SET.sub(lambda found: re.escape(_find_character(found[0])), pattern)
         while (group := _GROUP.search(pattern)) is not None:
-            text = re.escape(_write(group["inner"], 0))
-            text *= min(_times(group, 0), _LONGEST // max(1, len(text)))
+            text = re.escape(_expand_pattern(group["inner"], 0))
+            text *= min(_count_repeats(group, 0), _LONGEST // max(1, len(text)))
             pattern = pattern[: group.start()] + text + pattern[group.end() :]
-        return _write(pattern, least)
+        return _expand_pattern(pattern, least)
     except re.error:
         return ""
 
 
-def _write(pattern: str, least: int) -> str:
+def _expand_pattern(pattern: str, least: int) -> str:
     """Write out the first alternative of a pattern without groups."""
     first = re.match(r"(?:\\.|[^|\\])*", pattern, re.DOTALL)
     atoms = _ATOM.finditer(first[0] if first is not None else "")
-    return "".join(_character(atom["atom"]) * _times(atom, least) for atom in atoms)[:_LONGEST]
+    return "".join(_find_character(atom["atom"]) * _count_repeats(atom, least) for atom in atoms)[:_LONGEST]
 
 
-def _character(atom: str) -> str:
+def _find_character(atom: str) -> str:
     """Return a character that a set, an escape or a character matches; an anchor matches none."""
     other = atom if len(atom) == 1 and atom not in "^$" else ""
-    return next((character for character in _PRINTED if re.fullmatch(atom, character)), other)
+    return next((character for character in _PRINTABLE if re.fullmatch(atom, character)), other)
 
 
-def _times(found: re.Match[str], least: int) -> int:
+def _count_repeats(found: re.Match[str], least: int) -> int:
     """Return how often something is repeated."""
     low = int(found["low"] or {"+": 1, None: 1}.get(found["repeat"], 0))
     is_open = found["repeat"] in {"*", "+"} or found["open"] is not None

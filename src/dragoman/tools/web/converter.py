@@ -20,22 +20,22 @@ from typing import IO, TypeVar, cast
 
 from msgspec import Struct
 
-from dragoman.tools.web.converting import LONGEST_TEXT, LONGEST_TITLE, READY, REPLY, REQUEST
+from dragoman.tools.web.converting import MAX_TEXT, MAX_TITLE, READY, REPLY, REQUEST
 
 T = TypeVar("T")
 SECONDS = 3.0
-LONGEST_INPUT = 2 << 20
-_STARTING = 20.0
-_AT_ONCE = 2
-_WIDEST = 4
+MAX_INPUT = 2 << 20
+_START_SECONDS = 20.0
+_MAX_THREADS = 2
+_MAX_BYTES_PER_CHARACTER = 4
 """Bytes of a character."""
-_MOST_PAGES = 200
+_MAX_PAGES = 200
 """A process is replaced after so many: what a page left behind in it does not stay for ever."""
 _SCRIPT = Path(__file__).with_name("converting.py")
 _MISSING = "pages in HTML cannot be read here: install dragoman[web], which brings html-to-markdown"
 
 
-class NotConvertedError(Exception):
+class ConversionError(Exception):
     """A page could not be turned into Markdown; the words say why."""
 
 
@@ -52,43 +52,43 @@ class Converter:
     def __init__(self, seconds: float = SECONDS) -> None:
         self._seconds = seconds
         self._idle: list[_Process] = []
-        self._threads = ThreadPoolExecutor(_AT_ONCE, "markdown")
+        self._threads = ThreadPoolExecutor(_MAX_THREADS, "markdown")
         self.close = weakref.finalize(self, _end_all, self._idle)
         """Ends what is idle. It also happens when nobody holds the converter any more."""
 
-    async def markdown(self, html: str, address: str) -> Markdown:
+    async def to_markdown(self, html: str, address: str) -> Markdown:
         """Convert a page that stands at an address; raises `NotConvertedError`."""
-        return await asyncio.get_running_loop().run_in_executor(self._threads, self._converted, html, address)
+        return await asyncio.get_running_loop().run_in_executor(self._threads, self._convert, html, address)
 
-    async def apart(self, work: Callable[[], T]) -> T:
+    async def run_in_thread(self, work: Callable[[], T]) -> T:
         """Do other work on pages in the same threads: however much there is of it, nobody else's waits for it."""
         return await asyncio.get_running_loop().run_in_executor(self._threads, work)
 
-    def _converted(self, html: str, address: str) -> Markdown:
-        request = [address.encode("utf-8", "replace"), html.encode("utf-8", "replace")[:LONGEST_INPUT]]
-        process = self._taken()
+    def _convert(self, html: str, address: str) -> Markdown:
+        request = [address.encode("utf-8", "replace"), html.encode("utf-8", "replace")[:MAX_INPUT]]
+        process = self._take_process()
         was_used = process.pages > 0
-        answer = process.ask(request, self._seconds)
-        if answer is None and was_used and not process.overdue:
+        answer = process.convert_page(request, self._seconds)
+        if answer is None and was_used and not process.is_overdue:
             # It may have died of something else, and before: a fresh one decides.
             process = _Process()
-            answer = process.ask(request, self._seconds)
+            answer = process.convert_page(request, self._seconds)
         if answer is None:
-            raise NotConvertedError(
+            raise ConversionError(
                 f"it could not be turned into Markdown within {self._seconds:g} seconds"
-                if process.overdue
+                if process.is_overdue
                 else "turning it into Markdown took too much memory or failed"
             )
-        if process.pages < _MOST_PAGES:
+        if process.pages < _MAX_PAGES:
             self._idle.append(process)
         else:
             process.end()
         good, title, text = answer
         if not good:
-            raise NotConvertedError("it could not be read as HTML")
+            raise ConversionError("it could not be read as HTML")
         return Markdown(text, title)
 
-    def _taken(self) -> "_Process":
+    def _take_process(self) -> "_Process":
         while True:
             try:
                 process = self._idle.pop()
@@ -109,11 +109,11 @@ class _Process:
 
     def __init__(self) -> None:
         self.pages = 0
-        self.overdue = False
+        self.is_overdue = False
         # Nothing of ours is in its reach by way of the environment: keys stand there.
         kept = {name: os.environ[name] for name in ("SYSTEMROOT",) if name in os.environ}
         self._process = subprocess.Popen(  # noqa: S603  our own script, with our own Python
-            [sys.executable, "-I", "-S", str(_SCRIPT), _library(), str(_SCRIPT.parent)],
+            [sys.executable, "-I", "-S", str(_SCRIPT), _find_library(), str(_SCRIPT.parent)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
@@ -123,17 +123,17 @@ class _Process:
         )
         self._source = cast("IO[bytes]", self._process.stdout)
         self._sink = cast("IO[bytes]", self._process.stdin)
-        if self._within(_STARTING, lambda: self._exactly(len(READY))) is None:
-            raise NotConvertedError(f"its reader cannot be started: {_MISSING}")
+        if self._run_within(_START_SECONDS, lambda: self._read_exactly(len(READY))) is None:
+            raise ConversionError(f"its reader cannot be started: {_MISSING}")
 
     @property
     def is_alive(self) -> bool:
         return self._process.poll() is None
 
-    def ask(self, request: list[bytes], seconds: float) -> tuple[bool, str, str] | None:
+    def convert_page(self, request: list[bytes], seconds: float) -> tuple[bool, str, str] | None:
         """Convert one page; None if the process is dead now."""
         self.pages += 1
-        answer = self._within(seconds, lambda: self._exchange(request, seconds))
+        answer = self._run_within(seconds, lambda: self._send_request(request, seconds))
         if answer is None:
             self.end()
         return answer
@@ -146,27 +146,27 @@ class _Process:
                 pipe.close()
         self._process.wait()
 
-    def _exchange(self, request: list[bytes], seconds: float) -> tuple[bool, str, str]:
+    def _send_request(self, request: list[bytes], seconds: float) -> tuple[bool, str, str]:
         self._sink.write(REQUEST.pack(ceil(seconds) + 1, *map(len, request)))
         for piece in request:
             self._sink.write(piece)
         self._sink.flush()
-        good, title, text = REPLY.unpack(self._exactly(REPLY.size))
-        if title > LONGEST_TITLE * _WIDEST or text > LONGEST_TEXT * _WIDEST:
+        good, title, text = REPLY.unpack(self._read_exactly(REPLY.size))
+        if title > MAX_TITLE * _MAX_BYTES_PER_CHARACTER or text > MAX_TEXT * _MAX_BYTES_PER_CHARACTER:
             raise EOFError
-        return good, self._exactly(title).decode(), self._exactly(text).decode()
+        return good, self._read_exactly(title).decode(), self._read_exactly(text).decode()
 
-    def _exactly(self, size: int) -> bytes:
+    def _read_exactly(self, size: int) -> bytes:
         data = self._source.read(size)
         if len(data) < size:
             raise EOFError
         return data
 
-    def _within(self, seconds: float, work: Callable[[], T]) -> T | None:
+    def _run_within(self, seconds: float, work: Callable[[], T]) -> T | None:
         """Do what waits for the process, which is ended when its time is over; None if it is dead."""
 
         def end() -> None:
-            self.overdue = True
+            self.is_overdue = True
             self._process.kill()
 
         timer = threading.Timer(seconds, end)
@@ -178,12 +178,12 @@ class _Process:
             done = None
         timer.cancel()
         timer.join()  # or it might end the process while the next page is in it
-        return None if self.overdue else done
+        return None if self.is_overdue else done
 
 
-def _library() -> str:
+def _find_library() -> str:
     """Return the directory that html-to-markdown lies in."""
     found = importlib.util.find_spec("html_to_markdown")
     if found is None or found.origin is None:
-        raise NotConvertedError(_MISSING)
+        raise ConversionError(_MISSING)
     return str(Path(found.origin).parents[1])

@@ -15,63 +15,63 @@ _TAG = re.compile(r"<([a-zA-Z][a-zA-Z0-9-]*+)([\s/][^<>]*+)>")
 _STYLE = re.compile(r"""(?<![\w-])style\s*=\s*("[^"]*"|'[^']*'|[^\s"'>]+)""", re.IGNORECASE)
 _ARIA = re.compile(r"""(?<![\w-])aria-hidden\s*=\s*["']?true\b""", re.IGNORECASE)
 _NUMBER = re.compile(r"([+-]?[0-9]*\.?[0-9]+)([a-z%]*)")
-_BODIES = frozenset({"html", "body", "main", "article"})
+_CONTENT_TAGS = frozenset({"html", "body", "main", "article"})
 """What is hidden from one reader while a notice stands before it is the page itself."""
-_OUTSIDE = -500
+_OFFSCREEN = -500
 """So far left of a page, or above it, stands nothing that anybody sees."""
-_FAINT = 0.02
-_WORDS = {
+_INVISIBLE_OPACITY = 0.02
+_HIDING_VALUES = {
     "display": {"none"},
     "visibility": {"hidden", "collapse"},
     "content-visibility": {"hidden"},
     "color": {"transparent"},
 }
-_BEGINNINGS = {
+_HIDING_PREFIXES = {
     "clip": ("rect(0", "rect(1px"),
     "clip-path": ("inset(50%", "inset(100%", "circle(0", "polygon(0 0, 0 0", "polygon(0px 0px, 0px 0px"),
     "transform": ("scale(0)", "scale(0,", "scalex(0)", "scaley(0)"),
 }
-_PLACES = frozenset({"left", "top", "right", "bottom", "text-indent", "margin-left", "margin-top"})
-_SIZES = frozenset({"height", "max-height", "width", "max-width"})
+_POSITION_PROPERTIES = frozenset({"left", "top", "right", "bottom", "text-indent", "margin-left", "margin-top"})
+_SIZE_PROPERTIES = frozenset({"height", "max-height", "width", "max-width"})
 REQUEST = struct.Struct("<III")
 """Seconds, and the sizes of the page's address and of its HTML."""
 REPLY = struct.Struct("<?II")
 """Whether it went well, and the sizes of the title and of the Markdown."""
 READY = b"."
-LONGEST_TITLE = 300
-LONGEST_TEXT = 2_000_000
-_MEMORY = 1 << 30
+MAX_TITLE = 300
+MAX_TEXT = 2_000_000
+_MAX_MEMORY = 1 << 30
 _TITLE = re.compile(r"<title[^>]{0,99}>([^<]{0,2000})", re.IGNORECASE)
-_SEARCHED = 200_000
+_TITLE_SEARCH_LIMIT = 200_000
 
 
-def marked(html: str) -> str:
+def mark_hidden_tags(html: str) -> str:
     """Return a page in which every tag that hides itself says so."""
-    return _TAG.sub(_tag, html)
+    return _TAG.sub(_mark_tag, html)
 
 
-def _tag(found: "re.Match[str]") -> str:
+def _mark_tag(found: "re.Match[str]") -> str:
     name, rest = found.groups()
-    is_hidden = name.lower() not in _BODIES and bool(_ARIA.search(rest))
+    is_hidden = name.lower() not in _CONTENT_TAGS and bool(_ARIA.search(rest))
     if not is_hidden:
         style = _STYLE.search(rest)
-        is_hidden = style is not None and hides(unescape(style[1].strip("\"'")))
+        is_hidden = style is not None and is_hidden_style(unescape(style[1].strip("\"'")))
     return f"<{name} hidden{rest}>" if is_hidden else found[0]
 
 
-def hides(style: str) -> bool:
+def is_hidden_style(style: str) -> bool:
     """Tell whether nobody sees what has this style."""
     said: dict[str, str] = {}
-    for declaration in _uncommented(style).lower().split(";"):
+    for declaration in _strip_comments(style).lower().split(";"):
         name, _, value = declaration.partition(":")
         said[name.strip()] = value.replace("!important", "").strip()
-    if any(_is_unseen(name, value) for name, value in said.items()):
+    if any(_is_hiding(name, value) for name, value in said.items()):
         return True
     clipped = said.get("overflow", "").startswith(("hidden", "clip"))
-    return clipped and any(_number(said.get(name, "")) == 0 for name in _SIZES)
+    return clipped and any(_parse_number(said.get(name, "")) == 0 for name in _SIZE_PROPERTIES)
 
 
-def _uncommented(style: str) -> str:
+def _strip_comments(style: str) -> str:
     """Return a style without comments; it is walked once, for a page may have written it to take long."""
     kept: list[str] = []
     at = 0
@@ -84,31 +84,31 @@ def _uncommented(style: str) -> str:
     return "".join((*kept, style[at:]))
 
 
-def _is_unseen(name: str, value: str) -> bool:
-    if value in _WORDS.get(name, ()) or (value and value.startswith(_BEGINNINGS.get(name, ("\0",)))):
+def _is_hiding(name: str, value: str) -> bool:
+    if value in _HIDING_VALUES.get(name, ()) or (value and value.startswith(_HIDING_PREFIXES.get(name, ("\0",)))):
         return True
-    number = _number(value)
+    number = _parse_number(value)
     if number is None:
         return False
-    if name in _PLACES:
-        return number <= _OUTSIDE
+    if name in _POSITION_PROPERTIES:
+        return number <= _OFFSCREEN
     if name == "opacity":
-        return number < _FAINT
+        return number < _INVISIBLE_OPACITY
     return name == "font-size" and (number == 0 or (number <= 1 and value.endswith(("px", "pt"))))
 
 
-def _number(value: str) -> float | None:
+def _parse_number(value: str) -> float | None:
     found = _NUMBER.fullmatch(value)
     return float(found[1]) if found else None
 
 
-def confine() -> None:
+def limit_resources() -> None:
     """Give up what a conversion does not need."""
     try:
         import resource  # noqa: PLC0415  not every system has it
     except ImportError:
         return
-    for limit, value in ((resource.RLIMIT_AS, _MEMORY), (resource.RLIMIT_FSIZE, 0), (resource.RLIMIT_CORE, 0)):
+    for limit, value in ((resource.RLIMIT_AS, _MAX_MEMORY), (resource.RLIMIT_FSIZE, 0), (resource.RLIMIT_CORE, 0)):
         resource.setrlimit(limit, (value, value))
 
 
@@ -117,7 +117,7 @@ def main() -> None:
     sys.path += sys.argv[1:]
     from html_to_markdown import ConversionOptions, convert  # noqa: PLC0415  the path is known only now
 
-    confine()
+    limit_resources()
     source, sink = sys.stdin.buffer, sys.stdout.buffer
     sink.write(READY)
     sink.flush()
@@ -125,26 +125,26 @@ def main() -> None:
         seconds, *sizes = REQUEST.unpack(head)
         address, html = (source.read(size).decode("utf-8", "replace") for size in sizes)
         # No handler: the system itself ends the process, even while the parser lets nothing else run.
-        _alarm(seconds)
+        _set_alarm(seconds)
         options = ConversionOptions(extract_metadata=False, inline_data_media="alt_text_only", base_url=address)
         try:
-            text, good = convert(marked(html), options).content or "", True
+            text, good = convert(mark_hidden_tags(html), options).content or "", True
         except Exception as error:  # noqa: BLE001  whatever a page does to the parser is told
             text, good = type(error).__name__, False
-        _alarm(0)
-        told = [words.encode("utf-8", "replace") for words in (_title(html), text[:LONGEST_TEXT])]
+        _set_alarm(0)
+        told = [words.encode("utf-8", "replace") for words in (_find_title(html), text[:MAX_TEXT])]
         sink.write(REPLY.pack(good, *map(len, told)) + b"".join(told))
         sink.flush()
 
 
-def _alarm(seconds: int) -> None:
+def _set_alarm(seconds: int) -> None:
     if hasattr(signal, "alarm"):  # not every system has it
         signal.alarm(seconds)
 
 
-def _title(html: str) -> str:
-    found = _TITLE.search(html, 0, _SEARCHED)
-    return " ".join(unescape(found.group(1)).split())[:LONGEST_TITLE] if found else ""
+def _find_title(html: str) -> str:
+    found = _TITLE.search(html, 0, _TITLE_SEARCH_LIMIT)
+    return " ".join(unescape(found.group(1)).split())[:MAX_TITLE] if found else ""
 
 
 if __name__ == "__main__":

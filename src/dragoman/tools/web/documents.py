@@ -12,13 +12,13 @@ from msgspec import Struct
 from dragoman.core.parts import Inline, Media, MediaKind
 from dragoman.http.addresses import Refused
 from dragoman.http.guarded import Page
-from dragoman.tools.web.converter import LONGEST_INPUT, LONGEST_TEXT, Converter, NotConvertedError
+from dragoman.tools.web.converter import MAX_INPUT, MAX_TEXT, ConversionError, Converter
 
-_MARKS = ((codecs.BOM_UTF8, "utf-8"), (codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be"))
-_DECLARED = re.compile(rb"""<meta[^>]{0,200}?charset\s{0,9}=\s{0,9}["']?([\w:.-]{1,40})""", re.IGNORECASE)
-_PROLOGUE = re.compile(rb"""<\?xml[^>]{0,200}?encoding\s{0,9}=\s{0,9}["']([\w:.-]{1,40})""")
-_SEARCHED = 2048
-_OLD = "cp1252"
+_BYTE_ORDER_MARKS = ((codecs.BOM_UTF8, "utf-8"), (codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be"))
+_META_CHARSET = re.compile(rb"""<meta[^>]{0,200}?charset\s{0,9}=\s{0,9}["']?([\w:.-]{1,40})""", re.IGNORECASE)
+_XML_ENCODING = re.compile(rb"""<\?xml[^>]{0,200}?encoding\s{0,9}=\s{0,9}["']([\w:.-]{1,40})""")
+_SEARCH_LIMIT = 2048
+_FALLBACK_ENCODING = "cp1252"
 """What a page is written in that does not say so, and is no UTF-8."""
 _ENCODINGS = {
     "utf-8": "utf8 unicode-1-1-utf-8",
@@ -58,27 +58,27 @@ _ENCODINGS = {
     "cp932": "shift_jis shift-jis sjis x-sjis windows-31j ms_kanji",
     "cp949": "euc-kr ks_c_5601-1987 windows-949 korean",
 }
-_BY_LABEL = {label: name for name, labels in _ENCODINGS.items() for label in (name, *labels.split())}
+_ENCODING_BY_LABEL = {label: name for name, labels in _ENCODINGS.items() for label in (name, *labels.split())}
 
 
-def text_of(body: bytes, charset: str) -> str:
+def decode_text(body: bytes, charset: str) -> str:
     """Return a page as text: by its mark, its server's word, its own word, or as UTF-8."""
-    for mark, encoding in _MARKS:
+    for mark, encoding in _BYTE_ORDER_MARKS:
         if body.startswith(mark):
             return body[len(mark) :].decode(encoding, "replace")
-    encoding = _BY_LABEL.get(charset.lower()) or _declared(body[:_SEARCHED])
+    encoding = _ENCODING_BY_LABEL.get(charset.lower()) or _find_declared_encoding(body[:_SEARCH_LIMIT])
     if encoding:
         return body.decode(encoding, "replace")
     try:
         return body.decode()
     except UnicodeDecodeError:
-        return body.decode(_OLD, "replace")
+        return body.decode(_FALLBACK_ENCODING, "replace")
 
 
-def _declared(start: bytes) -> str:
+def _find_declared_encoding(start: bytes) -> str:
     """Return what a page says of itself; one whose word can be read in ASCII is not in UTF-16."""
-    found = _PROLOGUE.match(start) or _DECLARED.search(start)
-    encoding = _BY_LABEL.get(found.group(1).decode("ascii", "ignore").lower(), "") if found else ""
+    found = _XML_ENCODING.match(start) or _META_CHARSET.search(start)
+    encoding = _ENCODING_BY_LABEL.get(found.group(1).decode("ascii", "ignore").lower(), "") if found else ""
     return "utf-8" if encoding.startswith("utf-16") else encoding
 
 
@@ -106,11 +106,13 @@ _MAGIC: dict[str, tuple[int, bytes, MediaKind]] = {
     "image/webp": (8, b"WEBP", "image"),
     "application/pdf": (0, b"%PDF-", "document"),
 }
-_STRETCH = 1 << 16
-_LIKE_HTML = re.compile(
+_CHUNK = 1 << 16
+_HTML_START = re.compile(
     rb"\s{0,99}(?:<!--.{0,999}?-->\s{0,99})?<(?:!doctype html|html|head|body)[\s>]", re.IGNORECASE | re.DOTALL
 )
-_UNSEEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b\u2060\u2066-\u2069\u202a-\u202e\ufeff\U000e0000-\U000e007f]")
+_INVISIBLE = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b\u2060\u2066-\u2069\u202a-\u202e\ufeff\U000e0000-\U000e007f]"
+)
 """Characters that a reader does not see: a terminal obeys some of them, and a model reads words made of others."""
 
 
@@ -122,7 +124,7 @@ class WebDocument(Struct, frozen=True):
     text: str = ""
     title: str = ""
     media: Media | None = None
-    is_beginning: bool = False
+    is_truncated: bool = False
     """There was more than is read."""
 
     @property
@@ -132,72 +134,72 @@ class WebDocument(Struct, frozen=True):
         return 1000 + 2 * len(self.text) + (len(source.data) if isinstance(source, Inline) else 0)
 
 
-def accept(kind: str) -> None:
+def require_readable_type(kind: str) -> None:
     """Raise `Refused` for a media type that no model can be given; none at all is looked into."""
-    if kind and kind not in _MAGIC and kind not in _HTML and not text_kind(kind):
+    if kind and kind not in _MAGIC and kind not in _HTML and not text_media_type(kind):
         shown = kind if _NAME.fullmatch(kind) else "something else"
         raise Refused(f"it is {shown}, and only texts, HTML, PDF and images can be read")
 
 
-def text_kind(kind: str) -> str:
+def text_media_type(kind: str) -> str:
     """Return what a text is called; "" for what is no text that is told as it is."""
     if kind in _TEXTS:
         return _TEXTS[kind]
     return _ENDINGS.get(kind[kind.rfind("+") :], _PLAIN if kind.startswith("text/") else "")
 
 
-async def document_of(page: Page, converter: Converter) -> WebDocument:
+async def parse_document(page: Page, converter: Converter) -> WebDocument:
     """Read a page; raises `Refused`."""
-    kind = page.kind or _guessed(page.body)
-    accept(kind)
+    kind = page.kind or _guess_media_type(page.body)
+    require_readable_type(kind)
     if kind in _MAGIC:
-        return WebDocument(url=page.url, kind=kind, media=_media(kind, page.body))
+        return WebDocument(url=page.url, kind=kind, media=_build_media(kind, page.body))
     if kind not in _HTML:
-        text, is_beginning = await converter.apart(lambda: _plain(page))
-        return WebDocument(url=page.url, kind=text_kind(kind), text=text, is_beginning=is_beginning)
+        text, is_beginning = await converter.run_in_thread(lambda: _decode_plain(page))
+        return WebDocument(url=page.url, kind=text_media_type(kind), text=text, is_truncated=is_beginning)
     try:
-        markdown = await converter.markdown(text_of(page.body[:LONGEST_INPUT], page.charset), page.url)
-    except NotConvertedError as error:
+        markdown = await converter.to_markdown(decode_text(page.body[:MAX_INPUT], page.charset), page.url)
+    except ConversionError as error:
         raise Refused(str(error)) from None
     return WebDocument(
         url=page.url,
         kind=kind,
-        text=await converter.apart(lambda: cleaned(markdown.text)),
-        title=cleaned(markdown.title),
-        is_beginning=len(page.body) > LONGEST_INPUT,
+        text=await converter.run_in_thread(lambda: strip_invisible(markdown.text)),
+        title=strip_invisible(markdown.title),
+        is_truncated=len(page.body) > MAX_INPUT,
     )
 
 
-def cleaned(text: str) -> str:
+def strip_invisible(text: str) -> str:
     """Return a text without what cannot be seen.
 
     It is done in stretches: of a text that is nothing else it takes a second, and Python lets nothing run within.
     """
-    if not _UNSEEN.search(text):
+    if not _INVISIBLE.search(text):
         return text
     plain = text.replace("\r\n", "\n").replace("\r", "\n")
-    return "".join(_UNSEEN.sub("", plain[at : at + _STRETCH]) for at in range(0, len(plain), _STRETCH))
+    return "".join(_INVISIBLE.sub("", plain[at : at + _CHUNK]) for at in range(0, len(plain), _CHUNK))
 
 
-def _plain(page: Page) -> tuple[str, bool]:
+def _decode_plain(page: Page) -> tuple[str, bool]:
     """Return a text as it is told, and whether that is only its beginning."""
-    text = text_of(page.body, page.charset)
-    return cleaned(text[:LONGEST_TEXT]), len(text) > LONGEST_TEXT
+    text = decode_text(page.body, page.charset)
+    return strip_invisible(text[:MAX_TEXT]), len(text) > MAX_TEXT
 
 
-def _media(kind: str, body: bytes) -> Media:
+def _build_media(kind: str, body: bytes) -> Media:
     at, magic, family = _MAGIC[kind]
     if not body.startswith(magic, at):
         raise Refused(f"it is no {kind}, though its server says so")
     return Media(kind=family, media_type=kind, source=Inline(b64encode(body).decode()))
 
 
-def _guessed(body: bytes) -> str:
+def _guess_media_type(body: bytes) -> str:
     """Return the kind of what nobody named."""
     for kind, (at, magic, _) in _MAGIC.items():
         if body.startswith(magic, at):
             return kind
-    if _LIKE_HTML.match(body):
+    if _HTML_START.match(body):
         return "text/html"
     if b"\0" in body[:4096]:
         raise Refused("its server does not say what it is, and it is no text")

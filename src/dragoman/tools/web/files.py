@@ -15,13 +15,13 @@ from urllib.parse import unquote, urlsplit
 from dragoman.http.addresses import Refused
 from dragoman.http.guarded import Page
 
-_NOT_HERE = "it is not in a directory that may be read"
-_LONGEST = 4096
-_STEP = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NONBLOCK", 0)
+_NOT_ALLOWED = "it is not in a directory that may be read"
+_MAX_PATH = 4096
+_OPEN_FLAGS = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NONBLOCK", 0)
 """A pipe that nobody writes into must not be waited for."""
 
 
-class Files:
+class FileReader:
     """Directories that may be read."""
 
     def __init__(self, directories: Iterable[str] = ()) -> None:
@@ -29,40 +29,44 @@ class Files:
         if self._directories and os.open not in os.supports_dir_fd:
             raise ValueError("files cannot be read safely on this system")
 
-    def page(self, url: str, most: int) -> Page:
+    def read_page(self, url: str, max_bytes: int) -> Page:
         """Return what stands in a file; raises `Refused`."""
-        path = _path_of(url)
+        path = _parse_path(url)
         for directory in self._directories:
             if path.is_relative_to(directory):
-                return Page(_kind(path), _read(directory, path.relative_to(directory).parts, most), url=path.as_uri())
-        raise Refused(_NOT_HERE)
+                return Page(
+                    _guess_media_type(path),
+                    _read_file(directory, path.relative_to(directory).parts, max_bytes),
+                    url=path.as_uri(),
+                )
+        raise Refused(_NOT_ALLOWED)
 
 
-def _path_of(url: str) -> Path:
+def _parse_path(url: str) -> Path:
     try:
         parts = urlsplit(url)
         path = unquote(parts.path, errors="strict")
     except (ValueError, UnicodeError):
         raise Refused("it is no address") from None
-    if parts.netloc not in {"", "localhost"} or parts.query or len(path) > _LONGEST:
+    if parts.netloc not in {"", "localhost"} or parts.query or len(path) > _MAX_PATH:
         raise Refused("it is no address of a file")
     steps = path.split("/")[1:]
-    if not path.startswith("/") or any(_is_odd(step) for step in steps):
-        raise Refused(_NOT_HERE)
+    if not path.startswith("/") or any(_is_forbidden_step(step) for step in steps):
+        raise Refused(_NOT_ALLOWED)
     return Path(path)
 
 
-def _is_odd(step: str) -> bool:
+def _is_forbidden_step(step: str) -> bool:
     return not step or step.startswith(".") or "\\" in step or "\0" in step
 
 
-def _read(directory: Path, steps: tuple[str, ...], most: int) -> bytes:
+def _read_file(directory: Path, steps: tuple[str, ...], max_bytes: int) -> bytes:
     if not steps:
         raise Refused("it is a directory")
     try:
-        handle = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | _STEP)
+        handle = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | _OPEN_FLAGS)
         for at, step in enumerate(steps, 1):
-            flags = os.O_RDONLY | _STEP | (os.O_DIRECTORY if at < len(steps) else 0)
+            flags = os.O_RDONLY | _OPEN_FLAGS | (os.O_DIRECTORY if at < len(steps) else 0)
             try:
                 following = os.open(step, flags, dir_fd=handle)
             finally:
@@ -76,10 +80,10 @@ def _read(directory: Path, steps: tuple[str, ...], most: int) -> bytes:
         os.close(handle)  # a directory cannot even be made a file of
         raise Refused("it is no file")
     with os.fdopen(handle, "rb") as file:
-        if about.st_size > most:
-            raise Refused(f"it is larger than {most} bytes")
-        return file.read(most)
+        if about.st_size > max_bytes:
+            raise Refused(f"it is larger than {max_bytes} bytes")
+        return file.read(max_bytes)
 
 
-def _kind(path: Path) -> str:
+def _guess_media_type(path: Path) -> str:
     return mimetypes.guess_type(path.name)[0] or ""

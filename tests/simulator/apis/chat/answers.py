@@ -8,13 +8,13 @@ import pydantic
 from openai.lib.streaming.chat import ChatCompletionStreamState
 from openai.types.chat import ChatCompletion, ChatCompletionChunk, ParsedChatCompletion
 
-from dragoman.simulator.api import Occasion, Pace
+from dragoman.simulator.api import Chunking, ReplyMeta
 from dragoman.simulator.apis.chat import API
-from dragoman.simulator.talk import Answer, Call, Source, Usage
+from dragoman.simulator.talk import Answer, AnswerSource, AnswerUsage, Call
 from simulator.apis.chat.bodies import SIGNER, WEATHER, accepted
 
-USED = Usage(input=40, output=20, cached=16, thought=8)
-FOUND = Source(url="https://example.com/paris", title="Paris", quote="Paris lies on the Seine")
+USED = AnswerUsage(input=40, output=20, cached=16, thought=8)
+FOUND = AnswerSource(url="https://example.com/paris", title="Paris", quote="Paris lies on the Seine")
 LEGACY = [WEATHER["function"]]
 NAMED = {"type": "function", "function": {"name": "get_weather"}}
 
@@ -60,17 +60,17 @@ CASES: dict[str, tuple[dict[str, Any], Answer]] = {
 }
 
 
-def occasion(**pace: Any) -> Occasion:
-    return Occasion(id="0123456789abcdef01234567", created=1_790_000_000, signer=SIGNER, pace=Pace(**pace))
+def occasion(**pace: Any) -> ReplyMeta:
+    return ReplyMeta(id="0123456789abcdef01234567", created=1_790_000_000, signer=SIGNER, chunking=Chunking(**pace))
 
 
 def whole(members: dict[str, Any], answer: Answer) -> dict[str, Any]:
-    return json.loads(API.whole(answer, accepted(**members), occasion()))
+    return json.loads(API.render_reply(answer, accepted(**members), occasion()))
 
 
 def frames(members: dict[str, Any], answer: Answer, *, options: Any = None, **pace: Any) -> list[bytes]:
     asked = accepted(**members, stream=True, stream_options=options or {"include_usage": True})
-    return list(API.stream(answer, asked, occasion(**{"size": 4, **pace})))
+    return list(API.render_stream(answer, asked, occasion(**{"size": 4, **pace})))
 
 
 def chunks(members: dict[str, Any], answer: Answer, **how: Any) -> list[dict[str, Any]]:

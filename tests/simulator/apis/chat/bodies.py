@@ -4,13 +4,13 @@ import functools
 import json
 from typing import Any
 
-from dragoman.simulator.api import Accepted
+from dragoman.simulator.api import AcceptedRequest
 from dragoman.simulator.apis.chat import API
-from dragoman.simulator.rule import Situation, Violation
-from dragoman.simulator.talk import Signer
+from dragoman.simulator.rule import CheckContext, Violation
+from dragoman.simulator.talk import TokenSigner
 from shelf import exchanges, samples
 
-SIGNER = Signer(5)
+SIGNER = TokenSigner(5)
 HOSTS = {"api.openai.com"}
 """Whose traffic is judged by OpenAI's rules; servers that are only compatible take what OpenAI refuses."""
 WEATHER: dict[str, Any] = {
@@ -43,16 +43,16 @@ def body(**members: Any) -> dict[str, Any]:
     return {name: value for name, value in asked.items() if value is not ...}
 
 
-def judged(request: dict[str, Any] | bytes, *, recorded: bool = False) -> Accepted | Violation:
+def judged(request: dict[str, Any] | bytes, *, recorded: bool = False) -> AcceptedRequest | Violation:
     """What becomes of a request."""
     raw = request if isinstance(request, bytes) else json.dumps(request).encode()
-    return API.accept(raw, Situation(model="", recorded=recorded), SIGNER)
+    return API.accept(raw, CheckContext(model="", recorded=recorded), SIGNER)
 
 
-def accepted(**members: Any) -> Accepted:
+def accepted(**members: Any) -> AcceptedRequest:
     """A request that was accepted."""
     result = judged(body(**members))
-    assert isinstance(result, Accepted), result
+    assert isinstance(result, AcceptedRequest), result
     return result
 
 
@@ -89,4 +89,4 @@ def seeds() -> tuple[dict[str, Any], ...]:
     """Bodies that are accepted: recorded ones and samples."""
     written = [json.loads(path.read_text(encoding="utf-8")) for path in samples("chat", ".request.json")]
     all_of_them = [*written, *(exchange["request"] for exchange in recordings(200))]
-    return tuple(each for each in all_of_them if isinstance(judged(each), Accepted))
+    return tuple(each for each in all_of_them if isinstance(judged(each), AcceptedRequest))

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from copy import deepcopy
 from typing import Any, cast
 
-from dragoman.simulator.apis.openai.models import chat_family
+from dragoman.simulator.apis.openai.models import find_chat_family
 from dragoman.simulator.rule import Json
 
 Path = Sequence[str | int]
@@ -136,7 +136,7 @@ def function_tool(name: str, parameters: Json | None = None) -> Json:
 
 def moved(body: Json, model: str) -> Json | None:
     """Put a body to another model, without what only some models take; None where the conversation is bound to its."""
-    family = chat_family(model)
+    family = find_chat_family(model)
     bound = any(part["type"] == "input_audio" or "prompt_cache_breakpoint" in part for _, part in parts(body))
     if bound or any(messages(body, "function")):
         return None

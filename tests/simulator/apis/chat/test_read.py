@@ -2,7 +2,7 @@
 
 import pytest
 
-from dragoman.simulator.talk import Call, Choice, Result, Tool, Turn
+from dragoman.simulator.talk import AskResult, AskTool, AskToolChoice, AskTurn, Call
 from simulator.apis.chat.bodies import CALCULATOR, STRICT, WEATHER, accepted, answered, called
 
 PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR4nGNg+M9QDwADhgGAWjTQ7gAAAABJRU5ErkJggg=="
@@ -17,13 +17,13 @@ def asked(**members):
 
 def test_tools_are_functions_and_custom_tools():
     assert asked(tools=[WEATHER, CALCULATOR, {"type": "function", "function": {"name": "now"}}]).tools == (
-        Tool(
+        AskTool(
             name="get_weather",
             description="Current weather for a city",
             schema=WEATHER["function"]["parameters"],
         ),
-        Tool(name="calculate", description="Adds numbers", kind="custom"),
-        Tool(name="now"),
+        AskTool(name="calculate", description="Adds numbers", kind="custom"),
+        AskTool(name="now"),
     )
 
 
@@ -38,22 +38,22 @@ def test_a_search_model_searches(options):
 
 
 CHOICES = [
-    ({}, Choice()),
-    ({"tool_choice": "auto"}, Choice(mode="auto")),
-    ({"tool_choice": "none"}, Choice(mode="none")),
-    ({"tool_choice": "required"}, Choice(mode="required")),
-    ({"tool_choice": "required", "parallel_tool_calls": False}, Choice(mode="required", parallel=False)),
-    ({"parallel_tool_calls": True}, Choice()),
-    ({"parallel_tool_calls": False}, Choice(parallel=False)),
-    ({"tool_choice": LOOKUP}, Choice(mode="required", names=("find",))),
-    ({"tool_choice": CALCULATE}, Choice(mode="required", names=("calculate",))),
+    ({}, AskToolChoice()),
+    ({"tool_choice": "auto"}, AskToolChoice(mode="auto")),
+    ({"tool_choice": "none"}, AskToolChoice(mode="none")),
+    ({"tool_choice": "required"}, AskToolChoice(mode="required")),
+    ({"tool_choice": "required", "parallel_tool_calls": False}, AskToolChoice(mode="required", parallel=False)),
+    ({"parallel_tool_calls": True}, AskToolChoice()),
+    ({"parallel_tool_calls": False}, AskToolChoice(parallel=False)),
+    ({"tool_choice": LOOKUP}, AskToolChoice(mode="required", names=("find",))),
+    ({"tool_choice": CALCULATE}, AskToolChoice(mode="required", names=("calculate",))),
     (
         {"tool_choice": {"type": "allowed_tools", "allowed_tools": {"mode": "auto", "tools": [LOOKUP, CALCULATE]}}},
-        Choice(mode="auto", names=("find", "calculate")),
+        AskToolChoice(mode="auto", names=("find", "calculate")),
     ),
     (
         {"tool_choice": {"type": "allowed_tools", "allowed_tools": {"mode": "required", "tools": [LOOKUP]}}},
-        Choice(mode="required", names=("find",)),
+        AskToolChoice(mode="required", names=("find",)),
     ),
 ]
 
@@ -66,9 +66,9 @@ def test_a_choice_is_read(members, choice):
 @pytest.mark.parametrize(
     ("function_call", "choice"),
     [
-        (None, Choice(parallel=False)),
-        ("none", Choice(mode="none", parallel=False)),
-        ({"name": "get_weather"}, Choice(mode="required", names=("get_weather",), parallel=False)),
+        (None, AskToolChoice(parallel=False)),
+        ("none", AskToolChoice(mode="none", parallel=False)),
+        ({"name": "get_weather"}, AskToolChoice(mode="required", names=("get_weather",), parallel=False)),
     ],
 )
 def test_a_choice_of_old_allows_one_call(function_call, choice):
@@ -88,17 +88,17 @@ def test_turns_are_read_with_calls_and_results():
     ]
     calls = (Call(id="a", name="get_weather", arguments={}), Call(id="b", name="get_weather", arguments={}))
     results = (
-        Result(call_id="b", name="get_weather", text="rain"),
-        Result(call_id="a", name="get_weather", text="sun"),
+        AskResult(call_id="b", name="get_weather", text="rain"),
+        AskResult(call_id="a", name="get_weather", text="sun"),
     )
     assert asked(messages=messages).turns == (
-        Turn(role="system", text="Be brief."),
-        Turn(role="system", text="Be\nkind."),
-        Turn(role="user", text="Weather?"),
-        Turn(role="assistant", text="Looking.", calls=calls),
-        Turn(role="user", results=results),
-        Turn(role="assistant", text="No more."),
-        Turn(role="user", text="Thanks"),
+        AskTurn(role="system", text="Be brief."),
+        AskTurn(role="system", text="Be\nkind."),
+        AskTurn(role="user", text="Weather?"),
+        AskTurn(role="assistant", text="Looking.", calls=calls),
+        AskTurn(role="user", results=results),
+        AskTurn(role="assistant", text="No more."),
+        AskTurn(role="user", text="Thanks"),
     )
 
 
@@ -124,8 +124,8 @@ def test_a_call_of_old_and_its_result_are_read():
         {"role": "function", "name": "find", "content": "found"},
     ]
     assert asked(messages=messages).turns == (
-        Turn(role="assistant", calls=(Call(id="", name="find", arguments={"a": 1}),)),
-        Turn(role="user", results=(Result(call_id="", name="find", text="found"),)),
+        AskTurn(role="assistant", calls=(Call(id="", name="find", arguments={"a": 1}),)),
+        AskTurn(role="user", results=(AskResult(call_id="", name="find", text="found"),)),
     )
 
 

@@ -6,7 +6,7 @@ import warnings
 import pytest
 
 from dragoman.simulator.apis.chat import API
-from dragoman.simulator.talk import Answer, Call, Source
+from dragoman.simulator.talk import Answer, AnswerSource, Call
 from simulator.apis.chat.answers import CASES, FOUND, LEGACY, NAMED, TOOLS, USED, call, extras, occasion, typed, whole
 from simulator.apis.chat.bodies import CALCULATOR, WEATHER, accepted
 
@@ -117,7 +117,7 @@ def test_a_custom_tool_is_called_with_text():
 
 def test_a_source_is_cited_where_the_text_quotes_it():
     text = "Well: Paris lies on the Seine."
-    unquoted = Source(url="https://example.com/b", title="B", quote="nowhere to be found")
+    unquoted = AnswerSource(url="https://example.com/b", title="B", quote="nowhere to be found")
     reply = typed(whole({"model": "gpt-4o-search-preview"}, Answer(text=text, sources=(FOUND, unquoted))))
     first, second = (each.url_citation for each in reply.choices[0].message.annotations)
     assert text[first.start_index : first.end_index] == FOUND.quote
@@ -153,16 +153,16 @@ def test_a_call_that_cannot_be_read_is_handed_on():
 
 
 def test_a_silenced_reply_has_no_choices():
-    reply = typed(json.loads(API.silenced(json.dumps(whole({}, Answer(text="a", usage=USED))).encode())))
+    reply = typed(json.loads(API.drop_answer(json.dumps(whole({}, Answer(text="a", usage=USED))).encode())))
     assert reply.choices == []
     assert reply.usage.total_tokens == 60
 
 
 def test_tokens_are_not_counted_here():
-    error = json.loads(API.count(accepted(), 7))["error"]
+    error = json.loads(API.render_token_count(accepted(), 7))["error"]
     assert error["code"] == "unknown_url"
 
 
 def test_the_same_occasion_gives_the_same_reply():
     asked, answer = accepted(**TOOLS), Answer(calls=(call(1),), end="calls", usage=USED)
-    assert API.whole(answer, asked, occasion()) == API.whole(answer, asked, occasion())
+    assert API.render_reply(answer, asked, occasion()) == API.render_reply(answer, asked, occasion())

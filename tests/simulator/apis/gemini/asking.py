@@ -8,10 +8,10 @@ import warnings
 import httpx2
 
 import shelf
-from dragoman.simulator.api import Accepted, Occasion, Pace
-from dragoman.simulator.apis.gemini import API, unwrapped
-from dragoman.simulator.rule import Situation, Violation
-from dragoman.simulator.talk import Answer, Call, Signer, Source, Usage
+from dragoman.simulator.api import AcceptedRequest, Chunking, ReplyMeta
+from dragoman.simulator.apis.gemini import API, unwrap_request
+from dragoman.simulator.rule import CheckContext, Violation
+from dragoman.simulator.talk import Answer, AnswerSource, AnswerUsage, Call, TokenSigner
 
 with warnings.catch_warnings():
     # The SDK's own source has an escape sequence that Python warns of, and here a warning is an error.
@@ -23,13 +23,13 @@ __all__ = ["errors", "genai", "types"]
 
 NEW = "gemini-3.8-flash"
 OLD = "gemini-2.5-flash"
-SIGNER = Signer()
+SIGNER = TokenSigner()
 WEATHER = {
     "name": "get_weather",
     "description": "Current weather",
     "parametersJsonSchema": {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]},
 }
-USAGE = Usage(input=61, output=58, cached=20, thought=40)
+USAGE = AnswerUsage(input=61, output=58, cached=20, thought=40)
 PARIS = Call(id="0" * 24, name="get_weather", arguments={"city": "Paris", "days": 3})
 TOKYO = Call(id="1" * 24, name="get_weather", arguments={"city": "Tōkyō", "at": {"hours": [1, 2.5], "none": []}})
 TEXT = "It is 18 °C in Paris, says the simulator: “cloudy”."
@@ -42,23 +42,23 @@ ANSWERS = {
         text=f"I found: {TEXT}",
         query="weather in Paris",
         sources=(
-            Source(url="https://example.com/a", title="Weather", quote="18 °C in Paris"),
-            Source(url="https://example.com/b", title="Sky", quote="“cloudy”"),
-            Source(url="https://example.com/c", title="Other", quote="not in the answer"),
+            AnswerSource(url="https://example.com/a", title="Weather", quote="18 °C in Paris"),
+            AnswerSource(url="https://example.com/b", title="Sky", quote="“cloudy”"),
+            AnswerSource(url="https://example.com/c", title="Other", quote="not in the answer"),
         ),
         usage=USAGE,
     ),
     "length": Answer(text="It is 18", end="length", usage=USAGE),
-    "nothing": Answer(end="length", usage=Usage(input=9, output=5, thought=5)),
+    "nothing": Answer(end="length", usage=AnswerUsage(input=9, output=5, thought=5)),
     "filtered": Answer(text="It is", end="filtered", usage=USAGE),
     "blocked": Answer(end="filtered", usage=USAGE),
-    "malformed": Answer(end="malformed_call", usage=Usage(input=61, output=0)),
+    "malformed": Answer(end="malformed_call", usage=AnswerUsage(input=61, output=0)),
 }
 
 
 def situation(model=NEW, **members):
     """A request that came with nothing special about it."""
-    return Situation(model=model, **members)
+    return CheckContext(model=model, **members)
 
 
 def judged(body, given=None, signer=SIGNER):
@@ -66,10 +66,10 @@ def judged(body, given=None, signer=SIGNER):
     return API.accept(json.dumps(body).encode(), given or situation(), signer)
 
 
-def accepted(body, given=None) -> Accepted:
+def accepted(body, given=None) -> AcceptedRequest:
     """Accept a body that must be accepted."""
     found = judged(body, given)
-    assert isinstance(found, Accepted), found
+    assert isinstance(found, AcceptedRequest), found
     return found
 
 
@@ -106,14 +106,14 @@ def asking(*contents, **members):
     return {"contents": list(contents) or [user("Hi.")], "tools": [{"functionDeclarations": [WEATHER]}], **members}
 
 
-def occasion(**pace) -> Occasion:
+def occasion(**pace) -> ReplyMeta:
     """A moment to answer in."""
-    return Occasion(id="a1b2c3d4e5f6a1b2c3d4e5f6", created=1_790_000_000, signer=SIGNER, pace=Pace(**pace))
+    return ReplyMeta(id="a1b2c3d4e5f6a1b2c3d4e5f6", created=1_790_000_000, signer=SIGNER, chunking=Chunking(**pace))
 
 
-def recorded(exchange) -> Situation:
+def recorded(exchange) -> CheckContext:
     """What a recorded request came with."""
-    return Situation(
+    return CheckContext(
         # Where a recording does not tell the model, its reply does not either.
         model=exchange["model"] or OLD,
         recorded=True,
@@ -129,9 +129,9 @@ def recordings(status=200):
 
 def unpacked(exchange):
     """A recorded request of Code Assist: its body and what it came with."""
-    opened = unwrapped(json.dumps(exchange["request"]).encode())
+    opened = unwrap_request(json.dumps(exchange["request"]).encode())
     assert not isinstance(opened, Violation), opened
-    return opened[1], Situation(model=opened[0], recorded=True, vertex=True)
+    return opened[1], CheckContext(model=opened[0], recorded=True, vertex=True)
 
 
 def captures():
@@ -146,7 +146,7 @@ def captures():
             yield path.name, *unpacked({"request": json.loads(body)})
         else:
             name = re.sub(r"(\d)-(\d)", r"\1.\2", found["model"])
-            yield path.name, body, Situation(model=name, recorded=True, counting=counting)
+            yield path.name, body, CheckContext(model=name, recorded=True, counting=counting)
 
 
 def shuffled(items):

@@ -7,9 +7,9 @@ from typing import Any
 
 from dragoman.simulator.apis.gemini.signatures import sign
 from dragoman.simulator.rule import Json
-from dragoman.simulator.talk import Signer
+from dragoman.simulator.talk import TokenSigner
 
-SIGNER = Signer()
+SIGNER = TokenSigner()
 MODEL = "gemini-3.8-flash"
 """Mutators sign with the default seed, as this model does."""
 WEATHER: Json = {"name": "look_up_weather", "description": "Tells the weather.", "parameters": {"type": "OBJECT"}}

@@ -4,8 +4,8 @@ import httpx2
 import pytest
 
 import shelf
-from dragoman.simulator.apis.gemini import unwrapped
-from dragoman.simulator.apis.gemini.code_assist import told
+from dragoman.simulator.apis.gemini import unwrap_request
+from dragoman.simulator.apis.gemini.code_assist import handle_setup_call
 from dragoman.simulator.rule import Violation
 from simulator.apis.gemini.asking import NEW, accepted, asking, situation, user
 
@@ -13,7 +13,7 @@ REQUEST = {"contents": [user("Hi.")]}
 
 
 def opened(body):
-    return unwrapped(json.dumps(body).encode())
+    return unwrap_request(json.dumps(body).encode())
 
 
 def refused(body):
@@ -68,7 +68,7 @@ def test_an_envelope_that_is_none_is_refused(body, rule):
 @shelf.needs_shelf
 def test_a_user_on_board_is_told_the_tier_and_the_project():
     [path] = shelf.samples("code_assist", "load_code_assist.request.json")
-    answer = json.loads(told("loadCodeAssist", "", path.read_bytes()))
+    answer = json.loads(handle_setup_call("loadCodeAssist", "", path.read_bytes()))
     [sample] = shelf.samples("code_assist", "load_code_assist.response.json")
     assert answer.keys() == json.loads(sample.read_bytes()).keys()
     assert answer["currentTier"]["id"] == "standard-tier"
@@ -76,19 +76,21 @@ def test_a_user_on_board_is_told_the_tier_and_the_project():
 
 
 def test_a_new_user_is_told_the_tiers_and_comes_on_board_at_once():
-    answer = json.loads(told("loadCodeAssist", "", b'{"cloudaicompanionProject": "new-one"}'))
+    answer = json.loads(handle_setup_call("loadCodeAssist", "", b'{"cloudaicompanionProject": "new-one"}'))
     assert "currentTier" not in answer
     assert [tier["id"] for tier in answer["allowedTiers"] if tier["isDefault"]] == ["standard-tier"]
     asked = b'{"tierId": "standard-tier", "cloudaicompanionProject": "new-one"}'
-    operation = json.loads(told("onboardUser", "", asked))
+    operation = json.loads(handle_setup_call("onboardUser", "", asked))
     assert operation["done"] is True
     assert operation["response"]["cloudaicompanionProject"]["id"] == "new-one"
 
 
 def test_a_user_without_a_project_gets_one():
     for body in (b"{}", b"", b'{"cloudaicompanionProject": null}'):
-        assert json.loads(told("loadCodeAssist", "", body))["cloudaicompanionProject"] == "simulated-project"
-        operation = json.loads(told("onboardUser", "", body))
+        assert (
+            json.loads(handle_setup_call("loadCodeAssist", "", body))["cloudaicompanionProject"] == "simulated-project"
+        )
+        operation = json.loads(handle_setup_call("onboardUser", "", body))
         assert operation["response"]["cloudaicompanionProject"]["id"] == "simulated-project"
 
 

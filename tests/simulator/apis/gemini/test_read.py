@@ -1,6 +1,6 @@
 import pytest
 
-from dragoman.simulator.talk import Call, Choice, Result, Tool, Turn
+from dragoman.simulator.talk import AskResult, AskTool, AskToolChoice, AskTurn, Call
 from simulator.apis.gemini.asking import OLD, WEATHER, accepted, asking, call, model, result, situation, user
 
 SKIP = "skip_thought_signature_validator"
@@ -19,14 +19,14 @@ def test_a_conversation_is_read_as_turns():
         systemInstruction={"parts": {"text": "Be brief."}},
     )
     assert ask(body).turns == (
-        Turn(role="system", text="Be brief."),
-        Turn(role="user", text="Weather in Paris?"),
-        Turn(
+        AskTurn(role="system", text="Be brief."),
+        AskTurn(role="user", text="Weather in Paris?"),
+        AskTurn(
             role="assistant",
             text="Let me see.",
             calls=(Call(id="c1", name="get_weather", arguments={"city": "Paris"}),),
         ),
-        Turn(role="user", results=(Result(call_id="c1", name="get_weather", text="18C"),)),
+        AskTurn(role="user", results=(AskResult(call_id="c1", name="get_weather", text="18C"),)),
     )
 
 
@@ -75,22 +75,25 @@ def test_tools_are_functions_searches_and_others():
     ]
     given = asking(tools=tools, toolConfig={"includeServerSideToolInvocations": True})
     assert ask(given).tools == (
-        Tool(name="get_weather", description="Current weather", schema=WEATHER["parametersJsonSchema"]),
-        Tool(name="g", schema={"type": "object", "properties": {"it": {"type": ["string", "null"], "enum": ["a"]}}}),
-        Tool(name="h", schema={"type": "object"}),
-        Tool(name="google_search", kind="search"),
-        Tool(name="code_execution", kind="other"),
+        AskTool(name="get_weather", description="Current weather", schema=WEATHER["parametersJsonSchema"]),
+        AskTool(name="g", schema={"type": "object", "properties": {"it": {"type": ["string", "null"], "enum": ["a"]}}}),
+        AskTool(name="h", schema={"type": "object"}),
+        AskTool(name="google_search", kind="search"),
+        AskTool(name="code_execution", kind="other"),
     )
 
 
 @pytest.mark.parametrize(
     ("calling", "choice"),
     [
-        ({}, Choice()),
-        ({"mode": "AUTO"}, Choice()),
-        ({"mode": "none"}, Choice(mode="none")),
-        ({"mode": "ANY", "allowed_function_names": ["get_weather"]}, Choice(mode="required", names=("get_weather",))),
-        ({"mode": "VALIDATED"}, Choice(mode="validated")),
+        ({}, AskToolChoice()),
+        ({"mode": "AUTO"}, AskToolChoice()),
+        ({"mode": "none"}, AskToolChoice(mode="none")),
+        (
+            {"mode": "ANY", "allowed_function_names": ["get_weather"]},
+            AskToolChoice(mode="required", names=("get_weather",)),
+        ),
+        ({"mode": "VALIDATED"}, AskToolChoice(mode="validated")),
     ],
 )
 def test_modes_are_choices(calling, choice):

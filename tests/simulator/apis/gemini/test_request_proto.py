@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from dragoman.simulator.apis.gemini import API, unwrapped
+from dragoman.simulator.apis.gemini import API, unwrap_request
 from dragoman.simulator.apis.gemini.request import read_request
 from dragoman.simulator.rule import Violation
 from simulator.apis.gemini.asking import SIGNER, situation, user
@@ -177,7 +177,7 @@ def test_a_body_nested_too_deeply_is_refused_in_an_envelope_too():
         body = b'{"contents": [{"role": "user", "parts": [%b1%b]}]}' % (b"[" * depth, b"]" * depth)
         found = API.accept(body, situation(), SIGNER)
         assert found.rule in {"gemini.json", "gemini.type"}
-        opened = unwrapped(b'{"model": "m", "request": %b}' % body)
+        opened = unwrap_request(b'{"model": "m", "request": %b}' % body)
         assert isinstance(opened, tuple) or opened.rule == "gemini.json"
 
 

@@ -4,8 +4,8 @@ from base64 import b64encode, urlsafe_b64encode
 import pytest
 
 from dragoman.simulator.apis.gemini import API
-from dragoman.simulator.apis.gemini.signatures import SKIPS
-from dragoman.simulator.talk import Signer
+from dragoman.simulator.apis.gemini.signatures import SKIP_TOKENS
+from dragoman.simulator.talk import TokenSigner
 from simulator.apis.gemini.asking import (
     ANSWERS,
     NEW,
@@ -23,7 +23,7 @@ from simulator.apis.gemini.asking import (
 
 def content(name="calls"):
     """What the model said, as it came."""
-    reply = json.loads(API.whole(ANSWERS[name], accepted(asking()), occasion()))
+    reply = json.loads(API.render_reply(ANSWERS[name], accepted(asking()), occasion()))
     return reply["candidates"][0]["content"]
 
 
@@ -57,7 +57,7 @@ def test_the_alphabet_and_padding_of_base64_do_not_matter():
 
 
 def test_a_streamed_answer_may_come_back_in_its_pieces():
-    frames = API.stream(ANSWERS["text"], accepted(asking()), occasion(size=4))
+    frames = API.render_stream(ANSWERS["text"], accepted(asking()), occasion(size=4))
     parts = [part for frame in frames for part in json.loads(frame[6:])["candidates"][0]["content"]["parts"]]
     accepted(asking(user("Hi."), {"role": "model", "parts": parts}, user("And?")))
 
@@ -74,7 +74,7 @@ def test_a_missing_signature_is_refused_on_the_first_call_of_a_step_only():
 def test_every_step_of_the_current_turn_is_signed():
     first = content("call")
     second = content("call")
-    token = API.whole(ANSWERS["call"], accepted(asking()), occasion()).decode()
+    token = API.render_reply(ANSWERS["call"], accepted(asking()), occasion()).decode()
     assert first["parts"][0]["thoughtSignature"] in token
     del second["parts"][0]["thoughtSignature"]
     found = refused(following(first, second, results(second)))
@@ -87,7 +87,7 @@ def test_an_earlier_turn_needs_no_signature():
     accepted(following(said, {"role": "model", "parts": [{"text": "18C"}]}, user("Thanks.")))
 
 
-@pytest.mark.parametrize("word", SKIPS)
+@pytest.mark.parametrize("word", SKIP_TOKENS)
 def test_the_documented_words_stand_for_a_signature(word):
     said = content()
     for form in (word, b64encode(word.encode()).decode(), urlsafe_b64encode(word.encode()).decode().rstrip("=")):
@@ -109,7 +109,7 @@ def test_a_moved_signature_is_invalid():
     said = content()
     said["parts"][2]["thoughtSignature"] = said["parts"][1].pop("thoughtSignature")
     assert refused(following(said)).rule == "gemini.signature-missing"
-    said["parts"][1]["thoughtSignature"] = SKIPS[0]
+    said["parts"][1]["thoughtSignature"] = SKIP_TOKENS[0]
     found = refused(following(said))
     assert (found.rule, found.where) == ("gemini.signature-moved", "/contents/1/parts/2/thoughtSignature")
     said = content("text")
@@ -140,13 +140,13 @@ def test_a_foreign_signature_passes_only_in_a_recording():
     assert refused(following(said)).rule == "gemini.signature-foreign"
     accepted(following(said), situation(NEW, recorded=True))
     accepted(following(said), situation(OLD))
-    found = judged(following(content("call")), signer=Signer(seed=5))
+    found = judged(following(content("call")), signer=TokenSigner(seed=5))
     assert found.rule == "gemini.signature-altered"
 
 
 def said_by(name, kind="call", **members):
     """What a model said, as it came."""
-    reply = json.loads(API.whole(ANSWERS[kind], accepted(asking(), situation(name, **members)), occasion()))
+    reply = json.loads(API.render_reply(ANSWERS[kind], accepted(asking(), situation(name, **members)), occasion()))
     return reply["candidates"][0]["content"]
 
 

@@ -3,7 +3,7 @@ import json
 import httpx2
 import pytest
 
-from dragoman.simulator.apis.gemini import API, stream_array, unwrapped, wrapped
+from dragoman.simulator.apis.gemini import API, render_array, unwrap_request, wrap_reply
 from dragoman.simulator.talk import Answer
 from simulator.apis.gemini.asking import (
     ANSWERS,
@@ -81,7 +81,7 @@ def check(name, replies):
 @pytest.mark.parametrize("kind", SITUATIONS)
 @pytest.mark.parametrize("name", ANSWERS)
 def test_a_whole_reply_is_of_the_sdks_types_and_says_the_answer(name, kind):
-    body = API.whole(ANSWERS[name], given(kind), occasion())
+    body = API.render_reply(ANSWERS[name], given(kind), occasion())
     # The types forbid what they do not know.
     types.GenerateContentResponse.model_validate(json.loads(body))
     reply = client(lambda _: httpx2.Response(200, content=body)).models.generate_content(model="m", contents="x")
@@ -93,7 +93,7 @@ def test_a_whole_reply_is_of_the_sdks_types_and_says_the_answer(name, kind):
 @pytest.mark.parametrize("kind", SITUATIONS)
 @pytest.mark.parametrize("name", ANSWERS)
 def test_a_stream_is_of_the_sdks_types_and_says_the_answer(name, kind, pace):
-    frames = list(API.stream(ANSWERS[name], given(kind), occasion(**PACES[pace])))
+    frames = list(API.render_stream(ANSWERS[name], given(kind), occasion(**PACES[pace])))
     for frame in frames:
         assert frame.startswith(b"data: {")
         assert frame.endswith(b"}\r\n\r\n")
@@ -105,8 +105,8 @@ def test_a_stream_is_of_the_sdks_types_and_says_the_answer(name, kind, pace):
 @pytest.mark.parametrize(("end", "finish"), [("stop", "STOP"), ("filtered", "SAFETY")])
 def test_a_refusal_is_said_as_text(end, finish):
     answer = Answer(text="Well.", refusal="I will not.", end=end, usage=USAGE)
-    whole = types.GenerateContentResponse.model_validate(json.loads(API.whole(answer, given(), occasion())))
-    frames = [json.loads(frame[6:]) for frame in API.stream(answer, given(), occasion())]
+    whole = types.GenerateContentResponse.model_validate(json.loads(API.render_reply(answer, given(), occasion())))
+    frames = [json.loads(frame[6:]) for frame in API.render_stream(answer, given(), occasion())]
     streamed = [types.GenerateContentResponse.model_validate(frame) for frame in frames]
     for replies in ([whole], streamed):
         assert told(replies)[0] == "Well.\n\nI will not."
@@ -117,8 +117,8 @@ def test_a_refusal_is_said_as_text(end, finish):
 @pytest.mark.parametrize("name", ANSWERS)
 def test_a_stream_says_the_same_as_the_whole(name, kind):
     answer, request = ANSWERS[name], given(kind)
-    whole = json.loads(API.whole(answer, request, occasion()))
-    chunks = [json.loads(frame[6:]) for frame in API.stream(answer, request, occasion())]
+    whole = json.loads(API.render_reply(answer, request, occasion()))
+    chunks = [json.loads(frame[6:]) for frame in API.render_stream(answer, request, occasion())]
     last = chunks[-1]
     for member in ("usageMetadata", "modelVersion", "responseId", "promptFeedback"):
         assert last.get(member) == whole.get(member)
@@ -140,7 +140,9 @@ def signatures(replies):
 
 
 def parts_of(name, kind="new", **config):
-    return json.loads(API.whole(ANSWERS[name], given(kind, **config), occasion()))["candidates"][0]["content"]["parts"]
+    return json.loads(API.render_reply(ANSWERS[name], given(kind, **config), occasion()))["candidates"][0]["content"][
+        "parts"
+    ]
 
 
 def test_the_first_of_parallel_calls_is_signed_and_an_answers_last_text():
@@ -151,7 +153,7 @@ def test_the_first_of_parallel_calls_is_signed_and_an_answers_last_text():
 
 
 def test_a_streamed_text_is_signed_on_an_empty_part_at_its_end():
-    chunks = [json.loads(frame[6:]) for frame in API.stream(ANSWERS["text"], given(), occasion(size=5))]
+    chunks = [json.loads(frame[6:]) for frame in API.render_stream(ANSWERS["text"], given(), occasion(size=5))]
     [part] = chunks[-1]["candidates"][0]["content"]["parts"]
     assert part["text"] == ""
     assert part["thoughtSignature"]
@@ -166,14 +168,14 @@ def test_a_streamed_text_is_signed_on_an_empty_part_at_its_end():
     ],
 )
 def test_streamed_calls_end_as_they_were_recorded(kind, shapes):
-    chunks = [json.loads(frame[6:]) for frame in API.stream(ANSWERS["calls"], given(kind), occasion(size=0))]
+    chunks = [json.loads(frame[6:]) for frame in API.render_stream(ANSWERS["calls"], given(kind), occasion(size=0))]
     parts = [chunk["candidates"][0]["content"]["parts"] for chunk in chunks]
     assert [" ".join(next(iter(part)) for part in one) for one in parts] == shapes
 
 
 def test_thoughts_are_shown_only_where_they_are_asked_for():
     hidden = accepted(asking())
-    reply = json.loads(API.whole(ANSWERS["thought"], hidden, occasion()))
+    reply = json.loads(API.render_reply(ANSWERS["thought"], hidden, occasion()))
     assert [part["text"] for part in reply["candidates"][0]["content"]["parts"]] == [TEXT]
     assert reply["usageMetadata"]["thoughtsTokenCount"] == USAGE.thought
 
@@ -183,12 +185,12 @@ def test_ids_are_googles_own_unless_a_script_gives_them():
     assert len(set(calls)) == 2
     assert all(len(one) == 8 and one.isalnum() for one in calls)
     scripted = ANSWERS["call"].__class__(calls=(PARIS.__class__(id="mine", name="f", arguments={}),), end="calls")
-    reply = json.loads(API.whole(scripted, given(), occasion()))
+    reply = json.loads(API.render_reply(scripted, given(), occasion()))
     assert reply["candidates"][0]["content"]["parts"][0]["functionCall"] == {"name": "f", "args": {}, "id": "mine"}
 
 
 def test_places_of_sources_are_counted_in_bytes():
-    reply = json.loads(API.whole(ANSWERS["search"], given(), occasion()))
+    reply = json.loads(API.render_reply(ANSWERS["search"], given(), occasion()))
     metadata = reply["candidates"][0]["groundingMetadata"]
     text = ANSWERS["search"].text.encode()
     assert len(metadata["groundingSupports"]) == 2
@@ -207,7 +209,7 @@ def test_a_search_is_shown_where_that_is_asked_for():
             "toolConfig": {"includeServerSideToolInvocations": True},
         }
     )
-    reply = json.loads(API.whole(ANSWERS["search"], request, occasion()))
+    reply = json.loads(API.render_reply(ANSWERS["search"], request, occasion()))
     types.GenerateContentResponse.model_validate(reply)
     parts = reply["candidates"][0]["content"]["parts"]
     assert [next(iter(part)) for part in parts] == ["toolCall", "toolResponse", "text"]
@@ -225,13 +227,13 @@ def test_a_search_is_shown_where_that_is_asked_for():
 def test_a_word_of_an_enum_is_written_bare():
     config = {"responseMimeType": "text/x.enum", "responseSchema": {"type": "STRING", "enum": ["a"]}}
     request = accepted({"contents": [user("Hi.")], "generationConfig": config})
-    reply = json.loads(API.whole(ANSWERS["text"].__class__(text='"a"', usage=USAGE), request, occasion()))
+    reply = json.loads(API.render_reply(ANSWERS["text"].__class__(text='"a"', usage=USAGE), request, occasion()))
     assert reply["candidates"][0]["content"]["parts"][0]["text"] == "a"
 
 
 def test_several_candidates_are_numbered():
     request = accepted({"contents": [user("Hi.")], "generationConfig": {"candidateCount": 2}}, situation(OLD))
-    reply = json.loads(API.whole(ANSWERS["text"], request, occasion()))
+    reply = json.loads(API.render_reply(ANSWERS["text"], request, occasion()))
     assert [candidate["index"] for candidate in reply["candidates"]] == [0, 1]
 
 
@@ -258,7 +260,7 @@ def rebuilt(chunks):
 def test_vertex_streams_arguments_in_pieces_where_that_is_asked_for(asked):
     calling = {"streamFunctionCallArguments": True} if asked else {}
     request = accepted(asking(toolConfig={"functionCallingConfig": calling}), situation(vertex=True))
-    frames = list(API.stream(ANSWERS["calls"], request, occasion(size=2, partial_args=not asked)))
+    frames = list(API.render_stream(ANSWERS["calls"], request, occasion(size=2, partial_args=not asked)))
     chunks = [json.loads(frame[6:]) for frame in frames]
     for chunk in chunks:
         types.GenerateContentResponse.model_validate(chunk)
@@ -271,7 +273,9 @@ def test_vertex_streams_arguments_in_pieces_where_that_is_asked_for(asked):
 
 
 def test_other_surfaces_send_arguments_whole_whatever_the_pace():
-    chunks = [json.loads(frame[6:]) for frame in API.stream(ANSWERS["call"], given(), occasion(partial_args=True))]
+    chunks = [
+        json.loads(frame[6:]) for frame in API.render_stream(ANSWERS["call"], given(), occasion(partial_args=True))
+    ]
     assert not [chunk for chunk in chunks if "partialArgs" in json.dumps(chunk)]
 
 
@@ -280,7 +284,7 @@ def test_odd_names_and_values_have_paths_of_their_own():
     call = TOKYO.__class__(id="", name="get_weather", arguments=arguments)
     answer = ANSWERS["call"].__class__(calls=(call,), end="calls", usage=USAGE)
     request = accepted(asking(), situation(vertex=True))
-    chunks = [json.loads(frame[6:]) for frame in API.stream(answer, request, occasion(partial_args=True))]
+    chunks = [json.loads(frame[6:]) for frame in API.render_stream(answer, request, occasion(partial_args=True))]
     pieces = [
         piece
         for chunk in chunks
@@ -298,23 +302,23 @@ def test_odd_names_and_values_have_paths_of_their_own():
 
 @pytest.mark.parametrize("name", ANSWERS)
 def test_without_alt_sse_a_stream_is_one_array_of_the_same_chunks(name):
-    frames = list(API.stream(ANSWERS[name], given(), occasion()))
-    pieces = list(stream_array(frames))
+    frames = list(API.render_stream(ANSWERS[name], given(), occasion()))
+    pieces = list(render_array(frames))
     chunks = [json.loads(frame[6:]) for frame in frames]
     assert json.loads(b"".join(pieces)) == chunks
     assert len(pieces) == len(chunks) + 1
 
 
 def test_code_assist_wraps_replies_and_chunks_with_one_trace():
-    whole = API.whole(ANSWERS["text"], given(), occasion())
-    wrap = json.loads(wrapped(whole))
+    whole = API.render_reply(ANSWERS["text"], given(), occasion())
+    wrap = json.loads(wrap_reply(whole))
     assert wrap["response"] == json.loads(whole)
-    frames = [json.loads(wrapped(frame[6:])) for frame in API.stream(ANSWERS["text"], given(), occasion())]
+    frames = [json.loads(wrap_reply(frame[6:])) for frame in API.render_stream(ANSWERS["text"], given(), occasion())]
     assert {one["traceId"] for one in frames} == {wrap["traceId"]}
 
 
 def test_an_answer_can_be_taken_out_of_a_reply():
-    reply = json.loads(API.silenced(API.whole(ANSWERS["text"], given(), occasion())))
+    reply = json.loads(API.drop_answer(API.render_reply(ANSWERS["text"], given(), occasion())))
     assert "candidates" not in reply
     assert reply["usageMetadata"]["promptTokenCount"] == USAGE.input
     types.GenerateContentResponse.model_validate(reply)
@@ -322,4 +326,4 @@ def test_an_answer_can_be_taken_out_of_a_reply():
 
 def test_the_api_knows_its_other_forms():
     assert API.name == "gemini"
-    assert (API.envelope.opened, API.envelope.closed, API.array) == (unwrapped, wrapped, stream_array)
+    assert (API.envelope.unwrap, API.envelope.wrap, API.render_array) == (unwrap_request, wrap_reply, render_array)

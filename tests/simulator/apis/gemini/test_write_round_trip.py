@@ -34,7 +34,7 @@ def parts_of(reply):
 @pytest.mark.parametrize("name", SAID)
 def test_a_reply_is_taken_back(name, kind):
     body = asking(user("Hi."), generationConfig=SHOWN)
-    reply = json.loads(API.whole(ANSWERS[name], accepted(body, SITUATIONS[kind]), occasion()))
+    reply = json.loads(API.render_reply(ANSWERS[name], accepted(body, SITUATIONS[kind]), occasion()))
     accepted(going_on(body, parts_of(reply)), SITUATIONS[kind])
 
 
@@ -43,7 +43,7 @@ def test_a_reply_is_taken_back(name, kind):
 @pytest.mark.parametrize("name", SAID)
 def test_the_parts_of_a_stream_are_taken_back(name, kind, pace):
     body = asking(user("Hi."), generationConfig=SHOWN)
-    frames = API.stream(ANSWERS[name], accepted(body, SITUATIONS[kind]), occasion(**PACES[pace]))
+    frames = API.render_stream(ANSWERS[name], accepted(body, SITUATIONS[kind]), occasion(**PACES[pace]))
     parts = [part for frame in frames for part in parts_of(json.loads(frame[6:]))]
     accepted(going_on(body, parts), SITUATIONS[kind])
 
@@ -53,5 +53,5 @@ def test_a_search_that_is_shown_is_taken_back(kind):
     tools = [{"googleSearch": {}}]
     flag = {"toolConfig": {"includeServerSideToolInvocations": True}} if kind == "new" else {}
     body = {"contents": [user("Hi.")], "tools": tools, **flag}
-    reply = json.loads(API.whole(ANSWERS["search"], accepted(body, SITUATIONS[kind]), occasion()))
+    reply = json.loads(API.render_reply(ANSWERS["search"], accepted(body, SITUATIONS[kind]), occasion()))
     accepted(going_on(body, parts_of(reply)), SITUATIONS[kind])

@@ -5,11 +5,11 @@ import json
 import re
 from typing import Any
 
-from dragoman.simulator.api import Accepted
+from dragoman.simulator.api import AcceptedRequest
 from dragoman.simulator.apis.messages import API
-from dragoman.simulator.apis.messages.errors import betas_of
-from dragoman.simulator.rule import Situation, Violation
-from dragoman.simulator.talk import Signer
+from dragoman.simulator.apis.messages.errors import parse_betas
+from dragoman.simulator.rule import CheckContext, Violation
+from dragoman.simulator.talk import TokenSigner
 from shelf import ROOT, exchanges, samples
 
 WEATHER: dict[str, Any] = {
@@ -58,18 +58,18 @@ def on_vertex(**members: Any) -> dict[str, Any]:
     return body
 
 
-def judge(body: Any, signer: Signer | None = None, **situation: Any) -> Accepted | Violation:
+def judge(body: Any, signer: TokenSigner | None = None, **situation: Any) -> AcceptedRequest | Violation:
     loose = {"vertex": "anthropic_version" in body, "model": body.get("model", NEWEST), **situation}
-    return API.accept(json.dumps(body).encode(), Situation(**loose), signer or Signer())
+    return API.accept(json.dumps(body).encode(), CheckContext(**loose), signer or TokenSigner())
 
 
-def accepted(body: Any, signer: Signer | None = None, **situation: Any) -> Accepted:
+def accepted(body: Any, signer: TokenSigner | None = None, **situation: Any) -> AcceptedRequest:
     found = judge(body, signer, **situation)
-    assert isinstance(found, Accepted), found
+    assert isinstance(found, AcceptedRequest), found
     return found
 
 
-def refused(body: Any, signer: Signer | None = None, **situation: Any) -> Violation:
+def refused(body: Any, signer: TokenSigner | None = None, **situation: Any) -> Violation:
     found = judge(body, signer, **situation)
     assert isinstance(found, Violation), "accepted"
     return found
@@ -133,5 +133,5 @@ def situation_of(exchange: dict[str, Any]) -> dict[str, Any]:
         "counting": exchange["op"] == "count_tokens",
         "recorded": True,
         "version": version,
-        "betas": betas_of(headers) if version else None,
+        "betas": parse_betas(headers) if version else None,
     }

@@ -6,9 +6,9 @@ import anthropic
 import httpx2
 import pytest
 
-from dragoman.simulator.api import Refusal
+from dragoman.simulator.api import ApiRejection
 from dragoman.simulator.apis.messages import API
-from dragoman.simulator.apis.messages.errors import betas_of, missing_headers
+from dragoman.simulator.apis.messages.errors import check_headers, parse_betas
 
 DIRECT = {"x-api-key": "k", "anthropic-version": "2023-06-01"}
 QUESTION = {"model": "m", "max_tokens": 9, "messages": [{"role": "user", "content": "Hi"}]}
@@ -33,7 +33,7 @@ QUESTION = {"model": "m", "max_tokens": 9, "messages": [{"role": "user", "conten
     ],
 )
 def test_a_status_has_its_kind_and_the_sdk_its_class(status, kind, error):
-    told = API.refuse(Refusal(status=status, message="No."))
+    told = API.render_error(ApiRejection(status=status, message="No."))
     body = json.loads(told.body)
     assert (told.status, body["type"], body["error"]) == (status, "error", {"type": kind, "message": "No."})
     assert told.headers["request-id"] == body["request_id"]
@@ -49,7 +49,7 @@ def raised(status, content, headers):
 
 
 def test_a_refusal_names_its_rule_and_when_to_come_back():
-    told = API.refuse(Refusal(status=429, message="Slow down.", rule="messages.x", retry_after=1.5))
+    told = API.render_error(ApiRejection(status=429, message="Slow down.", rule="messages.x", retry_after=1.5))
     assert json.loads(told.body)["error"]["message"] == "Slow down. [rule: messages.x]"
     assert (told.headers["x-dragoman-rule"], told.headers["retry-after"], told.headers["x-should-retry"]) == (
         "messages.x",
@@ -59,12 +59,12 @@ def test_a_refusal_names_its_rule_and_when_to_come_back():
 
 
 def test_threads_are_refused_so_that_tool_runners_send_everything():
-    told = API.refuse(Refusal(status=400, message="No.", rule="messages.thread-unsupported"))
+    told = API.render_error(ApiRejection(status=400, message="No.", rule="messages.thread-unsupported"))
     assert json.loads(told.body)["error"]["details"] == {"error_code": "thread_unsupported_request"}
 
 
 def test_a_stream_breaks_off_with_an_error_the_sdk_raises():
-    frame = API.fail(Refusal(status=529, message="Overloaded"))
+    frame = API.render_stream_error(ApiRejection(status=529, message="Overloaded"))
     transport = httpx2.MockTransport(
         lambda _: httpx2.Response(200, content=frame, headers={"content-type": "text/event-stream"})
     )
@@ -84,7 +84,7 @@ def test_a_stream_breaks_off_with_an_error_the_sdk_raises():
     ],
 )
 def test_headers_that_lack_something_are_refused(headers, status, words):
-    found = missing_headers(headers)
+    found = check_headers(headers)
     assert found is not None
     assert found.status == status
     assert found.message.startswith(words)
@@ -92,8 +92,8 @@ def test_headers_that_lack_something_are_refused(headers, status, words):
 
 
 def test_headers_of_clients_are_enough():
-    assert missing_headers(DIRECT) is None
-    assert missing_headers({"authorization": "Bearer k", "anthropic-version": "2026-10-21"}) is None
+    assert check_headers(DIRECT) is None
+    assert check_headers({"authorization": "Bearer k", "anthropic-version": "2026-10-21"}) is None
     betas = "claude-code-20250219,interleaved-thinking-2025-05-14, context-management-2025-06-27"
-    assert missing_headers({**DIRECT, "anthropic-beta": betas}) is None
-    assert betas_of({"anthropic-beta": betas})[-1] == "context-management-2025-06-27"
+    assert check_headers({**DIRECT, "anthropic-beta": betas}) is None
+    assert parse_betas({"anthropic-beta": betas})[-1] == "context-management-2025-06-27"

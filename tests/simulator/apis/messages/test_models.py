@@ -2,7 +2,7 @@
 
 import pytest
 
-from dragoman.simulator.apis.messages.models import model_of
+from dragoman.simulator.apis.messages.models import parse_model_name
 from simulator.apis.messages.bodies import WEATHER, accepted, asks, assistant, call, judge, refused, result, user
 
 
@@ -22,7 +22,7 @@ from simulator.apis.messages.bodies import WEATHER, accepted, asks, assistant, c
     ],
 )
 def test_a_name_is_a_family_and_a_version(name, family, version):
-    model = model_of(name)
+    model = parse_model_name(name)
     assert (model.family, model.version) == (family, version)
 
 

@@ -1,6 +1,6 @@
 """What the model behind the API is asked."""
 
-from dragoman.simulator.talk import Call, Choice, Result, Turn
+from dragoman.simulator.talk import AskResult, AskToolChoice, AskTurn, Call
 from simulator.apis.messages.bodies import WEATHER, accepted, asks, assistant, call, result, text, user
 
 PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR4nGNg+M9QDwADhgGAWjTQ7gAAAABJRU5ErkJggg=="
@@ -22,9 +22,9 @@ def test_turns_are_merged_and_told_with_calls_results_and_media():
         tools=[WEATHER],
     )
     assert ask(body).turns == (
-        Turn(role="system", text="Be brief.\n\nBe kind."),
-        Turn(role="user", text="Look.", media=("image/png",)),
-        Turn(
+        AskTurn(role="system", text="Be brief.\n\nBe kind."),
+        AskTurn(role="user", text="Look.", media=("image/png",)),
+        AskTurn(
             role="assistant",
             text="Both.",
             calls=(
@@ -32,12 +32,12 @@ def test_turns_are_merged_and_told_with_calls_results_and_media():
                 Call(id="toolu_2", name="get_weather", arguments={"city": "Tokyo"}),
             ),
         ),
-        Turn(
+        AskTurn(
             role="user",
             text="Well?\n\nReally?",
             results=(
-                Result(call_id="toolu_1", name="get_weather", text="18 degrees"),
-                Result(call_id="toolu_2", name="get_weather", text="offline", failed=True),
+                AskResult(call_id="toolu_1", name="get_weather", text="18 degrees"),
+                AskResult(call_id="toolu_2", name="get_weather", text="offline", failed=True),
             ),
         ),
     )
@@ -80,11 +80,13 @@ def test_a_tool_that_was_withdrawn_is_not_seen():
 
 def test_the_choice_of_tools_is_told():
     old = {"model": "claude-sonnet-4-5", "tools": [WEATHER]}
-    assert ask(asks(**old)).choice == Choice()
-    assert ask(asks(**old, tool_choice={"type": "none"})).choice == Choice(mode="none")
-    assert ask(asks(**old, tool_choice={"type": "any"})).choice == Choice(mode="required")
+    assert ask(asks(**old)).choice == AskToolChoice()
+    assert ask(asks(**old, tool_choice={"type": "none"})).choice == AskToolChoice(mode="none")
+    assert ask(asks(**old, tool_choice={"type": "any"})).choice == AskToolChoice(mode="required")
     named = {"type": "tool", "name": "get_weather", "disable_parallel_tool_use": True}
-    assert ask(asks(**old, tool_choice=named)).choice == Choice(mode="required", names=("get_weather",), parallel=False)
+    assert ask(asks(**old, tool_choice=named)).choice == AskToolChoice(
+        mode="required", names=("get_weather",), parallel=False
+    )
     assert not ask(asks(**old, tool_choice={"type": "auto", "disable_parallel_tool_use": True})).choice.parallel
 
 

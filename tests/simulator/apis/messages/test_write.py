@@ -8,19 +8,19 @@ from anthropic import Anthropic
 from anthropic.types import Message, RawMessageStreamEvent
 from pydantic import BaseModel, TypeAdapter
 
-from dragoman.simulator.api import Occasion, Pace
+from dragoman.simulator.api import Chunking, ReplyMeta
 from dragoman.simulator.apis.messages import API
-from dragoman.simulator.apis.messages.write import TRIGGER
-from dragoman.simulator.talk import Answer, Call, Signer, Source, Usage
+from dragoman.simulator.apis.messages.write import REDACTED_THINKING_TRIGGER
+from dragoman.simulator.talk import Answer, AnswerSource, AnswerUsage, Call, TokenSigner
 from simulator.apis.messages.bodies import NEWEST, WEATHER, accepted, asks, on_vertex, user
 
 MESSAGE: TypeAdapter[Message] = TypeAdapter(Message)
 EVENT: TypeAdapter[RawMessageStreamEvent] = TypeAdapter(RawMessageStreamEvent)
-USAGE = Usage(input=120, output=34, cached=100, thought=20)
+USAGE = AnswerUsage(input=120, output=34, cached=100, thought=20)
 PARIS = Call(id="", name="get_weather", arguments={"city": "Paris", "unit": "celsius"})
 TOKYO = Call(id="", name="get_weather", arguments={"city": "東京", "days": [1, 2.5, None]})
-PAGE = Source(url="https://example.com/paris", title="Paris", quote="It is sunny in Paris.")
-OTHER = Source(url="https://example.com/tokyo", title="Tokyo", quote="It rains in Tokyo.")
+PAGE = AnswerSource(url="https://example.com/paris", title="Paris", quote="It is sunny in Paris.")
+OTHER = AnswerSource(url="https://example.com/tokyo", title="Tokyo", quote="It rains in Tokyo.")
 ANSWERS = {
     "text": Answer(text="Bonjour — здравствуйте 👋, all of you out there.", usage=USAGE),
     "thought": Answer(thought="The user greets me. I greet back.", text="Hello.", usage=USAGE),
@@ -45,22 +45,24 @@ ENDS = {"call": "tool_use", "calls": "tool_use", "no arguments": "tool_use", "le
 BODIES = {
     "newest": asks(tools=[WEATHER]),
     "shown": asks(tools=[WEATHER], thinking={"type": "adaptive", "display": "summarized"}),
-    "sealed": asks(user(TRIGGER), tools=[WEATHER]),
+    "sealed": asks(user(REDACTED_THINKING_TRIGGER), tools=[WEATHER]),
     "marked": asks(tools=[WEATHER], cache_control={"type": "ephemeral", "ttl": "1h"}),
     "vertex": on_vertex(tools=[WEATHER]),
 }
 
 
 def occasion(size=5):
-    return Occasion(id="0123456789abcdef01234567", created=1_790_000_000, signer=Signer(), pace=Pace(size=size, seed=4))
+    return ReplyMeta(
+        id="0123456789abcdef01234567", created=1_790_000_000, signer=TokenSigner(), chunking=Chunking(size=size, seed=4)
+    )
 
 
 def whole(answer, body):
-    return API.whole(answer, accepted(body), occasion())
+    return API.render_reply(answer, accepted(body), occasion())
 
 
 def frames(answer, body, size=5):
-    return list(API.stream(answer, accepted(body), occasion(size)))
+    return list(API.render_stream(answer, accepted(body), occasion(size)))
 
 
 def extras(value):
@@ -129,7 +131,7 @@ def test_the_sdk_reads_a_whole_reply():
 
 
 def counted(body, **used):
-    return json.loads(whole(Answer(text="Hi.", usage=Usage(output=34, **used)), body))["usage"]
+    return json.loads(whole(Answer(text="Hi.", usage=AnswerUsage(output=34, **used)), body))["usage"]
 
 
 def read_and_written(usage):
@@ -228,8 +230,8 @@ def test_a_request_that_only_fills_the_cache_gets_nothing():
 
 
 def test_an_answer_can_be_silenced():
-    assert json.loads(API.silenced(whole(ANSWERS["text"], BODIES["newest"])))["content"] == []
-    left = [API.silenced(frame.split(b"data: ")[1].strip()) for frame in frames(ANSWERS["text"], BODIES["newest"])]
+    assert json.loads(API.drop_answer(whole(ANSWERS["text"], BODIES["newest"])))["content"] == []
+    left = [API.drop_answer(frame.split(b"data: ")[1].strip()) for frame in frames(ANSWERS["text"], BODIES["newest"])]
     assert [json.loads(data)["type"] for data in left if data] == [
         "message_start",
         "ping",
@@ -239,4 +241,4 @@ def test_an_answer_can_be_silenced():
 
 
 def test_tokens_are_counted():
-    assert json.loads(API.count(accepted(BODIES["newest"]), 17)) == {"input_tokens": 17}
+    assert json.loads(API.render_token_count(accepted(BODIES["newest"]), 17)) == {"input_tokens": 17}

@@ -4,21 +4,21 @@ import json
 
 import pytest
 
-from dragoman.simulator.api import Occasion
+from dragoman.simulator.api import ReplyMeta
 from dragoman.simulator.apis.messages import API
-from dragoman.simulator.apis.messages.write import TRIGGER
-from dragoman.simulator.talk import Answer, Call, Signer, Source
+from dragoman.simulator.apis.messages.write import REDACTED_THINKING_TRIGGER
+from dragoman.simulator.talk import Answer, AnswerSource, Call, TokenSigner
 from simulator.apis.messages.bodies import NEWEST, WEATHER, accepted, asks, assistant, refused, text, user
 
-SIGNER = Signer(3)
+SIGNER = TokenSigner(3)
 THINKING = Answer(
     thought="Paris, then.", calls=(Call(id="", name="get_weather", arguments={"city": "Paris"}),), end="calls"
 )
 
 
 def reply_to(body, answer=THINKING, number=1):
-    occasion = Occasion(id=f"{number:024x}", created=1, signer=SIGNER)
-    return json.loads(API.whole(answer, accepted(body, SIGNER), occasion))
+    occasion = ReplyMeta(id=f"{number:024x}", created=1, signer=SIGNER)
+    return json.loads(API.render_reply(answer, accepted(body, SIGNER), occasion))
 
 
 def answered(body, reply, **members):
@@ -79,7 +79,7 @@ def test_a_signature_of_the_real_vendor_passes_in_a_recording(body):
 
 
 def test_a_thought_of_another_simulator_is_refused(body):
-    assert refused(answered(body, reply_to(body)), Signer(4)).rule == "messages.thinking-signature"
+    assert refused(answered(body, reply_to(body)), TokenSigner(4)).rule == "messages.thinking-signature"
 
 
 def test_a_thought_stands_once(body):
@@ -139,8 +139,8 @@ def test_with_the_beta_a_reply_tells_of_thoughts_of_another_model():
     older = asks(tools=[WEATHER], model="claude-opus-4-8", thinking={"type": "adaptive"})
     switched = {**answered(older, reply_to(older)), "model": NEWEST}
     found = accepted(switched, SIGNER, betas=("thinking-binding-controls-2026-08-01",))
-    occasion = Occasion(id="2" * 24, created=1, signer=SIGNER)
-    told = json.loads(API.whole(THINKING, found, occasion))["input_transformations"]
+    occasion = ReplyMeta(id="2" * 24, created=1, signer=SIGNER)
+    told = json.loads(API.render_reply(THINKING, found, occasion))["input_transformations"]
     dropped = {"type": "thinking_dropped", "path": "messages.1.content.0", "reason": "model_binding_mismatch"}
     assert told == [dropped]
 
@@ -174,7 +174,7 @@ def test_words_put_into_a_thought_that_came_without_are_ignored():
 
 
 def test_a_thought_can_be_sealed_and_comes_back_sealed():
-    body = asks(user(f"{TRIGGER} Paris?"), tools=[WEATHER])
+    body = asks(user(f"{REDACTED_THINKING_TRIGGER} Paris?"), tools=[WEATHER])
     reply = reply_to(body)
     assert reply["content"][0]["type"] == "redacted_thinking"
     once = answered(body, reply)
@@ -197,7 +197,7 @@ def test_with_a_budget_the_turn_that_is_being_answered_starts_with_a_thought():
 def test_what_a_search_found_comes_back_as_it_was_sealed():
     tool = {"type": "web_search_20260318", "name": "web_search"}
     body = asks(tools=[tool])
-    page = Source(url="https://example.com/a", title="A", quote="It is sunny.")
+    page = AnswerSource(url="https://example.com/a", title="A", quote="It is sunny.")
     reply = reply_to(body, Answer(text="It is sunny.", query="weather", sources=(page,)))
     once = answered(body, reply)
     accepted(once, SIGNER)

@@ -9,14 +9,14 @@ import openai
 import pydantic
 from openai.types.responses import Response, ResponseStreamEvent
 
-from dragoman.simulator.api import Occasion, Pace
+from dragoman.simulator.api import Chunking, ReplyMeta
 from dragoman.simulator.apis.responses import API
-from dragoman.simulator.talk import Answer, Call, Signer, Source, Usage
+from dragoman.simulator.talk import Answer, AnswerSource, AnswerUsage, Call, TokenSigner
 from simulator.apis.responses.bodies import PATCH, WEATHER, accepted, asks
 
-SIGNER = Signer(5)
-USED = Usage(input=40, output=20, cached=16, thought=8)
-FOUND = Source(url="https://example.com/paris", title="Paris", quote="Paris is in France")
+SIGNER = TokenSigner(5)
+USED = AnswerUsage(input=40, output=20, cached=16, thought=8)
+FOUND = AnswerSource(url="https://example.com/paris", title="Paris", quote="Paris is in France")
 LATER = {**WEATHER, "name": "get_later", "defer_loading": True}
 GROUP = {"type": "namespace", "name": "crm", "description": "Customers", "tools": [{**WEATHER, "name": "get_customer"}]}
 
@@ -129,16 +129,16 @@ CASES: dict[str, tuple[dict[str, Any], Answer]] = {
 }
 
 
-def occasion(size: int = 5) -> Occasion:
-    return Occasion(id="0123456789abcdef01234567", created=1_794_700_800, signer=SIGNER, pace=Pace(size=size))
+def occasion(size: int = 5) -> ReplyMeta:
+    return ReplyMeta(id="0123456789abcdef01234567", created=1_794_700_800, signer=SIGNER, chunking=Chunking(size=size))
 
 
 def whole(members: dict[str, Any], answer: Answer) -> dict[str, Any]:
-    return json.loads(API.whole(answer, accepted(asks(**members)), occasion()))
+    return json.loads(API.render_reply(answer, accepted(asks(**members)), occasion()))
 
 
 def frames(members: dict[str, Any], answer: Answer, size: int = 5) -> list[bytes]:
-    return list(API.stream(answer, accepted(asks(stream=True, **members)), occasion(size)))
+    return list(API.render_stream(answer, accepted(asks(stream=True, **members)), occasion(size)))
 
 
 def events(members: dict[str, Any], answer: Answer, size: int = 5) -> list[dict[str, Any]]:

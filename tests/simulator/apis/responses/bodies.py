@@ -4,10 +4,10 @@ import functools
 import json
 from typing import Any
 
-from dragoman.simulator.api import Accepted
+from dragoman.simulator.api import AcceptedRequest
 from dragoman.simulator.apis.responses import API
-from dragoman.simulator.rule import Situation, Violation
-from dragoman.simulator.talk import Signer
+from dragoman.simulator.rule import CheckContext, Violation
+from dragoman.simulator.talk import TokenSigner
 from shelf import ROOT, exchanges, samples
 
 VENDOR = ("openai.com", "azure.com", "chatgpt.com")
@@ -35,14 +35,14 @@ PATCH: dict[str, Any] = {
 }
 
 
-def judge(body: Any, *, recorded: bool = False, signer: Signer | None = None) -> Accepted | Violation:
-    situation = Situation(model=str(body.get("model", "")), recorded=recorded)
-    return API.accept(json.dumps(body).encode(), situation, signer or Signer())
+def judge(body: Any, *, recorded: bool = False, signer: TokenSigner | None = None) -> AcceptedRequest | Violation:
+    situation = CheckContext(model=str(body.get("model", "")), recorded=recorded)
+    return API.accept(json.dumps(body).encode(), situation, signer or TokenSigner())
 
 
-def accepted(body: Any, **options: Any) -> Accepted:
+def accepted(body: Any, **options: Any) -> AcceptedRequest:
     found = judge(body, **options)
-    assert isinstance(found, Accepted), found
+    assert isinstance(found, AcceptedRequest), found
     return found
 
 

@@ -2,8 +2,14 @@
 
 import pytest
 
-from dragoman.simulator.apis.responses.store import Store, conversation_id, joined, previous_id, referenced_ids
-from dragoman.simulator.talk import Call, Choice, Result, Tool, Turn
+from dragoman.simulator.apis.responses.store import (
+    ResponseStore,
+    expand_input,
+    find_referenced_ids,
+    read_conversation_id,
+    read_previous_id,
+)
+from dragoman.simulator.talk import AskResult, AskTool, AskToolChoice, AskTurn, Call
 from simulator.apis.responses.bodies import PATCH, WEATHER, accepted, asks
 
 SEARCH = {"type": "tool_search", "execution": "client", "description": "Find tools", "parameters": {"type": "object"}}
@@ -37,10 +43,10 @@ def test_the_conversation_is_told_turn_by_turn():
         ],
     ).turns
     assert turns == (
-        Turn(role="system", text="Be brief."),
-        Turn(role="system", text="In French."),
-        Turn(role="user", text="Weather?\nPlease."),
-        Turn(
+        AskTurn(role="system", text="Be brief."),
+        AskTurn(role="system", text="In French."),
+        AskTurn(role="user", text="Weather?\nPlease."),
+        AskTurn(
             role="assistant",
             text="Let me see.",
             calls=(
@@ -48,14 +54,14 @@ def test_the_conversation_is_told_turn_by_turn():
                 Call(id="call_2", name="apply_patch", arguments="+x"),
             ),
         ),
-        Turn(
+        AskTurn(
             role="user",
             results=(
-                Result(call_id="call_1", name="get_weather", text="18"),
-                Result(call_id="call_2", name="apply_patch", text="done"),
+                AskResult(call_id="call_1", name="get_weather", text="18"),
+                AskResult(call_id="call_2", name="apply_patch", text="done"),
             ),
         ),
-        Turn(role="user", text="And?"),
+        AskTurn(role="user", text="And?"),
     )
 
 
@@ -84,7 +90,7 @@ def test_tools_are_told_with_their_kinds():
         ("local_shell", "other"),
         ("tool_search", "function"),
     ]
-    assert tools[0] == Tool(name="get_weather", description="Weather in a city", schema=WEATHER["parameters"])
+    assert tools[0] == AskTool(name="get_weather", description="Weather in a city", schema=WEATHER["parameters"])
 
 
 def test_tools_of_one_name_are_told_apart_by_their_namespaces():
@@ -115,20 +121,20 @@ def test_tools_that_were_added_or_found_on_the_way_may_be_called():
     found = ask(tools=[SEARCH], input=items)
     assert {tool.name for tool in found.tools} == {"tool_search", "lookup", "get_weather"}
     assert found.turns[1].calls == (Call(id="call_1", name="tool_search", arguments={"goal": "x"}),)
-    assert found.turns[2].results == (Result(call_id="call_1", name="tool_search", text="Loaded: lookup"),)
+    assert found.turns[2].results == (AskResult(call_id="call_1", name="tool_search", text="Loaded: lookup"),)
 
 
 CHOICES = [
-    (None, Choice()),
-    ("auto", Choice()),
-    ("none", Choice(mode="none")),
-    ("required", Choice(mode="required")),
-    ({"type": "function", "name": "get_weather"}, Choice(mode="required", names=("get_weather",))),
-    ({"type": "custom", "name": "apply_patch"}, Choice(mode="required", names=("apply_patch",))),
-    ({"type": "web_search_preview"}, Choice(mode="required", names=("web_search",))),
+    (None, AskToolChoice()),
+    ("auto", AskToolChoice()),
+    ("none", AskToolChoice(mode="none")),
+    ("required", AskToolChoice(mode="required")),
+    ({"type": "function", "name": "get_weather"}, AskToolChoice(mode="required", names=("get_weather",))),
+    ({"type": "custom", "name": "apply_patch"}, AskToolChoice(mode="required", names=("apply_patch",))),
+    ({"type": "web_search_preview"}, AskToolChoice(mode="required", names=("web_search",))),
     (
         {"type": "allowed_tools", "mode": "auto", "tools": [{"type": "function", "name": "get_weather"}]},
-        Choice(mode="auto", names=("get_weather",)),
+        AskToolChoice(mode="auto", names=("get_weather",)),
     ),
     (
         {
@@ -136,7 +142,7 @@ CHOICES = [
             "mode": "required",
             "tools": [{"type": "custom", "name": "apply_patch"}, {"type": "web_search"}],
         },
-        Choice(mode="required", names=("apply_patch", "web_search")),
+        AskToolChoice(mode="required", names=("apply_patch", "web_search")),
     ),
 ]
 
@@ -147,7 +153,7 @@ def test_a_choice_is_told(choice, expected):
 
 
 def test_calls_one_at_a_time_are_told():
-    assert ask(tools=[WEATHER], parallel_tool_calls=False).choice == Choice(parallel=False)
+    assert ask(tools=[WEATHER], parallel_tool_calls=False).choice == AskToolChoice(parallel=False)
 
 
 def test_limits_and_formats_are_told():
@@ -183,21 +189,23 @@ def test_the_last_word_on_the_effort_holds():
 
 
 def test_what_a_request_needs_of_the_past_is_named():
-    assert previous_id({"previous_response_id": "resp_1"}) == "resp_1"
-    assert previous_id({}) == previous_id({"previous_response_id": 7}) == ""
+    assert read_previous_id({"previous_response_id": "resp_1"}) == "resp_1"
+    assert read_previous_id({}) == read_previous_id({"previous_response_id": 7}) == ""
     assert (
-        conversation_id({"conversation": "conv_1"}) == conversation_id({"conversation": {"id": "conv_1"}}) == "conv_1"
+        read_conversation_id({"conversation": "conv_1"})
+        == read_conversation_id({"conversation": {"id": "conv_1"}})
+        == "conv_1"
     )
-    assert conversation_id({}) == conversation_id({"conversation": 7}) == ""
+    assert read_conversation_id({}) == read_conversation_id({"conversation": 7}) == ""
     items = [{"type": "item_reference", "id": "rs_1"}, {"id": "fc_1"}, {"role": "user", "id": "msg_1"}]
-    assert referenced_ids({"input": items}) == ["rs_1", "fc_1"]
-    assert Store().joined(b"[") == b"["
+    assert find_referenced_ids({"input": items}) == ["rs_1", "fc_1"]
+    assert ResponseStore().expand_request(b"[") == b"["
 
 
 def test_a_joined_request_holds_what_is_stored_before_its_own_input():
     said = {"type": "message", "role": "assistant", "id": "msg_1", "content": "Hi."}
     body = asks(previous_response_id="resp_1", input="And?")
-    found = joined(body, [{"role": "user", "content": "Hello"}, said], {})
+    found = expand_input(body, [{"role": "user", "content": "Hello"}, said], {})
     assert [item["role"] for item in found["input"]] == ["user", "assistant", "user"]
     assert found["previous_response_id"] == "resp_1"
 
@@ -205,5 +213,5 @@ def test_a_joined_request_holds_what_is_stored_before_its_own_input():
 def test_items_that_are_referred_to_stand_where_they_are_referred_to():
     said = {"type": "message", "role": "assistant", "id": "msg_1", "content": "Hi."}
     again = [{"role": "user", "content": "Hello"}, {"type": "item_reference", "id": "msg_1"}]
-    found = joined(asks(input=again), [said], {"msg_1": said})
+    found = expand_input(asks(input=again), [said], {"msg_1": said})
     assert found["input"] == [again[0], said]

@@ -4,7 +4,7 @@ import warnings
 
 import pytest
 
-from dragoman.simulator.talk import Answer, Usage
+from dragoman.simulator.talk import Answer, AnswerUsage
 from simulator.apis.responses.answers import CASES, TYPED_EVENT, client, events, extras, frames, typed, whole
 
 ALL = pytest.mark.parametrize(("members", "answer"), CASES.values(), ids=CASES.keys())
@@ -245,9 +245,9 @@ def test_a_silenced_reply_says_nothing():
 
     from dragoman.simulator.apis.responses import API
 
-    reply = json.loads(API.silenced(json.dumps(whole(*CASES["text"])).encode()))
+    reply = json.loads(API.drop_answer(json.dumps(whole(*CASES["text"])).encode()))
     assert (reply["status"], reply["output"]) == ("completed", [])
-    left = [data for event in events(*CASES["text"]) if (data := API.silenced(json.dumps(event).encode()))]
+    left = [data for event in events(*CASES["text"]) if (data := API.drop_answer(json.dumps(event).encode()))]
     assert [json.loads(data)["response"]["output"] for data in left] == [[], [], []]
 
 
@@ -285,7 +285,7 @@ def test_what_became_of_the_cache_is_told_to_who_compares():
     earlier = whole({}, answer)["id"]
     for name, used, told in (
         (earlier, answer.usage, "cache_hit"),
-        (earlier, Usage(input=40, output=20), "unavailable"),
+        (earlier, AnswerUsage(input=40, output=20), "unavailable"),
         ("resp_1", answer.usage, "comparison_response_not_found"),
     ):
         options = {"prompt_cache_options": {"comparison_response_id": name}}

@@ -1,22 +1,22 @@
 """OpenAI Chat Completions: `POST /v1/chat/completions`."""
 
-from dragoman.simulator.api import Accepted, Api
+from dragoman.simulator.api import AcceptedRequest, Api
 from dragoman.simulator.apis.chat import rules_messages, rules_settings, rules_tools
-from dragoman.simulator.apis.chat.body import BODY, ChatRequest
-from dragoman.simulator.apis.chat.read import read
+from dragoman.simulator.apis.chat.body import BODY, ChatCompletionsRequest
+from dragoman.simulator.apis.chat.read import read_ask
 from dragoman.simulator.apis.chat.rules_messages import PROBED
-from dragoman.simulator.apis.chat.write import fail, silenced, stream, whole
-from dragoman.simulator.apis.openai.errors import NOT_JSON, refuse
-from dragoman.simulator.apis.openai.models import chat_family
-from dragoman.simulator.apis.openai.replies import BAD_KEY, NO_KEY, of_answer
-from dragoman.simulator.apis.openai.words import describe
-from dragoman.simulator.members import first_mismatch
-from dragoman.simulator.rule import Rule, Situation, Violation, first_violation
-from dragoman.simulator.talk import Signer
+from dragoman.simulator.apis.chat.write import drop_choices, render_reply, render_stream, render_stream_error
+from dragoman.simulator.apis.openai.errors import NOT_JSON, render_error
+from dragoman.simulator.apis.openai.models import find_chat_family
+from dragoman.simulator.apis.openai.replies import BAD_KEY, NO_KEY, build_answer_headers
+from dragoman.simulator.apis.openai.words import describe_mismatch
+from dragoman.simulator.members import find_first_mismatch
+from dragoman.simulator.rule import CheckContext, Rule, Violation, find_first_violation
+from dragoman.simulator.talk import TokenSigner
 from dragoman.wire.json import Malformed, decode, encode
 
 _SDK = f"openai-python 3.49 types; {PROBED}"
-MEMBER_RULES: tuple[Rule[ChatRequest], ...] = (
+MEMBER_RULES: tuple[Rule[ChatCompletionsRequest], ...] = (
     Rule("chat.json", "The body is JSON.", "reported in public issues: the error tells how to fix it"),
     Rule(
         "chat.unknown-field",
@@ -30,7 +30,7 @@ MEMBER_RULES: tuple[Rule[ChatRequest], ...] = (
     Rule("chat.bounds", "Numbers are within bounds.", f"wire/openai_chat.md section 1; {PROBED}"),
 )
 """What the declaration of the body keeps by itself."""
-RULES: tuple[Rule[ChatRequest], ...] = (
+RULES: tuple[Rule[ChatCompletionsRequest], ...] = (
     *rules_settings.FIRST_RULES,
     *rules_messages.RULES,
     *rules_tools.RULES,
@@ -49,25 +49,25 @@ _NO_COUNT = (
 )
 
 
-def accept(body: bytes, situation: Situation, _: Signer) -> Accepted | Violation:
+def accept(body: bytes, context: CheckContext, _: TokenSigner) -> AcceptedRequest | Violation:
     """Judge a request; Chat Completions has no signatures to judge."""
     try:
         document = decode(body)
-        found = first_mismatch(BODY, document)
+        found = find_first_mismatch(BODY, document)
         if found is not None:
-            is_unnamed = found.fault == "required" and found.name == "model"
-            message = "you must provide a model parameter" if is_unnamed else describe(found)
-            return Violation(message, found.where, rule=f"chat.{found.fault}")
-        request = ChatRequest(document, family=chat_family(document["model"]))
-        violation = first_violation(RULES, request, situation)
+            is_unnamed = found.reason == "required" and found.name == "model"
+            message = "you must provide a model parameter" if is_unnamed else describe_mismatch(found)
+            return Violation(message, found.where, rule=f"chat.{found.reason}")
+        request = ChatCompletionsRequest(document, family=find_chat_family(document["model"]))
+        violation = find_first_violation(RULES, request, context)
     except (Malformed, RecursionError):
         return _NOT_JSON
     if violation is not None:
         return violation
-    return Accepted(ask=read(request), body=request, stream=bool(request.get("stream")))
+    return AcceptedRequest(ask=read_ask(request), body=request, stream=bool(request.get("stream")))
 
 
-def count(_accepted: Accepted, _tokens: int) -> bytes:
+def render_token_count(_accepted: AcceptedRequest, _tokens: int) -> bytes:
     """Tell that tokens are not counted here."""
     error = {"message": _NO_COUNT, "type": "invalid_request_error", "param": None, "code": "unknown_url"}
     return encode({"error": error})
@@ -77,13 +77,13 @@ API = Api(
     name="chat",
     rules=(*MEMBER_RULES, *RULES),
     accept=accept,
-    whole=whole,
-    stream=stream,
-    refuse=refuse,
-    fail=fail,
-    count=count,
+    render_reply=render_reply,
+    render_stream=render_stream,
+    render_error=render_error,
+    render_stream_error=render_stream_error,
+    render_token_count=render_token_count,
     bad_key=BAD_KEY,
     no_key=NO_KEY,
-    silenced=silenced,
-    headers=of_answer,
+    drop_answer=drop_choices,
+    build_headers=build_answer_headers,
 )

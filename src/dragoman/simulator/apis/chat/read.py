@@ -4,10 +4,10 @@ from collections.abc import Iterator
 from json import JSONDecodeError, loads
 from typing import Any, cast
 
-from dragoman.simulator.apis.chat.body import ChatRequest
-from dragoman.simulator.apis.openai.models import is_search_model, thinks
+from dragoman.simulator.apis.chat.body import ChatCompletionsRequest
+from dragoman.simulator.apis.openai.models import is_search_model, is_thinking
 from dragoman.simulator.rule import Json
-from dragoman.simulator.talk import Ask, Call, Choice, Result, Tool, Turn
+from dragoman.simulator.talk import Ask, AskResult, AskTool, AskToolChoice, AskTurn, Call
 
 SEARCH = "web_search"
 """What the search of a search model is called; clients never see the name."""
@@ -15,93 +15,93 @@ _UNKNOWN_IMAGE = "image/*"
 _UNKNOWN_FILE = "application/octet-stream"
 
 
-def read(request: ChatRequest) -> Ask:
+def read_ask(request: ChatCompletionsRequest) -> Ask:
     """Return everything the model looks at."""
     stop = request.get("stop")
     return Ask(
         model=request.model,
-        turns=tuple(_turns(request.list("messages"))),
-        tools=tuple(_tools(request)),
-        choice=_choice(request),
+        turns=tuple(_read_turns(request.list("messages"))),
+        tools=tuple(_read_tools(request)),
+        choice=_read_choice(request),
         max_tokens=request.get("max_completion_tokens") or request.get("max_tokens"),
         stop=(stop,) if isinstance(stop, str) else tuple(stop or ()),
-        output_schema=_output_schema(request.get("response_format") or {}),
-        thinks=thinks(request, request.get("reasoning_effort")),
+        output_schema=_read_output_schema(request.get("response_format") or {}),
+        thinks=is_thinking(request, request.get("reasoning_effort")),
         seed=request.get("seed") or 0,
         candidates=request.get("n") or 1,
     )
 
 
-def _parts(message: Json) -> list[Json]:
+def _read_parts(message: Json) -> list[Json]:
     """Return the parts of a message; a text is one part."""
     content: Any = message.get("content")
     return [{"type": "text", "text": content}] if isinstance(content, str) else content or []
 
 
-def _text(message: Json) -> str:
-    return "\n".join(part[part["type"]] for part in _parts(message) if part["type"] in {"text", "refusal"})
+def _read_text(message: Json) -> str:
+    return "\n".join(part[part["type"]] for part in _read_parts(message) if part["type"] in {"text", "refusal"})
 
 
-def _media_type(data_url: str | None, otherwise: str) -> str:
+def _parse_media_type(data_url: str | None, default: str) -> str:
     if data_url is None or not data_url.startswith("data:"):
-        return otherwise
-    return data_url[5:].split(",", 1)[0].split(";", 1)[0] or otherwise
+        return default
+    return data_url[5:].split(",", 1)[0].split(";", 1)[0] or default
 
 
-def _media(message: Json) -> Iterator[str]:
-    for part in _parts(message):
+def _read_media(message: Json) -> Iterator[str]:
+    for part in _read_parts(message):
         match part["type"]:
             case "image_url":
-                yield _media_type(part["image_url"]["url"], _UNKNOWN_IMAGE)
+                yield _parse_media_type(part["image_url"]["url"], _UNKNOWN_IMAGE)
             case "input_audio":
                 yield f"audio/{part['input_audio']['format']}"
             case "file":
-                yield _media_type(part["file"].get("file_data"), _UNKNOWN_FILE)
+                yield _parse_media_type(part["file"].get("file_data"), _UNKNOWN_FILE)
             case _:
                 continue
 
 
-def _turns(messages: list[Json]) -> Iterator[Turn]:
+def _read_turns(messages: list[Json]) -> Iterator[AskTurn]:
     """Turn messages into turns; results that follow one another are one turn."""
     names: dict[str, str] = {}
-    results: list[Result] = []
+    results: list[AskResult] = []
     for message in messages:
         if message["role"] in {"tool", "function"}:
             call_id = message.get("tool_call_id", "")
             name = names.get(call_id, "") if call_id or message["role"] == "tool" else message["name"]
-            results.append(Result(call_id=call_id, name=name, text=_text(message)))
+            results.append(AskResult(call_id=call_id, name=name, text=_read_text(message)))
             continue
         if results:
-            yield Turn(role="user", results=tuple(results))
+            yield AskTurn(role="user", results=tuple(results))
             results = []
-        turn = _turn(message)
+        turn = _read_turn(message)
         names.update((call.id, call.name) for call in turn.calls)
         yield turn
     if results:
-        yield Turn(role="user", results=tuple(results))
+        yield AskTurn(role="user", results=tuple(results))
 
 
-def _turn(message: Json) -> Turn:
-    text = _text(message)
+def _read_turn(message: Json) -> AskTurn:
+    text = _read_text(message)
     match message["role"]:
         case "user":
-            return Turn(role="user", text=text, media=tuple(_media(message)))
+            return AskTurn(role="user", text=text, media=tuple(_read_media(message)))
         case "assistant":
-            calls = [_call(call) for call in message.get("tool_calls") or ()]
+            calls = [_read_call(call) for call in message.get("tool_calls") or ()]
             if called := message.get("function_call"):
-                calls.append(Call(id="", name=called["name"], arguments=_arguments(called["arguments"])))
-            return Turn(role="assistant", text=text or message.get("refusal") or "", calls=tuple(calls))
+                calls.append(Call(id="", name=called["name"], arguments=_parse_arguments(called["arguments"])))
+            return AskTurn(role="assistant", text=text or message.get("refusal") or "", calls=tuple(calls))
         case _:
-            return Turn(role="system", text=text)
+            return AskTurn(role="system", text=text)
 
 
-def _call(call: Json) -> Call:
+def _read_call(call: Json) -> Call:
     called = call[call["type"]]
-    arguments = _arguments(called["arguments"]) if call["type"] == "function" else called["input"]
+    arguments = _parse_arguments(called["arguments"]) if call["type"] == "function" else called["input"]
     return Call(id=call["id"], name=called["name"], arguments=arguments)
 
 
-def _arguments(text: str) -> Json | str:
+def _parse_arguments(text: str) -> Json | str:
     """Read arguments; what is no JSON object stays as it was written."""
     try:
         value: Any = loads(text or "{}")
@@ -110,55 +110,55 @@ def _arguments(text: str) -> Json | str:
     return cast("Json", value) if isinstance(value, dict) else text
 
 
-def _tools(request: ChatRequest) -> Iterator[Tool]:
+def _read_tools(request: ChatCompletionsRequest) -> Iterator[AskTool]:
     for tool in request.list("tools"):
         if tool["type"] == "function":
-            yield _function(tool["function"])
+            yield _read_function(tool["function"])
         else:
             custom = tool["custom"]
-            yield Tool(name=custom["name"], description=custom.get("description") or "", kind="custom")
+            yield AskTool(name=custom["name"], description=custom.get("description") or "", kind="custom")
     for function in request.list("functions"):
-        yield _function(function)
+        yield _read_function(function)
     if is_search_model(request.model):
-        yield Tool(name=SEARCH, description="Search the web", kind="search")
+        yield AskTool(name=SEARCH, description="Search the web", kind="search")
 
 
-def _function(function: Json) -> Tool:
-    return Tool(
+def _read_function(function: Json) -> AskTool:
+    return AskTool(
         name=function["name"],
         description=function.get("description") or "",
         schema=function.get("parameters") or {},
     )
 
 
-def _choice(request: ChatRequest) -> Choice:
+def _read_choice(request: ChatCompletionsRequest) -> AskToolChoice:
     parallel = request.get("parallel_tool_calls") is not False
     choice = request.get("tool_choice")
     match choice:
         case None:
-            return _legacy_choice(request) if request.get("functions") else Choice(parallel=parallel)
+            return _read_legacy_choice(request) if request.get("functions") else AskToolChoice(parallel=parallel)
         case str():
-            return Choice(mode=cast("Any", choice), parallel=parallel)
+            return AskToolChoice(mode=cast("Any", choice), parallel=parallel)
         case {"type": "allowed_tools", "allowed_tools": allowed}:
-            names = tuple(_name(tool) for tool in allowed["tools"])
-            return Choice(mode=allowed["mode"], names=names, parallel=parallel)
+            names = tuple(_read_tool_name(tool) for tool in allowed["tools"])
+            return AskToolChoice(mode=allowed["mode"], names=names, parallel=parallel)
         case _:
-            return Choice(mode="required", names=(_name(choice),), parallel=parallel)
+            return AskToolChoice(mode="required", names=(_read_tool_name(choice),), parallel=parallel)
 
 
-def _name(tool: Json) -> str:
+def _read_tool_name(tool: Json) -> str:
     return tool[tool["type"]]["name"]
 
 
-def _legacy_choice(request: ChatRequest) -> Choice:
+def _read_legacy_choice(request: ChatCompletionsRequest) -> AskToolChoice:
     """Read `function_call`: before there were tools, there was one call at a time."""
     choice = request.get("function_call") or "auto"
     if isinstance(choice, str):
-        return Choice(mode=cast("Any", choice), parallel=False)
-    return Choice(mode="required", names=(choice["name"],), parallel=False)
+        return AskToolChoice(mode=cast("Any", choice), parallel=False)
+    return AskToolChoice(mode="required", names=(choice["name"],), parallel=False)
 
 
-def _output_schema(answer: Json) -> Json | None:
+def _read_output_schema(answer: Json) -> Json | None:
     match answer.get("type"):
         case "json_schema":
             return answer["json_schema"].get("schema") or {}

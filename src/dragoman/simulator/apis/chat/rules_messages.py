@@ -8,15 +8,20 @@ from typing import Any, Literal
 
 from msgspec import Struct
 
-from dragoman.simulator.apis.chat.body import TOLERATED, ChatRequest
+from dragoman.simulator.apis.chat.body import IGNORED_TEXT_MEMBERS, ChatCompletionsRequest
 from dragoman.simulator.apis.openai import words
-from dragoman.simulator.apis.openai.checks import limit, name, name_fault, not_empty
-from dragoman.simulator.apis.openai.models import before, is_audio_model, since
-from dragoman.simulator.rule import Json, Refuse, Rule, Situation, Violation, cut, find
+from dragoman.simulator.apis.openai.checks import (
+    describe_name_problem,
+    reject_empty_array,
+    reject_invalid_name,
+    reject_over_limit,
+)
+from dragoman.simulator.apis.openai.models import is_audio_model, when_generation_before, when_generation_from
+from dragoman.simulator.rule import CheckContext, Json, PathCheck, Rule, Violation, find, truncate_pointer
 
 PROBED = "reported: probe of gpt-5.6-terra on /v1/chat/completions, 2026-08-30"
-_SPEAKER = r"[^\s<|\\/>]+"
-_SUBSTITUTES = ("tool_calls", "function_call", "refusal", "audio")
+_SPEAKER_NAME = r"[^\s<|\\/>]+"
+_CONTENT_SUBSTITUTES = ("tool_calls", "function_call", "refusal", "audio")
 _DATA_URL = re.compile(r"data:(?P<type>[^;,]*)(?:;[^;,]+)*?(?P<base64>;base64)?,(?P<data>.*)", re.DOTALL)
 _IMAGES = ("image/png", "image/jpeg", "image/jpg", "image/gif", "image/webp")
 _MAGIC = (b"\x89PNG\r\n\x1a\n", b"\xff\xd8\xff", b"GIF87a", b"GIF89a")
@@ -27,26 +32,28 @@ _UNSUPPORTED_IMAGE = (
 )
 
 
-def _content(request: ChatRequest, _: Situation) -> Iterator[Violation]:
+def _check_content(request: ChatCompletionsRequest, _: CheckContext) -> Iterator[Violation]:
     for where, message in request.find("/messages/*"):
-        replaced = message["role"] == "assistant" and any(message.get(member) is not None for member in _SUBSTITUTES)
+        replaced = message["role"] == "assistant" and any(
+            message.get(member) is not None for member in _CONTENT_SUBSTITUTES
+        )
         if message.get("content") is None and message["role"] != "developer" and not replaced:
             yield Violation("Invalid value for 'content': expected a string, got null.", f"{where}/content")
 
 
-class _Fault(Struct, frozen=True):
+class _PairingError(Struct, frozen=True):
     kind: Literal["unasked", "stranger", "twice", "unanswered"]
-    place: int
+    index: int
     ids: tuple[str, ...]
 
 
-def _pairing(request: ChatRequest) -> list[_Fault]:
+def _load_pairing_errors(request: ChatCompletionsRequest) -> list[_PairingError]:
     if "pairing" not in request.computed:
-        request.computed["pairing"] = list(_pairing_faults(request))
+        request.computed["pairing"] = list(_find_pairing_errors(request))
     return request.computed["pairing"]
 
 
-def _pairing_faults(request: ChatRequest) -> Iterator[_Fault]:
+def _find_pairing_errors(request: ChatCompletionsRequest) -> Iterator[_PairingError]:
     """Walk the turns: results answer the calls of the assistant right before them, each once, and all of them."""
     asked: list[str] = []
     answered: set[str] = set()
@@ -55,72 +62,72 @@ def _pairing_faults(request: ChatRequest) -> Iterator[_Fault]:
         if message["role"] == "tool":
             call_id = message["tool_call_id"]
             if not asked:
-                yield _Fault("unasked", place, (call_id,))
+                yield _PairingError("unasked", place, (call_id,))
             elif call_id not in asked:
-                yield _Fault("stranger", place, (call_id,))
+                yield _PairingError("stranger", place, (call_id,))
             elif call_id in answered:
-                yield _Fault("twice", place, (call_id,))
+                yield _PairingError("twice", place, (call_id,))
             answered.add(call_id)
             continue
         if missing := tuple(call_id for call_id in asked if call_id not in answered):
-            yield _Fault("unanswered", place, missing)
-        asked = _call_ids(message)
+            yield _PairingError("unanswered", place, missing)
+        asked = _read_call_ids(message)
         answered = set()
     if missing := tuple(call_id for call_id in asked if call_id not in answered):
-        yield _Fault("unanswered", len(messages) - 1, missing)
+        yield _PairingError("unanswered", len(messages) - 1, missing)
 
 
-def _call_ids(message: Json) -> list[str]:
+def _read_call_ids(message: Json) -> list[str]:
     return [call["id"] for call in message.get("tool_calls") or ()]
 
 
-def _unasked(request: ChatRequest, _: Situation) -> Iterator[Violation]:
-    for fault in _pairing(request):
+def _check_result_without_call(request: ChatCompletionsRequest, _: CheckContext) -> Iterator[Violation]:
+    for fault in _load_pairing_errors(request):
         if fault.kind == "unasked":
             message = "messages with role 'tool' must be a response to a preceeding message with 'tool_calls'."
-            yield Violation(f"Invalid parameter: {message}", f"/messages/{fault.place}/role")
+            yield Violation(f"Invalid parameter: {message}", f"/messages/{fault.index}/role")
 
 
-def _stranger(request: ChatRequest, _: Situation) -> Iterator[Violation]:
-    for fault in _pairing(request):
+def _check_unknown_call_id(request: ChatCompletionsRequest, _: CheckContext) -> Iterator[Violation]:
+    for fault in _load_pairing_errors(request):
         if fault.kind == "stranger":
             message = f"'tool_call_id' of '{fault.ids[0]}' not found in 'tool_calls' of previous message."
-            yield Violation(f"Invalid parameter: {message}", f"/messages/{fault.place}/tool_call_id")
+            yield Violation(f"Invalid parameter: {message}", f"/messages/{fault.index}/tool_call_id")
 
 
-def _twice(request: ChatRequest, _: Situation) -> Iterator[Violation]:
+def _check_duplicate_call_id(request: ChatCompletionsRequest, _: CheckContext) -> Iterator[Violation]:
     for place, message in enumerate(request.list("messages")):
-        ids = _call_ids(message)
-        yield from (_duplicate(call_id, place) for call_id in ids if ids.count(call_id) > 1)
-    for fault in _pairing(request):
+        ids = _read_call_ids(message)
+        yield from (_build_duplicate_violation(call_id, place) for call_id in ids if ids.count(call_id) > 1)
+    for fault in _load_pairing_errors(request):
         if fault.kind == "twice":
-            yield _duplicate(fault.ids[0], fault.place)
+            yield _build_duplicate_violation(fault.ids[0], fault.index)
 
 
-def _duplicate(call_id: str, place: int) -> Violation:
-    return Violation(f"Duplicate value for 'tool_call_id' of '{call_id}' in message[{place}]", f"/messages/{place}")
+def _build_duplicate_violation(call_id: str, index: int) -> Violation:
+    return Violation(f"Duplicate value for 'tool_call_id' of '{call_id}' in message[{index}]", f"/messages/{index}")
 
 
-def _unanswered(request: ChatRequest, _: Situation) -> Iterator[Violation]:
-    for fault in _pairing(request):
+def _check_call_without_result(request: ChatCompletionsRequest, _: CheckContext) -> Iterator[Violation]:
+    for fault in _load_pairing_errors(request):
         if fault.kind == "unanswered":
             yield Violation(
                 "An assistant message with 'tool_calls' must be followed by tool messages responding to each "
                 "'tool_call_id'. The following tool_call_ids did not have response messages: " + ", ".join(fault.ids),
-                f"/messages/{fault.place}/role",
+                f"/messages/{fault.index}/role",
             )
 
 
-def _speakers(request: ChatRequest, _: Situation) -> Iterator[Violation]:
+def _check_speaker_names(request: ChatCompletionsRequest, _: CheckContext) -> Iterator[Violation]:
     for pointer, message in request.find("/messages/*"):
         where, speaker = f"{pointer}/name", message.get("name")
         if speaker is None or message["role"] == "function":
             continue
-        if fault := name_fault(where, speaker, _SPEAKER):
+        if fault := describe_name_problem(where, speaker, _SPEAKER_NAME):
             yield Violation(fault, where)
 
 
-def _part_roles(request: ChatRequest, _: Situation) -> Iterator[Violation]:
+def _check_part_roles(request: ChatCompletionsRequest, _: CheckContext) -> Iterator[Violation]:
     for pointer, message in request.find("/messages/*"):
         role = message["role"]
         supported = ("text", "refusal") if role == "assistant" else ("text",)
@@ -128,26 +135,26 @@ def _part_roles(request: ChatRequest, _: Situation) -> Iterator[Violation]:
             kind = part["type"]
             if kind == "image_url" and role != "user":
                 yield Violation(
-                    f"Invalid '{words.named(pointer)}'. Image URLs are only allowed for messages with role 'user', "
-                    f"but this message with role '{role}' contains an image URL.",
+                    f"Invalid '{words.format_pointer(pointer)}'. Image URLs are only allowed for messages "
+                    f"with role 'user', but this message with role '{role}' contains an image URL.",
                     pointer,
                 )
             elif (kind in {"input_audio", "file"} and role != "user") or (kind == "refusal" and role != "assistant"):
-                yield Violation(words.invalid_value(kind, supported), f"{pointer}{where}/type")
+                yield Violation(words.describe_invalid_value(kind, supported), f"{pointer}{where}/type")
 
 
-def _decoded(data: str) -> bytes | None:
+def _decode_base64(data: str) -> bytes | None:
     try:
         return b64decode(data, validate=True)
     except (Error, ValueError):
         return None
 
 
-def _image_fault(where: str, url: str) -> str:
+def _describe_image_error(where: str, url: str) -> str:
     """Judge the form of an image's address."""
     if url.startswith(("http://", "https://")):
         return ""
-    start = f"Invalid '{words.named(where)}'. Expected a"
+    start = f"Invalid '{words.format_pointer(where)}'. Expected a"
     if not url.startswith("data:"):
         return f"{start} valid URL, but got a value with an invalid format."
     start = f"{start} base64-encoded data URL with an image MIME type {_EXAMPLE}, but got"
@@ -158,145 +165,153 @@ def _image_fault(where: str, url: str) -> str:
         return f"{start} unsupported MIME type '{found['type']}'."
     if not found["data"]:
         return f"{start} empty base64-encoded bytes."
-    return f"{start} an invalid base64-encoded value." if _decoded(found["data"]) is None else ""
+    return f"{start} an invalid base64-encoded value." if _decode_base64(found["data"]) is None else ""
 
 
-def _image_bytes(request: ChatRequest, situation: Situation) -> Iterator[Violation]:
-    if situation.recorded:
+def _check_image_bytes(request: ChatCompletionsRequest, context: CheckContext) -> Iterator[Violation]:
+    if context.recorded:
         # Recordings have their images cut out, and something else put in.
         return
     for where, url in request.find("/messages/*/content/*/image_url/url"):
         found = _DATA_URL.fullmatch(url)
-        data = _decoded(found["data"]) if found is not None else None
+        data = _decode_base64(found["data"]) if found is not None else None
         if data is not None and not data.startswith(_MAGIC) and not (data[:4] == b"RIFF" and data[8:12] == b"WEBP"):
-            yield Violation(_UNSUPPORTED_IMAGE, cut(where, 4))
+            yield Violation(_UNSUPPORTED_IMAGE, truncate_pointer(where, 4))
 
 
-def _files(request: ChatRequest, _: Situation) -> Iterator[Violation]:
+def _check_files(request: ChatCompletionsRequest, _: CheckContext) -> Iterator[Violation]:
     for where, file in request.find("/messages/*/content/*/file"):
         data = file.get("file_data")
         if file.get("file_id") is not None:
             continue
         if data is None:
-            yield Violation(words.missing(f"{where}/file_id"), where)
+            yield Violation(words.describe_missing(f"{where}/file_id"), where)
             continue
         found = _DATA_URL.fullmatch(data)
-        if found is None or not found["base64"] or _decoded(found["data"]) is None:
+        if found is None or not found["base64"] or _decode_base64(found["data"]) is None:
             yield Violation(
-                f"Invalid file data: '{words.named(where)}.file_data'. Expected a base64-encoded data URL with a valid "
-                "file MIME type (e.g. 'data:application/pdf;base64,aW1nIGJ5dGVzIGhlcmU='), but got something else.",
+                f"Invalid file data: '{words.format_pointer(where)}.file_data'. Expected a base64-encoded data URL "
+                "with a valid file MIME type (e.g. 'data:application/pdf;base64,aW1nIGJ5dGVzIGhlcmU='), but got "
+                "something else.",
                 f"{where}/file_data",
             )
         elif file.get("filename") is None:
-            yield Violation(words.missing(f"{where}/filename"), where)
+            yield Violation(words.describe_missing(f"{where}/filename"), where)
 
 
-def _tolerated(request: ChatRequest, _: Situation) -> Iterator[Violation]:
+def _check_ignored_members(request: ChatCompletionsRequest, _: CheckContext) -> Iterator[Violation]:
     for pointer, message in request.find("/messages/*"):
         if message["role"] in {"system", "assistant"}:
             continue
         for where, part in find(message, "/content/*"):
-            names = [member for member in TOLERATED if part["type"] == "text" and part.get(member) is not None]
+            names = [
+                member for member in IGNORED_TEXT_MEMBERS if part["type"] == "text" and part.get(member) is not None
+            ]
             for member in names:
-                yield Violation(words.unknown(f"{pointer}{where}/{member}"), f"{pointer}{where}")
+                yield Violation(words.describe_unknown(f"{pointer}{where}/{member}"), f"{pointer}{where}")
 
 
-def _texts(message: Json) -> Iterator[str]:
+def _read_texts(message: Json) -> Iterator[str]:
     content: Any = message.get("content")
     if isinstance(content, str):
         yield content
     yield from (text for _, text in find(message, "/content/*/text"))
 
 
-def _json_word(request: ChatRequest, _: Situation) -> Iterator[Violation]:
+def _check_json_word(request: ChatCompletionsRequest, _: CheckContext) -> Iterator[Violation]:
     wants = request.at("/response_format/type") == "json_object"
-    if wants and not any("json" in text.lower() for message in request.list("messages") for text in _texts(message)):
+    if wants and not any(
+        "json" in text.lower() for message in request.list("messages") for text in _read_texts(message)
+    ):
         yield Violation(
             "'messages' must contain the word 'json' in some form, to use 'response_format' of type 'json_object'.",
             "/messages",
         )
 
 
-RULES: tuple[Rule[ChatRequest], ...] = (
+RULES: tuple[Rule[ChatCompletionsRequest], ...] = (
     Rule(
         "chat.messages-empty",
         "There is at least one message.",
         "recorded: openai_chat/ai-gateway-0008",
-        not_empty("/messages"),
+        reject_empty_array("/messages"),
     ),
     Rule(
         "chat.tool-calls-empty",
         "An assistant message without calls has no `tool_calls`, not an empty list.",
         "wire/openai_chat.md section 2",
-        not_empty("/messages/*/tool_calls"),
+        reject_empty_array("/messages/*/tool_calls"),
     ),
     Rule(
         "chat.tool-call-id-length",
         "The id of a call has at most 64 characters.",
         "wire/openai_chat.md section 5: a limit of 40 was enforced for years, 64 since January 2026",
-        limit("/messages/*/tool_calls/*/id", characters=64),
+        reject_over_limit("/messages/*/tool_calls/*/id", characters=64),
     ),
     Rule(
         "chat.call-name",
         "A called tool's name has 1 to 64 letters, digits, underscores and dashes.",
         "wire/openai_chat.md section 3; for calls of the history: reported in public issues",
-        name("/messages/*/tool_calls/*/*/name"),
+        reject_invalid_name("/messages/*/tool_calls/*/*/name"),
     ),
     Rule(
         "chat.speaker-name",
         "The name of a speaker has 1 to 64 characters without spaces, angle brackets, bars and slashes.",
         "reported in public issues: the pattern is told in the error",
-        _speakers,
+        _check_speaker_names,
     ),
     Rule(
         "chat.tool-result-unasked",
         "A `tool` message follows an assistant message with `tool_calls`.",
         "wire/openai_chat.md section 2",
-        _unasked,
+        _check_result_without_call,
     ),
     Rule(
         "chat.tool-result-unknown-id",
         "The id of a `tool` message is one of the calls it follows.",
         "wire/openai_chat.md section 2",
-        _stranger,
+        _check_unknown_call_id,
     ),
     Rule(
         "chat.tool-call-id-duplicate",
         "No two calls of a message have the same id, and none is answered twice.",
         "reported in public issues; wire/mapping.md section 2 (duplicated result: reject)",
-        _twice,
+        _check_duplicate_call_id,
     ),
     Rule(
         "chat.tool-calls-unanswered",
         "Every call is answered by a `tool` message before any other message.",
         "wire/openai_chat.md section 2",
-        _unanswered,
+        _check_call_without_result,
     ),
     Rule(
         "chat.function-role",
         "GPT-5.6 and later know no messages with the role `function`.",
         PROBED,
-        Refuse(
+        PathCheck(
             "/messages/*/role",
-            lambda where, _: f"Unsupported value: '{words.named(where)}' does not support 'function' with this model.",
+            lambda where, _: (
+                f"Unsupported value: '{words.format_pointer(where)}' does not support 'function' with this model."
+            ),
             lambda role: role == "function",
-            since(5, 6),
+            when_generation_from(5, 6),
         ),
     ),
     Rule(
         "chat.part-role",
         "Only users show images, audio and files; only assistants refuse.",
         "wire/openai_chat.md section 2; the words about images: reported in public issues",
-        _part_roles,
+        _check_part_roles,
     ),
     Rule(
         "chat.audio-input-model",
         "Only audio models hear.",
         "recorded: openai_chat/pydantic-ai-0052",
-        Refuse(
+        PathCheck(
             "/messages/*/content/*/input_audio",
             lambda where, _: (
-                f"Invalid '{words.named(where)}'. Content blocks are expected to be either text or image_url type."
+                f"Invalid '{words.format_pointer(where)}'. Content blocks are expected to be either text or "
+                "image_url type."
             ),
             when=lambda request: not is_audio_model(request.model),
             steps=2,
@@ -306,19 +321,19 @@ RULES: tuple[Rule[ChatRequest], ...] = (
         "chat.image-url",
         "An image is an http(s) address or a base64 data URL of a PNG, JPEG, GIF or WebP.",
         "wire/openai_chat.md section 2 and wire/mapping.md section 10",
-        Refuse("/messages/*/content/*/image_url/url", _image_fault),
+        PathCheck("/messages/*/content/*/image_url/url", _describe_image_error),
     ),
     Rule(
         "chat.image-bytes",
         "What a data URL of an image holds is an image.",
         "recorded: openai_chat/openllmetry-0042",
-        _image_bytes,
+        _check_image_bytes,
     ),
     Rule(
         "chat.file-part",
         "A file has a `file_id`, or a base64 data URL and a file name.",
         "wire/openai_chat.md section 2",
-        _files,
+        _check_files,
     ),
     Rule(
         "chat.text-part-members",
@@ -326,28 +341,32 @@ RULES: tuple[Rule[ChatRequest], ...] = (
         "recorded: openai_chat/lingua-0005 and lingua-0009 (`cache_control` ignored); the message's own members in a "
         "part: sent by @openai/agents; developer messages: reported in public repositories; user and tool messages: "
         "no source",
-        _tolerated,
+        _check_ignored_members,
     ),
     Rule(
         "chat.cache-breakpoint-model",
         "Explicit cache breakpoints and cache options exist since GPT-5.6.",
         "wire/openai_chat.md sections 1 and 2",
-        Refuse("/messages/*/content/*/prompt_cache_breakpoint", words.unsupported, when=before(5, 6)),
-        Refuse("/prompt_cache_options", words.unsupported, when=before(5, 6)),
+        PathCheck(
+            "/messages/*/content/*/prompt_cache_breakpoint",
+            words.describe_unsupported,
+            when=when_generation_before(5, 6),
+        ),
+        PathCheck("/prompt_cache_options", words.describe_unsupported, when=when_generation_before(5, 6)),
     ),
 )
-LAST_RULES: tuple[Rule[ChatRequest], ...] = (
+LAST_RULES: tuple[Rule[ChatCompletionsRequest], ...] = (
     Rule(
         "chat.content-required",
         "Content is null or absent only in an assistant message that has calls, a refusal or audio instead.",
         f"wire/openai_chat.md section 2; {PROBED}",
-        _content,
+        _check_content,
     ),
     Rule(
         "chat.json-word",
         "With `json_object` the messages say the word JSON.",
         "reported in public issues for years",
-        _json_word,
+        _check_json_word,
     ),
 )
 """OpenAI looks at these after everything else about the request."""

@@ -3,22 +3,28 @@
 from collections.abc import Iterator
 from typing import Any
 
-from dragoman.simulator.apis.chat.body import ChatRequest
+from dragoman.simulator.apis.chat.body import ChatCompletionsRequest
 from dragoman.simulator.apis.chat.rules_messages import PROBED
 from dragoman.simulator.apis.openai import words
-from dragoman.simulator.apis.openai.checks import excludes, limit, name, requires, unsupported
+from dragoman.simulator.apis.openai.checks import (
+    reject_invalid_name,
+    reject_over_limit,
+    reject_unsupported,
+    reject_with,
+    reject_without,
+)
 from dragoman.simulator.apis.openai.models import (
-    before,
     is_audio_model,
     is_for_completions,
     is_for_responses,
     is_reasoning,
     is_search_model,
-    since,
-    thinks,
+    is_thinking,
+    when_generation_before,
+    when_generation_from,
 )
 from dragoman.simulator.members import Number
-from dragoman.simulator.rule import MODEL_EXISTS, Refuse, Rule, Situation, Violation, is_absent
+from dragoman.simulator.rule import MODEL_EXISTS, CheckContext, PathCheck, Rule, Violation, is_absent
 
 _LONGEST_KEY = 64
 _DEFAULTS: dict[str, Any] = {
@@ -34,7 +40,7 @@ _SEARCH_REFUSED = ("temperature", "top_p", "presence_penalty", "frequency_penalt
 _CHOICES = Number(int, most=8)
 
 
-def _metadata_names(request: ChatRequest, _: Situation) -> Iterator[Violation]:
+def _check_metadata_names(request: ChatCompletionsRequest, _: CheckContext) -> Iterator[Violation]:
     for key in request.get("metadata") or ():
         if len(key) > _LONGEST_KEY:
             yield Violation(
@@ -44,25 +50,25 @@ def _metadata_names(request: ChatRequest, _: Situation) -> Iterator[Violation]:
             )
 
 
-def _is_searching(request: ChatRequest) -> bool:
+def _uses_search_model(request: ChatCompletionsRequest) -> bool:
     return is_search_model(request.model)
 
 
-def _thinks(request: ChatRequest) -> bool:
-    return request.family.own and thinks(request, request.get("reasoning_effort"))
+def _is_thinking(request: ChatCompletionsRequest) -> bool:
+    return request.family.own and is_thinking(request, request.get("reasoning_effort"))
 
 
-def _not_default(where: str, value: Any) -> str:
+def _describe_not_default(where: str, value: Any) -> str:
     member = where[1:]
     if value == _DEFAULTS[member]:
         return ""
     if member != "temperature":
-        return words.unsupported(where)
+        return words.describe_unsupported(where)
     given = f"'temperature' does not support {value:g} with this model."
     return f"Unsupported value: {given} Only the default (1) value is supported."
 
 
-def _efforts(request: ChatRequest, _: Situation) -> Iterator[Violation]:
+def _check_efforts(request: ChatCompletionsRequest, _: CheckContext) -> Iterator[Violation]:
     effort, efforts = request.get("reasoning_effort"), request.family.efforts
     if effort is None or not request.family.own:
         return
@@ -71,17 +77,17 @@ def _efforts(request: ChatRequest, _: Situation) -> Iterator[Violation]:
     elif effort not in efforts:
         yield Violation(
             f"Unsupported value: 'reasoning_effort' does not support '{effort}' with this model. "
-            f"Supported values are: {words.listed(efforts)}.",
+            f"Supported values are: {words.join_quoted(efforts)}.",
             "/reasoning_effort",
         )
 
 
-FIRST_RULES: tuple[Rule[ChatRequest], ...] = (
+FIRST_RULES: tuple[Rule[ChatCompletionsRequest], ...] = (
     Rule(
         "chat.model-unknown",
         MODEL_EXISTS,
         "recorded: openai_chat/newrelic-python-agent-0010",
-        Refuse(
+        PathCheck(
             "/model",
             lambda _, model: f"The model `{model}` does not exist or you do not have access to it.",
             is_absent,
@@ -93,14 +99,14 @@ FIRST_RULES: tuple[Rule[ChatRequest], ...] = (
         "chat.model-endpoint",
         "Completion models are not served here, nor are the pro, codex and research models.",
         "recorded: openai_chat/dd-trace-js-0017; models of the Responses API: reported in public issues",
-        Refuse(
+        PathCheck(
             "/model",
             "This is not a chat model and thus not supported in the v1/chat/completions endpoint. "
             "Did you mean to use v1/completions?",
             is_for_completions,
             status=404,
         ),
-        Refuse(
+        PathCheck(
             "/model",
             "This model is only supported in v1/responses and not in v1/chat/completions.",
             is_for_responses,
@@ -109,33 +115,33 @@ FIRST_RULES: tuple[Rule[ChatRequest], ...] = (
     ),
 )
 """OpenAI looks for the model before anything else."""
-RULES: tuple[Rule[ChatRequest], ...] = (
+RULES: tuple[Rule[ChatCompletionsRequest], ...] = (
     Rule(
         "chat.stop-count",
         "There are at most 4 stop sequences.",
         "wire/openai_chat.md section 1",
-        limit("/stop", items=4),
+        reject_over_limit("/stop", items=4),
     ),
     Rule(
         "chat.metadata",
         "Metadata has at most 16 pairs, of keys up to 64 and values up to 512 characters.",
         f"wire/openai_chat.md section 1; {PROBED}",
-        limit("/metadata", members=16),
-        _metadata_names,
-        limit("/metadata/*", characters=512),
+        reject_over_limit("/metadata", members=16),
+        _check_metadata_names,
+        reject_over_limit("/metadata/*", characters=512),
     ),
     Rule(
         "chat.identifier-length",
         "A cache key has at most 64 characters, a safety identifier 128.",
         "wire/openai_chat.md section 1",
-        limit("/prompt_cache_key", characters=64),
-        limit("/safety_identifier", characters=128),
+        reject_over_limit("/prompt_cache_key", characters=64),
+        reject_over_limit("/safety_identifier", characters=128),
     ),
     Rule(
         "chat.stream-options-without-stream",
         "`stream_options` is sent with `stream: true` only.",
         "wire/openai_chat.md section 1",
-        requires(
+        reject_without(
             "/stream_options", "/stream", "The 'stream_options' parameter is only allowed when 'stream' is enabled."
         ),
     ),
@@ -143,7 +149,7 @@ RULES: tuple[Rule[ChatRequest], ...] = (
         "chat.top-logprobs-without-logprobs",
         "`top_logprobs` is sent with `logprobs: true` only.",
         PROBED,
-        requires(
+        reject_without(
             "/top_logprobs", "/logprobs", "The 'top_logprobs' parameter is only allowed when 'logprobs' is enabled."
         ),
     ),
@@ -151,7 +157,7 @@ RULES: tuple[Rule[ChatRequest], ...] = (
         "chat.token-limits",
         "There is one limit of tokens, not two.",
         "reported in public issues",
-        excludes(
+        reject_with(
             "/max_tokens",
             "/max_completion_tokens",
             "Setting 'max_tokens' and 'max_completion_tokens' at the same time is not supported.",
@@ -161,15 +167,15 @@ RULES: tuple[Rule[ChatRequest], ...] = (
         "chat.response-format-name",
         "The name of a schema has 1 to 64 letters, digits, underscores and dashes.",
         "openai-python 3.49 types: JSONSchema.name",
-        name("/response_format/json_schema/name"),
+        reject_invalid_name("/response_format/json_schema/name"),
     ),
     Rule(
         "chat.audio-parameters",
         "A spoken answer needs `audio`, which tells its voice and format.",
         "openai-python 3.49 types: CompletionCreateParams.audio",
-        Refuse(
+        PathCheck(
             "/modalities",
-            words.missing("/audio"),
+            words.describe_missing("/audio"),
             lambda modalities: "audio" in modalities,
             lambda request: request.get("audio") is None,
         ),
@@ -178,52 +184,52 @@ RULES: tuple[Rule[ChatRequest], ...] = (
         "chat.max-tokens-model",
         "Reasoning models take `max_completion_tokens`, not `max_tokens`.",
         "recorded: openai_chat/ai-gateway-0003",
-        unsupported("/max_tokens", is_reasoning, " Use 'max_completion_tokens' instead."),
+        reject_unsupported("/max_tokens", is_reasoning, " Use 'max_completion_tokens' instead."),
     ),
     Rule(
         "chat.stop-model",
         "Reasoning models take no stop sequences.",
         "recorded: openai_chat/crewai-0048",
-        unsupported("/stop", is_reasoning),
+        reject_unsupported("/stop", is_reasoning),
     ),
     Rule(
         "chat.bias-model",
         "Reasoning models take neither `logit_bias` nor `prediction`.",
         PROBED,
-        unsupported("/logit_bias", is_reasoning),
-        unsupported("/prediction", is_reasoning),
+        reject_unsupported("/logit_bias", is_reasoning),
+        reject_unsupported("/prediction", is_reasoning),
     ),
     Rule(
         "chat.reasoning-effort",
         "`reasoning_effort` is one of the words the model knows; models that do not reason know none.",
         f"wire/openai_chat.md sections 0 and 1; {PROBED}; models that are not OpenAI's take any: recorded: "
         "openai_chat/rig-0039",
-        _efforts,
+        _check_efforts,
     ),
     Rule(
         "chat.sampling-model",
         "While a model reasons, it takes no temperature, top_p, penalties and log probabilities but the default.",
         f"wire/openai_chat.md section 1; {PROBED}; models that are not OpenAI's take any: recorded: "
         "openai_chat/ruby-llm-0002",
-        *(Refuse(f"/{member}", _not_default, when=_thinks) for member in _DEFAULTS),
+        *(PathCheck(f"/{member}", _describe_not_default, when=_is_thinking) for member in _DEFAULTS),
     ),
     Rule(
         "chat.web-search-model",
         "Only search models take `web_search_options`.",
         "recorded: openai_chat/pydantic-ai-0099",
-        Refuse(
+        PathCheck(
             "/web_search_options",
             "Web search options not supported with this model.",
-            when=lambda request: not _is_searching(request) and before(5, 0)(request),
+            when=lambda request: not _uses_search_model(request) and when_generation_before(5, 0)(request),
         ),
-        Refuse("/web_search_options", words.unknown, when=lambda request: not _is_searching(request)),
+        PathCheck("/web_search_options", words.describe_unknown, when=lambda request: not _uses_search_model(request)),
     ),
     Rule(
         "chat.search-model-arguments",
         "Search models take no sampling parameters.",
         "reported in public issues for temperature and presence_penalty; the others by analogy",
         *(
-            Refuse(f"/{member}", f"Model incompatible request argument supplied: {member}", when=_is_searching)
+            PathCheck(f"/{member}", f"Model incompatible request argument supplied: {member}", when=_uses_search_model)
             for member in _SEARCH_REFUSED
         ),
     ),
@@ -231,21 +237,23 @@ RULES: tuple[Rule[ChatRequest], ...] = (
         "chat.audio-model",
         "Only audio models speak.",
         f"wire/openai_chat.md section 1; {PROBED}",
-        Refuse(
+        PathCheck(
             "/modalities",
-            words.unknown,
+            words.describe_unknown,
             lambda modalities: "audio" in modalities,
             lambda request: not is_audio_model(request.model),
         ),
-        Refuse(
-            "/audio", words.unknown, when=lambda request: not is_audio_model(request.model) and since(5, 6)(request)
+        PathCheck(
+            "/audio",
+            words.describe_unknown,
+            when=lambda request: not is_audio_model(request.model) and when_generation_from(5, 6)(request),
         ),
     ),
     Rule(
         "chat.response-format-model",
         "A schema for the answer is taken since GPT-4o of August 2024.",
         "reported in public issues",
-        Refuse(
+        PathCheck(
             "/response_format/json_schema",
             "Invalid parameter: 'response_format' of type 'json_schema' is not supported with this model. Learn more "
             "about supported models at the Structured Outputs guide: "
@@ -258,33 +266,33 @@ RULES: tuple[Rule[ChatRequest], ...] = (
         "chat.choices-model",
         "GPT-5.6 and later give at most 8 choices.",
         PROBED,
-        Refuse(
+        PathCheck(
             "/n",
-            lambda where, value: words.out_of_bounds(where, value, _CHOICES),
+            lambda where, value: words.describe_out_of_bounds(where, value, _CHOICES),
             lambda value: value > _CHOICES.most,
-            since(5, 6),
+            when_generation_from(5, 6),
         ),
     ),
     Rule(
         "chat.top-logprobs-model",
         "GPT-5.6 and later tell at most 5 alternatives of a token.",
         PROBED,
-        Refuse(
+        PathCheck(
             "/top_logprobs",
             "Invalid value for 'top_logprobs': must be less than or equal to 5.",
             lambda value: value > 5,
-            since(5, 6),
+            when_generation_from(5, 6),
         ),
     ),
     Rule(
         "chat.cache-retention-model",
         "GPT-5.5 and later do not keep prefixes in memory only.",
         f"openai-python 3.49 types: CompletionCreateParams.prompt_cache_retention; {PROBED}",
-        Refuse(
+        PathCheck(
             "/prompt_cache_retention",
             "This model is compatible only with 24h extended prompt caching",
             lambda kept: kept == "in_memory",
-            since(5, 5),
+            when_generation_from(5, 5),
         ),
     ),
 )

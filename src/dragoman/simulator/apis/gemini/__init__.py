@@ -6,18 +6,25 @@ what was in it to Vertex's rules, for that is the request Code Assist passes on.
 
 import msgspec
 
-from dragoman.simulator.api import Accepted, Api, Envelope
+from dragoman.simulator.api import AcceptedRequest, Api, Envelope
 from dragoman.simulator.apis.gemini import rules_contents, rules_schemas, rules_settings, signatures
-from dragoman.simulator.apis.gemini.code_assist import counted, unwrapped, wrapped
-from dragoman.simulator.apis.gemini.models import BAD_KEY, BAD_TOKEN, NO_KEY, fail, generation_of, refuse
-from dragoman.simulator.apis.gemini.proto import Surface, not_json
-from dragoman.simulator.apis.gemini.read import read
-from dragoman.simulator.apis.gemini.request import GeminiRequest, read_request, turns_of
-from dragoman.simulator.apis.gemini.write import silenced, stream, stream_array, whole
-from dragoman.simulator.rule import Rule, Situation, Violation, first_violation, is_absent
-from dragoman.simulator.talk import Signer
+from dragoman.simulator.apis.gemini.code_assist import reduce_count, unwrap_request, wrap_reply
+from dragoman.simulator.apis.gemini.models import (
+    BAD_KEY,
+    BAD_TOKEN,
+    NO_KEY,
+    parse_generation,
+    render_error,
+    render_stream_error,
+)
+from dragoman.simulator.apis.gemini.proto import Surface, build_json_violation
+from dragoman.simulator.apis.gemini.read import read_ask
+from dragoman.simulator.apis.gemini.request import GeminiRequest, merge_turns, read_request
+from dragoman.simulator.apis.gemini.write import drop_candidates, render_array, render_reply, render_stream
+from dragoman.simulator.rule import CheckContext, Rule, Violation, find_first_violation, is_absent
+from dragoman.simulator.talk import TokenSigner
 
-__all__ = ["API", "stream_array", "unwrapped", "wrapped"]
+__all__ = ["API", "render_array", "unwrap_request", "wrap_reply"]
 
 _PROTO = "wire/gemini.md sections 1 and 2"
 _MEMBER_RULES: tuple[Rule[GeminiRequest], ...] = (
@@ -50,40 +57,40 @@ _RULES: tuple[Rule[GeminiRequest], ...] = (
 """In the order in which they are looked at; Google tells one fault."""
 
 
-def accept(body: bytes, situation: Situation, signer: Signer) -> Accepted | Violation:
+def accept(body: bytes, context: CheckContext, signer: TokenSigner) -> AcceptedRequest | Violation:
     """Judge a request."""
-    model = situation.model.rpartition("/")[2]
+    model = context.model.rpartition("/")[2]
     if is_absent(model):
-        return _no_model(model, situation)
-    surface = _surface(situation)
+        return _build_model_not_found(model, context)
+    surface = _find_surface(context)
     try:
-        document = read_request(body, surface, counting=situation.counting)
+        document = read_request(body, surface, counting=context.counting)
         if isinstance(document, Violation):
             return document
         request = GeminiRequest(
             document,
             model=model,
-            generation=generation_of(model),
+            generation=parse_generation(model),
             surface=surface,
             signer=signer,
             size=len(body),
-            turns=turns_of(document),
+            turns=merge_turns(document),
         )
-        violation = first_violation(_RULES, request, situation)
-        return Accepted(ask=read(request), body=request) if violation is None else violation
+        violation = find_first_violation(_RULES, request, context)
+        return AcceptedRequest(ask=read_ask(request), body=request) if violation is None else violation
     except RecursionError as error:
-        return not_json(error)
+        return build_json_violation(error)
 
 
-def _surface(situation: Situation) -> Surface:
-    if not situation.vertex:
+def _find_surface(context: CheckContext) -> Surface:
+    if not context.vertex:
         return "studio"
-    return "vertex v1" if situation.version == "v1" else "vertex"
+    return "vertex v1" if context.version == "v1" else "vertex"
 
 
-def _no_model(model: str, situation: Situation) -> Violation:
-    version = situation.version or "v1beta"
-    method = "countTokens" if situation.counting else "generateContent"
+def _build_model_not_found(model: str, context: CheckContext) -> Violation:
+    version = context.version or "v1beta"
+    method = "countTokens" if context.counting else "generateContent"
     studio = (
         f"models/{model} is not found for API version {version}, or is not supported for {method}. Call "
         "ModelService.ListModels to see the list of available models and their supported methods."
@@ -93,10 +100,10 @@ def _no_model(model: str, situation: Situation) -> Violation:
         "found or your project does not have access to it. Please ensure you are using a valid model version. For "
         "more information, see: https://cloud.google.com/vertex-ai/generative-ai/docs/learn/model-versions"
     )
-    return Violation(vertex if situation.vertex else studio, status=404, rule="gemini.model")
+    return Violation(vertex if context.vertex else studio, status=404, rule="gemini.model")
 
 
-def count(accepted: Accepted, tokens: int) -> bytes:
+def render_token_count(accepted: AcceptedRequest, tokens: int) -> bytes:
     """Tell how many tokens there are, in the form of the surface."""
     made = {"totalTokens": tokens, "promptTokensDetails": [{"modality": "TEXT", "tokenCount": tokens}]}
     if accepted.body.vertex:
@@ -108,15 +115,15 @@ API = Api(
     name="gemini",
     rules=(*_MEMBER_RULES, *_RULES),
     accept=accept,
-    whole=whole,
-    stream=stream,
-    refuse=refuse,
-    fail=fail,
-    count=count,
+    render_reply=render_reply,
+    render_stream=render_stream,
+    render_error=render_error,
+    render_stream_error=render_stream_error,
+    render_token_count=render_token_count,
     bad_key=BAD_KEY,
     no_key=NO_KEY,
     bad_token=BAD_TOKEN,
-    silenced=silenced,
-    envelope=Envelope(unwrapped, wrapped, counted),
-    array=stream_array,
+    drop_answer=drop_candidates,
+    envelope=Envelope(unwrap_request, wrap_reply, reduce_count),
+    render_array=render_array,
 )

@@ -14,9 +14,9 @@ from dragoman.simulator.apis.gemini.proto import (
     INT64,
     STRUCT,
     VALUE,
-    Enum,
-    Map,
-    Message,
+    ProtoEnum,
+    ProtoMap,
+    ProtoMessage,
 )
 
 PART_DATA = (
@@ -31,45 +31,45 @@ PART_DATA = (
     "toolResponse",
 )
 """A part holds one of these."""
-_NOTHING = Message("Nothing", {})
-_RESOLUTION = Enum("MediaResolution", "UNSPECIFIED LOW MEDIUM HIGH ULTRA_HIGH", prefix="MEDIA_RESOLUTION_")
-_PROCESSING = Enum("MediaProcessing", "MEDIA_PROCESSING_UNSPECIFIED STATIC AGENTIC")
-_TOOL_TYPE = Enum(
+_NOTHING = ProtoMessage("Nothing", {})
+_RESOLUTION = ProtoEnum("MediaResolution", "UNSPECIFIED LOW MEDIUM HIGH ULTRA_HIGH", prefix="MEDIA_RESOLUTION_")
+_PROCESSING = ProtoEnum("MediaProcessing", "MEDIA_PROCESSING_UNSPECIFIED STATIC AGENTIC")
+_TOOL_TYPE = ProtoEnum(
     "ToolType",
     "TOOL_TYPE_UNSPECIFIED GOOGLE_SEARCH_WEB GOOGLE_SEARCH_IMAGE URL_CONTEXT GOOGLE_MAPS FILE_SEARCH MEDIA_PROCESSING",
 )
-_BLOB = Message("Blob", {"mimeType=": str, "data=": BYTES, "displayName": str})
-_FILE = Message("FileData", {"mimeType": str, "fileUri=": str, "displayName": str})
-_CALL = Message(
+_BLOB = ProtoMessage("Blob", {"mimeType=": str, "data=": BYTES, "displayName": str})
+_FILE = ProtoMessage("FileData", {"mimeType": str, "fileUri=": str, "displayName": str})
+_CALL = ProtoMessage(
     "FunctionCall",
     {"name=": str, "args": STRUCT},
-    vertex={"partialArgs": [Message("PartialArg")], "willContinue": bool},
+    vertex={"partialArgs": [ProtoMessage("PartialArg")], "willContinue": bool},
 )
 _CALL.add({"id": str}, "studio", "vertex")
-_RESULT_PART = Message(
+_RESULT_PART = ProtoMessage(
     "FunctionResponsePart",
     {"inlineData": _BLOB, "fileData": _FILE},
     studio={"mediaProcessing": _PROCESSING},
     oneof=("data", ("inlineData", "fileData")),
 )
-_RESULT = Message(
+_RESULT = ProtoMessage(
     "FunctionResponse",
     {
         "name=": str,
         "response": STRUCT,
         "parts": [_RESULT_PART],
-        "scheduling": Enum("FunctionResponse.Scheduling", "SCHEDULING_UNSPECIFIED SILENT WHEN_IDLE INTERRUPT"),
+        "scheduling": ProtoEnum("FunctionResponse.Scheduling", "SCHEDULING_UNSPECIFIED SILENT WHEN_IDLE INTERRUPT"),
     },
     studio={"willContinue": bool},
 )
 _RESULT.add({"id": str}, "studio", "vertex")
-_CODE = Message(
+_CODE = ProtoMessage(
     "ExecutableCode",
-    {"language": Enum("ExecutableCode.Language", "LANGUAGE_UNSPECIFIED PYTHON"), "code": str, "id": str},
+    {"language": ProtoEnum("ExecutableCode.Language", "LANGUAGE_UNSPECIFIED PYTHON"), "code": str, "id": str},
 )
-_OUTCOME = Enum("CodeExecutionResult.Outcome", "UNSPECIFIED OK FAILED DEADLINE_EXCEEDED", prefix="OUTCOME_")
+_OUTCOME = ProtoEnum("CodeExecutionResult.Outcome", "UNSPECIFIED OK FAILED DEADLINE_EXCEEDED", prefix="OUTCOME_")
 _OFFSETS = {"startOffset": str, "endOffset": str}
-_PART = Message(
+_PART = ProtoMessage(
     "Part",
     {
         "text": str,
@@ -78,28 +78,28 @@ _PART = Message(
         "functionCall": _CALL,
         "functionResponse": _RESULT,
         "executableCode": _CODE,
-        "codeExecutionResult": Message("CodeExecutionResult", {"outcome": _OUTCOME, "output": str, "id": str}),
+        "codeExecutionResult": ProtoMessage("CodeExecutionResult", {"outcome": _OUTCOME, "output": str, "id": str}),
         "thought": bool,
         "thoughtSignature": BYTES,
-        "videoMetadata": Message("VideoMetadata", {**_OFFSETS, "fps": DOUBLE}),
-        "mediaResolution": Message("PartMediaResolution", {"level": _RESOLUTION, "numTokens": INT32}),
+        "videoMetadata": ProtoMessage("VideoMetadata", {**_OFFSETS, "fps": DOUBLE}),
+        "mediaResolution": ProtoMessage("PartMediaResolution", {"level": _RESOLUTION, "numTokens": INT32}),
         "mediaProcessing": _PROCESSING,
-        "audioTranscription": Message("Transcription"),
-        "speechMetadata": Message("SpeechMetadata"),
+        "audioTranscription": ProtoMessage("Transcription"),
+        "speechMetadata": ProtoMessage("SpeechMetadata"),
     },
     studio={
-        "toolCall": Message("ToolCall", {"id": str, "toolType": _TOOL_TYPE, "args": STRUCT}),
-        "toolResponse": Message("ToolResponse", {"id": str, "toolType": _TOOL_TYPE, "response": STRUCT}),
+        "toolCall": ProtoMessage("ToolCall", {"id": str, "toolType": _TOOL_TYPE, "args": STRUCT}),
+        "toolResponse": ProtoMessage("ToolResponse", {"id": str, "toolType": _TOOL_TYPE, "response": STRUCT}),
         "partMetadata": STRUCT,
     },
     oneof=("data", PART_DATA),
 )
-_CONTENT = Message("Content", {"role": str, "parts": [_PART]})
+_CONTENT = ProtoMessage("Content", {"role": str, "parts": [_PART]})
 
-SCHEMA = Message(
+SCHEMA = ProtoMessage(
     "Schema",
     {
-        "type": Enum("Type", "TYPE_UNSPECIFIED STRING NUMBER INTEGER BOOLEAN ARRAY OBJECT NULL"),
+        "type": ProtoEnum("Type", "TYPE_UNSPECIFIED STRING NUMBER INTEGER BOOLEAN ARRAY OBJECT NULL"),
         **dict.fromkeys(("format", "title", "description", "pattern"), str),
         **dict.fromkeys(("minItems", "maxItems", "minProperties", "maxProperties", "minLength", "maxLength"), INT64),
         **dict.fromkeys(("minimum", "maximum"), DOUBLE),
@@ -110,9 +110,9 @@ SCHEMA = Message(
     vertex={"additionalProperties": VALUE, "ref": str},
 )
 """The subset of OpenAPI's schemas."""
-SCHEMA.add({"items": SCHEMA, "properties": Map(SCHEMA), "anyOf": [SCHEMA]})
-SCHEMA.add({"defs": Map(SCHEMA)}, "vertex", "vertex v1")
-_FUNCTION = Message(
+SCHEMA.add({"items": SCHEMA, "properties": ProtoMap(SCHEMA), "anyOf": [SCHEMA]})
+SCHEMA.add({"defs": ProtoMap(SCHEMA)}, "vertex", "vertex v1")
+_FUNCTION = ProtoMessage(
     "FunctionDeclaration",
     {
         "name=": str,
@@ -121,65 +121,65 @@ _FUNCTION = Message(
         "parametersJsonSchema": VALUE,
         "response": SCHEMA,
         "responseJsonSchema": VALUE,
-        "behavior": Enum("FunctionDeclaration.Behavior", "UNSPECIFIED BLOCKING NON_BLOCKING"),
+        "behavior": ProtoEnum("FunctionDeclaration.Behavior", "UNSPECIFIED BLOCKING NON_BLOCKING"),
     },
 )
-_CONFIDENCE = Enum(
+_CONFIDENCE = ProtoEnum(
     "PhishBlockThreshold",
     "PHISH_BLOCK_THRESHOLD_UNSPECIFIED BLOCK_LOW_AND_ABOVE BLOCK_MEDIUM_AND_ABOVE BLOCK_HIGH_AND_ABOVE "
     "BLOCK_HIGHER_AND_ABOVE BLOCK_VERY_HIGH_AND_ABOVE BLOCK_ONLY_EXTREMELY_HIGH",
 )
-_SEARCH = Message(
+_SEARCH = ProtoMessage(
     "GoogleSearch",
     {
-        "searchTypes": Message("SearchTypes", {"webSearch": _NOTHING, "imageSearch": _NOTHING}),
-        "timeRangeFilter": Message("Interval", {"startTime": str, "endTime": str}),
+        "searchTypes": ProtoMessage("SearchTypes", {"webSearch": _NOTHING, "imageSearch": _NOTHING}),
+        "timeRangeFilter": ProtoMessage("Interval", {"startTime": str, "endTime": str}),
     },
     vertex={"blockingConfidence": _CONFIDENCE, "excludeDomains": [str]},
 )
-TOOL = Message(
+TOOL = ProtoMessage(
     "Tool",
     {
         "functionDeclarations": [_FUNCTION],
         "googleSearch": _SEARCH,
-        "googleSearchRetrieval": Message("GoogleSearchRetrieval"),
+        "googleSearchRetrieval": ProtoMessage("GoogleSearchRetrieval"),
         "codeExecution": _NOTHING,
         "urlContext": _NOTHING,
-        "googleMaps": Message(
+        "googleMaps": ProtoMessage(
             "GoogleMaps", {"enableWidget": bool, "authConfig": STRUCT}, vertex={"groundingTypes": STRUCT}
         ),
-        "computerUse": Message("ComputerUse"),
+        "computerUse": ProtoMessage("ComputerUse"),
     },
     studio={
-        "fileSearch": Message("FileSearch", {"fileSearchStoreNames": [str], "topK": INT32, "metadataFilter": str}),
-        "mcpServers": [Message("McpServer")],
+        "fileSearch": ProtoMessage("FileSearch", {"fileSearchStoreNames": [str], "topK": INT32, "metadataFilter": str}),
+        "mcpServers": [ProtoMessage("McpServer")],
     },
     vertex={
-        "retrieval": Message("Retrieval"),
-        "enterpriseWebSearch": Message("EnterpriseWebSearch"),
-        "parallelAiSearch": Message("PartnerSearch"),
-        "exaAiSearch": Message("PartnerSearch"),
+        "retrieval": ProtoMessage("Retrieval"),
+        "enterpriseWebSearch": ProtoMessage("EnterpriseWebSearch"),
+        "parallelAiSearch": ProtoMessage("PartnerSearch"),
+        "exaAiSearch": ProtoMessage("PartnerSearch"),
     },
 )
-_CALLING = Message(
+_CALLING = ProtoMessage(
     "FunctionCallingConfig",
     {
-        "mode": Enum("FunctionCallingConfig.Mode", "MODE_UNSPECIFIED AUTO ANY NONE VALIDATED"),
+        "mode": ProtoEnum("FunctionCallingConfig.Mode", "MODE_UNSPECIFIED AUTO ANY NONE VALIDATED"),
         "allowedFunctionNames": [str],
     },
     vertex={"streamFunctionCallArguments": bool},
 )
-_PLACE = Message("LatLng", {"latitude": DOUBLE, "longitude": DOUBLE})
-_TOOL_CONFIG = Message(
+_PLACE = ProtoMessage("LatLng", {"latitude": DOUBLE, "longitude": DOUBLE})
+_TOOL_CONFIG = ProtoMessage(
     "ToolConfig",
     {
         "functionCallingConfig": _CALLING,
-        "retrievalConfig": Message("RetrievalConfig", {"latLng": _PLACE, "languageCode": str}),
+        "retrievalConfig": ProtoMessage("RetrievalConfig", {"latLng": _PLACE, "languageCode": str}),
     },
     studio={"includeServerSideToolInvocations": bool},
 )
 
-_IMAGE = Message(
+_IMAGE = ProtoMessage(
     "ImageConfig",
     {"aspectRatio": str, "imageSize": str},
     vertex={
@@ -190,15 +190,17 @@ _IMAGE = Message(
         "imageOutputOptions": STRUCT,
     },
 )
-_THINKING = Message(
+_THINKING = ProtoMessage(
     "ThinkingConfig",
     {
         "includeThoughts": bool,
         "thinkingBudget": INT32,
-        "thinkingLevel": Enum("ThinkingConfig.ThinkingLevel", "THINKING_LEVEL_UNSPECIFIED MINIMAL LOW MEDIUM HIGH"),
+        "thinkingLevel": ProtoEnum(
+            "ThinkingConfig.ThinkingLevel", "THINKING_LEVEL_UNSPECIFIED MINIMAL LOW MEDIUM HIGH"
+        ),
     },
 )
-_CONFIG = Message(
+_CONFIG = ProtoMessage(
     "GenerationConfig",
     {
         **dict.fromkeys(("temperature", "topP", "topK", "presencePenalty", "frequencyPenalty"), FLOAT),
@@ -208,35 +210,35 @@ _CONFIG = Message(
         "responseMimeType": str,
         "responseSchema": SCHEMA,
         "responseJsonSchema": VALUE,
-        "responseModalities": [Enum("GenerationConfig.Modality", "MODALITY_UNSPECIFIED TEXT IMAGE AUDIO VIDEO")],
-        "responseFormat": [Message("ResponseFormat")],
+        "responseModalities": [ProtoEnum("GenerationConfig.Modality", "MODALITY_UNSPECIFIED TEXT IMAGE AUDIO VIDEO")],
+        "responseFormat": [ProtoMessage("ResponseFormat")],
         "thinkingConfig": _THINKING,
         "mediaResolution": _RESOLUTION,
-        "speechConfig": Message("SpeechConfig"),
+        "speechConfig": ProtoMessage("SpeechConfig"),
         "imageConfig": _IMAGE,
-        "translationConfig": Message("TranslationConfig"),
-        "audioTranscriptionConfig": Message("AudioTranscriptionConfig"),
+        "translationConfig": ProtoMessage("TranslationConfig"),
+        "audioTranscriptionConfig": ProtoMessage("AudioTranscriptionConfig"),
         "enableAffectiveDialog": bool,
     },
     studio={"enableEnhancedCivicAnswers": bool},
     vertex={"audioTimestamp": bool, "routingConfig": STRUCT, "modelConfig": STRUCT},
 )
-_CATEGORY = Enum(
+_CATEGORY = ProtoEnum(
     "HarmCategory",
     "UNSPECIFIED HARASSMENT HATE_SPEECH SEXUALLY_EXPLICIT DANGEROUS_CONTENT CIVIC_INTEGRITY JAILBREAK IMAGE_HATE "
     "IMAGE_DANGEROUS_CONTENT IMAGE_HARASSMENT IMAGE_SEXUALLY_EXPLICIT",
     prefix="HARM_CATEGORY_",
 )
-_THRESHOLD = Enum(
+_THRESHOLD = ProtoEnum(
     "SafetySetting.HarmBlockThreshold",
     "HARM_BLOCK_THRESHOLD_UNSPECIFIED BLOCK_LOW_AND_ABOVE BLOCK_MEDIUM_AND_ABOVE BLOCK_ONLY_HIGH BLOCK_NONE OFF",
 )
-_SAFETY = Message(
+_SAFETY = ProtoMessage(
     "SafetySetting",
     {"category": _CATEGORY, "threshold": _THRESHOLD},
-    vertex={"method": Enum("SafetySetting.HarmBlockMethod", "HARM_BLOCK_METHOD_UNSPECIFIED SEVERITY PROBABILITY")},
+    vertex={"method": ProtoEnum("SafetySetting.HarmBlockMethod", "HARM_BLOCK_METHOD_UNSPECIFIED SEVERITY PROBABILITY")},
 )
-REQUEST = Message(
+REQUEST = ProtoMessage(
     "GenerateContentRequest",
     {
         "model": str,
@@ -249,10 +251,10 @@ REQUEST = Message(
         "cachedContent": str,
         "continuationToken": BYTES,
     },
-    studio={"serviceTier": Enum("ServiceTier", "unspecified flex standard priority"), "store": bool},
-    vertex={"labels": Map(str), "modelArmorConfig": Message("ModelArmorConfig"), "outputConfig": STRUCT},
+    studio={"serviceTier": ProtoEnum("ServiceTier", "unspecified flex standard priority"), "store": bool},
+    vertex={"labels": ProtoMap(str), "modelArmorConfig": ProtoMessage("ModelArmorConfig"), "outputConfig": STRUCT},
 )
-COUNT_REQUEST = Message(
+COUNT_REQUEST = ProtoMessage(
     "CountTokensRequest",
     {"model": str, "contents": [_CONTENT]},
     studio={"generateContentRequest": REQUEST},

@@ -10,20 +10,20 @@ from typing import Any, cast
 import msgspec
 from msgspec import Raw, Struct
 
-from dragoman.simulator.apis.gemini.proto import NOT_MESSAGE, STRUCT, Message, not_json
+from dragoman.simulator.apis.gemini.proto import NOT_MESSAGE, STRUCT, ProtoMessage, build_json_violation
 from dragoman.simulator.catalogue import GEMINI
 from dragoman.simulator.rule import Json, Violation
 
 _PROJECT = "simulated-project"
 _TIER = {"id": "standard-tier", "name": "Gemini Code Assist", "description": "A simulator, not a subscription"}
 _FREE = {"id": "free-tier", "name": "Gemini Code Assist for individuals", "isDefault": False}
-_UNHEEDED = ("includeServerSideToolInvocations", "include_server_side_tool_invocations")
-_ONBOARDED = "type.googleapis.com/google.internal.cloud.code.v1internal.OnboardUserResponse"
+_IGNORED_FIELDS = ("includeServerSideToolInvocations", "include_server_side_tool_invocations")
+_ONBOARD_TYPE = "type.googleapis.com/google.internal.cloud.code.v1internal.OnboardUserResponse"
 _OPERATION = "operations/onboard."
 _RESET = "2030-01-01T00:00:00Z"
 
 
-_ENVELOPE = Message(
+_ENVELOPE = ProtoMessage(
     "Envelope",
     {
         "model": str,
@@ -39,11 +39,11 @@ _ENVELOPE = Message(
 """What stands around a request; the last four are Antigravity's."""
 
 
-class _Reply(Struct):
+class _ResponseIdField(Struct):
     responseId: str = ""  # noqa: N815  Google's name
 
 
-class _Asked(Struct):
+class _SetupRequest(Struct):
     cloudaicompanionProject: str | None = None  # noqa: N815  Google's name
     freeTierDataCollectionOptin: bool | None = None  # noqa: N815  Google's name
 
@@ -52,18 +52,18 @@ class _Count(Struct):
     totalTokens: int  # noqa: N815  Google's name
 
 
-def unwrapped(body: bytes) -> tuple[str, bytes] | Violation:
+def unwrap_request(body: bytes) -> tuple[str, bytes] | Violation:
     """Take a request out of its envelope: the model's name, and the request itself.
 
     Only a request to count tokens names its model within.
     """
     try:
-        return _open(body)
+        return _parse_envelope(body)
     except RecursionError as error:
-        return not_json(error)
+        return build_json_violation(error)
 
 
-def _open(body: bytes) -> tuple[str, bytes] | Violation:
+def _parse_envelope(body: bytes) -> tuple[str, bytes] | Violation:
     envelope = _ENVELOPE.read(body, "vertex")
     if isinstance(envelope, Violation):
         return envelope
@@ -79,7 +79,7 @@ def _open(body: bytes) -> tuple[str, bytes] | Violation:
         # Known here, but not heeded (wire/gemini.md section 11); Vertex, whose request it is else, does not know it.
         config = request.get(name)
         if isinstance(config, dict):
-            request[name] = {key: value for key, value in cast("Json", config).items() if key not in _UNHEEDED}
+            request[name] = {key: value for key, value in cast("Json", config).items() if key not in _IGNORED_FIELDS}
     model, inner = envelope.get("model"), request.pop("model", None)
     if inner is not None and model is not None:
         words = "Invalid JSON payload received. Unknown name \"model\" at 'request': Cannot find field."
@@ -88,20 +88,20 @@ def _open(body: bytes) -> tuple[str, bytes] | Violation:
     return named.removeprefix("models/"), msgspec.json.encode(request)
 
 
-def wrapped(reply: bytes) -> bytes:
+def wrap_reply(reply: bytes) -> bytes:
     """Put a reply, or the chunk of a stream, into its envelope; every chunk of a stream has the same trace."""
-    trace = sha256(msgspec.json.decode(reply, type=_Reply).responseId.encode()).hexdigest()[:16]
+    trace = sha256(msgspec.json.decode(reply, type=_ResponseIdField).responseId.encode()).hexdigest()[:16]
     return msgspec.json.encode({"response": Raw(reply.strip()), "traceId": trace})
 
 
-def counted(count: bytes) -> bytes:
+def reduce_count(count: bytes) -> bytes:
     """Leave of a count of tokens what Code Assist tells: how many there are."""
     return msgspec.json.encode(msgspec.json.decode(count, type=_Count))
 
 
-def told(action: str, operation: str, body: bytes) -> bytes | Violation:
+def handle_setup_call(action: str, operation: str, body: bytes) -> bytes | Violation:
     """Answer a call that is not for an answer of the model; an operation is asked for by its name."""
-    asked = _asked(body or b"{}")
+    asked = _parse_setup_request(body or b"{}")
     if isinstance(asked, Violation):
         return asked
     project = asked.cloudaicompanionProject or ""
@@ -111,7 +111,7 @@ def told(action: str, operation: str, body: bytes) -> bytes | Violation:
         case "onboardUser":
             return _onboard_user(project or _PROJECT)
         case "operation":
-            return _onboarded(operation.removeprefix("operations/").removeprefix("onboard."))
+            return _render_onboarded(operation.removeprefix("operations/").removeprefix("onboard."))
         case "retrieveUserQuota":
             bucket = {"tokenType": "REQUESTS", "remainingFraction": 1, "resetTime": _RESET}
             return msgspec.json.encode({"buckets": [{**bucket, "modelId": name} for name in GEMINI]})
@@ -138,23 +138,23 @@ def _onboard_user(project: str) -> bytes:
     """Tell of an operation, mostly one that is done at once."""
     if project.startswith("new-slow"):
         return msgspec.json.encode({"name": _OPERATION + project, "done": False})
-    return _onboarded(project)
+    return _render_onboarded(project)
 
 
-def _onboarded(project: str) -> bytes:
-    response = {"@type": _ONBOARDED, "cloudaicompanionProject": {"id": project, "name": project}}
+def _render_onboarded(project: str) -> bytes:
+    response = {"@type": _ONBOARD_TYPE, "cloudaicompanionProject": {"id": project, "name": project}}
     return msgspec.json.encode({"name": _OPERATION + project, "done": True, "response": response})
 
 
-def _asked(body: bytes) -> _Asked | Violation:
+def _parse_setup_request(body: bytes) -> _SetupRequest | Violation:
     """Read what a call is about; of its other members nobody has told what they may be."""
     try:
         document = msgspec.json.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        return not_json(error)
+        return build_json_violation(error)
     if not isinstance(document, dict):
         return NOT_MESSAGE
     try:
-        return msgspec.convert(document, _Asked)
+        return msgspec.convert(document, _SetupRequest)
     except msgspec.ValidationError as error:
         return Violation(f"Invalid value: {error}", rule="gemini.type")

@@ -25,9 +25,9 @@ from msgspec import Struct
 from dragoman.simulator.rule import Json, Violation
 from dragoman.wire.pointer import escape
 
-Fault = Literal["json", "unknown-field", "type", "enum", "bounds", "oneof"]
+ProtoMismatchReason = Literal["json", "unknown-field", "type", "enum", "bounds", "oneof"]
 Surface = Literal["studio", "vertex", "vertex v1"]
-Read = Callable[[Any, Surface], Any]
+ValueReader = Callable[[Any, Surface], Any]
 _PACKAGES: dict[Surface, str] = {
     "studio": "google.ai.generativelanguage.v1beta",
     "vertex": "google.cloud.aiplatform.v1beta1",
@@ -39,43 +39,43 @@ _HUMP = re.compile(r"(?<!^)([A-Z])")
 _NUMBER = re.compile(r"-?\d+(\.\d+)?([eE][+-]?\d+)?")
 _BASE64 = re.compile(r"[A-Za-z0-9+/_-]*={0,2}")
 _STANDARD = str.maketrans("-_", "+/")
-_SHOWN = 200
+_MAX_SHOWN = 200
 
 
-class Misfit(Exception):  # noqa: N818  it says what the value is
+class ProtoMismatch(Exception):  # noqa: N818  it says what the value is
     """A departure from a declaration; its place grows outwards while this is raised."""
 
-    def __init__(self, fault: Fault, head: str, tail: str) -> None:
+    def __init__(self, reason: ProtoMismatchReason, head: str, tail: str) -> None:
         super().__init__(head)
-        self._fault = fault
+        self._reason = reason
         self._head = head
         self._tail = tail
         self._path = ""
         self._pointer = ""
 
-    def within(self, step: str, token: str) -> "Misfit":
+    def prepend(self, step: str, token: str) -> "ProtoMismatch":
         """Add one step to the front of the place."""
         self._path = step + self._path
         self._pointer = f"/{escape(token)}{self._pointer}"
         return self
 
-    def violation(self, surface: Surface) -> Violation:
+    def build_violation(self, surface: Surface) -> Violation:
         """Return it in Google's words."""
         path = self._path.removeprefix(".")
         tail = self._tail.replace(_PACKAGE, _PACKAGES[surface])
         message = f"{self._head} at '{path}'{tail}" if path else self._head + tail
-        return Violation(message, self._pointer, rule=f"gemini.{self._fault}")
+        return Violation(message, self._pointer, rule=f"gemini.{self._reason}")
 
 
 class _Member(Struct, frozen=True):
     name: str
-    read: Read
+    read: ValueReader
     takes_list: bool
     is_choice: bool
     """It is a member of the message's oneof."""
 
 
-class Message:
+class ProtoMessage:
     """A message: its name in the protos, the members of every surface, those of some, and a oneof with its members.
 
     One that is declared without members is read as it is.
@@ -95,7 +95,7 @@ class Message:
         self._defaults: dict[str, str] = {}
         self._members: dict[Surface, dict[str, _Member]] = {surface: {} for surface in _PACKAGES}
         self.names: list[str] = []
-        self._is_declared = members is not None
+        self._has_members = members is not None
         self.add(members or {})
         self.add(studio or {}, "studio")
         self.add(vertex or {}, "vertex", "vertex v1")
@@ -107,16 +107,16 @@ class Message:
             if name != key:
                 self._defaults[name] = ""
             takes_list = isinstance(kind, list) or kind is VALUE
-            member = _Member(name, _reader(kind), takes_list, name in self._choices)
+            member = _Member(name, _build_reader(kind), takes_list, name in self._choices)
             self.names.append(name)
             for surface in surfaces or _PACKAGES:
-                self._members[surface][name] = self._members[surface][snake(name)] = member
+                self._members[surface][name] = self._members[surface][to_snake_case(name)] = member
 
     def __call__(self, value: Any, surface: Surface) -> Json:
         """Return the message with its names in camelCase."""
         if type(value) is not dict:
-            raise _invalid("type", f"{_TYPE}{_PACKAGE}.{self._name}", value)
-        if not self._is_declared:
+            raise _build_invalid_value("type", f"{_TYPE}{_PACKAGE}.{self._name}", value)
+        if not self._has_members:
             return cast("Json", value)
         made: Json = self._defaults.copy()
         chosen = ""
@@ -124,20 +124,20 @@ class Message:
         for name, item in cast("Json", value).items():
             member = members.get(name)
             if member is None:
-                raise _unknown("unknown-field", name, "Cannot find field.")
+                raise _build_unknown_name("unknown-field", name, "Cannot find field.")
             if item is None:
                 continue
             if type(item) is list and not member.takes_list:
-                raise _unknown("type", name, "Proto field is not repeating, cannot start list.")
+                raise _build_unknown_name("type", name, "Proto field is not repeating, cannot start list.")
             if member.is_choice:
                 if chosen not in {"", member.name}:
                     tail = f" (oneof), oneof field '{self._oneof}' is already set. Cannot set '{name}'"
-                    raise Misfit("oneof", "Invalid value", tail)
+                    raise ProtoMismatch("oneof", "Invalid value", tail)
                 chosen = member.name
             try:
                 made[member.name] = member.read(item, surface)
-            except Misfit as misfit:
-                raise misfit.within(f".{snake(member.name)}", name) from None
+            except ProtoMismatch as misfit:
+                raise misfit.prepend(f".{to_snake_case(member.name)}", name) from None
         return made
 
     def read(self, body: bytes, surface: Surface) -> Json | Violation:
@@ -145,16 +145,16 @@ class Message:
         try:
             document = msgspec.json.decode(body)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-            return not_json(error)
+            return build_json_violation(error)
         if not isinstance(document, dict):
             return NOT_MESSAGE
         try:
             return self(document, surface)
-        except Misfit as misfit:
-            return misfit.violation(surface)
+        except ProtoMismatch as misfit:
+            return misfit.build_violation(surface)
 
 
-class Enum:
+class ProtoEnum:
     """A word of an enum."""
 
     def __init__(self, name: str, words: str, prefix: str = "") -> None:
@@ -169,35 +169,35 @@ class Enum:
             return self._words[value] if 0 <= value < len(self._words) else str(value)
         found = self._by_name.get(value.upper().replace("-", "_")) if isinstance(value, str) else None
         if found is None:
-            raise _invalid("enum", f"{_TYPE}{_PACKAGE}.{self._name}", value)
+            raise _build_invalid_value("enum", f"{_TYPE}{_PACKAGE}.{self._name}", value)
         return found
 
 
-class Map:
+class ProtoMap:
     """Values by names of the caller's own."""
 
     def __init__(self, values: Any) -> None:
-        self._read = _reader(values)
+        self._read = _build_reader(values)
 
     def __call__(self, value: Any, surface: Surface) -> Json:
         """Return every value by its name."""
         if not isinstance(value, dict):
-            raise _invalid("type", "map", value)
+            raise _build_invalid_value("type", "map", value)
         made: Json = {}
         for index, (name, item) in enumerate(cast("Json", value).items()):
             try:
                 made[name] = self._read(item, surface)
-            except Misfit as misfit:
-                raise misfit.within(f"[{index}].value", name) from None
+            except ProtoMismatch as misfit:
+                raise misfit.prepend(f"[{index}].value", name) from None
         return made
 
 
-def snake(name: str) -> str:
+def to_snake_case(name: str) -> str:
     """Write a camelCase name in snake_case."""
     return _HUMP.sub(r"_\1", name).lower()
 
 
-def not_json(error: Exception) -> Violation:
+def build_json_violation(error: Exception) -> Violation:
     """Say that a body is no JSON that can be read."""
     return Violation(f"Invalid JSON payload received. {error}", rule="gemini.json")
 
@@ -207,85 +207,89 @@ NOT_MESSAGE = Violation(
 )
 
 
-def _reader(declaration: Any) -> Read:
+def _build_reader(declaration: Any) -> ValueReader:
     match declaration:
         case list():
-            return _repeated(_reader(declaration[0]))
+            return _build_list_reader(_build_reader(declaration[0]))
         case type():
             return _SCALARS[declaration]
         case _:
             return declaration
 
 
-def _unknown(fault: Fault, name: str, words: str) -> Misfit:
-    return Misfit(fault, f'Invalid JSON payload received. Unknown name "{name}"', f": {words}").within("", name)
+def _build_unknown_name(reason: ProtoMismatchReason, name: str, detail: str) -> ProtoMismatch:
+    return ProtoMismatch(reason, f'Invalid JSON payload received. Unknown name "{name}"', f": {detail}").prepend(
+        "", name
+    )
 
 
-def _invalid(fault: Fault, kind: str, value: Any) -> Misfit:
+def _build_invalid_value(reason: ProtoMismatchReason, kind: str, value: Any) -> ProtoMismatch:
     shown = msgspec.json.encode(value).decode()
-    return Misfit(fault, "Invalid value", f" ({kind}), {shown if len(shown) <= _SHOWN else shown[:_SHOWN] + '...'}")
+    return ProtoMismatch(
+        reason, "Invalid value", f" ({kind}), {shown if len(shown) <= _MAX_SHOWN else shown[:_MAX_SHOWN] + '...'}"
+    )
 
 
-def _repeated(read_item: Read) -> Read:
+def _build_list_reader(read_item: ValueReader) -> ValueReader:
     def read(value: Any, surface: Surface) -> list[Any]:
         made: list[Any] = []
         for index, item in enumerate(cast("list[Any]", value) if isinstance(value, list) else [value]):
             try:
                 made.append(read_item(item, surface))
-            except Misfit as misfit:
-                raise misfit.within(f"[{index}]", str(index)) from None
+            except ProtoMismatch as misfit:
+                raise misfit.prepend(f"[{index}]", str(index)) from None
         return made
 
     return read
 
 
-def _string(value: Any, _: Surface) -> str:
+def _read_string(value: Any, _: Surface) -> str:
     if not isinstance(value, str):
-        raise _invalid("type", "TYPE_STRING", value)
+        raise _build_invalid_value("type", "TYPE_STRING", value)
     return value
 
 
-def _boolean(value: Any, _: Surface) -> bool:
+def _read_boolean(value: Any, _: Surface) -> bool:
     if isinstance(value, str) and value in {"true", "false"}:
         return value == "true"
     if not isinstance(value, bool):
-        raise _invalid("type", "TYPE_BOOL", value)
+        raise _build_invalid_value("type", "TYPE_BOOL", value)
     return value
 
 
-def _number(value: Any, kind: str) -> float:
+def _read_number(value: Any, kind: str) -> float:
     if isinstance(value, (int, float)) and not isinstance(value, bool):
         return value
     if not isinstance(value, str) or not _NUMBER.fullmatch(value):
-        raise _invalid("type", kind, value)
+        raise _build_invalid_value("type", kind, value)
     try:
         return float(value) if set(value) & set(".eE") else int(value)
     except ValueError:  # it has more digits than Python reads
-        raise _invalid("bounds", kind, value) from None
+        raise _build_invalid_value("bounds", kind, value) from None
 
 
-def _integer(kind: str, bits: int) -> Read:
+def _build_integer_reader(kind: str, bits: int) -> ValueReader:
     limit = 1 << (bits - 1)
 
     def read(value: Any, _: Surface) -> int:
-        number = _number(value, kind)
+        number = _read_number(value, kind)
         if not -limit <= number < limit:
-            raise _invalid("bounds", kind, value)
+            raise _build_invalid_value("bounds", kind, value)
         if number != int(number):
-            raise _invalid("type", kind, value)
+            raise _build_invalid_value("type", kind, value)
         return int(number)
 
     return read
 
 
-def _float(kind: str) -> Read:
+def _build_float_reader(kind: str) -> ValueReader:
     def read(value: Any, _: Surface) -> float:
         try:
-            number = float(_number(value, kind))
+            number = float(_read_number(value, kind))
         except OverflowError:
             number = math.inf
         if not math.isfinite(number):
-            raise _invalid("bounds", kind, value)
+            raise _build_invalid_value("bounds", kind, value)
         return number
 
     return read
@@ -294,17 +298,19 @@ def _float(kind: str) -> Read:
 def BYTES(value: Any, _: Surface) -> str:  # noqa: N802  it is a kind of value
     """Read base64, and return it in its standard alphabet, without padding."""
     if not isinstance(value, str):
-        raise _invalid("type", "TYPE_BYTES", value)
+        raise _build_invalid_value("type", "TYPE_BYTES", value)
     bare = value.rstrip("=").translate(_STANDARD)
     if not _BASE64.fullmatch(value) or len(bare) % 4 == 1:
-        raise Misfit("type", "Invalid value", f' (TYPE_BYTES), Base64 decoding failed for "{value[:_SHOWN]}"')
+        raise ProtoMismatch(
+            "type", "Invalid value", f' (TYPE_BYTES), Base64 decoding failed for "{value[:_MAX_SHOWN]}"'
+        )
     return bare
 
 
 def STRUCT(value: Any, _: Surface) -> Json:  # noqa: N802  it is a kind of value
     """Read any object, as it is."""
     if not isinstance(value, dict):
-        raise _invalid("type", f"{_TYPE}google.protobuf.Struct", value)
+        raise _build_invalid_value("type", f"{_TYPE}google.protobuf.Struct", value)
     return cast("Json", value)
 
 
@@ -313,8 +319,8 @@ def VALUE(value: Any, _: Surface) -> Any:  # noqa: N802  it is a kind of value
     return value
 
 
-INT32 = _integer("TYPE_INT32", 32)
-INT64 = _integer("TYPE_INT64", 64)
-FLOAT = _float("TYPE_FLOAT")
-DOUBLE = _float("TYPE_DOUBLE")
-_SCALARS: dict[Any, Read] = {str: _string, bool: _boolean}
+INT32 = _build_integer_reader("TYPE_INT32", 32)
+INT64 = _build_integer_reader("TYPE_INT64", 64)
+FLOAT = _build_float_reader("TYPE_FLOAT")
+DOUBLE = _build_float_reader("TYPE_DOUBLE")
+_SCALARS: dict[Any, ValueReader] = {str: _read_string, bool: _read_boolean}

@@ -10,20 +10,20 @@ from typing import Any, Literal
 from msgspec import Struct
 
 from dragoman.simulator.apis.gemini.body import COUNT_REQUEST, REQUEST, TOOL
-from dragoman.simulator.apis.gemini.models import Generation
-from dragoman.simulator.apis.gemini.proto import Surface, snake
-from dragoman.simulator.rule import Json, Refuse, Request, Situation, Violation, Words
-from dragoman.simulator.talk import Signer
+from dragoman.simulator.apis.gemini.models import GeminiGeneration
+from dragoman.simulator.apis.gemini.proto import Surface, to_snake_case
+from dragoman.simulator.rule import CheckContext, ErrorText, Json, PathCheck, VendorRequest, Violation
+from dragoman.simulator.talk import TokenSigner
 from dragoman.wire.pointer import unescape
 
 Side = Literal["user", "model"]
-Test = Callable[[Any], bool]
+ValueTest = Callable[[Any], bool]
 _LEARN_MORE = "Learn more: https://cloud.google.com/vertex-ai/generative-ai/docs/model-reference/gemini"
-_NAMED = frozenset({"properties", "defs"})
+_MAP_MEMBERS = frozenset({"properties", "defs"})
 """Members of a schema that hold schemas by names of the caller's own."""
 
 
-class Placed(Struct, frozen=True):
+class PlacedPart(Struct, frozen=True):
     """A part, and the numbers of its content and of itself."""
 
     content: int
@@ -36,25 +36,25 @@ class Placed(Struct, frozen=True):
         return f"/contents/{self.content}/parts/{self.index}"
 
 
-class Turn(Struct, frozen=True):
+class GeminiTurn(Struct, frozen=True):
     """What one side said before the other spoke."""
 
     side: Side
-    parts: list[Placed]
-    calls: list[Placed]
-    results: list[Placed]
+    parts: list[PlacedPart]
+    calls: list[PlacedPart]
+    results: list[PlacedPart]
 
 
-class GeminiRequest(Request, frozen=True, kw_only=True):
+class GeminiRequest(VendorRequest, frozen=True, kw_only=True):
     """A request of the right shape, its names in camelCase."""
 
     model: str
-    generation: Generation
+    generation: GeminiGeneration
     surface: Surface
-    signer: Signer
+    signer: TokenSigner
     size: int
     """Bytes of the body."""
-    turns: list[Turn]
+    turns: list[GeminiTurn]
 
     @property
     def vertex(self) -> bool:
@@ -82,10 +82,10 @@ class GeminiRequest(Request, frozen=True, kw_only=True):
         return self.tool_config.get("functionCallingConfig", {})
 
     @property
-    def parts(self) -> dict[str, list[Placed]]:
+    def parts(self) -> dict[str, list[PlacedPart]]:
         """All parts of contents, by the names of their members."""
         if "parts" not in self.computed:
-            parts: dict[str, list[Placed]] = {}
+            parts: dict[str, list[PlacedPart]] = {}
             for placed in (placed for turn in self.turns for placed in turn.parts):
                 for name in placed.part:
                     parts.setdefault(name, []).append(placed)
@@ -117,22 +117,22 @@ def read_request(body: bytes, surface: Surface, *, counting: bool = False) -> Js
     return read if isinstance(read, Violation) else read.get("generateContentRequest", read)
 
 
-def turns_of(document: Json) -> list[Turn]:
+def merge_turns(document: Json) -> list[GeminiTurn]:
     """Gather contents into turns."""
-    turns: list[Turn] = []
+    turns: list[GeminiTurn] = []
     for number, content in enumerate(document.get("contents", ())):
-        parts = [Placed(number, index, part) for index, part in enumerate(content.get("parts", ()))]
+        parts = [PlacedPart(number, index, part) for index, part in enumerate(content.get("parts", ()))]
         results = [placed for placed in parts if "functionResponse" in placed.part]
         side: Side = "model" if content.get("role") == "model" and not results else "user"
         if not turns or turns[-1].side != side:
-            turns.append(Turn(side, [], [], []))
+            turns.append(GeminiTurn(side, [], [], []))
         turns[-1].parts.extend(parts)
         turns[-1].calls.extend(placed for placed in parts if "functionCall" in placed.part)
         turns[-1].results.extend(results)
     return turns
 
 
-def current_steps(turns: list[Turn]) -> Iterator[Turn]:
+def iterate_current_steps(turns: list[GeminiTurn]) -> Iterator[GeminiTurn]:
     """Yield the model's turns since the user last said something that is not a result."""
     begin = 0
     for number, turn in enumerate(turns):
@@ -142,35 +142,35 @@ def current_steps(turns: list[Turn]) -> Iterator[Turn]:
     yield from (turn for turn in turns[begin:] if turn.side == "model")
 
 
-def refuse(
-    path: str, studio: Words, vertex: Words, test: Test, when: Test | None = None
-) -> Callable[[GeminiRequest, Situation], Iterable[Violation]]:
+def build_check(
+    path: str, studio_message: ErrorText, vertex_message: ErrorText, test: ValueTest, when: ValueTest | None = None
+) -> Callable[[GeminiRequest, CheckContext], Iterable[Violation]]:
     """Refuse what stands at a path, in the words of the surface."""
-    on_studio = Refuse(path, studio, test, when)
-    on_vertex = Refuse(path, vertex, test, when)
+    on_studio = PathCheck(path, studio_message, test, when)
+    on_vertex = PathCheck(path, vertex_message, test, when)
     return lambda request, situation: (on_vertex if request.vertex else on_studio)(request, situation)
 
 
-def field(where: str, words: str) -> str:
+def describe_field(where: str, problem: str) -> str:
     """Say what is wrong with a field as AI Studio does."""
-    return f"* GenerateContentRequest.{path_of(where)}: {words}"
+    return f"* GenerateContentRequest.{format_path(where)}: {problem}"
 
 
-def field_words(words: str) -> Words:
+def build_field_message(problem: str) -> ErrorText:
     """Make the words of a check that says what is wrong with a field."""
-    return lambda where, _: field(where, words)
+    return lambda where, _: describe_field(where, problem)
 
 
-def unable(words: str) -> str:
+def describe_vertex_error(problem: str) -> str:
     """Say what is wrong as Vertex does."""
-    return f"Unable to submit request because {words} {_LEARN_MORE}"
+    return f"Unable to submit request because {problem} {_LEARN_MORE}"
 
 
-def path_of(where: str) -> str:
+def format_path(where: str) -> str:
     """Write a pointer as Google writes it: `contents[0].parts[1].file_data`."""
     path = ""
     is_name = False
     for step in where.split("/")[1:]:
-        path += f"[{unescape(step)}]" if is_name or step.isdigit() else f".{snake(step)}"
-        is_name = step in _NAMED and not is_name
+        path += f"[{unescape(step)}]" if is_name or step.isdigit() else f".{to_snake_case(step)}"
+        is_name = step in _MAP_MEMBERS and not is_name
     return path.removeprefix(".")

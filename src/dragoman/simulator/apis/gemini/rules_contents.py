@@ -4,15 +4,22 @@ import re
 from collections.abc import Iterator
 
 from dragoman.simulator.apis.gemini.body import PART_DATA
-from dragoman.simulator.apis.gemini.read import read
-from dragoman.simulator.apis.gemini.request import GeminiRequest, Placed, Turn, field, refuse, unable
-from dragoman.simulator.model.usage import ask_tokens
-from dragoman.simulator.rule import Json, Refuse, Rule, Situation, Violation
+from dragoman.simulator.apis.gemini.read import read_ask
+from dragoman.simulator.apis.gemini.request import (
+    GeminiRequest,
+    GeminiTurn,
+    PlacedPart,
+    build_check,
+    describe_field,
+    describe_vertex_error,
+)
+from dragoman.simulator.model.usage import count_ask_tokens
+from dragoman.simulator.rule import CheckContext, Json, PathCheck, Rule, Violation
 
 _ROLES = frozenset({"user", "model"})
 _RESULT_ROLES = frozenset({"user", "model", "function", "tool"})
-_VISIBLE = frozenset({"image/png", "image/jpeg", "image/webp", "image/heic", "image/heif", "application/pdf"})
-_VISIBLE_ON_STUDIO = _VISIBLE | {
+_MEDIA_TYPES = frozenset({"image/png", "image/jpeg", "image/webp", "image/heic", "image/heif", "application/pdf"})
+_STUDIO_MEDIA_TYPES = _MEDIA_TYPES | {
     "application/json",
     "application/rtf",
     "application/xml",
@@ -21,12 +28,12 @@ _VISIBLE_ON_STUDIO = _VISIBLE | {
     "application/x-python-code",
     "application/x-ipynb+json",
 }
-_VISIBLE_KINDS = ("audio/", "video/", "text/")
+_MEDIA_TYPE_PREFIXES = ("audio/", "video/", "text/")
 _RESULT_TYPES = frozenset({"image/png", "image/jpeg", "image/webp", "application/pdf", "text/plain"})
 _UPLOADED = re.compile(r"https://generativelanguage\.googleapis\.com/|files/")
 _SMALL = 100_000
 """So few bytes cannot be too many tokens, whatever they say."""
-_HOLDING = frozenset({*PART_DATA, "thoughtSignature"})
+_PART_MEMBERS = frozenset({*PART_DATA, "thoughtSignature"})
 _RESULT_PARTS = (
     "Unable to submit request because `function_response.parts` is not supported for this model. "
     "Learn more: https://cloud.google.com/vertex-ai/generative-ai/docs/multimodal/function-calling"
@@ -49,13 +56,15 @@ _MATCH = "Please ensure that every function response has the id and the name of 
 _FIRST = "Please ensure that multiturn requests begin with a user turn."
 
 
-def _given(request: GeminiRequest, _: Situation) -> Iterator[Violation]:
+def _check_contents_present(request: GeminiRequest, _: CheckContext) -> Iterator[Violation]:
     if not request.get("contents"):
-        studio = field("/contents", "contents is not specified")
-        yield Violation(unable("at least one contents field is required.") if request.vertex else studio, "/contents")
+        studio = describe_field("/contents", "contents is not specified")
+        yield Violation(
+            describe_vertex_error("at least one contents field is required.") if request.vertex else studio, "/contents"
+        )
 
 
-def _role(request: GeminiRequest, _: Situation) -> Iterator[Violation]:
+def _check_roles(request: GeminiRequest, _: CheckContext) -> Iterator[Violation]:
     for number, content in enumerate(request.list("contents")):
         role = content.get("role")
         has_results = any("functionResponse" in part for part in content.get("parts", ()))
@@ -63,174 +72,182 @@ def _role(request: GeminiRequest, _: Situation) -> Iterator[Violation]:
             yield Violation("Please use a valid role: user, model.", f"/contents/{number}/role")
 
 
-def _has_parts(request: GeminiRequest, _: Situation) -> Iterator[Violation]:
+def _check_parts_present(request: GeminiRequest, _: CheckContext) -> Iterator[Violation]:
     for number, content in enumerate(request.list("contents")):
         # A reply cut off while the model was thinking has no parts, and is taken back as it is (gemini/lingua-0064).
         if not content.get("parts") and content.get("role") != "model":
             where = f"/contents/{number}/parts"
-            vertex = unable("it must include at least one parts field, which describes the prompt input.")
-            yield Violation(vertex if request.vertex else field(where, "contents.parts must not be empty."), where)
+            vertex = describe_vertex_error(
+                "it must include at least one parts field, which describes the prompt input."
+            )
+            yield Violation(
+                vertex if request.vertex else describe_field(where, "contents.parts must not be empty."), where
+            )
 
 
-def _has_data(request: GeminiRequest, _: Situation) -> Iterator[Violation]:
+def _check_part_data(request: GeminiRequest, _: CheckContext) -> Iterator[Violation]:
     for placed in (placed for turn in request.turns for placed in turn.parts):
-        if _HOLDING.isdisjoint(placed.part):
+        if _PART_MEMBERS.isdisjoint(placed.part):
             words = "required oneof field 'data' must have one initialized field"
-            yield Violation(field(f"{placed.where}/data", words), placed.where)
+            yield Violation(describe_field(f"{placed.where}/data", words), placed.where)
 
 
-def _empty_text(request: GeminiRequest, _: Situation) -> Iterator[Violation]:
+def _check_empty_text(request: GeminiRequest, _: CheckContext) -> Iterator[Violation]:
     for placed in request.parts.get("text", ()) if request.vertex else ():
         if placed.part["text"] == "" and "thoughtSignature" not in placed.part:
             words = "it has an empty text parameter. Add a value to the parameter and try again."
-            yield Violation(unable(words), f"{placed.where}/text")
+            yield Violation(describe_vertex_error(words), f"{placed.where}/text")
 
 
-def _hidden(request: GeminiRequest, media_type: str, where: str) -> Iterator[Violation]:
+def _check_media_type(request: GeminiRequest, media_type: str, where: str) -> Iterator[Violation]:
     """Refuse a media type that Google cannot see."""
     bare = media_type.partition(";")[0].strip().lower()
-    if bare not in (_VISIBLE if request.vertex else _VISIBLE_ON_STUDIO) and not bare.startswith(_VISIBLE_KINDS):
-        yield Violation(_media_words(request, media_type), where)
+    if bare not in (_MEDIA_TYPES if request.vertex else _STUDIO_MEDIA_TYPES) and not bare.startswith(
+        _MEDIA_TYPE_PREFIXES
+    ):
+        yield Violation(_describe_media_type(request, media_type), where)
 
 
-def _media_words(request: GeminiRequest, media_type: str) -> str:
+def _describe_media_type(request: GeminiRequest, media_type: str) -> str:
     vertex = (
         f"it has a mimeType parameter with value {media_type}, which is not supported. "
         "Update the mimeType and try again."
     )
-    return unable(vertex) if request.vertex else f"Unsupported MIME type: {media_type}"
+    return describe_vertex_error(vertex) if request.vertex else f"Unsupported MIME type: {media_type}"
 
 
-def _media(request: GeminiRequest, _: Situation) -> Iterator[Violation]:
+def _check_inline_media(request: GeminiRequest, _: CheckContext) -> Iterator[Violation]:
     for placed in request.parts.get("inlineData", ()):
-        yield from _hidden(request, placed.part["inlineData"]["mimeType"], f"{placed.where}/inlineData/mimeType")
+        yield from _check_media_type(
+            request, placed.part["inlineData"]["mimeType"], f"{placed.where}/inlineData/mimeType"
+        )
 
 
-def _shown(request: GeminiRequest) -> Iterator[tuple[str, Json]]:
+def _iterate_result_parts(request: GeminiRequest) -> Iterator[tuple[str, Json]]:
     """Yield the parts of results, which show media, with their pointers."""
     for placed in request.parts.get("functionResponse", ()):
         for index, part in enumerate(placed.part["functionResponse"].get("parts", ())):
             yield f"{placed.where}/functionResponse/parts/{index}", part
 
 
-def _files(request: GeminiRequest) -> Iterator[tuple[str, Json]]:
+def _iterate_files(request: GeminiRequest) -> Iterator[tuple[str, Json]]:
     """Yield the files that are shown, also by results, with their pointers."""
     parts = ((placed.where, placed.part) for placed in request.parts.get("fileData", ()))
-    for where, part in (*parts, *_shown(request)):
+    for where, part in (*parts, *_iterate_result_parts(request)):
         if "fileData" in part:
             yield f"{where}/fileData", part["fileData"]
 
 
-def _file(request: GeminiRequest, _: Situation) -> Iterator[Violation]:
-    for where, file in _files(request):
+def _check_files(request: GeminiRequest, _: CheckContext) -> Iterator[Violation]:
+    for where, file in _iterate_files(request):
         uri: str = file["fileUri"]
         if not uri:
-            yield Violation(field(f"{where}/fileUri", "file_uri must not be empty."), f"{where}/fileUri")
+            yield Violation(describe_field(f"{where}/fileUri", "file_uri must not be empty."), f"{where}/fileUri")
         elif uri.startswith("gs://") and not request.vertex:
             yield Violation(f"Unsupported file uri: {uri}", f"{where}/fileUri")
         elif "mimeType" in file:
-            yield from _hidden(request, file["mimeType"], f"{where}/mimeType")
+            yield from _check_media_type(request, file["mimeType"], f"{where}/mimeType")
 
 
-def _uploaded(request: GeminiRequest, _: Situation) -> Iterator[Violation]:
-    for where, file in _files(request) if request.vertex else ():
+def _check_uploaded_files(request: GeminiRequest, _: CheckContext) -> Iterator[Violation]:
+    for where, file in _iterate_files(request) if request.vertex else ():
         if _UPLOADED.match(file["fileUri"]):
-            yield Violation(unable(f"it has an unsupported file uri: {file['fileUri']}."), where)
+            yield Violation(describe_vertex_error(f"it has an unsupported file uri: {file['fileUri']}."), where)
 
 
-def _result_parts(request: GeminiRequest, _: Situation) -> Iterator[Violation]:
-    for where, part in _shown(request):
-        if not request.generation.combines:
+def _check_result_parts(request: GeminiRequest, _: CheckContext) -> Iterator[Violation]:
+    for where, part in _iterate_result_parts(request):
+        if not request.generation.combines_tools:
             yield Violation(_RESULT_PARTS, where.rpartition("/")[0])
         media_type = part.get("inlineData", part.get("fileData", {"mimeType": ""})).get("mimeType")
         if media_type is not None and media_type not in _RESULT_TYPES:
-            yield Violation(_media_words(request, media_type), where)
+            yield Violation(_describe_media_type(request, media_type), where)
 
 
-def _names(request: GeminiRequest, _: Situation) -> Iterator[Violation]:
+def _check_names(request: GeminiRequest, _: CheckContext) -> Iterator[Violation]:
     for member in ("functionCall", "functionResponse"):
         for placed in request.parts.get(member, ()):
             if not placed.part[member]["name"]:
-                yield Violation(field(f"{placed.where}/{member}/name", "Name cannot be empty."), placed.where)
+                yield Violation(describe_field(f"{placed.where}/{member}/name", "Name cannot be empty."), placed.where)
 
 
-def _has_own(request: GeminiRequest) -> bool:
+def _overrides_cached_content(request: GeminiRequest) -> bool:
     document = request.document
     return bool(document.get("tools")) or "systemInstruction" in document or "toolConfig" in document
 
 
-def _length(request: GeminiRequest, situation: Situation) -> Iterator[Violation]:
-    if request.size < _SMALL or situation.counting:
+def _check_length(request: GeminiRequest, context: CheckContext) -> Iterator[Violation]:
+    if request.size < _SMALL or context.counting:
         return
-    tokens, most = ask_tokens(read(request)), request.generation.most_input
+    tokens, most = count_ask_tokens(read_ask(request)), request.generation.max_input_tokens
     if tokens > most:
         words = f"The input token count ({tokens}) exceeds the maximum number of tokens allowed ({most})."
         yield Violation(words, "/contents")
 
 
-def _safety(request: GeminiRequest, _: Situation) -> Iterator[Violation]:
+def _check_safety_settings(request: GeminiRequest, _: CheckContext) -> Iterator[Violation]:
     known: set[str] = set()
     for index, setting in enumerate(request.list("safetySettings")):
         category = setting.get("category")
         where = f"/safetySettings/{index}/category"
         if category in known:
-            yield Violation(field(where, f"duplicate setting for {category}"), where)
+            yield Violation(describe_field(where, f"duplicate setting for {category}"), where)
         if category is not None:
             known.add(category)
 
 
-def _calls(request: GeminiRequest, _: Situation) -> Iterator[Violation]:
+def _check_call_turns(request: GeminiRequest, _: CheckContext) -> Iterator[Violation]:
     for number, turn in enumerate(request.turns):
         if turn.calls and (number == 0 or turn.side == "user"):
             yield Violation(_CALL, turn.calls[0].where)
 
 
-def _first(request: GeminiRequest, _: Situation) -> Iterator[Violation]:
-    if request.generation.signs and request.turns and request.turns[0].side == "model":
+def _check_first_turn(request: GeminiRequest, _: CheckContext) -> Iterator[Violation]:
+    if request.generation.signs_calls and request.turns and request.turns[0].side == "model":
         yield Violation(_FIRST, "/contents/0")
 
 
-def _results(request: GeminiRequest, _: Situation) -> Iterator[Violation]:
+def _check_result_turns(request: GeminiRequest, _: CheckContext) -> Iterator[Violation]:
     for number, turn in enumerate(request.turns):
         if turn.results and (number == 0 or not request.turns[number - 1].calls):
             yield Violation(_RESULT, turn.results[0].where)
 
 
-def _ends(request: GeminiRequest, _: Situation) -> Iterator[Violation]:
-    if request.generation.exact and request.turns and request.turns[-1].side == "model":
+def _check_last_turn(request: GeminiRequest, _: CheckContext) -> Iterator[Violation]:
+    if request.generation.is_strict and request.turns and request.turns[-1].side == "model":
         yield Violation(_ENDS, f"/contents/{len(request.list('contents')) - 1}")
 
 
-def _results_last(request: GeminiRequest, _: Situation) -> Iterator[Violation]:
+def _check_results_last(request: GeminiRequest, _: CheckContext) -> Iterator[Violation]:
     contents = request.list("contents")
     parts: list[Json] = contents[-1].get("parts", []) if contents else []
     results = ["functionResponse" in part for part in parts]
-    if request.generation.exact and any(results) and not results[-1]:
+    if request.generation.is_strict and any(results) and not results[-1]:
         yield Violation(_ENDS, f"/contents/{len(contents) - 1}/parts/{len(parts) - 1}")
 
 
-def _pairs(request: GeminiRequest) -> Iterator[tuple[Turn, list[Placed]]]:
+def _iterate_pairs(request: GeminiRequest) -> Iterator[tuple[GeminiTurn, list[PlacedPart]]]:
     """Yield every turn with calls, and the results of the turn behind it."""
     for number, turn in enumerate(request.turns):
         if turn.calls:
             yield turn, request.turns[number + 1].results if number + 1 < len(request.turns) else []
 
 
-def _count(request: GeminiRequest, _: Situation) -> Iterator[Violation]:
-    for turn, results in _pairs(request):
+def _check_result_count(request: GeminiRequest, _: CheckContext) -> Iterator[Violation]:
+    for turn, results in _iterate_pairs(request):
         if len(results) != len(turn.calls):
             yield Violation(_COUNT, turn.calls[0].where)
 
 
-def _together(request: GeminiRequest, _: Situation) -> Iterator[Violation]:
-    for _turn, results in _pairs(request) if request.generation.signs else ():
+def _check_results_in_one_content(request: GeminiRequest, _: CheckContext) -> Iterator[Violation]:
+    for _turn, results in _iterate_pairs(request) if request.generation.signs_calls else ():
         apart = next((placed for placed in results if placed.content != results[0].content), None)
         if apart is not None:
             yield Violation(_COUNT, apart.where)
 
 
-def _match(request: GeminiRequest, _: Situation) -> Iterator[Violation]:
-    for turn, results in _pairs(request) if request.generation.exact else ():
+def _check_result_matches_call(request: GeminiRequest, _: CheckContext) -> Iterator[Violation]:
+    for turn, results in _iterate_pairs(request) if request.generation.is_strict else ():
         for called, placed in zip(turn.calls, results, strict=False):
             call, result = called.part["functionCall"], placed.part["functionResponse"]
             # google-genai's automatic function calling leaves the id out, so a missing one is no mismatch.
@@ -243,61 +260,61 @@ RULES: tuple[Rule[GeminiRequest], ...] = (
         "gemini.contents-given",
         "A request has contents.",
         "wire/gemini.md section 2; Google's words from public threads",
-        _given,
+        _check_contents_present,
     ),
     Rule(
         "gemini.role",
         "A content is the user's or the model's (results also `function`'s or `tool`'s); only Vertex wants it said.",
         "wire/gemini.md section 2; Google's words from public threads; recorded: gemini/louter-0004 and 0005",
-        _role,
+        _check_roles,
     ),
     Rule(
         "gemini.parts-given",
         "A content of the user has parts.",
         "wire/mapping.md section 1; Google's words from public threads; the model's may be empty: gemini/lingua-0064",
-        _has_parts,
+        _check_parts_present,
     ),
     Rule(
         "gemini.part-data",
         "A part holds something, at least a signature.",
         "wire/gemini.md section 2; Google's words from public threads; recorded: gemini/adk-go-0050",
-        _has_data,
+        _check_part_data,
     ),
     Rule(
         "gemini.empty-text",
         "On Vertex a text is not empty, unless it is signed.",
         "wire/mapping.md section 1; Google's words from public threads; AI Studio takes it: gemini/pydantic-ai-0036",
-        _empty_text,
+        _check_empty_text,
     ),
     Rule(
         "gemini.inline-data",
         "Inline data is of a type Google can see: no GIF, no image/jpg, no archives; on Vertex no JSON.",
         "wire/mapping.md section 10; Google's words from github.com/ogkalu2/comic-translate/pull/399",
-        _media,
+        _check_inline_media,
     ),
     Rule(
         "gemini.file-data",
         "A file has a URI, in a result too; Cloud Storage is for Vertex alone.",
         "wire/gemini.md sections 2 and 13; the words are ours; a file in a result: gemini/pydantic-ai-0141",
-        _file,
+        _check_files,
     ),
     Rule(
         "gemini.file-uploaded",
         "Files that were uploaded to AI Studio are not for Vertex.",
         "wire/gemini.md section 13; the words are ours",
-        _uploaded,
+        _check_uploaded_files,
     ),
     Rule(
         "gemini.input-tokens",
         "A request has no more tokens than the model can read.",
         "wire/mapping.md section 7, wire/gemini.md section 10; Google's words from public threads",
-        _length,
+        _check_length,
     ),
     Rule(
         "gemini.system-text",
         "A system instruction is made of text.",
         "wire/gemini.md section 2; the words are ours",
-        Refuse(
+        PathCheck(
             "/systemInstruction/parts/*",
             "System instruction only supports text parts.",
             lambda part: "text" not in part and not part.keys().isdisjoint(PART_DATA),
@@ -307,25 +324,25 @@ RULES: tuple[Rule[GeminiRequest], ...] = (
         "gemini.call-name",
         "Calls and results of functions name the function.",
         "wire/gemini.md section 5; Google's words from public threads",
-        _names,
+        _check_names,
     ),
     Rule(
         "gemini.result-parts",
         "Results show media from Gemini 3 on, and only PNG, JPEG, WebP, PDF and plain text.",
         "wire/gemini.md section 5; Google's words from github.com/google-gemini/gemini-cli/issues/19436",
-        _result_parts,
+        _check_result_parts,
     ),
     Rule(
         "gemini.cached-content",
         "With cached content the request brings no system instruction, tools or tool config of its own.",
         "wire/gemini.md section 2; Google's words from github.com/BerriAI/litellm/issues/17304",
-        refuse("/cachedContent", _CACHED, _CACHED_ON_VERTEX, bool, _has_own),
+        build_check("/cachedContent", _CACHED, _CACHED_ON_VERTEX, bool, _overrides_cached_content),
     ),
     Rule(
         "gemini.safety-once",
         "There is one safety setting for a category.",
         "no source but the comment in the protos (at most one setting for each category); the words are ours",
-        _safety,
+        _check_safety_settings,
     ),
 )
 TURN_RULES: tuple[Rule[GeminiRequest], ...] = (
@@ -333,50 +350,50 @@ TURN_RULES: tuple[Rule[GeminiRequest], ...] = (
         "gemini.call-turn",
         "A turn of calls is the model's, and comes after the user's.",
         "wire/gemini.md section 5",
-        _calls,
+        _check_call_turns,
     ),
     Rule(
         "gemini.first-turn",
         "From Gemini 3 on the user speaks first.",
         "wire/mapping.md section 1; the words are ours",
-        _first,
+        _check_first_turn,
     ),
     Rule(
         "gemini.result-turn",
         "Results come immediately after the calls they answer.",
         "wire/gemini.md section 5; Google's words from public threads",
-        _results,
+        _check_result_turns,
     ),
     Rule(
         "gemini.last-turn",
         "From Gemini 3.6 on, and for 3.5 Flash-Lite, the last turn is not the model's.",
         "wire/gemini.md section 0; Google's words from github.com/LibreChat-AI/agents/pull/323; "
         "older ones take it: gemini/mastra-0027",
-        _ends,
+        _check_last_turn,
     ),
     Rule(
         "gemini.result-last",
         "From Gemini 3.6 on, and for 3.5 Flash-Lite, nothing stands behind a result in the last content.",
         "github.com/agentgateway/agentgateway/issues/2811; wire/gemini.md section 5; "
         "older ones take it: gemini/ruby-llm-0068",
-        _results_last,
+        _check_results_last,
     ),
     Rule(
         "gemini.result-count",
         "There are as many results as there were calls.",
         "wire/gemini.md section 5",
-        _count,
+        _check_result_count,
     ),
     Rule(
         "gemini.results-together",
         "From Gemini 3 on the results of one turn's calls stand in one content.",
         "wire/gemini.md section 5; older ones take them apart: gemini/crewai-0007",
-        _together,
+        _check_results_in_one_content,
     ),
     Rule(
         "gemini.result-match",
         "From Gemini 3.6 on a result has the name and the place of its call, and its id if it has one.",
         "wire/gemini.md sections 0 and 5; the words are ours; without an id: clients/captures/sdk-google",
-        _match,
+        _check_result_matches_call,
     ),
 )

@@ -8,8 +8,8 @@ from typing import Any, cast
 
 from msgspec import Struct
 
-from dragoman.simulator.apis.gemini.request import GeminiRequest, field, path_of, unable
-from dragoman.simulator.rule import Json, Rule, Situation, Violation
+from dragoman.simulator.apis.gemini.request import GeminiRequest, describe_field, describe_vertex_error, format_path
+from dragoman.simulator.rule import CheckContext, Json, Rule, Violation
 from dragoman.wire.pointer import escape, unescape
 
 _FORMATS = {
@@ -19,8 +19,8 @@ _FORMATS = {
 }
 _BESIDE_REF = frozenset({"description", "default"})
 _LITERALS = frozenset({"enum", "const", "default", "example", "examples"})
-_MOST_STATES = 5000
-_STATES = (
+_MAX_STATES = 5000
+_TOO_MANY_STATES = (
     "The specified schema produces a constraint that has too many states for serving. Typical causes of this error are "
     "schemas with lots of text (for example, very long property or enum names), schemas with long array length limits "
     "(especially when nested), or schemas using complex value matchers (for example, integers or numbers with "
@@ -29,19 +29,19 @@ _STATES = (
 _BINDING = frozenset({"ANY", "VALIDATED"})
 
 
-class Node(Struct, frozen=True):
+class SchemaNode(Struct, frozen=True):
     """A schema in Google's own form, its pointer, the root it belongs to, and the function."""
 
     schema: Json
     where: str
-    root: "Node | None" = None
+    root: "SchemaNode | None" = None
     function: str = ""
 
 
-Check = Callable[[Node, GeminiRequest], Iterator[Violation]]
+NodeCheck = Callable[[SchemaNode, GeminiRequest], Iterator[Violation]]
 
 
-def _nodes(node: Node) -> Iterator[Node]:
+def _iterate_nodes(node: SchemaNode) -> Iterator[SchemaNode]:
     yield node
     schema, root = node.schema, node.root or node
     inner = [(f"properties/{escape(name)}", one) for name, one in schema.get("properties", {}).items()]
@@ -50,98 +50,100 @@ def _nodes(node: Node) -> Iterator[Node]:
     inner += ((f"anyOf/{index}", one) for index, one in enumerate(schema.get("anyOf", ())))
     inner += ((f"defs/{escape(name)}", one) for name, one in schema.get("defs", {}).items())
     for steps, one in inner:
-        yield from _nodes(Node(one, f"{node.where}/{steps}", root, node.function))
+        yield from _iterate_nodes(SchemaNode(one, f"{node.where}/{steps}", root, node.function))
 
 
-def _roots(request: GeminiRequest) -> Iterator[Node]:
+def _iterate_roots(request: GeminiRequest) -> Iterator[SchemaNode]:
     """Yield every schema of a request in Google's own form."""
     for where, function in request.functions:
         for name in ("parameters", "response"):
             if name in function:
-                yield Node(function[name], f"{where}/{name}", function=function["name"])
+                yield SchemaNode(function[name], f"{where}/{name}", function=function["name"])
     if "responseSchema" in request.config:
-        yield Node(request.config["responseSchema"], "/generationConfig/responseSchema")
+        yield SchemaNode(request.config["responseSchema"], "/generationConfig/responseSchema")
 
 
-def _all_nodes(request: GeminiRequest) -> list[Node]:
+def _load_nodes(request: GeminiRequest) -> list[SchemaNode]:
     """Return every schema in Google's own form, and every schema within."""
     if "schemas" not in request.computed:
-        request.computed["schemas"] = [node for root in _roots(request) for node in _nodes(root)]
+        request.computed["schemas"] = [node for root in _iterate_roots(request) for node in _iterate_nodes(root)]
     return request.computed["schemas"]
 
 
-def _each(check: Check) -> Callable[[GeminiRequest, Situation], Iterable[Violation]]:
+def _check_each_node(check: NodeCheck) -> Callable[[GeminiRequest, CheckContext], Iterable[Violation]]:
     """Hold every schema in Google's own form to a check."""
-    return lambda request, _: (violation for node in _all_nodes(request) for violation in check(node, request))
+    return lambda request, _: (violation for node in _load_nodes(request) for violation in check(node, request))
 
 
-def _root(node: Node, request: GeminiRequest) -> Iterator[Violation]:
+def _check_root(node: SchemaNode, request: GeminiRequest) -> Iterator[Violation]:
     is_parameters = node.root is None and node.where.endswith("/parameters")
     if is_parameters and node.schema.get("type", "OBJECT") not in {"OBJECT", "TYPE_UNSPECIFIED"}:
         words = "functionDeclaration parameters schema should be of type OBJECT."
-        message = unable(f"`{node.function}` {words}") if request.vertex else field(node.where, words)
+        message = (
+            describe_vertex_error(f"`{node.function}` {words}") if request.vertex else describe_field(node.where, words)
+        )
         yield Violation(message, f"{node.where}/type")
 
 
-def _items(node: Node, _: GeminiRequest) -> Iterator[Violation]:
+def _check_items(node: SchemaNode, _: GeminiRequest) -> Iterator[Violation]:
     if node.schema.get("type") == "ARRAY" and "items" not in node.schema:
-        yield Violation(field(f"{node.where}/items", "missing field."), node.where)
+        yield Violation(describe_field(f"{node.where}/items", "missing field."), node.where)
 
 
-def _enum(node: Node, _: GeminiRequest) -> Iterator[Violation]:
+def _check_enum(node: SchemaNode, _: GeminiRequest) -> Iterator[Violation]:
     schema, words = node.schema, node.schema.get("enum")
     is_number = schema.get("type") in {"INTEGER", "NUMBER"} and schema.get("format") == "enum"
     if words and schema.get("type", "STRING") != "STRING" and not is_number:
         where = f"{node.where}/enum"
-        yield Violation(field(where, "only allowed for STRING type"), where)
+        yield Violation(describe_field(where, "only allowed for STRING type"), where)
     for index, word in enumerate(words or ()):
         if not word:
             where = f"{node.where}/enum/{index}"
-            yield Violation(field(where, "cannot be empty"), where)
+            yield Violation(describe_field(where, "cannot be empty"), where)
 
 
-def _required(node: Node, _: GeminiRequest) -> Iterator[Violation]:
+def _check_required(node: SchemaNode, _: GeminiRequest) -> Iterator[Violation]:
     for index, name in enumerate(node.schema.get("required", ())):
         if name not in node.schema.get("properties", ()):
             where = f"{node.where}/required/{index}"
-            yield Violation(field(where, "property is not defined"), where)
+            yield Violation(describe_field(where, "property is not defined"), where)
 
 
-def _format(node: Node, request: GeminiRequest) -> Iterator[Violation]:
+def _check_format(node: SchemaNode, request: GeminiRequest) -> Iterator[Violation]:
     kind, given = node.schema.get("type", ""), node.schema.get("format")
     known = _FORMATS.get(kind)
     if given and known and given not in known and not (kind == "STRING" and request.vertex):
         listed = " and ".join(f"'{word}'" for word in known[:2])
         where = f"{node.where}/format"
-        yield Violation(field(where, f"only {listed} are supported for {kind} type"), where)
+        yield Violation(describe_field(where, f"only {listed} are supported for {kind} type"), where)
 
 
-def _alone(node: Node, request: GeminiRequest) -> Iterator[Violation]:
+def _check_any_of_alone(node: SchemaNode, request: GeminiRequest) -> Iterator[Violation]:
     if request.vertex and node.schema.get("anyOf") and len(node.schema) > 1:
-        place = path_of(node.where).rpartition("].")[2]
+        place = format_path(node.where).rpartition("].")[2]
         words = f"`{node.function}` functionDeclaration `{place}` schema specified other fields alongside any_of."
-        yield Violation(unable(f"{words} When using any_of, it must be the only field set."), node.where)
+        yield Violation(describe_vertex_error(f"{words} When using any_of, it must be the only field set."), node.where)
 
 
-def _properties(node: Node, request: GeminiRequest) -> Iterator[Violation]:
+def _check_properties(node: SchemaNode, request: GeminiRequest) -> Iterator[Violation]:
     is_empty = node.schema.get("type") == "OBJECT" and node.schema.get("properties") == {}
     if is_empty and request.generation.number < (2, 0):
         where = f"{node.where}/properties"
-        yield Violation(field(where, "should be non-empty for OBJECT type"), where)
+        yield Violation(describe_field(where, "should be non-empty for OBJECT type"), where)
 
 
-def _definitions(node: Node, _: GeminiRequest) -> Iterator[Violation]:
+def _check_definitions(node: SchemaNode, _: GeminiRequest) -> Iterator[Violation]:
     root = node.root or node
     if "defs" in node.schema and root is not node:
         where = f"{node.where}/defs"
-        yield Violation(field(where, "only allowed at the root of a schema"), where)
+        yield Violation(describe_field(where, "only allowed at the root of a schema"), where)
     reference = node.schema.get("ref")
     if reference is not None and reference not in {f"#/defs/{name}" for name in root.schema.get("defs", ())}:
         where = f"{node.where}/ref"
-        yield Violation(field(where, f"reference to undefined schema at {reference}"), where)
+        yield Violation(describe_field(where, f"reference to undefined schema at {reference}"), where)
 
 
-def _json_roots(request: GeminiRequest) -> Iterator[tuple[Any, str]]:
+def _iterate_json_roots(request: GeminiRequest) -> Iterator[tuple[Any, str]]:
     """Yield every JSON schema of a request with its pointer."""
     for where, function in request.functions:
         if "parametersJsonSchema" in function:
@@ -150,94 +152,94 @@ def _json_roots(request: GeminiRequest) -> Iterator[tuple[Any, str]]:
         yield request.config["responseJsonSchema"], "/generationConfig/responseJsonSchema"
 
 
-def _members(value: Any) -> Json:
+def _as_object(value: Any) -> Json:
     return cast("Json", value) if isinstance(value, dict) else {}
 
 
-def _elements(value: Any) -> list[Any]:
+def _as_list(value: Any) -> list[Any]:
     return cast("list[Any]", value) if isinstance(value, list) else []
 
 
-def _json_nodes(schema: Any, where: str) -> Iterator[tuple[Json, str]]:
+def _iterate_json_nodes(schema: Any, where: str) -> Iterator[tuple[Json, str]]:
     """Yield every object within a JSON schema, itself first, with its pointer."""
     if isinstance(schema, dict):
         members = cast("Json", schema)
         yield members, where
         for name, inner in members.items():
             if name not in _LITERALS:
-                yield from _json_nodes(inner, f"{where}/{escape(name)}")
-    for index, inner in enumerate(_elements(schema)):
-        yield from _json_nodes(inner, f"{where}/{index}")
+                yield from _iterate_json_nodes(inner, f"{where}/{escape(name)}")
+    for index, inner in enumerate(_as_list(schema)):
+        yield from _iterate_json_nodes(inner, f"{where}/{index}")
 
 
-def _target(root: Any, reference: str) -> Any:
+def _resolve_reference(root: Any, reference: str) -> Any:
     """Return what a reference leads to; None if there is nothing."""
     found = root
     for token in reference.removeprefix("#").removeprefix("/").split("/") if reference != "#" else ():
-        found = _members(found).get(unescape(token))
+        found = _as_object(found).get(unescape(token))
     return found
 
 
-def _json_root(request: GeminiRequest, _: Situation) -> Iterator[Violation]:
-    for schema, where in _json_roots(request):
-        kind = _members(schema).get("type", "object") if isinstance(schema, dict) else None
+def _check_json_root(request: GeminiRequest, _: CheckContext) -> Iterator[Violation]:
+    for schema, where in _iterate_json_roots(request):
+        kind = _as_object(schema).get("type", "object") if isinstance(schema, dict) else None
         if kind is None or (where.endswith("/parametersJsonSchema") and kind != "object"):
-            yield Violation(field(where, "schema must be of type object"), where)
+            yield Violation(describe_field(where, "schema must be of type object"), where)
 
 
-def _reference(request: GeminiRequest, _: Situation) -> Iterator[Violation]:
-    for root, start in _json_roots(request):
-        anchors = {f"#{node['$anchor']}" for node, _where in _json_nodes(root, "") if "$anchor" in node}
-        for node, where in _json_nodes(root, start):
+def _check_references(request: GeminiRequest, _: CheckContext) -> Iterator[Violation]:
+    for root, start in _iterate_json_roots(request):
+        anchors = {f"#{node['$anchor']}" for node, _where in _iterate_json_nodes(root, "") if "$anchor" in node}
+        for node, where in _iterate_json_nodes(root, start):
             reference = node.get("$ref")
             if not isinstance(reference, str):
                 continue
             is_pointer = reference == "#" or reference.startswith("#/")
-            if reference not in anchors and not (is_pointer and _target(root, reference) is not None):
-                yield Violation(field(start, f"reference to undefined schema at {reference}"), f"{where}/$ref")
+            if reference not in anchors and not (is_pointer and _resolve_reference(root, reference) is not None):
+                yield Violation(describe_field(start, f"reference to undefined schema at {reference}"), f"{where}/$ref")
             beside = [name for name in node if not name.startswith("$") and name not in _BESIDE_REF]
             if beside:
                 words = f"$ref must not stand beside other properties, but stands beside {beside[0]}"
-                yield Violation(field(start, words), where)
+                yield Violation(describe_field(start, words), where)
 
 
-def _states(request: GeminiRequest, _: Situation) -> Iterator[Violation]:
+def _check_state_count(request: GeminiRequest, _: CheckContext) -> Iterator[Violation]:
     binds_answer = "responseSchema" in request.config or "responseJsonSchema" in request.config
     if not binds_answer and request.calling.get("mode") not in _BINDING:
         return
-    states = sum(1 + len(node.schema.get("enum", ())) for node in _all_nodes(request))
-    for root, where in _json_roots(request):
-        states += sum(1 + len(_elements(node.get("enum"))) for node, _where in _json_nodes(root, where))
-    if states > _MOST_STATES:
-        yield Violation(_STATES)
+    states = sum(1 + len(node.schema.get("enum", ())) for node in _load_nodes(request))
+    for root, where in _iterate_json_roots(request):
+        states += sum(1 + len(_as_list(node.get("enum"))) for node, _where in _iterate_json_nodes(root, where))
+    if states > _MAX_STATES:
+        yield Violation(_TOO_MANY_STATES)
 
 
-def _needed(schema: Any) -> Iterator[str]:
+def _iterate_required_references(schema: Any) -> Iterator[str]:
     """Yield the references within a schema that no optional property stands before."""
-    for inner in _elements(schema):
-        yield from _needed(inner)
-    members = _members(schema)
+    for inner in _as_list(schema):
+        yield from _iterate_required_references(inner)
+    members = _as_object(schema)
     if isinstance(members.get("$ref"), str):
         yield members["$ref"]
-    required = _elements(members.get("required"))
-    for name, inner in _members(members.get("properties")).items():
+    required = _as_list(members.get("required"))
+    for name, inner in _as_object(members.get("properties")).items():
         if name in required:
-            yield from _needed(inner)
+            yield from _iterate_required_references(inner)
     for word in ("items", "prefixItems", "anyOf", "oneOf", "additionalProperties"):
         if word in members:
-            yield from _needed(members[word])
+            yield from _iterate_required_references(members[word])
 
 
-def _cycle(request: GeminiRequest, _: Situation) -> Iterator[Violation]:
-    for root, where in _json_roots(request):
-        for begin in {one["$ref"] for one, _where in _json_nodes(root, "") if isinstance(one.get("$ref"), str)}:
+def _check_cycles(request: GeminiRequest, _: CheckContext) -> Iterator[Violation]:
+    for root, where in _iterate_json_roots(request):
+        for begin in {one["$ref"] for one, _where in _iterate_json_nodes(root, "") if isinstance(one.get("$ref"), str)}:
             seen: set[str] = set()
             waiting = [begin]
             while waiting:
-                for reference in _needed(_target(root, waiting.pop())):
+                for reference in _iterate_required_references(_resolve_reference(root, waiting.pop())):
                     if reference == begin:
                         words = f"cyclic reference {begin} is only supported within non-required properties"
-                        yield Violation(field(where, words), where)
+                        yield Violation(describe_field(where, words), where)
                         return
                     if reference not in seen:
                         seen.add(reference)
@@ -249,72 +251,72 @@ RULES: tuple[Rule[GeminiRequest], ...] = (
         "gemini.schema-root",
         "Parameters are an object.",
         "wire/gemini_schema.md section 4.3; the words are ours",
-        _each(_root),
+        _check_each_node(_check_root),
     ),
     Rule(
         "gemini.schema-items",
         "An array in `parameters` or `responseSchema` says what its items are.",
         "wire/gemini_schema.md section 2",
-        _each(_items),
+        _check_each_node(_check_items),
     ),
     Rule(
         "gemini.schema-enum",
         "An enum is of strings that are not empty, for strings, or for numbers with the format enum.",
         "wire/gemini_schema.md sections 2 and 4.2; Google's words from public threads",
-        _each(_enum),
+        _check_each_node(_check_enum),
     ),
     Rule(
         "gemini.schema-required",
         "What is required is a declared property.",
         "wire/gemini_schema.md section 2",
-        _each(_required),
+        _check_each_node(_check_required),
     ),
     Rule(
         "gemini.schema-format",
         "A format is one Google knows for the type; Vertex takes any for strings.",
         "wire/gemini_schema.md section 2",
-        _each(_format),
+        _check_each_node(_check_format),
     ),
     Rule(
         "gemini.schema-any-of",
         "On Vertex anyOf stands alone.",
         "wire/gemini_schema.md section 2; AI Studio takes it: gemini/mastra-0003",
-        _each(_alone),
+        _check_each_node(_check_any_of_alone),
     ),
     Rule(
         "gemini.schema-properties",
         "Before Gemini 2 an object has properties.",
         "wire/gemini_schema.md section 2 (older backends); later ones take it: gemini/ruby-llm-0051",
-        _each(_properties),
+        _check_each_node(_check_properties),
     ),
     Rule(
         "gemini.json-schema-root",
         "parametersJsonSchema is an object schema; responseJsonSchema is a schema.",
         "wire/gemini_schema.md section 3; the words are ours",
-        _json_root,
+        _check_json_root,
     ),
     Rule(
         "gemini.json-schema-ref",
         "A $ref in a JSON schema leads to a place in it, and stands beside $ members, description and default only.",
         "wire/gemini_schema.md section 3; the words are ours",
-        _reference,
+        _check_references,
     ),
     Rule(
         "gemini.schema-states",
         "Schemas the model is held to (in the modes ANY and VALIDATED, or for the answer) are not too large.",
         "wire/gemini.md section 4, wire/gemini_schema.md section 2; no source for how large they may be",
-        _states,
+        _check_state_count,
     ),
     Rule(
         "gemini.schema-defs",
         "On Vertex definitions stand at the root of a schema, and a reference leads to one of them.",
         "wire/gemini_schema.md section 2; the words are ours",
-        _each(_definitions),
+        _check_each_node(_check_definitions),
     ),
     Rule(
         "gemini.json-schema-cycle",
         "A JSON schema comes back to itself only within properties that are not required.",
         "wire/gemini_schema.md section 3; the words are ours",
-        _cycle,
+        _check_cycles,
     ),
 )

@@ -4,9 +4,16 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from dragoman.simulator.apis.gemini.proto import snake
-from dragoman.simulator.apis.gemini.request import GeminiRequest, field, field_words, path_of, refuse, unable
-from dragoman.simulator.rule import Refuse, Rule, Situation, Violation, lacks
+from dragoman.simulator.apis.gemini.proto import to_snake_case
+from dragoman.simulator.apis.gemini.request import (
+    GeminiRequest,
+    build_check,
+    build_field_message,
+    describe_field,
+    describe_vertex_error,
+    format_path,
+)
+from dragoman.simulator.rule import CheckContext, PathCheck, Rule, Violation, when_unset
 
 _FUNCTION_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.:-]{0,127}")
 _NAME_WORDS = (
@@ -15,7 +22,7 @@ _NAME_WORDS = (
 )
 _MOST_FUNCTIONS = 128
 _MOST_STOPS = 5
-_CHOOSING = frozenset({"ANY", "VALIDATED"})
+_FORCING_MODES = frozenset({"ANY", "VALIDATED"})
 _JSON = "application/json"
 _MEDIA = frozenset({"", "text/plain", _JSON, "text/x.enum", "application/xml", "application/yaml"})
 _UNSPECIFIED = "THINKING_LEVEL_UNSPECIFIED"
@@ -26,15 +33,15 @@ _CONFIG = "/generationConfig"
 _THINKING = "/generationConfig/thinkingConfig"
 
 
-def _is_exact(request: GeminiRequest) -> bool:
-    return request.generation.exact
+def _is_strict_model(request: GeminiRequest) -> bool:
+    return request.generation.is_strict
 
 
-def _combines_not(request: GeminiRequest) -> bool:
-    return not request.generation.combines
+def _cannot_combine_tools(request: GeminiRequest) -> bool:
+    return not request.generation.combines_tools
 
 
-def _once(request: GeminiRequest, _: Situation) -> Iterator[Violation]:
+def _check_duplicate_functions(request: GeminiRequest, _: CheckContext) -> Iterator[Violation]:
     known: set[str] = set()
     for _where, function in request.functions:
         if function["name"] in known:
@@ -42,33 +49,33 @@ def _once(request: GeminiRequest, _: Situation) -> Iterator[Violation]:
         known.add(function["name"])
 
 
-def _count(request: GeminiRequest, _: Situation) -> Iterator[Violation]:
+def _check_function_count(request: GeminiRequest, _: CheckContext) -> Iterator[Violation]:
     count = len(request.functions)
     if request.vertex and count > _MOST_FUNCTIONS:
         words = f"it has {count} function declarations but at most {_MOST_FUNCTIONS} are supported."
-        yield Violation(unable(words), "/tools")
+        yield Violation(describe_vertex_error(words), "/tools")
 
 
-def _one_of_two(name: str) -> Refuse:
+def _build_exclusive_schema_check(name: str) -> PathCheck:
     """Refuse two schemas for the same thing."""
     other = f"{name}JsonSchema"
-    words = f"{snake(other)} is mutually exclusive with {name}."
-    return Refuse(
+    words = f"{to_snake_case(other)} is mutually exclusive with {name}."
+    return PathCheck(
         _FUNCTIONS,
-        lambda where, _: field(f"{where}/{other}", words),
+        lambda where, _: describe_field(f"{where}/{other}", words),
         lambda function: name in function and other in function,
     )
 
 
-def _mixed(request: GeminiRequest, _: Situation) -> Iterator[Violation]:
-    if request.functions and _combines_not(request) and set(request.server_tools) - {"codeExecution"}:
+def _check_mixed_tools(request: GeminiRequest, _: CheckContext) -> Iterator[Violation]:
+    if request.functions and _cannot_combine_tools(request) and set(request.server_tools) - {"codeExecution"}:
         vertex = "Multiple tools are supported only when they are all search tools."
         yield Violation(vertex if request.vertex else "Tool use with function calling is unsupported", "/tools")
 
 
-def _flagged(request: GeminiRequest, _: Situation) -> Iterator[Violation]:
+def _check_server_tool_flag(request: GeminiRequest, _: CheckContext) -> Iterator[Violation]:
     flag = request.tool_config.get("includeServerSideToolInvocations")
-    if request.functions and not (flag or request.vertex or _combines_not(request)) and request.server_tools:
+    if request.functions and not (flag or request.vertex or _cannot_combine_tools(request)) and request.server_tools:
         words = (
             "Please enable tool_config.include_server_side_tool_invocations to use Built-in tools with Function "
             "calling."
@@ -76,23 +83,23 @@ def _flagged(request: GeminiRequest, _: Situation) -> Iterator[Violation]:
         yield Violation(words, "/toolConfig/includeServerSideToolInvocations")
 
 
-def _known(request: GeminiRequest, _: Situation) -> Iterator[Violation]:
+def _check_allowed_names_declared(request: GeminiRequest, _: CheckContext) -> Iterator[Violation]:
     names = {function["name"] for _, function in request.functions}
     for index, name in enumerate(request.calling.get("allowedFunctionNames", ())):
         if name not in names:
             where = f"{_CALLING}/allowedFunctionNames/{index}"
-            yield Violation(field(where, f"function `{name}` is not declared."), where)
+            yield Violation(describe_field(where, f"function `{name}` is not declared."), where)
 
 
-def _range(name: str, least: float, most: float | None = None, end: str = "2147483648") -> Any:
+def _build_range_check(name: str, least: float, most: float | None = None, end: str = "2147483648") -> Any:
     """Refuse a number out of range, whose end Vertex writes its own way; most settings without an end are positive."""
     if most is None:
-        studio = f"{snake(name)} must be positive."
+        studio = f"{to_snake_case(name)} must be positive."
     else:
-        studio = f"{snake(name)} must be in the range [{least:.1f}, {most:.1f}]."
-    return refuse(
+        studio = f"{to_snake_case(name)} must be in the range [{least:.1f}, {most:.1f}]."
+    return build_check(
         f"{_CONFIG}/{name}",
-        field_words(studio),
+        build_field_message(studio),
         lambda _, value: (
             f"Unable to submit request because it has a {name} value of {value:g} but the supported range is from "
             f"{least:g} (inclusive) to {end} (exclusive). Update the value and try again."
@@ -101,49 +108,51 @@ def _range(name: str, least: float, most: float | None = None, end: str = "21474
     )
 
 
-def _schema_media(request: GeminiRequest, _: Situation) -> Iterator[Violation]:
+def _check_schema_media_type(request: GeminiRequest, _: CheckContext) -> Iterator[Violation]:
     kind = request.config.get("responseMimeType") or "text/plain"
     for name, taken in (("responseSchema", (_JSON, "text/x.enum")), ("responseJsonSchema", (_JSON,))):
         if name in request.config and kind not in taken:
             where = f"{_CONFIG}/{name}"
-            yield Violation(field(where, f"{snake(name)} can not be used with response mime type {kind}."), where)
+            yield Violation(
+                describe_field(where, f"{to_snake_case(name)} can not be used with response mime type {kind}."), where
+            )
 
 
-def _json_with_tools(request: GeminiRequest, _: Situation) -> Iterator[Violation]:
-    if request.get("tools") and request.config.get("responseMimeType") == _JSON and _combines_not(request):
+def _check_json_with_tools(request: GeminiRequest, _: CheckContext) -> Iterator[Violation]:
+    if request.get("tools") and request.config.get("responseMimeType") == _JSON and _cannot_combine_tools(request):
         what = "Function calling" if request.functions else "Tool use"
         words = f"{what} with a response mime type: '{_JSON}' is unsupported"
         yield Violation(words, f"{_CONFIG}/responseMimeType")
 
 
-def _level(request: GeminiRequest, _: Situation) -> Iterator[Violation]:
+def _check_thinking_level(request: GeminiRequest, _: CheckContext) -> Iterator[Violation]:
     level = request.thinking.get("thinkingLevel", _UNSPECIFIED)
-    if level == _UNSPECIFIED or level in request.generation.levels:
+    if level == _UNSPECIFIED or level in request.generation.thinking_levels:
         return
     words = f"Thinking level {level} is not supported for this model. Please retry with other thinking level."
-    if not request.generation.levels:
+    if not request.generation.thinking_levels:
         words = "Thinking level is not supported for this model."
     yield Violation(words, f"{_THINKING}/thinkingLevel")
 
 
-def _budget(request: GeminiRequest, _: Situation) -> Iterator[Violation]:
+def _check_thinking_budget(request: GeminiRequest, _: CheckContext) -> Iterator[Violation]:
     budget = request.thinking.get("thinkingBudget", -1)
     where = f"{_THINKING}/thinkingBudget"
-    least, most = request.generation.budgets or (1, 2**31)
+    least, most = request.generation.thinking_budgets or (1, 2**31)
     if budget == -1:
         return
     if budget == 0:
         if request.generation.always_thinks:
             yield Violation("Budget 0 is invalid. This model only works in thinking mode.", where)
-    elif not request.generation.thinks:
+    elif not request.generation.can_think:
         yield Violation("Thinking is not supported by this model.", where)
     elif not least <= budget <= most:
         words = f"The thinking budget {budget} is invalid. Please choose a value between {least} and {most}."
         yield Violation(words, where)
 
 
-def _is_thoughtless(request: GeminiRequest) -> bool:
-    return request.thinking.get("thinkingBudget") == 0 or not request.generation.thinks
+def _is_thinking_off(request: GeminiRequest) -> bool:
+    return request.thinking.get("thinkingBudget") == 0 or not request.generation.can_think
 
 
 TOOL_RULES: tuple[Rule[GeminiRequest], ...] = (
@@ -151,11 +160,11 @@ TOOL_RULES: tuple[Rule[GeminiRequest], ...] = (
         "gemini.function-name",
         "A function's name begins with a letter or _, goes on with letters, digits and _ . : -, and has at most 128.",
         "wire/gemini.md section 3; Google's words from github.com/Mintplex-Labs/anything-llm/issues/4452",
-        refuse(
+        build_check(
             f"{_FUNCTIONS}/name",
-            field_words(_NAME_WORDS),
+            build_field_message(_NAME_WORDS),
             lambda where, _: (
-                f"The GenerateContentRequest proto is invalid:\n  * {path_of(where)}: [FIELD_INVALID] {_NAME_WORDS}"
+                f"The GenerateContentRequest proto is invalid:\n  * {format_path(where)}: [FIELD_INVALID] {_NAME_WORDS}"
             ),
             lambda name: not _FUNCTION_NAME.fullmatch(name),
         ),
@@ -164,72 +173,72 @@ TOOL_RULES: tuple[Rule[GeminiRequest], ...] = (
         "gemini.function-once",
         "A function is declared once.",
         "Google's words from public threads (Duplicate function declaration found)",
-        _once,
+        _check_duplicate_functions,
     ),
     Rule(
         "gemini.function-count",
         "Vertex takes at most 128 functions.",
         "wire/gemini.md section 3; the words are ours",
-        _count,
+        _check_function_count,
     ),
     Rule(
         "gemini.one-schema",
         "A function has parameters or parametersJsonSchema, and response or responseJsonSchema, not both.",
         "wire/gemini_schema.md section 1; the words are ours",
-        _one_of_two("parameters"),
-        _one_of_two("response"),
+        _build_exclusive_schema_check("parameters"),
+        _build_exclusive_schema_check("response"),
     ),
     Rule(
         "gemini.tools-mixed",
         "Before Gemini 3 functions do not go together with Google's own tools, code execution excepted.",
         "wire/gemini.md section 2, cases T081; Google's words from github.com/symfony/ai/issues/803",
-        _mixed,
+        _check_mixed_tools,
     ),
     Rule(
         "gemini.tools-flagged",
         "On AI Studio functions go together with Google's own tools only with includeServerSideToolInvocations.",
         "wire/gemini.md section 2; Google's words from github.com/genkit-ai/genkit/issues/4970; "
         "recorded: gemini/pydantic-ai-0205",
-        _flagged,
+        _check_server_tool_flag,
     ),
     Rule(
         "gemini.mode-without-tools",
         "A function calling mode needs tools.",
         "Google's words from public threads (Function calling config is set without function_declarations)",
         # Google's own tools let it pass (gemini/pydantic-ai-0034).
-        Refuse(
+        PathCheck(
             _CALLING,
             "Function calling config is set without function_declarations.",
             lambda calling: "mode" in calling,
-            lacks("/tools"),
+            when_unset("/tools"),
         ),
     ),
     Rule(
         "gemini.allowed-mode",
         "Only the modes ANY and VALIDATED take allowed function names.",
         "wire/gemini.md section 4; Google's words from public threads",
-        Refuse(
+        PathCheck(
             f"{_CALLING}/allowedFunctionNames",
             "Please set allowed_function_names only when function calling mode is ANY.",
             bool,
-            lambda request: request.calling.get("mode") not in _CHOOSING,
+            lambda request: request.calling.get("mode") not in _FORCING_MODES,
         ),
     ),
     Rule(
         "gemini.allowed-known",
         "Allowed function names are names of declared functions.",
         "no source: implied by wire/gemini.md section 4; the words are ours",
-        _known,
+        _check_allowed_names_declared,
     ),
     Rule(
         "gemini.streamed-arguments",
         "Arguments are streamed from Gemini 3 on.",
         "wire/gemini.md section 8.2; the words are ours",
-        Refuse(
+        PathCheck(
             f"{_CALLING}/streamFunctionCallArguments",
-            unable("streaming of function call arguments is not supported for this model."),
+            describe_vertex_error("streaming of function call arguments is not supported for this model."),
             bool,
-            _combines_not,
+            _cannot_combine_tools,
         ),
     ),
 )
@@ -239,23 +248,23 @@ CONFIG_RULES: tuple[Rule[GeminiRequest], ...] = (
         "Temperature is from 0 to 2, topP from 0 to 1, topK and maxOutputTokens are positive, candidateCount from 1 to "
         "8, penalties from -2 to 2, logprobs from 0 to 20.",
         "wire/gemini.md section 2; recorded: gemini/opentelemetry-python-contrib-0008",
-        _range("temperature", 0, 2, "2.0001"),
-        _range("topP", 0, 1, "1.0001"),
-        _range("topK", 1),
-        _range("maxOutputTokens", 1),
-        _range("candidateCount", 1, 8, "9"),
-        _range("presencePenalty", -2, 2, "2.0001"),
-        _range("frequencyPenalty", -2, 2, "2.0001"),
-        _range("logprobs", 0, 20, "21"),
+        _build_range_check("temperature", 0, 2, "2.0001"),
+        _build_range_check("topP", 0, 1, "1.0001"),
+        _build_range_check("topK", 1),
+        _build_range_check("maxOutputTokens", 1),
+        _build_range_check("candidateCount", 1, 8, "9"),
+        _build_range_check("presencePenalty", -2, 2, "2.0001"),
+        _build_range_check("frequencyPenalty", -2, 2, "2.0001"),
+        _build_range_check("logprobs", 0, 20, "21"),
     ),
     Rule(
         "gemini.stop-sequences",
         "There are at most five stop sequences.",
         "wire/gemini.md section 2; AI Studio's words from public threads, Vertex's are ours",
-        refuse(
+        build_check(
             f"{_CONFIG}/stopSequences",
-            field_words(f"the number of stop_sequences must not exceed {_MOST_STOPS}."),
-            lambda _, stops: unable(
+            build_field_message(f"the number of stop_sequences must not exceed {_MOST_STOPS}."),
+            lambda _, stops: describe_vertex_error(
                 f"it has {len(stops)} stopSequences but the supported number is {_MOST_STOPS} or fewer."
             ),
             lambda stops: len(stops) > _MOST_STOPS,
@@ -265,37 +274,37 @@ CONFIG_RULES: tuple[Rule[GeminiRequest], ...] = (
         "gemini.logprobs",
         "How many log probabilities are wanted is said only where they are wanted.",
         "no source but the comment in the protos (only valid if response_logprobs is true); the words are ours",
-        Refuse(
+        PathCheck(
             f"{_CONFIG}/logprobs",
-            field_words("logprobs is only allowed when response_logprobs is true."),
-            when=lacks(f"{_CONFIG}/responseLogprobs"),
+            build_field_message("logprobs is only allowed when response_logprobs is true."),
+            when=when_unset(f"{_CONFIG}/responseLogprobs"),
         ),
     ),
     Rule(
         "gemini.penalties",
         "From Gemini 3.6 on, and for 3.5 Flash-Lite, there are no penalties.",
         "wire/gemini.md section 0; Google's words from public threads",
-        Refuse(f"{_CONFIG}/presencePenalty", "Penalty is not enabled for this model", when=_is_exact),
-        Refuse(f"{_CONFIG}/frequencyPenalty", "Penalty is not enabled for this model", when=_is_exact),
+        PathCheck(f"{_CONFIG}/presencePenalty", "Penalty is not enabled for this model", when=_is_strict_model),
+        PathCheck(f"{_CONFIG}/frequencyPenalty", "Penalty is not enabled for this model", when=_is_strict_model),
     ),
     Rule(
         "gemini.candidates",
         "From Gemini 3.6 on, and for 3.5 Flash-Lite, there is one candidate.",
         "wire/gemini.md section 0; Google's words from public threads",
-        Refuse(
+        PathCheck(
             f"{_CONFIG}/candidateCount",
             "Multiple candidates is not enabled for this model",
             lambda count: count > 1,
-            _is_exact,
+            _is_strict_model,
         ),
     ),
     Rule(
         "gemini.response-type",
         "The answer is text, JSON, XML, YAML or a word of an enum.",
         "wire/gemini.md section 2; the words are ours",
-        Refuse(
+        PathCheck(
             f"{_CONFIG}/responseMimeType",
-            field_words(
+            build_field_message(
                 "allowed mimetypes are `text/plain`, `application/json`, `application/xml`, `application/yaml` and "
                 "`text/x.enum`."
             ),
@@ -306,15 +315,15 @@ CONFIG_RULES: tuple[Rule[GeminiRequest], ...] = (
         "gemini.response-schema-type",
         "A schema of the answer needs a JSON answer, or a word of an enum.",
         "wire/gemini_schema.md section 5; the words are ours",
-        _schema_media,
+        _check_schema_media_type,
     ),
     Rule(
         "gemini.response-schema-once",
         "The answer has one schema.",
         "wire/gemini_schema.md section 1; the words are ours",
-        Refuse(
+        PathCheck(
             f"{_CONFIG}/responseJsonSchema",
-            field_words("response_json_schema is mutually exclusive with response_schema."),
+            build_field_message("response_json_schema is mutually exclusive with response_schema."),
             when=lambda request: "responseSchema" in request.config,
         ),
     ),
@@ -322,13 +331,13 @@ CONFIG_RULES: tuple[Rule[GeminiRequest], ...] = (
         "gemini.response-with-tools",
         "Before Gemini 3 a JSON answer does not go together with tools.",
         "wire/gemini_schema.md section 5; Google's words from github.com/googleapis/python-genai/issues/867",
-        _json_with_tools,
+        _check_json_with_tools,
     ),
     Rule(
         "gemini.thinking-once",
         "Thinking has a budget or a level, not both.",
         "wire/gemini.md section 2; Google's words from public threads",
-        Refuse(
+        PathCheck(
             _THINKING,
             "You can only set only one of thinking budget and thinking level.",
             lambda thinking: (
@@ -341,24 +350,24 @@ CONFIG_RULES: tuple[Rule[GeminiRequest], ...] = (
         "Thinking has a level from Gemini 3 on; MINIMAL is for Flash before 3.7 and for Flash-Lite.",
         "wire/gemini.md sections 0 and 2, wire/mapping.md section 3; Google's words from "
         "github.com/dhyansraj/mcp-mesh/issues/1346",
-        _level,
+        _check_thinking_level,
     ),
     Rule(
         "gemini.thinking-budget",
         "A thinking budget is in the range of the model; Pro always thinks, models before 2.5 never do.",
         "wire/gemini.md section 2; Google's words from public threads; later ones take any: gemini/lingua-0013",
-        _budget,
+        _check_thinking_budget,
     ),
     Rule(
         "gemini.thoughts",
         "Thoughts are shown only where the model thinks.",
         "Google's words from public threads (include_thoughts is only enabled when thinking is enabled)",
-        refuse(
+        build_check(
             f"{_THINKING}/includeThoughts",
             _THOUGHTS,
             f"Unable to submit request because {_THOUGHTS}",
             bool,
-            _is_thoughtless,
+            _is_thinking_off,
         ),
     ),
 )

@@ -1,9 +1,8 @@
 """Write an answer as Google's reply, whole or in chunks.
 
-Chunks hold new parts only and running counts; the last tells how the answer ended. From Gemini 3 on a text ends in an
-empty one that carries its signature, and on AI Studio calls are followed by an empty text. Calls come whole: one a
-chunk, all in one before Gemini 3, and in pieces where Vertex was asked for that. Gemini 4 stops at a limit, and goes on
-when it is asked again with the token it gave: what was asked is asked again as it was, so the answer is the same one.
+A chunk has new parts only, and running counts; the last has the finish reason. From Gemini 3 on a text ends in an empty
+text with its signature, and on AI Studio an empty text follows calls. Calls are sent whole: one per chunk, all in one
+before Gemini 3, and in pieces where a Vertex request asks for that. Gemini 4 continues a limited answer by its token.
 """
 
 import json
@@ -18,13 +17,13 @@ from urllib.parse import quote_plus
 import msgspec
 from msgspec import Struct, structs
 
-from dragoman.simulator.api import Accepted, Occasion
-from dragoman.simulator.apis.gemini.read import ENUM, thinks
+from dragoman.simulator.api import AcceptedRequest, ReplyMeta
+from dragoman.simulator.apis.gemini.read import ENUM, is_thinking
 from dragoman.simulator.apis.gemini.request import GeminiRequest
-from dragoman.simulator.apis.gemini.signatures import continued_from, issue_continuation, sign
-from dragoman.simulator.model.usage import text_tokens
+from dragoman.simulator.apis.gemini.signatures import issue_continuation_token, read_continuation_token, sign
+from dragoman.simulator.model.usage import count_text_tokens
 from dragoman.simulator.rule import Json
-from dragoman.simulator.talk import Answer, Call, Usage
+from dragoman.simulator.talk import Answer, AnswerUsage, Call
 
 _FINISHES = {
     "stop": "STOP",
@@ -33,25 +32,25 @@ _FINISHES = {
     "filtered": "SAFETY",
     "malformed_call": "MALFORMED_FUNCTION_CALL",
 }
-_NEUTRAL = re.compile(r"(?:[0-9a-f]{24})?")
+_GENERATED_ID = re.compile(r"(?:[0-9a-f]{24})?")
 """Ids that the model behind the API made, not a script."""
 _LETTERS = "abcdefghijklmnopqrstuvwxyz0123456789"
-_BARE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _RATING = {"category": "HARM_CATEGORY_DANGEROUS_CONTENT", "probability": "HIGH", "blocked": True}
 _MALFORMED = "Malformed function call: print(default_api."
 _ENTRY = '<div class="container"><a class="chip" href="https://www.google.com/search?q={asked}">{shown}</a></div>'
 _DATA = b"data: "
-_CONTINUES = "gemini-4"
-_HOP = 600
+_CONTINUING_MODEL = "gemini-4"
+_SEGMENT_LENGTH = 600
 """Characters Gemini 4 says before it stops; with Google it is some 32,000 tokens."""
 
 
-class _Reply(Struct, frozen=True):
+class _GeminiReply(Struct, frozen=True):
     """An answer to be written, and the request it answers."""
 
     answer: Answer
-    accepted: Accepted
-    occasion: Occasion
+    accepted: AcceptedRequest
+    meta: ReplyMeta
 
     @property
     def request(self) -> GeminiRequest:
@@ -78,37 +77,39 @@ class _Reply(Struct, frozen=True):
             return word if isinstance(word, str) else self.answer.text
         return self.answer.text
 
-    def sign(self, part: Json, place: str) -> Json:
-        occasion = self.occasion
-        return {"thoughtSignature": sign(part, self.request.model, occasion.signer, f"{occasion.id} {place}")}
+    def sign(self, part: Json, position: str) -> Json:
+        occasion = self.meta
+        return {"thoughtSignature": sign(part, self.request.model, occasion.signer, f"{occasion.id} {position}")}
 
-    def make_id(self, place: str) -> str:
+    def make_id(self, position: str) -> str:
         """Make an id as Google makes them: eight small letters and digits."""
-        digest = sha256(f"{self.occasion.id} {place}".encode()).digest()
+        digest = sha256(f"{self.meta.id} {position}".encode()).digest()
         return "".join(_LETTERS[byte % len(_LETTERS)] for byte in digest[:8])
 
 
-def whole(answer: Answer, accepted: Accepted, occasion: Occasion) -> bytes:
+def render_reply(answer: Answer, accepted: AcceptedRequest, meta: ReplyMeta) -> bytes:
     """Write a whole reply, indented as Google sends it."""
-    reply, continuation = _prepare(answer, accepted, occasion)
+    reply, continuation = _prepare_reply(answer, accepted, meta)
     if reply.is_blocked:
-        made = _blocked(reply)
+        made = _render_blocked(reply)
     else:
-        parts = _thoughts(reply) + _search(reply)
+        parts = _render_thoughts(reply) + _render_search(reply)
         if reply.text:
-            parts.append({"text": reply.text, **_text_signature(reply)})
-        parts += (_call_part(reply, number) for number in range(len(reply.answer.calls)))
-        made = _chunk(reply, {**_content(reply, parts), **_end(reply), **continuation}, reply.answer.usage)
+            parts.append({"text": reply.text, **_sign_text(reply)})
+        parts += (_render_call(reply, number) for number in range(len(reply.answer.calls)))
+        made = _render_chunk(
+            reply, {**_render_content(reply, parts), **_render_finish(reply), **continuation}, reply.answer.usage
+        )
     return msgspec.json.format(msgspec.json.encode(made), indent=2) + b"\n"
 
 
-def stream(answer: Answer, accepted: Accepted, occasion: Occasion) -> Iterator[bytes]:
+def render_stream(answer: Answer, accepted: AcceptedRequest, meta: ReplyMeta) -> Iterator[bytes]:
     """Yield the frames of a stream of events."""
-    for made in _chunks(*_prepare(answer, accepted, occasion)):
+    for made in _render_chunks(*_prepare_reply(answer, accepted, meta)):
         yield _DATA + msgspec.json.encode(made) + b"\r\n\r\n"
 
 
-def stream_array(frames: Iterable[bytes]) -> Iterator[bytes]:
+def render_array(frames: Iterable[bytes]) -> Iterator[bytes]:
     """Yield the pieces of one JSON array: a stream as it comes without `alt=sse`."""
     before = b"["
     for frame in frames:
@@ -117,14 +118,14 @@ def stream_array(frames: Iterable[bytes]) -> Iterator[bytes]:
     yield b"\n]\n"
 
 
-def silenced(reply: bytes) -> bytes:
+def drop_candidates(reply: bytes) -> bytes:
     """Take the answer out of a reply, or out of a chunk of one."""
     document: Json = msgspec.json.decode(reply)
     document.pop("candidates", None)
     return msgspec.json.encode(document)
 
 
-def _prepare(answer: Answer, accepted: Accepted, occasion: Occasion) -> tuple[_Reply, Json]:
+def _prepare_reply(answer: Answer, accepted: AcceptedRequest, meta: ReplyMeta) -> tuple[_GeminiReply, Json]:
     """Return what is said in this reply, and how its candidate tells that there is more.
 
     A refusal is said as text: Google has nothing else for it.
@@ -133,65 +134,67 @@ def _prepare(answer: Answer, accepted: Accepted, occasion: Occasion) -> tuple[_R
         answer = structs.replace(answer, text="\n\n".join(filter(None, (answer.text, answer.refusal))), refusal="")
     request: GeminiRequest = accepted.body
     plain = answer.end == "stop" and not (answer.calls or answer.query) and accepted.ask.output_schema is None
-    if not plain or not request.model.startswith(_CONTINUES) or len(answer.text) <= _HOP:
-        return _Reply(answer, accepted, occasion), {}
-    begin = continued_from(request.get("continuationToken") or "", occasion.signer) or 0
-    end = begin + _HOP
+    if not plain or not request.model.startswith(_CONTINUING_MODEL) or len(answer.text) <= _SEGMENT_LENGTH:
+        return _GeminiReply(answer, accepted, meta), {}
+    begin = read_continuation_token(request.get("continuationToken") or "", meta.signer) or 0
+    end = begin + _SEGMENT_LENGTH
     thought, text = ("", answer.text[begin:end]) if begin else (answer.thought, answer.text[:end])
     tokens = 0 if begin else answer.usage.thought
-    usage = structs.replace(answer.usage, output=tokens + text_tokens(text), thought=tokens)
+    usage = structs.replace(answer.usage, output=tokens + count_text_tokens(text), thought=tokens)
     is_last = end >= len(answer.text)
     part = structs.replace(answer, text=text, thought=thought, usage=usage, end="stop" if is_last else "length")
-    token = {"finishReason": "CONTINUATION", "continuationToken": issue_continuation(end, occasion.signer)}
-    return _Reply(part, accepted, occasion), {} if is_last else token
+    token = {"finishReason": "CONTINUATION", "continuationToken": issue_continuation_token(end, meta.signer)}
+    return _GeminiReply(part, accepted, meta), {} if is_last else token
 
 
-def _chunks(reply: _Reply, continuation: Json) -> Iterator[Json]:
+def _render_chunks(reply: _GeminiReply, continuation: Json) -> Iterator[Json]:
     if reply.is_blocked:
-        yield _blocked(reply)
+        yield _render_blocked(reply)
         return
-    usage, pace = reply.answer.usage, reply.occasion.pace
-    thoughts = [[{**part, "text": piece}] for part in _thoughts(reply) for piece in pace.pieces(part["text"])]
-    parts = [*thoughts, *_part_chunks(reply)]
-    counts = _running_counts(usage, len(thoughts), len(parts) - len(thoughts))
-    end = {**_end(reply), **continuation}
-    closing = _closing(reply)
+    usage, pace = reply.answer.usage, reply.meta.chunking
+    thoughts = [
+        [{**part, "text": piece}] for part in _render_thoughts(reply) for piece in pace.split_text(part["text"])
+    ]
+    parts = [*thoughts, *_iterate_chunk_parts(reply)]
+    counts = _iterate_usage(usage, len(thoughts), len(parts) - len(thoughts))
+    end = {**_render_finish(reply), **continuation}
+    closing = _find_closing_parts(reply)
     ends_in_parts = closing is None and bool(parts)
     for number, given in enumerate(parts, 1):
         last = end if ends_in_parts and number == len(parts) else {}
-        yield _chunk(reply, {**_content(reply, given), **last}, next(counts))
+        yield _render_chunk(reply, {**_render_content(reply, given), **last}, next(counts))
     if not ends_in_parts:
-        yield _chunk(reply, {**_content(reply, closing or []), **end}, usage)
+        yield _render_chunk(reply, {**_render_content(reply, closing or []), **end}, usage)
 
 
-def _part_chunks(reply: _Reply) -> Iterator[list[Json]]:
+def _iterate_chunk_parts(reply: _GeminiReply) -> Iterator[list[Json]]:
     """Yield the parts of each chunk behind the thoughts."""
-    for part in _search(reply):
+    for part in _render_search(reply):
         yield [part]
-    for piece in reply.occasion.pace.pieces(reply.text):
+    for piece in reply.meta.chunking.split_text(reply.text):
         yield [{"text": piece}]
     numbers = range(len(reply.answer.calls))
     if _streams_arguments(reply):
         for number in numbers:
-            yield from ([part] for part in _call_pieces(reply, number))
-    elif reply.request.generation.signs:
-        yield from ([_call_part(reply, number)] for number in numbers)
+            yield from ([part] for part in _iterate_call_parts(reply, number))
+    elif reply.request.generation.signs_calls:
+        yield from ([_render_call(reply, number)] for number in numbers)
     elif numbers:
-        yield [_call_part(reply, number) for number in numbers]
+        yield [_render_call(reply, number) for number in numbers]
 
 
-def _closing(reply: _Reply) -> list[Json] | None:
+def _find_closing_parts(reply: _GeminiReply) -> list[Json] | None:
     """Return the parts of the last chunk; None where the last thing said ends the stream."""
     answer, request = reply.answer, reply.request
     if answer.end == "malformed_call" or not (answer.text or answer.calls):
         return []
     if answer.calls:
-        return [{"text": ""}] if request.generation.signs and not request.vertex else None
-    signature = _text_signature(reply)
+        return [{"text": ""}] if request.generation.signs_calls and not request.vertex else None
+    signature = _sign_text(reply)
     return [{"text": "", **signature}] if signature else None
 
 
-def _running_counts(usage: Usage, thoughts: int, pieces: int) -> Iterator[Usage]:
+def _iterate_usage(usage: AnswerUsage, thoughts: int, pieces: int) -> Iterator[AnswerUsage]:
     """Yield the counts up to each chunk: first the thoughts grow, then what is said."""
     spoken = usage.output - usage.thought
     for number in range(1, thoughts + 1):
@@ -201,29 +204,29 @@ def _running_counts(usage: Usage, thoughts: int, pieces: int) -> Iterator[Usage]
         yield structs.replace(usage, output=usage.thought + spoken * number // pieces)
 
 
-def _blocked(reply: _Reply) -> Json:
+def _render_blocked(reply: _GeminiReply) -> Json:
     """Say that a filter refused the prompt."""
-    usage = Usage(input=reply.answer.usage.input, output=0)
-    return {"promptFeedback": {"blockReason": "PROHIBITED_CONTENT"}, **_metadata(reply, usage)}
+    usage = AnswerUsage(input=reply.answer.usage.input, output=0)
+    return {"promptFeedback": {"blockReason": "PROHIBITED_CONTENT"}, **_render_metadata(reply, usage)}
 
 
-def _chunk(reply: _Reply, candidate: Json, usage: Usage) -> Json:
+def _render_chunk(reply: _GeminiReply, candidate: Json, usage: AnswerUsage) -> Json:
     """Write a reply, or a chunk of one, around a candidate."""
     candidates = [{**candidate, "index": index} for index in range(reply.accepted.ask.candidates)]
-    return {"candidates": candidates, **_metadata(reply, usage)}
+    return {"candidates": candidates, **_render_metadata(reply, usage)}
 
 
-def _metadata(reply: _Reply, usage: Usage) -> Json:
+def _render_metadata(reply: _GeminiReply, usage: AnswerUsage) -> Json:
     """Write what stands beside candidates."""
-    request, occasion = reply.request, reply.occasion
-    made: Json = {"usageMetadata": _counts(usage, vertex=request.vertex), "modelVersion": request.model}
+    request, occasion = reply.request, reply.meta
+    made: Json = {"usageMetadata": _render_usage(usage, vertex=request.vertex), "modelVersion": request.model}
     if request.vertex:
         made["createTime"] = datetime.fromtimestamp(occasion.created, UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
     made["responseId"] = urlsafe_b64encode(sha256(occasion.id.encode()).digest()[:17]).decode().rstrip("=")
     return made
 
 
-def _counts(usage: Usage, *, vertex: bool) -> Json:
+def _render_usage(usage: AnswerUsage, *, vertex: bool) -> Json:
     """Write usage; counts of zero are left out."""
     spoken = usage.output - usage.thought
     made: Json = {
@@ -231,28 +234,28 @@ def _counts(usage: Usage, *, vertex: bool) -> Json:
         "candidatesTokenCount": spoken,
         "totalTokenCount": usage.input + usage.output,
         "cachedContentTokenCount": usage.cached,
-        "promptTokensDetails": _text_count(usage.input),
-        "cacheTokensDetails": usage.cached and _text_count(usage.cached),
+        "promptTokensDetails": _render_text_count(usage.input),
+        "cacheTokensDetails": usage.cached and _render_text_count(usage.cached),
         "thoughtsTokenCount": usage.thought,
         "trafficType": "ON_DEMAND" if vertex else 0,
-        "candidatesTokensDetails": vertex and spoken and _text_count(spoken),
+        "candidatesTokensDetails": vertex and spoken and _render_text_count(spoken),
     }
     always = {"promptTokenCount", "totalTokenCount"}
     return {name: value for name, value in made.items() if value or name in always}
 
 
-def _text_count(count: int) -> list[Json]:
+def _render_text_count(count: int) -> list[Json]:
     return [{"modality": "TEXT", "tokenCount": count}]
 
 
-def _content(reply: _Reply, parts: list[Json]) -> Json:
+def _render_content(reply: _GeminiReply, parts: list[Json]) -> Json:
     """Write what the model says; a reply cut off before it said anything has no parts, a filtered one no content."""
     if parts or reply.answer.end == "malformed_call":
         return {"content": {"parts": parts, "role": "model"}}
     return {} if reply.answer.end == "filtered" else {"content": {"role": "model"}}
 
 
-def _end(reply: _Reply) -> Json:
+def _render_finish(reply: _GeminiReply) -> Json:
     """Write how the model ended."""
     answer = reply.answer
     made: Json = {"finishReason": _FINISHES[answer.end]}
@@ -261,11 +264,13 @@ def _end(reply: _Reply) -> Json:
     if answer.end == "malformed_call":
         made["finishMessage"] = _MALFORMED
     if answer.query:
-        made["groundingMetadata"] = _grounding(answer, len(_thoughts(reply)) + (2 if reply.shows_search else 0))
+        made["groundingMetadata"] = _render_grounding(
+            answer, len(_render_thoughts(reply)) + (2 if reply.shows_search else 0)
+        )
     return made
 
 
-def _grounding(answer: Answer, text_part: int) -> Json:
+def _render_grounding(answer: Answer, text_part: int) -> Json:
     """Write what was searched and found, and which bytes of the text say it."""
     shown = answer.query.replace("&", "&amp;").replace("<", "&lt;")
     entry = _ENTRY.format(asked=quote_plus(answer.query), shown=shown)
@@ -290,13 +295,13 @@ def _grounding(answer: Answer, text_part: int) -> Json:
     return made
 
 
-def _thoughts(reply: _Reply) -> list[Json]:
+def _render_thoughts(reply: _GeminiReply) -> list[Json]:
     """Write thoughts, if they are to be shown."""
     is_shown = reply.answer.thought and reply.request.thinking.get("includeThoughts")
     return [{"text": reply.answer.thought, "thought": True}] if is_shown else []
 
 
-def _search(reply: _Reply) -> list[Json]:
+def _render_search(reply: _GeminiReply) -> list[Json]:
     """Write the search the model did, if that is to be shown."""
     if not reply.shows_search:
         return []
@@ -308,79 +313,77 @@ def _search(reply: _Reply) -> list[Json]:
     ]
 
 
-def _text_signature(reply: _Reply) -> Json:
+def _sign_text(reply: _GeminiReply) -> Json:
     """Sign a text that ends an answer, from Gemini 3 on."""
     answer, request = reply.answer, reply.request
-    if answer.end != "stop" or answer.calls or not request.generation.signs or not thinks(request):
+    if answer.end != "stop" or answer.calls or not request.generation.signs_calls or not is_thinking(request):
         return {}
     return reply.sign({}, "text")
 
 
-def _call_part(reply: _Reply, number: int) -> Json:
+def _render_call(reply: _GeminiReply, number: int) -> Json:
     """Write a call; of parallel ones the first is signed."""
     call = reply.answer.calls[number]
-    named = {"name": call.name, "args": _arguments(call), **_call_id(reply, number)}
-    return {"functionCall": named, **_call_signature(reply, number)}
+    named = {"name": call.name, "args": _as_argument_object(call), **_render_call_id(reply, number)}
+    return {"functionCall": named, **_sign_call(reply, number)}
 
 
-def _call_id(reply: _Reply, number: int) -> Json:
+def _render_call_id(reply: _GeminiReply, number: int) -> Json:
     """Write a call's id, from Gemini 3 on where the surface has one."""
-    if not reply.request.generation.signs or reply.request.surface == "vertex v1":
+    if not reply.request.generation.signs_calls or reply.request.surface == "vertex v1":
         return {}
     given = reply.answer.calls[number].id
-    return {"id": reply.make_id(f"call {number}") if _NEUTRAL.fullmatch(given) else given}
+    return {"id": reply.make_id(f"call {number}") if _GENERATED_ID.fullmatch(given) else given}
 
 
-def _call_signature(reply: _Reply, number: int) -> Json:
+def _sign_call(reply: _GeminiReply, number: int) -> Json:
     """Sign the first call, if the model signs."""
-    if number or not (reply.request.generation.signs or thinks(reply.request)):
+    if number or not (reply.request.generation.signs_calls or is_thinking(reply.request)):
         return {}
     call = reply.answer.calls[number]
-    return reply.sign({"functionCall": {"name": call.name, "args": _arguments(call)}}, f"call {number}")
+    return reply.sign({"functionCall": {"name": call.name, "args": _as_argument_object(call)}}, f"call {number}")
 
 
-def _arguments(call: Call) -> Json:
+def _as_argument_object(call: Call) -> Json:
     """Return arguments as an object, which is all Google has."""
     return call.arguments if isinstance(call.arguments, dict) else {"input": call.arguments}
 
 
-def _streams_arguments(reply: _Reply) -> bool:
+def _streams_arguments(reply: _GeminiReply) -> bool:
     request = reply.request
-    wanted = request.calling.get("streamFunctionCallArguments") or reply.occasion.pace.partial_args
-    return request.vertex and request.generation.combines and bool(wanted)
+    wanted = request.calling.get("streamFunctionCallArguments") or reply.meta.chunking.partial_args
+    return request.vertex and request.generation.combines_tools and bool(wanted)
 
 
-def _call_pieces(reply: _Reply, number: int) -> Iterator[Json]:
+def _iterate_call_parts(reply: _GeminiReply, number: int) -> Iterator[Json]:
     call = reply.answer.calls[number]
-    named = {"name": call.name, **_call_id(reply, number)}
-    yield {"functionCall": {**named, "willContinue": True}, **_call_signature(reply, number)}
-    for piece in _argument_pieces("$", _arguments(call), reply.occasion):
+    named = {"name": call.name, **_render_call_id(reply, number)}
+    yield {"functionCall": {**named, "willContinue": True}, **_sign_call(reply, number)}
+    for piece in _iterate_partial_args("$", _as_argument_object(call), reply.meta):
         yield {"functionCall": {"partialArgs": [piece], "willContinue": True}}
     yield {"functionCall": {}}
 
 
-def _argument_pieces(path: str, value: Any, occasion: Occasion) -> Iterator[Json]:
+def _iterate_partial_args(path: str, value: Any, meta: ReplyMeta) -> Iterator[Json]:
     match value:
         case dict():
             members = cast("Json", value)
             if not members and path != "$":
                 yield {"jsonPath": path}
             for name, item in members.items():
-                yield from _argument_pieces(path + _path_step(name), item, occasion)
+                yield from _iterate_partial_args(path + _render_path_step(name), item, meta)
         case list():
             items = cast("list[Any]", value)
             if not items:
                 yield {"jsonPath": f"{path}[]"}
             for index, item in enumerate(items):
-                yield from _argument_pieces(f"{path}[{index}]", item, occasion)
+                yield from _iterate_partial_args(f"{path}[{index}]", item, meta)
         case str():
-            pieces = occasion.pace.pieces(value)
-            if len(pieces) < 2:
-                yield {"jsonPath": path, "stringValue": value}
-                return
-            for piece in pieces:
-                yield {"jsonPath": path, "stringValue": piece, "willContinue": True}
-            yield {"jsonPath": path, "stringValue": ""}
+            pieces = meta.chunking.split_text(value)
+            if len(pieces) > 1:
+                for piece in pieces:
+                    yield {"jsonPath": path, "stringValue": piece, "willContinue": True}
+            yield {"jsonPath": path, "stringValue": "" if len(pieces) > 1 else value}
         case bool():
             yield {"jsonPath": path, "boolValue": value}
         case None:
@@ -389,8 +392,8 @@ def _argument_pieces(path: str, value: Any, occasion: Occasion) -> Iterator[Json
             yield {"jsonPath": path, "numberValue": value}
 
 
-def _path_step(name: str) -> str:
-    if _BARE.fullmatch(name):
+def _render_path_step(name: str) -> str:
+    if _IDENTIFIER.fullmatch(name):
         return f".{name}"
     quoted = name.replace("\\", "\\\\").replace("'", "\\'")
     return f"['{quoted}']"

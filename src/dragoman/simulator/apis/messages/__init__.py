@@ -1,24 +1,24 @@
 """Anthropic Messages, in its direct form and in that of Vertex."""
 
-from dragoman.simulator.api import Accepted, Api
+from dragoman.simulator.api import AcceptedRequest, Api
 from dragoman.simulator.apis.messages import rules_history, rules_messages, rules_schemas, rules_settings, rules_tools
 from dragoman.simulator.apis.messages.body import COUNT, REQUEST, VERTEX_COUNT, VERTEX_REQUEST
 from dragoman.simulator.apis.messages.errors import (
     BAD_KEY,
     BAD_TOKEN,
     NO_KEY,
-    describe,
-    fail,
-    headers,
-    missing_headers,
-    refuse,
+    build_headers,
+    check_headers,
+    describe_mismatch,
+    render_error,
+    render_stream_error,
 )
 from dragoman.simulator.apis.messages.read import read_ask
-from dragoman.simulator.apis.messages.request import MessagesRequest, request_of
-from dragoman.simulator.apis.messages.write import silenced, stream, whole
-from dragoman.simulator.members import Object, first_mismatch
-from dragoman.simulator.rule import Rule, Situation, Violation, first_violation
-from dragoman.simulator.talk import Signer
+from dragoman.simulator.apis.messages.request import MessagesRequest, build_request
+from dragoman.simulator.apis.messages.write import drop_content, render_reply, render_stream
+from dragoman.simulator.members import Object, find_first_mismatch
+from dragoman.simulator.rule import CheckContext, Rule, Violation, find_first_violation
+from dragoman.simulator.talk import TokenSigner
 from dragoman.wire.json import Malformed, decode, encode
 
 _TYPES = "wire/anthropic_messages.md sections 2 to 6 (the vendor's typed parameters)"
@@ -51,30 +51,30 @@ RULES: tuple[Rule[MessagesRequest], ...] = (
 """In the order in which they are looked at; the vendor tells one fault."""
 
 
-def accept(body: bytes, situation: Situation, signer: Signer) -> Accepted | Violation:
+def accept(body: bytes, context: CheckContext, signer: TokenSigner) -> AcceptedRequest | Violation:
     """Accept a request, or tell what is wrong with it."""
     try:
         document = decode(body)
-        found = first_mismatch(_declaration(situation), document)
+        found = find_first_mismatch(_find_declaration(context), document)
         if found is not None:
-            return Violation(describe(found, document), found.where, rule=f"messages.{found.fault}")
-        request = request_of(document, len(body), situation, signer)
-        violation = first_violation(RULES, request, situation)
+            return Violation(describe_mismatch(found, document), found.where, rule=f"messages.{found.reason}")
+        request = build_request(document, len(body), context, signer)
+        violation = find_first_violation(RULES, request, context)
         if violation is not None:
             return violation
-        return Accepted(ask=read_ask(request), body=request, stream=bool(request.get("stream")))
+        return AcceptedRequest(ask=read_ask(request), body=request, stream=bool(request.get("stream")))
     except (Malformed, RecursionError) as error:
         words = error.message if isinstance(error, Malformed) else "nested too deeply"
         return Violation(f"The request body is not valid JSON: {words}", rule="messages.json")
 
 
-def _declaration(situation: Situation) -> Object:
-    if situation.counting:
-        return VERTEX_COUNT if situation.vertex else COUNT
-    return VERTEX_REQUEST if situation.vertex else REQUEST
+def _find_declaration(context: CheckContext) -> Object:
+    if context.counting:
+        return VERTEX_COUNT if context.vertex else COUNT
+    return VERTEX_REQUEST if context.vertex else REQUEST
 
 
-def count(_: Accepted, tokens: int) -> bytes:
+def render_token_count(_: AcceptedRequest, tokens: int) -> bytes:
     """Answer how many tokens a request has."""
     return encode({"input_tokens": tokens})
 
@@ -83,15 +83,15 @@ API = Api(
     name="messages",
     rules=(*MEMBER_RULES, *RULES),
     accept=accept,
-    whole=whole,
-    stream=stream,
-    refuse=refuse,
-    fail=fail,
-    count=count,
+    render_reply=render_reply,
+    render_stream=render_stream,
+    render_error=render_error,
+    render_stream_error=render_stream_error,
+    render_token_count=render_token_count,
     bad_key=BAD_KEY,
     no_key=NO_KEY,
     bad_token=BAD_TOKEN,
-    headers=headers,
-    silenced=silenced,
-    checks_headers=missing_headers,
+    build_headers=build_headers,
+    drop_answer=drop_content,
+    check_headers=check_headers,
 )

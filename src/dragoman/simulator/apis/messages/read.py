@@ -3,10 +3,10 @@
 import json
 from typing import Any
 
-from dragoman.simulator.apis.messages.request import Block, MessagesRequest, formats, kind_of
-from dragoman.simulator.apis.messages.request import Turn as SaidTurn
+from dragoman.simulator.apis.messages.request import Block, MessagesRequest, find_output_schemas, read_tool_type
+from dragoman.simulator.apis.messages.request import MessagesTurn as SaidTurn
 from dragoman.simulator.rule import Json
-from dragoman.simulator.talk import Ask, Call, Choice, Result, Tool, Turn
+from dragoman.simulator.talk import Ask, AskResult, AskTool, AskToolChoice, AskTurn, Call
 
 _STRING = {"type": "string"}
 _BASH = {"type": "object", "properties": {"command": _STRING}, "required": ["command"]}
@@ -22,37 +22,37 @@ def read_ask(request: MessagesRequest) -> Ask:
     names = {use.members["id"]: use.members["name"] for use in request.blocks("tool_use")}
     system: Any = request.get("system") or ""
     instructions = system if isinstance(system, str) else "\n\n".join(block["text"] for block in system)
-    first = (Turn(role="system", text=instructions),) if instructions else ()
+    first = (AskTurn(role="system", text=instructions),) if instructions else ()
     return Ask(
         model=request.model.name,
-        turns=(*first, *(_turn(turn, names) for turn in request.turns)),
-        tools=tuple(_tool(tool) for tool in _offered(request)),
-        choice=_choice(request.get("tool_choice") or {"type": "auto"}),
+        turns=(*first, *(_read_turn(turn, names) for turn in request.turns)),
+        tools=tuple(_read_tool(tool) for tool in _find_visible_tools(request)),
+        choice=_read_choice(request.get("tool_choice") or {"type": "auto"}),
         max_tokens=request.get("max_tokens"),
         stop=tuple(request.list("stop_sequences")),
-        output_schema=next((schema for _, schema in formats(request)), None),
+        output_schema=next((schema for _, schema in find_output_schemas(request)), None),
         thinks=request.thinks,
     )
 
 
-def _turn(turn: SaidTurn, names: dict[str, str]) -> Turn:
-    calls = (use.members for use in turn.of("tool_use"))
-    return Turn(
+def _read_turn(turn: SaidTurn, names: dict[str, str]) -> AskTurn:
+    calls = (use.members for use in turn.blocks_of("tool_use"))
+    return AskTurn(
         role=turn.role,
-        text="\n\n".join(block.members["text"] for block in turn.of("text")),
+        text="\n\n".join(block.members["text"] for block in turn.blocks_of("text")),
         calls=tuple(Call(id=use["id"], name=use["name"], arguments=use["input"]) for use in calls),
-        results=tuple(_result(block, names) for block in turn.of("tool_result")),
-        media=tuple(_media(block.members) for block in turn.of("image", "document")),
+        results=tuple(_read_result(block, names) for block in turn.blocks_of("tool_result")),
+        media=tuple(_read_media_type(block.members) for block in turn.blocks_of("image", "document")),
     )
 
 
-def _result(block: Block, names: dict[str, str]) -> Result:
+def _read_result(block: Block, names: dict[str, str]) -> AskResult:
     content, call = block.get("content"), block.members["tool_use_id"]
-    text = content if isinstance(content, str) else "\n".join(filter(None, map(_shown, content or ())))
-    return Result(call_id=call, name=names.get(call, ""), text=text, failed=bool(block.get("is_error")))
+    text = content if isinstance(content, str) else "\n".join(filter(None, map(_read_part_text, content or ())))
+    return AskResult(call_id=call, name=names.get(call, ""), text=text, failed=bool(block.get("is_error")))
 
 
-def _shown(part: Json) -> str:
+def _read_part_text(part: Json) -> str:
     match part["type"]:
         case "text":
             return part["text"]
@@ -61,16 +61,16 @@ def _shown(part: Json) -> str:
         case "tool_reference":
             return f"The tool {part['tool_name']} is available now."
         case "image" | "document":
-            return f"[{_media(part)}]"
+            return f"[{_read_media_type(part)}]"
         case _:
             return ""
 
 
-def _media(block: Json) -> str:
+def _read_media_type(block: Json) -> str:
     return block["source"].get("media_type") or ("image/*" if block["type"] == "image" else "application/pdf")
 
 
-def _offered(request: MessagesRequest) -> list[Json]:
+def _find_visible_tools(request: MessagesRequest) -> list[Json]:
     """Return the tools the model sees: not those that wait to be found, nor those that were withdrawn."""
     found: set[str] = set()
     gone: set[str] = set()
@@ -91,35 +91,35 @@ def _offered(request: MessagesRequest) -> list[Json]:
     ]
 
 
-def _tool(tool: Json) -> Tool:
-    kind, name = kind_of(tool), tool.get("name", "")
+def _read_tool(tool: Json) -> AskTool:
+    kind, name = read_tool_type(tool), tool.get("name", "")
     match kind.split("_")[0]:
         case "custom":
-            return Tool(name=name, description=tool.get("description") or "", schema=tool["input_schema"])
+            return AskTool(name=name, description=tool.get("description") or "", schema=tool["input_schema"])
         case "web" if name == "web_search":
-            return Tool(name=name, description="Search the web.", kind="search")
+            return AskTool(name=name, description="Search the web.", kind="search")
         case "bash":
-            return Tool(name=name, description="Run a command in a shell.", schema=_BASH)
+            return AskTool(name=name, description="Run a command in a shell.", schema=_BASH)
         case "text" | "memory":
-            return Tool(name=name, description="View a file.", schema=_FILES)
+            return AskTool(name=name, description="View a file.", schema=_FILES)
         case _:
-            return Tool(name=name or kind, kind="other")
+            return AskTool(name=name or kind, kind="other")
 
 
-def _choice(choice: Json) -> Choice:
+def _read_choice(choice: Json) -> AskToolChoice:
     parallel = not choice.get("disable_parallel_tool_use")
     match choice["type"]:
         case "none":
-            return Choice(mode="none")
+            return AskToolChoice(mode="none")
         case "any":
-            return Choice(mode="required", parallel=parallel)
+            return AskToolChoice(mode="required", parallel=parallel)
         case "tool":
-            return Choice(mode="required", names=(choice["name"],), parallel=parallel)
+            return AskToolChoice(mode="required", names=(choice["name"],), parallel=parallel)
         case _:
-            return Choice(parallel=parallel)
+            return AskToolChoice(parallel=parallel)
 
 
-def arguments_text(arguments: dict[str, Any] | str) -> str:
+def encode_arguments(arguments: dict[str, Any] | str) -> str:
     """Write arguments as the vendor's models do; words alone become a member of their own."""
     if isinstance(arguments, dict):
         return json.dumps(arguments, ensure_ascii=False)

@@ -10,16 +10,16 @@ from typing import Any, Literal, cast
 from msgspec import Struct
 
 from dragoman.simulator.apis.messages.body import SERVER_RESULTS
-from dragoman.simulator.apis.messages.models import Model, model_of
-from dragoman.simulator.rule import Json, Request, Rule, Situation, Violation, computed_once, find
-from dragoman.simulator.talk import Signer
+from dragoman.simulator.apis.messages.models import ClaudeModel, parse_model_name
+from dragoman.simulator.rule import CheckContext, Json, Rule, VendorRequest, Violation, cache_per_request, find
+from dragoman.simulator.talk import TokenSigner
 
 Role = Literal["user", "assistant", "system"]
-FROM_SERVER = frozenset({*SERVER_RESULTS, "mcp_tool_result"})
+SERVER_RESULT_TYPES = frozenset({*SERVER_RESULTS, "mcp_tool_result"})
 """Results of tools that the vendor runs."""
 
 
-def items_of(value: Any) -> list[Any]:
+def as_list(value: Any) -> list[Any]:
     """Return a list as it is; an empty list for a text or nothing."""
     return cast("list[Any]", value) if isinstance(value, list) else []
 
@@ -40,10 +40,10 @@ class Block(Struct, frozen=True):
 
     def list(self, name: str) -> list[Any]:
         """Return a member that is a list; an empty list if it is absent, or a text."""
-        return items_of(self.members.get(name))
+        return as_list(self.members.get(name))
 
 
-class Turn(Struct, frozen=True):
+class MessagesTurn(Struct, frozen=True):
     """What one speaker says before the next one speaks. `number` is the vendor's count."""
 
     role: Role
@@ -51,27 +51,27 @@ class Turn(Struct, frozen=True):
     where: str
     blocks: tuple[Block, ...]
 
-    def of(self, *kinds: str) -> list[Block]:
+    def blocks_of(self, *kinds: str) -> list[Block]:
         """Return the blocks of some kinds."""
         return [block for block in self.blocks if block.kind in kinds]
 
 
-class MessagesRequest(Request, frozen=True, kw_only=True):
+class MessagesRequest(VendorRequest, frozen=True, kw_only=True):
     """A request of the right shape."""
 
-    model: Model
+    model: ClaudeModel
     version: str
     betas: tuple[str, ...] | None
     vertex: bool
     size: int
     """Bytes of the body."""
-    signer: Signer
-    turns: tuple[Turn, ...]
+    signer: TokenSigner
+    turns: tuple[MessagesTurn, ...]
     """The turns as the vendor merges them."""
     all_blocks: list[Block]
 
     @property
-    def last(self) -> Turn | None:
+    def last(self) -> MessagesTurn | None:
         """The last turn."""
         return self.turns[-1] if self.turns else None
 
@@ -90,7 +90,7 @@ class MessagesRequest(Request, frozen=True, kw_only=True):
     def thinks(self) -> bool:
         """Whether the model thinks before it answers this."""
         if self.thinking == "between_tools":
-            return self.last is not None and bool(self.last.of("tool_result"))
+            return self.last is not None and bool(self.last.blocks_of("tool_result"))
         return self.model.thinks_by_default if self.thinking is None else self.thinking != "disabled"
 
     def has_beta(self, *starts: str) -> bool:
@@ -102,16 +102,16 @@ class MessagesRequest(Request, frozen=True, kw_only=True):
         return [block for block in self.all_blocks if block.kind in kinds]
 
 
-def request_of(document: Json, size: int, situation: Situation, signer: Signer) -> MessagesRequest:
+def build_request(document: Json, size: int, context: CheckContext, signer: TokenSigner) -> MessagesRequest:
     """Return a document of the right shape as the rules look at it."""
     told: list[str] | None = document.get("anthropic_beta")
-    turns = tuple(_turns(document["messages"]))
+    turns = tuple(_merge_turns(document["messages"]))
     return MessagesRequest(
         document,
-        model=model_of(document.get("model", situation.model)),
-        version=document.get("anthropic_version", situation.version),
-        betas=situation.betas if told is None else (*told, *(situation.betas or ())),
-        vertex=situation.vertex,
+        model=parse_model_name(document.get("model", context.model)),
+        version=document.get("anthropic_version", context.version),
+        betas=context.betas if told is None else (*told, *(context.betas or ())),
+        vertex=context.vertex,
         size=size,
         signer=signer,
         turns=turns,
@@ -119,7 +119,7 @@ def request_of(document: Json, size: int, situation: Situation, signer: Signer) 
     )
 
 
-def _turns(messages: list[Json]) -> Iterator[Turn]:
+def _merge_turns(messages: list[Json]) -> Iterator[MessagesTurn]:
     shift = 1 if messages and messages[0]["role"] == "assistant" else 0
     at = index = 0
     while at < len(messages):
@@ -127,31 +127,31 @@ def _turns(messages: list[Json]) -> Iterator[Turn]:
         role = messages[at]["role"]
         found: list[tuple[str, Json]] = []
         while at < len(messages) and messages[at]["role"] == role and (role != "system" or at == first):
-            found += _blocks(messages[at].get("content"), f"/messages/{at}/content")
+            found += _read_blocks(messages[at].get("content"), f"/messages/{at}/content")
             at += 1
         blocks = (
             Block(members["type"], members, where, f"messages.{number}.content.{place}", index)
             for place, (where, members) in enumerate(found)
         )
-        yield Turn(role, number, f"/messages/{first}", tuple(blocks))
+        yield MessagesTurn(role, number, f"/messages/{first}", tuple(blocks))
         index += 1
 
 
-def _blocks(content: Any, where: str) -> list[tuple[str, Json]]:
+def _read_blocks(content: Any, where: str) -> list[tuple[str, Json]]:
     if content and isinstance(content, str):
         return [(where, {"type": "text", "text": content})]
-    return [(f"{where}/{number}", block) for number, block in enumerate(items_of(content))]
+    return [(f"{where}/{number}", block) for number, block in enumerate(as_list(content))]
 
 
-@computed_once
-def formats(request: MessagesRequest) -> Iterator[tuple[str, Json]]:
+@cache_per_request
+def find_output_schemas(request: MessagesRequest) -> Iterator[tuple[str, Json]]:
     """Return the pointers and schemas of a structured answer: at most one is right."""
     for path in ("/output_config/format/schema", "/output_format/schema"):
         yield from find(request.document, path)
 
 
-@computed_once
-def media(request: MessagesRequest) -> Iterator[tuple[str, str, Json]]:
+@cache_per_request
+def find_media(request: MessagesRequest) -> Iterator[tuple[str, str, Json]]:
     """Return every image and document: its pointer, the vendor's path, itself."""
     for block in request.blocks("image", "document", "tool_result"):
         if block.kind != "tool_result":
@@ -163,37 +163,37 @@ def media(request: MessagesRequest) -> Iterator[tuple[str, str, Json]]:
                 yield f"{block.where}/content/{number}", path, part
 
 
-@computed_once
-def breakpoints(request: MessagesRequest) -> Iterator[tuple[str, str]]:
+@cache_per_request
+def find_cache_breakpoints(request: MessagesRequest) -> Iterator[tuple[str, str]]:
     """Return the pointers and lifetimes of the cache's breakpoints, in the order in which the vendor hashes."""
     for member in ("tools", "system"):
-        for number, item in enumerate(items_of(request.get(member))):
-            yield from _breakpoints_of(item, f"/{member}/{number}")
+        for number, item in enumerate(as_list(request.get(member))):
+            yield from _iterate_breakpoints(item, f"/{member}/{number}")
     for block in request.all_blocks:
-        yield from _breakpoints_of(block.members, block.where)
+        yield from _iterate_breakpoints(block.members, block.where)
 
 
-def _breakpoints_of(item: Json, where: str) -> Iterator[tuple[str, str]]:
-    for number, part in enumerate(items_of(item.get("content"))):
-        yield from _breakpoints_of(part, f"{where}/content/{number}")
+def _iterate_breakpoints(item: Json, where: str) -> Iterator[tuple[str, str]]:
+    for number, part in enumerate(as_list(item.get("content"))):
+        yield from _iterate_breakpoints(part, f"{where}/content/{number}")
     mark = item.get("cache_control")
     if mark is not None:
-        yield where, lifetime(mark)
+        yield where, read_ttl(mark)
 
 
-def lifetime(mark: Json) -> str:
+def read_ttl(cache_control: Json) -> str:
     """Return how long a breakpoint of the cache lives; five minutes unless said."""
-    return mark.get("ttl") or "5m"
+    return cache_control.get("ttl") or "5m"
 
 
-def kind_of(tool: Json) -> str:
+def read_tool_type(tool: Json) -> str:
     """Return a tool's type as the vendor's paths name it."""
     return tool.get("type") or "custom"
 
 
-Check = Callable[[MessagesRequest, Situation], Iterable[Violation]]
+RequestCheck = Callable[[MessagesRequest, CheckContext], Iterable[Violation]]
 
 
-def rule(name: str, source: str, root: str = "") -> Callable[[Check], Rule[MessagesRequest]]:
+def define_rule(name: str, source: str, root: str = "") -> Callable[[RequestCheck], Rule[MessagesRequest]]:
     """Make a rule of the check that follows, whose docstring is what it says; without `root` it finds nothing."""
     return lambda check: Rule(f"messages.{name}", check.__doc__ or "", source, check, root=root)

@@ -4,9 +4,16 @@ from base64 import b64decode
 from binascii import Error
 from collections.abc import Callable, Iterator
 
-from dragoman.simulator.apis.messages.errors import dotted
-from dragoman.simulator.apis.messages.request import FROM_SERVER, MessagesRequest, Turn, breakpoints, media, rule
-from dragoman.simulator.rule import Json, Refuse, Rule, Situation, Violation
+from dragoman.simulator.apis.messages.errors import format_pointer
+from dragoman.simulator.apis.messages.request import (
+    SERVER_RESULT_TYPES,
+    MessagesRequest,
+    MessagesTurn,
+    define_rule,
+    find_cache_breakpoints,
+    find_media,
+)
+from dragoman.simulator.rule import CheckContext, Json, PathCheck, Rule, Violation
 
 _MOST_BREAKPOINTS = 4
 _MAGIC = (
@@ -14,9 +21,9 @@ _MAGIC = (
     (b"\xff\xd8\xff", "image/jpeg"),
     (b"GIF8", "image/gif"),
 )
-_NO_WORDS = "no source: the words are not documented"
-_NOT_OF = {
-    "user": {"thinking", "redacted_thinking", "tool_use", "server_tool_use", "mcp_tool_use", *FROM_SERVER},
+_MESSAGE_NOT_DOCUMENTED = "no source: the words are not documented"
+_FORBIDDEN_BLOCKS = {
+    "user": {"thinking", "redacted_thinking", "tool_use", "server_tool_use", "mcp_tool_use", *SERVER_RESULT_TYPES},
     "assistant": {"tool_result", "image", "search_result"},
     "system": set[str](),
 }
@@ -25,31 +32,31 @@ _CACHE = "wire/anthropic_messages.md section 12"
 _SECTION = "wire/anthropic_messages.md section 3"
 
 
-@rule("cache-count", _CACHE)
-def _cache_count(request: MessagesRequest, _: Situation) -> Iterator[Violation]:
+@define_rule("cache-count", _CACHE)
+def _check_breakpoint_count(request: MessagesRequest, _: CheckContext) -> Iterator[Violation]:
     """There are at most four breakpoints, the automatic one among them."""
-    marks = breakpoints(request)
+    marks = find_cache_breakpoints(request)
     found = len(marks) + (request.get("cache_control") is not None)
     if found > _MOST_BREAKPOINTS:
         words = f"A maximum of {_MOST_BREAKPOINTS} blocks with cache_control may be provided. Found {found}."
         yield Violation(words, marks[-1][0])
 
 
-@rule("cache-order", f"{_CACHE}; headroom#2939")
-def _cache_order(request: MessagesRequest, _: Situation) -> Iterator[Violation]:
+@define_rule("cache-order", f"{_CACHE}; headroom#2939")
+def _check_breakpoint_order(request: MessagesRequest, _: CheckContext) -> Iterator[Violation]:
     """A longer lifetime comes before a shorter one."""
     seen: set[str] = set()
-    for where, ttl in breakpoints(request):
+    for where, ttl in find_cache_breakpoints(request):
         if ttl == "1h" and "5m" in seen:
             words = (
                 "a ttl='1h' cache_control block must not come after a ttl='5m' cache_control block. Note that blocks "
                 "are processed in the following order: `tools`, `system`, `messages`."
             )
-            yield Violation(f"{dotted(where)}.cache_control.ttl: {words}", f"{where}/cache_control/ttl")
+            yield Violation(f"{format_pointer(where)}.cache_control.ttl: {words}", f"{where}/cache_control/ttl")
         seen.add(ttl)
 
 
-def _bytes(source: Json) -> bytes:
+def _decode_data(source: Json) -> bytes:
     """Return what is inline; nothing if it is no base64."""
     try:
         return b64decode(source["data"], validate=True)
@@ -57,39 +64,41 @@ def _bytes(source: Json) -> bytes:
         return b""
 
 
-def _look(raw: bytes) -> str:
+def _detect_image_type(raw: bytes) -> str:
     if raw[:4] == b"RIFF" and raw[8:12] == b"WEBP":
         return "image/webp"
     return next((kind for start, kind in _MAGIC if raw.startswith(start)), "")
 
 
-def _media(name: str, says: str, kind: str, member: str, fault: Callable[[Json], str]) -> Rule[MessagesRequest]:
+def _build_media_rule(
+    name: str, says: str, kind: str, member: str, find_problem: Callable[[Json], str]
+) -> Rule[MessagesRequest]:
     """Make a rule about sources of one kind; `fault` says what is wrong with a `member` of one."""
 
-    def check(request: MessagesRequest, _: Situation) -> Iterator[Violation]:
-        for where, path, shown in media(request):
+    def check(request: MessagesRequest, _: CheckContext) -> Iterator[Violation]:
+        for where, path, shown in find_media(request):
             source = shown["source"]
-            if source["type"] == kind and (words := fault(source)):
+            if source["type"] == kind and (words := find_problem(source)):
                 named = "data" if kind == "base64" else member
                 yield Violation(f"{path}.source.{kind}.{named}: {words}", f"{where}/source/{member}")
 
-    return Rule(f"messages.{name}", says, _NO_WORDS, check)
+    return Rule(f"messages.{name}", says, _MESSAGE_NOT_DOCUMENTED, check)
 
 
-def _other_look(source: Json) -> str:
-    said, look = source["media_type"], _look(_bytes(source))
+def _describe_image_type_mismatch(source: Json) -> str:
+    said, look = source["media_type"], _detect_image_type(_decode_data(source))
     if not look or look == said or not said.startswith("image/"):
         return ""
     return f"The image was specified using the {said} media type, but the image appears to be a {look} image"
 
 
-def _no_pdf(source: Json) -> str:
-    is_pdf = source["media_type"] != "application/pdf" or _bytes(source).startswith(b"%PDF")
+def _describe_invalid_pdf(source: Json) -> str:
+    is_pdf = source["media_type"] != "application/pdf" or _decode_data(source).startswith(b"%PDF")
     return "" if is_pdf else "The PDF specified was not valid."
 
 
-@rule("message-empty", "claude-code#6774, langchain#35676")
-def _message_empty(request: MessagesRequest, _: Situation) -> Iterator[Violation]:
+@define_rule("message-empty", "claude-code#6774, langchain#35676")
+def _check_message_empty(request: MessagesRequest, _: CheckContext) -> Iterator[Violation]:
     """Every message has content, but the last one of the model need not."""
     messages = request.list("messages")
     for number, message in enumerate(messages):
@@ -99,22 +108,22 @@ def _message_empty(request: MessagesRequest, _: Situation) -> Iterator[Violation
             yield Violation(f"messages.{number}: {words}", f"/messages/{number}/content")
 
 
-@rule("first-turn", f"{_SECTION}; recorded 200s show that models up to 4.6 take a first turn of the model")
-def _first_turn(request: MessagesRequest, _: Situation) -> Iterator[Violation]:
+@define_rule("first-turn", f"{_SECTION}; recorded 200s show that models up to 4.6 take a first turn of the model")
+def _check_first_turn(request: MessagesRequest, _: CheckContext) -> Iterator[Violation]:
     """The user speaks first."""
     role = request.turns[0].role if request.turns else "user"
     if role == "system" or (role == "assistant" and not request.model.takes_assistant_first):
         yield Violation('messages: first message must use the "user" role', "/messages/0/role")
 
 
-@rule("system-turn-place", f"{_SECTION}; platform.claude.com mid-conversation-system-messages")
-def _system_place(request: MessagesRequest, _: Situation) -> Iterator[Violation]:
+@define_rule("system-turn-place", f"{_SECTION}; platform.claude.com mid-conversation-system-messages")
+def _check_system_turn_place(request: MessagesRequest, _: CheckContext) -> Iterator[Violation]:
     """An instruction follows a turn of the user, and the model or nobody speaks after it."""
     for number, turn in enumerate(request.turns):
         if turn.role != "system":
             continue
         before, after = request.turns[number - 1], request.turns[number + 1 : number + 2]
-        follows = before.role == "user" or _ends_on_server(before)
+        follows = before.role == "user" or _ends_with_server_result(before)
         if not follows or (after and after[0].role != "assistant"):
             words = (
                 "`system` messages must immediately follow a `user` message or an `assistant` message ending in a "
@@ -123,49 +132,51 @@ def _system_place(request: MessagesRequest, _: Situation) -> Iterator[Violation]
             yield Violation(f"messages.{turn.number}: {words}", turn.where)
 
 
-def _ends_on_server(turn: Turn) -> bool:
-    return turn.role == "assistant" and bool(turn.blocks) and turn.blocks[-1].kind in FROM_SERVER
+def _ends_with_server_result(turn: MessagesTurn) -> bool:
+    return turn.role == "assistant" and bool(turn.blocks) and turn.blocks[-1].kind in SERVER_RESULT_TYPES
 
 
-def _text_empty(request: MessagesRequest, _: Situation) -> Iterator[Violation]:
+def _check_text_empty(request: MessagesRequest, _: CheckContext) -> Iterator[Violation]:
     for block in request.blocks("text"):
         if not block.members["text"]:
             yield Violation("messages: text content blocks must be non-empty", block.where)
 
 
-@rule("text-blank", f"{_SECTION}; claude-code#23440, home-assistant/core#175637")
-def _text_blank(request: MessagesRequest, _: Situation) -> Iterator[Violation]:
+@define_rule("text-blank", f"{_SECTION}; claude-code#23440, home-assistant/core#175637")
+def _check_text_blank(request: MessagesRequest, _: CheckContext) -> Iterator[Violation]:
     """A text block has more than white space, unless a call stands beside it (anthropic/llm-anthropic-0017)."""
     for block in request.blocks("text"):
         turn = request.turns[block.turn]
-        if not block.members["text"].strip() and not (turn.role == "assistant" and turn.of("tool_use")):
+        if not block.members["text"].strip() and not (turn.role == "assistant" and turn.blocks_of("tool_use")):
             yield Violation("messages: text content blocks must contain non-whitespace text", block.where)
 
 
-@rule("block-role", f"no source: {_SECTION} tells where blocks stand, not the words")
-def _block_role(request: MessagesRequest, _: Situation) -> Iterator[Violation]:
+@define_rule("block-role", f"no source: {_SECTION} tells where blocks stand, not the words")
+def _check_block_role(request: MessagesRequest, _: CheckContext) -> Iterator[Violation]:
     """Calls, thoughts and results of the vendor's tools are the model's; results of calls and images are the user's."""
     for block in request.all_blocks:
         turn = request.turns[block.turn]
-        if block.kind in _NOT_OF[turn.role]:
+        if block.kind in _FORBIDDEN_BLOCKS[turn.role]:
             other = "assistant" if turn.role == "user" else "user"
             words = f"messages.{turn.number}: `{block.kind}` blocks can only be in `{other}` messages"
             yield Violation(words, block.where)
 
 
 RULES: tuple[Rule[MessagesRequest], ...] = (
-    _cache_count,
-    _cache_order,
-    _media(
+    _check_breakpoint_count,
+    _check_breakpoint_order,
+    _build_media_rule(
         "media-base64",
         "Inline data is base64, without anything before it.",
         "base64",
         "data",
-        lambda source: "" if _bytes(source) else "invalid base64 data",
+        lambda source: "" if _decode_data(source) else "invalid base64 data",
     ),
-    _media("image-type", "An image is of the type it is said to be.", "base64", "media_type", _other_look),
-    _media("document-pdf", "A PDF is one.", "base64", "data", _no_pdf),
-    _media(
+    _build_media_rule(
+        "image-type", "An image is of the type it is said to be.", "base64", "media_type", _describe_image_type_mismatch
+    ),
+    _build_media_rule("document-pdf", "A PDF is one.", "base64", "data", _describe_invalid_pdf),
+    _build_media_rule(
         "media-url",
         "What stands on the web is fetched over HTTPS.",
         "url",
@@ -176,29 +187,29 @@ RULES: tuple[Rule[MessagesRequest], ...] = (
         "messages.messages-present",
         "Somebody must say something.",
         "no source: not documented",
-        Refuse("/messages", "messages: at least one message is required", lambda messages: not messages),
+        PathCheck("/messages", "messages: at least one message is required", lambda messages: not messages),
     ),
-    _message_empty,
-    _first_turn,
+    _check_message_empty,
+    _check_first_turn,
     Rule(
         "messages.system-turn-model",
         "Instructions stand in the middle of the conversation only for models that know them there.",
         f"{_SECTION}; claude-code#61412",
-        Refuse(
+        PathCheck(
             "/messages/*/role",
             "role 'system' is not supported on this model",
             lambda role: role == "system",
             lambda request: not request.model.takes_system_turns,
         ),
     ),
-    _system_place,
+    _check_system_turn_place,
     Rule(
         "messages.text-empty",
         "A text block has text.",
         f"{_SECTION}; claude-code#59812",
-        _text_empty,
-        Refuse("/system/*/text", "system: text content blocks must be non-empty", lambda text: not text, steps=2),
+        _check_text_empty,
+        PathCheck("/system/*/text", "system: text content blocks must be non-empty", lambda text: not text, steps=2),
     ),
-    _text_blank,
-    _block_role,
+    _check_text_blank,
+    _check_block_role,
 )

@@ -8,9 +8,9 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from dragoman.simulator.apis.messages.errors import dotted
-from dragoman.simulator.apis.messages.request import MessagesRequest, formats, rule
-from dragoman.simulator.rule import Json, Refuse, Rule, Situation, Violation, computed_once, has
+from dragoman.simulator.apis.messages.errors import format_pointer
+from dragoman.simulator.apis.messages.request import MessagesRequest, define_rule, find_output_schemas
+from dragoman.simulator.rule import CheckContext, Json, PathCheck, Rule, Violation, cache_per_request, when_set
 
 _MOST_TOOLS = 20
 _MOST_OPTIONAL = 24
@@ -25,7 +25,7 @@ _UNSUPPORTED = {
     "array": ("contains", "maxContains", "maxItems", "minContains", "uniqueItems"),
     "object": ("maxProperties", "minProperties", "patternProperties", "propertyNames"),
 }
-_REFUSED_WORDS = ("oneOf", "not", "if", "then", "else", "dependentRequired", "dependentSchemas")
+_FORBIDDEN_KEYWORDS = ("oneOf", "not", "if", "then", "else", "dependentRequired", "dependentSchemas")
 _LOOKAROUND = re.compile(r"\(\?[=!<]|\\[bB1-9]")
 _SUBSET = "wire/gemini_schema.md section 7; platform.claude.com structured-outputs, JSON Schema limitations"
 
@@ -54,17 +54,17 @@ def _is_strict(tool: Json) -> bool:
     return "input_schema" in tool and bool(tool.get("strict"))
 
 
-@computed_once
-def _compiled(request: MessagesRequest) -> Iterator[tuple[str, str, Json]]:
+@cache_per_request
+def _find_compiled_schemas(request: MessagesRequest) -> Iterator[tuple[str, str, Json]]:
     """Return every schema that is compiled: its pointer, the vendor's path, itself."""
     for number, tool in enumerate(request.list("tools")):
         if _is_strict(tool):
             yield f"/tools/{number}/input_schema", f"tools.{number}.custom", tool["input_schema"]
-    for where, schema in formats(request):
-        yield where, dotted(where), schema
+    for where, schema in find_output_schemas(request):
+        yield where, format_pointer(where), schema
 
 
-def _nodes(schema: Any) -> Iterator[Json]:
+def _iterate_nodes(schema: Any) -> Iterator[Json]:
     """Return every schema inside a schema, itself first."""
     if not isinstance(schema, dict):
         return
@@ -73,26 +73,26 @@ def _nodes(schema: Any) -> Iterator[Json]:
     for word in ("properties", "$defs", "definitions"):
         inner: Any = node.get(word)
         for part in inner.values() if isinstance(inner, dict) else ():  # pyright: ignore[reportUnknownVariableType]
-            yield from _nodes(part)
+            yield from _iterate_nodes(part)
     for word in ("anyOf", "allOf", "prefixItems"):
         inner = node.get(word)
         for part in inner if isinstance(inner, list) else ():  # pyright: ignore[reportUnknownVariableType]
-            yield from _nodes(part)
-    yield from _nodes(node.get("items"))
+            yield from _iterate_nodes(part)
+    yield from _iterate_nodes(node.get("items"))
 
 
-def _types(node: Json) -> list[str]:
+def _read_types(node: Json) -> list[str]:
     kind: Any = node.get("type")
     return [kind] if isinstance(kind, str) else [str(one) for one in kind] if isinstance(kind, list) else []  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
 
 
-def _faults(schema: Json) -> Iterator[str]:
+def _iterate_problems(schema: Json) -> Iterator[str]:
     """Say what is outside the subset, in the vendor's words."""
     if not is_schema(schema):
         yield "JSON schema is invalid"
         return
-    for node in _nodes(schema):
-        for kind in _types(node):
+    for node in _iterate_nodes(schema):
+        for kind in _read_types(node):
             found = [word for word in _UNSUPPORTED.get(kind, ()) if word in node]
             if found:
                 words = "properties {} are" if len(found) > 1 else "property {} is"
@@ -103,7 +103,7 @@ def _faults(schema: Json) -> Iterator[str]:
                 yield "For 'array' type, 'minItems' values other than 0 or 1 are not supported"
             if kind == "string" and "format" in node and node["format"] not in _FORMATS:
                 yield f"For 'string' type, format '{node['format']}' is not supported"
-        for word in _REFUSED_WORDS:
+        for word in _FORBIDDEN_KEYWORDS:
             if word in node:
                 yield f"Schema keyword '{word}' is not supported"
         pattern: Any = node.get("pattern")
@@ -114,13 +114,13 @@ def _faults(schema: Json) -> Iterator[str]:
             yield "Enum values must be strings, numbers, booleans, or null"
         branches: Any = node.get("allOf")
         if isinstance(branches, list) and (
-            "$ref" in node or any("$ref" in part for part in _nodes({"allOf": branches}))
+            "$ref" in node or any("$ref" in part for part in _iterate_nodes({"allOf": branches}))
         ):
             yield "allOf with $ref is not supported"
-        yield from _reference_faults(node, schema)
+        yield from _iterate_reference_problems(node, schema)
 
 
-def _reference_faults(node: Json, root: Json) -> Iterator[str]:
+def _iterate_reference_problems(node: Json, root: Json) -> Iterator[str]:
     reference: Any = node.get("$ref")
     if not isinstance(reference, str):
         return
@@ -138,7 +138,7 @@ def _is_circular(reference: str, root: Json) -> bool:
         target: Any = root
         for step in waiting.pop().split("/")[1:]:
             target = target.get(step) if isinstance(target, dict) else None  # pyright: ignore[reportUnknownVariableType, reportUnknownMemberType]
-        for node in _nodes(target):
+        for node in _iterate_nodes(target):
             inner: Any = node.get("$ref")
             if inner == reference:
                 return True
@@ -148,18 +148,18 @@ def _is_circular(reference: str, root: Json) -> bool:
     return False
 
 
-@rule("schema-subset", _SUBSET)
-def _subset(request: MessagesRequest, _: Situation) -> Iterator[Violation]:
+@define_rule("schema-subset", _SUBSET)
+def _check_subset(request: MessagesRequest, _: CheckContext) -> Iterator[Violation]:
     """A strict tool and a structured answer keep to the subset that can be compiled."""
-    for where, path, schema in _compiled(request):
-        for words in _faults(schema):
+    for where, path, schema in _find_compiled_schemas(request):
+        for words in _iterate_problems(schema):
             yield Violation(f"{path}: {words}", where)
 
 
-@rule("schema-optionals", "platform.claude.com structured-outputs, Explicit limits")
-def _optionals(request: MessagesRequest, _: Situation) -> Iterator[Violation]:
+@define_rule("schema-optionals", "platform.claude.com structured-outputs, Explicit limits")
+def _check_optional_count(request: MessagesRequest, _: CheckContext) -> Iterator[Violation]:
     """All compiled schemas together have at most 24 optional parameters."""
-    nodes = (node for _, _, schema in _compiled(request) for node in _nodes(schema))
+    nodes = (node for _, _, schema in _find_compiled_schemas(request) for node in _iterate_nodes(schema))
     optional = sum(len(set(node.get("properties") or ()) - set(node.get("required") or ())) for node in nodes)
     if optional > _MOST_OPTIONAL:
         yield Violation(
@@ -168,10 +168,10 @@ def _optionals(request: MessagesRequest, _: Situation) -> Iterator[Violation]:
         )
 
 
-@rule("schema-unions", "recorded: anthropic/rig-0104")
-def _unions(request: MessagesRequest, _: Situation) -> Iterator[Violation]:
+@define_rule("schema-unions", "recorded: anthropic/rig-0104")
+def _check_union_count(request: MessagesRequest, _: CheckContext) -> Iterator[Violation]:
     """All compiled schemas together have at most 16 parameters of several types."""
-    nodes = (node for _, _, schema in _compiled(request) for node in _nodes(schema))
+    nodes = (node for _, _, schema in _find_compiled_schemas(request) for node in _iterate_nodes(schema))
     unions = sum("anyOf" in node or isinstance(node.get("type"), list) for node in nodes)
     if unions > _MOST_UNIONS:
         yield Violation(
@@ -181,27 +181,27 @@ def _unions(request: MessagesRequest, _: Situation) -> Iterator[Violation]:
         )
 
 
-@rule("output-format-model", "platform.claude.com structured-outputs, Supported models")
-def _format_model(request: MessagesRequest, _: Situation) -> Iterator[Violation]:
+@define_rule("output-format-model", "platform.claude.com structured-outputs, Supported models")
+def _check_output_format_model(request: MessagesRequest, _: CheckContext) -> Iterator[Violation]:
     """Structured output needs a model from 4.5 on."""
-    if formats(request) and not request.model.compiles_schemas:
+    if find_output_schemas(request) and not request.model.compiles_schemas:
         yield Violation(f"'{request.model.name}' does not support output format.", "/output_config/format")
 
 
-@rule("output-format-citations", "platform.claude.com structured-outputs, Incompatible with")
-def _format_citations(request: MessagesRequest, _: Situation) -> Iterator[Violation]:
+@define_rule("output-format-citations", "platform.claude.com structured-outputs, Incompatible with")
+def _check_output_format_citations(request: MessagesRequest, _: CheckContext) -> Iterator[Violation]:
     """A structured answer cites nothing."""
-    for block in request.blocks("document", "search_result") if formats(request) else ():
+    for block in request.blocks("document", "search_result") if find_output_schemas(request) else ():
         citations: Json = block.get("citations") or {}
         if citations.get("enabled"):
             yield Violation(f"{block.path}: Citations are not supported with structured outputs", block.where)
 
 
-@rule("output-format-prefill", "wire/gemini_schema.md section 7; no source for the words")
-def _format_prefill(request: MessagesRequest, _: Situation) -> Iterator[Violation]:
+@define_rule("output-format-prefill", "wire/gemini_schema.md section 7; no source for the words")
+def _check_output_format_prefill(request: MessagesRequest, _: CheckContext) -> Iterator[Violation]:
     """A structured answer is not begun for the model."""
     last = request.last
-    if last is not None and last.role == "assistant" and formats(request) and request.model.takes_prefill:
+    if last is not None and last.role == "assistant" and find_output_schemas(request) and request.model.takes_prefill:
         yield Violation("Prefilling assistant messages is not supported with structured outputs", last.where)
 
 
@@ -210,7 +210,7 @@ RULES: tuple[Rule[MessagesRequest], ...] = (
         "messages.strict-tools",
         "At most 20 tools are strict.",
         "recorded: anthropic/rig-0106",
-        Refuse(
+        PathCheck(
             "/tools",
             lambda _, tools: (
                 f"Too many strict tools ({sum(map(_is_strict, tools))}). The maximum number of strict tools supported "
@@ -219,20 +219,20 @@ RULES: tuple[Rule[MessagesRequest], ...] = (
             lambda tools: sum(map(_is_strict, tools)) > _MOST_TOOLS,
         ),
     ),
-    _format_model,
+    _check_output_format_model,
     Rule(
         "messages.output-format-once",
         "The format of the answer stands in one place.",
         "no source: not documented",
-        Refuse(
+        PathCheck(
             "/output_format",
             "output_format: Cannot be set together with output_config.format",
-            when=has("/output_config/format"),
+            when=when_set("/output_config/format"),
         ),
     ),
-    _subset,
-    _optionals,
-    _unions,
-    _format_citations,
-    _format_prefill,
+    _check_subset,
+    _check_optional_count,
+    _check_union_count,
+    _check_output_format_citations,
+    _check_output_format_prefill,
 )

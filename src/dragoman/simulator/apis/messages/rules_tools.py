@@ -4,17 +4,17 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from dragoman.simulator.apis.messages.errors import custom, dotted, extra
-from dragoman.simulator.apis.messages.request import MessagesRequest, kind_of, media, rule
+from dragoman.simulator.apis.messages.errors import build_custom_tool_message, describe_extra, format_pointer
+from dragoman.simulator.apis.messages.request import MessagesRequest, define_rule, find_media, read_tool_type
 from dragoman.simulator.apis.messages.rules_schemas import is_schema, is_valid
-from dragoman.simulator.apis.messages.rules_settings import is_forced, thinks_as
-from dragoman.simulator.rule import Json, Refuse, Rule, Situation, Violation, find, lacks
+from dragoman.simulator.apis.messages.rules_settings import forces_call, when_thinking_type
+from dragoman.simulator.rule import CheckContext, Json, PathCheck, Rule, Violation, find, when_unset
 
 _NOT_ON_VERTEX = ("web_fetch_", "code_execution_", "advisor_", "mcp_toolset")
 _NAME = r"^[a-zA-Z0-9_-]{1,128}$"
-_KEY = r"^[a-zA-Z0-9_.-]{1,64}$"
-_NAMED = re.compile(_NAME)
-_KEYED = re.compile(_KEY)
+_PROPERTY_NAME = r"^[a-zA-Z0-9_.-]{1,64}$"
+_NAME_PATTERN = re.compile(_NAME)
+_PROPERTY_NAME_PATTERN = re.compile(_PROPERTY_NAME)
 _COMBINATORS = ("oneOf", "allOf", "anyOf")
 _SECTION = "wire/anthropic_messages.md section"
 _SCHEMA_INVALID = (
@@ -27,10 +27,10 @@ def _is_on_vertex(request: MessagesRequest) -> bool:
     return request.vertex
 
 
-def _vertex_blocks(request: MessagesRequest, _: Situation) -> Iterator[Violation]:
+def _check_vertex_sources(request: MessagesRequest, _: CheckContext) -> Iterator[Violation]:
     if not request.vertex:
         return
-    for where, path, shown in media(request):
+    for where, path, shown in find_media(request):
         if shown["source"]["type"] in {"url", "file"}:
             words = "URL and file sources are not supported on this platform"
             yield Violation(f"{path}.source: {words}", f"{where}/source")
@@ -38,7 +38,7 @@ def _vertex_blocks(request: MessagesRequest, _: Situation) -> Iterator[Violation
         yield Violation(f"{block.path}: `container_upload` is not supported on this platform", block.where)
 
 
-def _mcp_names(request: MessagesRequest, _: Situation) -> Iterator[Violation]:
+def _check_mcp_names(request: MessagesRequest, _: CheckContext) -> Iterator[Violation]:
     names: set[str] = set()
     for where, name in find(request.document, "/mcp_servers/*/name"):
         if name in names:
@@ -46,16 +46,16 @@ def _mcp_names(request: MessagesRequest, _: Situation) -> Iterator[Violation]:
         names.add(name)
     for where, name in find(request.document, "/tools/*/mcp_server_name"):
         if name not in names:
-            path = dotted(where).replace(".mcp_server_name", ".mcp_toolset.mcp_server_name")
+            path = format_pointer(where).replace(".mcp_server_name", ".mcp_toolset.mcp_server_name")
             yield Violation(f"{path}: MCP server '{name}' is not defined in mcp_servers", where)
 
 
-def _runs_no_code(request: MessagesRequest) -> bool:
+def _lacks_code_execution(request: MessagesRequest) -> bool:
     return not any(kind.startswith("code_execution_") for _, kind in find(request.document, "/tools/*/type"))
 
 
-@rule("tool-names-unique", f"{_SECTION} 4; claude-code#10687", root="tools")
-def _unique_names(request: MessagesRequest, _: Situation) -> Iterator[Violation]:
+@define_rule("tool-names-unique", f"{_SECTION} 4; claude-code#10687", root="tools")
+def _check_names_unique(request: MessagesRequest, _: CheckContext) -> Iterator[Violation]:
     """No two tools have one name."""
     names: set[str] = set()
     for where, name in find(request.document, "/tools/*/name"):
@@ -64,57 +64,62 @@ def _unique_names(request: MessagesRequest, _: Situation) -> Iterator[Violation]
         names.add(name)
 
 
-@rule("tool-schema-object", f"{_SECTION} 4; wire/gemini_schema.md section 4.3", root="tools")
-def _schema_object(request: MessagesRequest, _: Situation) -> Iterator[Violation]:
+@define_rule("tool-schema-object", f"{_SECTION} 4; wire/gemini_schema.md section 4.3", root="tools")
+def _check_schema_root(request: MessagesRequest, _: CheckContext) -> Iterator[Violation]:
     """The root of a tool's schema is an object."""
     for where, schema in find(request.document, "/tools/*/input_schema"):
         if schema.get("type") != "object":
             words = "Input should be 'object'" if "type" in schema else "Field required"
-            yield Violation(custom(words)(f"{where}/type", schema), f"{where}/type")
+            yield Violation(build_custom_tool_message(words)(f"{where}/type", schema), f"{where}/type")
 
 
-def _has_odd_key(properties: Any) -> bool:
-    return isinstance(properties, dict) and not all(map(_KEYED.fullmatch, properties))  # pyright: ignore[reportUnknownArgumentType]
+def _has_invalid_property_name(properties: Any) -> bool:
+    return isinstance(properties, dict) and not all(map(_PROPERTY_NAME_PATTERN.fullmatch, properties))  # pyright: ignore[reportUnknownArgumentType]
 
 
-@rule("tool-examples", "platform.claude.com define-tools, Providing tool use examples", root="tools")
-def _examples(request: MessagesRequest, _: Situation) -> Iterator[Violation]:
+@define_rule("tool-examples", "platform.claude.com define-tools, Providing tool use examples", root="tools")
+def _check_examples(request: MessagesRequest, _: CheckContext) -> Iterator[Violation]:
     """The examples of a tool are valid by its schema."""
     for number, tool in enumerate(request.list("tools")):
-        for place, example in enumerate((tool.get("input_examples") or ()) if kind_of(tool) == "custom" else ()):
+        for place, example in enumerate((tool.get("input_examples") or ()) if read_tool_type(tool) == "custom" else ()):
             if not is_valid(example, tool["input_schema"]):
                 where = f"/tools/{number}/input_examples/{place}"
-                yield Violation(custom("Input example does not match the tool's input_schema")(where, example), where)
+                yield Violation(
+                    build_custom_tool_message("Input example does not match the tool's input_schema")(where, example),
+                    where,
+                )
 
 
 def _is_deferred(tool: Json) -> bool:
     return bool(tool.get("defer_loading"))
 
 
-@rule("tool-deferred-cache", "platform.claude.com tool-search-tool, Prompt caching", root="tools")
-def _deferred_cache(request: MessagesRequest, _: Situation) -> Iterator[Violation]:
+@define_rule("tool-deferred-cache", "platform.claude.com tool-search-tool, Prompt caching", root="tools")
+def _check_deferred_tool_cache(request: MessagesRequest, _: CheckContext) -> Iterator[Violation]:
     """A deferred tool carries no breakpoint of the cache."""
     for number, tool in enumerate(request.list("tools")):
         if _is_deferred(tool) and tool.get("cache_control") is not None:
             words = "cache_control cannot be set on a tool with defer_loading: true"
-            yield Violation(f"tools.{number}.{kind_of(tool)}.cache_control: {words}", f"/tools/{number}/cache_control")
+            yield Violation(
+                f"tools.{number}.{read_tool_type(tool)}.cache_control: {words}", f"/tools/{number}/cache_control"
+            )
 
 
-@rule("tools-deferred", "platform.claude.com troubleshooting-tool-use; tool-search-tool", root="tools")
-def _all_deferred(request: MessagesRequest, _: Situation) -> Iterator[Violation]:
+@define_rule("tools-deferred", "platform.claude.com troubleshooting-tool-use; tool-search-tool", root="tools")
+def _check_all_deferred(request: MessagesRequest, _: CheckContext) -> Iterator[Violation]:
     """At least one tool is there from the start, and the search for tools always is."""
     tools = request.list("tools")
     for number, tool in enumerate(tools):
-        if kind_of(tool).startswith("tool_search_tool_") and _is_deferred(tool):
-            words = f"tools.{number}.{kind_of(tool)}.defer_loading: The tool search tool must not be deferred"
+        if read_tool_type(tool).startswith("tool_search_tool_") and _is_deferred(tool):
+            words = f"tools.{number}.{read_tool_type(tool)}.defer_loading: The tool search tool must not be deferred"
             yield Violation(words, f"/tools/{number}/defer_loading")
     if tools and all(map(_is_deferred, tools)):
         words = "All tools have defer_loading: true. At least one tool must be immediately loaded."
         yield Violation(words, "/tools")
 
 
-@rule("tool-reference", "platform.claude.com tool-search-tool, 400 error: missing tool definition")
-def _references(request: MessagesRequest, _: Situation) -> Iterator[Violation]:
+@define_rule("tool-reference", "platform.claude.com tool-search-tool, 400 error: missing tool definition")
+def _check_tool_references(request: MessagesRequest, _: CheckContext) -> Iterator[Violation]:
     """A tool that a search found is declared."""
     for block in request.blocks("tool_result"):
         for part in block.list("content"):
@@ -123,8 +128,8 @@ def _references(request: MessagesRequest, _: Situation) -> Iterator[Violation]:
                 yield Violation(f"Tool reference '{name}' not found in available tools", block.where)
 
 
-@rule("computer-tool", f"{_SECTION} 4", root="tools")
-def _computer_tool(request: MessagesRequest, _: Situation) -> Iterator[Violation]:
+@define_rule("computer-tool", f"{_SECTION} 4", root="tools")
+def _check_computer_tool(request: MessagesRequest, _: CheckContext) -> Iterator[Violation]:
     """The newest models take the computer as a toolset."""
     for where, kind in find(request.document, "/tools/*/type"):
         if kind.startswith("computer_20") and not request.model.takes_computer_tool:
@@ -136,16 +141,16 @@ RULES: tuple[Rule[MessagesRequest], ...] = (
         "messages.tool-choice-tools",
         "A choice of tools needs tools.",
         "no source: not documented",
-        Refuse("/tool_choice", "tool_choice may only be specified while providing tools", when=lacks("/tools")),
+        PathCheck("/tool_choice", "tool_choice may only be specified while providing tools", when=when_unset("/tools")),
     ),
     Rule(
         "messages.tool-choice-forced",
         "The newest models cannot be forced to call.",
         f"{_SECTION}s 0 and 5",
-        Refuse(
+        PathCheck(
             "/tool_choice/type",
             'tool_choice: type "tool" and "any" are not supported for this model.',
-            is_forced,
+            forces_call,
             lambda request: not request.model.can_be_forced,
         ),
     ),
@@ -153,18 +158,18 @@ RULES: tuple[Rule[MessagesRequest], ...] = (
         "messages.tool-choice-thinking",
         "With a budget of thoughts the model cannot be forced to call.",
         f"{_SECTION} 5; mastra#7507",
-        Refuse(
+        PathCheck(
             "/tool_choice/type",
             "Thinking may not be enabled when tool_choice forces tool use.",
-            is_forced,
-            thinks_as("enabled"),
+            forces_call,
+            when_thinking_type("enabled"),
         ),
     ),
     Rule(
         "messages.tool-choice-name",
         "The chosen tool must be declared.",
         "no source: not documented",
-        Refuse(
+        PathCheck(
             "/tool_choice/name",
             lambda _, name: f"Tool '{name}' not found in provided tools",
             when=lambda request: request.at("/tool_choice/name") not in request.tool_names,
@@ -174,58 +179,61 @@ RULES: tuple[Rule[MessagesRequest], ...] = (
         "messages.vertex-features",
         "Vertex has no links, no uploaded files, no programs, no fetches, no advisor, no MCP connector, no fallbacks.",
         f"{_SECTION} 13",
-        Refuse(
+        PathCheck(
             "/tools/*/type",
             lambda where, kind: (
-                f"{dotted(where).removesuffix('.type')}: tool type '{kind}' is not supported on this platform"
+                f"{format_pointer(where).removesuffix('.type')}: tool type '{kind}' is not supported on this platform"
             ),
             lambda kind: kind.startswith(_NOT_ON_VERTEX),
             _is_on_vertex,
         ),
-        *(Refuse(f"/{member}", extra, when=_is_on_vertex) for member in ("mcp_servers", "fallbacks", "container")),
-        _vertex_blocks,
+        *(
+            PathCheck(f"/{member}", describe_extra, when=_is_on_vertex)
+            for member in ("mcp_servers", "fallbacks", "container")
+        ),
+        _check_vertex_sources,
     ),
     Rule(
         "messages.mcp-servers",
         "MCP servers have names of their own and HTTPS, and a toolset names one of them.",
         f"{_SECTION} 4; no source for the words",
-        Refuse(
+        PathCheck(
             "/mcp_servers/*/url",
-            lambda where, _: f"{dotted(where)}: URL must use https",
+            lambda where, _: f"{format_pointer(where)}: URL must use https",
             lambda url: not url.startswith("https://"),
         ),
-        _mcp_names,
+        _check_mcp_names,
     ),
     Rule(
         "messages.container-skills",
         "Skills need a container in which programs run.",
         "platform.claude.com skills-guide: skills need the code execution tool",
-        Refuse(
+        PathCheck(
             "/container/skills",
             "container: skills can only be used when a code execution tool is enabled",
             bool,
-            _runs_no_code,
+            _lacks_code_execution,
         ),
     ),
     Rule(
         "messages.tool-name",
         "A tool's name has letters, digits, _ and -, and at most 128 of them.",
         f"{_SECTION} 4",
-        Refuse(
+        PathCheck(
             "/tools/*/name",
-            custom(f"String should match pattern '{_NAME}'"),
-            lambda name: not _NAMED.fullmatch(name),
+            build_custom_tool_message(f"String should match pattern '{_NAME}'"),
+            lambda name: not _NAME_PATTERN.fullmatch(name),
         ),
     ),
-    _unique_names,
-    _schema_object,
+    _check_names_unique,
+    _check_schema_root,
     Rule(
         "messages.tool-schema-root",
         "The root of a tool's schema has no combinator.",
         f"{_SECTION} 4; claude-code#40075",
-        Refuse(
+        PathCheck(
             "/tools/*/input_schema",
-            custom("input_schema does not support oneOf, allOf, or anyOf at the top level"),
+            build_custom_tool_message("input_schema does not support oneOf, allOf, or anyOf at the top level"),
             lambda schema: any(word in schema for word in _COMBINATORS),
         ),
     ),
@@ -233,33 +241,36 @@ RULES: tuple[Rule[MessagesRequest], ...] = (
         "messages.tool-schema-keys",
         "A parameter's name has letters, digits, _, . and -, and at most 64 of them.",
         f"{_SECTION} 4; claude-code#79418, composio#3500",
-        Refuse(
+        PathCheck(
             "/tools/*/input_schema/properties",
-            custom(f"Property keys should match pattern '{_KEY}'"),
-            _has_odd_key,
+            build_custom_tool_message(f"Property keys should match pattern '{_PROPERTY_NAME}'"),
+            _has_invalid_property_name,
         ),
     ),
     Rule(
         "messages.tool-schema-valid",
         "A tool's schema is a valid JSON Schema of draft 2020-12.",
         f"{_SECTION} 4: any JSON Schema 2020-12",
-        Refuse("/tools/*/input_schema", custom(_SCHEMA_INVALID), lambda schema: not is_schema(schema)),
+        PathCheck(
+            "/tools/*/input_schema", build_custom_tool_message(_SCHEMA_INVALID), lambda schema: not is_schema(schema)
+        ),
     ),
-    _examples,
-    _deferred_cache,
-    _all_deferred,
-    _references,
+    _check_examples,
+    _check_deferred_tool_cache,
+    _check_all_deferred,
+    _check_tool_references,
     Rule(
         "messages.web-domains",
         "A tool for the web allows domains or blocks them, not both.",
         "platform.claude.com web-search-tool, Domain filtering",
-        Refuse(
+        PathCheck(
             "/tools/*",
             lambda where, tool: (
-                f"{dotted(where)}.{tool['type']}: Only one of allowed_domains and blocked_domains may be specified"
+                f"{format_pointer(where)}.{tool['type']}: Only one of allowed_domains and blocked_domains "
+                "may be specified"
             ),
             lambda tool: bool(tool.get("allowed_domains") and tool.get("blocked_domains")),
         ),
     ),
-    _computer_tool,
+    _check_computer_tool,
 )

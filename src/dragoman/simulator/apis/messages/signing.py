@@ -12,10 +12,10 @@ import json
 from collections.abc import Iterator
 from typing import Any, cast
 
-from dragoman.simulator.apis.messages.models import Model
+from dragoman.simulator.apis.messages.models import ClaudeModel
 from dragoman.simulator.apis.messages.request import Block, MessagesRequest
-from dragoman.simulator.rule import computed_once
-from dragoman.simulator.talk import Signer, Verdict
+from dragoman.simulator.rule import cache_per_request
+from dragoman.simulator.talk import TokenSigner, Verdict
 
 _TOKEN = 72
 """Characters of one token."""
@@ -24,19 +24,19 @@ THOUGHTS = ("thinking", "redacted_thinking")
 _BILLING = "x-anthropic-billing-header:"
 
 
-def sign(words: str, bound: tuple[str, Model] | None, signer: Signer, occasion: str) -> str:
+def sign(text: str, binding: tuple[str, ClaudeModel] | None, signer: TokenSigner, nonce: str) -> str:
     """Sign the words of a thought, and what it is bound to: the conversation before it and the model."""
-    token = signer.issue(words, occasion)
-    if bound is None:
+    token = signer.issue(text, nonce)
+    if binding is None:
         return token
-    prefix, model = bound
-    return token + signer.issue(prefix, f"{occasion} prefix") + signer.issue(model.line, f"{occasion} model")
+    prefix, model = binding
+    return token + signer.issue(prefix, f"{nonce} prefix") + signer.issue(model.canonical_name, f"{nonce} model")
 
 
-def judge_words(signature: str, words: str, signer: Signer) -> Verdict:
+def verify_thinking(signature: str, text: str, signer: TokenSigner) -> Verdict:
     """Tell whether a signature is for these words; words put into a thought that came without are ignored."""
-    token, *bound = _tokens(signature)
-    verdict = signer.judge(token, words)
+    token, *bound = _split_tokens(signature)
+    verdict = signer.judge(token, text)
     if verdict == "moved" and signer.judge(token, "") == "genuine":
         verdict = "genuine"
     if verdict != "foreign" and (len(bound) not in {0, 2} or any(signer.judge(one, "") != "moved" for one in bound)):
@@ -44,64 +44,70 @@ def judge_words(signature: str, words: str, signer: Signer) -> Verdict:
     return verdict
 
 
-def _tokens(signature: str) -> list[str]:
+def _split_tokens(signature: str) -> list[str]:
     return [signature[at : at + _TOKEN] for at in range(0, len(signature), _TOKEN)] or [""]
 
 
-@computed_once
-def thoughts(request: MessagesRequest) -> Iterator[tuple[Block, str, str]]:
+@cache_per_request
+def find_thoughts(request: MessagesRequest) -> Iterator[tuple[Block, str, str]]:
     """Return every thought: itself, its signature and the words that are signed."""
     for block in request.blocks(*THOUGHTS):
         is_open = block.kind == "thinking"
         yield block, block.members["signature" if is_open else "data"], block.get("thinking") if is_open else REDACTED
 
 
-def bound_elsewhere(request: MessagesRequest) -> Iterator[Block]:
+def iterate_other_conversation_thoughts(request: MessagesRequest) -> Iterator[Block]:
     """Return the thoughts of ours that belong to another conversation; only the newest models look at that."""
-    found = thoughts(request) if request.model.newest else []
-    before = prefixes(request) if found else []
+    found = find_thoughts(request) if request.model.is_newest else []
+    before = digest_prefixes(request) if found else []
     for block, signature, _words in found:
-        if _is_own(signature, request) and request.signer.judge(_tokens(signature)[1], before[block.turn]) == "moved":
+        if (
+            _is_from_same_model(signature, request)
+            and request.signer.judge(_split_tokens(signature)[1], before[block.turn]) == "moved"
+        ):
             yield block
 
 
-def thought_elsewhere(request: MessagesRequest) -> Iterator[Block]:
+def iterate_other_model_thoughts(request: MessagesRequest) -> Iterator[Block]:
     """Return the thoughts of ours that another model had: the newest models leave them out."""
-    for block, signature, words in thoughts(request) if request.model.newest else ():
-        if not _is_own(signature, request) and judge_words(signature, words, request.signer) == "genuine":
+    for block, signature, words in find_thoughts(request) if request.model.is_newest else ():
+        if (
+            not _is_from_same_model(signature, request)
+            and verify_thinking(signature, words, request.signer) == "genuine"
+        ):
             yield block
 
 
-def _is_own(signature: str, request: MessagesRequest) -> bool:
-    return request.signer.judge(signature[2 * _TOKEN :], request.model.line) == "genuine"
+def _is_from_same_model(signature: str, request: MessagesRequest) -> bool:
+    return request.signer.judge(signature[2 * _TOKEN :], request.model.canonical_name) == "genuine"
 
 
-def prefixes(request: MessagesRequest) -> list[str]:
+def digest_prefixes(request: MessagesRequest) -> list[str]:
     """Digest what stands before each turn, and at last before the answer."""
     running = hashlib.sha256()
     system: Any = request.get("system")
     said: list[str] = [system] if isinstance(system, str) else [block["text"] for block in system or ()]
-    _add(running, [text for text in said if not text.startswith(_BILLING)])
-    _add(running, [tool for tool in request.list("tools") if not tool.get("defer_loading")])
+    _update_digest(running, [text for text in said if not text.startswith(_BILLING)])
+    _update_digest(running, [tool for tool in request.list("tools") if not tool.get("defer_loading")])
     found: list[str] = []
     for turn in request.turns:
         found.append(running.hexdigest())
-        _add(running, [turn.role, *(block.members for block in turn.blocks if block.kind not in THOUGHTS)])
+        _update_digest(running, [turn.role, *(block.members for block in turn.blocks if block.kind not in THOUGHTS)])
     return [*found, running.hexdigest()]
 
 
-def _add(running: Any, values: list[Any]) -> None:
-    running.update(json.dumps(_plain(values), sort_keys=True, separators=(",", ":")).encode())
+def _update_digest(digest: Any, values: list[Any]) -> None:
+    digest.update(json.dumps(_normalise(values), sort_keys=True, separators=(",", ":")).encode())
 
 
-def _plain(value: Any) -> Any:
+def _normalise(value: Any) -> Any:
     """Leave out breakpoints and what is null, and write a result's words in one way."""
     if isinstance(value, list):
-        return [_plain(part) for part in cast("list[Any]", value)]
+        return [_normalise(part) for part in cast("list[Any]", value)]
     if not isinstance(value, dict):
         return value
     members = cast("dict[str, Any]", value).items()
-    plain = {name: _plain(part) for name, part in members if name != "cache_control" and part is not None}
+    plain = {name: _normalise(part) for name, part in members if name != "cache_control" and part is not None}
     if plain.get("type") == "tool_result" and isinstance(plain.get("content"), str):
         plain["content"] = [{"type": "text", "text": plain["content"]}]
     return plain

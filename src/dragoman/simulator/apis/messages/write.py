@@ -10,14 +10,20 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from dragoman.simulator.api import Accepted, Occasion, Pace
-from dragoman.simulator.apis.messages.errors import dotted
-from dragoman.simulator.apis.messages.read import arguments_text
-from dragoman.simulator.apis.messages.request import Block, MessagesRequest, breakpoints, lifetime
-from dragoman.simulator.apis.messages.signing import REDACTED, bound_elsewhere, prefixes, sign, thought_elsewhere
-from dragoman.simulator.model.usage import text_tokens
+from dragoman.simulator.api import AcceptedRequest, Chunking, ReplyMeta
+from dragoman.simulator.apis.messages.errors import format_pointer
+from dragoman.simulator.apis.messages.read import encode_arguments
+from dragoman.simulator.apis.messages.request import Block, MessagesRequest, find_cache_breakpoints, read_ttl
+from dragoman.simulator.apis.messages.signing import (
+    REDACTED,
+    digest_prefixes,
+    iterate_other_conversation_thoughts,
+    iterate_other_model_thoughts,
+    sign,
+)
+from dragoman.simulator.model.usage import count_text_tokens
 from dragoman.simulator.rule import Json
-from dragoman.simulator.talk import Answer, Call, Source
+from dragoman.simulator.talk import Answer, AnswerSource, Call
 from dragoman.wire.json import decode, encode
 
 _ENDS = {
@@ -28,50 +34,57 @@ _ENDS = {
     "malformed_call": "end_turn",
 }
 _FILTERED = "This request was declined by a filter."
-_NEUTRAL = re.compile(r"[0-9a-f]{24}|")
-_LEGAL = re.compile(r"[a-zA-Z0-9_-]+")
-_LEAST_CACHED = 1024
-_ABOUT = {"service_tier": "standard", "inference_geo": "global"}
+_GENERATED_ID = re.compile(r"[0-9a-f]{24}|")
+_VALID_ID = re.compile(r"[a-zA-Z0-9_-]+")
+_MIN_CACHED_TOKENS = 1024
+_USAGE_DETAILS = {"service_tier": "standard", "inference_geo": "global"}
 _PING = b'event: ping\ndata: {"type": "ping"}\n\n'
-TRIGGER = "ANTHROPIC_MAGIC_STRING_TRIGGER_REDACTED_THINKING"
+REDACTED_THINKING_TRIGGER = "ANTHROPIC_MAGIC_STRING_TRIGGER_REDACTED_THINKING"
 """The words with which the vendor lets people try sealed thoughts."""
 
 
-def whole(answer: Answer, accepted: Accepted, occasion: Occasion) -> bytes:
+def render_reply(answer: Answer, accepted: AcceptedRequest, meta: ReplyMeta) -> bytes:
     """Write a reply that is not streamed."""
     request: MessagesRequest = accepted.body
-    content = list(_blocks(answer, request, occasion))
-    usage = {**_input_usage(answer, request), **_output_tokens(answer, request), **_ABOUT, **_output_details(answer)}
-    return encode({**_opening(request, occasion), "content": content, **_ending(answer, request), "usage": usage})
+    content = list(_iterate_blocks(answer, request, meta))
+    usage = {
+        **_render_input_usage(answer, request),
+        **_render_output_tokens(answer, request),
+        **_USAGE_DETAILS,
+        **_render_output_details(answer),
+    }
+    return encode(
+        {**_render_opening(request, meta), "content": content, **_render_ending(answer, request), "usage": usage}
+    )
 
 
-def stream(answer: Answer, accepted: Accepted, occasion: Occasion) -> Iterator[bytes]:
+def render_stream(answer: Answer, accepted: AcceptedRequest, meta: ReplyMeta) -> Iterator[bytes]:
     """Write the frames of a reply: the same blocks one after the other, each started, grown and stopped."""
     request: MessagesRequest = accepted.body
-    counted = _input_usage(answer, request)
+    counted = _render_input_usage(answer, request)
     started: Json = {
-        **_opening(request, occasion),
+        **_render_opening(request, meta),
         "content": [],
         "stop_reason": None,
         "stop_sequence": None,
         "stop_details": None,
-        "usage": {**counted, "output_tokens": 0 if _is_silent(request) else 1, **_ABOUT},
+        "usage": {**counted, "output_tokens": 0 if _is_prewarm(request) else 1, **_USAGE_DETAILS},
     }
-    yield _frame("message_start", message=started)
-    for index, block in enumerate(_blocks(answer, request, occasion)):
-        yield _frame("content_block_start", index=index, content_block=_beginning(block))
+    yield _render_event("message_start", message=started)
+    for index, block in enumerate(_iterate_blocks(answer, request, meta)):
+        yield _render_event("content_block_start", index=index, content_block=_render_block_start(block))
         if index == 0:
             yield _PING
-        for delta in _deltas(block, occasion.pace):
-            yield _frame("content_block_delta", index=index, delta=delta)
-        yield _frame("content_block_stop", index=index)
+        for delta in _iterate_deltas(block, meta.chunking):
+            yield _render_event("content_block_delta", index=index, delta=delta)
+        yield _render_event("content_block_stop", index=index)
     del counted["cache_creation"]
-    used = {**counted, **_output_tokens(answer, request), **_output_details(answer)}
-    yield _frame("message_delta", delta=_ending(answer, request), usage=used)
-    yield _frame("message_stop")
+    used = {**counted, **_render_output_tokens(answer, request), **_render_output_details(answer)}
+    yield _render_event("message_delta", delta=_render_ending(answer, request), usage=used)
+    yield _render_event("message_stop")
 
 
-def silenced(data: bytes) -> bytes:
+def drop_content(data: bytes) -> bytes:
     """Take the blocks out of a reply, or a frame out of a stream when it is about one."""
     reply: Json = decode(data)
     if str(reply["type"]).startswith("content_block"):
@@ -79,30 +92,30 @@ def silenced(data: bytes) -> bytes:
     return encode({**reply, "content": []}) if reply["type"] == "message" else data
 
 
-def _opening(request: MessagesRequest, occasion: Occasion) -> Json:
+def _render_opening(request: MessagesRequest, meta: ReplyMeta) -> Json:
     """Return what a reply says of itself, and of thoughts that were left out of the request."""
-    dropped = [_dropped(block, "prefix") for block in bound_elsewhere(request)]
+    dropped = [_render_dropped_thinking(block, "prefix") for block in iterate_other_conversation_thoughts(request)]
     if request.has_beta("thinking-binding-controls-"):
-        dropped += [_dropped(block, "model") for block in thought_elsewhere(request)]
+        dropped += [_render_dropped_thinking(block, "model") for block in iterate_other_model_thoughts(request)]
     return {
         "model": request.model.name,
-        "id": _new_id("msg", request, occasion, ""),
+        "id": _new_id("msg", request, meta, ""),
         "type": "message",
         "role": "assistant",
         **({"input_transformations": dropped} if dropped else {}),
     }
 
 
-def _dropped(block: Block, binding: str) -> Json:
-    return {"type": "thinking_dropped", "path": dotted(block.where), "reason": f"{binding}_binding_mismatch"}
+def _render_dropped_thinking(block: Block, binding: str) -> Json:
+    return {"type": "thinking_dropped", "path": format_pointer(block.where), "reason": f"{binding}_binding_mismatch"}
 
 
-def _ending(answer: Answer, request: MessagesRequest) -> Json:
+def _render_ending(answer: Answer, request: MessagesRequest) -> Json:
     """Return why a reply ends."""
     reason = "stop_sequence" if answer.stopped_by and answer.end == "stop" else _ENDS[answer.end]
     if answer.refusal:
         reason = "refusal"
-    if _is_silent(request):
+    if _is_prewarm(request):
         reason = "max_tokens"
     refused = {"type": "refusal", "category": None, "explanation": answer.refusal or _FILTERED}
     return {
@@ -112,46 +125,46 @@ def _ending(answer: Answer, request: MessagesRequest) -> Json:
     }
 
 
-def _new_id(prefix: str, request: MessagesRequest, occasion: Occasion, what: str) -> str:
+def _new_id(prefix: str, request: MessagesRequest, meta: ReplyMeta, what: str) -> str:
     """Make an id in the vendor's style, another one for each thing of each reply."""
-    digest = hashlib.sha256(f"{occasion.id} {what}".encode()).hexdigest()[:22]
+    digest = hashlib.sha256(f"{meta.id} {what}".encode()).hexdigest()[:22]
     return f"{prefix}_{'vrtx_' if request.vertex else ''}01{digest}"
 
 
-def _blocks(answer: Answer, request: MessagesRequest, occasion: Occasion) -> Iterator[Json]:
+def _iterate_blocks(answer: Answer, request: MessagesRequest, meta: ReplyMeta) -> Iterator[Json]:
     """Return the blocks of a reply: thoughts, a search, words, calls."""
-    if _is_silent(request):
+    if _is_prewarm(request):
         return
     if answer.thought and request.thinks:
-        yield _thought(answer.thought, request, occasion)
+        yield _render_thinking(answer.thought, request, meta)
     if _has_searched(answer):
-        yield from _search(answer, request, occasion)
+        yield from _render_search(answer, request, meta)
     if answer.text:
-        yield from _cited(answer.text, answer.sources, occasion)
+        yield from _split_citations(answer.text, answer.sources, meta)
     if answer.refusal:
         yield {"type": "text", "text": answer.refusal}
     for number, call in enumerate(answer.calls):
-        yield _call(call, number, request, occasion)
+        yield _render_call(call, number, request, meta)
 
 
-def _thought(words: str, request: MessagesRequest, occasion: Occasion) -> Json:
-    bound = (prefixes(request)[-1], request.model) if request.model.newest else None
-    if any(TRIGGER in block.members["text"] for block in request.blocks("text")):
-        return {"type": "redacted_thinking", "data": sign(REDACTED, bound, occasion.signer, occasion.id)}
+def _render_thinking(text: str, request: MessagesRequest, meta: ReplyMeta) -> Json:
+    bound = (digest_prefixes(request)[-1], request.model) if request.model.is_newest else None
+    if any(REDACTED_THINKING_TRIGGER in block.members["text"] for block in request.blocks("text")):
+        return {"type": "redacted_thinking", "data": sign(REDACTED, bound, meta.signer, meta.id)}
     display = request.at("/thinking/display")
     is_shown = request.model.shows_thinking if display is None else display != "omitted"
-    shown = words if is_shown else ""
-    return {"type": "thinking", "thinking": shown, "signature": sign(shown, bound, occasion.signer, occasion.id)}
+    shown = text if is_shown else ""
+    return {"type": "thinking", "thinking": shown, "signature": sign(shown, bound, meta.signer, meta.id)}
 
 
-def _search(answer: Answer, request: MessagesRequest, occasion: Occasion) -> Iterator[Json]:
-    call = _new_id("srvtoolu", request, occasion, "search")
+def _render_search(answer: Answer, request: MessagesRequest, meta: ReplyMeta) -> Iterator[Json]:
+    call = _new_id("srvtoolu", request, meta, "search")
     found = [
         {
             "type": "web_search_result",
             "title": source.title,
             "url": source.url,
-            "encrypted_content": occasion.signer.issue(source.url, f"{occasion.id} {number}"),
+            "encrypted_content": meta.signer.issue(source.url, f"{meta.id} {number}"),
             "page_age": None,
         }
         for number, source in enumerate(answer.sources)
@@ -160,7 +173,7 @@ def _search(answer: Answer, request: MessagesRequest, occasion: Occasion) -> Ite
     yield {"type": "web_search_tool_result", "tool_use_id": call, "content": found}
 
 
-def _cited(text: str, sources: tuple[Source, ...], occasion: Occasion) -> Iterator[Json]:
+def _split_citations(text: str, sources: tuple[AnswerSource, ...], meta: ReplyMeta) -> Iterator[Json]:
     """Cut a text where it quotes: each quotation is a block of its own with its citation.
 
     White space alone is no block, for nobody could send that back: it goes with the quotation behind it.
@@ -178,7 +191,7 @@ def _cited(text: str, sources: tuple[Source, ...], occasion: Occasion) -> Iterat
             "cited_text": source.quote,
             "url": source.url,
             "title": source.title,
-            "encrypted_index": occasion.signer.issue(source.quote, f"{occasion.id} index {number}"),
+            "encrypted_index": meta.signer.issue(source.quote, f"{meta.id} index {number}"),
         }
         yield {"type": "text", "text": blank + source.quote, "citations": [location]}
         rest = after
@@ -186,15 +199,17 @@ def _cited(text: str, sources: tuple[Source, ...], occasion: Occasion) -> Iterat
         yield {"type": "text", "text": rest}
 
 
-def _call(call: Call, number: int, request: MessagesRequest, occasion: Occasion) -> Json:
-    neutral = _NEUTRAL.fullmatch(call.id) or not _LEGAL.fullmatch(call.id)
-    own = _new_id("toolu", request, occasion, f"{number} {call.id}") if neutral else call.id
-    arguments: Any = call.arguments if isinstance(call.arguments, dict) else json.loads(arguments_text(call.arguments))
+def _render_call(call: Call, number: int, request: MessagesRequest, meta: ReplyMeta) -> Json:
+    neutral = _GENERATED_ID.fullmatch(call.id) or not _VALID_ID.fullmatch(call.id)
+    own = _new_id("toolu", request, meta, f"{number} {call.id}") if neutral else call.id
+    arguments: Any = (
+        call.arguments if isinstance(call.arguments, dict) else json.loads(encode_arguments(call.arguments))
+    )
     block = {"type": "tool_use", "id": own, "name": call.name, "input": arguments}
     return block if request.vertex else {**block, "caller": {"type": "direct"}}
 
 
-def _is_silent(request: MessagesRequest) -> bool:
+def _is_prewarm(request: MessagesRequest) -> bool:
     """Tell whether the request only fills the cache."""
     return request.get("max_tokens") == 0
 
@@ -203,11 +218,11 @@ def _has_searched(answer: Answer) -> bool:
     return bool(answer.sources or answer.query)
 
 
-def _output_tokens(answer: Answer, request: MessagesRequest) -> Json:
-    return {"output_tokens": 0 if _is_silent(request) else answer.usage.output}
+def _render_output_tokens(answer: Answer, request: MessagesRequest) -> Json:
+    return {"output_tokens": 0 if _is_prewarm(request) else answer.usage.output}
 
 
-def _output_details(answer: Answer) -> Json:
+def _render_output_details(answer: Answer) -> Json:
     """Return how many tokens went into thoughts, and how often the web was searched."""
     details: Json = {"output_tokens_details": {"thinking_tokens": answer.usage.thought}}
     if _has_searched(answer):
@@ -215,11 +230,11 @@ def _output_details(answer: Answer) -> Json:
     return details
 
 
-def _input_usage(answer: Answer, request: MessagesRequest) -> Json:
+def _render_input_usage(answer: Answer, request: MessagesRequest) -> Json:
     """Return what was read, and what of it the cache has to do with."""
-    ttl, behind = _last_breakpoint(request) or ("5m", answer.usage.input)
+    ttl, behind = _find_last_breakpoint(request) or ("5m", answer.usage.input)
     marked = answer.usage.input - behind
-    marked = marked if marked >= _LEAST_CACHED else 0
+    marked = marked if marked >= _MIN_CACHED_TOKENS else 0
     cached = min(answer.usage.cached, marked)
     written = {"ephemeral_5m_input_tokens": 0, "ephemeral_1h_input_tokens": 0}
     written[f"ephemeral_{ttl}_input_tokens"] = marked - cached
@@ -231,12 +246,12 @@ def _input_usage(answer: Answer, request: MessagesRequest) -> Json:
     }
 
 
-def _last_breakpoint(request: MessagesRequest) -> tuple[str, int] | None:
+def _find_last_breakpoint(request: MessagesRequest) -> tuple[str, int] | None:
     """Return how long the last breakpoint lives, and about how many tokens stand behind it; None without one."""
     automatic = request.get("cache_control")
     if automatic is not None:
-        return lifetime(automatic), 0
-    marks = breakpoints(request)
+        return read_ttl(automatic), 0
+    marks = find_cache_breakpoints(request)
     if not marks:
         return None
     where, ttl = marks[-1]
@@ -244,15 +259,15 @@ def _last_breakpoint(request: MessagesRequest) -> tuple[str, int] | None:
     for block in reversed(request.all_blocks):
         if where.startswith(block.where):
             break
-        behind += text_tokens(encode(block.members).decode())
+        behind += count_text_tokens(encode(block.members).decode())
     return ttl, behind
 
 
-def _frame(event: str, **members: object) -> bytes:
+def _render_event(event: str, **members: object) -> bytes:
     return b"event: %b\ndata: %b\n\n" % (event.encode(), encode({"type": event, **members}))
 
 
-def _beginning(block: Json) -> Json:
+def _render_block_start(block: Json) -> Json:
     """Return a block as it starts; what does not grow is there at once."""
     match block["type"]:
         case "thinking":
@@ -265,20 +280,20 @@ def _beginning(block: Json) -> Json:
             return block
 
 
-def _deltas(block: Json, pace: Pace) -> Iterator[Json]:
+def _iterate_deltas(block: Json, chunking: Chunking) -> Iterator[Json]:
     match block["type"]:
         case "thinking":
-            for piece in pace.pieces(block["thinking"]):
+            for piece in chunking.split_text(block["thinking"]):
                 yield {"type": "thinking_delta", "thinking": piece}
             yield {"type": "signature_delta", "signature": block["signature"]}
         case "text":
             for citation in block.get("citations", ()):
                 yield {"type": "citations_delta", "citation": citation}
-            for piece in pace.pieces(block["text"]):
+            for piece in chunking.split_text(block["text"]):
                 yield {"type": "text_delta", "text": piece}
         case "tool_use" | "server_tool_use":
             yield {"type": "input_json_delta", "partial_json": ""}
-            for piece in pace.pieces(arguments_text(block["input"])) if block["input"] else ():
+            for piece in chunking.split_text(encode_arguments(block["input"])) if block["input"] else ():
                 yield {"type": "input_json_delta", "partial_json": piece}
         case _:
             return

@@ -6,9 +6,9 @@ The sentences tell the code: OpenAI words every kind of fault in its own way. So
 import re
 from collections.abc import Mapping
 
-from dragoman.simulator.api import Refusal, Told
-from dragoman.simulator.apis.openai.replies import NO_KEY, of_refusal
-from dragoman.simulator.apis.openai.words import named
+from dragoman.simulator.api import ApiRejection, HttpReply
+from dragoman.simulator.apis.openai.replies import NO_KEY, build_error_headers
+from dragoman.simulator.apis.openai.words import format_pointer
 from dragoman.simulator.rule import Json
 from dragoman.wire.json import encode
 
@@ -63,50 +63,57 @@ _CODES_OF_RULES: dict[str, str | None] = {
 _QUOTED = re.compile(
     r"(?:Unknown parameter: |Missing required parameter: |Unsupported parameter: |Invalid type for |Invalid )'([^']+)'"
 )
-_DOTTED = re.compile(r"Invalid value for 'content'|Invalid parameter: |An assistant message with 'tool_calls'")
+_DOTTED_PARAM_MESSAGES = re.compile(
+    r"Invalid value for 'content'|Invalid parameter: |An assistant message with 'tool_calls'"
+)
 """Faults that OpenAI finds late, and whose place it then writes as `messages.[1].content`."""
 _STATUS_CODES = {401: "invalid_api_key", 429: "rate_limit_exceeded"}
 _OWN_TYPES = {"requests", "tokens", "insufficient_quota", "server_error", "invalid_request_error", "rate_limit_error"}
 _BY_TYPE = dict.fromkeys(("requests", "tokens"), "rate_limit_exceeded") | {"insufficient_quota": "insufficient_quota"}
 
 
-def refuse(refusal: Refusal, codes: Mapping[int, str] = _STATUS_CODES) -> Told:
+def render_error(rejection: ApiRejection, codes: Mapping[int, str] = _STATUS_CODES) -> HttpReply:
     """Return the reply that refuses; `codes` are those of statuses that tell enough."""
-    body = encode({"error": error_of(refusal, codes)})
-    return Told(refusal.status, of_refusal(refusal, body), body)
+    body = encode({"error": build_error(rejection, codes)})
+    return HttpReply(rejection.status, build_error_headers(rejection, body), body)
 
 
-def error_of(refusal: Refusal, codes: Mapping[int, str] = _STATUS_CODES) -> Json:
+def build_error(rejection: ApiRejection, codes: Mapping[int, str] = _STATUS_CODES) -> Json:
     """Return the error itself."""
-    message = f"{refusal.message} [rule: {refusal.rule}]" if refusal.rule else refusal.message
-    return {"message": message, "type": _type(refusal), "param": _param(refusal), "code": _code(refusal, codes)}
+    message = f"{rejection.message} [rule: {rejection.rule}]" if rejection.rule else rejection.message
+    return {
+        "message": message,
+        "type": _find_type(rejection),
+        "param": _find_param(rejection),
+        "code": _find_code(rejection, codes),
+    }
 
 
-def _type(refusal: Refusal) -> str:
-    if refusal.kind in _OWN_TYPES:
-        return refusal.kind
-    default = "server_error" if refusal.status >= 500 else "invalid_request_error"
-    return "requests" if refusal.status == 429 else default
+def _find_type(rejection: ApiRejection) -> str:
+    if rejection.kind in _OWN_TYPES:
+        return rejection.kind
+    default = "server_error" if rejection.status >= 500 else "invalid_request_error"
+    return "requests" if rejection.status == 429 else default
 
 
-def _code(refusal: Refusal, codes: Mapping[int, str]) -> str | None:
-    if refusal.kind:
-        return _BY_TYPE.get(refusal.kind) if refusal.kind in _OWN_TYPES else refusal.kind
-    if refusal == NO_KEY:
+def _find_code(rejection: ApiRejection, codes: Mapping[int, str]) -> str | None:
+    if rejection.kind:
+        return _BY_TYPE.get(rejection.kind) if rejection.kind in _OWN_TYPES else rejection.kind
+    if rejection == NO_KEY:
         return None
-    if refusal.rule in _CODES_OF_RULES:
-        return _CODES_OF_RULES[refusal.rule]
+    if rejection.rule in _CODES_OF_RULES:
+        return _CODES_OF_RULES[rejection.rule]
     for pattern, code in _CODES:
-        if pattern.match(refusal.message):
+        if pattern.match(rejection.message):
             return code
-    return codes.get(refusal.status)
+    return codes.get(rejection.status)
 
 
-def _param(refusal: Refusal) -> str | None:
-    quoted = _QUOTED.match(refusal.message)
+def _find_param(rejection: ApiRejection) -> str | None:
+    quoted = _QUOTED.match(rejection.message)
     if quoted is not None:
         return quoted[1]
-    if not refusal.where:
+    if not rejection.where:
         return None
-    name = named(refusal.where)
-    return name.replace("[", ".[") if _DOTTED.match(refusal.message) else name
+    name = format_pointer(rejection.where)
+    return name.replace("[", ".[") if _DOTTED_PARAM_MESSAGES.match(rejection.message) else name

@@ -89,15 +89,15 @@ _COMPLETIONS_ONLY = re.compile(r"gpt-3\.5-turbo-instruct|davinci-002|babbage-002
 _RESPONSES_ONLY = re.compile(r"(?:gpt-5|gpt-6|o1|o3).*-(?:pro|codex|deep-research)(?:-|$)|codex-mini|computer-use")
 
 
-def _own_name(model: str) -> str:
+def _strip_prefix(model: str) -> str:
     """Return the name without the marks of a fine-tuned model and of a router."""
     return _PREFIX.sub("", model.lower())
 
 
 @lru_cache(maxsize=256)
-def chat_family(model: str) -> Family:
+def find_chat_family(model: str) -> Family:
     """Return the family of a model on Chat Completions."""
-    name = _own_name(model)
+    name = _strip_prefix(model)
     for pattern, family in _FAMILIES:
         if pattern.match(name):
             return family
@@ -105,9 +105,9 @@ def chat_family(model: str) -> Family:
 
 
 @lru_cache(maxsize=256)
-def responses_family(model: str) -> Family:
+def find_responses_family(model: str) -> Family:
     """Return the family of a model on Responses."""
-    name = _own_name(model)
+    name = _strip_prefix(model)
     if _NOT_REASONING.search(name):
         return Family(generation=(4, 0), default_effort="")
     if _O_SERIES.match(name):
@@ -118,11 +118,11 @@ def responses_family(model: str) -> Family:
         own = _OWN.match(name) is not None
         return Family(generation=(6, 1), efforts=("none", *_UP_TO_XHIGH, "max"), default_effort=default, own=own)
     generation = (int(found[1]), int(found[2] or 0))
-    efforts, default = _gpt_efforts(generation, found[3])
+    efforts, default = _find_gpt_efforts(generation, found[3])
     return Family(generation=generation, efforts=efforts, default_effort=default)
 
 
-def _gpt_efforts(generation: tuple[int, int], variant: str) -> tuple[tuple[str, ...], str]:
+def _find_gpt_efforts(generation: tuple[int, int], variant: str) -> tuple[tuple[str, ...], str]:
     """Return the words for the effort that a model takes on Responses, and the one it starts from."""
     if generation < (5, 1):
         efforts, default = ("minimal", *_UP_TO_HIGH), "medium"
@@ -138,12 +138,12 @@ def _gpt_efforts(generation: tuple[int, int], variant: str) -> tuple[tuple[str, 
     return efforts, default
 
 
-def since(major: int, minor: int) -> Callable[[Any], bool]:
+def when_generation_from(major: int, minor: int) -> Callable[[Any], bool]:
     """Make a condition: the model of a request is OpenAI's, of this generation or a later one."""
     return lambda request: request.family.own and request.family.generation >= (major, minor)
 
 
-def before(major: int, minor: int) -> Callable[[Any], bool]:
+def when_generation_before(major: int, minor: int) -> Callable[[Any], bool]:
     """Make a condition: the model of a request is OpenAI's, of an earlier generation."""
     return lambda request: request.family.own and request.family.generation < (major, minor)
 
@@ -153,9 +153,9 @@ def is_reasoning(request: Any) -> bool:
     return request.family.own and request.family.reasons
 
 
-def thinks(request: Any, asked: str | None) -> bool:
+def is_thinking(request: Any, effort: str | None) -> bool:
     """Tell whether the model of a request thinks before it answers, if it is asked to think so hard."""
-    return (asked or request.family.default_effort) not in {"", "none"}
+    return (effort or request.family.default_effort) not in {"", "none"}
 
 
 def is_search_model(model: str) -> bool:
@@ -170,9 +170,9 @@ def is_audio_model(model: str) -> bool:
 
 def is_for_completions(model: str) -> bool:
     """Tell whether a model only completes texts."""
-    return _COMPLETIONS_ONLY.match(_own_name(model)) is not None
+    return _COMPLETIONS_ONLY.match(_strip_prefix(model)) is not None
 
 
 def is_for_responses(model: str) -> bool:
     """Tell whether a model is served by the Responses API only."""
-    return _RESPONSES_ONLY.match(_own_name(model)) is not None
+    return _RESPONSES_ONLY.match(_strip_prefix(model)) is not None

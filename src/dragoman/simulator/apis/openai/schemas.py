@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from dragoman.simulator.rule import Json
 
-Topic = Literal[
+SchemaTopic = Literal[
     "root",
     "malformed",
     "items",
@@ -23,9 +23,9 @@ Topic = Literal[
     "nesting",
     "size",
 ]
-Way = tuple[str, ...]
-COMBINATORS = ("oneOf", "anyOf", "allOf", "enum", "not")
-FORBIDDEN = (
+SchemaPath = tuple[str, ...]
+ROOT_FORBIDDEN = ("oneOf", "anyOf", "allOf", "enum", "not")
+STRICT_FORBIDDEN = (
     "allOf",
     "oneOf",
     "not",
@@ -53,7 +53,7 @@ _MAPS = ("properties", "$defs", "definitions")
 LISTS = ("anyOf", "allOf", "oneOf", "prefixItems")
 _SINGLES = ("items", "additionalProperties", "not", "if", "then", "else")
 _TYPES = frozenset({"string", "number", "integer", "boolean", "object", "array", "null"})
-_UNDER_NONE = "is not valid under any of the given schemas"
+_NO_MATCHING_SCHEMA = "is not valid under any of the given schemas"
 
 
 def _is_text(value: Any) -> bool:
@@ -89,7 +89,7 @@ _KEYWORDS = {
     **dict.fromkeys(("minLength", "maxLength", "minItems", "maxItems", "minProperties", "maxProperties"), "integer"),
     "uniqueItems": "boolean",
 }
-_WITHIN = {
+_INNER_TYPES = {
     **dict.fromkeys(("properties", "patternProperties", "$defs", "definitions", "dependentSchemas"), "schema"),
     **dict.fromkeys(("anyOf", "allOf", "oneOf", "prefixItems"), "schema"),
     "required": "string",
@@ -97,41 +97,41 @@ _WITHIN = {
 """What stands within an object or an array."""
 
 
-class Complaint(Struct, frozen=True):
+class SchemaViolation(Struct, frozen=True):
     """One thing that is wrong."""
 
-    topic: Topic
-    words: str
-    way: Way | None = None
+    topic: SchemaTopic
+    message: str
+    path: SchemaPath | None = None
 
-    def about(self, subject: str) -> str:
+    def describe(self, subject: str) -> str:
         """Say it about a function or a response format."""
-        context = f"In context={self.way!r}, " if self.way is not None else ""
-        return f"Invalid schema for {subject}: {context}{self.words}"
+        context = f"In context={self.path!r}, " if self.path is not None else ""
+        return f"Invalid schema for {subject}: {context}{self.message}"
 
 
-def nodes(schema: Json, way: Way = ()) -> Iterator[tuple[Way, Json]]:
+def iterate_schemas(schema: Json, path: SchemaPath = ()) -> Iterator[tuple[SchemaPath, Json]]:
     """Iterate all schemas within a schema, outermost first."""
-    yield way, schema
+    yield path, schema
     for keyword in _MAPS:
         inside = schema.get(keyword)
         if isinstance(inside, dict):
             for name, value in cast("Json", inside).items():
                 if isinstance(value, dict):
-                    yield from nodes(cast("Json", value), (*way, keyword, name))
+                    yield from iterate_schemas(cast("Json", value), (*path, keyword, name))
     for keyword in LISTS:
         inside = schema.get(keyword)
         if isinstance(inside, list):
             for index, value in enumerate(cast("list[Any]", inside)):
                 if isinstance(value, dict):
-                    yield from nodes(cast("Json", value), (*way, keyword, str(index)))
+                    yield from iterate_schemas(cast("Json", value), (*path, keyword, str(index)))
     for keyword in _SINGLES:
         inside = schema.get(keyword)
         if isinstance(inside, dict):
-            yield from nodes(cast("Json", inside), (*way, keyword))
+            yield from iterate_schemas(cast("Json", inside), (*path, keyword))
 
 
-def types_of(schema: Json) -> tuple[str, ...]:
+def read_types(schema: Json) -> tuple[str, ...]:
     """Return the types a schema names."""
     named = schema.get("type")
     if isinstance(named, list):
@@ -139,96 +139,96 @@ def types_of(schema: Json) -> tuple[str, ...]:
     return (named,) if isinstance(named, str) else ()
 
 
-def complaints(schema: Json, *, strict: bool) -> Iterator[Complaint]:
+def find_schema_violations(schema: Json, *, strict: bool) -> Iterator[SchemaViolation]:
     """Judge a schema in every respect."""
-    yield from _root(schema)
-    for way, node in nodes(schema):
-        for words in _misused(node):
-            yield Complaint("malformed", words)
-        if "array" in types_of(node) and "items" not in node and "prefixItems" not in node:
-            yield Complaint("items", "array schema missing items.", way)
+    yield from _check_root(schema)
+    for way, node in iterate_schemas(schema):
+        for words in _find_malformed_keywords(node):
+            yield SchemaViolation("malformed", words)
+        if "array" in read_types(node) and "items" not in node and "prefixItems" not in node:
+            yield SchemaViolation("items", "array schema missing items.", way)
         if strict:
-            yield from _strict_node(way, node)
+            yield from _check_strict_node(way, node)
     if strict:
-        yield from _limits(schema)
+        yield from _check_limits(schema)
 
 
-def _root(schema: Json) -> Iterator[Complaint]:
-    if types_of(schema) != ("object",):
+def _check_root(schema: Json) -> Iterator[SchemaViolation]:
+    if read_types(schema) != ("object",):
         named = schema.get("type")
-        yield Complaint("root", f"schema must be a JSON Schema of 'type: \"object\"', got 'type: \"{named}\"'.")
+        yield SchemaViolation("root", f"schema must be a JSON Schema of 'type: \"object\"', got 'type: \"{named}\"'.")
         return
-    if any(keyword in schema for keyword in COMBINATORS):
-        yield Complaint(
+    if any(keyword in schema for keyword in ROOT_FORBIDDEN):
+        yield SchemaViolation(
             "root",
             "schema must have type 'object' and not have 'oneOf'/'anyOf'/'allOf'/'enum'/'not' at the top level.",
         )
 
 
-def _strict_node(way: Way, node: Json) -> Iterator[Complaint]:
+def _check_strict_node(path: SchemaPath, node: Json) -> Iterator[SchemaViolation]:
     if _REFERENCE in node:
         siblings = {keyword for keyword in node if keyword not in (_REFERENCE, *_MAPS)}
         if siblings:
             listed = ", ".join(f"'{keyword}'" for keyword in sorted(siblings))
-            yield Complaint("reference", f"$ref cannot have keywords {{{listed}}}.", way)
+            yield SchemaViolation("reference", f"$ref cannot have keywords {{{listed}}}.", path)
         return
-    for keyword in FORBIDDEN:
+    for keyword in STRICT_FORBIDDEN:
         if keyword in node:
-            yield Complaint("keyword", f"'{keyword}' is not permitted.", way)
-    if "type" not in node and "anyOf" not in node and not any(keyword in node for keyword in FORBIDDEN):
-        yield Complaint("type", "schema must have a 'type' key.", way)
+            yield SchemaViolation("keyword", f"'{keyword}' is not permitted.", path)
+    if "type" not in node and "anyOf" not in node and not any(keyword in node for keyword in STRICT_FORBIDDEN):
+        yield SchemaViolation("type", "schema must have a 'type' key.", path)
     written = node.get("format")
     if isinstance(written, str) and written not in FORMATS:
-        yield Complaint("format", f"'{written}' is not a valid format.", way)
-    if "object" in types_of(node):
-        yield from _strict_object(way, node)
+        yield SchemaViolation("format", f"'{written}' is not a valid format.", path)
+    if "object" in read_types(node):
+        yield from _check_strict_object(path, node)
 
 
-def _strict_object(way: Way, node: Json) -> Iterator[Complaint]:
+def _check_strict_object(path: SchemaPath, node: Json) -> Iterator[SchemaViolation]:
     if node.get("additionalProperties") is not False:
-        yield Complaint(
-            "additional-properties", "'additionalProperties' is required to be supplied and to be false.", way
+        yield SchemaViolation(
+            "additional-properties", "'additionalProperties' is required to be supplied and to be false.", path
         )
-    properties, required = _map(node, "properties"), _list(node, "required")
+    properties, required = _read_object(node, "properties"), _read_array(node, "required")
     known = [name for name in required if isinstance(name, str)]
     absent = [name for name in properties if name not in known]
     extra = [name for name in known if name not in properties]
     supplied = "'required' is required to be supplied and to be an array including every key in properties."
     if absent:
-        yield Complaint("required", f"{supplied} Missing '{absent[0]}'.", way)
+        yield SchemaViolation("required", f"{supplied} Missing '{absent[0]}'.", path)
     elif extra:
-        yield Complaint("required", f"{supplied} Extra required key '{extra[0]}' supplied.", way)
+        yield SchemaViolation("required", f"{supplied} Extra required key '{extra[0]}' supplied.", path)
 
 
-def _limits(schema: Json) -> Iterator[Complaint]:
+def _check_limits(schema: Json) -> Iterator[SchemaViolation]:
     deepest = properties = values = characters = longest = 0
-    for way, node in nodes(schema):
-        deepest = max(deepest, _depth(way))
-        named, listed = _map(node, "properties"), _list(node, "enum")
+    for way, node in iterate_schemas(schema):
+        deepest = max(deepest, _count_depth(way))
+        named, listed = _read_object(node, "properties"), _read_array(node, "enum")
         properties += len(named)
         values += len(listed)
-        texts = [*named, *_map(node, "$defs"), *listed, node.get("const")]
+        texts = [*named, *_read_object(node, "$defs"), *listed, node.get("const")]
         characters += sum(len(text) for text in texts if isinstance(text, str))
         if len(listed) > LONG_ENUM:
             longest = max(longest, sum(len(value) for value in listed if isinstance(value, str)))
     if deepest > MOST_LEVELS:
-        yield Complaint("nesting", f"{deepest} levels of nesting exceeds limit of {MOST_LEVELS}.")
+        yield SchemaViolation("nesting", f"{deepest} levels of nesting exceeds limit of {MOST_LEVELS}.")
     for count, most, what in (
         (properties, MOST_PROPERTIES, "parameters"),
         (values, MOST_VALUES, "enum values"),
         (characters, MOST_CHARACTERS, "characters of names and values"),
     ):
         if count > most:
-            yield Complaint("size", f"{count} {what} exceeds limit of {most}.")
+            yield SchemaViolation("size", f"{count} {what} exceeds limit of {most}.")
     if longest > MOST_CHARACTERS_OF_LONG_ENUM:
         limit = f"{MOST_CHARACTERS_OF_LONG_ENUM} for an enum of more than {LONG_ENUM} values"
-        yield Complaint("size", f"{longest} characters exceeds limit of {limit}.")
+        yield SchemaViolation("size", f"{longest} characters exceeds limit of {limit}.")
 
 
-def _depth(way: Way) -> int:
+def _count_depth(path: SchemaPath) -> int:
     """Count levels of data on a way: a property or an item is one deeper, a definition or an alternative is not."""
     depth = 0
-    steps = iter(way)
+    steps = iter(path)
     for step in steps:
         if step in _MAPS:
             next(steps, None)
@@ -241,22 +241,22 @@ def _depth(way: Way) -> int:
     return depth
 
 
-def _map(node: Json, keyword: str) -> Json:
+def _read_object(node: Json, keyword: str) -> Json:
     """Return what stands at a keyword that wants an object; nothing for anything else."""
     inside = node.get(keyword)
     return cast("Json", inside) if isinstance(inside, dict) else {}
 
 
-def _list(node: Json, keyword: str) -> list[Any]:
+def _read_array(node: Json, keyword: str) -> list[Any]:
     """Return what stands at a keyword that wants an array; nothing for anything else."""
     inside = node.get(keyword)
     return cast("list[Any]", inside) if isinstance(inside, list) else []
 
 
-def _misused(node: Json) -> Iterator[str]:
+def _find_malformed_keywords(node: Json) -> Iterator[str]:
     """Iterate what is wrong with the values of the keywords of one schema, not of those within it."""
     if "type" in node and not _is_type(node["type"]):
-        yield f"{node['type']!r} {_UNDER_NONE}."
+        yield f"{node['type']!r} {_NO_MATCHING_SCHEMA}."
     for keyword, value in node.items():
         wanted = _KEYWORDS.get(keyword)
         if wanted is None:
@@ -264,9 +264,9 @@ def _misused(node: Json) -> Iterator[str]:
         is_such, words = _EXPECTED[wanted]
         if not is_such(value):
             yield f"{value!r} is not of type {words}."
-        elif keyword in _WITHIN:
+        elif keyword in _INNER_TYPES:
             inner = cast("Json", value).values() if isinstance(value, dict) else cast("list[Any]", value)
-            is_such, words = _EXPECTED[_WITHIN[keyword]]
+            is_such, words = _EXPECTED[_INNER_TYPES[keyword]]
             yield from (f"{one!r} is not of type {words}." for one in inner if not is_such(one))
 
 
@@ -277,20 +277,20 @@ def _is_type(value: Any) -> bool:
     return isinstance(value, str) and value in _TYPES
 
 
-def made_strict(schema: Json | None) -> Json | None:
+def make_strict(schema: Json | None) -> Json | None:
     """Make a schema strict as Responses does where `strict` is not given; None if that cannot be."""
     if schema is None:
         return None
-    changed = _closed({word: value for word, value in schema.items() if word != "$schema"}, root=True)
-    return changed if changed is not None and next(complaints(changed, strict=True), None) is None else None
+    changed = _close_objects({word: value for word, value in schema.items() if word != "$schema"}, root=True)
+    return changed if changed is not None and next(find_schema_violations(changed, strict=True), None) is None else None
 
 
-def _closed(schema: Any, *, root: bool = False) -> Json | None:
+def _close_objects(schema: Any, *, root: bool = False) -> Json | None:
     if not isinstance(schema, dict):
         return None
     given = cast("Json", schema)
     changed: Json = dict(given)
-    if "object" in types_of(given) or "properties" in given:
+    if "object" in read_types(given) or "properties" in given:
         # An object that may hold anything cannot be closed: it would hold nothing.
         is_open = given.get("additionalProperties") is not None and given["additionalProperties"] is not False
         if is_open or ("properties" not in given and not root):
@@ -302,15 +302,15 @@ def _closed(schema: Any, *, root: bool = False) -> Json | None:
         changed |= {"properties": properties, "required": list(properties), "additionalProperties": False}
     for word in _MAPS:
         if isinstance(changed.get(word), dict):
-            changed[word] = {name: _closed(inner) for name, inner in cast("Json", changed[word]).items()}
+            changed[word] = {name: _close_objects(inner) for name, inner in cast("Json", changed[word]).items()}
             if None in changed[word].values():
                 return None
     if "items" in given:
-        changed["items"] = _closed(given["items"])
+        changed["items"] = _close_objects(given["items"])
         if changed["items"] is None:
             return None
     if isinstance(given.get("anyOf"), list):
-        changed["anyOf"] = [_closed(inner) for inner in cast("list[Any]", given["anyOf"])]
+        changed["anyOf"] = [_close_objects(inner) for inner in cast("list[Any]", given["anyOf"])]
         if None in changed["anyOf"]:
             return None
     return changed

@@ -3,11 +3,11 @@
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from dragoman.simulator.members import ANY_NAME, Map, Mismatch, Number, Text, Words
+from dragoman.simulator.members import ANY_KEY, MapOf, Mismatch, Number, String, StringEnum
 from dragoman.wire.json import encode
 from dragoman.wire.pointer import escape, split
 
-_EXPECTED = {
+_EXPECTED_TYPES = {
     "int": "an integer",
     "float": "a decimal",
     "str": "a string",
@@ -15,7 +15,7 @@ _EXPECTED = {
     "object": "an object",
     "array": "an array of objects",
 }
-_FOUND: dict[type, str] = {
+_FOUND_TYPES: dict[type, str] = {
     bool: "a boolean",
     int: "an integer",
     float: "a decimal number",
@@ -25,133 +25,134 @@ _FOUND: dict[type, str] = {
 }
 
 
-def named(pointer: str) -> str:
+def format_pointer(pointer: str) -> str:
     """Write a JSON pointer as OpenAI names a parameter: `messages[0].content`."""
     name = ""
     for token in split(pointer):
-        if token == ANY_NAME:
+        if token == ANY_KEY:
             break
         name += f"[{token}]" if token.isdecimal() else f".{token}" if name else token
     return name
 
 
-def listed(words: Iterable[str], last: str = "and") -> str:
+def join_quoted(values: Iterable[str], last: str = "and") -> str:
     """Write `'a', 'b', and 'c'`."""
-    quoted = [f"'{word}'" for word in words]
+    quoted = [f"'{word}'" for word in values]
     if len(quoted) < 3:
         return f" {last} ".join(quoted)
     return f"{', '.join(quoted[:-1])}, {last} {quoted[-1]}"
 
 
-def unknown(pointer: str, _: Any = None) -> str:
+def describe_unknown(pointer: str, _: Any = None) -> str:
     """A member nobody knows."""
-    return f"Unknown parameter: '{named(pointer)}'."
+    return f"Unknown parameter: '{format_pointer(pointer)}'."
 
 
-def missing(pointer: str, _: Any = None) -> str:
+def describe_missing(pointer: str, _: Any = None) -> str:
     """A member that must be there."""
-    return f"Missing required parameter: '{named(pointer)}'."
+    return f"Missing required parameter: '{format_pointer(pointer)}'."
 
 
-def unsupported(pointer: str, _: Any = None) -> str:
+def describe_unsupported(pointer: str, _: Any = None) -> str:
     """A parameter that the model does not take."""
     return f"Unsupported parameter: '{split(pointer)[-1]}' is not supported with this model."
 
 
-def only_allowed_with(needed: str) -> Callable[[str, Any], str]:
+def describe_only_allowed_with(required: str) -> Callable[[str, Any], str]:
     """Return the words for a parameter that is sent without another."""
     return lambda pointer, _: (
-        f"Invalid value for '{named(pointer)}': '{named(pointer)}' is only allowed when '{needed}' are specified."
+        f"Invalid value for '{format_pointer(pointer)}': '{format_pointer(pointer)}' is only allowed when "
+        f"'{required}' are specified."
     )
 
 
-def invalid_value(value: str, supported: Iterable[str]) -> str:
+def describe_invalid_value(value: str, supported: Iterable[str]) -> str:
     """A word that is not in a list."""
-    return f"Invalid value: '{value}'. Supported values are: {listed(supported)}."
+    return f"Invalid value: '{value}'. Supported values are: {join_quoted(supported)}."
 
 
-def empty_array(pointer: str) -> str:
+def describe_empty_array(pointer: str) -> str:
     """A list without items."""
     return (
-        f"Invalid '{named(pointer)}': empty array. Expected an array with minimum length 1, "
+        f"Invalid '{format_pointer(pointer)}': empty array. Expected an array with minimum length 1, "
         "but got an empty array instead."
     )
 
 
-def long_array(pointer: str, most: int, length: int) -> str:
+def describe_long_array(pointer: str, most: int, length: int) -> str:
     """A list with too many items."""
     return (
-        f"Invalid '{named(pointer)}': array too long. Expected an array with maximum length {most}, "
+        f"Invalid '{format_pointer(pointer)}': array too long. Expected an array with maximum length {most}, "
         f"but got an array with length {length} instead."
     )
 
 
-def wide_object(pointer: str, most: int, count: int) -> str:
+def describe_too_many_properties(pointer: str, most: int, count: int) -> str:
     """An object with too many members."""
     return (
-        f"Invalid '{named(pointer)}': too many properties. Expected an object with at most {most} properties, "
+        f"Invalid '{format_pointer(pointer)}': too many properties. Expected an object with at most {most} properties, "
         f"but got an object with {count} properties instead."
     )
 
 
-def empty_string(pointer: str) -> str:
+def describe_empty_string(pointer: str) -> str:
     """A text without characters."""
     return (
-        f"Invalid '{named(pointer)}': empty string. Expected a string with minimum length 1, "
+        f"Invalid '{format_pointer(pointer)}': empty string. Expected a string with minimum length 1, "
         "but got an empty string instead."
     )
 
 
-def long_string(pointer: str, most: int, length: int) -> str:
+def describe_long_string(pointer: str, most: int, length: int) -> str:
     """A text with too many characters."""
     return (
-        f"Invalid '{named(pointer)}': string too long. Expected a string with maximum length {most}, "
+        f"Invalid '{format_pointer(pointer)}': string too long. Expected a string with maximum length {most}, "
         f"but got a string with length {length} instead."
     )
 
 
-def unlike_pattern(pointer: str, pattern: str) -> str:
+def describe_pattern_mismatch(pointer: str, pattern: str) -> str:
     """A text of the wrong form."""
     return (
-        f"Invalid '{named(pointer)}': string does not match pattern. "
+        f"Invalid '{format_pointer(pointer)}': string does not match pattern. "
         f"Expected a string that matches the pattern '{pattern}'."
     )
 
 
-def out_of_bounds(pointer: str, value: Any, kind: Number) -> str:
+def describe_out_of_bounds(pointer: str, value: Any, kind: Number) -> str:
     """A number that is too small or too large."""
     name = "integer" if kind.types == ("int",) else "decimal"
     is_low = kind.least is not None and value < kind.least
     side, relation, bound = ("below minimum", ">=", kind.least) if is_low else ("above maximum", "<=", kind.most)
-    got = "another" if pointer.endswith(ANY_NAME) else encode(value).decode()
+    got = "another" if pointer.endswith(ANY_KEY) else encode(value).decode()
     expected = f"Expected a value {relation} {bound:g}, but got {got} instead."
-    return f"Invalid '{named(pointer)}': {name} {side} value. {expected}"
+    return f"Invalid '{format_pointer(pointer)}': {name} {side} value. {expected}"
 
 
-def describe(found: Mismatch) -> str:
+def describe_mismatch(found: Mismatch) -> str:
     """Say how a body departs from its declaration."""
     inside = f"{found.where}/{escape(found.name)}"
-    match found.fault:
+    match found.reason:
         case "unknown-field":
-            return unknown(inside)
+            return describe_unknown(inside)
         case "required":
-            return missing(inside)
-        case "enum" if isinstance(found.kind, Words):
-            return invalid_value(found.value, found.kind.words)
+            return describe_missing(inside)
+        case "enum" if isinstance(found.kind, StringEnum):
+            return describe_invalid_value(found.value, found.kind.allowed)
         case "bounds" if isinstance(found.kind, Number):
-            return out_of_bounds(found.where, found.value, found.kind)
-        case "bounds" if isinstance(found.kind, Map):
-            return wide_object(found.where, found.kind.most or 0, len(found.value))
-        case "bounds" if isinstance(found.kind, Text):
+            return describe_out_of_bounds(found.where, found.value, found.kind)
+        case "bounds" if isinstance(found.kind, MapOf):
+            return describe_too_many_properties(found.where, found.kind.most or 0, len(found.value))
+        case "bounds" if isinstance(found.kind, String):
             length, most = len(found.value), found.kind.most or 0
-            return long_string(found.where, most, length) if length else empty_string(found.where)
+            return describe_long_string(found.where, most, length) if length else describe_empty_string(found.where)
         case _:
-            return _wrong_type(found)
+            return _describe_wrong_type(found)
 
 
-def _wrong_type(found: Mismatch) -> str:
-    expected = [_EXPECTED[name] for name in found.kind.types]
+def _describe_wrong_type(found: Mismatch) -> str:
+    expected = [_EXPECTED_TYPES[name] for name in found.kind.types]
     wanted = " or ".join([expected[0], *(word.split(" ", 1)[1] for word in expected[1:])])
     several = "one of " if len(expected) > 1 else ""
-    got = next((words for kind, words in _FOUND.items() if isinstance(found.value, kind)), "null")
-    return f"Invalid type for '{named(found.where)}': expected {several}{wanted}, but got {got} instead."
+    got = next((words for kind, words in _FOUND_TYPES.items() if isinstance(found.value, kind)), "null")
+    return f"Invalid type for '{format_pointer(found.where)}': expected {several}{wanted}, but got {got} instead."

@@ -4,20 +4,29 @@ from typing import Any, cast
 
 import msgspec
 
-from dragoman.simulator.api import Accepted, Api
+from dragoman.simulator.api import AcceptedRequest, Api
 from dragoman.simulator.apis.openai.errors import NOT_JSON
-from dragoman.simulator.apis.openai.models import responses_family
-from dragoman.simulator.apis.openai.replies import BAD_KEY, NO_KEY, of_answer
-from dragoman.simulator.apis.openai.words import unknown
+from dragoman.simulator.apis.openai.models import find_responses_family
+from dragoman.simulator.apis.openai.replies import BAD_KEY, NO_KEY, build_answer_headers
+from dragoman.simulator.apis.openai.words import describe_unknown
 from dragoman.simulator.apis.responses import rules_items, rules_reasoning, rules_settings, rules_tools
 from dragoman.simulator.apis.responses.body import BODY, ResponsesRequest, normalise
-from dragoman.simulator.apis.responses.read import read
-from dragoman.simulator.apis.responses.store import Store
-from dragoman.simulator.apis.responses.words import violation_of
-from dragoman.simulator.apis.responses.write import broken_off, compact, count, fail, refuse, silenced, stream, whole
-from dragoman.simulator.members import Mismatch, first_mismatch
-from dragoman.simulator.rule import Json, Rule, Situation, Violation, first_violation
-from dragoman.simulator.talk import Signer
+from dragoman.simulator.apis.responses.read import read_ask
+from dragoman.simulator.apis.responses.store import ResponseStore
+from dragoman.simulator.apis.responses.words import build_violation
+from dragoman.simulator.apis.responses.write import (
+    compact,
+    drop_output,
+    render_broken_stream,
+    render_error,
+    render_reply,
+    render_stream,
+    render_stream_error,
+    render_token_count,
+)
+from dragoman.simulator.members import Mismatch, find_first_mismatch
+from dragoman.simulator.rule import CheckContext, Json, Rule, Violation, find_first_violation
+from dragoman.simulator.talk import TokenSigner
 
 _SOURCE = "wire/openai_responses.md sections 1 to 4; public measurement of 2026-08-30 (gpt-5.6-terra)"
 MEMBER_RULES: tuple[Rule[ResponsesRequest], ...] = (
@@ -39,7 +48,7 @@ RULES: tuple[Rule[ResponsesRequest], ...] = (
 )
 """In the order in which the vendor tells faults."""
 _NOT_JSON = Violation(f"{NOT_JSON})", rule="responses.json")
-_COUNTED = frozenset(
+_COUNT_MEMBERS = frozenset(
     {
         "conversation",
         "input",
@@ -54,7 +63,7 @@ _COUNTED = frozenset(
         "truncation",
     }
 )
-_COMPACTED = frozenset(
+_COMPACT_MEMBERS = frozenset(
     {
         "image",
         "input",
@@ -70,39 +79,39 @@ _COMPACTED = frozenset(
 """What openai-python 3.49 sends where tokens are only counted or the conversation made short."""
 
 
-def accept(body: bytes, situation: Situation, signer: Signer) -> Accepted | Violation:
+def accept(body: bytes, context: CheckContext, signer: TokenSigner) -> AcceptedRequest | Violation:
     """Judge a request; one nested so deeply that it cannot be read is no JSON."""
     try:
         document: Any = msgspec.json.decode(body)
         if not isinstance(document, dict):
             return _NOT_JSON
-        return _judge(normalise(cast("Json", document)), situation, signer)
+        return _accept_document(normalise(cast("Json", document)), context, signer)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return _NOT_JSON
 
 
-def _judge(document: Json, situation: Situation, signer: Signer) -> Accepted | Violation:
-    found = first_mismatch(BODY, document)
+def _accept_document(document: Json, context: CheckContext, signer: TokenSigner) -> AcceptedRequest | Violation:
+    found = find_first_mismatch(BODY, document)
     if found is None and document.get("model", "") is None:
         # A model may be absent, but unlike all else it may not be null.
-        found = Mismatch("type", None, BODY.members["model"]).within("model")
+        found = Mismatch("type", None, BODY.members["model"]).prepend("model")
     if found is not None:
-        return violation_of(found, document)
-    foreign = _foreign_member(document, situation)
+        return build_violation(found, document)
+    foreign = _find_unsupported_member(document, context)
     if foreign is not None:
-        return Violation(unknown(f"/{foreign}"), f"/{foreign}", rule="responses.unknown-field")
-    model = document.get("model", situation.model)
+        return Violation(describe_unknown(f"/{foreign}"), f"/{foreign}", rule="responses.unknown-field")
+    model = document.get("model", context.model)
     items: list[Json] = [] if isinstance(document.get("input"), str) else document.get("input") or []
-    request = ResponsesRequest(document, model=model, family=responses_family(model), signer=signer, items=items)
-    wrong = first_violation(RULES, request, situation)
-    return wrong or Accepted(ask=read(request), body=request, stream=bool(request.get("stream")))
+    request = ResponsesRequest(document, model=model, family=find_responses_family(model), signer=signer, items=items)
+    wrong = find_first_violation(RULES, request, context)
+    return wrong or AcceptedRequest(ask=read_ask(request), body=request, stream=bool(request.get("stream")))
 
 
-def _foreign_member(document: Json, situation: Situation) -> str | None:
+def _find_unsupported_member(document: Json, context: CheckContext) -> str | None:
     """Return a member that only a request for an answer has."""
-    if not situation.counting and not situation.compacting:
+    if not context.counting and not context.compacting:
         return None
-    known = _COUNTED if situation.counting else _COMPACTED
+    known = _COUNT_MEMBERS if context.counting else _COMPACT_MEMBERS
     return next((name for name in document if name not in known), None)
 
 
@@ -110,17 +119,17 @@ API = Api(
     name="responses",
     rules=(*MEMBER_RULES, *RULES),
     accept=accept,
-    whole=whole,
-    stream=stream,
-    refuse=refuse,
-    fail=fail,
-    count=count,
+    render_reply=render_reply,
+    render_stream=render_stream,
+    render_error=render_error,
+    render_stream_error=render_stream_error,
+    render_token_count=render_token_count,
     bad_key=BAD_KEY,
     no_key=NO_KEY,
-    silenced=silenced,
-    headers=of_answer,
-    memory=Store,
-    broken_off=broken_off,
+    drop_answer=drop_output,
+    build_headers=build_answer_headers,
+    create_state=ResponseStore,
+    render_broken_stream=render_broken_stream,
     compact=compact,
 )
 

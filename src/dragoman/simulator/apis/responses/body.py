@@ -7,30 +7,34 @@ held to their members; what stands below those may be any object.
 from typing import Any, cast
 
 from dragoman.simulator.apis.openai.models import Family
-from dragoman.simulator.apis.responses.ids import is_our_conversation, issued_by_us, reply_of
-from dragoman.simulator.members import Kind, Map, Number, Object, Tagged, Text, Words
-from dragoman.simulator.rule import Json, Request
-from dragoman.simulator.talk import Signer
+from dragoman.simulator.apis.responses.ids import decode_item_id, decode_response_id, is_issued_conversation
+from dragoman.simulator.members import Kind, MapOf, Number, Object, String, StringEnum, TaggedUnion
+from dragoman.simulator.rule import Json, VendorRequest
+from dragoman.simulator.talk import TokenSigner
 
-_TEXT = Text(most=10_485_760)
-_CALL_ID = Text(1, 64)
-_ID = Text(most=64)
-_NAME = Text(most=128)
-_LEVEL = Words("high", "low", "medium")
-_STATUS = Words("completed", "in_progress", "incomplete")
-_SEARCH_STATUS = Words("completed", "failed", "in_progress", "incomplete", "searching")
-_EXECUTION = Words("client", "server")
-_TTL = Words("12h", "30m")
-_EFFORT = Words("none", "minimal", "low", "medium", "high", "xhigh", "max")
-_SUMMARY = Words("concise", "detailed", "auto")
+_TEXT = String(most=10_485_760)
+_CALL_ID = String(1, 64)
+_ID = String(most=64)
+_NAME = String(most=128)
+_LEVEL = StringEnum("high", "low", "medium")
+_STATUS = StringEnum("completed", "in_progress", "incomplete")
+_SEARCH_STATUS = StringEnum("completed", "failed", "in_progress", "incomplete", "searching")
+_EXECUTION = StringEnum("client", "server")
+_TTL = StringEnum("12h", "30m")
+_EFFORT = StringEnum("none", "minimal", "low", "medium", "high", "xhigh", "max")
+_SUMMARY = StringEnum("concise", "detailed", "auto")
 _PENALTY = Number(float, -2, 2)
 
-_CALLERS = {"allowed_callers?": [Words("direct", "programmatic")]}
-_GRAMMAR = Tagged("type", {"text": {}, "grammar": {"syntax": Words("lark", "regex"), "definition": str}})
+_CALLERS = {"allowed_callers?": [StringEnum("direct", "programmatic")]}
+_GRAMMAR = TaggedUnion("type", {"text": {}, "grammar": {"syntax": StringEnum("lark", "regex"), "definition": str}})
 _OWN = {"name": str, "description?": str, "defer_loading?": bool, **_CALLERS, "async?": bool}
 _FUNCTION = {**_OWN, "parameters?": dict, "strict?": bool, "output_schema?": dict}
 _CUSTOM = {**_OWN, "format?": _GRAMMAR}
-_SEARCH = {"search_context_size?": _LEVEL, "search_content_types?": [Words("image", "text")], "user_location?": dict}
+_SEARCH = {
+    "search_context_size?": _LEVEL,
+    "search_content_types?": [StringEnum("image", "text")],
+    "user_location?": dict,
+}
 _WEB_SEARCH = {**_SEARCH, "external_web_access?": bool, "filters?": dict, "return_token_budget?": str}
 _MCP = {
     "server_label": str,
@@ -38,33 +42,33 @@ _MCP = {
     "connector_id?": str,
     "tunnel_id?": str,
     "server_description?": str,
-    "headers?": Map(str),
+    "headers?": MapOf(str),
     "authorization?": str,
     "allowed_tools?": ([str], dict),
-    "require_approval?": (Words("always", "never"), dict),
+    "require_approval?": (StringEnum("always", "never"), dict),
     "defer_loading?": bool,
     **_CALLERS,
 }
 _IMAGE_GENERATION = {
-    "action?": Words("auto", "edit", "generate"),
-    "background?": Words("auto", "opaque", "transparent"),
+    "action?": StringEnum("auto", "edit", "generate"),
+    "background?": StringEnum("auto", "opaque", "transparent"),
     "complexity?": _LEVEL,
     "frame_count?": int,
     "frame_duration_ms?": int,
-    "input_fidelity?": Words("high", "low"),
+    "input_fidelity?": StringEnum("high", "low"),
     "input_image_mask?": dict,
     "model?": str,
-    "moderation?": Words("auto", "low"),
+    "moderation?": StringEnum("auto", "low"),
     "n?": int,
     "output_compression?": int,
-    "output_format?": Words("gif", "jpeg", "png", "svg", "webp"),
+    "output_format?": StringEnum("gif", "jpeg", "png", "svg", "webp"),
     "partial_images?": int,
-    "quality?": Words("auto", "high", "low", "max", "medium", "xhigh"),
+    "quality?": StringEnum("auto", "high", "low", "max", "medium", "xhigh"),
     "size?": str,
     "svg?": dict,
 }
 _TOOLS = [
-    Tagged(
+    TaggedUnion(
         "type",
         {
             "function": _FUNCTION,
@@ -72,7 +76,7 @@ _TOOLS = [
             "namespace": {
                 "name": str,
                 "description": str,
-                "tools": [Tagged("type", {"function": _FUNCTION, "custom": _CUSTOM})],
+                "tools": [TaggedUnion("type", {"function": _FUNCTION, "custom": _CUSTOM})],
             },
             "tool_search": {"execution?": _EXECUTION, "description?": str, "parameters?": dict},
             "mcp": _MCP,
@@ -92,7 +96,7 @@ _TOOLS = [
             "computer_use_preview": {
                 "display_width": int,
                 "display_height": int,
-                "environment": Words("browser", "linux", "mac", "ubuntu", "windows"),
+                "environment": StringEnum("browser", "linux", "mac", "ubuntu", "windows"),
             },
             "local_shell": {},
             "shell": {"environment?": dict, **_CALLERS},
@@ -116,24 +120,24 @@ _HOSTED_CHOICES = (
     "shell",
     "programmatic_tool_calling",
 )
-_CHOICE = Tagged(
+_CHOICE = TaggedUnion(
     "type",
     {
         "function": {"name": str},
         "custom": {"name": str},
         "mcp": {"server_label": str, "name?": str},
-        "allowed_tools": {"mode": Words("auto", "required"), "tools": [dict]},
+        "allowed_tools": {"mode": StringEnum("auto", "required"), "tools": [dict]},
         **{name: {} for name in _HOSTED_CHOICES},
     },
 )
 
-_BREAKPOINT = {"prompt_cache_breakpoint?": {"mode": Words("explicit"), "ttl?": _TTL}}
+_BREAKPOINT = {"prompt_cache_breakpoint?": {"mode": StringEnum("explicit"), "ttl?": _TTL}}
 _SHOWN = {
     "input_text": {"text": _TEXT, **_BREAKPOINT},
     "input_image": {
         "image_url?": str,
         "file_id?": str,
-        "detail?": Words("auto", "high", "low", "original"),
+        "detail?": StringEnum("auto", "high", "low", "original"),
         **_BREAKPOINT,
     },
     "input_file": {
@@ -141,24 +145,24 @@ _SHOWN = {
         "file_id?": str,
         "file_url?": str,
         "filename?": str,
-        "detail?": Words("auto", "high", "low"),
+        "detail?": StringEnum("auto", "high", "low"),
         **_BREAKPOINT,
     },
 }
-_AUDIO = {"input_audio": {"input_audio": {"data": str, "format": Words("mp3", "wav")}}}
+_AUDIO = {"input_audio": {"input_audio": {"data": str, "format": StringEnum("mp3", "wav")}}}
 _SAID = {"output_text": {"text": str, "annotations?": [dict], "logprobs?": [dict]}, "refusal": {"refusal": str}}
 _KEPT = {"id?": _ID, "status?": _STATUS}
-_MESSAGE = {"type?": str, **_KEPT, "phase?": Words("commentary", "final_answer")}
-_INPUT_MESSAGE = {"content": (_TEXT, [Tagged("type", {**_SHOWN, **_AUDIO})]), **_MESSAGE}
-_OUTPUT_MESSAGE = {"content": (_TEXT, [Tagged("type", _SAID)]), **_MESSAGE}
-_CALLER = {"caller?": Tagged("type", {"direct": {}, "program": {"caller_id": str}})}
+_MESSAGE = {"type?": str, **_KEPT, "phase?": StringEnum("commentary", "final_answer")}
+_INPUT_MESSAGE = {"content": (_TEXT, [TaggedUnion("type", {**_SHOWN, **_AUDIO})]), **_MESSAGE}
+_OUTPUT_MESSAGE = {"content": (_TEXT, [TaggedUnion("type", _SAID)]), **_MESSAGE}
+_CALLER = {"caller?": TaggedUnion("type", {"direct": {}, "program": {"caller_id": str}})}
 _CALL = {"call_id": _CALL_ID, "name": _NAME, **_KEPT, "namespace?": str, **_CALLER, "async?": bool}
-_OUTPUT = {"call_id": _CALL_ID, "output": (_TEXT, [Tagged("type", _SHOWN)]), **_KEPT, "name?": _NAME, **_CALLER}
+_OUTPUT = {"call_id": _CALL_ID, "output": (_TEXT, [TaggedUnion("type", _SHOWN)]), **_KEPT, "name?": _NAME, **_CALLER}
 _TOOL_SEARCH = {"call_id?": _CALL_ID, "execution?": _EXECUTION, **_KEPT}
-ITEMS = Tagged(
+ITEMS = TaggedUnion(
     "type",
     {
-        "message": Tagged(
+        "message": TaggedUnion(
             "role",
             {
                 "assistant": _OUTPUT_MESSAGE,
@@ -168,15 +172,15 @@ ITEMS = Tagged(
             },
         ),
         "function_call": {**_CALL, "arguments": str},
-        "function_call_output": {**_OUTPUT, "namespace?": Text(most=64)},
+        "function_call_output": {**_OUTPUT, "namespace?": String(most=64)},
         "custom_tool_call": {**_CALL, "input": str},
         "custom_tool_call_output": _OUTPUT,
         "tool_search_call": {"arguments": Any, **_TOOL_SEARCH},
         "tool_search_output": {"tools": _TOOLS, **_TOOL_SEARCH},
-        "additional_tools": {"role": Words("developer"), "tools": _TOOLS, "id?": _ID},
+        "additional_tools": {"role": StringEnum("developer"), "tools": _TOOLS, "id?": _ID},
         "reasoning": {
-            "summary": [Tagged("type", {"summary_text": {"text": str}}, default="summary_text")],
-            "content?": [Tagged("type", {"reasoning_text": {"text": str}}, default="reasoning_text")],
+            "summary": [TaggedUnion("type", {"summary_text": {"text": str}}, default="summary_text")],
+            "content?": [TaggedUnion("type", {"reasoning_text": {"text": str}}, default="reasoning_text")],
             "encrypted_content?": str,
             **_KEPT,
         },
@@ -187,12 +191,12 @@ ITEMS = Tagged(
             "code": Kind("str", "null"),
             "container_id": str,
             "outputs?": [dict],
-            "status?": Words("completed", "failed", "in_progress", "incomplete", "interpreting"),
+            "status?": StringEnum("completed", "failed", "in_progress", "incomplete", "interpreting"),
         },
         "image_generation_call": {
             "id": _ID,
             "result?": str,
-            "status?": Words("completed", "failed", "generating", "in_progress"),
+            "status?": StringEnum("completed", "failed", "generating", "in_progress"),
             "error?": dict,
             "svg_usage?": dict,
             **dict.fromkeys(
@@ -216,13 +220,13 @@ ITEMS = Tagged(
         "apply_patch_call": {
             "call_id": _CALL_ID,
             "operation": dict,
-            "status": Words("completed", "in_progress"),
+            "status": StringEnum("completed", "in_progress"),
             "id?": _ID,
             **_CALLER,
         },
         "apply_patch_call_output": {
             "call_id": _CALL_ID,
-            "status": Words("completed", "failed"),
+            "status": StringEnum("completed", "failed"),
             "output?": str,
             "id?": _ID,
             **_CALLER,
@@ -238,10 +242,15 @@ ITEMS = Tagged(
             "approval_request_id?": str,
             "error?": Any,
             "output?": str,
-            "status?": Words("calling", "completed", "failed", "in_progress", "incomplete"),
+            "status?": StringEnum("calling", "completed", "failed", "in_progress", "incomplete"),
         },
         "program": {"id": _ID, "call_id": _CALL_ID, "code": str, "fingerprint": str},
-        "program_output": {"id": _ID, "call_id": _CALL_ID, "result": str, "status": Words("completed", "incomplete")},
+        "program_output": {
+            "id": _ID,
+            "call_id": _CALL_ID,
+            "result": str,
+            "status": StringEnum("completed", "incomplete"),
+        },
         "compaction": {"encrypted_content": str, "id?": _ID},
         "compaction_trigger": {"id?": _ID},
         "item_reference": {"id": _ID},
@@ -257,22 +266,22 @@ BODY = Object(
         "previous_response_id?": str,
         "conversation?": (str, {"id": str}),
         "tools?": _TOOLS,
-        "tool_choice?": (Words("none", "auto", "required"), _CHOICE),
+        "tool_choice?": (StringEnum("none", "auto", "required"), _CHOICE),
         "parallel_tool_calls?": bool,
         "max_tool_calls?": Number(int, 1),
         "reasoning?": {
             "effort?": _EFFORT,
             "summary?": _SUMMARY,
-            "context?": Words("all_turns", "auto", "current_turn"),
-            "mode?": Words("pro", "standard"),
+            "context?": StringEnum("all_turns", "auto", "current_turn"),
+            "mode?": StringEnum("pro", "standard"),
             "generate_summary?": _SUMMARY,
         },
         "text?": {
-            "format?": Tagged("type", {"text": {}, "json_object": {}, "json_schema": _FORMAT}),
+            "format?": TaggedUnion("type", {"text": {}, "json_object": {}, "json_schema": _FORMAT}),
             "verbosity?": _LEVEL,
         },
         "include?": [
-            Words(
+            StringEnum(
                 "file_search_call.results",
                 "web_search_call.results",
                 "web_search_call.action.sources",
@@ -294,22 +303,22 @@ BODY = Object(
         "top_logprobs?": Number(int, 0, 20),
         "presence_penalty?": _PENALTY,
         "frequency_penalty?": _PENALTY,
-        "truncation?": Words("auto", "disabled"),
-        "metadata?": Map(Text(most=512), names=Text(most=64), most=16),
-        "prompt?": {"id": str, "version?": str, "variables?": Map((str, Tagged("type", _SHOWN)))},
-        "prompt_cache_key?": Text(most=64),
+        "truncation?": StringEnum("auto", "disabled"),
+        "metadata?": MapOf(String(most=512), names=String(most=64), most=16),
+        "prompt?": {"id": str, "version?": str, "variables?": MapOf((str, TaggedUnion("type", _SHOWN)))},
+        "prompt_cache_key?": String(most=64),
         "prompt_cache_options?": {
-            "mode?": Words("explicit", "implicit"),
+            "mode?": StringEnum("explicit", "implicit"),
             "ttl?": _TTL,
             "prewarm?": bool,
             "comparison_response_id?": str,
         },
-        "prompt_cache_retention?": Words("in_memory", "24h"),
-        "safety_identifier?": Text(most=128),
-        "service_tier?": Words("auto", "default", "fast", "flex", "priority", "scale", "ultrafast"),
+        "prompt_cache_retention?": StringEnum("in_memory", "24h"),
+        "safety_identifier?": String(most=128),
+        "service_tier?": StringEnum("auto", "default", "fast", "flex", "priority", "scale", "ultrafast"),
         "moderation?": {"model": str, "policy?": dict},
-        "access_programs?": {"cyber": Words("daybreak_blue", "daybreak_red", "standard")},
-        "image?": {"context_compression?": Words("auto", "disabled", "enabled")},
+        "access_programs?": {"cyber": StringEnum("daybreak_blue", "daybreak_red", "standard")},
+        "image?": {"context_compression?": StringEnum("auto", "disabled", "enabled")},
         "user?": str,
         "client_metadata?": dict,  # sent by the vendor's own coding agent
     }
@@ -318,12 +327,12 @@ _PASSTHROUGH = "internal_chat_message_metadata_passthrough"
 """A note the vendor's own coding agent puts on every item."""
 
 
-class ResponsesRequest(Request, frozen=True, kw_only=True):
+class ResponsesRequest(VendorRequest, frozen=True, kw_only=True):
     """A request of the right shape; every item in it has its `type`."""
 
     model: str
     family: Family
-    signer: Signer
+    signer: TokenSigner
     items: list[Json]
     """The input, item by item; a text is none."""
 
@@ -347,14 +356,14 @@ class ResponsesRequest(Request, frozen=True, kw_only=True):
     def continues(self) -> bool:
         """Whether the vendor holds a part of the conversation that is not in the request."""
         # What is said in a conversation of ours stands in the input; what is in another nobody knows.
-        if self.document.get("prompt") or (self.conversation and not is_our_conversation(self.conversation)):
+        if self.document.get("prompt") or (self.conversation and not is_issued_conversation(self.conversation)):
             return True
         previous = self.document.get("previous_response_id")
-        return bool(previous) and not self._holds_reply(reply_of(previous))
+        return bool(previous) and not self._contains_reply(decode_response_id(previous))
 
-    def _holds_reply(self, reply: str) -> bool:
+    def _contains_reply(self, reply: str) -> bool:
         """Whether items of a reply stand in the input, by their ids."""
-        issued = (issued_by_us(item.get("id") or "") for item in self.items)
+        issued = (decode_item_id(item.get("id") or "") for item in self.items)
         return bool(reply) and any(one is not None and one.reply == reply for one in issued)
 
 
@@ -364,9 +373,9 @@ def normalise(document: Json) -> Json:
     if isinstance(given := document.get("input"), list):
         changed["input"] = [_normalise_item(item) for item in cast("list[Any]", given)]
     if isinstance(tools := document.get("tools"), list):
-        changed["tools"] = [_drop_nested(tool) for tool in cast("list[Any]", tools)]
+        changed["tools"] = [_drop_nested_function(tool) for tool in cast("list[Any]", tools)]
     if isinstance(choice := document.get("tool_choice"), dict):
-        changed["tool_choice"] = _drop_nested(cast("Json", choice))
+        changed["tool_choice"] = _drop_nested_function(cast("Json", choice))
     return {**document, **changed} if changed else document
 
 
@@ -379,7 +388,7 @@ def _normalise_item(item: Any) -> Any:
     return known
 
 
-def _drop_nested(tool: Any) -> Any:
+def _drop_nested_function(tool: Any) -> Any:
     """A tool in the shape of Chat has no name here; the vendor says that, not that `function` is unknown."""
     if not isinstance(tool, dict):
         return tool

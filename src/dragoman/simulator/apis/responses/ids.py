@@ -9,13 +9,13 @@ import hashlib
 
 from msgspec import Struct
 
-_REPLY = 24
-_CHECK = 20
-_STORED = 1
-_AFTER_THOUGHT = 2
+_DIGIT_COUNT = 24
+_CHECKSUM_LENGTH = 20
+_STORED_FLAG = 1
+_AFTER_THOUGHT_FLAG = 2
 
 
-class Issued(Struct, frozen=True, kw_only=True):
+class ItemId(Struct, frozen=True, kw_only=True):
     """What an id of ours says. `reply` are the 24 digits of the reply's own id."""
 
     prefix: str
@@ -25,65 +25,65 @@ class Issued(Struct, frozen=True, kw_only=True):
     after_thought: bool
 
 
-def issue(issued: Issued) -> str:
+def encode_item_id(item: ItemId) -> str:
     """Make an id; the same twice for the same place of the same reply."""
-    marks = _STORED * issued.stored | _AFTER_THOUGHT * issued.after_thought
-    told = f"{issued.reply:0>{_REPLY}}{issued.index:02x}{marks:02x}"
-    return f"{issued.prefix}_{told}{_check(told)}"
+    marks = _STORED_FLAG * item.stored | _AFTER_THOUGHT_FLAG * item.after_thought
+    told = f"{item.reply:0>{_DIGIT_COUNT}}{item.index:02x}{marks:02x}"
+    return f"{item.prefix}_{told}{_build_checksum(told)}"
 
 
-def issued_by_us(item_id: str) -> Issued | None:
+def decode_item_id(item_id: str) -> ItemId | None:
     """Read an id; None for one the simulator did not give."""
     prefix, _, told = item_id.rpartition("_")
-    known, check = told[:-_CHECK], told[-_CHECK:]
-    if len(known) != _REPLY + 4 or check != _check(known):
+    known, check = told[:-_CHECKSUM_LENGTH], told[-_CHECKSUM_LENGTH:]
+    if len(known) != _DIGIT_COUNT + 4 or check != _build_checksum(known):
         return None
     marks = int(known[-2:], 16)
-    return Issued(
+    return ItemId(
         prefix=prefix,
-        reply=known[:_REPLY],
-        index=int(known[_REPLY : _REPLY + 2], 16),
-        stored=bool(marks & _STORED),
-        after_thought=bool(marks & _AFTER_THOUGHT),
+        reply=known[:_DIGIT_COUNT],
+        index=int(known[_DIGIT_COUNT : _DIGIT_COUNT + 2], 16),
+        stored=bool(marks & _STORED_FLAG),
+        after_thought=bool(marks & _AFTER_THOUGHT_FLAG),
     )
 
 
-def thought_before(issued: Issued) -> str:
+def build_thought_id(item: ItemId) -> str:
     """Return the id of the thought that came right before an item."""
-    return issue(
-        Issued(prefix="rs", reply=issued.reply, index=issued.index - 1, stored=issued.stored, after_thought=False)
+    return encode_item_id(
+        ItemId(prefix="rs", reply=item.reply, index=item.index - 1, stored=item.stored, after_thought=False)
     )
 
 
-def response_id(reply: str) -> str:
+def encode_response_id(reply: str) -> str:
     """Return the id of a whole reply."""
-    return _whole_id("resp", reply)
+    return _encode_id("resp", reply)
 
 
-def conversation_id(digits: str) -> str:
+def encode_conversation_id(digits: str) -> str:
     """Return the id of a conversation."""
-    return _whole_id("conv", digits)
+    return _encode_id("conv", digits)
 
 
-def reply_of(given: str) -> str:
+def decode_response_id(response_id: str) -> str:
     """Return the reply an id of a whole reply stands for; "" for an id the simulator did not give."""
-    return _digits_of("resp", given)
+    return _decode_digits("resp", response_id)
 
 
-def is_our_conversation(given: str) -> bool:
+def is_issued_conversation(conversation_id: str) -> bool:
     """Whether the simulator gave this id of a conversation."""
-    return bool(_digits_of("conv", given))
+    return bool(_decode_digits("conv", conversation_id))
 
 
-def _whole_id(prefix: str, digits: str) -> str:
-    told = f"{digits:0>{_REPLY}}ffff"
-    return f"{prefix}_{told}{_check(told)}"
+def _encode_id(prefix: str, digits: str) -> str:
+    told = f"{digits:0>{_DIGIT_COUNT}}ffff"
+    return f"{prefix}_{told}{_build_checksum(told)}"
 
 
-def _digits_of(prefix: str, given: str) -> str:
-    digits = given.removeprefix(f"{prefix}_")[:_REPLY]
-    return digits if len(digits) == _REPLY and _whole_id(prefix, digits) == given else ""
+def _decode_digits(prefix: str, encoded: str) -> str:
+    digits = encoded.removeprefix(f"{prefix}_")[:_DIGIT_COUNT]
+    return digits if len(digits) == _DIGIT_COUNT and _encode_id(prefix, digits) == encoded else ""
 
 
-def _check(told: str) -> str:
-    return hashlib.sha256(f"dragoman-sim {told}".encode()).hexdigest()[:_CHECK]
+def _build_checksum(text: str) -> str:
+    return hashlib.sha256(f"dragoman-sim {text}".encode()).hexdigest()[:_CHECKSUM_LENGTH]

@@ -9,94 +9,94 @@ from typing import Any, cast
 import msgspec
 from msgspec import Struct
 
-from dragoman.simulator.api import Accepted, Occasion
-from dragoman.simulator.apis.openai.replies import probabilities
-from dragoman.simulator.apis.openai.schemas import made_strict
+from dragoman.simulator.api import AcceptedRequest, ReplyMeta
+from dragoman.simulator.apis.openai.replies import build_logprobs
+from dragoman.simulator.apis.openai.schemas import make_strict
 from dragoman.simulator.apis.responses.body import ResponsesRequest
-from dragoman.simulator.apis.responses.ids import Issued, issue
-from dragoman.simulator.apis.responses.read import SEARCH_NAME, tool_names
-from dragoman.simulator.apis.responses.rules_tools import clients_tools
+from dragoman.simulator.apis.responses.ids import ItemId, encode_item_id
+from dragoman.simulator.apis.responses.read import SEARCH_NAME, map_tool_names
+from dragoman.simulator.apis.responses.rules_tools import find_client_tools
 from dragoman.simulator.rule import Json
 from dragoman.simulator.talk import Answer, Call
 
 _LOCATION: Json = {"type": "approximate", "city": None, "country": "US", "region": None, "timezone": None}
 _TIERS: dict[str | None, str] = {None: "default", "auto": "default", "fast": "priority"}
-_NOT_TOLD = {"return_token_budget", "n", "search_content_types"}
+_NOT_ECHOED = {"return_token_budget", "n", "search_content_types"}
 """Members of hosted tools that the vendor's own SDK does not know in replies."""
 
 
-class _Reply(Struct):
+class _ReplyBuilder(Struct):
     """A reply in the making."""
 
     request: ResponsesRequest
-    occasion: Occasion
+    meta: ReplyMeta
     items: list[Json]
 
     def add(self, prefix: str, kind: str, **members: Any) -> Json:
         """Add an item under the next id."""
         after_thought = bool(self.items) and self.items[-1]["type"] == "reasoning"
-        issued = Issued(
+        issued = ItemId(
             prefix=prefix,
-            reply=self.occasion.id,
+            reply=self.meta.id,
             index=len(self.items),
             stored=self.request.is_stored,
             after_thought=after_thought,
         )
-        item: Json = {"id": issue(issued), "type": kind, **members}
+        item: Json = {"id": encode_item_id(issued), "type": kind, **members}
         self.items.append(item)
         return item
 
-    def speak(self, parts: list[Json], phase: str = "") -> None:
+    def add_message(self, parts: list[Json], phase: str = "") -> None:
         """Add a message; a refusal belongs to no phase."""
         item = self.add("msg", "message", status="completed", role="assistant", content=parts)
         if phase and self.request.family.generation >= (5, 3):
             item["phase"] = phase
 
 
-def items_of(answer: Answer, accepted: Accepted, occasion: Occasion) -> list[Json]:
+def build_items(answer: Answer, accepted: AcceptedRequest, meta: ReplyMeta) -> list[Json]:
     """Write the items of a reply."""
     request = cast("ResponsesRequest", accepted.body)
     if answer.end == "malformed_call" or request.prewarms:
         return []
     if request.items and request.items[-1]["type"] == "compaction_trigger":
-        return [compaction_item(occasion, 0, stored=request.is_stored)]
-    reply = _Reply(request, occasion, [])
-    _think(reply, answer)
-    _search(reply, answer)
-    _speak(reply, answer)
+        return [build_compaction_item(meta, 0, stored=request.is_stored)]
+    reply = _ReplyBuilder(request, meta, [])
+    _add_reasoning(reply, answer)
+    _add_search(reply, answer)
+    _add_text(reply, answer)
     for call in answer.calls:
-        _call(reply, call)
+        _add_call(reply, call)
     if answer.end in {"length", "filtered"} and reply.items and "status" in reply.items[-1]:
         reply.items[-1]["status"] = "incomplete"
     limits = [one.get("compact_threshold") for one in request.list("context_management")]
     # Calls wait for their answers: what leads to them is not sealed yet.
     if not answer.calls and any(limit is not None and answer.usage.input >= limit for limit in limits):
-        reply.items.append(compaction_item(occasion, len(reply.items), stored=request.is_stored))
+        reply.items.append(build_compaction_item(meta, len(reply.items), stored=request.is_stored))
     return reply.items
 
 
-def compaction_item(occasion: Occasion, index: int, *, stored: bool) -> Json:
+def build_compaction_item(meta: ReplyMeta, index: int, *, stored: bool) -> Json:
     """Return the item that stands for everything before it."""
-    name = issue(Issued(prefix="cmp", reply=occasion.id, index=index, stored=stored, after_thought=False))
+    name = encode_item_id(ItemId(prefix="cmp", reply=meta.id, index=index, stored=stored, after_thought=False))
     return {
         "id": name,
         "type": "compaction",
-        "encrypted_content": occasion.signer.issue(name, f"{occasion.id}/{index}"),
+        "encrypted_content": meta.signer.issue(name, f"{meta.id}/{index}"),
     }
 
 
-def _think(reply: _Reply, answer: Answer) -> None:
+def _add_reasoning(reply: _ReplyBuilder, answer: Answer) -> None:
     if not answer.thought:
         return
     request = reply.request
-    summary = [{"type": "summary_text", "text": answer.thought}] if summary_of(request) is not None else []
+    summary = [{"type": "summary_text", "text": answer.thought}] if read_summary_option(request) is not None else []
     item = reply.add("rs", "reasoning", summary=summary)
     # Without a store the client must hold the thought itself, whether it asked for that or not.
     if not request.is_stored or "reasoning.encrypted_content" in request.list("include"):
-        item["encrypted_content"] = reply.occasion.signer.issue(item["id"], f"{reply.occasion.id}/{len(reply.items)}")
+        item["encrypted_content"] = reply.meta.signer.issue(item["id"], f"{reply.meta.id}/{len(reply.items)}")
 
 
-def _search(reply: _Reply, answer: Answer) -> None:
+def _add_search(reply: _ReplyBuilder, answer: Answer) -> None:
     if not answer.query:
         return
     action: Json = {"type": "search", "query": answer.query, "queries": [answer.query]}
@@ -105,21 +105,21 @@ def _search(reply: _Reply, answer: Answer) -> None:
     reply.add("ws", "web_search_call", status="completed", action=action)
 
 
-def _speak(reply: _Reply, answer: Answer) -> None:
+def _add_text(reply: _ReplyBuilder, answer: Answer) -> None:
     if answer.refusal:
-        reply.speak([{"type": "refusal", "refusal": answer.refusal}])
+        reply.add_message([{"type": "refusal", "refusal": answer.refusal}])
         return
     if not answer.text and (answer.calls or answer.end != "stop"):
         return
     request = reply.request
     asked = "message.output_text.logprobs" in request.list("include")
-    likely = probabilities(answer.text, request.get("top_logprobs") or 0) if asked else []
-    cited = list(_citations(answer))
+    likely = build_logprobs(answer.text, request.get("top_logprobs") or 0) if asked else []
+    cited = list(_iterate_citations(answer))
     part: Json = {"type": "output_text", "annotations": cited, "logprobs": likely, "text": answer.text}
-    reply.speak([part], "commentary" if answer.calls else "final_answer")
+    reply.add_message([part], "commentary" if answer.calls else "final_answer")
 
 
-def _citations(answer: Answer) -> Iterator[Json]:
+def _iterate_citations(answer: Answer) -> Iterator[Json]:
     for source in answer.sources:
         start = answer.text.find(source.quote)
         if start >= 0:
@@ -132,31 +132,31 @@ def _citations(answer: Answer) -> Iterator[Json]:
             }
 
 
-def _call(reply: _Reply, call: Call) -> None:
+def _add_call(reply: _ReplyBuilder, call: Call) -> None:
     request = reply.request
     if call.name == SEARCH_NAME and _searches_at_client(request):
         arguments: Any = call.arguments if isinstance(call.arguments, dict) else {}
-        members: Json = {"call_id": _call_id(call), "execution": "client", "arguments": arguments}
+        members: Json = {"call_id": _format_call_id(call), "execution": "client", "arguments": arguments}
         reply.add("tsc", "tool_search_call", status="completed", **members)
         return
-    namespace, name = tool_names(request).get(call.name, ("", call.name))
-    placed = (one for one in clients_tools(request) if (one[2], one[1]["name"]) == (namespace, name))
+    namespace, name = map_tool_names(request).get(call.name, ("", call.name))
+    placed = (one for one in find_client_tools(request) if (one[2], one[1]["name"]) == (namespace, name))
     where, tool, _ = next(placed, ("", cast("Json", {}), ""))
     if tool.get("defer_loading") and where.startswith("/tools/"):
-        _load(reply, int(where.split("/")[2]))
+        _add_tool_search(reply, int(where.split("/")[2]))
         # A deferred tool outside of any group is called as its own group (recorded: openai_responses/pydantic-ai-0049).
         namespace = namespace or name
     grouped: Json = {"namespace": namespace} if namespace else {}
     if isinstance(call.arguments, str) or tool.get("type") == "custom":
         text = call.arguments if isinstance(call.arguments, str) else msgspec.json.encode(call.arguments).decode()
-        reply.add("ctc", "custom_tool_call", call_id=_call_id(call), name=name, input=text, **grouped)
+        reply.add("ctc", "custom_tool_call", call_id=_format_call_id(call), name=name, input=text, **grouped)
         return
     written = msgspec.json.encode(call.arguments).decode()
-    members = {"arguments": written, "call_id": _call_id(call), "name": name, **grouped}
+    members = {"arguments": written, "call_id": _format_call_id(call), "name": name, **grouped}
     reply.add("fc", "function_call", status="completed", **members)
 
 
-def _call_id(call: Call) -> str:
+def _format_call_id(call: Call) -> str:
     return call.id if call.id.startswith("call_") else f"call_{call.id}"
 
 
@@ -164,9 +164,9 @@ def _searches_at_client(request: ResponsesRequest) -> bool:
     return any(tool["type"] == SEARCH_NAME and tool.get("execution") == "client" for tool in request.list("tools"))
 
 
-def _load(reply: _Reply, number: int) -> None:
+def _add_tool_search(reply: _ReplyBuilder, number: int) -> None:
     """Look up a deferred tool first, unless that was done before."""
-    wanted = echoed_tool(reply.request.list("tools")[number])
+    wanted = echo_tool(reply.request.list("tools")[number])
     outputs = [item for item in (*reply.request.items, *reply.items) if item["type"] == "tool_search_output"]
     if any(tool.get("name") == wanted["name"] for item in outputs for tool in item["tools"]):
         return
@@ -175,7 +175,7 @@ def _load(reply: _Reply, number: int) -> None:
     reply.add("tso", "tool_search_output", **told, tools=[wanted])
 
 
-def echoed(request: ResponsesRequest) -> Json:
+def echo_request(request: ResponsesRequest) -> Json:
     """Return the members of a reply that come from the request alone."""
     told: Json = {
         "background": bool(request.get("background")),
@@ -187,15 +187,15 @@ def echoed(request: ResponsesRequest) -> Json:
         "previous_response_id": request.get("previous_response_id"),
         "prompt_cache_key": request.get("prompt_cache_key"),
         "prompt_cache_retention": request.get("prompt_cache_retention"),
-        "reasoning": _reasoning(request),
+        "reasoning": _echo_reasoning(request),
         "safety_identifier": request.get("safety_identifier"),
         "service_tier": _TIERS.get(request.get("service_tier"), request.get("service_tier")),
-        "temperature": _number(request.get("temperature")),
-        "text": _text(request.object("text")),
+        "temperature": _as_float(request.get("temperature")),
+        "text": _echo_text(request.object("text")),
         "tool_choice": request.get("tool_choice") or "auto",
-        "tools": [echoed_tool(tool) for tool in request.list("tools")],
+        "tools": [echo_tool(tool) for tool in request.list("tools")],
         "top_logprobs": request.get("top_logprobs") or 0,
-        "top_p": _number(request.get("top_p")),
+        "top_p": _as_float(request.get("top_p")),
         "truncation": request.get("truncation") or "disabled",
         "user": request.get("user"),
     }
@@ -214,19 +214,19 @@ def echoed(request: ResponsesRequest) -> Json:
     return told
 
 
-def _number(given: float | None) -> float:
+def _as_float(given: float | None) -> float:
     return 1.0 if given is None else float(given)
 
 
-def summary_of(request: ResponsesRequest) -> str | None:
+def read_summary_option(request: ResponsesRequest) -> str | None:
     """Return how much is told of the thoughts, by whichever of the names of that parameter."""
     return request.at("/reasoning/summary") or request.at("/reasoning/generate_summary")
 
 
-def _reasoning(request: ResponsesRequest) -> Json:
+def _echo_reasoning(request: ResponsesRequest) -> Json:
     options, family = request.object("reasoning"), request.family
     effort = options.get("effort") or family.default_effort
-    told: Json = {"effort": effort or None, "summary": summary_of(request)}
+    told: Json = {"effort": effort or None, "summary": read_summary_option(request)}
     if family.reasons:
         asked = options.get("context") if options.get("context") != "auto" else None
         told["context"] = asked or ("all_turns" if family.generation >= (5, 6) else "current_turn")
@@ -234,38 +234,38 @@ def _reasoning(request: ResponsesRequest) -> Json:
     return told
 
 
-def _text(text: Json) -> Json:
+def _echo_text(text: Json) -> Json:
     wanted: Json = text.get("format") or {"type": "text"}
     if wanted["type"] == "json_schema":
         wanted = {**wanted, "description": wanted.get("description"), "strict": bool(wanted.get("strict"))}
     return {"format": wanted, "verbosity": text.get("verbosity") or "medium"}
 
 
-def echoed_tool(tool: Json) -> Json:
+def echo_tool(tool: Json) -> Json:
     """Tell a tool again; where `strict` was not given the vendor tries to make its schema strict."""
     match tool.get("type"):
         case "function":
-            return _function(tool)
+            return _echo_function(tool)
         case "custom":
             return {**tool, "description": tool.get("description"), "format": tool.get("format") or {"type": "text"}}
         case "namespace":
-            return {**tool, "tools": [echoed_tool(inner) for inner in cast("list[Json]", tool["tools"])]}
+            return {**tool, "tools": [echo_tool(inner) for inner in cast("list[Json]", tool["tools"])]}
         case "web_search" | "web_search_2025_08_26" | "web_search_preview" | "web_search_preview_2025_03_11":
             given = cast("Json", tool.get("user_location") or {})
             place = {**_LOCATION, "country": None, **given} if given else _LOCATION
             size = tool.get("search_context_size") or "medium"
-            return {**_told(tool), "search_context_size": size, "user_location": place}
+            return {**_echo_members(tool), "search_context_size": size, "user_location": place}
         case _:
-            return _told(tool)
+            return _echo_members(tool)
 
 
-def _told(tool: Json) -> Json:
-    return {name: value for name, value in tool.items() if name not in _NOT_TOLD}
+def _echo_members(tool: Json) -> Json:
+    return {name: value for name, value in tool.items() if name not in _NOT_ECHOED}
 
 
-def _function(tool: Json) -> Json:
+def _echo_function(tool: Json) -> Json:
     told: Json = {**tool, "description": tool.get("description"), "parameters": tool.get("parameters")}
     if tool.get("strict") is not None:
         return told
-    strict = made_strict(cast("Json | None", tool.get("parameters")))
+    strict = make_strict(cast("Json | None", tool.get("parameters")))
     return {**told, "parameters": strict or tool.get("parameters"), "strict": strict is not None}

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 
 from dragoman.simulator.apis.openai import words
 from dragoman.simulator.apis.responses.body import ResponsesRequest
-from dragoman.simulator.apis.responses.words import one_of
-from dragoman.simulator.rule import Json, Rule, Situation, Violation
+from dragoman.simulator.apis.responses.words import describe_one_of
+from dragoman.simulator.rule import CheckContext, Json, Rule, Violation
 
 PREFIXES = {
     "message": "msg",
@@ -28,7 +28,7 @@ PREFIXES = {
     "apply_patch_call": "apc",
     "program": "cm",
 }
-ANSWERS = {
+RESULT_TYPES = {
     "function_call": ("function_call_output",),
     "custom_tool_call": ("custom_tool_call_output",),
     "tool_search_call": ("tool_search_output", "function_call_output"),
@@ -37,13 +37,13 @@ ANSWERS = {
     "apply_patch_call": ("apply_patch_call_output",),
 }
 """What may answer what; a look for tools may also be answered as a function is (recorded: pydantic-ai-0013)."""
-_ANSWERING = frozenset(answer for answers in ANSWERS.values() for answer in answers)
-_LETTERS = re.compile(r"[A-Za-z0-9_-]+")
+_ALL_RESULT_TYPES = frozenset(answer for answers in RESULT_TYPES.values() for answer in answers)
+_VALID_ID = re.compile(r"[A-Za-z0-9_-]+")
 _URL = re.compile(r"https?://\S+|data:[^,]*,.*", re.DOTALL)
 _DATA = re.compile(r"data:([^;,]*)")
 _IMAGES = {"image/png", "image/jpeg", "image/jpg", "image/webp", "image/gif"}
-_SOUNDS = re.compile(r"\.(?:mp3|wav|ogg|flac|m4a|aac|mp4|mov|avi|webm|mkv)(?:\?|$)", re.IGNORECASE)
-_SHOWN: dict[str, tuple[str, ...]] = {
+_MEDIA_EXTENSION = re.compile(r"\.(?:mp3|wav|ogg|flac|m4a|aac|mp4|mov|avi|webm|mkv)(?:\?|$)", re.IGNORECASE)
+_PART_SOURCES: dict[str, tuple[str, ...]] = {
     "input_text": (),
     "input_image": ("file_id", "image_url"),
     "input_file": ("file_id", "file_data", "file_url"),
@@ -53,20 +53,20 @@ _Pairs = dict[str, list[tuple[int, str]]]
 """Numbers and types of items by their call ids."""
 
 
-def _ids(request: ResponsesRequest, _: Situation) -> Iterator[Violation]:
+def _check_ids(request: ResponsesRequest, _: CheckContext) -> Iterator[Violation]:
     for number, item in enumerate(request.items):
         given, prefix = item.get("id"), PREFIXES.get(item["type"], "")
         if given is None:
             continue
         start = f"Invalid 'input[{number}].id': '{given}'. Expected an ID that"
-        if _LETTERS.fullmatch(given) is None:
+        if _VALID_ID.fullmatch(given) is None:
             rest = "contains letters, numbers, underscores, or dashes, but this value contained additional characters."
             yield Violation(f"{start} {rest}", f"/input/{number}/id")
         elif not given.startswith(prefix):
             yield Violation(f"{start} begins with '{prefix}'.", f"/input/{number}/id")
 
 
-def _twice(request: ResponsesRequest, _: Situation) -> Iterator[Violation]:
+def _check_duplicate_ids(request: ResponsesRequest, _: CheckContext) -> Iterator[Violation]:
     seen: set[str] = set()
     for item in request.items:
         given = item.get("id")
@@ -79,14 +79,14 @@ def _twice(request: ResponsesRequest, _: Situation) -> Iterator[Violation]:
         seen.add(given)
 
 
-def _call_names(request: ResponsesRequest, _: Situation) -> Iterator[Violation]:
+def _check_call_names(request: ResponsesRequest, _: CheckContext) -> Iterator[Violation]:
     for number, item in enumerate(request.items):
         where = f"/input/{number}/name"
-        if item["type"] in {"function_call", "custom_tool_call"} and not _LETTERS.fullmatch(item["name"]):
-            yield Violation(words.unlike_pattern(where, "^[a-zA-Z0-9_-]+$"), where)
+        if item["type"] in {"function_call", "custom_tool_call"} and not _VALID_ID.fullmatch(item["name"]):
+            yield Violation(words.describe_pattern_mismatch(where, "^[a-zA-Z0-9_-]+$"), where)
 
 
-def shown_parts(request: ResponsesRequest) -> list[tuple[str, Json]]:
+def find_parts(request: ResponsesRequest) -> list[tuple[str, Json]]:
     """Return the parts of messages and of results that show something, with their pointers."""
     if "parts" not in request.computed:
         places = [(number, item, name) for number, item in enumerate(request.items) for name in ("content", "output")]
@@ -95,54 +95,56 @@ def shown_parts(request: ResponsesRequest) -> list[tuple[str, Json]]:
             for number, item, name in places
             if isinstance(item.get(name), list)
             for index, part in enumerate(item[name])
-            if part.get("type") in _SHOWN
+            if part.get("type") in _PART_SOURCES
         ]
     return request.computed["parts"]
 
 
-def _sources(request: ResponsesRequest, _: Situation) -> Iterator[Violation]:
-    for where, part in shown_parts(request):
-        sources = _SHOWN[part["type"]]
-        if sources and (fault := one_of(where, part, sources)):
+def _check_sources(request: ResponsesRequest, _: CheckContext) -> Iterator[Violation]:
+    for where, part in find_parts(request):
+        sources = _PART_SOURCES[part["type"]]
+        if sources and (fault := describe_one_of(where, part, sources)):
             yield Violation(fault, where)
 
 
-def _images(request: ResponsesRequest, _: Situation) -> Iterator[Violation]:
-    for pointer, part in shown_parts(request):
+def _check_images(request: ResponsesRequest, _: CheckContext) -> Iterator[Violation]:
+    for pointer, part in find_parts(request):
         url, where = part.get("image_url"), f"{pointer}/image_url"
         if url is None:
             continue
         data = _DATA.match(url)
         if _URL.fullmatch(url) is None:
             message = "Expected a valid URL, but got a value with an invalid format."
-            yield Violation(f"Invalid '{words.named(where)}'. {message}", where)
+            yield Violation(f"Invalid '{words.format_pointer(where)}'. {message}", where)
         elif data is not None and data[1].lower() not in _IMAGES:
             message = "You uploaded an unsupported image. Please make sure your image has of one the following formats:"
             yield Violation(f"{message} ['png', 'jpeg', 'gif', 'webp'].", where)
 
 
-def _files(request: ResponsesRequest, _: Situation) -> Iterator[Violation]:
-    for _where, part in shown_parts(request):
+def _check_files(request: ResponsesRequest, _: CheckContext) -> Iterator[Violation]:
+    for _where, part in find_parts(request):
         data = _DATA.match(part.get("file_data") or "")
         is_sound = data is not None and data[1].startswith(("audio/", "video/"))
-        if is_sound or _SOUNDS.search(part.get("file_url") or "") is not None:
+        if is_sound or _MEDIA_EXTENSION.search(part.get("file_url") or "") is not None:
             yield Violation("The file type you uploaded is not supported. Please try again with a pdf", "/input")
 
 
-def _early_trigger(request: ResponsesRequest, _: Situation) -> Iterator[Violation]:
+def _check_compaction_trigger_last(request: ResponsesRequest, _: CheckContext) -> Iterator[Violation]:
     for number, item in enumerate(request.items[:-1]):
         if item["type"] == "compaction_trigger":
             message = f"Invalid 'input[{number}]': 'compaction_trigger' must be the final input item."
             yield Violation(message, f"/input/{number}")
 
 
-def _updates(request: ResponsesRequest, _: Situation) -> Iterator[Violation]:
+def _check_configuration_updates(request: ResponsesRequest, _: CheckContext) -> Iterator[Violation]:
     updates = [number for number, item in enumerate(request.items) if item["type"] == "configuration_update"]
     if not updates:
         return
     where = f"/input/{updates[0]}"
     if request.family.generation < (6, 0) or request.at("/reasoning/mode") == "pro":
-        message = f"Invalid value: 'configuration_update' is not supported with this model: '{words.named(where)}'."
+        message = (
+            f"Invalid value: 'configuration_update' is not supported with this model: '{words.format_pointer(where)}'."
+        )
         yield Violation(message, where)
     if request.get("truncation") == "auto" or request.get("context_management"):
         yield Violation("'configuration_update' cannot be used with automatic compaction or truncation.", where)
@@ -150,7 +152,7 @@ def _updates(request: ResponsesRequest, _: Situation) -> Iterator[Violation]:
         yield Violation("Two 'configuration_update' items cannot be adjacent.", where)
 
 
-def _pairs(request: ResponsesRequest) -> tuple[_Pairs, _Pairs]:
+def _load_pairs(request: ResponsesRequest) -> tuple[_Pairs, _Pairs]:
     """Return calls and answers; the vendor's own tool search needs no pairing."""
     if "pairs" not in request.computed:
         calls, answers = _Pairs(), _Pairs()
@@ -158,52 +160,52 @@ def _pairs(request: ResponsesRequest) -> tuple[_Pairs, _Pairs]:
             kind = item["type"]
             if kind.startswith("tool_search") and (item.get("execution") != "client" or item.get("call_id") is None):
                 continue
-            if kind in ANSWERS or kind in _ANSWERING:
-                found = calls if kind in ANSWERS else answers
+            if kind in RESULT_TYPES or kind in _ALL_RESULT_TYPES:
+                found = calls if kind in RESULT_TYPES else answers
                 found.setdefault(item["call_id"], []).append((number, kind))
         request.computed["pairs"] = calls, answers
     return request.computed["pairs"]
 
 
-def _holds_all(request: ResponsesRequest) -> bool:
+def _is_self_contained(request: ResponsesRequest) -> bool:
     """Tell whether the vendor keeps nothing that the request goes on from or refers to."""
     return not request.continues and not any(item["type"] == "item_reference" for item in request.items)
 
 
-def _repeated(request: ResponsesRequest, _: Situation) -> Iterator[Violation]:
-    for what, pairs in zip(("call", "output"), _pairs(request), strict=True):
+def _check_duplicate_call_ids(request: ResponsesRequest, _: CheckContext) -> Iterator[Violation]:
+    for what, pairs in zip(("call", "output"), _load_pairs(request), strict=True):
         for call_id, places in pairs.items():
             if len(places) > 1:
                 where = f"/input/{places[1][0]}/call_id"
                 yield Violation(f"Duplicate tool {what} found with call_id {call_id}.", where)
 
 
-def _unanswered(request: ResponsesRequest, _: Situation) -> Iterator[Violation]:
-    calls, answers = _pairs(request)
+def _check_call_without_result(request: ResponsesRequest, _: CheckContext) -> Iterator[Violation]:
+    calls, answers = _load_pairs(request)
     for call_id, places in calls.items():
         for number, kind in places:
-            is_answered = any(at > number and answer in ANSWERS[kind] for at, answer in answers.get(call_id, ()))
+            is_answered = any(at > number and answer in RESULT_TYPES[kind] for at, answer in answers.get(call_id, ()))
             if not is_answered and not request.items[number].get("async"):
                 yield Violation(f"No tool output found for {kind.replace('_', ' ')} {call_id}.", "/input")
 
 
-def _uncalled(request: ResponsesRequest, _: Situation) -> Iterator[Violation]:
-    calls, answers = _pairs(request)
-    if not answers or not _holds_all(request):
+def _check_result_without_call(request: ResponsesRequest, _: CheckContext) -> Iterator[Violation]:
+    calls, answers = _load_pairs(request)
+    if not answers or not _is_self_contained(request):
         return
     for call_id, places in answers.items():
         for number, kind in places:
-            if not any(at < number and kind in ANSWERS[call] for at, call in calls.get(call_id, ())):
+            if not any(at < number and kind in RESULT_TYPES[call] for at, call in calls.get(call_id, ())):
                 spoken = kind.removesuffix("_output").replace("_", " ")
                 yield Violation(f"No tool call found for {spoken} output with call_id {call_id}.", "/input")
 
 
-def _approvals(request: ResponsesRequest, _: Situation) -> Iterator[Violation]:
+def _check_approvals(request: ResponsesRequest, _: CheckContext) -> Iterator[Violation]:
     asked = {item["id"] for item in request.items if item["type"] == "mcp_approval_request"}
     for number, item in enumerate(request.items):
         if item["type"] != "mcp_approval_response" or item["approval_request_id"] in asked:
             continue
-        if _holds_all(request):
+        if _is_self_contained(request):
             message = f"No approval request found for approval response with id {item['approval_request_id']}."
             yield Violation(message, f"/input/{number}")
 
@@ -213,49 +215,49 @@ RULES: tuple[Rule[ResponsesRequest], ...] = (
         "responses.item-id",
         "Ids of items are letters, digits, underscores and dashes, and begin as their type demands.",
         "wire/openai_responses.md section 9; public reports of the vendor's words",
-        _ids,
+        _check_ids,
     ),
     Rule(
         "responses.item-once",
         "No two items bear the same id.",
         "public reports of the vendor's words",
-        _twice,
+        _check_duplicate_ids,
     ),
     Rule(
         "responses.call-name",
         "A call names a tool as tools are named.",
         "wire/openai_responses.md section 3 (names of tools)",
-        _call_names,
+        _check_call_names,
     ),
     Rule(
         "responses.media-source",
         "A picture or a file comes from exactly one place.",
         "wire/openai_responses.md section 2; public reports of the vendor's words",
-        _sources,
+        _check_sources,
     ),
     Rule(
         "responses.image",
         "A picture is at a web address or in a data URL, as png, jpeg, webp or gif.",
         "wire/mapping.md section 10",
-        _images,
+        _check_images,
     ),
     Rule(
         "responses.file-type",
         "A file is no sound and no film.",
         "recorded: openai_responses/pydantic-ai-0078",
-        _files,
+        _check_files,
     ),
     Rule(
         "responses.compaction-last",
         "A wish to compact is the last item.",
         "wire/openai_responses.md section 2",
-        _early_trigger,
+        _check_compaction_trigger_last,
     ),
     Rule(
         "responses.configuration-update",
         "Settings change on the way only on gpt-6 in standard mode, without automatic compaction, not twice in a row.",
         "wire/openai_responses.md section 2",
-        _updates,
+        _check_configuration_updates,
     ),
 )
 PAIR_RULES: tuple[Rule[ResponsesRequest], ...] = (
@@ -263,24 +265,24 @@ PAIR_RULES: tuple[Rule[ResponsesRequest], ...] = (
         "responses.call-once",
         "A call id is called once and answered once.",
         "wire/mapping.md section 2 (duplicated results); words not recorded",
-        _repeated,
+        _check_duplicate_call_ids,
     ),
     Rule(
         "responses.call-answered",
         "Each call of the client's tools is answered later in the input, unless its tool answers later.",
         "wire/openai_responses.md section 2 (pairing)",
-        _unanswered,
+        _check_call_without_result,
     ),
     Rule(
         "responses.answer-called",
         "Each answer has its call earlier in the input, or in what the vendor keeps.",
         "wire/openai_responses.md section 2 (pairing)",
-        _uncalled,
+        _check_result_without_call,
     ),
     Rule(
         "responses.approval-asked",
         "An approval answers a request for one.",
         "no source: the vendor's words are not known",
-        _approvals,
+        _check_approvals,
     ),
 )

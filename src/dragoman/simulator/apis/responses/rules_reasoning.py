@@ -5,13 +5,13 @@ from collections.abc import Iterator
 from itertools import zip_longest
 
 from dragoman.simulator.apis.responses.body import ResponsesRequest
-from dragoman.simulator.apis.responses.ids import issued_by_us, thought_before
-from dragoman.simulator.apis.responses.rules_items import ANSWERS
-from dragoman.simulator.rule import Json, Rule, Situation, Violation
+from dragoman.simulator.apis.responses.ids import build_thought_id, decode_item_id
+from dragoman.simulator.apis.responses.rules_items import RESULT_TYPES
+from dragoman.simulator.rule import CheckContext, Json, Rule, Violation
 
-_FROM_MODEL = frozenset(
+_MODEL_ITEM_TYPES = frozenset(
     {
-        *ANSWERS,
+        *RESULT_TYPES,
         "reasoning",
         "web_search_call",
         "file_search_call",
@@ -27,32 +27,32 @@ _FROM_MODEL = frozenset(
     }
 )
 """What may stand behind a thought, beside messages of the assistant."""
-_FOREIGN = re.compile(r"gAAAA[\w=-]*|[a-z_]+_REDACTED_\d+|rsn_[\w+/=-]{64,}|[A-Za-z0-9+/]{256,}={0,2}")
+_VENDOR_TOKEN = re.compile(r"gAAAA[\w=-]*|[a-z_]+_REDACTED_\d+|rsn_[\w+/=-]{64,}|[A-Za-z0-9+/]{256,}={0,2}")
 """The vendor's own tokens, what stands for them where a recording was cleaned, and those of Amazon and xAI."""
 
 
-def _unfollowed(request: ResponsesRequest, _: Situation) -> Iterator[Violation]:
+def _check_reasoning_followed(request: ResponsesRequest, _: CheckContext) -> Iterator[Violation]:
     items = request.items
     for item, following in zip_longest(items, items[1:]):
-        if item["type"] == "reasoning" and item.get("id") is not None and not _follows(following, request):
+        if item["type"] == "reasoning" and item.get("id") is not None and not _may_follow_reasoning(following, request):
             message = f"Item '{item['id']}' of type 'reasoning' was provided without its required following item."
             yield Violation(message, "/input")
 
 
-def _follows(item: Json | None, request: ResponsesRequest) -> bool:
+def _may_follow_reasoning(item: Json | None, request: ResponsesRequest) -> bool:
     """Tell whether an item may stand behind a thought; a stored thought knows what came after it, by its id."""
-    if item is None or (item["type"] not in _FROM_MODEL and item.get("role") != "assistant"):
+    if item is None or (item["type"] not in _MODEL_ITEM_TYPES and item.get("role") != "assistant"):
         return False
     return not request.is_stored or item.get("id") is not None
 
 
-def _thoughtless(request: ResponsesRequest, _: Situation) -> Iterator[Violation]:
+def _check_reasoning_present(request: ResponsesRequest, _: CheckContext) -> Iterator[Violation]:
     seen: set[str] = set()
     for item in request.items:
         given = item.get("id") or ""
-        issued = issued_by_us(given)
+        issued = decode_item_id(given)
         if issued is not None and issued.after_thought and item["type"] != "item_reference" and not request.continues:
-            wanted = thought_before(issued)
+            wanted = build_thought_id(issued)
             if wanted not in seen:
                 yield Violation(
                     f"Item '{given}' of type '{item['type']}' was provided without its required 'reasoning' item: "
@@ -62,10 +62,10 @@ def _thoughtless(request: ResponsesRequest, _: Situation) -> Iterator[Violation]
         seen.add(given)
 
 
-def _forgotten(request: ResponsesRequest, _: Situation) -> Iterator[Violation]:
+def _check_item_stored(request: ResponsesRequest, _: CheckContext) -> Iterator[Violation]:
     for number, item in enumerate(request.items):
         is_thought = item["type"] == "reasoning" and item.get("encrypted_content") is None
-        issued = issued_by_us(item.get("id") or "") if is_thought or item["type"] == "item_reference" else None
+        issued = decode_item_id(item.get("id") or "") if is_thought or item["type"] == "item_reference" else None
         if issued is not None and not issued.stored:
             yield Violation(
                 f"Item with id '{item['id']}' not found. Items are not persisted when `store` is set to false. Try "
@@ -75,7 +75,7 @@ def _forgotten(request: ResponsesRequest, _: Situation) -> Iterator[Violation]:
             )
 
 
-def _encrypted(request: ResponsesRequest, situation: Situation) -> Iterator[Violation]:
+def _check_encrypted_content(request: ResponsesRequest, context: CheckContext) -> Iterator[Violation]:
     seen: set[str] = set()
     for item in request.items:
         token, item_id = item.get("encrypted_content"), item.get("id")
@@ -84,17 +84,17 @@ def _encrypted(request: ResponsesRequest, situation: Situation) -> Iterator[Viol
         if token in seen:
             reason = "Encrypted content was provided more than once."
         else:
-            reason = _token_fault(token, item_id, request, situation)
+            reason = _describe_token_problem(token, item_id, request, context)
         seen.add(token)
         if reason:
             subject = f"for item {item_id}" if item_id else f"{token[:4]}...{token[-4:]}"
             yield Violation(f"The encrypted content {subject} could not be verified. Reason: {reason}")
 
 
-def _token_fault(token: str, item_id: str | None, request: ResponsesRequest, situation: Situation) -> str:
+def _describe_token_problem(token: str, item_id: str | None, request: ResponsesRequest, context: CheckContext) -> str:
     """Say what became of a token; it is bound to the id of its item, which a client may leave out but not change."""
     match request.signer.judge(token, item_id or ""):
-        case "foreign" if situation.recorded and _FOREIGN.fullmatch(token):
+        case "foreign" if context.recorded and _VENDOR_TOKEN.fullmatch(token):
             return ""
         case "foreign" | "altered":
             return "Encrypted content could not be decrypted or parsed."
@@ -109,25 +109,25 @@ RULES: tuple[Rule[ResponsesRequest], ...] = (
         "responses.reasoning-followed",
         "A thought that bears its id stands right before what it led to; if stored, that bears its id too.",
         "recorded: openai_responses/pydantic-ai-0187",
-        _unfollowed,
+        _check_reasoning_followed,
     ),
     Rule(
         "responses.reasoning-kept",
         "An item that followed a thought and bears its id comes back with that thought.",
         "wire/openai_responses.md section 2 (pairing)",
-        _thoughtless,
+        _check_reasoning_present,
     ),
     Rule(
         "responses.item-stored",
         "What was not stored cannot be referred to, and a thought that was not stored needs its encrypted content.",
         "public reports of the vendor's words; wire/openai_responses.md section 5",
-        _forgotten,
+        _check_item_stored,
     ),
     Rule(
         "responses.encrypted-content",
         "Encrypted content comes back as it went: unaltered, under its own item's id, and once.",
         "wire/openai_responses.md section 5; public reports of the vendor's words; in recordings, tokens of other "
         "servers pass: openai_responses/pydantic-ai-0062 (Amazon), openai_responses/ruby-llm-0015 (xAI)",
-        _encrypted,
+        _check_encrypted_content,
     ),
 )

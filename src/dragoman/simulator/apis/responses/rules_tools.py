@@ -5,18 +5,18 @@ from collections.abc import Iterator
 from typing import cast
 
 from dragoman.simulator.apis.openai import words
-from dragoman.simulator.apis.openai.checks import grammar_fault, name_fault
-from dragoman.simulator.apis.openai.schemas import complaints
+from dragoman.simulator.apis.openai.checks import describe_grammar_problem, describe_name_problem
+from dragoman.simulator.apis.openai.schemas import find_schema_violations
 from dragoman.simulator.apis.responses.body import ResponsesRequest
-from dragoman.simulator.apis.responses.words import one_of, unsupported
-from dragoman.simulator.rule import Json, Rule, Situation, Violation, find
+from dragoman.simulator.apis.responses.words import describe_one_of, describe_unsupported_parameter
+from dragoman.simulator.rule import CheckContext, Json, Rule, Violation, find
 
-_MOST_CHARACTERS = 128
+_MAX_NAME_LENGTH = 128
 _STEM = re.compile(r"(?:_preview)?(?:_\d{4}_\d{2}_\d{2})?$")
-_SERVERS = ("server_url", "connector_id", "tunnel_id")
+_MCP_LOCATIONS = ("server_url", "connector_id", "tunnel_id")
 
 
-def declared_tools(request: ResponsesRequest) -> list[tuple[str, Json]]:
+def find_tools(request: ResponsesRequest) -> list[tuple[str, Json]]:
     """Return every tool of a request with its pointer: the declared, and those added or found on the way."""
     if "tools" not in request.computed:
         added = [
@@ -29,82 +29,82 @@ def declared_tools(request: ResponsesRequest) -> list[tuple[str, Json]]:
     return request.computed["tools"]
 
 
-def clients_tools(request: ResponsesRequest) -> list[tuple[str, Json, str]]:
+def find_client_tools(request: ResponsesRequest) -> list[tuple[str, Json, str]]:
     """Return the tools the client runs, with pointer and namespace."""
     if "clients_tools" not in request.computed:
-        request.computed["clients_tools"] = list(_clients_tools(request))
+        request.computed["clients_tools"] = list(_iterate_client_tools(request))
     return request.computed["clients_tools"]
 
 
-def _clients_tools(request: ResponsesRequest) -> Iterator[tuple[str, Json, str]]:
-    for where, tool in declared_tools(request):
+def _iterate_client_tools(request: ResponsesRequest) -> Iterator[tuple[str, Json, str]]:
+    for where, tool in find_tools(request):
         if tool["type"] in {"function", "custom"}:
             yield where, tool, ""
         elif tool["type"] == "namespace":
             yield from ((f"{where}{below}", inner, tool["name"]) for below, inner in find(tool, "/tools/*"))
 
 
-def _names(request: ResponsesRequest, _: Situation) -> Iterator[Violation]:
-    groups = [(where, tool) for where, tool in declared_tools(request) if tool["type"] == "namespace"]
-    for where, tool in [*((where, tool) for where, tool, _group in clients_tools(request)), *groups]:
-        if fault := name_fault(f"{where}/name", tool["name"], most=_MOST_CHARACTERS, length_first=True):
+def _check_names(request: ResponsesRequest, _: CheckContext) -> Iterator[Violation]:
+    groups = [(where, tool) for where, tool in find_tools(request) if tool["type"] == "namespace"]
+    for where, tool in [*((where, tool) for where, tool, _group in find_client_tools(request)), *groups]:
+        if fault := describe_name_problem(f"{where}/name", tool["name"], most=_MAX_NAME_LENGTH, length_first=True):
             yield Violation(fault, f"{where}/name")
 
 
-def _schemas(request: ResponsesRequest, _: Situation) -> Iterator[Violation]:
-    for where, tool, _group in clients_tools(request):
+def _check_schemas(request: ResponsesRequest, _: CheckContext) -> Iterator[Violation]:
+    for where, tool, _group in find_client_tools(request):
         if tool.get("parameters") is not None:
-            for complaint in complaints(tool["parameters"], strict=bool(tool.get("strict"))):
-                yield Violation(complaint.about(f"function '{tool['name']}'"), f"{where}/parameters")
+            for complaint in find_schema_violations(tool["parameters"], strict=bool(tool.get("strict"))):
+                yield Violation(complaint.describe(f"function '{tool['name']}'"), f"{where}/parameters")
 
 
-def _grammars(request: ResponsesRequest, _: Situation) -> Iterator[Violation]:
-    for pointer, tool, _group in clients_tools(request):
+def _check_grammars(request: ResponsesRequest, _: CheckContext) -> Iterator[Violation]:
+    for pointer, tool, _group in find_client_tools(request):
         grammar: Json = tool.get("format") or {}
         where = f"{pointer}/format/definition"
-        if "definition" in grammar and (fault := grammar_fault(grammar["syntax"], grammar["definition"])):
-            yield Violation(f"Invalid value for '{words.named(where)}': {fault}.", where)
+        if "definition" in grammar and (fault := describe_grammar_problem(grammar["syntax"], grammar["definition"])):
+            yield Violation(f"Invalid value for '{words.format_pointer(where)}': {fault}.", where)
 
 
-def _deferred(request: ResponsesRequest, _: Situation) -> Iterator[Violation]:
+def _check_deferred(request: ResponsesRequest, _: CheckContext) -> Iterator[Violation]:
     if any(tool["type"] == "tool_search" for tool in request.list("tools")):
         return
-    for where, tool, _group in clients_tools(request):
+    for where, tool, _group in find_client_tools(request):
         if tool.get("defer_loading") and where.startswith("/tools/"):
             message = "Invalid Value: 'tools.defer_loading'. Deferred tools require tools.tool_search."
             yield Violation(message, "/tools")
 
 
-def _servers(request: ResponsesRequest, _: Situation) -> Iterator[Violation]:
-    for where, tool in declared_tools(request):
-        if tool["type"] == "mcp" and (fault := one_of(where, tool, _SERVERS)):
+def _check_servers(request: ResponsesRequest, _: CheckContext) -> Iterator[Violation]:
+    for where, tool in find_tools(request):
+        if tool["type"] == "mcp" and (fault := describe_one_of(where, tool, _MCP_LOCATIONS)):
             yield Violation(fault, where)
 
 
-def _async(request: ResponsesRequest, _: Situation) -> Iterator[Violation]:
-    for pointer, tool, _group in clients_tools(request):
+def _check_async(request: ResponsesRequest, _: CheckContext) -> Iterator[Violation]:
+    for pointer, tool, _group in find_client_tools(request):
         where = f"{pointer}/async"
         if tool.get("async") and request.family.generation < (6, 0):
-            yield Violation(unsupported(where), where)
+            yield Violation(describe_unsupported_parameter(where), where)
         if tool.get("async") and "programmatic" in (tool.get("allowed_callers") or ()):
-            yield Violation(f"Invalid '{words.named(where)}': async tools can only be called directly.", where)
+            yield Violation(f"Invalid '{words.format_pointer(where)}': async tools can only be called directly.", where)
 
 
-def _choice_without_tools(request: ResponsesRequest, _: Situation) -> Iterator[Violation]:
-    if request.get("tool_choice") == "required" and not request.get("prompt") and not declared_tools(request):
+def _check_choice_without_tools(request: ResponsesRequest, _: CheckContext) -> Iterator[Violation]:
+    if request.get("tool_choice") == "required" and not request.get("prompt") and not find_tools(request):
         yield Violation("Tool choice 'required' must be specified with 'tools' parameter.", "/tool_choice")
 
 
-def _choice_known(request: ResponsesRequest, _: Situation) -> Iterator[Violation]:
+def _check_choice_declared(request: ResponsesRequest, _: CheckContext) -> Iterator[Violation]:
     choice = request.get("tool_choice")
     if not isinstance(choice, dict) or request.get("prompt"):
         return
-    for name, entry in _chosen(cast("Json", choice)):
+    for name, entry in _iterate_chosen_tools(cast("Json", choice)):
         if not _is_declared(entry, request):
             yield Violation(f"Tool choice '{name}' not found in 'tools' parameter.", "/tool_choice")
 
 
-def _chosen(choice: Json) -> Iterator[tuple[str, Json]]:
+def _iterate_chosen_tools(choice: Json) -> Iterator[tuple[str, Json]]:
     if choice["type"] != "allowed_tools":
         yield choice["type"], choice
         return
@@ -114,21 +114,21 @@ def _chosen(choice: Json) -> Iterator[tuple[str, Json]]:
 
 def _is_declared(entry: Json, request: ResponsesRequest) -> bool:
     kind = entry.get("type")
-    tools = [tool for _, tool in declared_tools(request)]
+    tools = [tool for _, tool in find_tools(request)]
     match kind:
         case "function" | "custom":
-            known = [(tool["type"], tool["name"]) for _, tool, _group in clients_tools(request)]
+            known = [(tool["type"], tool["name"]) for _, tool, _group in find_client_tools(request)]
             return (kind, entry.get("name")) in known
         case "mcp":
             label = entry.get("server_label")
             return any(tool["type"] == "mcp" and tool["server_label"] == label for tool in tools)
         case str():
-            return any(_stem(tool["type"]) == _stem(kind) for tool in tools)
+            return any(_normalise_tool_type(tool["type"]) == _normalise_tool_type(kind) for tool in tools)
         case _:
             return False
 
 
-def _stem(kind: str) -> str:
+def _normalise_tool_type(kind: str) -> str:
     return "computer" if kind.startswith("computer") else _STEM.sub("", kind)
 
 
@@ -137,48 +137,48 @@ RULES: tuple[Rule[ResponsesRequest], ...] = (
         "responses.tool-name",
         "Names of tools are 1 to 128 letters, digits, underscores and dashes.",
         "wire/openai_responses.md section 3",
-        _names,
+        _check_names,
     ),
     Rule(
         "responses.tool-schema",
         "Parameters are an object's schema whose arrays have items, and if strict within the strict subset.",
         "wire/gemini_schema.md section 6; recorded: openai_responses/mirascope-0057",
-        _schemas,
+        _check_schemas,
     ),
     Rule(
         "responses.grammar",
         "A Lark grammar has a rule `start`; no grammar has look-around or lazy quantifiers.",
         "wire/openai_chat.md section 3 (the same tools); the words: no source",
-        _grammars,
+        _check_grammars,
     ),
     Rule(
         "responses.deferred-tools",
         "Deferred tools come with a tool search.",
         "public reports of the vendor's words; wire/openai_responses.md section 3",
-        _deferred,
+        _check_deferred,
     ),
     Rule(
         "responses.mcp-server",
         "An MCP server is reached in exactly one way.",
         "wire/openai_responses.md section 3",
-        _servers,
+        _check_servers,
     ),
     Rule(
         "responses.async-tool",
         "Tools that answer later need gpt-6 or later, and direct callers.",
         "wire/openai_responses.md section 3",
-        _async,
+        _check_async,
     ),
     Rule(
         "responses.choice-without-tools",
         "Who must call a tool has one.",
         "public reports of the vendor's words",
-        _choice_without_tools,
+        _check_choice_without_tools,
     ),
     Rule(
         "responses.choice-found",
         "Chosen and allowed tools are among the tools.",
         "public reports of the vendor's words; wire/openai_responses.md section 4",
-        _choice_known,
+        _check_choice_declared,
     ),
 )

@@ -10,21 +10,21 @@ from typing import cast
 from msgspec import structs
 from msgspec.json import decode, encode
 
-from dragoman.simulator.api import Accepted, Occasion, Pace, Refusal, Told
+from dragoman.simulator.api import AcceptedRequest, ApiRejection, Chunking, HttpReply, ReplyMeta
 from dragoman.simulator.apis.openai import errors
 from dragoman.simulator.apis.openai.models import Family
-from dragoman.simulator.apis.openai.replies import moderation_result
+from dragoman.simulator.apis.openai.replies import build_moderation_result
 from dragoman.simulator.apis.responses.body import ResponsesRequest
-from dragoman.simulator.apis.responses.conversations import input_items, kept
-from dragoman.simulator.apis.responses.ids import reply_of, response_id
-from dragoman.simulator.apis.responses.output import compaction_item, echoed, items_of
+from dragoman.simulator.apis.responses.conversations import assign_item_ids, normalise_input
+from dragoman.simulator.apis.responses.ids import decode_response_id, encode_response_id
+from dragoman.simulator.apis.responses.output import build_compaction_item, build_items, echo_request
 from dragoman.simulator.rule import Json
-from dragoman.simulator.talk import Answer, Ask, Signer, Usage
+from dragoman.simulator.talk import Answer, AnswerUsage, Ask, TokenSigner
 
 _Event = tuple[str, Json]
-_BLOCK = 16
-_SEALED_TOKENS = 64
-_EMPTY: dict[str, Json] = {
+_PADDING_BLOCK = 16
+_COMPACTION_TOKENS = 64
+_EMPTY_ITEMS: dict[str, Json] = {
     "reasoning": {"summary": []},
     "web_search_call": {"action": {"type": "search"}},
     "message": {"content": []},
@@ -55,45 +55,47 @@ _NO_IMAGES: Json = {
 }
 
 
-def refuse(refusal: Refusal) -> Told:
+def render_error(rejection: ApiRejection) -> HttpReply:
     """Return the reply that refuses."""
-    return errors.refuse(refusal, _STATUS_CODES)
+    return errors.render_error(rejection, _STATUS_CODES)
 
 
-def whole(answer: Answer, accepted: Accepted, occasion: Occasion) -> bytes:
+def render_reply(answer: Answer, accepted: AcceptedRequest, meta: ReplyMeta) -> bytes:
     """Write a whole reply."""
-    return encode(_finished(answer, accepted, occasion, items_of(answer, accepted, occasion)))
+    return encode(_build_finished(answer, accepted, meta, build_items(answer, accepted, meta)))
 
 
-def _finished(answer: Answer, accepted: Accepted, occasion: Occasion, items: list[Json]) -> Json:
+def _build_finished(answer: Answer, accepted: AcceptedRequest, meta: ReplyMeta, items: list[Json]) -> Json:
     """Return a reply that has ended."""
     request = cast("ResponsesRequest", accepted.body)
     status, reason = _ENDS[answer.end]
-    told = _response(accepted, occasion, status, items)
+    told = _build_response(accepted, meta, status, items)
     told["error"] = _MALFORMED if status == "failed" else None
     told["incomplete_details"] = {"reason": reason} if reason else None
     searches = len([item for item in items if item["type"] == "web_search_call"])
     told["tool_usage"] = {"image_gen": _NO_IMAGES, "web_search": {"num_requests": searches}}
     used = structs.replace(answer.usage, output=0, thought=0) if request.prewarms else answer.usage
-    told["usage"] = _usage(used) if status != "failed" else None
+    told["usage"] = _render_usage(used) if status != "failed" else None
     if (moderation := request.get("moderation")) is not None:
-        result = moderation_result(moderation["model"])
+        result = build_moderation_result(moderation["model"])
         told["moderation"] = {"input": result, "output": result}
     if compared := request.at("/prompt_cache_options/comparison_response_id"):
         seen = "cache_hit" if answer.usage.cached else "unavailable"
-        told["prompt_cache_diagnostics"] = {"type": seen if reply_of(compared) else "comparison_response_not_found"}
-    told["completed_at"] = occasion.created + 1 if status == "completed" else None
+        told["prompt_cache_diagnostics"] = {
+            "type": seen if decode_response_id(compared) else "comparison_response_not_found"
+        }
+    told["completed_at"] = meta.created + 1 if status == "completed" else None
     return told
 
 
-def unfinished(told: Json, status: str) -> Json:
+def build_unfinished(response: Json, status: str) -> Json:
     """Return a reply as it is told before it has ended, or after it was cancelled."""
-    rest = {name: value for name, value in told.items() if name != "tool_usage"}
+    rest = {name: value for name, value in response.items() if name != "tool_usage"}
     open_members: Json = {"status": status, "output": [], "usage": None, "error": None, "incomplete_details": None}
     return {**rest, **open_members, "completed_at": None}
 
 
-def _usage(usage: Usage) -> Json:
+def _render_usage(usage: AnswerUsage) -> Json:
     """Count as the vendor does: input with what was cached, output with what was thought."""
     return {
         "input_tokens": usage.input,
@@ -104,29 +106,29 @@ def _usage(usage: Usage) -> Json:
     }
 
 
-def compact(accepted: Accepted, occasion: Occasion, tokens: int) -> bytes:
+def compact(accepted: AcceptedRequest, meta: ReplyMeta, tokens: int) -> bytes:
     """Make a conversation short: what users said stays, all else is sealed into one item only the vendor can read."""
-    items = input_items(accepted.body.get("input"))
+    items = normalise_input(accepted.body.get("input"))
     sealed = [number for number, item in enumerate(items, 1) if item.get("type") == "compaction"]
     since = items[sealed[-1] if sealed else 0 :]
-    said = [one.told() for one in kept(since, occasion.id) if one.item.get("role") == "user"]
+    said = [one.render() for one in assign_item_ids(since, meta.id) if one.item.get("role") == "user"]
     return encode(
         {
-            "id": response_id(occasion.id),
+            "id": encode_response_id(meta.id),
             "object": "response.compaction",
-            "created_at": occasion.created,
-            "output": [*said, compaction_item(occasion, len(said), stored=True)],
-            "usage": _usage(Usage(input=tokens, output=_SEALED_TOKENS)),
+            "created_at": meta.created,
+            "output": [*said, build_compaction_item(meta, len(said), stored=True)],
+            "usage": _render_usage(AnswerUsage(input=tokens, output=_COMPACTION_TOKENS)),
         }
     )
 
 
-def count(_: Accepted, tokens: int) -> bytes:
+def render_token_count(_: AcceptedRequest, tokens: int) -> bytes:
     """Write the answer to a request for a count."""
     return encode({"object": "response.input_tokens", "input_tokens": tokens})
 
 
-def silenced(data: bytes) -> bytes:
+def drop_output(data: bytes) -> bytes:
     """Take the answer out of a whole reply, or leave out the event that would tell it."""
     told: Json = decode(data)
     if told.get("object") == "response":
@@ -136,13 +138,13 @@ def silenced(data: bytes) -> bytes:
     return encode({**told, "response": {**told["response"], "output": []}})
 
 
-def _response(accepted: Accepted, occasion: Occasion, status: str, items: list[Json]) -> Json:
+def _build_response(accepted: AcceptedRequest, meta: ReplyMeta, status: str, items: list[Json]) -> Json:
     return {
-        "id": response_id(occasion.id),
+        "id": encode_response_id(meta.id),
         "object": "response",
-        "created_at": occasion.created,
+        "created_at": meta.created,
         "status": status,
-        **echoed(accepted.body),
+        **echo_request(accepted.body),
         "completed_at": None,
         "error": None,
         "incomplete_details": None,
@@ -152,139 +154,147 @@ def _response(accepted: Accepted, occasion: Occasion, status: str, items: list[J
     }
 
 
-def stream(answer: Answer, accepted: Accepted, occasion: Occasion) -> Iterator[bytes]:
+def render_stream(answer: Answer, accepted: AcceptedRequest, meta: ReplyMeta) -> Iterator[bytes]:
     """Write the frames of a stream."""
     padded = bool(accepted.body.at("/stream_options/include_obfuscation"))
-    for number, (name, members) in enumerate(_events(answer, accepted, occasion)):
-        yield _frame(name, number, _padded(members) if padded and "delta" in members else members)
+    for number, (name, members) in enumerate(_iterate_events(answer, accepted, meta)):
+        yield _render_event(name, number, _pad_members(members) if padded and "delta" in members else members)
 
 
-def _padded(members: Json) -> Json:
+def _pad_members(members: Json) -> Json:
     """Add letters that mean nothing, so that the size of a frame tells nothing of the tokens in it.
 
     The vendor does that unless told not to. Its own SDK has no word for the member, so here it is done when asked for.
     """
     digest = hashlib.sha256(encode(members)).hexdigest()
-    return {**members, "obfuscation": digest[: -len(members["delta"]) % _BLOCK]}
+    return {**members, "obfuscation": digest[: -len(members["delta"]) % _PADDING_BLOCK]}
 
 
-def _frame(name: str, number: int, members: Json) -> bytes:
+def _render_event(name: str, number: int, members: Json) -> bytes:
     """Write one event."""
     data = encode({"type": name, "sequence_number": number, **members})
     return b"event: %b\ndata: %b\n\n" % (name.encode(), data)
 
 
-def broken_off(refusal: Refusal, accepted: Accepted, occasion: Occasion, number: int) -> bytes:
+def render_broken_stream(rejection: ApiRejection, accepted: AcceptedRequest, meta: ReplyMeta, number: int) -> bytes:
     """Write how a stream breaks off after `number` events: the error, then the reply that failed, as recorded."""
-    error = errors.error_of(refusal, _STATUS_CODES)
-    told = _response(accepted, occasion, "failed", [])
+    error = errors.build_error(rejection, _STATUS_CODES)
+    told = _build_response(accepted, meta, "failed", [])
     told["error"] = {"code": error["code"] or "server_error", "message": error["message"]}
-    return _frame("error", number, {"error": error}) + _frame("response.failed", number + 1, {"response": told})
+    return _render_event("error", number, {"error": error}) + _render_event(
+        "response.failed", number + 1, {"response": told}
+    )
 
 
-def fail(refusal: Refusal) -> bytes:
+def render_stream_error(rejection: ApiRejection) -> bytes:
     """Write how a stream breaks off, not knowing which: the error, then a reply that failed, as recorded."""
-    name = hashlib.sha256(refusal.message.encode()).hexdigest()[:24]
-    request = ResponsesRequest({"model": ""}, model="", family=Family(generation=(0, 0)), signer=Signer(), items=[])
-    accepted = Accepted(ask=Ask(model="", turns=()), body=request)
-    return broken_off(refusal, accepted, Occasion(id=name, created=0, signer=Signer()), 0)
+    name = hashlib.sha256(rejection.message.encode()).hexdigest()[:24]
+    request = ResponsesRequest(
+        {"model": ""}, model="", family=Family(generation=(0, 0)), signer=TokenSigner(), items=[]
+    )
+    accepted = AcceptedRequest(ask=Ask(model="", turns=()), body=request)
+    return render_broken_stream(rejection, accepted, ReplyMeta(id=name, created=0, signer=TokenSigner()), 0)
 
 
-def _events(answer: Answer, accepted: Accepted, occasion: Occasion) -> Iterator[_Event]:
-    running = {"response": _response(accepted, occasion, "in_progress", [])}
+def _iterate_events(answer: Answer, accepted: AcceptedRequest, meta: ReplyMeta) -> Iterator[_Event]:
+    running = {"response": _build_response(accepted, meta, "in_progress", [])}
     if accepted.body.get("background"):
-        queued = {"response": _response(accepted, occasion, "queued", [])}
+        queued = {"response": _build_response(accepted, meta, "queued", [])}
         yield "response.created", queued
         yield "response.queued", queued
     else:
         yield "response.created", running
     yield "response.in_progress", running
-    items = items_of(answer, accepted, occasion)
+    items = build_items(answer, accepted, meta)
     for index, item in enumerate(items):
-        yield from _item(item, index, occasion.pace, triggered=item["type"] == "compaction" and len(items) == 1)
-    told = _finished(answer, accepted, occasion, items)
+        yield from _iterate_item_events(
+            item, index, meta.chunking, is_triggered=item["type"] == "compaction" and len(items) == 1
+        )
+    told = _build_finished(answer, accepted, meta, items)
     yield f"response.{told['status']}", {"response": told}
 
 
-def _item(item: Json, index: int, pace: Pace, *, triggered: bool) -> Iterator[_Event]:
+def _iterate_item_events(item: Json, index: int, chunking: Chunking, *, is_triggered: bool) -> Iterator[_Event]:
     """Write the events of an item; a compaction tells that it goes on only if it was asked for by a trigger."""
-    yield "response.output_item.added", {"output_index": index, "item": _begun(item)}
+    yield "response.output_item.added", {"output_index": index, "item": _build_item_start(item)}
     place: Json = {"item_id": item["id"], "output_index": index}
     match item["type"]:
         case "reasoning":
-            yield from _thought(item, place, pace)
+            yield from _iterate_reasoning_events(item, place, chunking)
         case "web_search_call":
-            yield from _search(place)
+            yield from _iterate_search_events(place)
         case "message":
-            yield from _message(item, place, pace)
+            yield from _iterate_message_events(item, place, chunking)
         case "function_call":
-            yield from _written("response.function_call_arguments", "arguments", item["arguments"], place, pace)
+            yield from _iterate_delta_events(
+                "response.function_call_arguments", "arguments", item["arguments"], place, chunking
+            )
         case "custom_tool_call":
-            yield from _written("response.custom_tool_call_input", "input", item["input"], place, pace)
-        case "compaction" if triggered:
+            yield from _iterate_delta_events("response.custom_tool_call_input", "input", item["input"], place, chunking)
+        case "compaction" if is_triggered:
             yield "response.compaction.compacting", place
         case _:
             pass
     yield "response.output_item.done", {"output_index": index, "item": item}
 
 
-def _begun(item: Json) -> Json:
+def _build_item_start(item: Json) -> Json:
     """An item before anything of it is known but what it will be."""
-    begun: Json = {**item, **_EMPTY.get(str(item["type"]), {})}
+    begun: Json = {**item, **_EMPTY_ITEMS.get(str(item["type"]), {})}
     if "status" in item:
         begun["status"] = "in_progress"
     if "encrypted_content" in item:
-        begun["encrypted_content"] = _partial(item["encrypted_content"])
+        begun["encrypted_content"] = _truncate_token(item["encrypted_content"])
     return begun
 
 
-def _partial(token: str) -> str:
+def _truncate_token(token: str) -> str:
     """Return what a stream tells of encrypted content before the thought is complete: not yet the real thing."""
     return token[: len(token) // 2]
 
 
-def _thought(item: Json, place: Json, pace: Pace) -> Iterator[_Event]:
+def _iterate_reasoning_events(item: Json, place: Json, chunking: Chunking) -> Iterator[_Event]:
     for number, part in enumerate(item["summary"]):
         at: Json = {**place, "summary_index": number}
         yield "response.reasoning_summary_part.added", {**at, "part": {**part, "text": ""}}
-        for piece in pace.pieces(part["text"]):
+        for piece in chunking.split_text(part["text"]):
             yield "response.reasoning_summary_text.delta", {**at, "delta": piece}
         yield "response.reasoning_summary_text.done", {**at, "text": part["text"]}
         yield "response.reasoning_summary_part.done", {**at, "part": part}
 
 
-def _search(place: Json) -> Iterator[_Event]:
+def _iterate_search_events(place: Json) -> Iterator[_Event]:
     for step in ("in_progress", "searching", "completed"):
         yield f"response.web_search_call.{step}", place
 
 
-def _message(item: Json, place: Json, pace: Pace) -> Iterator[_Event]:
+def _iterate_message_events(item: Json, place: Json, chunking: Chunking) -> Iterator[_Event]:
     for number, part in enumerate(item["content"]):
         at: Json = {**place, "content_index": number}
         if part["type"] == "refusal":
             yield "response.content_part.added", {**at, "part": {**part, "refusal": ""}}
-            yield from _written("response.refusal", "refusal", part["refusal"], at, pace)
+            yield from _iterate_delta_events("response.refusal", "refusal", part["refusal"], at, chunking)
             yield "response.content_part.done", {**at, "part": part}
             continue
         yield "response.content_part.added", {**at, "part": {**part, "text": "", "annotations": [], "logprobs": []}}
-        yield from _text(part, at, pace)
-        likely = [_likely(token) for token in part["logprobs"]]
+        yield from _iterate_text_events(part, at, chunking)
+        likely = [_render_logprob(token) for token in part["logprobs"]]
         yield "response.output_text.done", {**at, "text": part["text"], "logprobs": likely}
         yield "response.content_part.done", {**at, "part": part}
 
 
-def _text(part: Json, at: Json, pace: Pace) -> Iterator[_Event]:
+def _iterate_text_events(part: Json, at: Json, chunking: Chunking) -> Iterator[_Event]:
     """A citation is told as soon as the words it belongs to are."""
     annotations: list[Json] = part["annotations"]
     waiting = list(enumerate(annotations))
     tokens: list[Json] = list(part["logprobs"])
     told = said = 0
-    for piece in pace.pieces(part["text"]):
+    for piece in chunking.split_text(part["text"]):
         said += len(piece)
         likely: list[Json] = []
         while tokens and told < said:
             told += len(tokens[0]["token"])
-            likely.append(_likely(tokens.pop(0)))
+            likely.append(_render_logprob(tokens.pop(0)))
         yield "response.output_text.delta", {**at, "delta": piece, "logprobs": likely}
         for number, annotation in list(waiting):
             if annotation["end_index"] <= said:
@@ -295,13 +305,13 @@ def _text(part: Json, at: Json, pace: Pace) -> Iterator[_Event]:
                 )
 
 
-def _likely(token: Json) -> Json:
+def _render_logprob(token: Json) -> Json:
     """Tell of a token in an event, where its bytes are left out."""
     top = [{"token": other["token"], "logprob": other["logprob"]} for other in token["top_logprobs"]]
     return {"token": token["token"], "logprob": token["logprob"], "top_logprobs": top}
 
 
-def _written(name: str, member: str, text: str, place: Json, pace: Pace) -> Iterator[_Event]:
-    for piece in pace.pieces(text):
+def _iterate_delta_events(name: str, member: str, text: str, place: Json, chunking: Chunking) -> Iterator[_Event]:
+    for piece in chunking.split_text(text):
         yield f"{name}.delta", {**place, "delta": piece}
     yield f"{name}.done", {**place, member: text}

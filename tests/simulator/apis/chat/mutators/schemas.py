@@ -5,16 +5,16 @@ from random import Random
 from typing import Any
 
 from dragoman.simulator.apis.openai.schemas import (
-    COMBINATORS,
-    FORBIDDEN,
     LISTS,
     LONG_ENUM,
     MOST_CHARACTERS_OF_LONG_ENUM,
     MOST_LEVELS,
     MOST_PROPERTIES,
     MOST_VALUES,
-    nodes,
-    types_of,
+    ROOT_FORBIDDEN,
+    STRICT_FORBIDDEN,
+    iterate_schemas,
+    read_types,
 )
 from dragoman.simulator.rule import Json
 from simulator.apis.chat import changes
@@ -27,24 +27,24 @@ def _break_root(body: Json, chance: Random) -> Iterable[Json]:
     for path, schema in changes.schemas(body):
         yield changes.put(body, path, {**schema, "type": "array", "items": {"type": "string"}})
         yield changes.put(body, path, {name: value for name, value in schema.items() if name != "type"})
-        combinator = chance.choice(COMBINATORS[:3])
+        combinator = chance.choice(ROOT_FORBIDDEN[:3])
         yield changes.put(body, path, {**schema, combinator: [{"type": "object"}]})
 
 
 def _inner(schema: Json, wanted: Callable[[Json], bool]) -> Iterator[changes.Path]:
     """Iterate the paths of those schemas within a schema that are wanted."""
-    for way, node in nodes(schema):
+    for way, node in iterate_schemas(schema):
         if wanted(node):
             numbered = zip(("", *way), way, strict=False)
             yield tuple(int(step) if before in LISTS else step for before, step in numbered)
 
 
 def _is_object(node: Json) -> bool:
-    return "object" in types_of(node)
+    return "object" in read_types(node)
 
 
 def _is_plain(node: Json) -> bool:
-    return types_of(node) == ("string",) and "enum" not in node
+    return read_types(node) == ("string",) and "enum" not in node
 
 
 def _break_items(body: Json, _: Random) -> Iterable[Json]:
@@ -147,7 +147,7 @@ MUTATORS: dict[str, Mutate] = {
     ),
     "chat.strict-required": _breaking(_is_filled_object, _without("required"), _partly_required),
     "chat.strict-reference": _breaking(lambda node: "$ref" in node, _with(description="See there.")),
-    "chat.strict-keyword": _breaking(_is_plain, *(_forbidding(keyword) for keyword in FORBIDDEN)),
+    "chat.strict-keyword": _breaking(_is_plain, *(_forbidding(keyword) for keyword in STRICT_FORBIDDEN)),
     "chat.strict-type": _breaking(_is_plain, _without("type"), lambda _node: {}),
     "chat.strict-format": _breaking(_is_plain, _with(format="uri"), _with(format="phone")),
     "chat.strict-nesting": _breaking(_is_plain, _deep),

@@ -1,6 +1,6 @@
 """What breaks each rule, by the rule's name, and where rules hold that do not hold everywhere."""
 
-from dragoman.simulator.rule import Situation
+from dragoman.simulator.rule import CheckContext
 from simulator.apis.gemini import changes
 from simulator.apis.gemini.mutators import contents, generation, schema, schema_limits, shape, signatures, tools, turns
 from simulator.mutation import Mutate
@@ -18,14 +18,14 @@ MUTATORS: dict[str, Mutate] = {
 UNBROKEN = frozenset({"gemini.json", "gemini.model", "gemini.envelope"})
 """Rules no change of a JSON body breaks: the body is JSON, the model stands in the path, an envelope around it."""
 
-_NEW = Situation(model=changes.MODEL, recorded=True)
-_OLD = Situation(model="gemini-2.5-pro", recorded=True)
-_VERTEX = Situation(model="gemini-2.5-flash", recorded=True, vertex=True)
-CIRCUMSTANCES: dict[str, Situation] = {
-    "gemini.role": Situation(model="gemini-2.5-flash", recorded=True),
+_NEW = CheckContext(model=changes.MODEL, recorded=True)
+_OLD = CheckContext(model="gemini-2.5-pro", recorded=True)
+_VERTEX = CheckContext(model="gemini-2.5-flash", recorded=True, vertex=True)
+CIRCUMSTANCES: dict[str, CheckContext] = {
+    "gemini.role": CheckContext(model="gemini-2.5-flash", recorded=True),
     "gemini.empty-text": _VERTEX,
     "gemini.file-uploaded": _VERTEX,
-    "gemini.file-data": Situation(model="gemini-2.5-flash", recorded=True),
+    "gemini.file-data": CheckContext(model="gemini-2.5-flash", recorded=True),
     "gemini.function-count": _VERTEX,
     "gemini.tools-mixed": _OLD,
     "gemini.tools-flagged": _NEW,
@@ -33,7 +33,7 @@ CIRCUMSTANCES: dict[str, Situation] = {
     "gemini.schema-format": _OLD,
     "gemini.schema-any-of": _VERTEX,
     "gemini.schema-defs": _VERTEX,
-    "gemini.schema-properties": Situation(model="gemini-1.5-flash", recorded=True),
+    "gemini.schema-properties": CheckContext(model="gemini-1.5-flash", recorded=True),
     "gemini.first-turn": _NEW,
     "gemini.last-turn": _NEW,
     "gemini.result-last": _NEW,
@@ -45,11 +45,11 @@ CIRCUMSTANCES: dict[str, Situation] = {
     "gemini.thinking-once": _NEW,
     "gemini.thinking-level": _NEW,
     "gemini.thinking-budget": _OLD,
-    "gemini.thoughts": Situation(model="gemini-2.5-flash", recorded=True),
+    "gemini.thoughts": CheckContext(model="gemini-2.5-flash", recorded=True),
     "gemini.signature-missing": _NEW,
     "gemini.signature-altered": _NEW,
-    "gemini.signature-foreign": Situation(model=changes.MODEL),
-    "gemini.continuation-token": Situation(model="gemini-4-argon"),
+    "gemini.signature-foreign": CheckContext(model=changes.MODEL),
+    "gemini.continuation-token": CheckContext(model="gemini-4-argon"),
     "gemini.signature-moved": _NEW,
     "gemini.signature-model": _NEW,
     "gemini.signature-twice": _NEW,

@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterable
 from random import Random
 
-from dragoman.simulator.apis.gemini.request import current_steps, read_request, turns_of
+from dragoman.simulator.apis.gemini.request import iterate_current_steps, merge_turns, read_request
 from dragoman.simulator.rule import Json, Violation
 from simulator.apis.gemini import changes
 from simulator.mutation import Mutate
@@ -17,7 +17,7 @@ def _first_calls(body: Json) -> list[Json]:
     request = read_request(json.dumps(changes.request_in(body)).encode(), "studio")
     if isinstance(request, Violation):
         return []
-    steps = [step.calls[0] for step in current_steps(turns_of(request)) if step.calls]
+    steps = [step.calls[0] for step in iterate_current_steps(merge_turns(request)) if step.calls]
     return [changes.parts(changes.contents(body)[placed.content])[placed.index] for placed in steps]
 
 

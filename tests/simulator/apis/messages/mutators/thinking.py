@@ -3,10 +3,10 @@
 from collections.abc import Iterator
 from random import Random
 
-from dragoman.simulator.apis.messages.models import Model, model_of
+from dragoman.simulator.apis.messages.models import ClaudeModel, parse_model_name
 from dragoman.simulator.apis.messages.signing import sign
 from dragoman.simulator.rule import Json
-from dragoman.simulator.talk import Signer
+from dragoman.simulator.talk import TokenSigner
 from simulator.apis.messages.changes import changed, ends_with, onto, with_exchange
 from simulator.mutation import Mutate
 
@@ -20,9 +20,9 @@ def _thoughtless(body: Json, _: Random) -> Iterator[Json]:
         yield from with_exchange(moved)
 
 
-def _thought(words: str = "Hm.", signed: str = "Hm.", bound: tuple[str, Model] | None = None) -> Json:
+def _thought(words: str = "Hm.", signed: str = "Hm.", bound: tuple[str, ClaudeModel] | None = None) -> Json:
     """Sign as a simulator does that was given no seed."""
-    return {"type": "thinking", "thinking": words, "signature": sign(signed, bound, Signer(), "mutation")}
+    return {"type": "thinking", "thinking": words, "signature": sign(signed, bound, TokenSigner(), "mutation")}
 
 
 def _with_answer(body: Json, *blocks: Json) -> Iterator[Json]:
@@ -62,7 +62,7 @@ def _repeated(body: Json, _: Random) -> Iterator[Json]:
 
 
 def _bound(body: Json, _: Random) -> Iterator[Json]:
-    bound = ("another conversation", model_of(_BINDS))
+    bound = ("another conversation", parse_model_name(_BINDS))
     for moved in onto(body, _BINDS):
         yield from _with_answer(moved, _thought(bound=bound), _WORDS)
 
@@ -70,7 +70,7 @@ def _bound(body: Json, _: Random) -> Iterator[Json]:
 def _resealed(body: Json, _: Random) -> Iterator[Json]:
     search: Json = {"type": "server_tool_use", "id": "srvtoolu_01Extra", "name": "web_search", "input": {"query": "a"}}
     page = {"type": "web_search_result", "title": "A", "url": "https://example.com/a", "page_age": None}
-    found = {**page, "encrypted_content": Signer().issue("https://example.com/b", "mutation")}
+    found = {**page, "encrypted_content": TokenSigner().issue("https://example.com/b", "mutation")}
     result = {"type": "web_search_tool_result", "tool_use_id": "srvtoolu_01Extra", "content": [found]}
     yield from _with_answer(body, search, result, _WORDS)
 

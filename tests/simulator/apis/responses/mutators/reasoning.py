@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 from random import Random
 
-from dragoman.simulator.apis.responses.ids import Issued, issue, issued_by_us
+from dragoman.simulator.apis.responses.ids import ItemId, decode_item_id, encode_item_id
 from dragoman.simulator.rule import Json
-from dragoman.simulator.talk import Signer
+from dragoman.simulator.talk import TokenSigner
 from simulator.apis.responses.changes import altered, items_of, places, stands_alone, with_items, without
 from simulator.mutation import Mutate
 
@@ -26,25 +26,25 @@ def _drop_thought(body: Json, _: Random) -> Iterator[Json]:
     if any(body.get(name) for name in ("previous_response_id", "conversation", "prompt")):
         return
     items = items_of(body)
-    issued = Issued(prefix="msg", reply="ab" * 12, index=1, stored=False, after_thought=True)
+    issued = ItemId(prefix="msg", reply="ab" * 12, index=1, stored=False, after_thought=True)
     said: Json = {
         "type": "message",
         "role": "assistant",
-        "id": issue(issued),
+        "id": encode_item_id(issued),
         "content": "Hello.",
         "status": "completed",
     }
     yield with_items(body, [{"role": "user", "content": "Hi."}, said, *items])
     for number in places(items, "reasoning"):
-        following = issued_by_us(str(items[number + 1].get("id"))) if number + 1 < len(items) else None
+        following = decode_item_id(str(items[number + 1].get("id"))) if number + 1 < len(items) else None
         if following is not None and following.after_thought:
             yield without(body, number)
 
 
 def _forget(body: Json, _: Random) -> Iterator[Json]:
     items = items_of(body)
-    issued = Issued(prefix="rs", reply="cd" * 12, index=0, stored=False, after_thought=False)
-    thought: Json = {"type": "reasoning", "id": issue(issued), "summary": []}
+    issued = ItemId(prefix="rs", reply="cd" * 12, index=0, stored=False, after_thought=False)
+    thought: Json = {"type": "reasoning", "id": encode_item_id(issued), "summary": []}
     said: Json = {
         "type": "message",
         "role": "assistant",
@@ -55,12 +55,12 @@ def _forget(body: Json, _: Random) -> Iterator[Json]:
     if not any(item.get("id") == "msg_mutation" for item in items):
         yield with_items(body, [thought, said, *items])
     if stands_alone(body):
-        yield with_items(body, [{"type": "item_reference", "id": issue(issued)}, *items])
+        yield with_items(body, [{"type": "item_reference", "id": encode_item_id(issued)}, *items])
 
 
 def _unseal(body: Json, chance: Random) -> Iterator[Json]:
     items = items_of(body)
-    token = Signer().issue("rs_other", "a mutation")
+    token = TokenSigner().issue("rs_other", "a mutation")
     thought: Json = {"type": "reasoning", "summary": [], "encrypted_content": token}
     yield with_items(body, [{**thought, "encrypted_content": "not a token"}, *items])
     yield with_items(body, [{**thought, "encrypted_content": token[:-8]}, *items])
