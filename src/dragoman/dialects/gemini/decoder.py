@@ -167,6 +167,7 @@ class GeminiChunkReader:
                 self._native.update(unread.rest())
             body = inner
             chunk, unread = REPLY.read(inner)
+        self._native.update(carried(chunk) or {})
         self._take(chunk, unread, body)
 
     def _take(self, chunk: GenerateContentResponse, unread: Unread | None, body: bytes) -> None:
@@ -175,7 +176,6 @@ class GeminiChunkReader:
             self._model = chunk.model_version or self._model
         if chunk.usage_metadata:
             self._take_usage(chunk.usage_metadata)
-        self._native.update(carried(chunk) or {})
         if chunk.prompt_feedback:
             feedback = self._native["/promptFeedback"] = bytes(chunk.prompt_feedback)
             self._blocked = read_block_reason(feedback) or self._blocked

@@ -6,13 +6,14 @@ restored; the legacy roles `function` and `tool`, and `MODE_UNSPECIFIED`, are re
 """
 
 from collections.abc import Iterable, Iterator
+from itertools import takewhile
 from typing import Any
 
 from msgspec import Raw, Struct
 
 from dragoman.core.parts import AnyPart, Text, ToolResult
 from dragoman.core.problems import Problem
-from dragoman.core.request import Message, Reference, Request, Role, Sampling, leading_systems
+from dragoman.core.request import Message, Reference, Request, Role, Sampling
 from dragoman.core.traits import Traits
 from dragoman.core.value import Extras, own_extras
 from dragoman.dialects.gemini import code_assist, wire
@@ -226,13 +227,13 @@ def _tools_word(raw: bytes) -> str:
 def render_request(request: Request, traits: Traits) -> Call:  # noqa: ARG001 - what a model accepts was settled before
     """Write a request, in Code Assist's envelope if it came in one."""
     words, messages = request.spelling, request.messages
-    start = leading_systems(messages)
-    contents = [_write_message(message) for message in messages[start:]]
+    system = tuple(takewhile(_is_system, messages))
+    contents = [_write_message(message) for message in messages[len(system) :]]
     if request.written:
         contents.insert(0, Raw(request.written))
     body: dict[str, Any] = {"contents": contents[0] if ONE_CONTENT in words and len(contents) == 1 else contents}
-    if start:
-        body["systemInstruction"] = _write_system(messages[:start])
+    if system:
+        body["systemInstruction"] = _write_system(system)
     if request.written_tools:
         body["tools"] = Raw(request.written_tools)
     elif request.tools or NO_TOOLS in words:
@@ -247,10 +248,14 @@ def render_request(request: Request, traits: Traits) -> Call:  # noqa: ARG001 - 
     if request.metadata is not None:
         body |= REQUEST_FIELDS.write(request)
     encoded = json.encode(body)
-    extras = own_extras(request, NAME)
+    extras = own_extras(request, NAME) if request.extras is not None else None
     if extras or code_assist.WORD in words:
         encoded = _wrap(encoded, request, extras)
     return Call(body=encoded, model=request.model, stream=request.stream)
+
+
+def _is_system(message: Message) -> bool:
+    return message.role == "system"
 
 
 def _wrap(encoded: bytes, request: Request, extras: dict[str, bytes] | None) -> bytes:

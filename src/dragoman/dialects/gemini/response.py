@@ -120,7 +120,7 @@ def _read_directly(body: bytes) -> Response | None:
         model=reply.model_version,
         parts=tuple(parts),
         finish=read_finish(candidate.finish_reason, called=ToolCall in map(type, parts)),
-        usage=None if reply.usage_metadata is None else usage_of(reply.usage_metadata),
+        usage=None if reply.usage_metadata is None else usage_of(reply.usage_metadata, carried(reply.usage_metadata) or {}),
         extras=Extras(NAME, fields) if fields else None,
     )
 

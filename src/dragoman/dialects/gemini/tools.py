@@ -127,6 +127,8 @@ def _write_tool(tool: Tool) -> dict[str, Any] | Raw:
         written["description"] = tool.description
     if tool.parameters is not None:
         written["parameters" if tool.openapi else "parametersJsonSchema"] = Raw(tool.parameters)
+    if tool.extras is None:
+        return written
     fields = own_extras(tool, NAME)
     return Raw(json.graft(json.encode(written), fields)) if fields else written
 
