@@ -23,7 +23,7 @@ from dragoman.dialects.gemini import code_assist
 from dragoman.dialects.gemini.decoder import GeminiChunkReader
 from dragoman.dialects.gemini.finish import read_block_reason, read_finish, usage_of, write_finish, write_usage
 from dragoman.dialects.gemini.grounding import is_cited, joined, write_grounding
-from dragoman.dialects.gemini.parts import Written, write_part
+from dragoman.dialects.gemini.renderer import Written, write_part
 from dragoman.dialects.gemini.wire import ISSUER, NAME, Camel, UsageMetadata
 from dragoman.wire import json
 from dragoman.wire.shape import ABSENT, carried
@@ -108,7 +108,7 @@ def _read_directly(body: bytes) -> Response | None:
     except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
         return None
     json.require_utf8(body)
-    candidate = reply.candidates[0]
+    candidate, usage = reply.candidates[0], reply.usage_metadata
     parts = _read_parts(candidate.content.parts)
     if parts is None:
         return None
@@ -120,7 +120,7 @@ def _read_directly(body: bytes) -> Response | None:
         model=reply.model_version,
         parts=tuple(parts),
         finish=read_finish(candidate.finish_reason, called=ToolCall in map(type, parts)),
-        usage=None if reply.usage_metadata is None else usage_of(reply.usage_metadata, carried(reply.usage_metadata) or {}),
+        usage=None if usage is None else usage_of(usage, carried(usage) or {}),
         extras=Extras(NAME, fields) if fields else None,
     )
 

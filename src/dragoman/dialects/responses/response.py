@@ -19,7 +19,7 @@ from dragoman.core.value import own_extras
 from dragoman.dialects.responses.errors import read_error, write_error
 from dragoman.dialects.responses.output import read_known, read_output, write_output
 from dragoman.dialects.responses.parts import extras_of
-from dragoman.dialects.responses.request import leading_instructions, write_settings
+from dragoman.dialects.responses.renderer import leading_instructions, write_settings
 from dragoman.dialects.responses.wire import (
     NAME,
     InputDetails,
