@@ -79,17 +79,18 @@ def read_legacy_functions(functions: list[wire.Function], unread: Unread | None)
     ]
 
 
-def _read_function(function: wire.Function, where: str, spelling: str, extras: Any) -> Tool:
+def _read_function(function: wire.Function, where: str, word: str, extras: Any) -> Tool:
     if function.name is None:
-        place = where if spelling == "functions" else f"{where}/function"
+        place = where if word == "functions" else f"{where}/function"
         raise Problem("invalid_request", "a function has no name", where=f"{place}/name")
+    blank = "blank" if function.description == "" else ""
     return Tool(
         name=function.name,
         description=function.description or "",
         parameters=present(function.parameters),
         strict=function.strict,
         where=where,
-        spelling=spell(spelling, "blank" if function.description == "" else ""),
+        spelling=spell(word, blank) if word or blank else "",
         extras=extras,
     )
 

@@ -281,7 +281,6 @@ class GeminiChunkReader:
     def _take_call(
         self, call: FunctionCall, signature: str | None, where: str, fields: dict[str, bytes] | None
     ) -> None:
-        arguments = present(call.args)
         pieces = present(call.partial_args) if call.partial_args else None
         continues = bytes(call.will_continue) == b"true"
         if call.name:
@@ -296,6 +295,7 @@ class GeminiChunkReader:
             if signature:
                 self.events.append(PartSigned(index, Signature(ISSUER, signature)))
             if not continues and pieces is None:
+                arguments = present(call.args)
                 self.events.append(PartDelta(index, "{}" if arguments is None else arguments.decode()))
                 self.events.append(PartEnded(index))
                 self._called = True
@@ -303,7 +303,7 @@ class GeminiChunkReader:
             self._partial = (index, Assembler())
         if self._partial is None:
             return
-        if arguments is not None:
+        if (arguments := present(call.args)) is not None:
             self._partial[1].seed(arguments)
         if pieces is not None:
             self._partial[1].feed(pieces)
