@@ -190,7 +190,7 @@ def parse_request(call: Call, *, first: int = 0, read_tools: ReadTools = read_to
     """Read a request."""
     try:
         body, unread = wire.REQUEST.read(call.body)
-        raw_tools = present(body.tools)
+        fields, raw_tools = carried(body), present(body.tools)
         tools = read_tools(raw_tools, "/tools") if raw_tools is not None else ()
     except Malformed as error:
         raise Problem("invalid_request", error.message, where=error.where) from None
@@ -212,7 +212,7 @@ def parse_request(call: Call, *, first: int = 0, read_tools: ReadTools = read_to
         words.add("stream false")
     if unread is not None:
         extras = {**unread.rest(), **extras}
-    if (fields := carried(body)) is not None:
+    if fields is not None:
         extras = {**fields, **extras}
     return Request(
         **options,

@@ -1,8 +1,14 @@
-"""Read one part; `renderer` writes it.
+"""Read and write one part.
 
 Rules: a part whose content nobody knows (a server tool's call, executable code, nothing at all) is kept whole as
-`Opaque`; a signature stays on the part it signs; `functionResponse.response` is one `Data`, whatever its keys.
+`Opaque`; a signature stays on the part it signs; `functionResponse.response` is one `Data`, whatever its keys. A tool
+result that did not come from Gemini is written under `output`, or under `error` when it failed.
 """
+
+import base64
+from typing import Any
+
+from msgspec import Raw
 
 from dragoman.core.parts import (
     AnyPart,
@@ -13,14 +19,16 @@ from dragoman.core.parts import (
     Media,
     MediaKind,
     Opaque,
+    Plain,
     Reasoning,
+    Refusal,
     Signature,
     Stored,
     Text,
     ToolCall,
     ToolResult,
 )
-from dragoman.core.value import Extras
+from dragoman.core.value import Extras, own_extras
 from dragoman.dialects.gemini.wire import (
     ISSUER,
     NAME,
@@ -41,6 +49,9 @@ RESPONSE = "response"
 NO_RESPONSE = "no_response"
 DISPLAY_NAME = "display_name"
 _KINDS: dict[str, MediaKind] = {"image": "image", "audio": "audio", "video": "video"}
+_REFERENCE = b'"$ref"'
+"""Gemini resolves {"$ref": displayName} inside a response, so data that happens to hold one goes as text."""
+Written = Raw | dict[str, Any]
 
 
 def read_part(part: GeminiPart, where: str, fields: Fields) -> AnyPart:
@@ -171,3 +182,103 @@ def _kind(mime_type: str, source: Inline | Link | Stored) -> MediaKind:
     if not mime_type and isinstance(source, Link) and ("youtube.com/" in source.url or "youtu.be/" in source.url):
         return "video"
     return _KINDS.get(mime_type.partition("/")[0].lower(), "document")
+
+
+def write_part(part: AnyPart) -> Written | None:
+    """Return what stands for `part` on the wire, or None for what cannot be said."""
+    written = {"text": part.text} if isinstance(part, Text) and part.text else _write_content(part)
+    if written is None:
+        return Raw(part.raw) if isinstance(part, Opaque) and part.dialect == NAME else None
+    if part.spelling and NOT_A_THOUGHT in part.spelling and "thought" not in written:
+        written["thought"] = False
+    if part.signature is not None:
+        written["thoughtSignature"] = part.signature.value
+    if part.extras is None:
+        return written
+    fields = own_extras(part, NAME)
+    return Raw(json.graft(json.encode(written), fields)) if fields else written
+
+
+def _write_content(part: AnyPart) -> dict[str, Any] | None:
+    # What makes up a long history is tested first.
+    if isinstance(part, Text):
+        return {} if not part.text and part.signature and part.spelling == NO_TEXT else {"text": part.text}
+    if isinstance(part, ToolResult):
+        return {"functionResponse": _write_result(part)}
+    if isinstance(part, ToolCall):
+        call: dict[str, Any] = {"id": part.id, "name": part.name} if part.id else {"name": part.name}
+        if part.arguments:
+            call["args"] = Raw(part.arguments.encode())
+        return {"functionCall": call}
+    match part:
+        case Reasoning(texts=texts):
+            return {"text": "\n\n".join(texts), "thought": True} if texts or part.signature else None
+        case Media():
+            return _write_media(part)
+        case Refusal(text=text):
+            return {"text": text}
+        case Data(json=raw):
+            return {"text": raw.decode()}
+        case Opaque():
+            return None
+
+
+def _write_media(media: Media) -> dict[str, Any]:
+    # Only Vertex takes displayName on plain parts, so the name of a foreign file is not sent.
+    name = media.name if DISPLAY_NAME in media.spelling.split() else ""
+    match media.source:
+        case Inline(data):
+            return {"inlineData": Blob(mime_type=media.media_type, data=data, display_name=name)}
+        case Plain(text):
+            data = base64.b64encode(text.encode()).decode()
+            return {"inlineData": Blob(mime_type=media.media_type or "text/plain", data=data, display_name=name)}
+        case Link(uri) | Stored(_, uri):
+            return {"fileData": FileData(mime_type=media.media_type, file_uri=uri, display_name=name)}
+
+
+def _write_result(result: ToolResult) -> dict[str, Any]:
+    written: dict[str, Any] = {"id": result.call_id} if result.call_id else {}
+    written["name"] = result.name
+    content, words = result.content, result.spelling
+    if words and words.startswith(RESPONSE) and content and isinstance(content[0], Data):
+        written["response"] = Raw(content[0].json)
+        content = content[1:]
+    elif not words or not words.startswith(NO_RESPONSE):
+        written["response"] = {"error" if result.failed else "output": _answer(content)}
+    parts = [part for item in content if type(item) is not Text and (part := _write_result_part(item)) is not None]
+    if parts:
+        written["parts"] = parts
+    return written
+
+
+def _answer(content: tuple[Content, ...]) -> Any:
+    if len(content) == 1 and isinstance(content[0], Text):
+        return _structured(content[0].text)
+    said = [item for item in content if isinstance(item, Text | Data)]
+    if len(said) == 1:
+        only = said[0]
+        if isinstance(only, Text):
+            return _structured(only.text)
+        if _REFERENCE not in only.json:
+            return Raw(only.json)
+    return "\n".join(item.text if isinstance(item, Text) else item.json.decode() for item in said)
+
+
+def _structured(text: str) -> Raw | str:
+    """Return the object that a text is, or the text: other dialects have no other way to hand over an object."""
+    if not text.lstrip().startswith("{"):
+        return text
+    raw = text.encode("utf-8", "surrogatepass")
+    return Raw(raw) if _REFERENCE not in raw and json.is_object(raw) else text
+
+
+def _write_result_part(item: Content) -> dict[str, Any] | Raw | None:
+    match item:
+        case Opaque(dialect=dialect, raw=raw):
+            return Raw(raw) if dialect == NAME else None
+        case Media():
+            part = _write_media(item)
+            fields = own_extras(item, NAME)
+            return Raw(json.graft(json.encode(part), fields)) if fields else part
+        case _:
+            return None

@@ -1,12 +1,10 @@
-"""A request, rendered: its messages, their parts, tools and settings as Google writes them.
+"""A request, rendered: its messages, tools and settings as Google writes them.
 
 Rules: spelling words restore what Google lets a caller write in several ways. A schema is written to the field it is
 written in: `parameters` for the OpenAPI subset, `parametersJsonSchema` for JSON Schema. Tools from elsewhere share one
-object, as Google asks. A tool result that did not come from Gemini is written under `output`, or under `error` when it
-failed.
+object, as Google asks.
 """
 
-import base64
 from collections.abc import Iterable
 from itertools import takewhile
 from operator import attrgetter
@@ -16,19 +14,7 @@ from msgspec import Raw
 
 from dragoman.core.parts import (
     AnyPart,
-    Content,
-    Data,
-    Inline,
-    Link,
-    Media,
-    Opaque,
-    Plain,
-    Reasoning,
-    Refusal,
-    Stored,
     Text,
-    ToolCall,
-    ToolResult,
 )
 from dragoman.core.request import (
     Message,
@@ -56,7 +42,7 @@ from dragoman.dialects.gemini.fields import (
     THINKING_PRESENT,
     UNSPECIFIED,
 )
-from dragoman.dialects.gemini.parts import DISPLAY_NAME, NO_RESPONSE, NO_TEXT, NOT_A_THOUGHT, RESPONSE
+from dragoman.dialects.gemini.parts import Written, write_part
 from dragoman.dialects.gemini.request import (
     CALLING_CONFIG,
     CONFIG,
@@ -74,8 +60,6 @@ from dragoman.dialects.gemini.request import (
 )
 from dragoman.dialects.gemini.wire import (
     NAME,
-    Blob,
-    FileData,
     FunctionCallingConfig,
 )
 from dragoman.dialects.record import Call
@@ -91,9 +75,6 @@ _LEVELS: dict[str, str] = {
     "xhigh": "HIGH",
     "max": "HIGH",
 }
-_REFERENCE = b'"$ref"'
-"""Gemini resolves {"$ref": displayName} inside a response, so data that happens to hold one goes as text."""
-Written = Raw | dict[str, Any]
 _get_more = attrgetter("spelling", "signature", "extras")
 _NO_MORE = _get_more(Text(text=""))
 """Most texts are their words and nothing else."""
@@ -155,7 +136,7 @@ def _write_tool_config(request: Request, body: dict[str, Any]) -> None:
 def _write_message(message: Message) -> Any:
     # The role first, in every request: a turn is the same bytes then, or no prompt cache knows it again.
     if not message.spelling and message.extras is None:
-        return {"role": "model" if message.role == "assistant" else "user", "parts": write_parts(message.parts)}
+        return {"role": "model" if message.role == "assistant" else "user", "parts": _write_parts(message.parts)}
     words = message.spelling.split()
     content = _spelled_parts(message.parts, words)
     if NO_ROLE not in words:
@@ -168,7 +149,7 @@ def _write_system(messages: tuple[Message, ...]) -> Any:
     first = messages[0]
     parts = first.parts if len(messages) == 1 else tuple([part for message in messages for part in message.parts])
     if not first.spelling and first.extras is None:
-        return {"parts": write_parts(parts)}
+        return {"parts": _write_parts(parts)}
     words = first.spelling.split()
     if STRING in words and len(parts) == 1 and isinstance(parts[0], Text):
         return parts[0].text
@@ -179,8 +160,19 @@ def _write_system(messages: tuple[Message, ...]) -> Any:
     return _with_extras(content, first)
 
 
+def _write_parts(parts: Iterable[AnyPart]) -> list[Written]:
+    """Return what stands for parts on the wire, without those that cannot be said."""
+    written: list[Written] = []
+    for part in parts:
+        if isinstance(part, Text) and part.text and _get_more(part) == _NO_MORE:
+            written.append({"text": part.text})
+        elif (other := write_part(part)) is not None:
+            written.append(other)
+    return written
+
+
 def _spelled_parts(parts: tuple[AnyPart, ...], words: Iterable[str]) -> dict[str, Any]:
-    written = write_parts(parts)
+    written = _write_parts(parts)
     if not written and NO_PARTS in words:
         return {}
     return {"parts": written[0] if ONE_PART in words and len(written) == 1 else written}
@@ -273,111 +265,3 @@ def _write_thinking(thinking: Thinking, words: frozenset[str]) -> dict[str, Any]
     elif spelled == UNSPECIFIED:
         written["thinkingLevel"] = spelled
     return written
-
-
-def write_parts(parts: Iterable[AnyPart]) -> list[Written]:
-    """Return what stands for parts on the wire, without those that cannot be said."""
-    written = [*map(write_part, parts)]
-    return [one for one in written if one is not None] if None in written else written  # pyright: ignore[reportReturnType]
-
-
-def write_part(part: AnyPart) -> Written | None:
-    """Return what stands for `part` on the wire, or None for what cannot be said."""
-    if isinstance(part, Text) and _get_more(part) == _NO_MORE and part.text:
-        return {"text": part.text}
-    written = _write_content(part)
-    if written is None:
-        return Raw(part.raw) if isinstance(part, Opaque) and part.dialect == NAME else None
-    if part.spelling and NOT_A_THOUGHT in part.spelling and "thought" not in written:
-        written["thought"] = False
-    if part.signature is not None:
-        written["thoughtSignature"] = part.signature.value
-    if part.extras is None:
-        return written
-    fields = own_extras(part, NAME)
-    return Raw(json.graft(json.encode(written), fields)) if fields else written
-
-
-def _write_content(part: AnyPart) -> dict[str, Any] | None:
-    # What makes up a long history is tested first.
-    if isinstance(part, Text):
-        return {} if not part.text and part.signature and part.spelling == NO_TEXT else {"text": part.text}
-    if isinstance(part, ToolResult):
-        return {"functionResponse": _write_result(part)}
-    if isinstance(part, ToolCall):
-        call: dict[str, Any] = {"id": part.id, "name": part.name} if part.id else {"name": part.name}
-        if part.arguments:
-            call["args"] = Raw(part.arguments.encode())
-        return {"functionCall": call}
-    match part:
-        case Reasoning(texts=texts):
-            return {"text": "\n\n".join(texts), "thought": True} if texts or part.signature else None
-        case Media():
-            return _write_media(part)
-        case Refusal(text=text):
-            return {"text": text}
-        case Data(json=raw):
-            return {"text": raw.decode()}
-        case Opaque():
-            return None
-
-
-def _write_media(media: Media) -> dict[str, Any]:
-    # Only Vertex takes displayName on plain parts, so the name of a foreign file is not sent.
-    name = media.name if DISPLAY_NAME in media.spelling.split() else ""
-    match media.source:
-        case Inline(data):
-            return {"inlineData": Blob(mime_type=media.media_type, data=data, display_name=name)}
-        case Plain(text):
-            data = base64.b64encode(text.encode()).decode()
-            return {"inlineData": Blob(mime_type=media.media_type or "text/plain", data=data, display_name=name)}
-        case Link(uri) | Stored(_, uri):
-            return {"fileData": FileData(mime_type=media.media_type, file_uri=uri, display_name=name)}
-
-
-def _write_result(result: ToolResult) -> dict[str, Any]:
-    written: dict[str, Any] = {"id": result.call_id} if result.call_id else {}
-    written["name"] = result.name
-    content, words = result.content, result.spelling
-    if words and words.startswith(RESPONSE) and content and isinstance(content[0], Data):
-        written["response"] = Raw(content[0].json)
-        content = content[1:]
-    elif not words or not words.startswith(NO_RESPONSE):
-        written["response"] = {"error" if result.failed else "output": _answer(content)}
-    parts = [part for item in content if type(item) is not Text and (part := _write_result_part(item)) is not None]
-    if parts:
-        written["parts"] = parts
-    return written
-
-
-def _answer(content: tuple[Content, ...]) -> Any:
-    if len(content) == 1 and isinstance(content[0], Text):
-        return _structured(content[0].text)
-    said = [item for item in content if isinstance(item, Text | Data)]
-    if len(said) == 1:
-        only = said[0]
-        if isinstance(only, Text):
-            return _structured(only.text)
-        if _REFERENCE not in only.json:
-            return Raw(only.json)
-    return "\n".join(item.text if isinstance(item, Text) else item.json.decode() for item in said)
-
-
-def _structured(text: str) -> Raw | str:
-    """Return the object that a text is, or the text: other dialects have no other way to hand over an object."""
-    if not text.lstrip().startswith("{"):
-        return text
-    raw = text.encode("utf-8", "surrogatepass")
-    return Raw(raw) if _REFERENCE not in raw and json.is_object(raw) else text
-
-
-def _write_result_part(item: Content) -> dict[str, Any] | Raw | None:
-    match item:
-        case Opaque(dialect=dialect, raw=raw):
-            return Raw(raw) if dialect == NAME else None
-        case Media():
-            part = _write_media(item)
-            fields = own_extras(item, NAME)
-            return Raw(json.graft(json.encode(part), fields)) if fields else part
-        case _:
-            return None

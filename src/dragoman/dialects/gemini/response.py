@@ -23,7 +23,7 @@ from dragoman.dialects.gemini import code_assist
 from dragoman.dialects.gemini.decoder import GeminiChunkReader
 from dragoman.dialects.gemini.finish import read_block_reason, read_finish, usage_of, write_finish, write_usage
 from dragoman.dialects.gemini.grounding import is_cited, joined, write_grounding
-from dragoman.dialects.gemini.renderer import Written, write_part
+from dragoman.dialects.gemini.parts import Written, write_part
 from dragoman.dialects.gemini.wire import ISSUER, NAME, Camel, UsageMetadata
 from dragoman.wire import json
 from dragoman.wire.shape import ABSENT, carried
