@@ -12,6 +12,7 @@ from dragoman.core.value import own_extras
 from dragoman.dialects.record import Call, Tools
 from dragoman.wire import json
 from dragoman.wire.shape import ABSENT
+from dragoman.wire.splice import graft
 
 
 def render_request(request: Request, _traits: Traits) -> Call:
@@ -28,14 +29,14 @@ def render_request(request: Request, _traits: Traits) -> Call:
         "stream": request.stream or None,
     }
     written = json.encode({name: value for name, value in body.items() if value is not None})
-    return Call(json.graft(written, own_extras(request, NAME) or {}), request.model, request.stream)
+    return Call(graft(written, own_extras(request, NAME) or {}), request.model, request.stream)
 
 
 def _write(part: Any, message: Message) -> Raw | None:
     line = write_part(part, message.role)
     if line is None or isinstance(line, bytes):
         return None if line is None else Raw(line)
-    return Raw(json.graft(json.encode(line), own_extras(part, NAME) or {}))
+    return Raw(graft(json.encode(line), own_extras(part, NAME) or {}))
 
 
 def write_tools(tools: Tools) -> list[Any]:
@@ -45,4 +46,4 @@ def write_tools(tools: Tools) -> list[Any]:
 
 def _write_tool(tool: Tool) -> Raw:
     takes = ABSENT if tool.parameters is None else Raw(tool.parameters)
-    return Raw(json.graft(json.encode(ToolShape(tool.name, tool.description, takes)), own_extras(tool, "toy") or {}))
+    return Raw(graft(json.encode(ToolShape(tool.name, tool.description, takes)), own_extras(tool, "toy") or {}))

@@ -33,15 +33,8 @@ from dragoman.dialects.chat.fields import REASONING_MEMBERS, Spelling, is_legacy
 from dragoman.dialects.chat.parts import GOOGLE, write_citation
 from dragoman.dialects.chat.wire import NAME
 from dragoman.dialects.decoder import Encoder
-from dragoman.wire.json import (
-    Malformed,
-    decode_object,
-    encode,
-    first_byte,
-    graft,
-    one_line,
-    with_members,
-)
+from dragoman.wire.json import Malformed, decode_object, encode, first_byte, one_line, with_members
+from dragoman.wire.splice import graft
 from dragoman.wire.sse import data_frame
 
 _DONE = b"data: [DONE]\n\n"

@@ -16,8 +16,9 @@ from dragoman.core.parts import ToolCall
 from dragoman.core.request import EFFORTS, OutputFormat, Sampling, Thinking
 from dragoman.core.value import Extras, own_extras
 from dragoman.dialects.chat.wire import NAME, ChatRequest, ResponseFormat
-from dragoman.wire.json import encode, graft
+from dragoman.wire.json import encode
 from dragoman.wire.shape import CoreFields, Wire, carried, core_pointers, present
+from dragoman.wire.splice import graft
 from dragoman.wire.unread import Unread
 
 POINTERS = core_pointers(ChatRequest) | {

@@ -26,7 +26,8 @@ from dragoman.dialects.chat.parts import write_call, write_part
 from dragoman.dialects.chat.request import MODEL_IN_URL, REASONING_WORDS
 from dragoman.dialects.chat.wire import NAME
 from dragoman.dialects.record import Call
-from dragoman.wire.json import decode, encode, graft
+from dragoman.wire.json import decode, encode
+from dragoman.wire.splice import graft
 
 Written = dict[str, Any] | Raw
 _FORMAT_TYPES = {kind: name for name, kind in FORMAT_KINDS.items()}

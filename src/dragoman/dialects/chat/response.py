@@ -28,8 +28,9 @@ from dragoman.dialects.chat.parts import (
 )
 from dragoman.dialects.chat.request import read_content
 from dragoman.dialects.chat.wire import NAME
-from dragoman.wire.json import Malformed, decode_array, decode_object, encode, graft, is_json, peek
+from dragoman.wire.json import Malformed, decode_array, decode_object, encode, is_json, peek
 from dragoman.wire.shape import carried, present
+from dragoman.wire.splice import graft
 from dragoman.wire.unread import Unread
 
 _REASONING_CONTENT = spell("reasoning_content")

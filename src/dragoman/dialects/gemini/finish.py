@@ -14,6 +14,7 @@ from dragoman.core.value import Extras, own_extras
 from dragoman.dialects.gemini.wire import NAME, PROMPT_FEEDBACK, USAGE, UsageMetadata
 from dragoman.wire import json
 from dragoman.wire.shape import carried
+from dragoman.wire.splice import graft
 
 FINISHES: dict[str, FinishReason] = {
     "STOP": "stop",
@@ -122,4 +123,4 @@ def write_usage(usage: Usage) -> Any:
         written["cachedContentTokenCount"] = usage.cached
     if usage.reasoning is not None:
         written["thoughtsTokenCount"] = usage.reasoning
-    return Raw(json.graft(json.encode(written), fields)) if fields else written
+    return Raw(graft(json.encode(written), fields)) if fields else written

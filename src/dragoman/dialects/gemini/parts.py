@@ -40,6 +40,7 @@ from dragoman.dialects.gemini.wire import (
 )
 from dragoman.wire import json
 from dragoman.wire.shape import present
+from dragoman.wire.splice import graft
 
 Fields = dict[str, bytes] | None
 
@@ -82,7 +83,7 @@ def read_part(part: GeminiPart, where: str, fields: Fields) -> AnyPart:
 def whole(part: GeminiPart, fields: Fields) -> bytes:
     """Return the JSON of a part as it was received, but for white space and snake_case."""
     body = json.encode(part)
-    return json.graft(body, fields) if fields else body
+    return graft(body, fields) if fields else body
 
 
 def _read_without_content(part: GeminiPart, where: str, fields: Fields, signature: Signature | None) -> AnyPart:
@@ -124,7 +125,7 @@ def _read_result(
         medium = part.inline_data or part.file_data
         if medium is None or (part.inline_data and part.file_data):
             body = json.encode(part)
-            raw = json.graft(body, below) if below else body
+            raw = graft(body, below) if below else body
             content.append(Opaque(dialect=NAME, raw=raw, where=where + inner))
             continue
         extras = Extras(NAME, below) if below else None
@@ -186,6 +187,7 @@ def _kind(mime_type: str, source: Inline | Link | Stored) -> MediaKind:
 
 def write_part(part: AnyPart) -> Written | None:
     """Return what stands for `part` on the wire, or None for what cannot be said."""
+    written: dict[str, Any] | None
     written = {"text": part.text} if isinstance(part, Text) and part.text else _write_content(part)
     if written is None:
         return Raw(part.raw) if isinstance(part, Opaque) and part.dialect == NAME else None
@@ -196,7 +198,7 @@ def write_part(part: AnyPart) -> Written | None:
     if part.extras is None:
         return written
     fields = own_extras(part, NAME)
-    return Raw(json.graft(json.encode(written), fields)) if fields else written
+    return Raw(graft(json.encode(written), fields)) if fields else written
 
 
 def _write_content(part: AnyPart) -> dict[str, Any] | None:
@@ -279,6 +281,6 @@ def _write_result_part(item: Content) -> dict[str, Any] | Raw | None:
         case Media():
             part = _write_media(item)
             fields = own_extras(item, NAME)
-            return Raw(json.graft(json.encode(part), fields)) if fields else part
+            return Raw(graft(json.encode(part), fields)) if fields else part
         case _:
             return None

@@ -64,6 +64,7 @@ from dragoman.dialects.gemini.wire import (
 )
 from dragoman.dialects.record import Call
 from dragoman.wire import json
+from dragoman.wire.splice import graft
 
 _WIRE_MODES = {"auto": "AUTO", "required": "ANY", "none": "NONE"}
 _LEVELS: dict[str, str] = {
@@ -119,10 +120,10 @@ def _wrap(encoded: bytes, request: Request, extras: dict[str, bytes] | None) -> 
     # Pointers are those of the document that was read: only a request that came in the envelope has them outside.
     outside = all(message.where.startswith(code_assist.INNER + "/") for message in request.messages)
     if extras and not outside:
-        encoded = json.graft(encoded, extras)
+        encoded = graft(encoded, extras)
     if code_assist.WORD in request.spelling:
         encoded = code_assist.wrap_request(encoded, request.model)
-    return json.graft(encoded, extras) if extras and outside else encoded
+    return graft(encoded, extras) if extras and outside else encoded
 
 
 def _write_tool_config(request: Request, body: dict[str, Any]) -> None:
@@ -180,7 +181,7 @@ def _spelled_parts(parts: tuple[AnyPart, ...], words: Iterable[str]) -> dict[str
 
 def _with_extras(content: dict[str, Any], message: Message) -> Any:
     fields = own_extras(message, NAME)
-    return Raw(json.graft(json.encode(content), fields)) if fields else content
+    return Raw(graft(json.encode(content), fields)) if fields else content
 
 
 def write_tools(tools: Iterable[Tool | NativeTool]) -> list[Any]:
@@ -216,7 +217,7 @@ def _write_tool(tool: Tool) -> dict[str, Any] | Raw:
     if tool.extras is None:
         return written
     fields = own_extras(tool, NAME)
-    return Raw(json.graft(json.encode(written), fields)) if fields else written
+    return Raw(graft(json.encode(written), fields)) if fields else written
 
 
 def write_choice(choice: ToolChoice) -> FunctionCallingConfig | None:

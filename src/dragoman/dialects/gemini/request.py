@@ -37,6 +37,7 @@ from dragoman.dialects.gemini.wire import (
 from dragoman.dialects.record import Call, ReadTools
 from dragoman.wire import json
 from dragoman.wire.shape import carried, present
+from dragoman.wire.splice import graft
 from dragoman.wire.unread import Unread
 
 GROUP = "tool:"
@@ -95,7 +96,7 @@ def _read_group(
     members = {name: raw for name, raw in fields.items() if raw != b"null"}
     if members or not declarations:
         empty = b"{}" if declarations is None else b'{"functionDeclarations":[]}'
-        native = json.graft(b"{}" if declarations else empty, members)
+        native = graft(b"{}" if declarations else empty, members)
         if native != b"{}" or not fields:
             found.append(NativeTool(dialect=NAME, raw=native, where=where, spelling=word))
 

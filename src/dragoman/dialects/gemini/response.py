@@ -27,6 +27,7 @@ from dragoman.dialects.gemini.parts import Written, write_part
 from dragoman.dialects.gemini.wire import ISSUER, NAME, Camel, UsageMetadata
 from dragoman.wire import json
 from dragoman.wire.shape import ABSENT, carried
+from dragoman.wire.splice import graft
 from dragoman.wire.unread import Carried
 
 PROMPT_FEEDBACK_FIELD = "/promptFeedback"
@@ -212,7 +213,7 @@ def write_reply(
     if not fields:
         return encoded
     own = {field: raw for field, raw in fields.items() if field not in code_assist.MEMBERS}
-    return json.graft(encoded, own) if own else encoded
+    return graft(encoded, own) if own else encoded
 
 
 def _blocked_by(fields: dict[str, bytes]) -> str:

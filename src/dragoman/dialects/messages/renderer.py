@@ -25,7 +25,8 @@ from dragoman.dialects.messages.wire import (
     ToolShape,
 )
 from dragoman.dialects.record import Call
-from dragoman.wire.json import encode, graft
+from dragoman.wire.json import encode
+from dragoman.wire.splice import graft
 
 _NO_PARAMETERS = Raw(b'{"type":"object","properties":{}}')
 _DISPLAY = {True: "summarized", False: "omitted"}

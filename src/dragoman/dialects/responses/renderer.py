@@ -43,6 +43,7 @@ from dragoman.dialects.responses.wire import (
     NAME,
 )
 from dragoman.wire import json
+from dragoman.wire.splice import graft
 
 _NO_ARGUMENTS = Raw(b'{"type":"object","properties":{}}')
 
@@ -65,7 +66,7 @@ def render_request(request: Request, traits: Traits) -> Call:
         body["stream"] = False
     encoded = json.encode(body)
     extras = own_extras(request, NAME)
-    return Call(json.graft(encoded, extras) if extras else encoded, request.model, request.stream)
+    return Call(graft(encoded, extras) if extras else encoded, request.model, request.stream)
 
 
 def _is_alone(request: Request) -> bool:
@@ -166,7 +167,7 @@ def _write_group(tools: list[Tool], *, explicit: bool) -> Any:
     elif explicit or GROUP not in tools[0].spelling.split(","):
         wire["description"] = ""
     wire["tools"] = [_write_tool(tool, explicit=explicit) for tool in tools]
-    return Raw(json.graft(json.encode(wire), kept)) if kept else wire
+    return Raw(graft(json.encode(wire), kept)) if kept else wire
 
 
 def _write_tool(tool: Tool, *, explicit: bool) -> Any:
@@ -190,7 +191,7 @@ def _write_tool(tool: Tool, *, explicit: bool) -> Any:
     if not fields:
         return wire
     own = {name: raw for name, raw in fields.items() if not name.startswith(GROUP_FIELDS)}
-    return Raw(json.graft(json.encode(wire), own))
+    return Raw(graft(json.encode(wire), own))
 
 
 def write_choice(choice: ToolChoice, tools: Sequence[Tool | NativeTool]) -> Any:
@@ -211,7 +212,7 @@ def write_choice(choice: ToolChoice, tools: Sequence[Tool | NativeTool]) -> Any:
         return "none"
     else:
         wire = {"type": "allowed_tools", "mode": choice.mode, "tools": named}
-    return Raw(json.graft(json.encode(wire), fields)) if fields else wire
+    return Raw(graft(json.encode(wire), fields)) if fields else wire
 
 
 def write_fields(request: Request) -> dict[str, Any]:
