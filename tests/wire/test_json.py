@@ -14,13 +14,13 @@ from dragoman.wire.json import (
     decode_array,
     decode_object,
     first_byte,
-    graft,
     is_json,
     is_object,
     leaves,
     one_line,
     with_members,
 )
+from dragoman.wire.splice import graft
 
 
 @pytest.mark.parametrize(

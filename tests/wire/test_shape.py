@@ -6,8 +6,9 @@ import pytest
 from msgspec import Raw
 
 from dragoman.wire import unread as levels
-from dragoman.wire.json import Malformed, graft
+from dragoman.wire.json import Malformed
 from dragoman.wire.shape import ABSENT, Shape, Wire, carried
+from dragoman.wire.splice import graft
 from dragoman.wire.unread import Carried, Unknown, Unread
 
 

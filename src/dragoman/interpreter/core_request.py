@@ -35,6 +35,7 @@ from dragoman.interpreter.turns import sign_steps
 from dragoman.interpreter.undo import Undo
 from dragoman.wire import json
 from dragoman.wire.lookup import lookup
+from dragoman.wire.splice import graft
 
 ADDED = "/dragoman"
 _OUR_OWN = {field: (f"/{field.replace('.', '/')}",) for dialect in DIALECTS.values() for field in dialect.pointers}
@@ -212,7 +213,7 @@ def _place(dialect: Dialect, fragment: Fragment) -> str:
 def _request_with(dialect: Dialect, fragment: Fragment, value: bytes) -> Request:
     if not json.is_json(value):
         raise Problem("invalid_request", "not JSON", where=_place(dialect, fragment))
-    body = json.graft(b"{}", {_place(dialect, "messages"): b"[]", "/model": b'""'} | {_place(dialect, fragment): value})
+    body = graft(b"{}", {_place(dialect, "messages"): b"[]", "/model": b'""'} | {_place(dialect, fragment): value})
     return dialect.parse_request(Call(body))
 
 

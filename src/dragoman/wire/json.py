@@ -9,7 +9,6 @@ nothing longer, and a duplicate key is written once: a document that comes out a
 """
 
 import re
-import sys
 from codecs import utf_8_decode
 from collections.abc import Mapping
 from json import JSONDecoder
@@ -165,49 +164,6 @@ def with_members(body: bytes, members: Mapping[str, bytes]) -> bytes:
         return body
     head = body.rstrip()[:-1].rstrip()
     return head + (b"" if head.endswith(b"{") else b",") + added + b"}"
-
-
-def graft(body: bytes, fields: Mapping[str, bytes]) -> bytes:
-    """Put raw values back at their pointers; objects on the way are made where they are missing.
-
-    A body that has become a plain value has no place for them and is returned as it is.
-    """
-    here: dict[str, bytes] = {}
-    deeper: dict[str, dict[str, bytes]] = {}
-    for pointer, raw in fields.items():
-        token, slash, rest = pointer[1:].partition("/")
-        if slash:
-            deeper.setdefault(token, {})["/" + rest] = raw
-        else:
-            here[pointers.unescape(token)] = raw
-    first = first_byte(body)
-    if first == b"[":
-        return _graft_items(body, here, deeper)
-    if first != b"{":
-        return body
-    if not deeper:
-        return with_members(body, here)
-    members: dict[str, bytes] = {name: bytes(raw) for name, raw in decode_object(body).items()}
-    for token, below in deeper.items():
-        name = pointers.unescape(token)
-        members[name] = graft(members.get(name, b"{}"), below)
-    return with_members(b"{}", {**members, **here})
-
-
-def _graft_items(body: bytes, here: dict[str, bytes], deeper: dict[str, dict[str, bytes]]) -> bytes:
-    items: list[bytes] = [bytes(raw) for raw in decode_array(body)]
-    # Pointers count the items of the document that was read, so those taken out go back before others are entered.
-    for index, raw in sorted((_place(token), raw) for token, raw in here.items() if token.isdecimal()):
-        items.insert(index, raw)
-    for token, below in deeper.items():
-        if token.isdecimal() and _place(token) < len(items):
-            items[_place(token)] = graft(items[_place(token)], below)
-    return b"[" + b",".join(items) + b"]"
-
-
-def _place(token: str) -> int:
-    """Return an index that Python takes for one: upstreams count as far as they like."""
-    return int(token) if len(token) < 10 else sys.maxsize
 
 
 def leaves(raw: bytes | Raw, where: str) -> dict[str, Any]:

@@ -11,7 +11,8 @@ from dragoman.core.problems import Problem
 from dragoman.core.response import Finish, Response, Usage
 from dragoman.core.value import Extras
 from dragoman.dialects.chat import DIALECT
-from dragoman.dialects.chat.finish import finish_word, read_finish, read_usage, write_usage
+from dragoman.dialects.chat.encoder import finish_word, write_usage
+from dragoman.dialects.chat.response import read_finish, read_usage
 from dragoman.wire.json import encode
 
 

@@ -5,9 +5,9 @@ from dialects.toy.compat import IMPLIED, TURNS
 from dialects.toy.decoder import ToyDecoder
 from dialects.toy.encoder import ToyEncoder
 from dialects.toy.errors import ERROR_WORDS, build_error, parse_error
-from dialects.toy.request import parse_request, render_request
+from dialects.toy.renderer import render_request, write_tools
+from dialects.toy.request import parse_request, read_tools
 from dialects.toy.response import ENDS, build_response, parse_response
-from dialects.toy.tools import read_tools, write_tools
 from dialects.toy.traits import ROWS
 from dialects.toy.wire import ISSUER, NAME
 from dragoman.dialects.record import Dialect, Holds

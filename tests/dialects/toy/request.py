@@ -1,24 +1,32 @@
-"""Parse and render a request."""
-
-from typing import Any
+"""Parse a request and its tools."""
 
 from msgspec import Raw
 
-from dialects.toy import tools
-from dialects.toy.parts import read_line, write_part
-from dialects.toy.wire import NAME, RequestShape, extras_of
+from dialects.toy.parts import read_line
+from dialects.toy.wire import RequestShape, ToolShape, extras_of
 from dragoman.core.problems import Problem
-from dragoman.core.request import Message, Request, Sampling, ToolChoice
-from dragoman.core.traits import Traits
-from dragoman.core.value import own_extras
-from dragoman.dialects.record import Call, ReadTools
+from dragoman.core.request import Message, Request, Sampling, Tool, ToolChoice
+from dragoman.dialects.record import Call, ReadTools, Tools
 from dragoman.wire import json
 from dragoman.wire.shape import ABSENT, Shape
 
 _REQUEST: Shape[RequestShape] = Shape(RequestShape)
+_TOOL: Shape[ToolShape] = Shape(ToolShape)
 
 
-def parse_request(call: Call, /, *, first: int = 0, read_tools: ReadTools = tools.read_tools) -> Request:
+def read_tools(raw: bytes, where: str) -> Tools:
+    """Parse the array of tools whose pointer is `where`."""
+    return tuple(_read_tool(tool, f"{where}/{index}") for index, tool in enumerate(json.decode_array(raw)))
+
+
+def _read_tool(raw: Raw, where: str) -> Tool:
+    shape, unread = _TOOL.read_at(raw, where)
+    parameters = None if shape.takes is ABSENT else bytes(shape.takes)
+    extras = extras_of(unread)
+    return Tool(where=where, extras=extras, name=shape.tool, description=shape.about, parameters=parameters)
+
+
+def parse_request(call: Call, /, *, first: int = 0, read_tools: ReadTools = read_tools) -> Request:
     """Parse a request; the lines are numbered from `first`, for those before were removed."""
     try:
         shape, unread = _REQUEST.read(call.body)
@@ -41,27 +49,3 @@ def parse_request(call: Call, /, *, first: int = 0, read_tools: ReadTools = tool
         stream=shape.stream,
         extras=extras_of(unread.rest() if unread is not None else None),
     )
-
-
-def render_request(request: Request, _traits: Traits) -> Call:
-    """Write a request that was adapted to Toy."""
-    lines = json.decode_array(b"[" + request.written + b"]")
-    lines += [line for message in request.messages for part in message.parts if (line := _write(part, message))]
-    body: dict[str, Any] = {
-        "model": request.model,
-        "lines": lines,
-        "tools": Raw(request.written_tools) if request.written_tools else tools.write_tools(request.tools) or None,
-        "pick": None if request.tool_choice is None else request.tool_choice.mode,
-        "limit": request.sampling.max_tokens,
-        "heat": request.sampling.temperature,
-        "stream": request.stream or None,
-    }
-    written = json.encode({name: value for name, value in body.items() if value is not None})
-    return Call(json.graft(written, own_extras(request, NAME) or {}), request.model, request.stream)
-
-
-def _write(part: Any, message: Message) -> Raw | None:
-    line = write_part(part, message.role)
-    if line is None or isinstance(line, bytes):
-        return None if line is None else Raw(line)
-    return Raw(json.graft(json.encode(line), own_extras(part, NAME) or {}))

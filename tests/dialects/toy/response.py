@@ -10,6 +10,7 @@ from dragoman.core.response import Finish, FinishReason, Response, Usage
 from dragoman.core.value import own_extras
 from dragoman.wire import json
 from dragoman.wire.shape import Shape
+from dragoman.wire.splice import graft
 
 _REPLY: Shape[ReplyShape] = Shape(ReplyShape)
 _REASONS: dict[str, FinishReason] = {"done": "stop", "limit": "length", "calls": "tool_calls"}
@@ -45,7 +46,7 @@ def build_response(response: Response, _request: Request | None) -> bytes:
     """Write a whole reply that was adapted to Toy."""
     lines = [line for part in response.parts if (line := write_part(part, "assistant")) is not None]
     reply = ReplyShape(response.id, response.model, lines, end_of(response.finish), tokens_of(response.usage))
-    return json.graft(json.encode(reply), own_extras(response, NAME) or {})
+    return graft(json.encode(reply), own_extras(response, NAME) or {})
 
 
 def tokens_of(usage: Usage | None) -> Any:

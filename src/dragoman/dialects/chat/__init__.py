@@ -6,9 +6,9 @@ from dragoman.dialects.chat.decoder import ChatDecoder
 from dragoman.dialects.chat.encoder import ChatEncoder
 from dragoman.dialects.chat.errors import ERROR_WORDS, build_error, parse_error
 from dragoman.dialects.chat.fields import POINTERS
-from dragoman.dialects.chat.request import parse_request, render_request
+from dragoman.dialects.chat.renderer import render_request, write_tools
+from dragoman.dialects.chat.request import parse_request, read_tools
 from dragoman.dialects.chat.response import build_response, parse_response
-from dragoman.dialects.chat.tools import read_tools, write_tools
 from dragoman.dialects.chat.traits import ROWS
 from dragoman.dialects.chat.wire import NAME
 from dragoman.dialects.record import Dialect, Holds

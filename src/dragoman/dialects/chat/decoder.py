@@ -29,8 +29,8 @@ from dragoman.dialects.chat import wire, wire_reply
 from dragoman.dialects.chat.decoder_state import Answers, CallTable, Fields, StreamedCall
 from dragoman.dialects.chat.errors import read_error
 from dragoman.dialects.chat.fields import REASONING_MEMBERS, Spelling, spell
-from dragoman.dialects.chat.finish import is_whole, read_finish, read_usage
 from dragoman.dialects.chat.parts import GOOGLE, read_arguments, read_citation, read_part
+from dragoman.dialects.chat.response import is_whole, read_finish, read_usage
 from dragoman.dialects.chat.wire import NAME
 from dragoman.dialects.decoder import FrameDecoder
 from dragoman.wire.json import Malformed, encode

@@ -26,19 +26,30 @@ from dragoman.core.events import (
 from dragoman.core.parts import AnyPart, Opaque, Reasoning, Refusal, Text, ToolCall
 from dragoman.core.problems import Problem
 from dragoman.core.request import Request
-from dragoman.core.response import Finish, Usage
+from dragoman.core.response import Finish, FinishReason, Usage
 from dragoman.core.value import own_extras
 from dragoman.dialects.chat.errors import error_body
 from dragoman.dialects.chat.fields import REASONING_MEMBERS, Spelling, is_legacy
-from dragoman.dialects.chat.finish import finish_word, write_usage
 from dragoman.dialects.chat.parts import GOOGLE, write_citation
 from dragoman.dialects.chat.wire import NAME
 from dragoman.dialects.decoder import Encoder
-from dragoman.wire.json import Malformed, decode_object, encode, first_byte, graft, one_line, with_members
+from dragoman.wire.json import Malformed, decode_object, encode, first_byte, one_line, with_members
+from dragoman.wire.splice import graft
 from dragoman.wire.sse import data_frame
 
 _DONE = b"data: [DONE]\n\n"
 _THINKING = b'{"content":[{"type":"thinking","thinking":[{"type":"text","text":'
+_WORDS: dict[FinishReason, str] = {
+    "stop": "stop",
+    "length": "length",
+    "tool_calls": "tool_calls",
+    "filtered": "content_filter",
+    "refused": "content_filter",
+    "paused": "stop",
+    # The vendor has no word for "ended for a reason of its own"; "stop" would call the answer complete.
+    "other": "content_filter",
+}
+_MALFORMED_CALL = "the model made a malformed tool call"
 
 
 class _OpenPart:
@@ -62,7 +73,8 @@ def wants_usage(request: Request | None) -> bool:
     """Tell whether the client gets the usage chunk."""
     if request is None:
         return True
-    raw = (own_extras(request, NAME) or {}).get("/stream_options")
+    extras = request.extras
+    raw = extras.fields.get("/stream_options") if extras is not None and extras.dialect == NAME else None
     if raw is None or first_byte(raw) != b"{":
         return False
     return bytes(decode_object(raw).get("include_usage", b"")) == b"true"
@@ -185,8 +197,7 @@ class ChatEncoder(Encoder):
             kind: {"name": call.name, field: ""},
         }
         body = encode(value)
-        fields = own_extras(call, NAME)
-        if fields:
+        if call.extras is not None and (fields := own_extras(call, NAME)):
             body = one_line(graft(body, fields))
         first = self._delta(b'{"tool_calls":[' + body + b"]}")
         signature = call.signature
@@ -287,3 +298,31 @@ def _as_delta(raw: bytes) -> bytes:
     except Malformed:
         return raw
     return with_members(b"{}", {"delta" if name == "message" else name: value for name, value in members.items()})
+
+
+def write_usage(usage: Usage) -> dict[str, Any] | Raw:
+    """Write token counts."""
+    fields = (own_extras(usage, NAME) if usage.extras is not None else None) or {}
+    given, output = usage.input or 0, usage.output or 0
+    value: dict[str, Any] = {"prompt_tokens": given}
+    if "/completion_tokens" not in fields:
+        value["completion_tokens"] = output
+    if "/total_tokens" not in fields:
+        value["total_tokens"] = given + output
+    if usage.cached is not None or usage.cache_written is not None:
+        prompt = {"cached_tokens": usage.cached, "cache_write_tokens": usage.cache_written}
+        value["prompt_tokens_details"] = {name: count for name, count in prompt.items() if count is not None}
+    if usage.reasoning is not None:
+        value["completion_tokens_details"] = {"reasoning_tokens": usage.reasoning}
+    return Raw(graft(encode(value), fields)) if fields else value
+
+
+def finish_word(finish: Finish, *, refusal: bool, legacy: bool) -> str:
+    """Choose the vendor's word for the finish; a malformed call has none and is an error."""
+    if finish.reason == "malformed_call":
+        raise Problem("malformed_reply", _MALFORMED_CALL, code="malformed_function_call")
+    if finish.reason == "refused" and refusal:
+        return "stop"
+    if finish.reason == "tool_calls" and legacy:
+        return "function_call"
+    return _WORDS[finish.reason]

@@ -1,4 +1,4 @@
-"""Fields of a request beside its messages and tools, read and written; where fields of the core stand; and extras.
+"""Fields of a request beside its messages and tools, read; where fields of the core stand; and extras.
 
 Rules: fields nobody read are the extras of the value they stand in, and so is a known one with a value nobody knows;
 null is absent. Words in `Request.spelling` say which of several members was used: the newer name of a member wins, and
@@ -13,12 +13,12 @@ from msgspec import Raw, Struct
 from msgspec.json import Decoder
 
 from dragoman.core.parts import ToolCall
-from dragoman.core.request import EFFORTS, OutputFormat, Request, Sampling, Thinking
-from dragoman.core.traits import Traits
+from dragoman.core.request import EFFORTS, OutputFormat, Sampling, Thinking
 from dragoman.core.value import Extras, own_extras
 from dragoman.dialects.chat.wire import NAME, ChatRequest, ResponseFormat
-from dragoman.wire.json import encode, graft
+from dragoman.wire.json import encode
 from dragoman.wire.shape import CoreFields, Wire, carried, core_pointers, present
+from dragoman.wire.splice import graft
 from dragoman.wire.unread import Unread
 
 POINTERS = core_pointers(ChatRequest) | {
@@ -34,17 +34,14 @@ POINTERS = core_pointers(ChatRequest) | {
     "result.name": ("/name",),
     "media.name": ("/file/filename",),
 }
-_REQUEST_FIELDS = CoreFields(ChatRequest)
-_SAMPLING = CoreFields(ChatRequest, "sampling")
+REQUEST_FIELDS = CoreFields(ChatRequest)
+SAMPLING_FIELDS = CoreFields(ChatRequest, "sampling")
 _get_options = attrgetter(
     "reasoning_effort", "response_format", "verbosity", "n", "safety_identifier", "user", "metadata"
 )
 _NO_OPTIONS = _get_options(ChatRequest([]))
 _METADATA: Decoder[dict[str, str]] = Decoder(dict[str, str])
-_FORMAT_KINDS = {"text": "text", "json_object": "json", "json_schema": "json_schema"}
-_FORMAT_TYPES = {kind: name for name, kind in _FORMAT_KINDS.items()}
-_LIMITS = ("max_completion_tokens", "max_tokens")
-_USERS = ("safety_identifier", "user")
+FORMAT_KINDS = {"text": "text", "json_object": "json", "json_schema": "json_schema"}
 
 
 _NULL = b"null"
@@ -133,14 +130,14 @@ def read_sampling(body: ChatRequest, words: set[str], extras: dict[str, bytes]) 
         words.add("stop text")
     elif not stop:
         words.add("stop []")
-    return Sampling(**_SAMPLING.read(body), max_tokens=limit, stop=tuple(stop))
+    return Sampling(**SAMPLING_FIELDS.read(body), max_tokens=limit, stop=tuple(stop))
 
 
 def read_options(body: ChatRequest, unread: Unread | None, words: set[str], extras: dict[str, bytes]) -> dict[str, Any]:
     """Return the fields of the core that a request has beside sampling, by name; most requests have none."""
     if _get_options(body) == _NO_OPTIONS:
         return {}
-    options = _REQUEST_FIELDS.read(body)
+    options = REQUEST_FIELDS.read(body)
     if body.reasoning_effort is not None:
         options["thinking"] = _read_thinking(body.reasoning_effort, extras)
     if body.response_format is not None:
@@ -160,7 +157,7 @@ def _read_thinking(effort: Any, extras: dict[str, bytes]) -> Thinking | None:
 def _read_output(
     form: ResponseFormat, unread: Unread | None, words: set[str], extras: dict[str, bytes]
 ) -> OutputFormat | None:
-    kind: Any = _FORMAT_KINDS.get(form.type)
+    kind: Any = FORMAT_KINDS.get(form.type)
     if kind is None or (kind == "json_schema") != (form.json_schema is not None):
         extras["/response_format"] = whole_again(form, extras_at(unread, "/response_format"))
         return None
@@ -198,38 +195,3 @@ def _read_metadata(metadata: Raw, extras: dict[str, bytes]) -> dict[str, str] | 
     except (msgspec.MsgspecError, RecursionError):
         extras["/metadata"] = raw
         return None
-
-
-def write_fields(request: Request, traits: Traits) -> dict[str, Any]:
-    """Return the members of a body that are not its messages or tools."""
-    words, sampling = request.spelling, request.sampling
-    body = _SAMPLING.write(sampling)
-    if sampling.max_tokens is not None:
-        body[next((word for word in _LIMITS if word in words), traits.max_tokens_word)] = sampling.max_tokens
-    if sampling.stop or "stop []" in words:
-        body["stop"] = sampling.stop[0] if "stop text" in words else sampling.stop
-    if request.thinking is not None and request.thinking.effort is not None:
-        body["reasoning_effort"] = request.thinking.effort
-    if request.output is not None:
-        body["response_format"] = _write_output(request.output, words)
-    body |= _REQUEST_FIELDS.write(request)
-    if request.user is not None:
-        body[_USERS["user" in words]] = request.user
-    if request.metadata is not None:
-        body["metadata"] = request.metadata
-    if request.stream or "stream false" in words:
-        body["stream"] = request.stream
-    return body
-
-
-def _write_output(output: OutputFormat, words: frozenset[str]) -> dict[str, Any]:
-    if output.kind != "json_schema":
-        return {"type": _FORMAT_TYPES[output.kind]}
-    shape: dict[str, Any] = {"name": output.name or "answer"}
-    if output.description or "output description" in words:
-        shape["description"] = output.description
-    if output.schema is not None:
-        shape["schema"] = Raw(output.schema)
-    if output.strict is not None:
-        shape["strict"] = output.strict
-    return {"type": "json_schema", "json_schema": shape}

@@ -1,44 +1,39 @@
-"""A whole request, parsed and rendered: its messages, and around them what `fields` and `tools` read.
+"""A request, parsed: its messages, its tools and the choice among them; `fields` reads the rest.
 
 Rules: every field the core has no word for stays in extras by its pointer, also a known field with a value nobody
 knows. `Request.spelling` holds the words that were used where the dialect has several. One message on the wire is one
 in the core. A message's words: "developer" for the role, "list" for content given as a list, "null" for content given
 as nothing, "blank" for empty text beside calls (it is no part), and "reasoning_content" or "reasoning" where that field
-was empty. A tool's result has "list", "null", "named" (it says its name) or "function" (the legacy role).
+was empty. A tool's result has "list", "null", "named" (it says its name) or "function" (the legacy role). A tool has
+"functions" for the legacy field, "untyped" for a tool without a type, "blank" for an empty description, "format" for a
+custom tool that says its text is free. A choice is "allowed_tools", "any" (Mistral's word for required), "custom",
+"untyped" or "function_call" (the legacy field).
 """
 
 from operator import attrgetter
 from typing import Any
 
-from msgspec import Raw
-
-from dragoman.core.parts import AnyPart, Content, Data, Media, Opaque, Reasoning, Refusal, Text, ToolCall, ToolResult
+from dragoman.core.parts import AnyPart, Content, Data, Media, Opaque, Reasoning, Refusal, Text, ToolResult
 from dragoman.core.problems import Problem
-from dragoman.core.request import Message, Request, Role, leading_systems
-from dragoman.core.traits import Traits
-from dragoman.core.value import own_extras
+from dragoman.core.request import Message, NativeTool, Request, Role, Tool, ToolChoice
 from dragoman.dialects.chat import wire
 from dragoman.dialects.chat.fields import (
     Spelling,
     extras_at,
-    is_legacy,
     known_extras,
     read_options,
     read_sampling,
     spell,
-    with_extras,
-    words_of,
-    write_fields,
+    whole_again,
 )
-from dragoman.dialects.chat.parts import read_call, read_legacy_call, read_part, write_call, write_part
-from dragoman.dialects.chat.tools import read_choice, read_legacy_functions, read_tools, write_choice, write_tools
+from dragoman.dialects.chat.parts import read_call, read_legacy_call, read_part, write_part
 from dragoman.dialects.chat.wire import NAME
 from dragoman.dialects.record import Call, ReadTools
-from dragoman.wire.json import Malformed, decode_object, encode, graft
+from dragoman.wire.json import Malformed, decode_object, encode
 from dragoman.wire.shape import carried, present
 from dragoman.wire.unread import Unread
 
-Written = dict[str, Any] | Raw
+_MODES = {"auto": "auto", "none": "none", "required": "required", "any": "required"}
 MODEL_IN_URL = "model in url"
 _CONTENT_MESSAGES = (wire.UserMessage, wire.SystemMessage, wire.DeveloperMessage)
 _CONTENT_ROLES: dict[type, tuple[Role, str]] = {
@@ -55,11 +50,147 @@ _NO_REST = _get_rest(wire.AssistantMessage())
 REASONING_WORDS = ("reasoning_content", "reasoning")
 
 
+def read_tools(raw: bytes, where: str) -> tuple[Tool | NativeTool, ...]:
+    """Parse the array of tools whose pointer is `where`."""
+    try:
+        tools, unread = wire.TOOLS.read(raw)
+    except Malformed as error:
+        raise Malformed(error.message, where + error.where) from None
+    return tuple([_read_tool(tool, index, where, unread) for index, tool in enumerate(tools or ())])
+
+
+def _read_tool(tool: wire.ChatTool, index: int, above: str, unread: Unread | None) -> Tool | NativeTool:
+    """Read one tool; a kind nobody knows is the vendor's own."""
+    where = f"{above}/{index}"
+    extras = extras_at(unread, f"/{index}")
+    if tool.function is not None and tool.type in (None, "function"):
+        return _read_function(tool.function, where, "" if tool.type else "untyped", extras)
+    if tool.custom is not None and tool.type == "custom":
+        return _read_custom(tool.custom, where, extras)
+    return NativeTool(dialect=NAME, raw=whole_again(tool, extras), where=where)
+
+
+def read_legacy_functions(functions: list[wire.Function], unread: Unread | None) -> list[Tool]:
+    """Read the functions of the legacy field."""
+    places = [f"/functions/{index}" for index in range(len(functions))]
+    return [
+        _read_function(function, where, "functions", extras_at(unread, where))
+        for function, where in zip(functions, places, strict=True)
+    ]
+
+
+def _read_function(function: wire.Function, where: str, word: str, extras: Any) -> Tool:
+    if function.name is None:
+        place = where if word == "functions" else f"{where}/function"
+        raise Problem("invalid_request", "a function has no name", where=f"{place}/name")
+    blank = "blank" if function.description == "" else ""
+    return Tool(
+        name=function.name,
+        description=function.description or "",
+        parameters=present(function.parameters),
+        strict=function.strict,
+        where=where,
+        spelling=spell(word, blank) if word or blank else "",
+        extras=extras,
+    )
+
+
+def _read_custom(custom: wire.Custom, where: str, extras: Any) -> Tool:
+    grammar = None
+    free = custom.format is not None and custom.format.grammar is None
+    if custom.format is not None and custom.format.grammar is not None:
+        rules = custom.format.grammar
+        grammar = encode({"type": "grammar", "syntax": rules.syntax, "definition": rules.definition})
+    return Tool(
+        name=custom.name,
+        description=custom.description or "",
+        form="text",
+        grammar=grammar,
+        where=where,
+        spelling=spell("blank" if custom.description == "" else "", "format" if free else ""),
+        extras=extras,
+    )
+
+
+def read_choice(request: wire.ChatRequest, unread: Unread | None, extras: dict[str, bytes]) -> ToolChoice | None:
+    """Read how free the model is; a choice nobody knows goes to `extras` whole."""
+    parallel = request.parallel_tool_calls
+    found = _read_tool_choice(request.tool_choice, parallel, unread)
+    if request.tool_choice is not None and found is None:
+        extras["/tool_choice"] = _whole_choice(request.tool_choice, "/tool_choice", unread)
+    if request.function_call is None:
+        return found or (ToolChoice(parallel=parallel) if parallel is not None else None)
+    legacy = _read_function_call(request.function_call, parallel, unread)
+    if request.tool_choice is None and legacy is not None:
+        return legacy
+    extras["/function_call"] = _whole_choice(request.function_call, "/function_call", unread)
+    return found or (ToolChoice(parallel=parallel) if parallel is not None else None)
+
+
+def _whole_choice(choice: str | wire.ChatChoice | wire.FunctionChoice, where: str, unread: Unread | None) -> bytes:
+    return encode(choice) if isinstance(choice, str) else whole_again(choice, extras_at(unread, where))
+
+
+def _read_tool_choice(
+    choice: str | wire.ChatChoice | None, parallel: bool | None, unread: Unread | None
+) -> ToolChoice | None:
+    where = "/tool_choice"
+    match choice:
+        case str():
+            mode: Any = _MODES.get(choice)
+            spelling = Spelling.ANY if choice == "any" else ""
+            return ToolChoice(mode=mode, parallel=parallel, where=where, spelling=spelling) if mode else None
+        case wire.ChatChoice(
+            type="allowed_tools", allowed_tools=wire.ChatAllowedTools(mode="auto" | "required") as allowed
+        ):
+            names = [tool.function or tool.custom for tool in allowed.tools]
+            mode = allowed.mode
+            told = tuple(name.name for name in names if name is not None)
+            if len(told) != len(names):
+                return None
+            spelling = "allowed_tools"
+        case wire.ChatChoice(type="function" | None as kind, function=wire.NamedFunction(name=name)):
+            mode, told, spelling = "required", (name,), "" if kind else "untyped"
+        case wire.ChatChoice(type="custom", custom=wire.NamedFunction(name=name)):
+            mode, told, spelling = "required", (name,), "custom"
+        case _:
+            return None
+    return ToolChoice(
+        mode=mode,
+        names=told,
+        listed=spelling == "allowed_tools",
+        parallel=parallel,
+        where=where,
+        spelling=spell(spelling),
+        extras=extras_at(unread, where),
+    )
+
+
+def _read_function_call(
+    choice: str | wire.FunctionChoice, parallel: bool | None, unread: Unread | None
+) -> ToolChoice | None:
+    where = "/function_call"
+    if isinstance(choice, str):
+        mode: Any = choice if choice in ("auto", "none") else None
+        spelled = ToolChoice(mode=mode, parallel=parallel, where=where, spelling=Spelling.FUNCTION_CALL)
+        return spelled if mode else None
+    if choice.name is None:
+        return None
+    return ToolChoice(
+        mode="required",
+        names=(choice.name,),
+        parallel=parallel,
+        where=where,
+        spelling=Spelling.FUNCTION_CALL,
+        extras=extras_at(unread, where),
+    )
+
+
 def parse_request(call: Call, *, first: int = 0, read_tools: ReadTools = read_tools) -> Request:
     """Read a request."""
     try:
         body, unread = wire.REQUEST.read(call.body)
-        raw_tools = present(body.tools)
+        fields, raw_tools = carried(body), present(body.tools)
         tools = read_tools(raw_tools, "/tools") if raw_tools is not None else ()
     except Malformed as error:
         raise Problem("invalid_request", error.message, where=error.where) from None
@@ -81,7 +212,7 @@ def parse_request(call: Call, *, first: int = 0, read_tools: ReadTools = read_to
         words.add("stream false")
     if unread is not None:
         extras = {**unread.rest(), **extras}
-    if (fields := carried(body)) is not None:
+    if fields is not None:
         extras = {**fields, **extras}
     return Request(
         **options,
@@ -212,143 +343,3 @@ def _as_content(part: AnyPart) -> Content:
         return part
     written = write_part(part)
     return Opaque(dialect=NAME, raw=encode(written), where=part.where)
-
-
-def render_request(request: Request, traits: Traits) -> Call:
-    """Write a request."""
-    split = leading_systems(request.messages)
-    messages = [item for message in request.messages[:split] for item in _write_message(message)]
-    if request.written:
-        messages.append(Raw(request.written))
-    messages += [item for message in request.messages[split:] for item in _write_message(message)]
-    body: dict[str, Any] = {"messages": messages}
-    if request.model and MODEL_IN_URL not in request.spelling:
-        body["model"] = request.model
-    _write_tools(request, body)
-    if request.tool_choice is not None:
-        write_choice(request.tool_choice, request, body)
-    body |= write_fields(request, traits)
-    fields = own_extras(request, NAME)
-    encoded = graft(encode(body), fields) if fields else encode(body)
-    return Call(encoded, request.model, request.stream)
-
-
-def _write_tools(request: Request, body: dict[str, Any]) -> None:
-    if request.written_tools:
-        body["tools"] = Raw(request.written_tools)
-        return
-    if not request.tools and not request.spelling:
-        return
-    for word, legacy in (("tools", False), ("functions", True)):
-        written = write_tools(request.tools, legacy=legacy)
-        if written or f"{word} []" in request.spelling:
-            body[word] = written
-
-
-def _write_message(message: Message) -> list[Written]:
-    """Write one message: results of tools become messages of their own."""
-    if message.role == "assistant":
-        return [_write_assistant(message)]
-    if message.role == "system":
-        role = "developer" if "developer" in words_of(message.spelling) else "system"
-        return [_write_plain(role, message, message.parts)]
-    written: list[Written] = []
-    rest: list[AnyPart] = []
-    for part in message.parts:
-        match part:
-            case ToolResult():
-                written.append(_write_result(part))
-            case Opaque(dialect=dialect, spelling=Spelling.MESSAGE, raw=raw) if dialect == NAME:
-                written.append(Raw(raw))
-            case _:
-                rest.append(part)
-    if rest or not written:
-        written.append(_write_plain("user", message, tuple(rest)))
-    return written
-
-
-def _write_plain(role: str, message: Message, parts: tuple[AnyPart, ...]) -> Written:
-    value: dict[str, Any] = {"role": role, "content": _write_content(parts, message.spelling)}
-    if message.name:
-        value["name"] = message.name
-    return with_extras(value, message)
-
-
-def _write_content(parts: tuple[AnyPart, ...], spelling: str) -> str | list[Written] | None:
-    """Write content as text where that says it all, else as a list."""
-    said = words_of(spelling)
-    if "list" not in said:
-        if not parts:
-            return None if "null" in said else ""
-        if len(parts) == 1:
-            only = parts[0]
-            if isinstance(only, Text) and only.cache is None and own_extras(only, NAME) is None:
-                return only.text
-            if isinstance(only, Data):
-                return only.json.decode()
-    written = (write_part(part) for part in parts)
-    return [value for value in written if value is not None]
-
-
-def _write_result(result: ToolResult) -> Written:
-    content = _write_content(result.content, result.spelling)
-    if result.spelling == Spelling.FUNCTION and not result.call_id:
-        return with_extras({"role": "function", "name": result.name, "content": content}, result)
-    value: dict[str, Any] = {"role": "tool", "tool_call_id": result.call_id, "content": content}
-    if "named" in words_of(result.spelling):
-        value["name"] = result.name
-    return with_extras(value, result)
-
-
-def _write_assistant(message: Message) -> Written:
-    content: list[AnyPart] = []
-    value: dict[str, Any] = {"role": "assistant", "content": None}
-    calls: list[Written] = []
-    for part in message.parts:
-        match part:
-            case ToolCall():
-                if is_legacy(part):
-                    call = {"name": part.name, "arguments": part.arguments}
-                    value["function_call"] = with_extras(call, part)
-                else:
-                    calls.append(write_call(part))
-            case Opaque(dialect=dialect, spelling=Spelling.CALL, raw=raw) if dialect == NAME:
-                calls.append(Raw(raw))
-            case Reasoning(spelling=Spelling.THINKING) | Refusal(spelling=Spelling.PART):
-                content.append(part)
-            case Reasoning():
-                _write_reasoning(part, value)
-            case Refusal(text=text):
-                value["refusal"] = text
-            case _:
-                content.append(part)
-    if calls:
-        value["tool_calls"] = calls
-    value["content"] = _write_said(content, value, message.spelling)
-    for word in words_of(message.spelling):
-        if word in REASONING_WORDS:
-            value.setdefault(word, "")
-    if message.name:
-        value["name"] = message.name
-    return with_extras(value, message)
-
-
-def _write_said(content: list[AnyPart], value: dict[str, Any], spelling: str) -> str | list[Written] | None:
-    said = words_of(spelling)
-    if content or "list" in said:
-        return _write_content(tuple(content), spelling)
-    if "blank" in said:
-        return ""
-    says_more = "tool_calls" in value or "function_call" in value or "refusal" in value
-    # Without calls or a refusal, null is refused by strict servers.
-    return None if says_more or "null" in said else ""
-
-
-def _write_reasoning(part: Reasoning, value: dict[str, Any]) -> None:
-    if part.redacted or not part.texts:
-        return
-    text = "\n\n".join(part.texts)
-    given = words_of(part.spelling)
-    used = REASONING_WORDS if "both" in given else [word for word in given if word in REASONING_WORDS]
-    for word in used or REASONING_WORDS[:1]:
-        value[word] = f"{value[word]}\n\n{text}" if word in value else text

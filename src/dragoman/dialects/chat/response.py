@@ -12,12 +12,12 @@ from msgspec import Raw, structs
 from dragoman.core.parts import AnyPart, Opaque, Reasoning, Refusal, Text, ToolCall
 from dragoman.core.problems import Problem
 from dragoman.core.request import Request
-from dragoman.core.response import Finish, Response
+from dragoman.core.response import Finish, FinishReason, Response, Usage
 from dragoman.core.value import own_extras
 from dragoman.dialects.chat import wire_reply
+from dragoman.dialects.chat.encoder import finish_word, write_usage
 from dragoman.dialects.chat.errors import read_error
 from dragoman.dialects.chat.fields import REASONING_MEMBERS, Spelling, is_legacy, known_extras, spell, with_extras
-from dragoman.dialects.chat.finish import finish_word, is_whole, read_finish, read_usage, write_usage
 from dragoman.dialects.chat.parts import (
     read_call,
     read_citation,
@@ -28,14 +28,28 @@ from dragoman.dialects.chat.parts import (
 )
 from dragoman.dialects.chat.request import read_content
 from dragoman.dialects.chat.wire import NAME
-from dragoman.wire.json import Malformed, decode_array, decode_object, encode, graft
+from dragoman.wire.json import Malformed, decode_array, decode_object, encode, is_json, peek
 from dragoman.wire.shape import carried, present
+from dragoman.wire.splice import graft
 from dragoman.wire.unread import Unread
 
 _REASONING_CONTENT = spell("reasoning_content")
 _REASONING = spell("reasoning")
 _IN_CONTENT = frozenset({Spelling.THINKING, Spelling.PART})
 """Spellings of reasoning and refusals that are parts of a content list."""
+_REASONS: dict[str, FinishReason] = {
+    "stop": "stop",
+    "length": "length",
+    "tool_calls": "tool_calls",
+    "function_call": "tool_calls",
+    "content_filter": "filtered",
+    # Words of compatible servers: Together, Mistral, several local ones.
+    "eos": "stop",
+    "stop_sequence": "stop",
+    "model_length": "length",
+    "max_tokens": "length",
+}
+_CUT = frozenset({"length", "filtered", "malformed_call"})
 
 
 def parse_response(body: bytes) -> Response:
@@ -249,3 +263,64 @@ def _write_said(said: list[AnyPart]) -> str | list[Any]:
     if len(texts) == len(said):
         return "".join(texts)
     return [value for value in map(write_part, said) if value is not None]
+
+
+def read_finish(word: str | None, *, called: bool, refused: bool, stopped_by: bytes | None = None) -> Finish:
+    """Say why the model stopped: a call that was seen makes "stop" a "tool_calls".
+
+    vLLM tells in `stopped_by` which stop sequence was hit; a number there is a token of the model's own.
+    """
+    raw = word or ""
+    reason: FinishReason = _REASONS.get(raw, "other") if raw else "stop"
+    if reason in _CUT:
+        return Finish(reason, raw)
+    if called:
+        return Finish("tool_calls", raw)
+    if reason == "tool_calls":
+        reason = "stop"
+    if reason != "stop" or refused:
+        return Finish("refused" if reason == "stop" else reason, raw)
+    sequence = peek(stopped_by) if stopped_by is not None else None
+    return Finish(reason, raw, sequence if isinstance(sequence, str) and sequence else None)
+
+
+def is_whole(form: str, arguments: str, finish: Finish, last: bool) -> bool:
+    """Tell whether a call was not cut off; free text that a limit ends cannot be trusted to be whole."""
+    if finish.reason != "length":
+        return True
+    return is_json(arguments) if form == "json" else not last
+
+
+def read_usage(raw: bytes | None) -> Usage | None:
+    """Read token counts."""
+    if raw is None:
+        return None
+    try:
+        usage, unread = wire_reply.USAGE.read(raw)
+    except Malformed:
+        # Odd counts must not spoil a good answer.
+        return None
+    extras = carried(usage) or {}
+    prompt, completion = usage.prompt_tokens_details, usage.completion_tokens_details
+    if prompt is not None:
+        extras.update(carried(prompt, "/prompt_tokens_details") or {})
+    if completion is not None:
+        extras.update(carried(completion, "/completion_tokens_details") or {})
+    if unread is not None:
+        extras.update(unread.rest())
+    given, output = usage.prompt_tokens or 0, usage.completion_tokens
+    reasoning = None if completion is None else completion.reasoning_tokens
+    if reasoning and (reasoning > (output or 0) or usage.total_tokens == given + (output or 0) + reasoning):
+        # xAI and Vercel's gateway count reasoning beside the completion, not in it.
+        extras["/completion_tokens"] = encode(output or 0)
+        output = (output or 0) + reasoning
+    if usage.total_tokens is not None and usage.total_tokens != given + (output or 0):
+        extras["/total_tokens"] = encode(usage.total_tokens)
+    return Usage(
+        input=usage.prompt_tokens,
+        output=output,
+        cached=None if prompt is None else prompt.cached_tokens,
+        cache_written=None if prompt is None else prompt.cache_write_tokens,
+        reasoning=reasoning,
+        extras=known_extras(extras),
+    )

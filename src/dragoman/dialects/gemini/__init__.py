@@ -7,9 +7,9 @@ from dragoman.dialects.gemini.decoder import GeminiDecoder
 from dragoman.dialects.gemini.encoder import GeminiEncoder
 from dragoman.dialects.gemini.errors import ERROR_WORDS, build_error, parse_error
 from dragoman.dialects.gemini.fields import POINTERS
-from dragoman.dialects.gemini.request import parse_request, render_request
+from dragoman.dialects.gemini.renderer import render_request, write_tools
+from dragoman.dialects.gemini.request import parse_request, read_tools
 from dragoman.dialects.gemini.response import build_response, parse_response
-from dragoman.dialects.gemini.tools import read_tools, write_tools
 from dragoman.dialects.gemini.traits import ROWS
 from dragoman.dialects.gemini.wire import ISSUER, NAME
 from dragoman.dialects.record import Count, Dialect, Holds

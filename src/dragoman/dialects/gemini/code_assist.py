@@ -11,6 +11,7 @@ from dragoman.core.request import Request
 from dragoman.dialects.record import Call
 from dragoman.wire import json
 from dragoman.wire.pointer import escape
+from dragoman.wire.splice import graft
 
 WORD = "code_assist"
 """Stands in `Request.spelling` of a request that came in the envelope."""
@@ -59,4 +60,4 @@ def wrap_request(body: bytes, model: str) -> bytes:
 def wrap_response(body: bytes, members: Mapping[str, bytes] | None = None) -> bytes:
     """Put a reply into the envelope, with what else belongs there (`"/traceId"`, …)."""
     wrapped = b'{"response":' + body + b"}"
-    return json.graft(wrapped, members) if members else wrapped
+    return graft(wrapped, members) if members else wrapped

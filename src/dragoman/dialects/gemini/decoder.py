@@ -167,6 +167,7 @@ class GeminiChunkReader:
                 self._native.update(unread.rest())
             body = inner
             chunk, unread = REPLY.read(inner)
+        self._native.update(carried(chunk) or {})
         self._take(chunk, unread, body)
 
     def _take(self, chunk: GenerateContentResponse, unread: Unread | None, body: bytes) -> None:
@@ -175,7 +176,6 @@ class GeminiChunkReader:
             self._model = chunk.model_version or self._model
         if chunk.usage_metadata:
             self._take_usage(chunk.usage_metadata)
-        self._native.update(carried(chunk) or {})
         if chunk.prompt_feedback:
             feedback = self._native["/promptFeedback"] = bytes(chunk.prompt_feedback)
             self._blocked = read_block_reason(feedback) or self._blocked
@@ -281,7 +281,6 @@ class GeminiChunkReader:
     def _take_call(
         self, call: FunctionCall, signature: str | None, where: str, fields: dict[str, bytes] | None
     ) -> None:
-        arguments = present(call.args)
         pieces = present(call.partial_args) if call.partial_args else None
         continues = bytes(call.will_continue) == b"true"
         if call.name:
@@ -296,6 +295,7 @@ class GeminiChunkReader:
             if signature:
                 self.events.append(PartSigned(index, Signature(ISSUER, signature)))
             if not continues and pieces is None:
+                arguments = present(call.args)
                 self.events.append(PartDelta(index, "{}" if arguments is None else arguments.decode()))
                 self.events.append(PartEnded(index))
                 self._called = True
@@ -303,7 +303,7 @@ class GeminiChunkReader:
             self._partial = (index, Assembler())
         if self._partial is None:
             return
-        if arguments is not None:
+        if (arguments := present(call.args)) is not None:
             self._partial[1].seed(arguments)
         if pieces is not None:
             self._partial[1].feed(pieces)

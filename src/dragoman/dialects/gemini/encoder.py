@@ -31,6 +31,7 @@ from dragoman.dialects.gemini.grounding import joined, write_grounding
 from dragoman.dialects.gemini.response import identity, wrap, write_reply, write_reply_part
 from dragoman.dialects.gemini.wire import NAME
 from dragoman.wire import json
+from dragoman.wire.splice import graft
 
 _END = b"\r\n\r\n"
 
@@ -186,7 +187,7 @@ class GeminiEncoder(Encoder):
     def _add_field(self, index: int, fields: dict[str, bytes]) -> bytes:
         spoken = self._texts.get(index)
         if spoken is not None:
-            return self._chunk(json.one_line(json.graft(b'{"text":""' + spoken.thought + b"}", fields)))
+            return self._chunk(json.one_line(graft(b'{"text":""' + spoken.thought + b"}", fields)))
         if index in self._held:
             self._held[index].fields.update(fields)
         return b""

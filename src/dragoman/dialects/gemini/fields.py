@@ -1,14 +1,10 @@
-"""generationConfig, read and written; and where fields of the core stand in a request.
+"""generationConfig, read; and where fields of the core stand in a request.
 
 Rules: what the core has no word for (`text/x.enum`, a schema without its media type, an unknown level) is noted as
 unread and so comes home unchanged. Empty objects and a level in lower case are remembered as spelling words.
 """
 
-from typing import Any
-
-from msgspec import Raw
-
-from dragoman.core.request import EFFORTS, Effort, OutputFormat, Request, Sampling, Thinking
+from dragoman.core.request import EFFORTS, Effort, OutputFormat, Sampling, Thinking
 from dragoman.dialects.gemini.code_assist import INNER
 from dragoman.dialects.gemini.wire import GenerateContentRequest, GenerationConfig, Leftovers, ThinkingConfig
 from dragoman.wire import json
@@ -30,9 +26,9 @@ POINTERS = {
 }
 REQUEST_FIELDS = CoreFields(GenerateContentRequest)
 CONFIG_FIELDS = CoreFields(GenerationConfig)
-_SAMPLING = CoreFields(GenerationConfig, "sampling")
-_THINKING = CoreFields(ThinkingConfig, "thinking")
-_NO_THINKING = Thinking()
+SAMPLING_FIELDS = CoreFields(GenerationConfig, "sampling")
+THINKING_FIELDS = CoreFields(ThinkingConfig, "thinking")
+NO_THINKING = Thinking()
 PRESENT = "generationConfig"
 THINKING_PRESENT = "thinkingConfig"
 NO_STOPS = "stopSequences"
@@ -40,22 +36,13 @@ LEVEL = "thinkingLevel:"
 UNSPECIFIED = "THINKING_LEVEL_UNSPECIFIED"
 JSON = "application/json"
 PLAIN = "text/plain"
-_LEVELS: dict[str, str] = {
-    "none": "MINIMAL",
-    "minimal": "MINIMAL",
-    "low": "LOW",
-    "medium": "MEDIUM",
-    "high": "HIGH",
-    "xhigh": "HIGH",
-    "max": "HIGH",
-}
 
 
 def read_sampling(config: GenerationConfig, where: str, words: set[str]) -> Sampling:
     """Read the settings of the sampler."""
     if config.stop_sequences == []:
         words.add(NO_STOPS)
-    return Sampling(**_SAMPLING.read(config, where), stop=tuple(config.stop_sequences or ()))
+    return Sampling(**SAMPLING_FIELDS.read(config, where), stop=tuple(config.stop_sequences or ()))
 
 
 def read_thinking(config: ThinkingConfig, where: str, words: set[str], leftovers: Leftovers) -> Thinking | None:
@@ -69,8 +56,8 @@ def read_thinking(config: ThinkingConfig, where: str, words: set[str], leftovers
         elif level != str(effort).upper():
             words.add(LEVEL + level)
     words.add(THINKING_PRESENT)
-    thinking = Thinking(**_THINKING.read(config, where), effort=effort)
-    return thinking if thinking != _NO_THINKING else None
+    thinking = Thinking(**THINKING_FIELDS.read(config, where), effort=effort)
+    return thinking if thinking != NO_THINKING else None
 
 
 def read_output(config: GenerationConfig, where: str, leftovers: Leftovers) -> OutputFormat | None:
@@ -95,37 +82,3 @@ def read_output(config: GenerationConfig, where: str, leftovers: Leftovers) -> O
     if mime_type is not None:
         leftovers.add(f"{where}/responseMimeType", json.encode(mime_type))
     return None
-
-
-def write_config(request: Request) -> dict[str, Any] | None:
-    """Return generationConfig, None when there is nothing to say."""
-    sampling, words = request.sampling, request.spelling
-    config = _SAMPLING.write(sampling)
-    if sampling.stop or NO_STOPS in words:
-        config["stopSequences"] = sampling.stop
-    if request.candidates is not None:
-        config |= CONFIG_FIELDS.write(request)
-    if request.output is not None:
-        config |= _write_output(request.output)
-    if request.thinking is not None or THINKING_PRESENT in words:
-        thinking = _write_thinking(request.thinking or _NO_THINKING, words)
-        if thinking or THINKING_PRESENT in words:
-            config["thinkingConfig"] = thinking
-    return config if config or PRESENT in words else None
-
-
-def _write_output(output: OutputFormat) -> dict[str, Any]:
-    if output.kind != "json_schema" or output.schema is None:
-        return {"responseMimeType": PLAIN if output.kind == "text" else JSON}
-    schema = "responseSchema" if output.openapi else "responseJsonSchema"
-    return {"responseMimeType": JSON, schema: Raw(output.schema)}
-
-
-def _write_thinking(thinking: Thinking, words: frozenset[str]) -> dict[str, Any]:
-    written = _THINKING.write(thinking)
-    spelled = next((word[len(LEVEL) :] for word in words if word.startswith(LEVEL)), "")
-    if thinking.effort is not None:
-        written["thinkingLevel"] = spelled if spelled.lower() == thinking.effort else _LEVELS[thinking.effort]
-    elif spelled == UNSPECIFIED:
-        written["thinkingLevel"] = spelled
-    return written

@@ -14,6 +14,7 @@ from dragoman.core.value import Extras, own_extras
 from dragoman.dialects.gemini.wire import NAME, PROMPT_FEEDBACK, USAGE, UsageMetadata
 from dragoman.wire import json
 from dragoman.wire.shape import carried
+from dragoman.wire.splice import graft
 
 FINISHES: dict[str, FinishReason] = {
     "STOP": "stop",
@@ -81,15 +82,13 @@ def write_finish(finish: Finish) -> str:
 
 def read_usage(raw: bytes) -> Usage:
     """Return what was used; raise `Malformed` if it is not usage."""
-    wire, unread = USAGE.read(raw)
-    return usage_of(wire, unread.rest() if unread else None)
+    usage, unread = USAGE.read(raw)
+    fields = carried(usage) or {}
+    return usage_of(usage, {**unread.rest(), **fields} if unread else fields)
 
 
-def usage_of(wire: UsageMetadata, unread: dict[str, bytes] | None = None) -> Usage:
-    """Return what was used; `unread` are the members that nobody knows."""
-    fields = carried(wire) or {}
-    if unread:
-        fields = {**unread, **fields}
+def usage_of(wire: UsageMetadata, fields: dict[str, bytes]) -> Usage:
+    """Return what was used; `fields` are the members that the core has no field for."""
     given, tool_use = wire.prompt_token_count, wire.tool_use_prompt_token_count
     output, thoughts = wire.candidates_token_count, wire.thoughts_token_count
     if tool_use is not None:
@@ -124,4 +123,4 @@ def write_usage(usage: Usage) -> Any:
         written["cachedContentTokenCount"] = usage.cached
     if usage.reasoning is not None:
         written["thoughtsTokenCount"] = usage.reasoning
-    return Raw(json.graft(json.encode(written), fields)) if fields else written
+    return Raw(graft(json.encode(written), fields)) if fields else written

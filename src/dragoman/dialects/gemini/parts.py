@@ -6,8 +6,6 @@ result that did not come from Gemini is written under `output`, or under `error`
 """
 
 import base64
-from collections.abc import Iterable
-from operator import attrgetter
 from typing import Any
 
 from msgspec import Raw
@@ -42,6 +40,7 @@ from dragoman.dialects.gemini.wire import (
 )
 from dragoman.wire import json
 from dragoman.wire.shape import present
+from dragoman.wire.splice import graft
 
 Fields = dict[str, bytes] | None
 
@@ -50,13 +49,10 @@ NOT_A_THOUGHT = "thought:false"
 RESPONSE = "response"
 NO_RESPONSE = "no_response"
 DISPLAY_NAME = "display_name"
+_KINDS: dict[str, MediaKind] = {"image": "image", "audio": "audio", "video": "video"}
 _REFERENCE = b'"$ref"'
 """Gemini resolves {"$ref": displayName} inside a response, so data that happens to hold one goes as text."""
-_KINDS: dict[str, MediaKind] = {"image": "image", "audio": "audio", "video": "video"}
 Written = Raw | dict[str, Any]
-_get_more = attrgetter("spelling", "signature", "extras")
-_NO_MORE = _get_more(Text(text=""))
-"""Most texts are their words and nothing else."""
 
 
 def read_part(part: GeminiPart, where: str, fields: Fields) -> AnyPart:
@@ -87,7 +83,7 @@ def read_part(part: GeminiPart, where: str, fields: Fields) -> AnyPart:
 def whole(part: GeminiPart, fields: Fields) -> bytes:
     """Return the JSON of a part as it was received, but for white space and snake_case."""
     body = json.encode(part)
-    return json.graft(body, fields) if fields else body
+    return graft(body, fields) if fields else body
 
 
 def _read_without_content(part: GeminiPart, where: str, fields: Fields, signature: Signature | None) -> AnyPart:
@@ -129,7 +125,7 @@ def _read_result(
         medium = part.inline_data or part.file_data
         if medium is None or (part.inline_data and part.file_data):
             body = json.encode(part)
-            raw = json.graft(body, below) if below else body
+            raw = graft(body, below) if below else body
             content.append(Opaque(dialect=NAME, raw=raw, where=where + inner))
             continue
         extras = Extras(NAME, below) if below else None
@@ -189,17 +185,10 @@ def _kind(mime_type: str, source: Inline | Link | Stored) -> MediaKind:
     return _KINDS.get(mime_type.partition("/")[0].lower(), "document")
 
 
-def write_parts(parts: Iterable[AnyPart]) -> list[Written]:
-    """Return what stands for parts on the wire, without those that cannot be said."""
-    written = [*map(write_part, parts)]
-    return [one for one in written if one is not None] if None in written else written  # pyright: ignore[reportReturnType]
-
-
 def write_part(part: AnyPart) -> Written | None:
     """Return what stands for `part` on the wire, or None for what cannot be said."""
-    if isinstance(part, Text) and _get_more(part) == _NO_MORE and part.text:
-        return {"text": part.text}
-    written = _write_content(part)
+    written: dict[str, Any] | None
+    written = {"text": part.text} if isinstance(part, Text) and part.text else _write_content(part)
     if written is None:
         return Raw(part.raw) if isinstance(part, Opaque) and part.dialect == NAME else None
     if part.spelling and NOT_A_THOUGHT in part.spelling and "thought" not in written:
@@ -209,7 +198,7 @@ def write_part(part: AnyPart) -> Written | None:
     if part.extras is None:
         return written
     fields = own_extras(part, NAME)
-    return Raw(json.graft(json.encode(written), fields)) if fields else written
+    return Raw(graft(json.encode(written), fields)) if fields else written
 
 
 def _write_content(part: AnyPart) -> dict[str, Any] | None:
@@ -292,6 +281,6 @@ def _write_result_part(item: Content) -> dict[str, Any] | Raw | None:
         case Media():
             part = _write_media(item)
             fields = own_extras(item, NAME)
-            return Raw(json.graft(json.encode(part), fields)) if fields else part
+            return Raw(graft(json.encode(part), fields)) if fields else part
         case _:
             return None

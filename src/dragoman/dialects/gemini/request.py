@@ -1,20 +1,20 @@
-"""A generateContent request to and from the core.
+"""A generateContent request, parsed: messages, tools and the choice among them; `fields` reads generationConfig.
 
-Rules: one content is one message, in the order received; the system instruction is the first. What Google lets a caller
-write in several ways (an object for a list, a text for a content, an empty object) is remembered as a spelling word and
-restored; the legacy roles `function` and `tool`, and `MODE_UNSPECIFIED`, are read but never written.
+Rules: one content is one message, in the order received; the system instruction is the first. Every function
+declaration is one tool; what else stands in a Tool object (googleSearch, codeExecution, …) is one native tool. What
+Google lets a caller write in several ways (an object for a list, a text for a content, an empty object) is remembered
+as a spelling word, and so is the object that a tool stood in; the legacy roles `function` and `tool`, and
+`MODE_UNSPECIFIED`, are read but never written.
 """
 
-from collections.abc import Iterable, Iterator
-from typing import Any
+from collections.abc import Iterator
 
-from msgspec import Raw, Struct
+from msgspec import Struct
 
 from dragoman.core.parts import AnyPart, Text, ToolResult
 from dragoman.core.problems import Problem
-from dragoman.core.request import Message, Reference, Request, Role, Sampling, leading_systems
-from dragoman.core.traits import Traits
-from dragoman.core.value import Extras, own_extras
+from dragoman.core.request import Message, NativeTool, Reference, Request, Role, Sampling, Tool, ToolChoice
+from dragoman.core.value import Extras
 from dragoman.dialects.gemini import code_assist, wire
 from dragoman.dialects.gemini.fields import (
     CONFIG_FIELDS,
@@ -23,16 +23,27 @@ from dragoman.dialects.gemini.fields import (
     read_output,
     read_sampling,
     read_thinking,
-    write_config,
 )
-from dragoman.dialects.gemini.parts import read_part, write_parts
-from dragoman.dialects.gemini.tools import read_choice, read_tools, write_choice, write_tools
-from dragoman.dialects.gemini.wire import NAME, REQUEST, GeminiPart, GenerateContentRequest, Leftovers
+from dragoman.dialects.gemini.parts import read_part
+from dragoman.dialects.gemini.wire import (
+    ABSENT,
+    NAME,
+    REQUEST,
+    FunctionCallingConfig,
+    GeminiPart,
+    GenerateContentRequest,
+    Leftovers,
+)
 from dragoman.dialects.record import Call, ReadTools
 from dragoman.wire import json
 from dragoman.wire.shape import carried, present
+from dragoman.wire.splice import graft
 from dragoman.wire.unread import Unread
 
+GROUP = "tool:"
+DESCRIBED = "described"
+NO_NAMES = "no_names"
+_MODES = {"AUTO": "auto", "ANY": "required", "NONE": "none", "VALIDATED": "auto"}
 NO_ROLE = "no_role"
 ONE_PART = "one_part"
 NO_PARTS = "no_parts"
@@ -54,6 +65,78 @@ _ROLES: dict[str | None, Role] = {
     "function": "user",
     "tool": "user",
 }
+
+
+def read_tools(raw: bytes, where: str) -> tuple[Tool | NativeTool, ...]:
+    """Read the Tool objects, or the only one, that stand at `where`."""
+    try:
+        tools, unread = wire.TOOLS.read(raw)
+    except json.Malformed as error:
+        raise json.Malformed(error.message, where + error.where) from None
+    found: list[Tool | NativeTool] = []
+    if isinstance(tools, wire.GeminiTool):
+        _read_group(tools, where, f"{GROUP}0", unread.rest() if unread is not None else {}, found)
+    for index, group in enumerate(tools if isinstance(tools, list) else ()):
+        fields = (unread.take(f"/{index}") if unread is not None else None) or {}
+        _read_group(group, f"{where}/{index}", f"{GROUP}{index}", fields, found)
+    return tuple(found)
+
+
+def _read_group(
+    group: wire.GeminiTool, where: str, word: str, fields: dict[str, bytes], found: list[Tool | NativeTool]
+) -> None:
+    """Read one Tool object; `fields` are its unread members."""
+    declarations = group.function_declarations
+    for index, declaration in enumerate(declarations or ()):
+        below = f"/functionDeclarations/{index}"
+        own = {name: fields.pop(name) for name in list(fields) if name.startswith(f"{below}/")} if fields else None
+        taken = {name[len(below) :]: raw for name, raw in own.items()} if own else None
+        found.append(_read_tool(declaration, where + below, word, taken))
+    fields = {**(carried(group) or {}), **fields}
+    members = {name: raw for name, raw in fields.items() if raw != b"null"}
+    if members or not declarations:
+        empty = b"{}" if declarations is None else b'{"functionDeclarations":[]}'
+        native = graft(b"{}" if declarations else empty, members)
+        if native != b"{}" or not fields:
+            found.append(NativeTool(dialect=NAME, raw=native, where=where, spelling=word))
+
+
+def _read_tool(declaration: wire.FunctionDeclaration, where: str, word: str, fields: dict[str, bytes] | None) -> Tool:
+    openapi = present(declaration.parameters)
+    schema = present(declaration.parameters_json_schema)
+    if declaration.parameters_json_schema is ABSENT:
+        schema = present(declaration.snake_schema)
+    elif declaration.snake_schema is not ABSENT:
+        fields = {"/parameters_json_schema": bytes(declaration.snake_schema), **(fields or {})}
+    if declaration.response_json_schema is not ABSENT or declaration.snake_response_schema is not ABSENT:
+        fields = {**(carried(declaration) or {}), **(fields or {})}
+    if openapi is not None and schema is not None:
+        fields = {**(fields or {}), "/parameters": openapi}
+    return Tool(
+        name=declaration.name,
+        description=declaration.description or "",
+        parameters=openapi if schema is None else schema,
+        openapi=schema is None and openapi is not None,
+        where=where,
+        spelling=f"{word} {DESCRIBED}" if declaration.description == "" else word,
+        extras=Extras(NAME, fields) if fields else None,
+    )
+
+
+def read_choice(config: FunctionCallingConfig, where: str) -> ToolChoice:
+    """Return how free the model is; a mode nobody knows says nothing but is remembered."""
+    mode = config.mode
+    known = mode.upper() if mode is not None else ""
+    words = [mode] if mode is not None and (mode != known or known not in _MODES) else []
+    if config.allowed_function_names == []:
+        words.append(NO_NAMES)
+    return ToolChoice(
+        mode=_MODES.get(known),  # pyright: ignore[reportArgumentType]
+        names=tuple(config.allowed_function_names or ()),
+        validated=known == "VALIDATED",
+        where=where,
+        spelling=" ".join(words),
+    )
 
 
 def parse_request(call: Call, *, first: int = 0, read_tools: ReadTools = read_tools) -> Request:
@@ -221,91 +304,3 @@ def _tools_word(raw: bytes) -> str:
     if raw.startswith(b"{"):
         return ONE_TOOL
     return NO_TOOLS if not raw[1:-1].strip() else ""
-
-
-def render_request(request: Request, traits: Traits) -> Call:  # noqa: ARG001 - what a model accepts was settled before
-    """Write a request, in Code Assist's envelope if it came in one."""
-    words, messages = request.spelling, request.messages
-    start = leading_systems(messages)
-    contents = [_write_message(message) for message in messages[start:]]
-    if request.written:
-        contents.insert(0, Raw(request.written))
-    body: dict[str, Any] = {"contents": contents[0] if ONE_CONTENT in words and len(contents) == 1 else contents}
-    if start:
-        body["systemInstruction"] = _write_system(messages[:start])
-    if request.written_tools:
-        body["tools"] = Raw(request.written_tools)
-    elif request.tools or NO_TOOLS in words:
-        tools = write_tools(request.tools)
-        if tools or NO_TOOLS in words:
-            body["tools"] = tools[0] if ONE_TOOL in words and len(tools) == 1 else tools
-    if request.tool_choice is not None or CONFIG in words:
-        _write_tool_config(request, body)
-    config = write_config(request)
-    if config is not None:
-        body["generationConfig"] = config
-    if request.metadata is not None:
-        body |= REQUEST_FIELDS.write(request)
-    encoded = json.encode(body)
-    extras = own_extras(request, NAME)
-    if extras or code_assist.WORD in words:
-        encoded = _wrap(encoded, request, extras)
-    return Call(body=encoded, model=request.model, stream=request.stream)
-
-
-def _wrap(encoded: bytes, request: Request, extras: dict[str, bytes] | None) -> bytes:
-    """Put extras back, and the request into Code Assist's envelope if it came in one."""
-    # Pointers are those of the document that was read: only a request that came in the envelope has them outside.
-    outside = all(message.where.startswith(code_assist.INNER + "/") for message in request.messages)
-    if extras and not outside:
-        encoded = json.graft(encoded, extras)
-    if code_assist.WORD in request.spelling:
-        encoded = code_assist.wrap_request(encoded, request.model)
-    return json.graft(encoded, extras) if extras and outside else encoded
-
-
-def _write_tool_config(request: Request, body: dict[str, Any]) -> None:
-    calling = write_choice(request.tool_choice) if request.tool_choice is not None else None
-    if calling is None and CALLING_CONFIG in request.spelling:
-        calling = wire.FunctionCallingConfig()
-    if calling is not None or CONFIG in request.spelling:
-        body["toolConfig"] = wire.ToolConfig(calling)
-
-
-def _write_message(message: Message) -> Any:
-    # The role first, in every request: a turn is the same bytes then, or no prompt cache knows it again.
-    if not message.spelling and message.extras is None:
-        return {"role": "model" if message.role == "assistant" else "user", "parts": write_parts(message.parts)}
-    words = message.spelling.split()
-    content = _spelled_parts(message.parts, words)
-    if NO_ROLE not in words:
-        role = "model" if message.role == "assistant" or f"{ROLE}model" in words else "user"
-        content = {"role": role, **content}
-    return _with_extras(content, message)
-
-
-def _write_system(messages: tuple[Message, ...]) -> Any:
-    first = messages[0]
-    parts = first.parts if len(messages) == 1 else tuple([part for message in messages for part in message.parts])
-    if not first.spelling and first.extras is None:
-        return {"parts": write_parts(parts)}
-    words = first.spelling.split()
-    if STRING in words and len(parts) == 1 and isinstance(parts[0], Text):
-        return parts[0].text
-    content = _spelled_parts(parts, words)
-    for word in words:
-        if word.startswith(ROLE):
-            content["role"] = word[len(ROLE) :]
-    return _with_extras(content, first)
-
-
-def _spelled_parts(parts: tuple[AnyPart, ...], words: Iterable[str]) -> dict[str, Any]:
-    written = write_parts(parts)
-    if not written and NO_PARTS in words:
-        return {}
-    return {"parts": written[0] if ONE_PART in words and len(written) == 1 else written}
-
-
-def _with_extras(content: dict[str, Any], message: Message) -> Any:
-    fields = own_extras(message, NAME)
-    return Raw(json.graft(json.encode(content), fields)) if fields else content

@@ -27,6 +27,7 @@ from dragoman.dialects.gemini.parts import Written, write_part
 from dragoman.dialects.gemini.wire import ISSUER, NAME, Camel, UsageMetadata
 from dragoman.wire import json
 from dragoman.wire.shape import ABSENT, carried
+from dragoman.wire.splice import graft
 from dragoman.wire.unread import Carried
 
 PROMPT_FEEDBACK_FIELD = "/promptFeedback"
@@ -108,7 +109,7 @@ def _read_directly(body: bytes) -> Response | None:
     except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
         return None
     json.require_utf8(body)
-    candidate = reply.candidates[0]
+    candidate, usage = reply.candidates[0], reply.usage_metadata
     parts = _read_parts(candidate.content.parts)
     if parts is None:
         return None
@@ -120,7 +121,7 @@ def _read_directly(body: bytes) -> Response | None:
         model=reply.model_version,
         parts=tuple(parts),
         finish=read_finish(candidate.finish_reason, called=ToolCall in map(type, parts)),
-        usage=None if reply.usage_metadata is None else usage_of(reply.usage_metadata),
+        usage=None if usage is None else usage_of(usage, carried(usage) or {}),
         extras=Extras(NAME, fields) if fields else None,
     )
 
@@ -212,7 +213,7 @@ def write_reply(
     if not fields:
         return encoded
     own = {field: raw for field, raw in fields.items() if field not in code_assist.MEMBERS}
-    return json.graft(encoded, own) if own else encoded
+    return graft(encoded, own) if own else encoded
 
 
 def _blocked_by(fields: dict[str, bytes]) -> str:

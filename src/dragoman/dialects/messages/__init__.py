@@ -7,9 +7,9 @@ from dragoman.dialects.messages.encoder import MessagesEncoder
 from dragoman.dialects.messages.errors import ERROR_WORDS, build_error, parse_error
 from dragoman.dialects.messages.fields import POINTERS
 from dragoman.dialects.messages.remote import REMOTE
-from dragoman.dialects.messages.request import parse_request, render_request
+from dragoman.dialects.messages.renderer import render_request, write_tools
+from dragoman.dialects.messages.request import parse_request, read_tools
 from dragoman.dialects.messages.response import build_response, parse_response
-from dragoman.dialects.messages.tools import read_tools, write_tools
 from dragoman.dialects.messages.traits import ROWS
 from dragoman.dialects.messages.wire import ISSUER, NAME
 from dragoman.dialects.record import Count, Dialect, Holds

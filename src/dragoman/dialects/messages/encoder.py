@@ -34,8 +34,9 @@ from dragoman.dialects.messages.errors import error_body
 from dragoman.dialects.messages.parts import write_citation, write_part
 from dragoman.dialects.messages.response import finish_word, reply_id, write_usage
 from dragoman.dialects.messages.wire import NAME, TextBlock, ThinkingBlock, ToolUseBlock
-from dragoman.wire.json import encode, graft, one_line
+from dragoman.wire.json import encode, one_line
 from dragoman.wire.shape import Wire
+from dragoman.wire.splice import graft
 from dragoman.wire.sse import named_frame
 
 _PLAIN_NAME = re.compile(r"[A-Za-z0-9_]+")

@@ -1,4 +1,4 @@
-"""Fields of a request beside its messages and tools, read and written; and where fields of the core stand.
+"""Fields of a request beside its messages and tools, read; and where fields of the core stand.
 
 Rules: a value nobody knows stays in extras. Words in `Request.spelling` say which members were written empty, or by
 another name, so that they are written back as they were. Of a message thread (beta) the server keeps the conversation,
@@ -9,8 +9,7 @@ from typing import Any
 
 from msgspec import Raw
 
-from dragoman.core.request import EFFORTS, OutputFormat, Reference, Request, Sampling, Thinking
-from dragoman.core.traits import Traits
+from dragoman.core.request import EFFORTS, OutputFormat, Reference, Sampling, Thinking
 from dragoman.dialects.messages.wire import ChoiceShape, FormatShape, MetadataShape, RequestShape, ThinkingShape
 from dragoman.wire import json
 from dragoman.wire.json import encode
@@ -35,7 +34,7 @@ POINTERS = {
     "media.media_type": ("/source/media_type",),
 }
 METADATA_FIELDS = CoreFields(MetadataShape)
-_SAMPLING = CoreFields(RequestShape, "sampling")
+SAMPLING_FIELDS = CoreFields(RequestShape, "sampling")
 _UNSUPPORTED = "thread_unsupported_request"
 """At this word the SDKs' tool runners send the whole conversation, without a thread."""
 _THINKING: Shape[ThinkingShape] = Shape(ThinkingShape)
@@ -48,12 +47,11 @@ _THINKING_MODES: dict[str, Any] = {
     "between_tools": "disabled",
 }
 _VISIBLE = {"summarized": True, "omitted": False}
-_DISPLAY = {True: "summarized", False: "omitted"}
 
 
 def read_sampling(shape: RequestShape) -> Sampling:
     """Read the settings of the sampler."""
-    return Sampling(**_SAMPLING.read(shape), stop=tuple(shape.stop_sequences or ()))
+    return Sampling(**SAMPLING_FIELDS.read(shape), stop=tuple(shape.stop_sequences or ()))
 
 
 def read_thinking(shape: RequestShape, fields: dict[str, bytes], words: set[str]) -> Thinking | None:
@@ -119,47 +117,3 @@ def thread_references(thread: Raw) -> tuple[Reference, ...]:
         return (Reference("/thread/previous_message_id", _UNSUPPORTED),)
     continues = bytes(members.get("type", b"")) == b'"continue"'
     return (Reference("/thread/type", _UNSUPPORTED),) if continues else ()
-
-
-def write_fields(request: Request, traits: Traits) -> dict[str, Any]:
-    """Return the members of a body that are not its messages or tools."""
-    words = request.spelling
-    body = _SAMPLING.write(request.sampling)
-    if request.sampling.stop or "stop_sequences" in words:
-        body["stop_sequences"] = request.sampling.stop
-    if (thinking := _write_thinking(request, traits)) is not None:
-        body["thinking"] = thinking
-    form = _write_format(request.output)
-    config: dict[str, Any] = {}
-    if request.thinking is not None and request.thinking.effort is not None:
-        config["effort"] = request.thinking.effort
-    if form is not None and "output_format" in words:
-        body["output_format"] = form
-    elif form is not None:
-        config["format"] = form
-    if config or "output_config" in words:
-        body["output_config"] = config
-    if request.user is not None or "metadata" in words:
-        body["metadata"] = METADATA_FIELDS.write(request)
-    if request.stream and "no stream" not in words:
-        body["stream"] = True
-    elif not request.stream and "stream" in words:
-        body["stream"] = False
-    return body
-
-
-def _write_thinking(request: Request, traits: Traits) -> ThinkingShape | None:
-    thinking = request.thinking
-    if thinking is None or thinking.mode is None:
-        return None
-    if thinking.mode == "disabled":
-        between = traits.thinks_between_tools or "between_tools" in request.spelling
-        return ThinkingShape("between_tools" if between else "disabled")
-    display = None if thinking.visible is None else _DISPLAY[thinking.visible]
-    return ThinkingShape(thinking.mode, thinking.budget, display)
-
-
-def _write_format(output: OutputFormat | None) -> FormatShape | None:
-    if output is None or output.kind != "json_schema":
-        return None
-    return FormatShape("json_schema", ABSENT if output.schema is None else Raw(output.schema))

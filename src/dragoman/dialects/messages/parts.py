@@ -50,8 +50,9 @@ from dragoman.dialects.messages.wire import (
     ToolUseBlock,
     UrlSource,
 )
-from dragoman.wire.json import decode, encode, graft, is_json
+from dragoman.wire.json import decode, encode, is_json
 from dragoman.wire.shape import Wire
+from dragoman.wire.splice import graft
 from dragoman.wire.unread import Unknown, Unread
 
 Fields = dict[str, bytes] | None

@@ -1,38 +1,95 @@
-"""A Messages request: bytes to core and back.
+"""A Messages request, parsed: its messages, its tools and the choice among them; `fields` reads the rest.
 
 The top-level `system` is the first message. Spellings of a message: "string" or "blocks" for its content, and "inline"
-for a system message among the turns. Words in `Request.spelling` say which optional members were written empty, or were
-absent because the URL had them, so that a request read here is written back as it was.
+for a system message among the turns. Words of a tool's spelling: "custom" for a type that was written out,
+"description" for an empty one, "bare" for a tool without a schema. Words in `Request.spelling` say which optional
+members were written empty, or were absent because the URL had them, so that a request read here is written back as it
+was.
 """
 
 from collections.abc import Iterator
-from itertools import takewhile
 from typing import Any
 
 from msgspec import Raw
+from msgspec.json import Decoder
 
 from dragoman.core.parts import AnyPart, Text
 from dragoman.core.problems import Problem
-from dragoman.core.request import Message, Request
-from dragoman.core.traits import Traits
-from dragoman.core.value import own_extras
+from dragoman.core.request import Message, NativeTool, Request, Tool, ToolChoice
 from dragoman.dialects.messages.fields import (
     METADATA_FIELDS,
     read_output,
     read_sampling,
     read_thinking,
     thread_references,
-    write_fields,
 )
-from dragoman.dialects.messages.parts import extras_of, is_plain, read_part, write_parts
-from dragoman.dialects.messages.tools import read_choice, read_tools, write_choice, write_tools
-from dragoman.dialects.messages.wire import NAME, Block, RequestShape
+from dragoman.dialects.messages.parts import cache_mark, extras_of, read_part
+from dragoman.dialects.messages.wire import ABSENT, NAME, Block, ChoiceShape, RequestShape, ToolShape
 from dragoman.dialects.record import Call, ReadTools
-from dragoman.wire.json import Malformed, encode, graft
+from dragoman.wire.json import Malformed, decode_with, encode
 from dragoman.wire.shape import Shape, carried
 from dragoman.wire.unread import Unread
 
+_TOOLS: Decoder[list[Raw] | None] = Decoder(list[Raw] | None)
+_TOOL: Shape[ToolShape] = Shape(ToolShape)
+_CHOICE: Shape[ChoiceShape] = Shape(ChoiceShape)
+_CHOICE_MODES: dict[str, Any] = {"auto": "auto", "any": "required", "tool": "required", "none": "none"}
 _REQUEST: Shape[RequestShape] = Shape(RequestShape)
+
+
+def read_tools(raw: bytes, where: str) -> tuple[Tool | NativeTool, ...]:
+    """Parse the array of tools whose pointer is `where`."""
+    try:
+        tools = decode_with(_TOOLS, raw)
+    except Malformed as error:
+        raise Malformed(error.message, where + error.where) from None
+    return tuple([_read_tool(tool, f"{where}/{index}") for index, tool in enumerate(tools or ())])
+
+
+def _read_tool(raw: Raw, where: str) -> Tool | NativeTool:
+    shape, fields = _TOOL.read_at(raw, where)
+    if shape.type not in (None, "custom"):
+        return NativeTool(where=where, dialect=NAME, raw=bytes(raw))
+    if not shape.name:
+        raise Malformed("a tool needs a name", where + "/name")
+    fields.update(carried(shape) or {})
+    spelling = "custom" if shape.type else ""
+    if shape.description == "":
+        spelling += " description"
+    if shape.input_schema is ABSENT:
+        spelling += " bare"
+    return Tool(
+        where=where,
+        spelling=spelling,
+        extras=extras_of(fields),
+        name=shape.name,
+        description=shape.description or "",
+        parameters=None if shape.input_schema is ABSENT else bytes(shape.input_schema),
+        strict=shape.strict,
+        cache=cache_mark(shape.cache_control),
+    )
+
+
+def read_choice(raw: Raw, fields: dict[str, bytes]) -> ToolChoice | None:
+    """Read how free the model is; a choice nobody knows goes to `fields` whole."""
+    if raw is ABSENT or bytes(raw) == b"null":
+        return None
+    shape, below = _CHOICE.read_at(raw, "/tool_choice")
+    if shape.type not in _CHOICE_MODES:
+        fields["/tool_choice"] = bytes(raw)
+        return None
+    if shape.type == "tool" and not shape.name:
+        raise Malformed("a forced tool needs a name", "/tool_choice/name")
+    if shape.type != "tool" and shape.name is not None:
+        below["/name"] = encode(shape.name)
+    disabled = shape.disable_parallel_tool_use
+    return ToolChoice(
+        where="/tool_choice",
+        extras=extras_of(below),
+        mode=_CHOICE_MODES[shape.type],
+        names=(shape.name,) if shape.name and shape.type == "tool" else (),
+        parallel=None if disabled is None else not disabled,
+    )
 
 
 def parse_request(call: Call, *, first: int = 0, read_tools: ReadTools = read_tools) -> Request:
@@ -110,56 +167,3 @@ def _read_content(content: str | list[Block], where: str, unread: Unread | None)
     if isinstance(content, str):
         return "string", (Text(where=where, text=content),)
     return "blocks", tuple([read_part(block, f"{where}/{index}", unread) for index, block in enumerate(content)])
-
-
-def render_request(request: Request, traits: Traits) -> Call:
-    """Write a request whose values have been adapted to Messages."""
-    body = encode(_write_request(request, traits))
-    fields = own_extras(request, NAME)
-    return Call(graft(body, fields) if fields else body, request.model, request.stream)
-
-
-def _write_request(request: Request, traits: Traits) -> dict[str, Any]:
-    leading = list(takewhile(_is_leading, request.messages))
-    body: dict[str, Any] = {"model": request.model} if "no model" not in request.spelling else {}
-    if leading and (system := _write_system(leading)) is not None:
-        body["system"] = system
-    if (tools := _write_tools(request)) is not None:
-        body["tools"] = tools
-    if (choice := write_choice(request.tool_choice, tools=bool(request.tools))) is not None:
-        body["tool_choice"] = choice
-    body |= write_fields(request, traits)
-    written = [Raw(request.written)] if request.written else []
-    body["messages"] = [*written, *(_write_message(message) for message in request.messages[len(leading) :])]
-    return body
-
-
-def _write_tools(request: Request) -> Any:
-    if request.written_tools:
-        return Raw(request.written_tools)
-    return write_tools(request.tools) if request.tools or "tools" in request.spelling else None
-
-
-def _is_leading(message: Message) -> bool:
-    return message.role == "system" and "inline" not in message.spelling
-
-
-def _write_system(messages: list[Message]) -> Any:
-    """Top-level instructions: a string when that says it all, else blocks, which keep their cache marks."""
-    match messages:
-        case [Message(parts=(only,), spelling=spelling)] if "blocks" not in spelling and isinstance(only, Text):
-            return only.text if is_plain(only) else write_parts((only,))
-        case _:
-            blocks = write_parts(part for message in messages for part in message.parts)
-            return blocks if blocks or "blocks" in messages[0].spelling else None
-
-
-def _write_message(message: Message) -> Any:
-    match message.parts:
-        case (Text(text=text) as only,) if "blocks" not in message.spelling and is_plain(only):
-            content: Any = text
-        case parts:
-            content = write_parts(parts)
-    written = {"role": message.role, "content": content}
-    fields = own_extras(message, NAME)
-    return Raw(graft(encode(written), fields)) if fields else written

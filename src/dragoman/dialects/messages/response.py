@@ -21,8 +21,9 @@ from dragoman.dialects.messages.wire import (
     ReplyShape,
     UsageShape,
 )
-from dragoman.wire.json import Malformed, decode_object, encode, graft
+from dragoman.wire.json import Malformed, decode_object, encode
 from dragoman.wire.shape import Shape, carried
+from dragoman.wire.splice import graft
 from dragoman.wire.unread import Unread
 
 _REPLY: Shape[ReplyShape] = Shape(ReplyShape)

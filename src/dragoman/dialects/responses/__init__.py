@@ -9,9 +9,9 @@ from dragoman.dialects.responses.errors import ERROR_WORDS, build_error, parse_e
 from dragoman.dialects.responses.fields import POINTERS
 from dragoman.dialects.responses.parts import field_place
 from dragoman.dialects.responses.remote import REMOTE
-from dragoman.dialects.responses.request import parse_request, render_request
+from dragoman.dialects.responses.renderer import render_request, write_tools
+from dragoman.dialects.responses.request import declared_tools, parse_request, read_tools
 from dragoman.dialects.responses.response import REPEATED, STATUSES, build_response, parse_response
-from dragoman.dialects.responses.tools import declared_tools, read_tools, write_tools
 from dragoman.dialects.responses.traits import ROWS
 from dragoman.dialects.responses.wire import ISSUER, NAME
 

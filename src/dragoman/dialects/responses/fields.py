@@ -1,4 +1,4 @@
-"""Fields of a request beside its messages and tools, read and written; and where fields of the core stand.
+"""Fields of a request beside its messages and tools, read; and where fields of the core stand.
 
 Rules: a member that nobody understands is kept whole in extras; null is absent. `Request.spelling` holds the words this
 dialect has several of ("user", "summary:concise").
@@ -9,7 +9,7 @@ from typing import Any
 from msgspec import Raw
 from msgspec.json import Decoder
 
-from dragoman.core.request import EFFORTS, OutputFormat, Request, Sampling, Thinking
+from dragoman.core.request import EFFORTS, OutputFormat, Sampling, Thinking
 from dragoman.dialects.responses.wire import (
     AllowedTools,
     JsonFormat,
@@ -41,8 +41,8 @@ POINTERS = {
     "media.name": ("/filename",),
 }
 REQUEST_FIELDS = CoreFields(ResponsesRequest)
-_SAMPLING = CoreFields(ResponsesRequest, "sampling")
-_TEXT_FIELDS = CoreFields(TextSettings)
+SAMPLING_FIELDS = CoreFields(ResponsesRequest, "sampling")
+TEXT_FIELDS = CoreFields(TextSettings)
 _REASONING: Shape[ReasoningSettings] = Shape(ReasoningSettings)
 _TEXT: Shape[TextSettings] = Shape(TextSettings)
 _STRING: Decoder[str] = Decoder(str)
@@ -52,7 +52,7 @@ _SUMMARIES = {"auto": "", "concise": "summary:concise", "detailed": "summary:det
 
 def read_sampling(body: ResponsesRequest) -> Sampling:
     """Read the settings of the sampler."""
-    return Sampling(**_SAMPLING.read(body))
+    return Sampling(**SAMPLING_FIELDS.read(body))
 
 
 def read_thinking(member: Raw, words: set[str], extras: dict[str, bytes]) -> Thinking | None:
@@ -133,48 +133,3 @@ def read_metadata(member: Raw, extras: dict[str, bytes]) -> dict[str, str] | Non
     if raw is not None and pairs is None:
         extras["/metadata"] = raw
     return pairs
-
-
-def write_fields(request: Request) -> dict[str, Any]:
-    """Return the members of a body that are not its messages or tools."""
-    body: dict[str, Any] = {}
-    if request.tool_choice is not None and request.tool_choice.parallel is not None:
-        body["parallel_tool_calls"] = request.tool_choice.parallel
-    body |= _SAMPLING.write(request.sampling)
-    thinking = _write_thinking(request)
-    if thinking:
-        body["reasoning"] = thinking
-    text = _TEXT_FIELDS.write(request)
-    if request.output is not None:
-        text = {"format": _write_format(request.output), **text}
-    if text:
-        body["text"] = text
-    if request.metadata is not None:
-        body["metadata"] = request.metadata
-    if request.user is not None:
-        body["user" if "user" in request.spelling else "safety_identifier"] = request.user
-    return body | REQUEST_FIELDS.write(request)
-
-
-def _write_thinking(request: Request) -> dict[str, Any]:
-    wire: dict[str, Any] = {}
-    if request.thinking is None:
-        return wire
-    if request.thinking.effort is not None:
-        wire["effort"] = request.thinking.effort
-    if request.thinking.visible:
-        said = [word for word in request.spelling if word.startswith("summary:")]
-        wire["summary"] = said[0].removeprefix("summary:") if said else "auto"
-    return wire
-
-
-def _write_format(output: OutputFormat) -> dict[str, Any]:
-    if output.kind != "json_schema":
-        return {"type": "text" if output.kind == "text" else "json_object"}
-    wire: dict[str, Any] = {"type": "json_schema", "name": output.name or "output"}
-    if output.description:
-        wire["description"] = output.description
-    wire["schema"] = Raw(output.schema or b"{}")
-    if output.strict is not None:
-        wire["strict"] = output.strict
-    return wire

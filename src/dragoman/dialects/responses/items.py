@@ -22,6 +22,7 @@ from dragoman.dialects.responses.wire import ISSUER, NAME, ContentPart, Reasonin
 from dragoman.wire import json
 from dragoman.wire.pointer import escape
 from dragoman.wire.shape import Shape
+from dragoman.wire.splice import graft
 from dragoman.wire.unread import Unknown, Unread
 
 INSTRUCTIONS = "instructions"
@@ -181,7 +182,7 @@ def read_reasoning(item: WireItem, where: str, unread: Unread | None) -> Reasoni
         kept = _other_pieces(content)
     elif content:
         whole = json.encode([piece.raw if isinstance(piece, Unknown) else piece for piece in content])
-        kept["/content"] = json.graft(whole, (unread.take("/content") if unread else None) or {})
+        kept["/content"] = graft(whole, (unread.take("/content") if unread else None) or {})
     for index, piece in enumerate(item.summary or ()):
         if isinstance(piece, Unknown):
             kept[f"/summary/{index}"] = bytes(piece.raw)
@@ -309,7 +310,7 @@ def _write_message_item(message: Message, parts: list[AnyPart]) -> Any:
     else:
         wire["content"] = write_contents(parts, assistant=assistant)
     fields = own_extras(message, NAME)
-    return Raw(json.graft(json.encode(wire), fields)) if fields else wire
+    return Raw(graft(json.encode(wire), fields)) if fields else wire
 
 
 def plain_text(part: AnyPart) -> str | None:
@@ -360,7 +361,7 @@ def with_fields(wire: dict[str, Any], fields: dict[str, bytes] | None) -> Any:
         return wire
     for pointer in fields:
         wire.pop(pointer[1:], None)
-    return Raw(json.graft(json.encode(wire), fields))
+    return Raw(graft(json.encode(wire), fields))
 
 
 def _write_result(part: ToolResult) -> Any:

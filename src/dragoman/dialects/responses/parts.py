@@ -44,6 +44,7 @@ from dragoman.dialects.responses.wire import (
 )
 from dragoman.wire import json
 from dragoman.wire.shape import present
+from dragoman.wire.splice import graft
 from dragoman.wire.unread import Unknown, Unread
 
 BARE_DATA = "bare data"
@@ -64,7 +65,7 @@ def read_part(part: ContentPart, where: str, fields: dict[str, bytes] | None) ->
         case RefusalText(refusal=refusal):
             return Refusal(where=where, extras=extras_of(fields), text=refusal)
         case ReasoningText() | Unknown():
-            raw = bytes(part.raw) if isinstance(part, Unknown) else json.graft(json.encode(part), fields or {})
+            raw = bytes(part.raw) if isinstance(part, Unknown) else graft(json.encode(part), fields or {})
             return Opaque(where=where, spelling=PART, dialect=NAME, raw=raw)
         case InputText(text=text):
             cache, extras = _read_mark(part, fields)
@@ -217,7 +218,7 @@ def write_part(part: AnyPart, *, assistant: bool) -> Any:
     fields = own_extras(part, NAME)
     if not fields:
         return wire
-    return Raw(json.graft(json.encode(wire), {name: raw for name, raw in fields.items() if not is_item_field(name)}))
+    return Raw(graft(json.encode(wire), {name: raw for name, raw in fields.items() if not is_item_field(name)}))
 
 
 ITEM_FIELDS = "/item/"

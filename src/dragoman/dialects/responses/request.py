@@ -1,20 +1,22 @@
-"""Requests, parsed and rendered.
+"""A request, parsed: its conversation, its tools and the choice among them; `fields` reads the rest.
 
 Rules: each member that reaches the core is decoded by its own shape, and all others are extras untouched.
 `Request.spelling` holds the words this dialect has several of ("stream:false", "no input", "tools:[]"), and those of
-`fields`.
+`fields`. The tools of a namespace group are flattened, each with the group's name; the first of a group has the word
+"group" in its spelling and the group's own fields in its extras below /namespace, so that writing restores the group.
+A tool's spelling says what its writer left out ("no strict", "no parameters").
 """
 
 from collections.abc import Iterable
-from typing import Any, cast
+from typing import Literal
 
-from msgspec import Raw
+from msgspec import Raw, structs
+from msgspec.json import Decoder
 
-from dragoman.core.parts import Text
+from dragoman.core.parts import Opaque, Text
 from dragoman.core.problems import Problem
-from dragoman.core.request import Message, Reference, Request, leading_systems
-from dragoman.core.traits import Traits
-from dragoman.core.value import own_extras
+from dragoman.core.request import Message, NativeTool, Reference, Request, Tool, ToolChoice
+from dragoman.core.value import Extras
 from dragoman.dialects.record import Call, ReadTools
 from dragoman.dialects.responses.fields import (
     REQUEST_FIELDS,
@@ -23,22 +25,205 @@ from dragoman.dialects.responses.fields import (
     read_text,
     read_thinking,
     read_user,
-    write_fields,
 )
-from dragoman.dialects.responses.items import INSTRUCTIONS, plain_text, read_items, write_message
+from dragoman.dialects.responses.items import INSTRUCTIONS, read_items
 from dragoman.dialects.responses.parts import extras_of
-from dragoman.dialects.responses.tools import read_choice, read_tools, write_choice, write_tools
-from dragoman.dialects.responses.wire import NAME, ResponsesRequest
+from dragoman.dialects.responses.wire import (
+    NAME,
+    AllowedTools,
+    AnyTool,
+    Choice,
+    CustomTool,
+    NamedCustomTool,
+    NamedTool,
+    NamespaceTool,
+    ResponsesRequest,
+    WireFunctionTool,
+    decode_known,
+)
 from dragoman.wire import json
-from dragoman.wire.shape import Shape, carried, present
-from dragoman.wire.unread import Unread
+from dragoman.wire.shape import ABSENT, Shape, carried, present
+from dragoman.wire.unread import Unknown, Unread
 
+GROUP = "group"
+GROUP_FIELDS = "/namespace"
+NO_STRICT = "no strict"
+NO_PARAMETERS = "no parameters"
+EMPTY_DESCRIPTION = "empty description"
+TEXT_FORMAT = "text format"
+_MODES: dict[bytes, Literal["auto", "none", "required"]] = {
+    b'"auto"': "auto",
+    b'"none"': "none",
+    b'"required"': "required",
+}
+_FAST: Decoder[list[AnyTool]] = Decoder(list[AnyTool])
+_TOOL: Shape[AnyTool] = Shape(AnyTool)
+_CHOICE: Shape[Choice] = Shape(Choice)
 _REQUEST: Shape[ResponsesRequest] = Shape(ResponsesRequest)
 _KEPT = ("conversation", "prompt")
 """Members that name what OpenAI keeps: earlier turns, instructions written once."""
-_STRING_INPUT = "string"
-_NO_INPUT = "no input"
-_SAID_FALSE = "stream:false"
+STRING_INPUT = "string"
+NO_INPUT = "no input"
+STREAM_FALSE = "stream:false"
+
+
+def declared_tools(messages: Iterable[Message]) -> tuple[Tool | NativeTool, ...]:
+    """Read the tools that items in the middle of a conversation declare."""
+    tools: list[Tool | NativeTool] = []
+    for message in messages:
+        for part in message.parts:
+            if isinstance(part, Opaque) and part.declares and part.dialect == NAME:
+                tools.extend(_read_declared(part))
+    return tuple(tools)
+
+
+def _read_declared(item: Opaque) -> tuple[Tool | NativeTool, ...]:
+    raw = present(json.decode_object(item.raw).get("tools"))
+    if raw is None:
+        return ()
+    place = f"{item.where}/tools"
+    try:
+        return read_tools(raw, place)
+    except json.Malformed as error:
+        raise Problem("invalid_request", error.message, where=error.where or place) from None
+
+
+def read_tools(raw: bytes, place: str) -> tuple[Tool | NativeTool, ...]:
+    """Read the `tools` member of a request, or of an item that declares some."""
+    tools: list[Tool | NativeTool] = []
+    known = decode_known(_FAST, raw)
+    if known is None:
+        for index, one in enumerate(json.decode_array(raw)):
+            where = f"{place}/{index}"
+            try:
+                wire, unread = _TOOL.read(one)
+            except json.Malformed as error:
+                raise json.Malformed(error.message, where + error.where) from None
+            tools.extend(_read_tool(wire, where, bytes(one), unread))
+        return tuple(tools)
+    raws: list[Raw] = []
+    for index, wire in enumerate(known):
+        if isinstance(wire, NamespaceTool) and not wire.tools:
+            raws = raws or json.decode_array(raw)
+        tools.extend(_read_tool(wire, f"{place}/{index}", bytes(raws[index]) if raws else b"", None))
+    return tuple(tools)
+
+
+def _read_tool(wire: AnyTool, where: str, raw: bytes, unread: Unread | None) -> list[Tool | NativeTool]:
+    match wire:
+        case NamespaceTool():
+            return list(_read_group(wire, where, unread)) or [NativeTool(where=where, dialect=NAME, raw=raw)]
+        case Unknown():
+            return [NativeTool(where=where, dialect=NAME, raw=bytes(wire.raw))]
+        case _:
+            return [_read_own(wire, where, unread.rest() if unread else None)]
+
+
+def _read_own(
+    wire: WireFunctionTool | CustomTool,
+    where: str,
+    fields: dict[str, bytes] | None,
+    namespace: str = "",
+    word: str = "",
+) -> Tool:
+    words = [word] if word else []
+    if wire.description == "":
+        words.append(EMPTY_DESCRIPTION)
+    grammar = parameters = strict = None
+    if isinstance(wire, WireFunctionTool):
+        strict = wire.strict
+        if wire.defer_loading is not ABSENT:
+            fields = {"/defer_loading": bytes(wire.defer_loading), **(fields or {})}
+        parameters = present(wire.parameters)
+        if strict is None:
+            words.append(NO_STRICT)
+        if parameters is None:
+            words.append(NO_PARAMETERS)
+    elif present(wire.format) is not None:
+        match json.decode(wire.format):
+            case {"type": "text", **more} if not more:
+                words.append(TEXT_FORMAT)
+            case {"type": "grammar", "syntax": str(), "definition": str()}:
+                grammar = bytes(wire.format)
+            case _:
+                fields = {**(fields or {}), "/format": bytes(wire.format)}
+    return Tool(
+        where=where,
+        spelling=",".join(words),
+        extras=extras_of(fields),
+        name=wire.name,
+        description=wire.description or "",
+        parameters=parameters,
+        strict=strict,
+        form="json" if isinstance(wire, WireFunctionTool) else "text",
+        grammar=grammar,
+        namespace=namespace,
+    )
+
+
+def _read_group(group: NamespaceTool, where: str, unread: Unread | None) -> list[Tool]:
+    """Flatten a group; what is not a tool of the caller's keeps its place in the extras of the first."""
+    tools: list[Tool] = []
+    kept: dict[str, bytes] = {}
+    for index, wire in enumerate(group.tools):
+        if isinstance(wire, Unknown):
+            kept[f"{GROUP_FIELDS}/tools/{index}"] = bytes(wire.raw)
+            continue
+        fields = unread.take(f"/tools/{index}") if unread else None
+        word = "" if tools else GROUP
+        tools.append(_read_own(wire, f"{where}/tools/{index}", fields, group.name, word))
+    if not tools:
+        return []
+    if group.description == "":
+        kept[f"{GROUP_FIELDS}/description"] = b'""'
+    if unread:
+        kept.update({GROUP_FIELDS + pointer: raw for pointer, raw in unread.rest().items()})
+    first = tools[0]
+    own = first.extras.fields if first.extras else {}
+    described = group.description or ""
+    tools[0] = structs.replace(first, extras=extras_of({**own, **kept}), namespace_description=described)
+    return tools
+
+
+def read_choice(choice: Raw | None, parallel: bool | None) -> ToolChoice | None:
+    """Read `tool_choice` and `parallel_tool_calls`."""
+    where = "/tool_choice"
+    raw = present(choice)
+    if raw is None:
+        return None if parallel is None else ToolChoice(where=where, parallel=parallel)
+    mode = _MODES.get(raw)
+    if mode is not None:
+        return ToolChoice(where=where, mode=mode, parallel=parallel)
+    if json.first_byte(raw) != b"{":
+        return _native_choice(raw, parallel)
+    try:
+        wire, unread = _CHOICE.read(raw)
+    except json.Malformed as error:
+        raise json.Malformed(error.message, where + error.where) from None
+    fields = unread.rest() if unread else {}
+    match wire:
+        case Unknown():
+            return _native_choice(raw, parallel)
+        case NamedTool(name=name) | NamedCustomTool(name=name):
+            return ToolChoice(where=where, extras=extras_of(fields), mode="required", names=(name,), parallel=parallel)
+        case AllowedTools(mode=mode, tools=tools):
+            for index, tool in enumerate(tools):
+                if isinstance(tool, Unknown):
+                    fields[f"/tools/{index}"] = bytes(tool.raw)
+            return ToolChoice(
+                where=where,
+                spelling="allowed_tools",
+                extras=extras_of(fields),
+                mode=mode,
+                names=tuple([tool.name for tool in tools if not isinstance(tool, Unknown)]),
+                parallel=parallel,
+                listed=True,
+            )
+
+
+def _native_choice(raw: bytes, parallel: bool | None) -> ToolChoice:
+    """A choice of the vendor's own tools says nothing about the caller's: kept whole, under the empty pointer."""
+    return ToolChoice(where="/tool_choice", extras=Extras(NAME, {"": raw}), parallel=parallel)
 
 
 def parse_request(call: Call, *, first: int = 0, read_tools: ReadTools = read_tools) -> Request:
@@ -57,7 +242,7 @@ def _read_request(
     extras: dict[str, bytes] = {}
     messages = _read_messages(body, words, first)
     if body.stream is False:
-        words.add(_SAID_FALSE)
+        words.add(STREAM_FALSE)
     thinking = read_thinking(body.reasoning, words, extras)
     output, verbosity = read_text(body.text, extras)
     tools = present(body.tools)
@@ -106,97 +291,14 @@ def _read_messages(body: ResponsesRequest, words: set[str], known: int) -> tuple
         text = Text(where="/instructions", text=json.decode(instructions))
         messages.append(Message(where="/instructions", spelling=INSTRUCTIONS, role="system", parts=(text,)))
     if present(body.input) is None:
-        words.add(_NO_INPUT)
+        words.add(NO_INPUT)
         return tuple(messages)
     match json.first_byte(body.input):
         case b'"':
             text = Text(where="/input", text=json.decode(body.input))
-            messages.append(Message(where="/input", spelling=_STRING_INPUT, role="user", parts=(text,)))
+            messages.append(Message(where="/input", spelling=STRING_INPUT, role="user", parts=(text,)))
         case b"[":
             messages.extend(read_items(body.input, known))
         case _:
             raise json.Malformed("input must be a string or a list of items", "/input")
     return tuple(messages)
-
-
-def render_request(request: Request, traits: Traits) -> Call:
-    """Write a request. Nothing in this dialect depends on the model family."""
-    del traits
-    body: dict[str, Any] = {"model": request.model} if request.model else {}
-    messages = request.messages
-    instructions = None if _is_alone(request) or _needs_the_word(request) else leading_instructions(messages)
-    if instructions is not None:
-        body["instructions"] = instructions
-        messages = messages[1:]
-    if messages or _NO_INPUT not in request.spelling:
-        body["input"] = _write_input(messages, request.written)
-    body.update(write_settings(request))
-    if request.stream:
-        body["stream"] = True
-    elif _SAID_FALSE in request.spelling:
-        body["stream"] = False
-    encoded = json.encode(body)
-    extras = own_extras(request, NAME)
-    return Call(json.graft(encoded, extras) if extras else encoded, request.model, request.stream)
-
-
-def _is_alone(request: Request) -> bool:
-    """Tell whether a foreign request is one message: as `instructions` it would leave `input` empty, a 400."""
-    return len(request.messages) == 1 and request.messages[0].spelling != INSTRUCTIONS and not request.written
-
-
-def _needs_the_word(request: Request) -> bool:
-    """Tell whether only foreign instructions say "json": OpenAI gives JSON only to who asks for it in the input."""
-    if request.output is None or request.output.kind != "json":
-        return False
-    first, *rest = request.messages or (None,)
-    if first is None or first.role != "system" or first.spelling == INSTRUCTIONS:
-        return False
-    texts = [part.text for message in rest for part in message.parts if isinstance(part, Text)]
-    return not any("json" in text.lower() for text in (*texts, *_texts_of(request.written)))
-
-
-def _texts_of(written: bytes) -> Iterable[str]:
-    """Return what messages say among items that were written before: the name of a call or a file says nothing."""
-    if b"json" not in written.lower():
-        return ()
-    items: list[dict[str, Any]] = json.decode(b"[%s]" % written)
-    contents = [item.get("content") for item in items if item.get("type", "message") == "message"]
-    pieces = [piece for content in contents if isinstance(content, list) for piece in cast("list[Any]", content)]
-    return [*(text for text in contents if isinstance(text, str)), *(piece.get("text", "") for piece in pieces)]
-
-
-def leading_instructions(messages: tuple[Message, ...]) -> str | None:
-    """Return the text of a first system message that is, or may become, `instructions`."""
-    if not messages or messages[0].role != "system" or messages[0].spelling.startswith("item"):
-        return None
-    texts = [plain_text(part) for part in messages[0].parts]
-    plain = [text for text in texts if text is not None]
-    return "\n\n".join(plain) if texts and len(plain) == len(texts) else None
-
-
-def _write_input(messages: tuple[Message, ...], written: bytes) -> Any:
-    if len(messages) == 1 and messages[0].spelling == _STRING_INPUT and messages[0].where == "/input":
-        text = plain_text(messages[0].parts[0]) if len(messages[0].parts) == 1 else None
-        if text is not None:
-            return text
-    split = leading_systems(messages)
-    items = [item for message in messages[:split] for item in write_message(message)]
-    if written:
-        items.append(Raw(written))
-    items.extend([item for message in messages[split:] for item in write_message(message)])
-    return items
-
-
-def write_settings(request: Request, *, explicit: bool = False) -> dict[str, Any]:
-    """Write everything but the conversation, as a reply echoes it when `explicit`."""
-    body: dict[str, Any] = {}
-    if request.written_tools:
-        body["tools"] = Raw(request.written_tools)
-    elif request.tools or "tools:[]" in request.spelling:
-        body["tools"] = write_tools(request.tools, explicit=explicit)
-    if request.tool_choice is not None:
-        choice = write_choice(request.tool_choice, request.tools)
-        if choice is not None:
-            body["tool_choice"] = choice
-    return body | write_fields(request)

@@ -19,7 +19,7 @@ from dragoman.core.value import own_extras
 from dragoman.dialects.responses.errors import read_error, write_error
 from dragoman.dialects.responses.output import read_known, read_output, write_output
 from dragoman.dialects.responses.parts import extras_of
-from dragoman.dialects.responses.request import leading_instructions, write_settings
+from dragoman.dialects.responses.renderer import leading_instructions, write_settings
 from dragoman.dialects.responses.wire import (
     NAME,
     InputDetails,
@@ -31,6 +31,7 @@ from dragoman.dialects.responses.wire import (
 )
 from dragoman.wire import json, pointer
 from dragoman.wire.shape import Shape, present
+from dragoman.wire.splice import graft
 
 _STRING: Decoder[str] = Decoder(str)
 _NUMBER: Decoder[int | float] = Decoder(int | float)
@@ -265,7 +266,7 @@ def write_usage(usage: Usage) -> Any:
         "total_tokens": (usage.input or 0) + (usage.output or 0),
     }
     fields = own_extras(usage, NAME)
-    return Raw(json.graft(json.encode(wire), fields)) if fields else wire
+    return Raw(graft(json.encode(wire), fields)) if fields else wire
 
 
 def outcome_of(finish: Finish, parts: Iterable[AnyPart]) -> Outcome:
@@ -346,7 +347,7 @@ def _echo(request: Request) -> dict[str, Any]:
     echoed = {name: raw for name, raw in fields.items() if pointer.split(name)[0] in _ECHOED}
     if not echoed:
         return settings
-    return dict(json.decode_object(json.graft(json.encode(settings), echoed)))
+    return dict(json.decode_object(graft(json.encode(settings), echoed)))
 
 
 def conclude(members: dict[str, Any], outcome: Outcome, output: list[Any], usage: Usage | None) -> None:
@@ -371,4 +372,4 @@ def with_reply_fields(members: dict[str, Any], own: dict[str, bytes]) -> bytes:
         tokens = pointer.split(name)
         if len(tokens) == 1 or members.get(tokens[0]) is None:
             members.pop(tokens[0], None)
-    return json.graft(json.encode(members), fields)
+    return graft(json.encode(members), fields)

@@ -1,0 +1,268 @@
+"""A request, rendered: its messages, tools and settings as Google writes them.
+
+Rules: spelling words restore what Google lets a caller write in several ways. A schema is written to the field it is
+written in: `parameters` for the OpenAPI subset, `parametersJsonSchema` for JSON Schema. Tools from elsewhere share one
+object, as Google asks.
+"""
+
+from collections.abc import Iterable
+from itertools import takewhile
+from operator import attrgetter
+from typing import Any
+
+from msgspec import Raw
+
+from dragoman.core.parts import (
+    AnyPart,
+    Text,
+)
+from dragoman.core.request import (
+    Message,
+    NativeTool,
+    OutputFormat,
+    Request,
+    Thinking,
+    Tool,
+    ToolChoice,
+)
+from dragoman.core.traits import Traits
+from dragoman.core.value import own_extras
+from dragoman.dialects.gemini import code_assist, wire
+from dragoman.dialects.gemini.fields import (
+    CONFIG_FIELDS,
+    JSON,
+    LEVEL,
+    NO_STOPS,
+    NO_THINKING,
+    PLAIN,
+    PRESENT,
+    REQUEST_FIELDS,
+    SAMPLING_FIELDS,
+    THINKING_FIELDS,
+    THINKING_PRESENT,
+    UNSPECIFIED,
+)
+from dragoman.dialects.gemini.parts import Written, write_part
+from dragoman.dialects.gemini.request import (
+    CALLING_CONFIG,
+    CONFIG,
+    DESCRIBED,
+    GROUP,
+    NO_NAMES,
+    NO_PARTS,
+    NO_ROLE,
+    NO_TOOLS,
+    ONE_CONTENT,
+    ONE_PART,
+    ONE_TOOL,
+    ROLE,
+    STRING,
+)
+from dragoman.dialects.gemini.wire import (
+    NAME,
+    FunctionCallingConfig,
+)
+from dragoman.dialects.record import Call
+from dragoman.wire import json
+from dragoman.wire.splice import graft
+
+_WIRE_MODES = {"auto": "AUTO", "required": "ANY", "none": "NONE"}
+_LEVELS: dict[str, str] = {
+    "none": "MINIMAL",
+    "minimal": "MINIMAL",
+    "low": "LOW",
+    "medium": "MEDIUM",
+    "high": "HIGH",
+    "xhigh": "HIGH",
+    "max": "HIGH",
+}
+_get_more = attrgetter("spelling", "signature", "extras")
+_NO_MORE = _get_more(Text(text=""))
+"""Most texts are their words and nothing else."""
+
+
+def render_request(request: Request, traits: Traits) -> Call:  # noqa: ARG001 - what a model accepts was settled before
+    """Write a request, in Code Assist's envelope if it came in one."""
+    words, messages = request.spelling, request.messages
+    system = tuple(takewhile(_is_system, messages))
+    contents = [_write_message(message) for message in messages[len(system) :]]
+    if request.written:
+        contents.insert(0, Raw(request.written))
+    body: dict[str, Any] = {"contents": contents[0] if ONE_CONTENT in words and len(contents) == 1 else contents}
+    if system:
+        body["systemInstruction"] = _write_system(system)
+    if request.written_tools:
+        body["tools"] = Raw(request.written_tools)
+    elif request.tools or NO_TOOLS in words:
+        tools = write_tools(request.tools)
+        if tools or NO_TOOLS in words:
+            body["tools"] = tools[0] if ONE_TOOL in words and len(tools) == 1 else tools
+    if request.tool_choice is not None or CONFIG in words:
+        _write_tool_config(request, body)
+    config = write_config(request)
+    if config is not None:
+        body["generationConfig"] = config
+    if request.metadata is not None:
+        body |= REQUEST_FIELDS.write(request)
+    encoded = json.encode(body)
+    extras = own_extras(request, NAME) if request.extras is not None else None
+    if extras or code_assist.WORD in words:
+        encoded = _wrap(encoded, request, extras)
+    return Call(body=encoded, model=request.model, stream=request.stream)
+
+
+def _is_system(message: Message) -> bool:
+    return message.role == "system"
+
+
+def _wrap(encoded: bytes, request: Request, extras: dict[str, bytes] | None) -> bytes:
+    """Put extras back, and the request into Code Assist's envelope if it came in one."""
+    # Pointers are those of the document that was read: only a request that came in the envelope has them outside.
+    outside = all(message.where.startswith(code_assist.INNER + "/") for message in request.messages)
+    if extras and not outside:
+        encoded = graft(encoded, extras)
+    if code_assist.WORD in request.spelling:
+        encoded = code_assist.wrap_request(encoded, request.model)
+    return graft(encoded, extras) if extras and outside else encoded
+
+
+def _write_tool_config(request: Request, body: dict[str, Any]) -> None:
+    calling = write_choice(request.tool_choice) if request.tool_choice is not None else None
+    if calling is None and CALLING_CONFIG in request.spelling:
+        calling = wire.FunctionCallingConfig()
+    if calling is not None or CONFIG in request.spelling:
+        body["toolConfig"] = wire.ToolConfig(calling)
+
+
+def _write_message(message: Message) -> Any:
+    # The role first, in every request: a turn is the same bytes then, or no prompt cache knows it again.
+    if not message.spelling and message.extras is None:
+        return {"role": "model" if message.role == "assistant" else "user", "parts": _write_parts(message.parts)}
+    words = message.spelling.split()
+    content = _spelled_parts(message.parts, words)
+    if NO_ROLE not in words:
+        role = "model" if message.role == "assistant" or f"{ROLE}model" in words else "user"
+        content = {"role": role, **content}
+    return _with_extras(content, message)
+
+
+def _write_system(messages: tuple[Message, ...]) -> Any:
+    first = messages[0]
+    parts = first.parts if len(messages) == 1 else tuple([part for message in messages for part in message.parts])
+    if not first.spelling and first.extras is None:
+        return {"parts": _write_parts(parts)}
+    words = first.spelling.split()
+    if STRING in words and len(parts) == 1 and isinstance(parts[0], Text):
+        return parts[0].text
+    content = _spelled_parts(parts, words)
+    for word in words:
+        if word.startswith(ROLE):
+            content["role"] = word[len(ROLE) :]
+    return _with_extras(content, first)
+
+
+def _write_parts(parts: Iterable[AnyPart]) -> list[Written]:
+    """Return what stands for parts on the wire, without those that cannot be said."""
+    written: list[Written] = []
+    for part in parts:
+        if isinstance(part, Text) and part.text and _get_more(part) == _NO_MORE:
+            written.append({"text": part.text})
+        elif (other := write_part(part)) is not None:
+            written.append(other)
+    return written
+
+
+def _spelled_parts(parts: tuple[AnyPart, ...], words: Iterable[str]) -> dict[str, Any]:
+    written = _write_parts(parts)
+    if not written and NO_PARTS in words:
+        return {}
+    return {"parts": written[0] if ONE_PART in words and len(written) == 1 else written}
+
+
+def _with_extras(content: dict[str, Any], message: Message) -> Any:
+    fields = own_extras(message, NAME)
+    return Raw(graft(json.encode(content), fields)) if fields else content
+
+
+def write_tools(tools: Iterable[Tool | NativeTool]) -> list[Any]:
+    """Write tools as the list of Tool objects."""
+    groups: dict[str, dict[str, Any]] = {}
+    natives: dict[str, list[bytes]] = {}
+    for tool in tools:
+        word = tool.spelling.partition(" ")[0]
+        if isinstance(tool, Tool):
+            key = word if word.startswith(GROUP) else GROUP
+            groups.setdefault(key, {}).setdefault("functionDeclarations", []).append(_write_tool(tool))
+        elif tool.dialect == NAME:
+            key = word if word.startswith(GROUP) else f"{GROUP}native:{len(natives)}"
+            groups.setdefault(key, {})
+            natives.setdefault(key, []).append(tool.raw)
+    return [_write_group(group, natives.get(key, [])) for key, group in groups.items()]
+
+
+def _write_group(group: dict[str, Any], natives: list[bytes]) -> Any:
+    if not natives:
+        return group
+    members = {name: bytes(raw) for native in natives for name, raw in json.decode_object(native).items()}
+    return Raw(json.with_members(json.encode(group), members))
+
+
+def _write_tool(tool: Tool) -> dict[str, Any] | Raw:
+    """Write one declaration."""
+    written: dict[str, Any] = {"name": tool.name}
+    if tool.description or DESCRIBED in tool.spelling.split():
+        written["description"] = tool.description
+    if tool.parameters is not None:
+        written["parameters" if tool.openapi else "parametersJsonSchema"] = Raw(tool.parameters)
+    if tool.extras is None:
+        return written
+    fields = own_extras(tool, NAME)
+    return Raw(graft(json.encode(written), fields)) if fields else written
+
+
+def write_choice(choice: ToolChoice) -> FunctionCallingConfig | None:
+    """Return functionCallingConfig, None when the choice says nothing Gemini has a word for."""
+    words = choice.spelling.split() if choice.spelling else ()
+    mode = None
+    if choice.mode is not None:
+        # AUTO with allowed names is a 400; VALIDATED is the optional mode that takes them.
+        restricted = choice.mode == "auto" and (choice.validated or choice.names)
+        mode = "VALIDATED" if restricted else _WIRE_MODES[choice.mode]
+        if words:
+            mode = next((word for word in words if word.upper() == mode), mode)
+    names = [*choice.names] if choice.names or NO_NAMES in words else None
+    return FunctionCallingConfig(mode, names) if mode is not None or names is not None else None
+
+
+def write_config(request: Request) -> dict[str, Any] | None:
+    """Return generationConfig, None when there is nothing to say."""
+    sampling, words = request.sampling, request.spelling
+    config = SAMPLING_FIELDS.write(sampling)
+    if sampling.stop or NO_STOPS in words:
+        config["stopSequences"] = sampling.stop
+    if request.candidates is not None:
+        config |= CONFIG_FIELDS.write(request)
+    if request.output is not None:
+        config |= _write_output(request.output)
+    if request.thinking is not None or THINKING_PRESENT in words:
+        thinking = _write_thinking(request.thinking or NO_THINKING, words)
+        if thinking or THINKING_PRESENT in words:
+            config["thinkingConfig"] = thinking
+    return config if config or PRESENT in words else None
+
+
+def _write_output(output: OutputFormat) -> dict[str, Any]:
+    if output.kind != "json_schema" or output.schema is None:
+        return {"responseMimeType": PLAIN if output.kind == "text" else JSON}
+    schema = "responseSchema" if output.openapi else "responseJsonSchema"
+    return {"responseMimeType": JSON, schema: Raw(output.schema)}
+
+
+def _write_thinking(thinking: Thinking, words: frozenset[str]) -> dict[str, Any]:
+    written = THINKING_FIELDS.write(thinking)
+    spelled = next((word[len(LEVEL) :] for word in words if word.startswith(LEVEL)), "")
+    if thinking.effort is not None:
+        written["thinkingLevel"] = spelled if spelled.lower() == thinking.effort else _LEVELS[thinking.effort]
+    elif spelled == UNSPECIFIED:
+        written["thinkingLevel"] = spelled
+    return written

@@ -1,0 +1,175 @@
+"""A request, rendered: its messages, tools and fields as Anthropic writes them.
+
+Rules: leading system messages are the top-level `system`. Spelling words restore members that were written empty, or
+by another name.
+"""
+
+from collections.abc import Iterable
+from itertools import takewhile
+from typing import Any
+
+from msgspec import Raw
+
+from dragoman.core.parts import Text
+from dragoman.core.request import Message, NativeTool, OutputFormat, Request, Tool, ToolChoice
+from dragoman.core.traits import Traits
+from dragoman.core.value import own_extras
+from dragoman.dialects.messages.fields import METADATA_FIELDS, SAMPLING_FIELDS
+from dragoman.dialects.messages.parts import cache_control, is_plain, write_parts
+from dragoman.dialects.messages.wire import (
+    ABSENT,
+    NAME,
+    ChoiceShape,
+    FormatShape,
+    ThinkingShape,
+    ToolShape,
+)
+from dragoman.dialects.record import Call
+from dragoman.wire.json import encode
+from dragoman.wire.splice import graft
+
+_NO_PARAMETERS = Raw(b'{"type":"object","properties":{}}')
+_DISPLAY = {True: "summarized", False: "omitted"}
+
+
+def render_request(request: Request, traits: Traits) -> Call:
+    """Write a request whose values have been adapted to Messages."""
+    body = encode(_write_request(request, traits))
+    fields = own_extras(request, NAME)
+    return Call(graft(body, fields) if fields else body, request.model, request.stream)
+
+
+def _write_request(request: Request, traits: Traits) -> dict[str, Any]:
+    leading = list(takewhile(_is_leading, request.messages))
+    body: dict[str, Any] = {"model": request.model} if "no model" not in request.spelling else {}
+    if leading and (system := _write_system(leading)) is not None:
+        body["system"] = system
+    if (tools := _write_tools(request)) is not None:
+        body["tools"] = tools
+    if (choice := write_choice(request.tool_choice, tools=bool(request.tools))) is not None:
+        body["tool_choice"] = choice
+    body |= write_fields(request, traits)
+    written = [Raw(request.written)] if request.written else []
+    body["messages"] = [*written, *(_write_message(message) for message in request.messages[len(leading) :])]
+    return body
+
+
+def _write_tools(request: Request) -> Any:
+    if request.written_tools:
+        return Raw(request.written_tools)
+    return write_tools(request.tools) if request.tools or "tools" in request.spelling else None
+
+
+def _is_leading(message: Message) -> bool:
+    return message.role == "system" and "inline" not in message.spelling
+
+
+def _write_system(messages: list[Message]) -> Any:
+    """Top-level instructions: a string when that says it all, else blocks, which keep their cache marks."""
+    match messages:
+        case [Message(parts=(only,), spelling=spelling)] if "blocks" not in spelling and isinstance(only, Text):
+            return only.text if is_plain(only) else write_parts((only,))
+        case _:
+            blocks = write_parts(part for message in messages for part in message.parts)
+            return blocks if blocks or "blocks" in messages[0].spelling else None
+
+
+def _write_message(message: Message) -> Any:
+    match message.parts:
+        case (Text(text=text) as only,) if "blocks" not in message.spelling and is_plain(only):
+            content: Any = text
+        case parts:
+            content = write_parts(parts)
+    written = {"role": message.role, "content": content}
+    fields = own_extras(message, NAME)
+    return Raw(graft(encode(written), fields)) if fields else written
+
+
+def write_tools(tools: Iterable[Tool | NativeTool]) -> list[Any]:
+    """Write tools as items of the array `tools`."""
+    return [_write_tool(tool) for tool in tools]
+
+
+def _write_tool(tool: Tool | NativeTool) -> Any:
+    if isinstance(tool, NativeTool):
+        return Raw(tool.raw)
+    shape = ToolShape(
+        name=tool.name,
+        type="custom" if "custom" in tool.spelling else None,
+        description=tool.description or ("" if "description" in tool.spelling else None),
+        input_schema=_write_schema(tool),
+        strict=tool.strict,
+        cache_control=cache_control(tool.cache),
+    )
+    fields = own_extras(tool, NAME)
+    return Raw(graft(encode(shape), fields)) if fields else shape
+
+
+def _write_schema(tool: Tool) -> Raw:
+    if tool.parameters is not None:
+        return Raw(tool.parameters)
+    return ABSENT if "bare" in tool.spelling else _NO_PARAMETERS
+
+
+def write_choice(choice: ToolChoice | None, *, tools: bool) -> Any:
+    """Write how free the model is; None where nothing was said."""
+    if choice is None:
+        return None
+    if choice.mode is None and (choice.parallel is not False or not tools):
+        return None
+    flag = None if choice.parallel is None else not choice.parallel
+    match choice.mode:
+        case "none":
+            shape = ChoiceShape("none")
+        case "required" if len(choice.names) == 1:
+            shape = ChoiceShape("tool", choice.names[0], flag)
+        case "required":
+            shape = ChoiceShape("any", None, flag)
+        case _:
+            shape = ChoiceShape("auto", None, flag)
+    fields = own_extras(choice, NAME)
+    return Raw(graft(encode(shape), fields)) if fields else shape
+
+
+def write_fields(request: Request, traits: Traits) -> dict[str, Any]:
+    """Return the members of a body that are not its messages or tools."""
+    words = request.spelling
+    body = SAMPLING_FIELDS.write(request.sampling)
+    if request.sampling.stop or "stop_sequences" in words:
+        body["stop_sequences"] = request.sampling.stop
+    if (thinking := _write_thinking(request, traits)) is not None:
+        body["thinking"] = thinking
+    form = _write_format(request.output)
+    config: dict[str, Any] = {}
+    if request.thinking is not None and request.thinking.effort is not None:
+        config["effort"] = request.thinking.effort
+    if form is not None and "output_format" in words:
+        body["output_format"] = form
+    elif form is not None:
+        config["format"] = form
+    if config or "output_config" in words:
+        body["output_config"] = config
+    if request.user is not None or "metadata" in words:
+        body["metadata"] = METADATA_FIELDS.write(request)
+    if request.stream and "no stream" not in words:
+        body["stream"] = True
+    elif not request.stream and "stream" in words:
+        body["stream"] = False
+    return body
+
+
+def _write_thinking(request: Request, traits: Traits) -> ThinkingShape | None:
+    thinking = request.thinking
+    if thinking is None or thinking.mode is None:
+        return None
+    if thinking.mode == "disabled":
+        between = traits.thinks_between_tools or "between_tools" in request.spelling
+        return ThinkingShape("between_tools" if between else "disabled")
+    display = None if thinking.visible is None else _DISPLAY[thinking.visible]
+    return ThinkingShape(thinking.mode, thinking.budget, display)
+
+
+def _write_format(output: OutputFormat | None) -> FormatShape | None:
+    if output is None or output.kind != "json_schema":
+        return None
+    return FormatShape("json_schema", ABSENT if output.schema is None else Raw(output.schema))
