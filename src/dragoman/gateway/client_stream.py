@@ -95,10 +95,10 @@ class UpstreamStream:
         self._incoming = reply.incoming
         self._context = context
         self._vault = reply.vault
+        source, dialect, answered = reply.target.upstream.dialect, context.request.dialect, reply.context
         self._calls = CallWatch()
         watch = self._calls if reply.vault is not None else None
-        source, dialect = reply.target.upstream.dialect, context.request.dialect
-        self._translator = StreamTranslator(source, dialect, reply.context, watch)
+        self._translator = StreamTranslator(source, dialect, answered, watch)
         self._writer = StreamWriter(reply.translation.request, context, heartbeat)
         self._unsent = b""
         """The events of the last data, if they must wait for something."""

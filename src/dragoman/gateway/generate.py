@@ -128,14 +128,16 @@ class Gateway:
 
 
 async def _write(reply: UpstreamReply, context: RequestContext) -> None:
-    """Write a reply, and return its connection to the pool."""
+    """Write a reply, and return its connection to the pool, or close it after an error."""
     try:
-        with reply.incoming:
-            if context.heartbeat is None:
-                await write_reply(reply, context)
-            else:
-                await UpstreamStream(reply, context, context.heartbeat).write()
+        if context.heartbeat is None:
+            await write_reply(reply, context)
+        else:
+            await UpstreamStream(reply, context, context.heartbeat).write()
+        reply.incoming.leave()
     except Problem as problem:
         if context.exchange.started:
             raise
         raise map_error_in_reply(problem, context.request.dialect) from None
+    finally:
+        reply.incoming.close()

@@ -45,13 +45,13 @@ class Unfetched(Exception):  # noqa: N818  it says what is missing
         self.links = links
 
 
-class Links:
-    """What was fetched for a request, and what must be; `taken` tells whether the upstream fetches links itself."""
+class Links(Struct):
+    """What was fetched for a request, and what must be."""
 
-    def __init__(self, known: Mapping[str, Fetched] | None = None, *, taken: bool = True) -> None:
-        self._known = known or {}
-        self.taken = taken
-        self.missing: dict[str, NeededLink] = {}
+    known: Mapping[str, Fetched] = {}
+    taken: bool = True
+    """The upstream fetches links itself."""
+    missing: dict[str, NeededLink] = field(default_factory=dict[str, NeededLink])
 
     def of(self, part: Media, traits: Traits) -> Fetched | None:
         """Return what was fetched for media that the target does not fetch; note it if that is missing."""
@@ -61,7 +61,7 @@ class Links:
         scheme = source.url.partition(":")[0].lower()
         if self.taken and part.kind in traits.link_kinds and scheme in traits.link_schemes:
             return None
-        found = self._known.get(source.url)
+        found = self.known.get(source.url)
         if found is None:
             self.missing.setdefault(source.url, NeededLink(part.where, part.kind))
         return found
