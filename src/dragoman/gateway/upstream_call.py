@@ -10,13 +10,7 @@ from msgspec import Struct, structs
 
 from dragoman.core.problems import Problem
 from dragoman.dialects.registry import dialect_named
-from dragoman.gateway.client_request import (
-    ClientRequest,
-    explain_tools,
-    is_validated,
-    require_readable,
-    require_valid_tools,
-)
+from dragoman.gateway.client_request import ClientRequest, is_validated, require_valid_tools
 from dragoman.gateway.record import Record
 from dragoman.gateway.redact import credentials_of, without
 from dragoman.gateway.router import Target
@@ -24,13 +18,12 @@ from dragoman.gateway.signatures import Vault
 from dragoman.http.client import Client, Incoming, Outgoing
 from dragoman.http.link import Failure, TooSlow, Untrusted
 from dragoman.http.message import Headers
-from dragoman.interpreter.adaptation import Links, Unfetched
 from dragoman.interpreter.errors import as_fault
-from dragoman.interpreter.pairing import pair_request
+from dragoman.interpreter.passthrough import pair_request, require_readable
 from dragoman.interpreter.reply_adapter import Context
-from dragoman.interpreter.tool_errors import Sent, named, placed
-from dragoman.interpreter.translate import parse_request
-from dragoman.interpreter.translation import Translation, TranslationTask
+from dragoman.interpreter.tool_errors import Sent, explain_tools, named, placed
+from dragoman.interpreter.translate import CACHES, parse_request
+from dragoman.interpreter.translation import Links, Translation, TranslationTask, Unfetched
 
 _KEY_REJECTED = frozenset({401, 403})
 
@@ -123,7 +116,7 @@ async def translate(request: ClientRequest, target: Target, vault: Vault | None 
     call, repairs = request.call, ()
     if here is there:
         call = request.native or call
-        require_readable(call, here)
+        require_readable(call, here, CACHES.tools)
         if request.is_kept:
             call, repairs = pair_request(call, here, target.model)
     asked = TranslationTask(

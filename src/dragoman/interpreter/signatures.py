@@ -5,11 +5,10 @@ is told of every signed call as the client is, and asked for those that are miss
 the digest of its name and arguments: ids are used again.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from hashlib import sha256
 from itertools import chain
 from operator import attrgetter
-from typing import Protocol
 
 from msgspec import Struct, structs
 
@@ -18,6 +17,7 @@ from dragoman.core.parts import AnyPart, Reasoning, Signature, ToolCall
 from dragoman.core.request import Message
 from dragoman.core.response import Response
 from dragoman.interpreter.signature_envelopes import ENVELOPE_PREFIX, open_envelope
+from dragoman.interpreter.translation import Signer
 from dragoman.wire import json
 
 _get_parts, _get_signature = attrgetter("parts"), attrgetter("signature")
@@ -37,19 +37,6 @@ class SignedCall(Struct, frozen=True):
     id: str
     digest: str
     signature: Signature | None
-
-
-class Signer(Protocol):
-    """Knows the signatures of calls by their ids, each under the digest of what the call says."""
-
-    @property
-    def scope(self) -> str:
-        """Whose signatures these are."""
-        ...
-
-    def of(self, call_id: str) -> Mapping[str, Signature] | None:
-        """Return the signatures of calls with an id; None if that must be looked up first."""
-        ...
 
 
 def digest_of(name: str, arguments: str) -> str:

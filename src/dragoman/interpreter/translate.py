@@ -15,16 +15,15 @@ from dragoman.core.traits import TextCalls, Traits
 from dragoman.dialects.record import Call, Dialect, Tools
 from dragoman.dialects.registry import dialect_named
 from dragoman.interpreter.adapt import adapt
-from dragoman.interpreter.adaptation import ENVELOPES, Adaptation, Links
+from dragoman.interpreter.adaptation import ENVELOPES, Adaptation, traits_for
 from dragoman.interpreter.ledger import Ledger, refuse
 from dragoman.interpreter.passthrough import pass_on, remove_foreign_signatures
 from dragoman.interpreter.prefix_cache import PrefixCache
 from dragoman.interpreter.request_history import RequestHistory
-from dragoman.interpreter.signatures import Signer, UnsignedCall, restore_signatures, unknown_ids, unsigned_calls
+from dragoman.interpreter.signatures import UnsignedCall, restore_signatures, unknown_ids, unsigned_calls
 from dragoman.interpreter.text_calls.prompt import describe_tools
 from dragoman.interpreter.tools_cache import ToolsCache, ToolSet
-from dragoman.interpreter.traits import traits_for
-from dragoman.interpreter.translation import Translation, TranslationTask
+from dragoman.interpreter.translation import Links, Signer, Translation, TranslationTask
 from dragoman.interpreter.turns import CONTINUED
 from dragoman.interpreter.undo import NO_UNDO
 
