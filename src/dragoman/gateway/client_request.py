@@ -15,6 +15,7 @@ from msgspec import Struct
 from dragoman.core.problems import Problem
 from dragoman.core.request import Request
 from dragoman.dialects.record import Call, Dialect
+from dragoman.gateway.errors import duplicate_key, malformed_body
 from dragoman.http.message import Headers
 from dragoman.interpreter.tool_choice import wrong_choice
 from dragoman.interpreter.tool_errors import all_faults, tools_problem
@@ -22,7 +23,6 @@ from dragoman.interpreter.tools import are_valid, unproven_bytes
 from dragoman.interpreter.tools_cache import NO_PROOFS, ToolSet
 from dragoman.wire import json
 from dragoman.wire.json import Malformed, decode_distinct
-from dragoman.wire.pointer import escape, split
 from dragoman.wire.splice import spliced
 
 Framing = Literal["sse", "array"]
@@ -54,11 +54,6 @@ class ClientRequest(Struct, frozen=True, kw_only=True):
     """Patterns of the server-side tools that it may use; empty for all."""
 
 
-def malformed_body(error: Malformed) -> Problem:
-    """Return the error for a body that cannot be parsed, with its pointer."""
-    return Problem("invalid_request", error.message, where=error.where)
-
-
 SMALL_BODY = 8 << 10
 """Bytes below which a body is searched whole for duplicate keys: looking up what is known of it would cost as much."""
 
@@ -72,14 +67,6 @@ def require_distinct(body: bytes) -> Any:
     if where is not None:
         raise duplicate_key(where)
     return value
-
-
-def duplicate_key(where: str) -> Problem:
-    """Return the error for the duplicate key at a pointer."""
-    *above, name = split(where)
-    place = "".join(f"/{escape(token)}" for token in above)
-    words = f"the key {json.encode(name).decode()} stands twice in the object at {place or 'the root'}"
-    return Problem("invalid_request", words, where=where, code="duplicate_key")
 
 
 class _Head(Struct):

@@ -15,6 +15,7 @@ from dragoman.gateway.catalogue import Catalogue
 from dragoman.gateway.client_request import ClientRequest
 from dragoman.gateway.client_stream import UpstreamStream
 from dragoman.gateway.context import RequestContext
+from dragoman.gateway.errors import map_error_in_reply
 from dragoman.gateway.heartbeat import Heartbeat
 from dragoman.gateway.model import Asker, Means, UpstreamModel
 from dragoman.gateway.passthrough import Passage, outgoing_of, pass_on
@@ -24,7 +25,7 @@ from dragoman.gateway.retry import Retries, RetryBudget, RetryPolicy
 from dragoman.gateway.router import Routes
 from dragoman.gateway.signatures import Vault
 from dragoman.gateway.token_count import count
-from dragoman.gateway.upstream_call import UpstreamClient, UpstreamReply, map_error_in_reply
+from dragoman.gateway.upstream_call import UpstreamClient, UpstreamReply
 from dragoman.http.client import Client
 from dragoman.http.exchange import Exchange
 

@@ -17,10 +17,11 @@ from dragoman.core.request import Request
 from dragoman.core.stream import replay
 from dragoman.dialects.record import Dialect
 from dragoman.dialects.registry import dialect_named
+from dragoman.gateway.errors import map_failure, map_rejection
 from dragoman.gateway.record import Record
 from dragoman.gateway.retry import Retries, RetryBudget, RetryPolicy
 from dragoman.gateway.router import Routes, Target
-from dragoman.gateway.upstream_call import UpstreamClient, map_failure, map_rejection
+from dragoman.gateway.upstream_call import UpstreamClient
 from dragoman.http.client import Incoming
 from dragoman.http.link import Failure
 from dragoman.http.message import Headers

@@ -41,28 +41,29 @@ def report_unknown(where: str, raw: bytes, source: str, target: str, ledger: Led
     if raw == b"null":
         return  # nothing was said
     table, shape = _table_of(source), _shape(where)
-    if shape not in table.rows and shape not in table.above:
+    row = table.rows.get(shape)
+    if row is None and shape not in table.above:
         ledger.dropped(where, UNKNOWN)
         return
-    for place in _find_not_implied(json.peek(raw), where, shape, table, target):
-        ledger.dropped(place, UNKNOWN)
+    value = json.peek(raw)
+    if row is None or not _is_implied(value, row, target):
+        for place in _find_not_implied(value, where, shape, table, target):
+            ledger.dropped(place, UNKNOWN)
 
 
 def _find_not_implied(value: Any, where: str, shape: str, table: _Table, target: str) -> Iterator[str]:
-    """Iterate the places of what is not implied: whole where nothing below has a row."""
-    row = table.rows.get(shape)
-    if row is not None and _is_implied(value, row, target):
-        return
+    """Iterate the places of what is not implied in a value that is not: the value itself if nothing below has a row."""
     inside: list[tuple[str, str, Any]] = []
     if shape in table.above and isinstance(value, dict):
-        members = cast("dict[str, Any]", value)
-        inside = [(f"/{escape(name)}", _plain(f"/{name}"), member) for name, member in members.items()]
+        inside = [(name, f"{shape}/{_plain(name)}", member) for name, member in cast("dict[str, Any]", value).items()]
     elif shape in table.above and isinstance(value, list):
-        inside = [(f"/{index}", "/#", item) for index, item in enumerate(cast("list[Any]", value))]
+        inside = [(str(index), f"{shape}/#", item) for index, item in enumerate(cast("list[Any]", value))]
     if not inside:
         yield where
-    for pointer, name, member in inside:
-        yield from _find_not_implied(member, where + pointer, shape + name, table, target)
+    for name, below, member in inside:
+        row = table.rows.get(below)
+        if row is None or not _is_implied(member, row, target):
+            yield from _find_not_implied(member, f"{where}/{escape(name)}", below, table, target)
 
 
 def _is_implied(value: Any, row: Implied, target: str) -> bool:

@@ -99,17 +99,8 @@ class CallWatch:
     def __init__(self) -> None:
         self._open: dict[int, tuple[AnyPart, list[str]]] = {}
         self._carried: Signature | None = None
-        self._calls: list[SignedCall] = []
-
-    def take(self) -> list[SignedCall]:
-        """Return the calls that have ended since this was asked last."""
-        calls, self._calls = self._calls, []
-        return calls
-
-    @property
-    def has_ended(self) -> bool:
-        """Tell whether a call has ended since `take` was asked last."""
-        return bool(self._calls)
+        self.ended: list[SignedCall] = []
+        """The calls that have ended; whoever keeps their signatures clears it."""
 
     def has_open(self, index: int) -> bool:
         """Tell whether the deltas of a part are noted."""
@@ -142,7 +133,7 @@ class CallWatch:
             self._carried = None
             # What an unsigned call says is nobody's question.
             digest = digest_of(part.name, arguments) if signature is not None else ""
-            self._calls.append(SignedCall(part.id, digest, signature))
+            self.ended.append(SignedCall(part.id, digest, signature))
         elif isinstance(part, Reasoning) and part.signature is not None:
             found = open_envelope(part.signature)
             self._carried = found[0] if found is not None and found[1] == "call" else None
@@ -158,4 +149,4 @@ def signed_calls(response: Response) -> list[SignedCall]:
     watch = CallWatch()
     for part in response.parts:
         watch.end(part, part.arguments if isinstance(part, ToolCall) else "")
-    return watch.take()
+    return watch.ended

@@ -15,7 +15,8 @@ from dragoman.core.problems import Kind, Problem
 from dragoman.dialects.api import LOOK, Endpoint, ServedPath
 from dragoman.dialects.record import Dialect
 from dragoman.dialects.registry import dialect_named
-from dragoman.gateway.record import Record, headers_of, signed
+from dragoman.gateway.errors import add_id
+from dragoman.gateway.record import Record, headers_of
 from dragoman.http.message import Headers, Request
 from dragoman.intercept.settings import DIALECT as INTERCEPTED
 
@@ -182,4 +183,4 @@ def refusal(paths: Paths, status: int, request: Request) -> tuple[Headers, bytes
     record = Record(dialect=dialect, status=status)
     kind, words = _SAID[status]
     told = dialect_named(dialect).build_error(Problem(kind, words, status=status))
-    return tuple(headers_of(record, told.headers).items()), signed(told.body, record)
+    return tuple(headers_of(record, told.headers).items()), add_id(told.body, record)

@@ -16,8 +16,9 @@ from dragoman.dialects.registry import dialect_named
 from dragoman.gateway.client_request import ClientRequest, require_distinct
 from dragoman.gateway.conversations.background import Background
 from dragoman.gateway.conversations.options import ConversationOptions
+from dragoman.gateway.errors import add_id
 from dragoman.gateway.passthrough import ModelForm, Passage, form_of, renamed_within
-from dragoman.gateway.record import Record, headers_of, signed
+from dragoman.gateway.record import Record, headers_of
 from dragoman.gateway.retry import client_may_retry
 from dragoman.gateway.router import Routes, Target
 from dragoman.gateway.token_count import unwrapped
@@ -196,7 +197,7 @@ async def reject_path(paths: Paths, exchange: Exchange, record: Record) -> None:
     words = f"{request.path} is asked with {allowed} here, not with {request.method}"
     reply = dialect_named(record.dialect).build_error(Problem("invalid_request", words, status=405))
     record.status, record.outcome = 405, "refused"
-    await exchange.send(405, headers_of(record, {**reply.headers, "allow": allowed}), signed(reply.body, record))
+    await exchange.send(405, headers_of(record, {**reply.headers, "allow": allowed}), add_id(reply.body, record))
 
 
 async def send_error(problem: Problem, exchange: Exchange, record: Record) -> None:
@@ -217,4 +218,4 @@ async def send_error(problem: Problem, exchange: Exchange, record: Record) -> No
     headers = headers_of(record, reply.headers)
     if record.is_spent or not client_may_retry(problem, record.tries):
         headers["x-should-retry"] = "false"
-    await exchange.send(reply.status, headers, signed(reply.body, record))
+    await exchange.send(reply.status, headers, add_id(reply.body, record))
