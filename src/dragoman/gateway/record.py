@@ -60,7 +60,7 @@ class Record(Struct, kw_only=True):
     usage: Usage | None = None
     finish: str = ""
     problem: Problem | None = None
-    crash: Exception | None = None
+    crash: BaseException | None = None
     """What we did wrong ourselves."""
 
     def note_asked(self, upstream: str, model: str) -> None:

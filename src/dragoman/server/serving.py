@@ -4,26 +4,27 @@ import asyncio
 import gc
 import os
 import signal
-from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from collections.abc import AsyncGenerator, Callable, Generator, Iterable, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, nullcontext, suppress
 from functools import partial
+from pathlib import Path
 
-from msgspec import convert, to_builtins
+from msgspec import UNSET, convert, to_builtins
 
 from dragoman.config import Config, ConfigError
 from dragoman.gateway.record import Observer
 from dragoman.http.connection import ClientLimits
 from dragoman.http.server import Server, listening
-from dragoman.server import log
 from dragoman.server.agent_services import Bench, open_bench
 from dragoman.server.app import App
 from dragoman.server.auth import Access, Key, hashed, own_names
-from dragoman.server.endpoints.handlers import Services
+from dragoman.server.endpoints.handlers import Services, refusal
 from dragoman.server.endpoints.mcp import Door
 from dragoman.server.exchanges import Watch
 from dragoman.server.interception import open_interception
+from dragoman.server.log import Log, LogWriter
+from dragoman.server.log_lines import python_logging
 from dragoman.server.process.peers import Seat
-from dragoman.server.routes import refusal
 from dragoman.server.services import CarriedBy, carrying, connected, open_toolbox
 from dragoman.tasks import start_task
 from dragoman.tools import Handler
@@ -124,7 +125,7 @@ async def serve(
     parent: int | None = None,
 ) -> None:
     """Serve until a signal comes, or the parent that holds the other end of a pipe is gone."""
-    with log.opened(config, None if seat is None else seat.worker) as lines:
+    with open_log(config, None if seat is None else seat.worker) as lines:
         asyncio.get_running_loop().set_exception_handler(lines.loop_failed)
         async with running(config, observers=[lines.ended], seat=seat) as gateway:
             stopped = told_to_stop(parent)
@@ -160,7 +161,7 @@ def _settle() -> None:
 
 async def serve_mcp(config: Config) -> None:
     """Serve until the input ends and all is answered, or a signal comes."""
-    with log.opened(config, None) as lines:
+    with open_log(config, None) as lines:
         asyncio.get_running_loop().set_exception_handler(lines.loop_failed)
         async with open_bench(config, Watch(config, [lines.ended]).observers) as bench:
             door = Door(bench)
@@ -175,3 +176,23 @@ async def serve_mcp(config: Config) -> None:
             os._exit(0)
         stopped.cancel()
         await serving
+
+
+@contextmanager
+def open_log(config: Config, worker: int | None = None) -> Generator[Log]:
+    """Keep the log that is configured open as long as the block runs; of several workers each says which it is."""
+    said = config.server.log
+    try:
+        lines = LogWriter(None if said in {"stderr", "off"} else Path(said))
+    except OSError as error:
+        words = f'{said!r} cannot be written ({error.strerror}): name another file, "stderr" or "off"'
+        raise ConfigError(config.source, "server.log", words) from None
+    try:
+        form, crashes = config.server.log_format, said == "off"
+        log = Log(
+            lines.add, form=form, secrets=config.secrets, crashes=crashes, worker=UNSET if worker is None else worker
+        )
+        with nullcontext() if crashes else python_logging(log.noted):
+            yield log
+    finally:
+        lines.close()
