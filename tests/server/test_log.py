@@ -23,8 +23,9 @@ from dragoman.http.exchange import Exchange
 from dragoman.http.server import in_background, listening
 from dragoman.mcp.settings import ToolServer
 from dragoman.server import log
+from dragoman.server.exchanges import open_log
 from dragoman.server.log import LogWriter
-from dragoman.server.serving import open_log, running
+from dragoman.server.serving import running
 
 CANARY = "canary-of-what-was-said"
 CLIENT, UPSTREAM = "a-key-of-our-own-client", "the key that no pattern finds"

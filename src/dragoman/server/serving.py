@@ -4,12 +4,11 @@ import asyncio
 import gc
 import os
 import signal
-from collections.abc import AsyncGenerator, Callable, Generator, Iterable, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, nullcontext, suppress
+from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from functools import partial
-from pathlib import Path
 
-from msgspec import UNSET, convert, to_builtins
+from msgspec import convert, to_builtins
 
 from dragoman.config import Config, ConfigError
 from dragoman.gateway.record import Observer
@@ -20,10 +19,8 @@ from dragoman.server.app import App
 from dragoman.server.auth import Access, Key, hashed, own_names
 from dragoman.server.endpoints.handlers import Services, refusal
 from dragoman.server.endpoints.mcp import Door
-from dragoman.server.exchanges import Watch
+from dragoman.server.exchanges import Watch, open_log
 from dragoman.server.interception import open_interception
-from dragoman.server.log import Log, LogWriter
-from dragoman.server.log_lines import python_logging
 from dragoman.server.process.peers import Seat
 from dragoman.server.services import CarriedBy, carrying, connected, open_toolbox
 from dragoman.tasks import start_task
@@ -176,23 +173,3 @@ async def serve_mcp(config: Config) -> None:
             os._exit(0)
         stopped.cancel()
         await serving
-
-
-@contextmanager
-def open_log(config: Config, worker: int | None = None) -> Generator[Log]:
-    """Keep the log that is configured open as long as the block runs; of several workers each says which it is."""
-    said = config.server.log
-    try:
-        lines = LogWriter(None if said in {"stderr", "off"} else Path(said))
-    except OSError as error:
-        words = f'{said!r} cannot be written ({error.strerror}): name another file, "stderr" or "off"'
-        raise ConfigError(config.source, "server.log", words) from None
-    try:
-        form, crashes = config.server.log_format, said == "off"
-        log = Log(
-            lines.add, form=form, secrets=config.secrets, crashes=crashes, worker=UNSET if worker is None else worker
-        )
-        with nullcontext() if crashes else python_logging(log.noted):
-            yield log
-    finally:
-        lines.close()
