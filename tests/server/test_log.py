@@ -23,7 +23,6 @@ from dragoman.http.exchange import Exchange
 from dragoman.http.server import in_background, listening
 from dragoman.mcp.settings import ToolServer
 from dragoman.server import log
-from dragoman.server.exchanges import open_log
 from dragoman.server.log import LogWriter
 from dragoman.server.serving import running
 
@@ -42,7 +41,7 @@ def served(tmp_path, table, steps, **server):
         models={"gem": ("up/gemini-3.8-flash",)},
         sessions=SessionsTable(url=f"sqlite:///{tmp_path}/s.db"),
     )
-    with open_log(config) as lines:
+    with log.opened(config) as lines:
         opened = lambda: running(config, observers=[lines.ended], grace=0.5)  # noqa: E731
         with in_background(opened, "gateway") as gateway:
             steps(gateway.base_url)
@@ -162,7 +161,7 @@ def test_an_observer_that_fails_does_no_harm(tmp_path):
 
 def test_a_file_that_cannot_be_written_is_an_error_of_the_configuration(tmp_path):
     config = Config(server=ServerTable(log=str(tmp_path / "no" / "log")), source="here.toml")
-    with pytest.raises(ConfigError, match=r"here\.toml: server\.log: .*cannot be written"), open_log(config):
+    with pytest.raises(ConfigError, match=r"here\.toml: server\.log: .*cannot be written"), log.opened(config):
         pass
 
 
@@ -292,7 +291,7 @@ def test_what_tools_and_external_servers_tell_is_in_the_log_without_secrets(tmp_
         tools={"bad": broken},
     )
     before = logging.getLogger("dragoman").handlers[:]
-    with open_log(config), in_background(lambda: running(config), "gateway"):
+    with log.opened(config), in_background(lambda: running(config), "gateway"):
         logging.getLogger("dragoman.tools").error("odd", exc_info=RuntimeError(f"not with {token}"))
     assert logging.getLogger("dragoman").handlers == before
     told = file.read_text()

@@ -1,18 +1,12 @@
-"""Show clients what happened to their last requests; open the log, and all other observers of exchanges."""
+"""Show clients what happened to their last requests; all observers of exchanges together."""
 
-from collections.abc import Awaitable, Callable, Generator, Iterable
-from contextlib import contextmanager, nullcontext
-from pathlib import Path
+from collections.abc import Awaitable, Callable, Iterable
 from typing import Any
 
-from msgspec import UNSET
-
-from dragoman.config import Config, ConfigError
+from dragoman.config import Config
 from dragoman.core.problems import Problem
 from dragoman.gateway.record import Observer, Observers, Record
 from dragoman.server.auth import Quotas
-from dragoman.server.log import Log, LogWriter
-from dragoman.server.log_lines import python_logging
 from dragoman.server.metrics import Board, Metrics
 from dragoman.server.process.peers import Seat
 from dragoman.wire import json
@@ -81,23 +75,3 @@ def _names(config: Config) -> set[str]:
     """Return the names of models that the configuration says in full, ours and those of upstreams."""
     targets = {target.partition("/")[2] for targets in config.models.values() for target in targets}
     return {name for name in {*config.models, *targets} if "*" not in name}
-
-
-@contextmanager
-def open_log(config: Config, worker: int | None = None) -> Generator[Log]:
-    """Keep the log that is configured open as long as the block runs; of several workers each says which it is."""
-    said = config.server.log
-    try:
-        lines = LogWriter(None if said in {"stderr", "off"} else Path(said))
-    except OSError as error:
-        words = f'{said!r} cannot be written ({error.strerror}): name another file, "stderr" or "off"'
-        raise ConfigError(config.source, "server.log", words) from None
-    try:
-        form, crashes = config.server.log_format, said == "off"
-        log = Log(
-            lines.add, form=form, secrets=config.secrets, crashes=crashes, worker=UNSET if worker is None else worker
-        )
-        with nullcontext() if crashes else python_logging(log.noted):
-            yield log
-    finally:
-        lines.close()

@@ -8,8 +8,8 @@ report to Python's logging becomes lines too.
 """
 
 import os
-from collections.abc import Callable, Collection
-from contextlib import suppress
+from collections.abc import Callable, Collection, Generator
+from contextlib import contextmanager, nullcontext, suppress
 from functools import lru_cache, partial
 from logging import LogRecord
 from pathlib import Path
@@ -20,9 +20,10 @@ from typing import Any
 
 from msgspec import UNSET, UnsetType
 
+from dragoman.config import Config, ConfigError
 from dragoman.gateway.record import Record
 from dragoman.gateway.redact import redact
-from dragoman.server.log_lines import LoggedTokens, LogLine, render_crash, render_note, render_text
+from dragoman.server.log_lines import LoggedTokens, LogLine, python_logging, render_crash, render_note, render_text
 from dragoman.server.metrics import QUIET
 from dragoman.wire import json
 
@@ -185,3 +186,23 @@ def _format_time(seconds: float) -> str:
 def _format_second(whole: int) -> str:
     # Many exchanges begin in the same second, and this is half of what a line would cost.
     return strftime("%Y-%m-%dT%H:%M:%S", gmtime(whole))
+
+
+@contextmanager
+def opened(config: Config, worker: int | None = None) -> Generator[Log]:
+    """Keep the log that is configured open as long as the block runs; of several workers each says which it is."""
+    said = config.server.log
+    try:
+        lines = LogWriter(None if said in {"stderr", "off"} else Path(said))
+    except OSError as error:
+        words = f'{said!r} cannot be written ({error.strerror}): name another file, "stderr" or "off"'
+        raise ConfigError(config.source, "server.log", words) from None
+    try:
+        form, crashes = config.server.log_format, said == "off"
+        log = Log(
+            lines.add, form=form, secrets=config.secrets, crashes=crashes, worker=UNSET if worker is None else worker
+        )
+        with nullcontext() if crashes else python_logging(log.noted):
+            yield log
+    finally:
+        lines.close()

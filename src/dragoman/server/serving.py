@@ -14,12 +14,13 @@ from dragoman.config import Config, ConfigError
 from dragoman.gateway.record import Observer
 from dragoman.http.connection import ClientLimits
 from dragoman.http.server import Server, listening
+from dragoman.server import log
 from dragoman.server.agent_services import Bench, open_bench
 from dragoman.server.app import App
 from dragoman.server.auth import Access, Key, hashed, own_names
 from dragoman.server.endpoints.handlers import Services, refusal
 from dragoman.server.endpoints.mcp import Door
-from dragoman.server.exchanges import Watch, open_log
+from dragoman.server.exchanges import Watch
 from dragoman.server.interception import open_interception
 from dragoman.server.process.peers import Seat
 from dragoman.server.services import CarriedBy, carrying, connected, open_toolbox
@@ -122,7 +123,7 @@ async def serve(
     parent: int | None = None,
 ) -> None:
     """Serve until a signal comes, or the parent that holds the other end of a pipe is gone."""
-    with open_log(config, None if seat is None else seat.worker) as lines:
+    with log.opened(config, None if seat is None else seat.worker) as lines:
         asyncio.get_running_loop().set_exception_handler(lines.loop_failed)
         async with running(config, observers=[lines.ended], seat=seat) as gateway:
             stopped = told_to_stop(parent)
@@ -158,7 +159,7 @@ def _settle() -> None:
 
 async def serve_mcp(config: Config) -> None:
     """Serve until the input ends and all is answered, or a signal comes."""
-    with open_log(config, None) as lines:
+    with log.opened(config, None) as lines:
         asyncio.get_running_loop().set_exception_handler(lines.loop_failed)
         async with open_bench(config, Watch(config, [lines.ended]).observers) as bench:
             door = Door(bench)

@@ -19,8 +19,9 @@ from dragoman.core.request import Message, Request
 from dragoman.gateway.agents.settings import AgentCompaction
 from dragoman.gateway.agents.toolset import Roster, ToolServers, compaction_of, limits_of
 from dragoman.gateway.conversations.runs import Unfinished, begun, in_conversation, kept, written
+from dragoman.server import log
 from dragoman.server.agent_services import Bench, open_bench
-from dragoman.server.exchanges import Watch, open_log
+from dragoman.server.exchanges import Watch
 from dragoman.server.services import agent_price
 from dragoman.sessions.values import Unavailable
 from dragoman.tools import Registry
@@ -323,7 +324,7 @@ def _reaching_store() -> Generator[None]:
 @asynccontextmanager
 async def open_talk(config: Config, wants: Wants) -> AsyncGenerator[Talk]:
     """Open what a conversation needs, as long as the block runs."""
-    with open_log(config) as lines:
+    with log.opened(config) as lines:
         asyncio.get_running_loop().set_exception_handler(lines.loop_failed)
         async with open_bench(_needed(config, wants), Watch(config, [lines.ended]).observers) as bench:
             require_known(bench, wants.tools or (), "--tools", config.tools)

@@ -35,7 +35,7 @@ from dragoman.cli.intercept.mitmproxy import (
     proxying,
 )
 from dragoman.config import Config, ConfigError, KeyTable
-from dragoman.server.exchanges import open_log
+from dragoman.server import log
 from dragoman.server.serving import running
 
 _HANDED_ON = (signal.SIGINT, signal.SIGQUIT, signal.SIGTERM, signal.SIGHUP)
@@ -201,7 +201,7 @@ async def _gateway(plan: InterceptionPlan) -> AsyncGenerator[tuple[str, str]]:
         config = replace(config, keys=(*config.keys, KeyTable(key=shown, name="intercept")))
     if config.server.log == "stderr":
         config = replace(config, server=replace(config.server, log=str(_log_file())))
-    with open_log(config, None) as lines:
+    with log.opened(config, None) as lines:
         async with running(config, observers=[lines.ended], grace=_GRACE) as gateway:
             yield _on_loopback(gateway.base_url), shown
 
