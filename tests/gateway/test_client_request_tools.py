@@ -9,7 +9,8 @@ from dragoman.core.problems import Problem
 from dragoman.dialects.record import Call
 from dragoman.dialects.registry import dialect_named
 from dragoman.gateway import client_request as vetting
-from dragoman.gateway.client_request import require_readable, require_valid_tools
+from dragoman.gateway.client_request import require_valid_tools
+from dragoman.interpreter.passthrough import require_readable
 from dragoman.interpreter.tools_cache import ToolsCache
 
 BODY = b'{"model":"m","messages":[],"input":"","tools":[{"type":"function","function":{"name":"read"},"name":5}]}'
@@ -17,17 +18,18 @@ TOOLS = [{"type": "function", "function": {"name": "read", "parameters": {"type"
 
 
 def test_what_one_dialect_reads_is_looked_at_again_in_another():
-    require_readable(Call(BODY, "m", stream=False), dialect_named("chat"))
+    cache = ToolsCache()
+    require_readable(Call(BODY, "m", stream=False), dialect_named("chat"), cache)
     with pytest.raises(Problem):
-        require_readable(Call(BODY, "m", stream=False), dialect_named("responses"))
+        require_readable(Call(BODY, "m", stream=False), dialect_named("responses"), cache)
 
 
 def test_tools_that_nobody_could_read_are_refused_however_often_they_come():
-    responses = dialect_named("responses")
+    responses, cache = dialect_named("responses"), ToolsCache()
     for text in ("a", "b", "c", "d"):
         body = BODY.replace(b'"input":""', b'"input":[{"role":"user","content":"%b"}]' % text.encode())
         with pytest.raises(Problem):
-            require_readable(Call(body, "m"), responses)
+            require_readable(Call(body, "m"), responses, cache)
 
 
 def asked(tools, **rest):

@@ -8,10 +8,9 @@ from dragoman.core.request import NativeTool, OutputFormat, Request, Sampling, T
 from dragoman.core.value import Extras
 from dragoman.dialects.registry import dialect_named
 from dragoman.interpreter.adapt import adapt
-from dragoman.interpreter.adaptation import Adaptation
+from dragoman.interpreter.adaptation import Adaptation, traits_for
 from dragoman.interpreter.ledger import Ledger
 from dragoman.interpreter.signature_envelopes import seal
-from dragoman.interpreter.traits import traits_for
 from dragoman.interpreter.undo import Undo
 from interpreter.workbench import booked, said
 

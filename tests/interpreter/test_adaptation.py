@@ -1,11 +1,10 @@
 """What the steps of fitting share: names for the target and the way back."""
 
 from dragoman.core.request import Tool
-from dragoman.interpreter.adaptation import Adaptation
+from dragoman.interpreter.adaptation import Adaptation, traits_for
 from dragoman.interpreter.ledger import Ledger
 from dragoman.interpreter.schema.arguments import ArgumentUndo
 from dragoman.interpreter.schema.conversion import Note
-from dragoman.interpreter.traits import traits_for
 from dragoman.interpreter.undo import Undo
 from interpreter.workbench import booked, encoded, fitting_for
 

@@ -7,9 +7,9 @@ import pytest
 from dragoman.core.parts import Text, ToolResult
 from dragoman.core.value import Extras
 from dragoman.dialects.record import Call
+from dragoman.interpreter.adaptation import traits_for
 from dragoman.interpreter.cache_marks import limit_marks, marks_agree
 from dragoman.interpreter.ledger import Ledger
-from dragoman.interpreter.traits import traits_for
 from dragoman.interpreter.translate import translate_request
 from dragoman.simulator.apis import APIS
 from dragoman.simulator.rule import CheckContext, Violation

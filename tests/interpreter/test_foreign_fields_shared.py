@@ -2,8 +2,9 @@
 
 import pytest
 
-from dragoman.interpreter.foreign_fields import shared_fields, shared_value
+from dragoman.interpreter.foreign_fields import shared_fields
 from dragoman.interpreter.history_parts import shared_in_images
+from dragoman.interpreter.parameters import shared_value
 from interpreter.workbench import booked, fitting_for
 
 OPENAI = {

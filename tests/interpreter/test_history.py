@@ -7,7 +7,8 @@ import pytest
 from dragoman.core.parts import Citation, Data, Opaque, Reasoning, Refusal, Signature, Text, ToolCall
 from dragoman.core.request import Message
 from dragoman.core.value import Extras
-from dragoman.interpreter.history import adapt_messages, wrap_free_text
+from dragoman.interpreter.history import adapt_messages
+from dragoman.interpreter.history_parts import wrap_free_text
 from dragoman.interpreter.undo import Undo
 from interpreter.workbench import booked, exactly, fitting_for, said
 

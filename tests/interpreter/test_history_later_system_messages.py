@@ -7,9 +7,9 @@ from msgspec import structs
 
 from dragoman.core.parts import Inline, Media, Text, ToolCall, ToolResult
 from dragoman.dialects.record import Call
+from dragoman.interpreter.adaptation import traits_for
 from dragoman.interpreter.history import arrange_turns
 from dragoman.interpreter.ledger import Ledger
-from dragoman.interpreter.traits import traits_for
 from dragoman.interpreter.translate import translate_request
 from interpreter.workbench import booked, encoded, said
 

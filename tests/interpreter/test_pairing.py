@@ -5,9 +5,9 @@ from msgspec import structs
 
 from dragoman.core.parts import Data, Inline, Media, Opaque, Text, ToolCall, ToolResult
 from dragoman.core.request import Message
+from dragoman.interpreter.adaptation import traits_for
 from dragoman.interpreter.ledger import Ledger
 from dragoman.interpreter.pairing import MISSING, pair_calls
-from dragoman.interpreter.traits import traits_for
 from dragoman.interpreter.undo import generate_id
 from interpreter.workbench import booked, exactly, said
 

@@ -11,10 +11,10 @@ from dragoman.core.traits import Traits
 from dragoman.dialects.record import Call
 from dragoman.dialects.registry import dialect_named
 from dragoman.interpreter import translate
+from dragoman.interpreter.adaptation import traits_for
 from dragoman.interpreter.prefix_cache import NO_PREFIX, Prefix, PrefixCache
 from dragoman.interpreter.request_history import RequestHistory
 from dragoman.interpreter.tools_cache import ToolsCache
-from dragoman.interpreter.traits import traits_for
 from dragoman.interpreter.translate import Caches
 from dragoman.interpreter.translation import TranslationTask
 

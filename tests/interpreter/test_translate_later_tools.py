@@ -8,7 +8,7 @@ from cases.through import answer, ask, booked
 from dragoman.core.problems import Problem
 from dragoman.dialects.record import Call
 from dragoman.dialects.registry import dialect_named
-from dragoman.interpreter.traits import traits_for
+from dragoman.interpreter.adaptation import traits_for
 from shelf import exchanges, needs_shelf
 
 LOOKUP = {

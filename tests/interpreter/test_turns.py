@@ -5,9 +5,9 @@ from msgspec import structs
 
 from dragoman.core.parts import Inline, Media, Opaque, Reasoning, Signature, Text, ToolCall, ToolResult
 from dragoman.core.request import Message
+from dragoman.interpreter.adaptation import traits_for
 from dragoman.interpreter.history import arrange_turns
 from dragoman.interpreter.ledger import Ledger
-from dragoman.interpreter.traits import traits_for
 from dragoman.interpreter.turns import CONTINUE, CONTINUED, EMPTY, SKIP_SIGNATURE
 from dragoman.interpreter.undo import id_alias
 from interpreter.workbench import booked, exactly, said

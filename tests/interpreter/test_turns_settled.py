@@ -3,9 +3,9 @@
 import pytest
 
 from dragoman.core.parts import ToolCall, ToolResult
+from dragoman.interpreter.adaptation import traits_for
 from dragoman.interpreter.history import arrange_turns
 from dragoman.interpreter.ledger import Ledger
-from dragoman.interpreter.traits import traits_for
 from interpreter.workbench import said
 
 SYSTEM, USER, ASSISTANT = said("system", "s"), said("user", "u"), said("assistant", "a")

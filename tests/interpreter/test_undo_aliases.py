@@ -2,7 +2,7 @@
 
 import pytest
 
-from dragoman.interpreter.traits import traits_for
+from dragoman.interpreter.adaptation import traits_for
 from dragoman.interpreter.undo import call_id_stem, digest, generate_id, id_alias, name_alias
 
 CHAT = traits_for("chat", "gpt-4.1")

@@ -8,9 +8,8 @@ from dragoman.core.parts import Text
 from dragoman.core.problems import Problem
 from dragoman.core.request import Message, Request
 from dragoman.dialects.registry import dialect_named
-from dragoman.interpreter.adaptation import Adaptation
+from dragoman.interpreter.adaptation import Adaptation, traits_for
 from dragoman.interpreter.ledger import Ledger
-from dragoman.interpreter.traits import traits_for
 
 NEWEST = {"chat": "gpt-5.6", "responses": "gpt-5.6", "messages": "claude-opus-5-5", "gemini": "gemini-3.8-pro"}
 

@@ -6,8 +6,9 @@ import pytest
 
 from dragoman.dialects.record import Call
 from dragoman.dialects.registry import dialect_named
+from dragoman.interpreter.tool_choice import wrong_choice
 from dragoman.interpreter.tool_errors import all_faults
-from dragoman.interpreter.tool_faults import are_valid, schema_faults, wrong_choice
+from dragoman.interpreter.tools import are_valid, schema_faults
 from shelf import CORPUS_FILES, ROOT, exchanges, needs_shelf
 
 

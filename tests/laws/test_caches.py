@@ -17,12 +17,11 @@ from dragoman.dialects.record import Call
 from dragoman.dialects.registry import dialect_named
 from dragoman.interpreter import translate
 from dragoman.interpreter.adapt import adapt
-from dragoman.interpreter.adaptation import Adaptation
+from dragoman.interpreter.adaptation import Adaptation, traits_for
 from dragoman.interpreter.ledger import Ledger
 from dragoman.interpreter.prefix_cache import PrefixCache
 from dragoman.interpreter.signatures import digest_of
 from dragoman.interpreter.tools_cache import ToolsCache
-from dragoman.interpreter.traits import traits_for
 from dragoman.interpreter.translate import Caches, translate_request
 from dragoman.interpreter.translation import Translation
 from laws.alike import assert_alike

@@ -25,7 +25,7 @@ def told(pieces: list[bytes], source: str, client: str) -> tuple[object, ...]:
     said = b"".join([*(translator.feed(piece) for piece in pieces), translator.close()])
     problem = translator.problem
     words = None if problem is None else (problem.kind, problem.message)
-    return said, translator.losses, translator.usage, translator.finish, watch.take(), words
+    return said, translator.losses, translator.usage, translator.finish, watch.ended, words
 
 
 @pytest.mark.parametrize(("source", "kind", "client"), MADE)

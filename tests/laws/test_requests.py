@@ -12,9 +12,8 @@ from dragoman.core.value import Extras
 from dragoman.dialects.record import Call
 from dragoman.dialects.registry import dialect_named
 from dragoman.interpreter.adapt import adapt
-from dragoman.interpreter.adaptation import Adaptation
+from dragoman.interpreter.adaptation import Adaptation, traits_for
 from dragoman.interpreter.ledger import Ledger
-from dragoman.interpreter.traits import traits_for
 from dragoman.interpreter.translate import translate_request
 from dragoman.interpreter.turns import CONTINUE
 from dragoman.wire.json import is_object

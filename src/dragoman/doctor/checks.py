@@ -18,10 +18,11 @@ from dragoman.core.problems import Kind, Problem
 from dragoman.dialects.record import Call
 from dragoman.gateway.agents.toolset import Roster, ToolServers, unmeant
 from dragoman.gateway.client_request import ClientRequest
+from dragoman.gateway.errors import map_failure
 from dragoman.gateway.record import Record
 from dragoman.gateway.redact import credentials_of, redact
 from dragoman.gateway.router import Target, default_model
-from dragoman.gateway.upstream_call import UpstreamClient, map_failure
+from dragoman.gateway.upstream_call import UpstreamClient
 from dragoman.http.client import Client, Deadlines, Outgoing
 from dragoman.http.link import Failure, Untrusted
 from dragoman.interpreter.response import translate_response

@@ -10,19 +10,19 @@ import re
 from typing import Any, Literal, cast
 
 import msgspec
-from msgspec import Raw, Struct
+from msgspec import Struct
 
 from dragoman.core.problems import Problem
 from dragoman.core.request import Request
 from dragoman.dialects.record import Call, Dialect
+from dragoman.gateway.errors import duplicate_key, malformed_body
 from dragoman.http.message import Headers
-from dragoman.interpreter.tool_errors import CALL_CODE, all_faults, is_about_call
-from dragoman.interpreter.tool_faults import are_valid, tools_problem, unproven_bytes, wrong_choice
+from dragoman.interpreter.tool_choice import wrong_choice
+from dragoman.interpreter.tool_errors import all_faults, tools_problem
+from dragoman.interpreter.tools import are_valid, unproven_bytes
 from dragoman.interpreter.tools_cache import NO_PROOFS, ToolSet
-from dragoman.interpreter.translate import CACHES
 from dragoman.wire import json
 from dragoman.wire.json import Malformed, decode_distinct
-from dragoman.wire.pointer import escape, split
 from dragoman.wire.splice import spliced
 
 Framing = Literal["sse", "array"]
@@ -54,11 +54,6 @@ class ClientRequest(Struct, frozen=True, kw_only=True):
     """Patterns of the server-side tools that it may use; empty for all."""
 
 
-def malformed_body(error: Malformed) -> Problem:
-    """Return the error for a body that cannot be parsed, with its pointer."""
-    return Problem("invalid_request", error.message, where=error.where)
-
-
 SMALL_BODY = 8 << 10
 """Bytes below which a body is searched whole for duplicate keys: looking up what is known of it would cost as much."""
 
@@ -72,14 +67,6 @@ def require_distinct(body: bytes) -> Any:
     if where is not None:
         raise duplicate_key(where)
     return value
-
-
-def duplicate_key(where: str) -> Problem:
-    """Return the error for the duplicate key at a pointer."""
-    *above, name = split(where)
-    place = "".join(f"/{escape(token)}" for token in above)
-    words = f"the key {json.encode(name).decode()} stands twice in the object at {place or 'the root'}"
-    return Problem("invalid_request", words, where=where, code="duplicate_key")
 
 
 class _Head(Struct):
@@ -151,42 +138,6 @@ _LARGE = 16 << 10
 """Bytes of schemas above which they are validated beside the event loop."""
 
 
-class _Inner(Struct):
-    """What an envelope holds."""
-
-    tools: Raw = Raw()
-
-
-class _Held(_Inner):
-    """Where the tools of a request stand: in it, or in what an envelope holds."""
-
-    request: _Inner | None = None
-
-
-_HELD = msgspec.json.Decoder(_Held)
-
-
-def require_readable(call: Call, dialect: Dialect) -> None:
-    """Reject tools that cannot be read, in a request that is passed on in its own dialect."""
-    try:
-        held = _HELD.decode(call.body)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-        return  # the parser reports what is wrong with the body
-    raw, where = held.tools, "/tools"
-    if not raw and held.request is not None:
-        raw, where = held.request.tools, "/request/tools"
-    tools = bytes(raw)
-    if not tools or tools == b"null":
-        return
-    try:
-        CACHES.tools.read(dialect, tools, where)
-    except (json.Malformed, Problem):
-        faults = all_faults(call, dialect)
-        if faults:
-            # The vendor does not see a request that is rejected here, so all that it would have found is reported.
-            raise tools_problem(faults) from None
-
-
 def is_validated(request: Request, tool_set: ToolSet | None) -> bool:
     """Tell whether the tools of a request were validated before, and its choice needs no look at them."""
     names = request.tool_choice.names if request.tool_choice is not None else ()
@@ -205,18 +156,7 @@ async def require_valid_tools(call: Call, dialect: Dialect, request: Request, to
         if known is not None:
             known.is_valid = valid
     faults = [] if valid else await asyncio.to_thread(all_faults, call, dialect)
-    faults += wrong_choice(request)
+    if request.tool_choice is not None and request.tool_choice.names:
+        faults += wrong_choice(request)
     if faults:
         raise tools_problem(faults)
-
-
-def explain_tools(problem: Problem, call: Call, dialect: Dialect) -> Problem:
-    """Return the error of a parser with all that is wrong with the tools, or with the code for a tool call."""
-    if problem.kind != "invalid_request" or problem.code is not None or not problem.where:
-        return problem
-    if any(problem.where.startswith(place) for place in dialect.pointers["tools"]):
-        faults = all_faults(call, dialect)
-        return tools_problem(faults) if faults else problem
-    if is_about_call(call.body, problem.where):
-        return Problem("invalid_request", problem.message, where=problem.where, code=CALL_CODE)
-    return problem

@@ -6,9 +6,9 @@ What belongs to a conversation is saved before the client receives the end of it
 from dragoman.core.problems import Problem
 from dragoman.core.request import Request
 from dragoman.gateway.context import RequestContext
+from dragoman.gateway.errors import add_id_to_event, map_failure
 from dragoman.gateway.heartbeat import Heartbeat
-from dragoman.gateway.record import signed_event
-from dragoman.gateway.upstream_call import UpstreamReply, map_failure
+from dragoman.gateway.upstream_call import UpstreamReply
 from dragoman.http.link import Failure
 from dragoman.interpreter.signatures import CallWatch
 from dragoman.interpreter.stream import StreamTranslator
@@ -62,10 +62,10 @@ class StreamWriter:
             raise problem
         if keeper is not None:
             # What the client may receive before the answer is saved does not wait for that.
-            await self.write(events if problem is None else signed_event(events, self._record), begun=begun)
+            await self.write(events if problem is None else add_id_to_event(events, self._record), begun=begun)
             events, problem = await self._save(problem)
         if problem is not None:
-            events = signed_event(events, self._record)
+            events = add_id_to_event(events, self._record)
         if not exchange.started:
             heartbeat.start_stream()
         if not exchange.is_gone:
@@ -95,10 +95,10 @@ class UpstreamStream:
         self._incoming = reply.incoming
         self._context = context
         self._vault = reply.vault
+        source, dialect, answered = reply.target.upstream.dialect, context.request.dialect, reply.context
         self._calls = CallWatch()
         watch = self._calls if reply.vault is not None else None
-        source, dialect = reply.target.upstream.dialect, context.request.dialect
-        self._translator = StreamTranslator(source, dialect, reply.context, watch)
+        self._translator = StreamTranslator(source, dialect, answered, watch)
         self._writer = StreamWriter(reply.translation.request, context, heartbeat)
         self._unsent = b""
         """The events of the last data, if they must wait for something."""
@@ -139,14 +139,15 @@ class UpstreamStream:
             if not self._context.exchange.started:
                 raise problem from None
             return translator.fail(problem)
-        if self._vault is not None and (calls := self._calls.take()):
+        if self._vault is not None and (calls := self._calls.ended):
+            self._calls.ended = []
             await self._vault.keep(self._context.request.owner, calls)
         return events
 
     def _on_data(self, data: bytes) -> bool:
         """Translate data and send its events at once; return whether more data may be delivered this way."""
         events = self._translator.feed(data)
-        if self._translator.over or self._calls.has_ended:
+        if self._translator.over or self._calls.ended:
             self._unsent = events
             return False
         return self._writer.push(events)

@@ -9,7 +9,8 @@ from msgspec import Raw
 
 from dragoman.core.problems import Problem
 from dragoman.dialects.record import Dialect
-from dragoman.gateway.client_request import SMALL_BODY, duplicate_key, malformed_body, require_distinct
+from dragoman.gateway.client_request import SMALL_BODY, require_distinct
+from dragoman.gateway.errors import duplicate_key, malformed_body
 from dragoman.interpreter.prefix_cache import NO_PREFIX, Prefix
 from dragoman.interpreter.tools_cache import ToolSet
 from dragoman.interpreter.translate import Caches

@@ -15,6 +15,7 @@ from dragoman.gateway.catalogue import Catalogue
 from dragoman.gateway.client_request import ClientRequest
 from dragoman.gateway.client_stream import UpstreamStream
 from dragoman.gateway.context import RequestContext
+from dragoman.gateway.errors import map_error_in_reply
 from dragoman.gateway.heartbeat import Heartbeat
 from dragoman.gateway.model import Asker, Means, UpstreamModel
 from dragoman.gateway.passthrough import Passage, outgoing_of, pass_on
@@ -24,7 +25,7 @@ from dragoman.gateway.retry import Retries, RetryBudget, RetryPolicy
 from dragoman.gateway.router import Routes
 from dragoman.gateway.signatures import Vault
 from dragoman.gateway.token_count import count
-from dragoman.gateway.upstream_call import UpstreamClient, UpstreamReply, map_error_in_reply
+from dragoman.gateway.upstream_call import UpstreamClient, UpstreamReply
 from dragoman.http.client import Client
 from dragoman.http.exchange import Exchange
 
@@ -128,14 +129,16 @@ class Gateway:
 
 
 async def _write(reply: UpstreamReply, context: RequestContext) -> None:
-    """Write a reply, and return its connection to the pool."""
+    """Write a reply, and return its connection to the pool, or close it after an error."""
     try:
-        with reply.incoming:
-            if context.heartbeat is None:
-                await write_reply(reply, context)
-            else:
-                await UpstreamStream(reply, context, context.heartbeat).write()
+        if context.heartbeat is None:
+            await write_reply(reply, context)
+        else:
+            await UpstreamStream(reply, context, context.heartbeat).write()
+        reply.incoming.leave()
     except Problem as problem:
         if context.exchange.started:
             raise
         raise map_error_in_reply(problem, context.request.dialect) from None
+    finally:
+        reply.incoming.close()

@@ -13,7 +13,8 @@ from dragoman.core.problems import Problem
 from dragoman.dialects.registry import dialect_named
 from dragoman.gateway.client_request import ClientRequest
 from dragoman.gateway.conversations.recorder import Keeper
-from dragoman.gateway.record import Record, headers_of, signed_event
+from dragoman.gateway.errors import add_id_to_event
+from dragoman.gateway.record import Record, headers_of
 from dragoman.http.exchange import Exchange
 from dragoman.wire.sse import SseReader
 
@@ -81,7 +82,7 @@ class Heartbeat:
         if keeper is not None:
             keeper.begin()
             events = keeper.passing(events) + keeper.let_go()
-        await self._exchange.end(self.frame_end(signed_event(events, self._record)))
+        await self._exchange.end(self.frame_end(add_id_to_event(events, self._record)))
 
     def _beat(self, interval: float) -> None:
         """Start the stream if it has not, else send a blank line if nothing was sent since the last beat."""

@@ -13,9 +13,8 @@ from dragoman.core.parts import MediaKind
 from dragoman.core.problems import Problem
 from dragoman.http.addresses import Refused
 from dragoman.http.guarded import Guard, Lately, Room
-from dragoman.interpreter.adaptation import Fetched, Links, NeededLink, Unfetched
 from dragoman.interpreter.media import NOT_FETCHED
-from dragoman.interpreter.translation import Translation
+from dragoman.interpreter.translation import Fetched, Links, NeededLink, Translation, Unfetched
 from dragoman.tasks import run_all
 
 _KEPT_SECONDS = 300.0

@@ -17,20 +17,20 @@ from dragoman.core.request import Request
 from dragoman.core.stream import replay
 from dragoman.dialects.record import Dialect
 from dragoman.dialects.registry import dialect_named
+from dragoman.gateway.errors import map_failure, map_rejection
 from dragoman.gateway.record import Record
 from dragoman.gateway.retry import Retries, RetryBudget, RetryPolicy
 from dragoman.gateway.router import Routes, Target
-from dragoman.gateway.upstream_call import UpstreamClient, map_failure, map_rejection
+from dragoman.gateway.upstream_call import UpstreamClient
 from dragoman.http.client import Incoming
 from dragoman.http.link import Failure
 from dragoman.http.message import Headers
-from dragoman.interpreter.adaptation import Links, Unfetched
 from dragoman.interpreter.core_request import TranslationOptions, translate_core_request
 from dragoman.interpreter.errors import as_fault
 from dragoman.interpreter.ledger import Ledger
 from dragoman.interpreter.signatures import unknown_ids, unsigned_calls
 from dragoman.interpreter.text_calls.detector import CallDetector
-from dragoman.interpreter.translation import Translation
+from dragoman.interpreter.translation import Links, Translation, Unfetched
 from dragoman.interpreter.undo import ReplyPipeline, generate_id
 
 

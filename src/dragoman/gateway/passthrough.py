@@ -13,11 +13,12 @@ from msgspec import Struct
 
 from dragoman.core.problems import Problem
 from dragoman.dialects.registry import dialect_named
-from dragoman.gateway.client_request import malformed_body, require_distinct
+from dragoman.gateway.client_request import require_distinct
+from dragoman.gateway.errors import malformed_body, map_failure
 from dragoman.gateway.record import Record, headers_of
 from dragoman.gateway.redact import credentials_of, without
 from dragoman.gateway.router import Target
-from dragoman.gateway.upstream_call import UpstreamClient, map_failure, without_secrets
+from dragoman.gateway.upstream_call import UpstreamClient, without_secrets
 from dragoman.http.client import Incoming, Outgoing
 from dragoman.http.exchange import Exchange
 from dragoman.http.link import Failure

@@ -16,8 +16,6 @@ from dragoman.core.losses import Loss
 from dragoman.core.problems import Problem
 from dragoman.core.response import Usage
 from dragoman.dialects.registry import dialect_named
-from dragoman.wire.json import Malformed, encode
-from dragoman.wire.splice import spliced
 
 Outcome = Literal["open", "answered", "refused", "failed", "left"]
 """`refused` before an upstream was asked, `failed` after that, `left` when the client did not wait."""
@@ -62,7 +60,7 @@ class Record(Struct, kw_only=True):
     usage: Usage | None = None
     finish: str = ""
     problem: Problem | None = None
-    crash: Exception | None = None
+    crash: BaseException | None = None
     """What we did wrong ourselves."""
 
     def note_asked(self, upstream: str, model: str) -> None:
@@ -143,26 +141,6 @@ def headers_of(record: Record, kind: Mapping[str, str]) -> dict[str, str]:
     if record.losses or record.reply_losses:
         headers["x-dragoman-losses"] = listed(record.all_losses)
     return headers
-
-
-def signed(error: bytes, record: Record) -> bytes:
-    """Return an error that says which request it is about, where its dialect has a place for that."""
-    member = dialect_named(record.dialect).id_member
-    if not member:
-        return error
-    try:
-        return spliced(error, member, encode(record.id))
-    except Malformed:
-        return error
-
-
-def signed_event(events: bytes, record: Record) -> bytes:
-    """Return the last events of a stream, so that the error among them says which request it is about."""
-    member = dialect_named(record.dialect).id_member
-    if not member:
-        return events
-    before, unsigned, after = events.rpartition(encode(member) + b":null")
-    return before + encode(member) + b":" + encode(record.id) + after if unsigned else events
 
 
 def listed(losses: Sequence[Loss]) -> str:

@@ -10,8 +10,9 @@ from dragoman.core.stream import Collector
 from dragoman.dialects.registry import dialect_named
 from dragoman.gateway.client_stream import StreamWriter
 from dragoman.gateway.context import RequestContext
-from dragoman.gateway.record import headers_of, signed_event
-from dragoman.gateway.upstream_call import UpstreamReply, map_failure
+from dragoman.gateway.errors import add_id_to_event, map_failure
+from dragoman.gateway.record import headers_of
+from dragoman.gateway.upstream_call import UpstreamReply
 from dragoman.http.link import Failure
 from dragoman.http.message import JSON
 from dragoman.interpreter.response import translate_response
@@ -58,7 +59,7 @@ async def write_events(
                 raise problem
         collector.feed(event)
         rendered = encoder.feed(event)
-        rendered = rendered if problem is None else signed_event(rendered, record)
+        rendered = rendered if problem is None else add_id_to_event(rendered, record)
         await writer.write(rendered, begun=isinstance(event, PartStarted))
     on_end()
     if problem is None:

@@ -9,6 +9,8 @@ import contextlib
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 
+from msgspec import Struct
+
 from dragoman.core.parts import Signature
 from dragoman.interpreter.signatures import SignedCall
 from dragoman.sessions.signatures import SignatureTable
@@ -19,15 +21,16 @@ _NONE: Mapping[str, Signature] = {}
 _Known = OrderedDict[tuple[str, str], Mapping[str, Signature]]
 
 
-class OwnersSigner:
-    """Knows what is kept for one owner."""
+class OwnersSigner(Struct, frozen=True):
+    """Finds the signatures of one owner among those that are in memory."""
 
-    def __init__(self, owner: str, known: _Known) -> None:
-        self.scope = owner
-        self._known = known
+    scope: str
+    """The owner."""
+    known: _Known
 
     def of(self, call_id: str) -> Mapping[str, Signature] | None:
-        return self._known.get((self.scope, call_id))
+        """Return the signatures of calls with an id; None if they must be looked up first."""
+        return self.known.get((self.scope, call_id))
 
 
 class Vault:
@@ -41,7 +44,7 @@ class Vault:
         self._locks: dict[str, asyncio.Lock] = {}
 
     def signer(self, owner: str) -> OwnersSigner:
-        """Return who knows the signatures of an owner's calls."""
+        """Return what finds the signatures of an owner's calls."""
         return OwnersSigner(owner, self._known)
 
     async def look_up(self, owner: str, ids: Sequence[str]) -> bool:

@@ -3,10 +3,11 @@
 from dragoman.core.problems import Problem
 from dragoman.dialects.record import Call, Count
 from dragoman.dialects.registry import dialect_named
-from dragoman.gateway.client_request import ClientRequest, malformed_body
+from dragoman.gateway.client_request import ClientRequest
+from dragoman.gateway.errors import malformed_body, map_failure, map_rejection
 from dragoman.gateway.record import Record
 from dragoman.gateway.router import Target
-from dragoman.gateway.upstream_call import UpstreamClient, map_failure, map_rejection, translate
+from dragoman.gateway.upstream_call import UpstreamClient, translate
 from dragoman.http.link import Failure
 from dragoman.wire import json
 from dragoman.wire.lookup import lookup

@@ -1,7 +1,6 @@
-"""One call of one upstream: translate the client's request, send it, and map what goes wrong.
+"""One call of one upstream: translate the client's request and send it.
 
-Every error is a `Problem` in the client's terms. An upstream that rejects our credentials is an error of the gateway:
-the client gets a 502, never the message that its own key is wrong.
+Every error is a `Problem` in the client's terms; see `errors`.
 """
 
 from time import time
@@ -10,29 +9,19 @@ from msgspec import Struct, structs
 
 from dragoman.core.problems import Problem
 from dragoman.dialects.registry import dialect_named
-from dragoman.gateway.client_request import (
-    ClientRequest,
-    explain_tools,
-    is_validated,
-    require_readable,
-    require_valid_tools,
-)
+from dragoman.gateway.client_request import ClientRequest, is_validated, require_valid_tools
+from dragoman.gateway.errors import Rejection, map_failure, map_rejection
 from dragoman.gateway.record import Record
 from dragoman.gateway.redact import credentials_of, without
 from dragoman.gateway.router import Target
 from dragoman.gateway.signatures import Vault
 from dragoman.http.client import Client, Incoming, Outgoing
-from dragoman.http.link import Failure, TooSlow, Untrusted
-from dragoman.http.message import Headers
-from dragoman.interpreter.adaptation import Links, Unfetched
-from dragoman.interpreter.errors import as_fault
-from dragoman.interpreter.pairing import pair_request
+from dragoman.http.link import Failure
+from dragoman.interpreter.passthrough import pair_request, require_readable
 from dragoman.interpreter.reply_adapter import Context
-from dragoman.interpreter.tool_errors import Sent, named, placed
-from dragoman.interpreter.translate import parse_request
-from dragoman.interpreter.translation import Translation, TranslationTask
-
-_KEY_REJECTED = frozenset({401, 403})
+from dragoman.interpreter.tool_errors import explain_tools
+from dragoman.interpreter.translate import CACHES, parse_request
+from dragoman.interpreter.translation import Links, Translation, TranslationTask, Unfetched
 
 
 class UpstreamReply(Struct, frozen=True):
@@ -48,14 +37,6 @@ class UpstreamReply(Struct, frozen=True):
     def context(self) -> Context:
         """What the reply is an answer to."""
         return Context(self.translation.request, self.translation.undo, now=int(time()))
-
-
-class Rejection(Struct, frozen=True):
-    """A reply of an upstream with an error status, without our credentials in it."""
-
-    status: int
-    headers: Headers
-    body: bytes
 
 
 class UpstreamClient:
@@ -123,7 +104,7 @@ async def translate(request: ClientRequest, target: Target, vault: Vault | None 
     call, repairs = request.call, ()
     if here is there:
         call = request.native or call
-        require_readable(call, here)
+        require_readable(call, here, CACHES.tools)
         if request.is_kept:
             call, repairs = pair_request(call, here, target.model)
     asked = TranslationTask(
@@ -170,38 +151,3 @@ async def _translate(asked: TranslationTask, target: Target, vault: Vault | None
         # The signatures are known now; a call that could not be looked up is reported as a loss.
         return await _translate(asked, target, None, owner)
     return translation
-
-
-def map_failure(failure: Failure, name: str) -> Problem:
-    """Return the error for an upstream that could not be called, without its address: that is the operator's."""
-    match failure:
-        case TooSlow():
-            return Problem("timeout", f"the upstream {name} did not answer in time")
-        case Untrusted():
-            return Problem("internal", f"the upstream {name} cannot prove who it is", status=502, code="untrusted")
-        case _:
-            return Problem("unreachable", f"the upstream {name} cannot be reached or broke off")
-
-
-def map_rejection(
-    rejection: Rejection, target: Target, translation: Translation, dialect: str, document: bytes
-) -> Problem:
-    """Return an upstream's error in the terms of a client that sent `document` in `dialect`; "" for no client."""
-    here, there = dialect_named(target.upstream.dialect), dialect_named(dialect) if dialect else None
-    problem = here.parse_error(rejection.status, dict(rejection.headers), rejection.body)
-    if rejection.status in _KEY_REJECTED or problem.kind == "authentication":
-        words = f"the upstream {target.upstream.name} refuses the gateway's credentials: {problem.message}"
-        return Problem("internal", words, status=502, code="credentials")
-    if here is there and not target.text_calls:
-        problem = named(problem, document)
-    elif there is not None and translation.request is not None:
-        sent = Sent(translation.call.body, here.name, target.model, translation.undo)
-        problem = placed(problem, sent, translation.request, there, document)
-    return as_fault(problem, here.issuer, there.issuer if there is not None else "")
-
-
-def map_error_in_reply(problem: Problem, client: str) -> Problem:
-    """Return the error that an upstream sent as a reply with status 200 in the client's terms."""
-    if problem.kind != "internal" or problem.status != 500 or not problem.detail_dialect:
-        return problem
-    return as_fault(problem, dialect_named(problem.detail_dialect).issuer, dialect_named(client).issuer)

@@ -16,16 +16,17 @@ from dragoman.core.problems import Problem
 from dragoman.core.request import AnyTool, Message, Request, Sampling, Thinking, Tool, leading_systems
 from dragoman.core.traits import Traits
 from dragoman.core.value import Extras
-from dragoman.interpreter.adaptation import KEPT_ELSEWHERE, NO_LIMIT, Adaptation, Unfetched
+from dragoman.interpreter.adaptation import KEPT_ELSEWHERE, NO_LIMIT, Adaptation
 from dragoman.interpreter.cache_marks import limit_marks
-from dragoman.interpreter.foreign_fields import NEUTRAL, USUAL_VERBOSITY, report_unknown, shared_fields, shared_value
+from dragoman.interpreter.foreign_fields import NEUTRAL, USUAL_VERBOSITY, report_unknown, shared_fields
 from dragoman.interpreter.history import adapt_messages, arrange_turns
-from dragoman.interpreter.parameters import adapt_output, adapt_thinking, thinking_in_tool_loop
+from dragoman.interpreter.parameters import adapt_output, adapt_thinking, shared_value, thinking_in_tool_loop
 from dragoman.interpreter.prefix_cache import NO_PREFIX, Prefix
 from dragoman.interpreter.signature_envelopes import join_thoughts, open_envelopes
 from dragoman.interpreter.signatures import has_envelope
 from dragoman.interpreter.text_calls.prompt import describe_tools
 from dragoman.interpreter.tools import adapt_request_tools
+from dragoman.interpreter.translation import Unfetched
 from dragoman.interpreter.turns import end_with_user
 from dragoman.interpreter.undo import Arguments, Undo, digest
 

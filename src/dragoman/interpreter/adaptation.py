@@ -1,71 +1,23 @@
-"""The state of one request while it is adapted to a target, and the links that must be fetched for it.
+"""The state of one request while it is adapted to a target, and the traits of the target's model."""
 
-The interpreter fetches nothing. It reports all links that the target does not fetch itself, and takes what was fetched.
-"""
+import re
+from fnmatch import fnmatchcase
+from functools import lru_cache
 
-from collections.abc import Mapping
+from msgspec import Struct, field, structs
 
-from msgspec import Struct, field
-
-from dragoman.core.parts import Link, Media, MediaKind
+from dragoman.core.problems import Problem
 from dragoman.core.request import Message
-from dragoman.core.traits import Traits
+from dragoman.core.traits import TextCalls, Traits
 from dragoman.core.value import Value
+from dragoman.dialects.registry import DIALECTS
 from dragoman.interpreter.ledger import Ledger
 from dragoman.interpreter.pairing import pair_calls
 from dragoman.interpreter.schema.arguments import ArgumentUndo
 from dragoman.interpreter.schema.conversion import Note
 from dragoman.interpreter.tools_cache import ToolsCache, ToolSet
+from dragoman.interpreter.translation import Links
 from dragoman.interpreter.undo import Arguments, Undo, full_name, name_alias
-
-_WEB = ("http:", "https:")
-
-
-class Fetched(Struct, frozen=True):
-    """What stands behind a link."""
-
-    media_type: str
-    data: str
-    """Base64 text."""
-
-
-class NeededLink(Struct, frozen=True):
-    """A link that must be fetched."""
-
-    where: str
-    """Where it stands first in the client's document."""
-    kind: MediaKind
-
-
-class Unfetched(Exception):  # noqa: N818  it says what is missing
-    """A request cannot be translated before these links, by their addresses, are fetched."""
-
-    def __init__(self, links: dict[str, NeededLink]) -> None:
-        super().__init__(f"{len(links)} links are not fetched")
-        self.links = links
-
-
-class Links:
-    """What was fetched for a request, and what must be; `taken` tells whether the upstream fetches links itself."""
-
-    def __init__(self, known: Mapping[str, Fetched] | None = None, *, taken: bool = True) -> None:
-        self._known = known or {}
-        self.taken = taken
-        self.missing: dict[str, NeededLink] = {}
-
-    def of(self, part: Media, traits: Traits) -> Fetched | None:
-        """Return what was fetched for media that the target does not fetch; note it if that is missing."""
-        source = part.source
-        if not isinstance(source, Link) or not source.url.lower().startswith(_WEB) or part.kind not in traits.media:
-            return None
-        scheme = source.url.partition(":")[0].lower()
-        if self.taken and part.kind in traits.link_kinds and scheme in traits.link_schemes:
-            return None
-        found = self._known.get(source.url)
-        if found is None:
-            self.missing.setdefault(source.url, NeededLink(part.where, part.kind))
-        return found
-
 
 NO_LIMIT = 1 << 30
 ENVELOPES = frozenset({"code_assist"})
@@ -134,3 +86,30 @@ class Adaptation(Struct):
     def undo(self) -> Undo:
         """Return the way back."""
         return Undo(self.names, self.custom, self.arguments, self.single)
+
+
+_BEFORE = re.compile(r"^(?:ft:)?(?:[a-z-]+\.)*(?=[a-z])")
+"""What platforms put before a name beside a path: `us.anthropic.`, `openai.`, `ft:`."""
+_BEHIND = re.compile(r"[:@].*$|-20\d{6}.*$")
+"""What they put behind it: `@20260901`, `:0`, `:free`; and a date, which is no version."""
+_VERSION_FIRST = re.compile(r"^claude-([4-9](?:-\d{1,2})?)-([a-z]+)")
+
+
+def bare_name(model: str) -> str:
+    """Return what a model is called in the rows, whatever a platform makes of its name."""
+    name = _BEHIND.sub("", _BEFORE.sub("", model.lower().rpartition("/")[2]), count=1)
+    if name.startswith("claude-"):
+        name = _VERSION_FIRST.sub(r"claude-\2-\1", name.replace(".", "-"))
+    return name
+
+
+@lru_cache(maxsize=1024)
+def traits_for(dialect: str, model: str, text_calls: TextCalls = "") -> Traits:
+    """Return the row for `model` behind `dialect`; with `text_calls` tools are told to it in words."""
+    if text_calls:
+        return structs.replace(traits_for(dialect, model), text_calls=text_calls)
+    there = DIALECTS.get(dialect)
+    if there is None:
+        raise Problem("invalid_request", f"unknown dialect {dialect!r}")
+    name = bare_name(model)
+    return next(traits for pattern, traits in there.traits if fnmatchcase(name, pattern))

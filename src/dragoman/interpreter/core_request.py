@@ -21,16 +21,15 @@ from dragoman.core.value import Extras, Value
 from dragoman.dialects.record import Call, Dialect
 from dragoman.dialects.registry import DIALECTS, dialect_named
 from dragoman.interpreter.adapt import adapt, adapt_turns
-from dragoman.interpreter.adaptation import Adaptation, Links
+from dragoman.interpreter.adaptation import Adaptation, traits_for
 from dragoman.interpreter.ledger import Ledger, refuse
 from dragoman.interpreter.pairing import pair_calls
 from dragoman.interpreter.signature_envelopes import remove_foreign_envelopes
-from dragoman.interpreter.signatures import Signer, has_envelope, restore_signatures, unsigned_calls
+from dragoman.interpreter.signatures import has_envelope, restore_signatures, unsigned_calls
 from dragoman.interpreter.text_calls.prompt import describe_tools
 from dragoman.interpreter.tools import adapt_request_tools
-from dragoman.interpreter.traits import traits_for
 from dragoman.interpreter.translate import complete, render
-from dragoman.interpreter.translation import Translation
+from dragoman.interpreter.translation import Links, Signer, Translation
 from dragoman.interpreter.turns import sign_steps
 from dragoman.interpreter.undo import Undo
 from dragoman.wire import json

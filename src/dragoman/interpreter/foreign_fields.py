@@ -16,7 +16,6 @@ from dragoman.core.value import Value
 from dragoman.dialects.record import Implied
 from dragoman.dialects.registry import DIALECTS, dialect_named
 from dragoman.interpreter.adaptation import Adaptation
-from dragoman.interpreter.cache_marks import nearest_lifetime
 from dragoman.interpreter.ledger import Ledger
 from dragoman.wire import json
 from dragoman.wire.pointer import escape
@@ -42,28 +41,29 @@ def report_unknown(where: str, raw: bytes, source: str, target: str, ledger: Led
     if raw == b"null":
         return  # nothing was said
     table, shape = _table_of(source), _shape(where)
-    if shape not in table.rows and shape not in table.above:
+    row = table.rows.get(shape)
+    if row is None and shape not in table.above:
         ledger.dropped(where, UNKNOWN)
         return
-    for place in _find_not_implied(json.peek(raw), where, shape, table, target):
-        ledger.dropped(place, UNKNOWN)
+    value = json.peek(raw)
+    if row is None or not _is_implied(value, row, target):
+        for place in _find_not_implied(value, where, shape, table, target):
+            ledger.dropped(place, UNKNOWN)
 
 
 def _find_not_implied(value: Any, where: str, shape: str, table: _Table, target: str) -> Iterator[str]:
-    """Iterate the places of what is not implied: whole where nothing below has a row."""
-    row = table.rows.get(shape)
-    if row is not None and _is_implied(value, row, target):
-        return
+    """Iterate the places of what is not implied in a value that is not: the value itself if nothing below has a row."""
     inside: list[tuple[str, str, Any]] = []
     if shape in table.above and isinstance(value, dict):
-        members = cast("dict[str, Any]", value)
-        inside = [(f"/{escape(name)}", _plain(f"/{name}"), member) for name, member in members.items()]
+        inside = [(name, f"{shape}/{_plain(name)}", member) for name, member in cast("dict[str, Any]", value).items()]
     elif shape in table.above and isinstance(value, list):
-        inside = [(f"/{index}", "/#", item) for index, item in enumerate(cast("list[Any]", value))]
+        inside = [(str(index), f"{shape}/#", item) for index, item in enumerate(cast("list[Any]", value))]
     if not inside:
         yield where
-    for pointer, name, member in inside:
-        yield from _find_not_implied(member, where + pointer, shape + name, table, target)
+    for name, below, member in inside:
+        row = table.rows.get(below)
+        if row is None or not _is_implied(member, row, target):
+            yield from _find_not_implied(member, f"{where}/{escape(name)}", below, table, target)
 
 
 def _is_implied(value: Any, row: Implied, target: str) -> bool:
@@ -96,50 +96,12 @@ def _table_of(dialect: str) -> _Table:
     return _table(dialect_named(dialect).implied)
 
 
-_CACHE_OPTIONS = "/prompt_cache_options"
-_TIER = "/service_tier"
-_STORE = "/store"
-
-
 def shared_fields(source: str, target: str) -> frozenset[str]:
     """Return the pointers of request fields that mean the same in both dialects."""
     here, there = DIALECTS.get(source), DIALECTS.get(target)
     if here is None or there is None or here is there or here.issuer != there.issuer:
         return frozenset()
     return here.shared_fields | there.shared_fields
-
-
-def shared_value(pointer: str, raw: bytes, adaptation: Adaptation) -> bytes | None:
-    """Return a shared field as the target takes it; None, and reported, if it takes nothing of it."""
-    if pointer == _TIER and json.peek(raw) not in adaptation.traits.tiers:
-        adaptation.ledger.dropped(pointer, "the target has no such tier")
-        return None
-    if pointer == _STORE and raw == b"true":
-        why = "kept in the target's form: it cannot be fetched again in the caller's"
-        adaptation.ledger.approximated(pointer, why)
-    return _cache_options(raw, adaptation) if pointer == _CACHE_OPTIONS else raw
-
-
-def _cache_options(raw: bytes, adaptation: Adaptation) -> bytes | None:
-    pointer = _CACHE_OPTIONS
-    names, lifetimes = adaptation.traits.cache_options, adaptation.traits.options_lifetimes
-    if not names or not json.is_object(raw):
-        adaptation.ledger.dropped(pointer, "the model has no such setting")
-        return None
-    kept: dict[str, bytes] = {}
-    for name, value in json.decode_object(raw).items():
-        place = f"{pointer}/{escape(name)}"
-        if name not in names:
-            adaptation.ledger.dropped(place, "not known to the target")
-            continue
-        kept[name] = bytes(value)
-        asked = json.peek(value) if name == "ttl" else None
-        if isinstance(asked, str) and (nearest := nearest_lifetime(asked, lifetimes)) != asked:
-            adaptation.ledger.approximated(place, f"the target's nearest lifetime is {nearest or 'its default'!r}")
-            del kept[name]
-            if nearest:
-                kept[name] = json.encode(nearest)
-    return json.with_members(b"{}", kept) if kept else None
 
 
 def drop_extras(value: Value, adaptation: Adaptation) -> None:

@@ -8,7 +8,7 @@ from itertools import chain
 from operator import attrgetter, eq, is_
 from typing import Any
 
-from msgspec import Struct, field, structs
+from msgspec import structs
 
 from dragoman.core.parts import (
     AnyPart,
@@ -28,11 +28,11 @@ from dragoman.interpreter.adaptation import Adaptation
 from dragoman.interpreter.foreign_fields import drop_extras
 from dragoman.interpreter.history_parts import (
     Adapted,
+    adapt_call,
     adapt_opaque,
     adapt_reasoning,
     adapt_refusal,
     as_error,
-    drop_signature,
     keep_data,
     remove_foreign_fields,
     says_nothing,
@@ -41,10 +41,8 @@ from dragoman.interpreter.history_parts import (
 )
 from dragoman.interpreter.ledger import Ledger
 from dragoman.interpreter.media import adapt_media, stands_in_result
-from dragoman.interpreter.schema.conversion import retell
-from dragoman.interpreter.turns import SKIP_SIGNATURE, SKIPPED, begin_with_user, end_turns, in_turns, place_system
-from dragoman.interpreter.undo import full_name, id_alias
-from dragoman.wire import json
+from dragoman.interpreter.pairing import name_calls
+from dragoman.interpreter.turns import SKIPPED, begin_with_user, end_turns, in_turns, place_system
 
 _NOTHING_SAID = Text(text="")
 _get_marks = attrgetter("extras", "signature", "cache", "citations")
@@ -109,58 +107,6 @@ def _adapt_text(part: Text, message: Message, adaptation: Adaptation) -> Adapted
     return with_changes(part, changes)
 
 
-def _adapt_call(part: ToolCall, message: Message, adaptation: Adaptation) -> Adapted:
-    traits = adaptation.traits
-    changes: dict[str, Any] = {}
-    if part.extras is not None or part.cache is not None:
-        changes = remove_foreign_fields(part, message.role, adaptation)
-    signature = part.signature
-    if signature is not None and not (traits.call_signatures and signature.issuer == traits.issuer):
-        drop_signature(part, signature, adaptation)
-        changes["signature"] = None
-    name = adaptation.name(part.name, part.namespace)
-    if name != part.name:
-        changes["name"] = name
-    if part.namespace and not traits.namespaces:
-        changes["namespace"] = ""
-    if part.form == "text" and not traits.custom_tools:
-        changes["form"] = "json"
-        changes["arguments"] = wrap_free_text(part.arguments)
-    elif part.form == "json":
-        arguments = retell_arguments(part, adaptation) if adaptation.retold else part.arguments
-        arguments = _object_text(arguments, part, adaptation) if traits.object_arguments else arguments or "{}"
-        if arguments is not part.arguments:
-            changes["arguments"] = arguments
-    return structs.replace(part, **changes) if changes else part
-
-
-def wrap_free_text(text: str) -> str:
-    """Say a free-form tool's input as a function's arguments."""
-    return json.encode({"input": text}).decode()
-
-
-def retell_arguments(call: ToolCall, adaptation: Adaptation) -> str:
-    """Return the arguments as the model says them under the schema that it is given, which the tool has reported."""
-    arguments = call.arguments
-    for step in adaptation.retold.get(full_name(call.name, call.namespace), ()):
-        if step.retold:
-            arguments = retell(arguments, step)
-    return arguments
-
-
-def _object_text(arguments: str, call: ToolCall, adaptation: Adaptation) -> str:
-    if json.is_object(arguments):
-        return arguments
-    if not arguments.strip():
-        return "{}"
-    if arguments.strip() == "null":
-        # Groq's word for no arguments.
-        adaptation.ledger.field_approximated("call.arguments", "null arguments are told as none", call)
-        return "{}"
-    adaptation.ledger.field_approximated("call.arguments", "not a JSON object: sent as text under INVALID_JSON", call)
-    return json.encode({"INVALID_JSON": arguments}).decode()
-
-
 def _adapt_result(part: ToolResult, message: Message, adaptation: Adaptation) -> Adapted:
     if len(part.content) == 1 and _get_result_marks(part) == _NO_RESULT_MARKS:
         # One text without marks, as most results are: every target takes that, be it empty.
@@ -204,7 +150,7 @@ def _same(left: list[Content], right: tuple[Content, ...]) -> bool:
 _STEPS: dict[type, Callable[[Any, Message, Adaptation], Adapted]] = {
     Text: _adapt_text,
     Reasoning: adapt_reasoning,
-    ToolCall: _adapt_call,
+    ToolCall: adapt_call,
     ToolResult: _adapt_result,
     Media: adapt_media,
     Refusal: adapt_refusal,
@@ -231,9 +177,9 @@ def arrange_turns(
     """
     notes = None
     if not _CALLS.isdisjoint(map(type, chain.from_iterable(map(_get_parts, messages)))):
-        named, notes = _name_calls(messages, traits)
+        named, notes = name_calls(messages, traits)
         if not notes.in_pairs and repair is not None:
-            named, notes = _name_calls(repair(messages), traits)
+            named, notes = name_calls(repair(messages), traits)
         messages = named
     if not _are_turns(messages):
         messages = in_turns(place_system(messages, traits, ledger), traits, ledger, begins=begins)
@@ -261,77 +207,3 @@ def _user_begins(messages: list[Message]) -> bool:
         if message.role != "system":
             return message.role == "user"
     return False
-
-
-class _Notes(Struct):
-    """What a walk over the calls and results of a history found out."""
-
-    in_pairs: bool = True
-    """Each run of assistant messages is followed at once by its results, in order, and ids are unique."""
-    renamed: list[ToolResult] = field(default_factory=list[ToolResult])
-    """Results that had another name than their calls."""
-    unsigned: list[ToolCall] = field(default_factory=list[ToolCall])
-    """Calls that got the signature which the first of each step must have."""
-
-
-def _name_calls(messages: list[Message], traits: Traits) -> tuple[list[Message], _Notes]:
-    """Write ids the target takes, names on results, and the signature each step's first call must have."""
-    calls: dict[str, ToolCall] = {}
-    waiting: list[str] = []
-    """Ids of calls that no result has end_with_user yet."""
-    named, notes = [*messages], _Notes()
-    starts_signed = not traits.signed_calls
-    before, is_signed = "", starts_signed
-    for at, message in enumerate(messages):
-        role = message.role
-        if role != before:
-            before, is_signed = role, starts_signed
-            if waiting and role == "assistant":
-                notes.in_pairs = False
-        for part in message.parts:
-            if isinstance(part, ToolCall):
-                call_id = part.id
-                if not call_id or call_id in calls or role != "assistant":
-                    notes.in_pairs = False
-                calls[call_id] = part
-                waiting.append(call_id)
-                now = _named_call(part, traits, None if is_signed else notes.unsigned)
-                is_signed = True
-            elif isinstance(part, ToolResult):
-                if not waiting or waiting.pop(0) != part.call_id or role == "assistant":
-                    notes.in_pairs = False
-                now = _named_result(part, calls.get(part.call_id), traits, notes.renamed)
-            else:
-                if waiting and role != "assistant":
-                    notes.in_pairs = False
-                continue
-            if now is not part:
-                parts = named[at].parts
-                parts = (now,) if len(parts) == 1 else tuple([now if one is part else one for one in parts])
-                named[at] = Message(role=role, parts=parts, name=message.name, where=message.where)
-    notes.in_pairs = notes.in_pairs and not waiting
-    return named, notes
-
-
-def _named_call(call: ToolCall, traits: Traits, unsigned: list[ToolCall] | None) -> ToolCall:
-    """Write a call with the id the target takes, and with a signature if `unsigned` lists those that have none."""
-    call_id = id_alias(call.id, traits) if traits.sends_ids else ""
-    if unsigned is not None and call.signature is None:
-        unsigned.append(call)
-        return structs.replace(call, id=call_id, signature=SKIP_SIGNATURE)
-    return structs.replace(call, id=call_id) if call_id != call.id else call
-
-
-def _named_result(result: ToolResult, call: ToolCall | None, traits: Traits, renamed: list[ToolResult]) -> ToolResult:
-    """Write a result as its call demands: the same id, name and form."""
-    call_id = id_alias(result.call_id, traits) if traits.sends_ids else ""
-    name, form = result.name, result.form
-    if call is not None:
-        if name and name != call.name:
-            renamed.append(result)
-        name, form = call.name, call.form
-    if not traits.result_names:
-        name = ""
-    if call_id == result.call_id and name == result.name and form == result.form:
-        return result
-    return structs.replace(result, call_id=call_id, name=name, form=form)

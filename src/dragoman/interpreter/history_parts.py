@@ -25,6 +25,8 @@ from dragoman.dialects.registry import DIALECTS
 from dragoman.interpreter.adaptation import KEPT_ELSEWHERE, Adaptation
 from dragoman.interpreter.cache_marks import adapt_mark, borrowed_mark
 from dragoman.interpreter.foreign_fields import drop_extras, report_unknown
+from dragoman.interpreter.schema.conversion import retell
+from dragoman.interpreter.undo import full_name
 from dragoman.wire import json
 
 _PARSED = "/function/parsed_arguments"
@@ -177,3 +179,56 @@ def adapt_opaque(part: Opaque, _message: Message, adaptation: Adaptation) -> Ada
 def keep_data(part: Data, _message: Message, _adaptation: Adaptation) -> Adapted:
     """Return JSON data as it is: every target takes it."""
     return part
+
+
+def adapt_call(part: ToolCall, message: Message, adaptation: Adaptation) -> Adapted:
+    """Write a call with the name, signature and arguments that the target takes."""
+    traits = adaptation.traits
+    changes: dict[str, Any] = {}
+    if part.extras is not None or part.cache is not None:
+        changes = remove_foreign_fields(part, message.role, adaptation)
+    signature = part.signature
+    if signature is not None and not (traits.call_signatures and signature.issuer == traits.issuer):
+        drop_signature(part, signature, adaptation)
+        changes["signature"] = None
+    name = adaptation.name(part.name, part.namespace)
+    if name != part.name:
+        changes["name"] = name
+    if part.namespace and not traits.namespaces:
+        changes["namespace"] = ""
+    if part.form == "text" and not traits.custom_tools:
+        changes["form"] = "json"
+        changes["arguments"] = wrap_free_text(part.arguments)
+    elif part.form == "json":
+        arguments = retell_arguments(part, adaptation) if adaptation.retold else part.arguments
+        arguments = _object_text(arguments, part, adaptation) if traits.object_arguments else arguments or "{}"
+        if arguments is not part.arguments:
+            changes["arguments"] = arguments
+    return structs.replace(part, **changes) if changes else part
+
+
+def wrap_free_text(text: str) -> str:
+    """Say a free-form tool's input as a function's arguments."""
+    return json.encode({"input": text}).decode()
+
+
+def retell_arguments(call: ToolCall, adaptation: Adaptation) -> str:
+    """Return the arguments as the model says them under the schema that it is given, which the tool has reported."""
+    arguments = call.arguments
+    for step in adaptation.retold.get(full_name(call.name, call.namespace), ()):
+        if step.retold:
+            arguments = retell(arguments, step)
+    return arguments
+
+
+def _object_text(arguments: str, call: ToolCall, adaptation: Adaptation) -> str:
+    if json.is_object(arguments):
+        return arguments
+    if not arguments.strip():
+        return "{}"
+    if arguments.strip() == "null":
+        # Groq's word for no arguments.
+        adaptation.ledger.field_approximated("call.arguments", "null arguments are told as none", call)
+        return "{}"
+    adaptation.ledger.field_approximated("call.arguments", "not a JSON object: sent as text under INVALID_JSON", call)
+    return json.encode({"INVALID_JSON": arguments}).decode()

@@ -1,4 +1,4 @@
-"""Pair every call with exactly one result, standing right behind it; give calls without an id one.
+"""Pair every call with exactly one result, standing right behind it; give both the ids and names that the target takes.
 
 No vendor accepts a call without its result, a result without its call, or two results. A result belongs to the nearest
 call of its id before it (clients reuse ids); without an id, to the first unanswered call of its name. A history that
@@ -10,14 +10,96 @@ from collections.abc import Iterator, Sequence
 from msgspec import Struct, field, structs
 
 from dragoman.core.losses import Loss
-from dragoman.core.parts import AnyPart, Data, Media, Opaque, Text, ToolCall, ToolResult
+from dragoman.core.parts import (
+    AnyPart,
+    Data,
+    Media,
+    Opaque,
+    Text,
+    ToolCall,
+    ToolResult,
+)
 from dragoman.core.request import Message, Request
 from dragoman.core.response import Response
 from dragoman.core.traits import Traits
-from dragoman.dialects.record import Call, Dialect
 from dragoman.interpreter.ledger import Ledger
-from dragoman.interpreter.traits import traits_for
-from dragoman.interpreter.undo import generate_id
+from dragoman.interpreter.turns import SKIP_SIGNATURE
+from dragoman.interpreter.undo import generate_id, id_alias
+
+
+class CallNotes(Struct):
+    """What a walk over the calls and results of a history found out."""
+
+    in_pairs: bool = True
+    """Each run of assistant messages is followed at once by its results, in order, and ids are unique."""
+    renamed: list[ToolResult] = field(default_factory=list[ToolResult])
+    """Results that had another name than their calls."""
+    unsigned: list[ToolCall] = field(default_factory=list[ToolCall])
+    """Calls that got the signature which the first of each step must have."""
+
+
+def name_calls(messages: list[Message], traits: Traits) -> tuple[list[Message], CallNotes]:
+    """Write ids the target takes, names on results, and the signature each step's first call must have."""
+    calls: dict[str, ToolCall] = {}
+    waiting: list[str] = []
+    """Ids of calls that have no result yet."""
+    named, notes = [*messages], CallNotes()
+    starts_signed = not traits.signed_calls
+    before, is_signed = "", starts_signed
+    for at, message in enumerate(messages):
+        role = message.role
+        if role != before:
+            before, is_signed = role, starts_signed
+            if waiting and role == "assistant":
+                notes.in_pairs = False
+        for part in message.parts:
+            if isinstance(part, ToolCall):
+                call_id = part.id
+                if not call_id or call_id in calls or role != "assistant":
+                    notes.in_pairs = False
+                calls[call_id] = part
+                waiting.append(call_id)
+                now = _named_call(part, traits, None if is_signed else notes.unsigned)
+                is_signed = True
+            elif isinstance(part, ToolResult):
+                if not waiting or waiting.pop(0) != part.call_id or role == "assistant":
+                    notes.in_pairs = False
+                now = _named_result(part, calls.get(part.call_id), traits, notes.renamed)
+            else:
+                if waiting and role != "assistant":
+                    notes.in_pairs = False
+                continue
+            if now is not part:
+                parts = named[at].parts
+                parts = (now,) if len(parts) == 1 else tuple([now if one is part else one for one in parts])
+                named[at] = Message(role=role, parts=parts, name=message.name, where=message.where)
+    notes.in_pairs = notes.in_pairs and not waiting
+    return named, notes
+
+
+def _named_call(call: ToolCall, traits: Traits, unsigned: list[ToolCall] | None) -> ToolCall:
+    """Write a call with the id the target takes, and with a signature if `unsigned` lists those that have none."""
+    call_id = id_alias(call.id, traits) if traits.sends_ids else ""
+    if unsigned is not None and call.signature is None:
+        unsigned.append(call)
+        return structs.replace(call, id=call_id, signature=SKIP_SIGNATURE)
+    return structs.replace(call, id=call_id) if call_id != call.id else call
+
+
+def _named_result(result: ToolResult, call: ToolCall | None, traits: Traits, renamed: list[ToolResult]) -> ToolResult:
+    """Write a result as its call demands: the same id, name and form."""
+    call_id = id_alias(result.call_id, traits) if traits.sends_ids else ""
+    name, form = result.name, result.form
+    if call is not None:
+        if name and name != call.name:
+            renamed.append(result)
+        name, form = call.name, call.form
+    if not traits.result_names:
+        name = ""
+    if call_id == result.call_id and name == result.name and form == result.form:
+        return result
+    return structs.replace(result, call_id=call_id, name=name, form=form)
+
 
 CALL_PREFIX = "call_"
 NO_LOSSES: tuple[Loss, ...] = ()
@@ -87,22 +169,6 @@ def identify_parts(parts: tuple[AnyPart, ...], reply_id: str) -> tuple[AnyPart, 
 def identify_reply(response: Response) -> Response:
     """Return a whole reply in which every call has an id."""
     return structs.replace(response, parts=identify_parts(response.parts, response.id))
-
-
-def pair_request(call: Call, dialect: Dialect, model: str) -> tuple[Call, tuple[Loss, ...]]:
-    """Return a request in which every call has its result right behind it; the same one if that is so.
-
-    A client's own history passes to an upstream of its dialect as it is: its vendor judges it. One that was kept
-    elsewhere may have calls that nobody answered, or answered late, and no vendor takes those.
-    """
-    request = dialect.parse_request(call)
-    traits = traits_for(dialect.name, model)
-    ledger = Ledger(dialect.pointers, call.body)
-    messages = list(request.messages)
-    found = pair_calls(messages, traits, ledger)
-    if found is messages:
-        return call, NO_LOSSES
-    return dialect.render_request(structs.replace(request, messages=tuple(found)), traits), ledger.losses()
 
 
 def _id_of(part: AnyPart) -> str:

@@ -1,4 +1,4 @@
-"""Adapt how much the model thinks and the format of its answer to the target."""
+"""Adapt how much the model thinks, the format of its answer, and fields that two dialects share to the target."""
 
 from typing import Any, cast
 
@@ -7,11 +7,50 @@ from msgspec import structs
 from dragoman.core.parts import Reasoning, Text, ToolResult
 from dragoman.core.request import EFFORTS, Effort, Message, OutputFormat, Request, Thinking
 from dragoman.interpreter.adaptation import Adaptation
+from dragoman.interpreter.cache_marks import nearest_lifetime
 from dragoman.interpreter.ledger import Ledger
 from dragoman.interpreter.schema.conversion import Converted
 from dragoman.interpreter.schema.plain import adapt_gemini, adapt_root, to_json_schema
 from dragoman.interpreter.schema.roots import is_openai_strict, to_anthropic_output
 from dragoman.wire import json
+from dragoman.wire.pointer import escape
+
+_CACHE_OPTIONS = "/prompt_cache_options"
+_TIER = "/service_tier"
+_STORE = "/store"
+
+
+def shared_value(pointer: str, raw: bytes, adaptation: Adaptation) -> bytes | None:
+    """Return a shared field as the target takes it; None, and reported, if it takes nothing of it."""
+    if pointer == _TIER and json.peek(raw) not in adaptation.traits.tiers:
+        adaptation.ledger.dropped(pointer, "the target has no such tier")
+        return None
+    if pointer == _STORE and raw == b"true":
+        why = "kept in the target's form: it cannot be fetched again in the caller's"
+        adaptation.ledger.approximated(pointer, why)
+    return _cache_options(raw, adaptation) if pointer == _CACHE_OPTIONS else raw
+
+
+def _cache_options(raw: bytes, adaptation: Adaptation) -> bytes | None:
+    pointer = _CACHE_OPTIONS
+    names, lifetimes = adaptation.traits.cache_options, adaptation.traits.options_lifetimes
+    if not names or not json.is_object(raw):
+        adaptation.ledger.dropped(pointer, "the model has no such setting")
+        return None
+    kept: dict[str, bytes] = {}
+    for name, value in json.decode_object(raw).items():
+        place = f"{pointer}/{escape(name)}"
+        if name not in names:
+            adaptation.ledger.dropped(place, "not known to the target")
+            continue
+        kept[name] = bytes(value)
+        asked = json.peek(value) if name == "ttl" else None
+        if isinstance(asked, str) and (nearest := nearest_lifetime(asked, lifetimes)) != asked:
+            adaptation.ledger.approximated(place, f"the target's nearest lifetime is {nearest or 'its default'!r}")
+            del kept[name]
+            if nearest:
+                kept[name] = json.encode(nearest)
+    return json.with_members(b"{}", kept) if kept else None
 
 
 def thinking_in_tool_loop(turns: tuple[Message, ...], thinking: Thinking, request: Request, ledger: Ledger) -> Thinking:

@@ -4,21 +4,77 @@ What is in our envelopes is for its issuer alone, and a field for another vendor
 that do not know it. Both are removed where the target is not theirs, and reported. A body with neither is not parsed.
 """
 
-from msgspec import structs
+import msgspec
+from msgspec import Raw, Struct, structs
 
+from dragoman.core.losses import Loss
 from dragoman.core.parts import AnyPart, ToolCall
 from dragoman.core.problems import Problem
 from dragoman.core.request import Message
 from dragoman.dialects.record import Call, Dialect
-from dragoman.interpreter.adaptation import Links
+from dragoman.interpreter.adaptation import traits_for
 from dragoman.interpreter.ledger import Ledger, refuse
+from dragoman.interpreter.pairing import NO_LOSSES, pair_calls
 from dragoman.interpreter.signature_envelopes import MARK, remove_foreign_envelopes
-from dragoman.interpreter.traits import traits_for
-from dragoman.interpreter.translation import Translation, TranslationTask
+from dragoman.interpreter.tool_errors import all_faults, tools_problem
+from dragoman.interpreter.tools_cache import ToolsCache
+from dragoman.interpreter.translation import Links, Translation, TranslationTask
 from dragoman.interpreter.turns import sign_steps
 from dragoman.wire import json
 from dragoman.wire.lookup import lookup
 from dragoman.wire.splice import spliced
+
+
+class _Inner(Struct):
+    """What an envelope holds."""
+
+    tools: Raw = Raw()
+
+
+class _Held(_Inner):
+    """Where the tools of a request stand: in it, or in what an envelope holds."""
+
+    request: _Inner | None = None
+
+
+_HELD = msgspec.json.Decoder(_Held)
+
+
+def require_readable(call: Call, dialect: Dialect, cache: ToolsCache) -> None:
+    """Reject tools that cannot be read, in a request that is passed on in its own dialect."""
+    try:
+        held = _HELD.decode(call.body)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return  # the parser reports what is wrong with the body
+    raw, where = held.tools, "/tools"
+    if not raw and held.request is not None:
+        raw, where = held.request.tools, "/request/tools"
+    tools = bytes(raw)
+    if not tools or tools == b"null":
+        return
+    try:
+        cache.read(dialect, tools, where)
+    except (json.Malformed, Problem):
+        faults = all_faults(call, dialect)
+        if faults:
+            # The vendor does not see a request that is rejected here, so all that it would have found is reported.
+            raise tools_problem(faults) from None
+
+
+def pair_request(call: Call, dialect: Dialect, model: str) -> tuple[Call, tuple[Loss, ...]]:
+    """Return a request in which every call has its result right behind it; the same one if that is so.
+
+    A client's own history passes to an upstream of its dialect as it is: its vendor judges it. One that was kept
+    elsewhere may have calls that nobody answered, or answered late, and no vendor takes those.
+    """
+    request = dialect.parse_request(call)
+    traits = traits_for(dialect.name, model)
+    ledger = Ledger(dialect.pointers, call.body)
+    messages = list(request.messages)
+    found = pair_calls(messages, traits, ledger)
+    if found is messages:
+        return call, NO_LOSSES
+    return dialect.render_request(structs.replace(request, messages=tuple(found)), traits), ledger.losses()
 
 
 def pass_on(task: TranslationTask, _links: Links | None) -> Translation:

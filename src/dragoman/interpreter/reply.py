@@ -23,7 +23,7 @@ from dragoman.core.parts import AnyPart, Reasoning, Refusal, Signature, Text, To
 from dragoman.core.problems import Problem
 from dragoman.dialects.record import Dialect
 from dragoman.interpreter.errors import adapt_problem
-from dragoman.interpreter.history import wrap_free_text
+from dragoman.interpreter.history_parts import wrap_free_text
 from dragoman.interpreter.ledger import Ledger
 from dragoman.interpreter.reply_adapter import (
     CUT_OFF,

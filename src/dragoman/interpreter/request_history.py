@@ -16,13 +16,13 @@ from dragoman.core.request import Message, Request, leading_systems
 from dragoman.core.traits import Traits
 from dragoman.dialects.record import Call, Dialect, ReadTools
 from dragoman.interpreter.adapt import adapt_turns
-from dragoman.interpreter.adaptation import Adaptation, Links
+from dragoman.interpreter.adaptation import Adaptation
 from dragoman.interpreter.cache_marks import marks_agree
 from dragoman.interpreter.ledger import Ledger
 from dragoman.interpreter.prefix_cache import NO_PREFIX, Prefix, PrefixCache, Scope
 from dragoman.interpreter.signature_envelopes import open_envelopes
 from dragoman.interpreter.signatures import has_envelope, unknown_ids, unsigned_calls
-from dragoman.interpreter.translation import TranslationTask
+from dragoman.interpreter.translation import Links, TranslationTask
 from dragoman.interpreter.undo import Arguments
 from dragoman.wire import array, json
 

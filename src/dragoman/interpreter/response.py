@@ -7,7 +7,7 @@ from dragoman.core.parts import AnyPart, Reasoning, Refusal, Signature, Text, To
 from dragoman.core.response import Response
 from dragoman.core.stream import replay
 from dragoman.dialects.registry import dialect_named
-from dragoman.interpreter.history import wrap_free_text
+from dragoman.interpreter.history_parts import wrap_free_text
 from dragoman.interpreter.ledger import Ledger
 from dragoman.interpreter.reply_adapter import (
     CUT_OFF,

@@ -5,11 +5,10 @@ is told of every signed call as the client is, and asked for those that are miss
 the digest of its name and arguments: ids are used again.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from hashlib import sha256
 from itertools import chain
 from operator import attrgetter
-from typing import Protocol
 
 from msgspec import Struct, structs
 
@@ -18,6 +17,7 @@ from dragoman.core.parts import AnyPart, Reasoning, Signature, ToolCall
 from dragoman.core.request import Message
 from dragoman.core.response import Response
 from dragoman.interpreter.signature_envelopes import ENVELOPE_PREFIX, open_envelope
+from dragoman.interpreter.translation import Signer
 from dragoman.wire import json
 
 _get_parts, _get_signature = attrgetter("parts"), attrgetter("signature")
@@ -37,19 +37,6 @@ class SignedCall(Struct, frozen=True):
     id: str
     digest: str
     signature: Signature | None
-
-
-class Signer(Protocol):
-    """Knows the signatures of calls by their ids, each under the digest of what the call says."""
-
-    @property
-    def scope(self) -> str:
-        """Whose signatures these are."""
-        ...
-
-    def of(self, call_id: str) -> Mapping[str, Signature] | None:
-        """Return the signatures of calls with an id; None if that must be looked up first."""
-        ...
 
 
 def digest_of(name: str, arguments: str) -> str:
@@ -112,17 +99,8 @@ class CallWatch:
     def __init__(self) -> None:
         self._open: dict[int, tuple[AnyPart, list[str]]] = {}
         self._carried: Signature | None = None
-        self._calls: list[SignedCall] = []
-
-    def take(self) -> list[SignedCall]:
-        """Return the calls that have ended since this was asked last."""
-        calls, self._calls = self._calls, []
-        return calls
-
-    @property
-    def has_ended(self) -> bool:
-        """Tell whether a call has ended since `take` was asked last."""
-        return bool(self._calls)
+        self.ended: list[SignedCall] = []
+        """The calls that have ended; whoever keeps their signatures clears it."""
 
     def has_open(self, index: int) -> bool:
         """Tell whether the deltas of a part are noted."""
@@ -155,7 +133,7 @@ class CallWatch:
             self._carried = None
             # What an unsigned call says is nobody's question.
             digest = digest_of(part.name, arguments) if signature is not None else ""
-            self._calls.append(SignedCall(part.id, digest, signature))
+            self.ended.append(SignedCall(part.id, digest, signature))
         elif isinstance(part, Reasoning) and part.signature is not None:
             found = open_envelope(part.signature)
             self._carried = found[0] if found is not None and found[1] == "call" else None
@@ -171,4 +149,4 @@ def signed_calls(response: Response) -> list[SignedCall]:
     watch = CallWatch()
     for part in response.parts:
         watch.end(part, part.arguments if isinstance(part, ToolCall) else "")
-    return watch.take()
+    return watch.ended

@@ -2,12 +2,32 @@
 
 from msgspec import structs
 
-from dragoman.core.request import AnyTool, NativeTool, Tool, ToolChoice
+from dragoman.core.request import AnyTool, NativeTool, Request, Tool, ToolChoice
 from dragoman.core.value import Extras
 from dragoman.interpreter.adaptation import Adaptation
 from dragoman.interpreter.foreign_fields import report_unknown
+from dragoman.interpreter.schema.drafts import Fault
 from dragoman.interpreter.tool_kinds import choice_of, is_called
 from dragoman.wire import json
+
+
+def wrong_choice(request: Request) -> list[Fault]:
+    """Return what the choice names that is not among the tools."""
+    choice = request.tool_choice
+    if choice is None or not choice.names or choice.mode == "none":
+        return []
+    known = {tool.name for tool in request.tools if isinstance(tool, Tool)}
+    natives = [tool for tool in request.tools if isinstance(tool, NativeTool)]
+    return [
+        (_named_at(choice), f"the tool {json.encode(name).decode()} is chosen, and is not among the tools")
+        for name in choice.names
+        if name not in known and not any(is_called(tool, name) for tool in natives)
+    ]
+
+
+def _named_at(choice: ToolChoice) -> str:
+    return choice.where or "/tool_choice"
+
 
 Tools = tuple[AnyTool, ...]
 

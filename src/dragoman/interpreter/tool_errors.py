@@ -14,14 +14,40 @@ from dragoman.core.parts import ToolCall, ToolResult
 from dragoman.core.problems import Kind, Problem
 from dragoman.core.request import AnyTool, Request, Tool
 from dragoman.dialects.record import Call, Dialect
+from dragoman.interpreter.adaptation import traits_for
 from dragoman.interpreter.ledger import Ledger
 from dragoman.interpreter.schema.drafts import Fault
-from dragoman.interpreter.tool_faults import CODE, faults_of, twice
-from dragoman.interpreter.traits import traits_for
+from dragoman.interpreter.tools import faults_of, twice
 from dragoman.interpreter.undo import Undo, id_alias
 from dragoman.wire import json
 from dragoman.wire.lookup import Document, lookup
 from dragoman.wire.pointer import escape, split
+
+
+def explain_tools(problem: Problem, call: Call, dialect: Dialect) -> Problem:
+    """Return the error of a parser with all that is wrong with the tools, or with the code for a tool call."""
+    if problem.kind != "invalid_request" or problem.code is not None or not problem.where:
+        return problem
+    if any(problem.where.startswith(place) for place in dialect.pointers["tools"]):
+        faults = all_faults(call, dialect)
+        return tools_problem(faults) if faults else problem
+    if is_about_call(call.body, problem.where):
+        return Problem("invalid_request", problem.message, where=problem.where, code=CALL_CODE)
+    return problem
+
+
+CODE = "invalid_tool"
+_MOST_LISTED = 100
+
+
+def tools_problem(faults: list[Fault]) -> Problem:
+    """Return the error that lists all that is wrong."""
+    listed = faults[:_MOST_LISTED]
+    more = f"; and {len(faults) - len(listed)} more" if len(faults) > len(listed) else ""
+    told = "; ".join(f"{where}: {words}" for where, words in listed)
+    count = "1 error" if len(faults) == 1 else f"{len(faults)} errors"
+    message = f"{count} in the definitions of tools: {told}{more}"
+    return Problem("invalid_request", message, where=listed[0][0], code=CODE, violations=tuple(listed))
 
 
 def faults_in(tool: AnyTool, ledger: Ledger) -> list[Fault]:

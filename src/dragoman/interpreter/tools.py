@@ -1,6 +1,9 @@
-"""Adapt tool definitions and the choice among them to the target."""
+"""Validate the tools of a request, and adapt them and the choice among them to the target.
 
-from collections.abc import Iterable
+Tools are validated before an upstream is called. A schema is wrong if no draft of JSON Schema gives it a meaning.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
 
 from msgspec import structs
 
@@ -10,8 +13,16 @@ from dragoman.dialects.registry import dialect_named
 from dragoman.interpreter.adaptation import Adaptation
 from dragoman.interpreter.foreign_fields import drop_extras
 from dragoman.interpreter.schema.conversion import Converted
+from dragoman.interpreter.schema.drafts import Fault, find_faults
 from dragoman.interpreter.schema.openapi import to_openapi
-from dragoman.interpreter.schema.plain import PlainProof, adapt_gemini, adapt_root, to_json_schema
+from dragoman.interpreter.schema.plain import (
+    UNPROVEN,
+    PlainProof,
+    adapt_gemini,
+    adapt_root,
+    prove_plain,
+    to_json_schema,
+)
 from dragoman.interpreter.tool_choice import adapt_choice, allowed_tools, with_validation
 from dragoman.interpreter.tool_kinds import (
     StrictRoom,
@@ -23,7 +34,7 @@ from dragoman.interpreter.tool_kinds import (
     to_strict,
     without_conflicts,
 )
-from dragoman.interpreter.tools_cache import AdaptedTools
+from dragoman.interpreter.tools_cache import NO_PROOFS, AdaptedTools
 from dragoman.interpreter.undo import full_name
 from dragoman.wire import json
 
@@ -245,3 +256,60 @@ def _stubs(messages: Iterable[Message], adaptation: Adaptation) -> list[Tool]:
         if isinstance(part, ToolCall)
     }
     return [Tool(name=name, parameters=NO_PARAMETERS) for name in names]
+
+
+def schema_faults(schema: bytes, *, openapi: bool = False, proof: PlainProof | None = None) -> tuple[Fault, ...]:
+    """Return all that is wrong, by places in the schema.
+
+    `proof` is what `prove_plain` found of these bytes, if it has read them before.
+    """
+    proof = prove_plain(schema) if proof is None else proof
+    return () if proof.valid else find_faults(schema, openapi=openapi)
+
+
+_DESCRIBED = frozenset({"function", "parameters", "input_schema"})
+"""Members by which a caller describes a tool of its own."""
+
+
+def are_valid(tools: tuple[AnyTool, ...], proofs: Mapping[str, PlainProof] = NO_PROOFS) -> bool:
+    """Tell whether nothing is wrong with the tools, of whose schemas some are proven to be plain."""
+    return not any(faults_of(tool, proofs.get(tool.where)) for tool in tools) and not any(twice(tools))
+
+
+def unproven_bytes(tools: tuple[AnyTool, ...], proofs: Mapping[str, PlainProof] = NO_PROOFS) -> int:
+    """Count the bytes of the schemas that are not proven to be plain."""
+    schemas = [tool for tool in tools if isinstance(tool, Tool) and tool.parameters]
+    return sum(len(tool.parameters or b"") for tool in schemas if not proofs.get(tool.where, UNPROVEN).valid)
+
+
+def faults_of(tool: AnyTool, proof: PlainProof | None = None) -> list[tuple[str, str, bool]]:
+    """Return what is wrong with one tool: places in it or, if that is said, in its schema.
+
+    `proof` is what `prove_plain` found of the tool's parameters, if it has read them before.
+    """
+    if isinstance(tool, NativeTool):
+        return [("", "a tool of the caller's must be described as one", False)] if _is_halfway(tool) else []
+    found = [] if tool.name.strip() else [("", "a tool has no name", False)]
+    if tool.parameters is not None:
+        wrong = schema_faults(tool.parameters, openapi=tool.openapi, proof=proof)
+        found += [(at, words, True) for at, words in wrong]
+    return found
+
+
+def _is_halfway(tool: NativeTool) -> bool:
+    """Tell whether what could be read only as a vendor's own tool was meant as the caller's."""
+    members = json.decode_object(tool.raw) if json.is_object(tool.raw) else {}
+    if "type" in members:
+        return bytes(members["type"]) == b'"function"'
+    return not _DESCRIBED.isdisjoint(members)
+
+
+def twice(tools: tuple[AnyTool, ...]) -> Iterator[Fault]:
+    """Iterate the tools that are declared before with other words: nobody could tell which of the two is called."""
+    known: dict[tuple[str, str], Tool] = {}
+    for tool in tools:
+        if not isinstance(tool, Tool):
+            continue
+        before = known.setdefault((tool.namespace, tool.name), tool)
+        if before is not tool and (before.description, before.parameters) != (tool.description, tool.parameters):
+            yield tool.where, f"another tool is called {json.encode(tool.name).decode()}, at {before.where}"

@@ -15,16 +15,15 @@ from dragoman.core.traits import TextCalls, Traits
 from dragoman.dialects.record import Call, Dialect, Tools
 from dragoman.dialects.registry import dialect_named
 from dragoman.interpreter.adapt import adapt
-from dragoman.interpreter.adaptation import ENVELOPES, Adaptation, Links
+from dragoman.interpreter.adaptation import ENVELOPES, Adaptation, traits_for
 from dragoman.interpreter.ledger import Ledger, refuse
 from dragoman.interpreter.passthrough import pass_on, remove_foreign_signatures
 from dragoman.interpreter.prefix_cache import PrefixCache
 from dragoman.interpreter.request_history import RequestHistory
-from dragoman.interpreter.signatures import Signer, UnsignedCall, restore_signatures, unknown_ids, unsigned_calls
+from dragoman.interpreter.signatures import UnsignedCall, restore_signatures, unknown_ids, unsigned_calls
 from dragoman.interpreter.text_calls.prompt import describe_tools
 from dragoman.interpreter.tools_cache import ToolsCache, ToolSet
-from dragoman.interpreter.traits import traits_for
-from dragoman.interpreter.translation import Translation, TranslationTask
+from dragoman.interpreter.translation import Links, Signer, Translation, TranslationTask
 from dragoman.interpreter.turns import CONTINUED
 from dragoman.interpreter.undo import NO_UNDO
 
@@ -58,33 +57,29 @@ class ParsedRequest:
         call, here = task.call, task.here
         signer = self._signer = task.signer if here is not task.there else None
         if len(call.body) < 2 * caches.prefixes.least:
-            self._request = here.parse_request(call, read_tools=self._read_tools)
+            self.request = here.parse_request(call, read_tools=self._read_tools)
+            """The request as the client sent it, without stored signatures."""
         else:
             history = RequestHistory(task, caches.prefixes, self._read_tools)
-            self._history, self._request, self._known = history, history.request, history.known
+            self._history, self.request, self._known = history, history.request, history.known
             self.unknown_ids = list(history.unconfirmed)
         if signer is not None and (unsigned := unsigned_calls(self._new_messages())):
             self._unsigned = unsigned
             self.unknown_ids = [*self.unknown_ids, *unknown_ids(unsigned, signer)]
-
-    @property
-    def request(self) -> Request:
-        """The request as the client sent it, without stored signatures."""
-        return self._request
 
     def _read_tools(self, raw: bytes, where: str) -> Tools:
         self.tool_set = self._tools.read(self._task.here, raw, where)
         return self.tool_set.tools
 
     def _new_messages(self) -> tuple[Message, ...]:
-        messages = self._request.messages
+        messages = self.request.messages
         return messages[self._known :] if self._known else messages
 
     def translate(self, links: Links | None) -> Translation:
         """Translate the request, with the links that were fetched for it; `Unfetched` for those that must be."""
         task = self._task
         here, there = task.here, task.there
-        request = self._signed() if self._unsigned else self._request
+        request = self._signed() if self._unsigned else self.request
         traits = traits_for(there.name, task.model or request.model)
         ledger = Ledger(here.pointers, task.call.body)
         if here is there:
@@ -106,7 +101,7 @@ class ParsedRequest:
 
     def _signed(self) -> Request:
         """Give new calls the signatures they came without; what the prefix cache knows has them already."""
-        request, signer = self._request, self._signer
+        request, signer = self.request, self._signer
         new = self._new_messages()
         signed = restore_signatures(new, self._unsigned, signer) if signer is not None else new
         if signed is new:

@@ -1,15 +1,82 @@
-"""A request to translate, and the translated request."""
+"""A request to translate, the links that must be fetched for it, and the translated request.
 
-from msgspec import Struct
+The interpreter fetches nothing. It reports all links that the target does not fetch itself, and takes what was fetched.
+"""
+
+from collections.abc import Mapping
+from typing import Protocol
+
+from msgspec import Struct, field
 
 from dragoman.core.losses import Loss
+from dragoman.core.parts import Link, Media, MediaKind, Signature
 from dragoman.core.request import Request
-from dragoman.core.traits import TextCalls
+from dragoman.core.traits import TextCalls, Traits
 from dragoman.dialects.record import Call, Dialect
-from dragoman.interpreter.adaptation import Links
-from dragoman.interpreter.signatures import Signer
 from dragoman.interpreter.tools_cache import ToolSet
 from dragoman.interpreter.undo import NO_UNDO, Undo
+
+
+class Signer(Protocol):
+    """Knows the signatures of calls by their ids, each under the digest of what the call says."""
+
+    @property
+    def scope(self) -> str:
+        """Whose signatures these are."""
+        ...
+
+    def of(self, call_id: str) -> Mapping[str, Signature] | None:
+        """Return the signatures of calls with an id; None if that must be looked up first."""
+        ...
+
+
+_WEB = ("http:", "https:")
+
+
+class Fetched(Struct, frozen=True):
+    """What stands behind a link."""
+
+    media_type: str
+    data: str
+    """Base64 text."""
+
+
+class NeededLink(Struct, frozen=True):
+    """A link that must be fetched."""
+
+    where: str
+    """Where it stands first in the client's document."""
+    kind: MediaKind
+
+
+class Unfetched(Exception):  # noqa: N818  it says what is missing
+    """A request cannot be translated before these links, by their addresses, are fetched."""
+
+    def __init__(self, links: dict[str, NeededLink]) -> None:
+        super().__init__(f"{len(links)} links are not fetched")
+        self.links = links
+
+
+class Links(Struct):
+    """What was fetched for a request, and what must be."""
+
+    known: Mapping[str, Fetched] = {}
+    taken: bool = True
+    """The upstream fetches links itself."""
+    missing: dict[str, NeededLink] = field(default_factory=dict[str, NeededLink])
+
+    def of(self, part: Media, traits: Traits) -> Fetched | None:
+        """Return what was fetched for media that the target does not fetch; note it if that is missing."""
+        source = part.source
+        if not isinstance(source, Link) or not source.url.lower().startswith(_WEB) or part.kind not in traits.media:
+            return None
+        scheme = source.url.partition(":")[0].lower()
+        if self.taken and part.kind in traits.link_kinds and scheme in traits.link_schemes:
+            return None
+        found = self.known.get(source.url)
+        if found is None:
+            self.missing.setdefault(source.url, NeededLink(part.where, part.kind))
+        return found
 
 
 class Translation(Struct, frozen=True, kw_only=True):

@@ -17,14 +17,14 @@ from dragoman.config import Config
 from dragoman.core.events import Event, Started
 from dragoman.core.problems import Problem
 from dragoman.dialects.registry import dialect_named
-from dragoman.gateway.client_request import ClientRequest, malformed_body
+from dragoman.gateway.client_request import ClientRequest
 from dragoman.gateway.context import RequestContext
 from dragoman.gateway.conversations.options import ConversationOptions, asked_by_headers, named_conversation
+from dragoman.gateway.errors import malformed_body, map_failure
 from dragoman.gateway.heartbeat import Heartbeat
 from dragoman.gateway.record import Record
 from dragoman.gateway.response_writer import write_events
 from dragoman.gateway.router import Routes
-from dragoman.gateway.upstream_call import map_failure
 from dragoman.http.client import Client
 from dragoman.http.exchange import Exchange
 from dragoman.http.link import Failure

@@ -214,7 +214,7 @@ def _count(record: Record, numbers: "memoryview[float]") -> None:
             for at, tokens in enumerate((usage.cached, usage.cache_written, usage.reasoning), TOKENS_AT + 2):
                 numbers[at] += tokens or 0
     if record.losses or record.reply_losses:
-        kinds = [loss.kind for loss in record.all_losses]
+        kinds = [loss.kind for loss in (*record.losses, *record.reply_losses)]
         dropped = kinds.count("dropped")
         numbers[LOSSES_AT] += dropped
         numbers[LOSSES_AT + 1] += len(kinds) - dropped

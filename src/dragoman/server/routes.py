@@ -1,4 +1,4 @@
-"""Which operation and dialect a path stands for, and the response to bytes that are no valid request.
+"""Which operation and dialect a path stands for.
 
 The paths of a dialect are in its folder (`api.py`); the gateway's own are here. The vendors' other endpoints (files,
 embeddings, audio, batches and so on) are passed through. A path that begins with `/upstreams/NAME` names the upstream,
@@ -11,12 +11,8 @@ from urllib.parse import unquote
 
 from msgspec import Struct, structs
 
-from dragoman.core.problems import Kind, Problem
 from dragoman.dialects.api import LOOK, Endpoint, ServedPath
 from dragoman.dialects.record import Dialect
-from dragoman.dialects.registry import dialect_named
-from dragoman.gateway.record import Record, headers_of, signed
-from dragoman.http.message import Headers, Request
 from dragoman.intercept.settings import DIALECT as INTERCEPTED
 
 
@@ -164,22 +160,3 @@ def _intercepted(written: str) -> Path | None:
         return None
     name, session = unquote(found["name"]), unquote(found["session"] or "")
     return Path(dialect=INTERCEPTED, operation="intercept", name=name, item=session, action=found["rest"] or "/")
-
-
-_SAID: dict[int, tuple[Kind, str]] = {
-    400: ("invalid_request", "this is no HTTP request, or one that could be read in two ways"),
-    408: ("timeout", "the body of the request did not come in time"),
-    413: ("too_large", "the request is larger than this server takes"),
-    415: ("unsupported", "the body is encoded in a way that is not known here: send it plain, or with gzip or deflate"),
-    431: ("invalid_request", "the headers of the request are larger than this server takes"),
-}
-
-
-def refusal(paths: Paths, status: int, request: Request) -> tuple[Headers, bytes]:
-    """Return the error for something that is no request; of the request only its first lines are known."""
-    path = paths.find("POST", request.path)
-    dialect = (path.dialect if path is not None else "") or paths.dialect_of(request.path, dict(request.headers))
-    record = Record(dialect=dialect, status=status)
-    kind, words = _SAID[status]
-    told = dialect_named(dialect).build_error(Problem(kind, words, status=status))
-    return tuple(headers_of(record, told.headers).items()), signed(told.body, record)

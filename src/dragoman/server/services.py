@@ -23,13 +23,13 @@ from dragoman.gateway.agents.settings import price_by, table_of
 from dragoman.gateway.agents.toolset import Roster, ToolServers, by_name, unmeant
 from dragoman.gateway.conversations.load import ConversationLoader
 from dragoman.gateway.conversations.runner import Carrying
+from dragoman.gateway.errors import map_failure
 from dragoman.gateway.generate import Gateway, Timing
 from dragoman.gateway.media import Library, MediaLimits
 from dragoman.gateway.redact import redact
 from dragoman.gateway.retry import RetryPolicy
 from dragoman.gateway.router import Places, Routes, Target
 from dragoman.gateway.signatures import Vault
-from dragoman.gateway.upstream_call import map_failure
 from dragoman.http.client import Client, Deadlines, Outgoing
 from dragoman.http.guarded import Guard
 from dragoman.http.link import Failure

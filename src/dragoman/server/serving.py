@@ -18,12 +18,11 @@ from dragoman.server import log
 from dragoman.server.agent_services import Bench, open_bench
 from dragoman.server.app import App
 from dragoman.server.auth import Access, Key, hashed, own_names
-from dragoman.server.endpoints.handlers import Services
+from dragoman.server.endpoints.handlers import Services, refusal
 from dragoman.server.endpoints.mcp import Door
 from dragoman.server.exchanges import Watch
 from dragoman.server.interception import open_interception
 from dragoman.server.process.peers import Seat
-from dragoman.server.routes import refusal
 from dragoman.server.services import CarriedBy, carrying, connected, open_toolbox
 from dragoman.tasks import start_task
 from dragoman.tools import Handler

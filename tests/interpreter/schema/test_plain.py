@@ -18,7 +18,7 @@ from dragoman.interpreter.schema.plain import (
     to_json_schema,
 )
 from dragoman.interpreter.schema.roots import convert_root
-from dragoman.interpreter.tool_faults import schema_faults
+from dragoman.interpreter.tools import schema_faults
 
 SEARCH = {
     "type": "object",

@@ -12,13 +12,13 @@ from dragoman.core.request import Message, NativeTool, OutputFormat, Request, Sa
 from dragoman.core.value import Extras
 from dragoman.dialects.record import Call
 from dragoman.dialects.registry import dialect_named
+from dragoman.interpreter.adaptation import traits_for
 from dragoman.interpreter.ledger import Ledger
 from dragoman.interpreter.reply_adapter import Context
 from dragoman.interpreter.response import translate_response
 from dragoman.interpreter.text_calls.forms import Written
 from dragoman.interpreter.text_calls.prompt import call_text, describe_tools, harmless, result_text
 from dragoman.interpreter.text_calls.reader import Reader
-from dragoman.interpreter.traits import traits_for
 from dragoman.interpreter.translate import translate_request
 from interpreter.workbench import said
 

@@ -26,6 +26,7 @@ from dragoman.gateway.conversations.load import LoadedRequest
 from dragoman.gateway.conversations.recorder import Echo, Keeper, Question, item_id, response_name, unavailable
 from dragoman.gateway.generate import Gateway
 from dragoman.gateway.record import Observers, Record
+from dragoman.guard import attempt_async
 from dragoman.http.exchange import Exchange
 from dragoman.http.message import Request
 from dragoman.sessions.store import Store
@@ -190,6 +191,12 @@ class Background:
             return ended
         return await self.store.turn(turn.owner, turn.id) or ended
 
+    async def _generate(self, turn: Turn, context: RequestContext) -> None:
+        """Save that a turn is in progress, and generate its answer."""
+        with contextlib.suppress(Unavailable):
+            await self.store.progress(turn, spliced(turn.reply, "status", json.encode(_IN_PROGRESS)))
+        await self._gateway.generate(context)
+
     async def _make(self, order: Order, runtime: Runtime) -> bytes:
         opened = _OPENED.decode(order.document)
         question, ask = opened.question, opened.ask
@@ -200,16 +207,15 @@ class Background:
         # Nobody waits for a status, and a loop tries again by itself: what it says is told at once.
         exchange = Emitting(runtime, so_far, started=ask.call.stream and self._gateway.runs(ask))
         try:
-            with contextlib.suppress(Unavailable):
-                await self.store.progress(turn, spliced(turn.reply, "status", json.encode(_IN_PROGRESS)))
             context = RequestContext(ask, exchange, record, Keeper(self.store, question), runtime)
-            await self._gateway.generate(context)
+            # Whoever asks for the answer gets one, whatever fails.
+            error = (await attempt_async(self._generate, turn, context)).error
             failure = record.problem
-        except Problem as problem:
-            record.problem, record.outcome, failure = problem, "failed", problem
-        except Exception as error:  # noqa: BLE001  whoever asks for the answer is owed one
-            record.crash, record.outcome = error, "failed"
-            failure = Problem("internal", f"the gateway failed, at {record.id}")
+            if isinstance(error, Problem):
+                record.problem, record.outcome, failure = error, "failed", error
+            elif error is not None:
+                record.crash, record.outcome = error, "failed"
+                failure = Problem("internal", f"the gateway failed, at {record.id}")
         finally:
             if order.run in self._done:
                 self._done.pop(order.run)()

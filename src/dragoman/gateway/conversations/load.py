@@ -12,11 +12,12 @@ from dragoman.core.problems import Problem
 from dragoman.core.request import Request, Tool
 from dragoman.dialects.record import Call, Dialect
 from dragoman.dialects.registry import dialect_named
-from dragoman.gateway.client_request import ClientRequest, malformed_body
+from dragoman.gateway.client_request import ClientRequest
 from dragoman.gateway.conversations.history import REFERENCE, find_before, find_said
 from dragoman.gateway.conversations.options import ConversationOptions, asked_by_body, asked_by_headers
 from dragoman.gateway.conversations.recorder import Keeper, Question, fresh_response, item_id, unavailable
 from dragoman.gateway.conversations.repeats import digest_of, find_repeated
+from dragoman.gateway.errors import malformed_body
 from dragoman.sessions.store import Store
 from dragoman.sessions.values import Item, Turn, Unavailable
 from dragoman.wire import json

@@ -11,8 +11,9 @@ from msgspec import Raw, Struct
 
 from dragoman.core.problems import Problem
 from dragoman.dialects.record import Call
-from dragoman.gateway.client_request import CONVERSATION_HEADERS, malformed_body, read_call
+from dragoman.gateway.client_request import CONVERSATION_HEADERS, read_call
 from dragoman.gateway.conversations.recorder import fresh_conversation
+from dragoman.gateway.errors import malformed_body
 from dragoman.wire import json
 from dragoman.wire.splice import removed, spliced
 

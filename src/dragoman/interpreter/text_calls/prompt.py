@@ -12,8 +12,7 @@ from dragoman.core.request import Message, OutputFormat, Request, Sampling, Tool
 from dragoman.core.traits import Traits
 from dragoman.interpreter.adaptation import Adaptation
 from dragoman.interpreter.foreign_fields import drop_extras
-from dragoman.interpreter.history import retell_arguments, wrap_free_text
-from dragoman.interpreter.history_parts import drop_signature
+from dragoman.interpreter.history_parts import drop_signature, retell_arguments, wrap_free_text
 from dragoman.interpreter.ledger import Ledger
 from dragoman.interpreter.media import text_of
 from dragoman.interpreter.pairing import pair_calls

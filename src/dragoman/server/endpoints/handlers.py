@@ -11,18 +11,19 @@ from collections.abc import Awaitable, Callable, Mapping
 
 from msgspec import Struct, structs
 
-from dragoman.core.problems import Problem
+from dragoman.core.problems import Kind, Problem
 from dragoman.dialects.registry import dialect_named
 from dragoman.gateway.client_request import ClientRequest, require_distinct
 from dragoman.gateway.conversations.background import Background
 from dragoman.gateway.conversations.options import ConversationOptions
+from dragoman.gateway.errors import add_id
 from dragoman.gateway.passthrough import ModelForm, Passage, form_of, renamed_within
-from dragoman.gateway.record import Record, headers_of, signed
+from dragoman.gateway.record import Record, headers_of
 from dragoman.gateway.retry import client_may_retry
 from dragoman.gateway.router import Routes, Target
 from dragoman.gateway.token_count import unwrapped
 from dragoman.http.exchange import Exchange
-from dragoman.http.message import JSON, Request
+from dragoman.http.message import JSON, Headers, Request
 from dragoman.server.auth import Access, Key, cancel_when_gone
 from dragoman.server.endpoints import code_assist, mcp, models, stored
 from dragoman.server.exchanges import Watch
@@ -196,7 +197,7 @@ async def reject_path(paths: Paths, exchange: Exchange, record: Record) -> None:
     words = f"{request.path} is asked with {allowed} here, not with {request.method}"
     reply = dialect_named(record.dialect).build_error(Problem("invalid_request", words, status=405))
     record.status, record.outcome = 405, "refused"
-    await exchange.send(405, headers_of(record, {**reply.headers, "allow": allowed}), signed(reply.body, record))
+    await exchange.send(405, headers_of(record, {**reply.headers, "allow": allowed}), add_id(reply.body, record))
 
 
 async def send_error(problem: Problem, exchange: Exchange, record: Record) -> None:
@@ -217,4 +218,23 @@ async def send_error(problem: Problem, exchange: Exchange, record: Record) -> No
     headers = headers_of(record, reply.headers)
     if record.is_spent or not client_may_retry(problem, record.tries):
         headers["x-should-retry"] = "false"
-    await exchange.send(reply.status, headers, signed(reply.body, record))
+    await exchange.send(reply.status, headers, add_id(reply.body, record))
+
+
+_SAID: dict[int, tuple[Kind, str]] = {
+    400: ("invalid_request", "this is no HTTP request, or one that could be read in two ways"),
+    408: ("timeout", "the body of the request did not come in time"),
+    413: ("too_large", "the request is larger than this server takes"),
+    415: ("unsupported", "the body is encoded in a way that is not known here: send it plain, or with gzip or deflate"),
+    431: ("invalid_request", "the headers of the request are larger than this server takes"),
+}
+
+
+def refusal(paths: Paths, status: int, request: Request) -> tuple[Headers, bytes]:
+    """Return the error for something that is no request; of the request only its first lines are known."""
+    path = paths.find("POST", request.path)
+    dialect = (path.dialect if path is not None else "") or paths.dialect_of(request.path, dict(request.headers))
+    record = Record(dialect=dialect, status=status)
+    kind, words = _SAID[status]
+    told = dialect_named(dialect).build_error(Problem(kind, words, status=status))
+    return tuple(headers_of(record, told.headers).items()), add_id(told.body, record)

@@ -7,10 +7,10 @@ from typing import Any
 from msgspec import Raw
 
 from dragoman.core.problems import Problem
-from dragoman.gateway.client_request import malformed_body
 from dragoman.gateway.conversations.background import Background, behind
 from dragoman.gateway.conversations.recorder import unavailable
 from dragoman.gateway.conversations.repeats import streamed
+from dragoman.gateway.errors import malformed_body
 from dragoman.gateway.record import Record, headers_of
 from dragoman.http.exchange import Exchange
 from dragoman.http.message import JSON

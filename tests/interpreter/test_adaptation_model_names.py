@@ -4,7 +4,7 @@ import pytest
 
 from dragoman.dialects.record import Call
 from dragoman.dialects.registry import DIALECTS
-from dragoman.interpreter.traits import bare_name, traits_for
+from dragoman.interpreter.adaptation import bare_name, traits_for
 from dragoman.interpreter.translate import translate_request
 from dragoman.simulator.apis import APIS
 from dragoman.simulator.rule import CheckContext, Violation

@@ -7,8 +7,8 @@ import pytest
 
 from dragoman.core.problems import Problem
 from dragoman.dialects.record import Call
-from dragoman.interpreter.adaptation import Fetched, Links, Unfetched
 from dragoman.interpreter.translate import translate_request
+from dragoman.interpreter.translation import Fetched, Links, Unfetched
 
 PICTURE = Fetched("image/png", "iVBORw0KGgo=")
 

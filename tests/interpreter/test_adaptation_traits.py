@@ -5,7 +5,7 @@ import pytest
 from dragoman.core.problems import Problem
 from dragoman.core.request import EFFORTS
 from dragoman.core.traits import Traits
-from dragoman.interpreter.traits import traits_for
+from dragoman.interpreter.adaptation import traits_for
 
 SAMPLING = {"temperature", "top_p", "max_tokens", "stop", "seed", "presence_penalty", "frequency_penalty"}
 SOUNDS = {"audio/wav", "audio/x-wav", "audio/wave", "audio/mpeg", "audio/mp3"}
