@@ -12,8 +12,8 @@ from typing import cast
 import httptools
 
 from dragoman.http.exchange import Exchange
-from dragoman.http.message import split
-from dragoman.http.server import listening
+from dragoman.http.message import split_url
+from dragoman.http.server import listen
 
 _JSON = {"content-type": "application/json"}
 _EVENTS = {"content-type": "text/event-stream", "cache-control": "no-cache"}
@@ -47,7 +47,7 @@ class Forwarder:
     """Passes every request on."""
 
     def __init__(self, upstream: str) -> None:
-        self._origin, _ = split(upstream)
+        self._origin, _ = split_url(upstream)
         self._idle: list[Wire] = []
         head = f"HTTP/1.1\r\nhost: {self._origin.authority}\r\ncontent-type: application/json\r\ncontent-length: "
         self._whole = f"POST /v1beta/models/m:generateContent {head}".encode()
@@ -77,7 +77,7 @@ class Forwarder:
 
 async def main(upstream: str) -> None:
     """Listen until the end."""
-    async with listening(Forwarder(upstream).handle) as server:
+    async with listen(Forwarder(upstream).handle) as server:
         print(f"forwarder on {server.base_url}", flush=True)  # noqa: T201
         await asyncio.Event().wait()
 

@@ -7,7 +7,7 @@ from typing import cast
 import httptools
 from msgspec import Struct
 
-from dragoman.http.message import split
+from dragoman.http.message import split_url
 
 _LONGEST = 120.0
 
@@ -68,7 +68,7 @@ class _Connection(asyncio.Protocol):
 
 async def send(url: str, posts: Sequence[Post], connections: int, headers: str = "") -> None:
     """Send all requests; `WrongAnswer` if one is answered wrongly."""
-    origin, target = split(url)
+    origin, target = split_url(url)
     head = f"POST {target} HTTP/1.1\r\nhost: {origin.authority}\r\ncontent-type: application/json\r\n{headers}"
     waiting = list(reversed(posts))
     loop = asyncio.get_running_loop()

@@ -15,7 +15,7 @@ from dragoman.agent import Agent, RunEnded
 from dragoman.config import Config, SessionsTable, UpstreamTable
 from dragoman.core.parts import Text
 from dragoman.gateway.model import Asker
-from dragoman.server.services import connected
+from dragoman.server.services import open_gateway_services
 from dragoman.simulator import running
 from dragoman.simulator.script import Script
 from dragoman.tools import Executor, Registry
@@ -65,7 +65,7 @@ async def measured(mode: Mode, rounds: int) -> Row:
         async with running(script=mode.script) as simulator:
             table = UpstreamTable(kind="openai", base_url=f"{simulator.base_url}/v1", api_key="k", text_calls=mode.form)
             sessions = SessionsTable(url=f"sqlite:///{folder}/s.db")
-            async with connected(Config(upstreams={"up": table}, sessions=sessions)) as opened:
+            async with open_gateway_services(Config(upstreams={"up": table}, sessions=sessions)) as opened:
                 agent = Agent(opened.gateway.model(Asker()), Executor(Registry(*TOOLS)))
                 for _ in range(rounds):
                     began = process_time()

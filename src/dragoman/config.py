@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 import msgspec
 from msgspec import Struct
 
-from dragoman.config_hints import choices_at, hint, keys_of
+from dragoman.config_hints import keys_of, list_choices, suggest_key
 from dragoman.gateway.agents.settings import AgentTable, PriceTable
 from dragoman.intercept.settings import InterceptSettingsError, InterceptTable, read_intercepts
 from dragoman.mcp.settings import McpTable, SettingsError, ToolServer, add_system_prompt, read_servers
@@ -27,20 +27,20 @@ from dragoman.upstreams.simulator import KIND as SIMULATOR
 from dragoman.web_settings import WebTable
 
 T = TypeVar("T")
-_HASHED = re.compile(r"sha256:[0-9a-f]{64}")
+_KEY_HASH = re.compile(r"sha256:[0-9a-f]{64}")
 LISTEN = "127.0.0.1:8741"
-_FILE = "dragoman.toml"
-HASHED = "sha256:"
-NOBODY = "local"
+_DEFAULT_FILE = "dragoman.toml"
+HASH_PREFIX = "sha256:"
+ANONYMOUS_NAME = "local"
 """Who asks where no key is configured."""
-_VARIABLE = "DRAGOMAN_CONFIG"
-_NATIVE = "GEMINI_USE_NATIVE_FUNCTION_CALLING"
-_SWITCHES = {"": True, "true": True, "1": True, "yes": True, "on": True} | dict.fromkeys(
+_PATH_VARIABLE = "DRAGOMAN_CONFIG"
+_NATIVE_CALLS_VARIABLE = "GEMINI_USE_NATIVE_FUNCTION_CALLING"
+_BOOLEAN_WORDS = {"": True, "true": True, "1": True, "yes": True, "on": True} | dict.fromkeys(
     ("false", "0", "no", "off"), False
 )
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
-_UNKNOWN = re.compile(r"unknown field `(.*)`")
-_PLACE_IN_ERROR = re.compile(r" - at `\$?(.*?)`$")
+_UNKNOWN_FIELD = re.compile(r"unknown field `(.*)`")
+_KEY_IN_ERROR = re.compile(r" - at `\$?(.*?)`$")
 
 
 class ConfigError(ValueError):
@@ -162,9 +162,9 @@ class Config(Struct, frozen=True, kw_only=True):
 def load(path: Path | None = None, environment: Mapping[str, str] = os.environ) -> Config:
     """Read the configuration: the file that is named, or the one that lies here, or none."""
     load_plugins()
-    file = file_of(path, environment)
+    file = find_file(path, environment)
     if file is None:
-        server, tools = _switched(ServerTable(), environment), _Reader("", environment).tools({})
+        server, tools = _apply_environment(ServerTable(), environment), _ConfigReader("", environment).read_tools({})
         mcp = add_system_prompt(McpTable(), environment)
         return Config(server=server, upstreams=found_in(environment), tools=tools, mcp=mcp)
     try:
@@ -173,21 +173,21 @@ def load(path: Path | None = None, environment: Mapping[str, str] = os.environ) 
         raise ConfigError(str(file), "", f"cannot be read: {error.strerror}") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ConfigError(str(file), "", f"is no TOML: {error}") from None
-    return _Reader(str(file), environment).read(document)
+    return _ConfigReader(str(file), environment).read(document)
 
 
-def _switched(server: ServerTable, environment: Mapping[str, str]) -> ServerTable:
+def _apply_environment(server: ServerTable, environment: Mapping[str, str]) -> ServerTable:
     """Let the environment say that no model uses tools of its own, whatever the file says."""
-    said = environment.get(_NATIVE, "").strip().lower()
-    if said not in _SWITCHES:
-        raise ConfigError("the environment", _NATIVE, f"{said!r} is neither true nor false")
-    return server if _SWITCHES[said] else msgspec.structs.replace(server, use_native_function_calling=False)
+    said = environment.get(_NATIVE_CALLS_VARIABLE, "").strip().lower()
+    if said not in _BOOLEAN_WORDS:
+        raise ConfigError("the environment", _NATIVE_CALLS_VARIABLE, f"{said!r} is neither true nor false")
+    return server if _BOOLEAN_WORDS[said] else msgspec.structs.replace(server, use_native_function_calling=False)
 
 
-def file_of(path: Path | None, environment: Mapping[str, str]) -> Path | None:
+def find_file(path: Path | None, environment: Mapping[str, str]) -> Path | None:
     """Return the file that is named, or else the one that lies here; None if there is none."""
-    named = path or (Path(environment[_VARIABLE]) if environment.get(_VARIABLE) else None)
-    return named or (Path(_FILE) if Path(_FILE).is_file() else None)
+    named = path or (Path(environment[_PATH_VARIABLE]) if environment.get(_PATH_VARIABLE) else None)
+    return named or (Path(_DEFAULT_FILE) if Path(_DEFAULT_FILE).is_file() else None)
 
 
 def found_in(environment: Mapping[str, str]) -> dict[str, UpstreamTable]:
@@ -204,11 +204,15 @@ def found_in(environment: Mapping[str, str]) -> dict[str, UpstreamTable]:
 
 def _fingerprint(secret: str) -> str:
     """Return a name for a key that says nothing of it, the same for the key and for its hash."""
-    hashed = secret.removeprefix(HASHED) if secret.startswith(HASHED) else hashlib.sha256(secret.encode()).hexdigest()
+    hashed = (
+        secret.removeprefix(HASH_PREFIX)
+        if secret.startswith(HASH_PREFIX)
+        else hashlib.sha256(secret.encode()).hexdigest()
+    )
     return hashed[:12]
 
 
-class _Reader:
+class _ConfigReader:
     """Reads one file."""
 
     def __init__(self, file: str, environment: Mapping[str, str]) -> None:
@@ -219,141 +223,148 @@ class _Reader:
         known = {field.name for field in msgspec.structs.fields(Config)} - {"keys", "source"}
         for name in document:
             if name not in known:
-                raise self._error(name, f"there is no such table{hint(name, known)}")
-        server = self._table("server", document.get("server", {}), ServerTable)
+                raise self._build_error(name, f"there is no such table{suggest_key(name, known)}")
+        server = self._convert_table("server", document.get("server", {}), ServerTable)
         upstreams = {
-            name: self._upstream(name, table) for name, table in self._tables(document, "upstreams").items()
+            name: self._read_upstream(name, table) for name, table in self._read_tables(document, "upstreams").items()
         } or found_in(self._environment)
-        models = {name: self._targets(name, said, upstreams) for name, said in self._tables(document, "models").items()}
+        models = {
+            name: self._read_targets(name, said, upstreams)
+            for name, said in self._read_tables(document, "models").items()
+        }
         taken: set[str] = set()
-        keys = tuple(self._key(at, said, taken) for at, said in enumerate(server.keys))
-        sessions = self._table("sessions", document.get("sessions", {}), SessionsTable)
-        sessions = msgspec.structs.replace(sessions, url=self._secret("sessions.url", sessions.url))
+        keys = tuple(self._read_key(at, said, taken) for at, said in enumerate(server.keys))
+        sessions = self._convert_table("sessions", document.get("sessions", {}), SessionsTable)
+        sessions = msgspec.structs.replace(sessions, url=self._resolve_secret("sessions.url", sessions.url))
         return Config(
-            server=_switched(server, self._environment),
+            server=_apply_environment(server, self._environment),
             keys=keys,
             upstreams=upstreams,
             models=models,
             sessions=sessions,
-            media=self._table("media", document.get("media", {}), MediaTable),
-            tools=self.tools(self._tables(document, "tools")),
-            web=self._table("web", document.get("web", {}), WebTable),
-            mcp=add_system_prompt(self._table("mcp", document.get("mcp", {}), McpTable), self._environment),
-            agents=self._agents(self._tables(document, "agents"), models),
+            media=self._convert_table("media", document.get("media", {}), MediaTable),
+            tools=self.read_tools(self._read_tables(document, "tools")),
+            web=self._convert_table("web", document.get("web", {}), WebTable),
+            mcp=add_system_prompt(self._convert_table("mcp", document.get("mcp", {}), McpTable), self._environment),
+            agents=self._read_agents(self._read_tables(document, "agents"), models),
             prices={
-                name: self._table(f'prices."{name}"', said, PriceTable)
-                for name, said in self._tables(document, "prices").items()
+                name: self._convert_table(f'prices."{name}"', said, PriceTable)
+                for name, said in self._read_tables(document, "prices").items()
             },
-            intercept=self._intercepts(self._tables(document, "intercept"), upstreams),
+            intercept=self._read_intercepts(self._read_tables(document, "intercept"), upstreams),
             source=self._file,
         )
 
-    def _tables(self, document: dict[str, Any], name: str) -> dict[str, Any]:
+    def _read_tables(self, document: dict[str, Any], name: str) -> dict[str, Any]:
         try:
             return msgspec.convert(document.get(name, {}), dict[str, Any])
         except msgspec.ValidationError:
-            raise self._error(name, "must be a table") from None
+            raise self._build_error(name, "must be a table") from None
 
-    def _table(self, key: str, table: Any, kind: type[T]) -> T:
+    def _convert_table(self, key: str, table: Any, kind: type[T]) -> T:
         try:
             return msgspec.convert(table, kind)
         except msgspec.ValidationError as error:
             words = str(error)
-            place = _PLACE_IN_ERROR.search(words)
+            place = _KEY_IN_ERROR.search(words)
             inner = place.group(1) if place else ""
-            words = _PLACE_IN_ERROR.sub("", words)
-            unknown = _UNKNOWN.search(words)
-            told = hint(unknown.group(1), keys_of(kind)) if unknown else choices_at(kind, inner)
-            raise self._error(key + inner, words + told) from None
+            words = _KEY_IN_ERROR.sub("", words)
+            unknown = _UNKNOWN_FIELD.search(words)
+            told = suggest_key(unknown.group(1), keys_of(kind)) if unknown else list_choices(kind, inner)
+            raise self._build_error(key + inner, words + told) from None
 
-    def _upstream(self, name: str, table: Any) -> UpstreamTable:
+    def _read_upstream(self, name: str, table: Any) -> UpstreamTable:
         key = f"upstreams.{name}"
         if not _NAME.fullmatch(name):
-            raise self._error(key, "a name has letters, digits, `_`, `.` and `-` only")
-        read = self._table(key, table, UpstreamTable)
+            raise self._build_error(key, "a name has letters, digits, `_`, `.` and `-` only")
+        read = self._convert_table(key, table, UpstreamTable)
         kind = KINDS.get(read.kind)
         if kind is None:
-            raise self._error(f"{key}.kind", f"Invalid enum value {read.kind!r}; there are {', '.join(KINDS)}")
+            raise self._build_error(f"{key}.kind", f"Invalid enum value {read.kind!r}; there are {', '.join(KINDS)}")
         if kind.needs_project and not read.project:
-            raise self._error(f"{key}.project", "a Google Cloud project must be named")
+            raise self._build_error(f"{key}.project", "a Google Cloud project must be named")
         vendor, variable = urlsplit(kind.base_url).hostname, kind.key_variable
         is_vendors = not read.base_url or urlsplit(read.base_url).hostname == vendor
         if vendor and variable and not read.api_key and is_vendors:
-            raise self._error(
+            raise self._build_error(
                 f"{key}.api_key",
                 f'{vendor} wants a key: write api_key = "env:{variable}", or a base_url of a server that wants none',
             )
         return msgspec.structs.replace(
             read,
-            api_key=self._secret(f"{key}.api_key", read.api_key),
-            access_token=self._secret(f"{key}.access_token", read.access_token),
-            client_secret=self._secret(f"{key}.client_secret", read.client_secret),
+            api_key=self._resolve_secret(f"{key}.api_key", read.api_key),
+            access_token=self._resolve_secret(f"{key}.access_token", read.access_token),
+            client_secret=self._resolve_secret(f"{key}.client_secret", read.client_secret),
         )
 
-    def _key(self, at: int, said: str | KeyTable, taken: set[str]) -> KeyTable:
-        key = f"server.keys[{at}]"
-        table = KeyTable(key=said) if isinstance(said, str) else said
-        secret = self._secret(key, table.key)
+    def _read_key(self, index: int, entry: str | KeyTable, taken: set[str]) -> KeyTable:
+        key = f"server.keys[{index}]"
+        table = KeyTable(key=entry) if isinstance(entry, str) else entry
+        secret = self._resolve_secret(key, table.key)
         if not secret:
-            raise self._error(key, "an empty key would let everybody in")
+            raise self._build_error(key, "an empty key would let everybody in")
         if secret.startswith("sha256:"):
             secret = secret.lower()
-            if not _HASHED.fullmatch(secret):
-                raise self._error(key, "a hash has 64 hexadecimal digits: `dragoman config hash-key` prints one")
+            if not _KEY_HASH.fullmatch(secret):
+                raise self._build_error(key, "a hash has 64 hexadecimal digits: `dragoman config hash-key` prints one")
         # What a key keeps is kept under its name: one that depends on the order of keys would give it to another.
         name = table.name or f"key-{_fingerprint(secret)}"
-        if name in taken or name == NOBODY:
-            raise self._error(key, f"the name {name!r} is taken: what one key keeps, another must not see")
+        if name in taken or name == ANONYMOUS_NAME:
+            raise self._build_error(key, f"the name {name!r} is taken: what one key keeps, another must not see")
         taken.add(name)
         return msgspec.structs.replace(table, key=secret, name=name)
 
-    def _secret(self, key: str, said: str) -> str:
+    def _resolve_secret(self, key: str, value: str) -> str:
         """Follow a reference to the environment."""
-        if not said.startswith("env:"):
-            return said
-        variable = said.removeprefix("env:")
+        if not value.startswith("env:"):
+            return value
+        variable = value.removeprefix("env:")
         if not self._environment.get(variable):
-            raise self._error(key, f"the environment has no {variable}: set it, or write the value here")
+            raise self._build_error(key, f"the environment has no {variable}: set it, or write the value here")
         return self._environment[variable]
 
-    def _targets(self, name: str, said: Any, upstreams: Mapping[str, UpstreamTable]) -> tuple[str, ...]:
+    def _read_targets(self, name: str, value: Any, upstreams: Mapping[str, UpstreamTable]) -> tuple[str, ...]:
         key = f'models."{name}"'
         try:
-            read = msgspec.convert(said, str | tuple[str, ...])
+            read = msgspec.convert(value, str | tuple[str, ...])
         except msgspec.ValidationError:
             read = ()
         targets = (read,) if isinstance(read, str) else read
         if not targets:
-            raise self._error(key, 'must be "upstream/model", or a list of such')
+            raise self._build_error(key, 'must be "upstream/model", or a list of such')
         if name.count("*") > 1:
-            raise self._error(key, "a pattern has one `*` only")
+            raise self._build_error(key, "a pattern has one `*` only")
         for target in targets:
             place, slash, model = target.partition("/")
             if not slash or not model:
-                raise self._error(key, f'{target!r} must be "upstream/model"')
+                raise self._build_error(key, f'{target!r} must be "upstream/model"')
             if place not in upstreams:
-                raise self._error(key, f"there is no upstream {place!r}{hint(place, upstreams)}")
+                raise self._build_error(key, f"there is no upstream {place!r}{suggest_key(place, upstreams)}")
             if "*" in model and "*" not in name:
-                raise self._error(key, "a `*` in the target needs one in the name")
+                raise self._build_error(key, "a `*` in the target needs one in the name")
         return targets
 
-    def _agents(self, tables: dict[str, Any], models: Mapping[str, object]) -> dict[str, AgentTable]:
+    def _read_agents(self, tables: dict[str, Any], models: Mapping[str, object]) -> dict[str, AgentTable]:
         for name in models.keys() & tables.keys():
-            raise self._error(f"agents.{name}", "a model of that name is configured: only one of them can be asked for")
-        return {name: self._table(f"agents.{name}", table, AgentTable) for name, table in tables.items()}
+            raise self._build_error(
+                f"agents.{name}", "a model of that name is configured: only one of them can be asked for"
+            )
+        return {name: self._convert_table(f"agents.{name}", table, AgentTable) for name, table in tables.items()}
 
-    def _intercepts(self, tables: dict[str, Any], upstreams: Mapping[str, UpstreamTable]) -> dict[str, InterceptTable]:
+    def _read_intercepts(
+        self, tables: dict[str, Any], upstreams: Mapping[str, UpstreamTable]
+    ) -> dict[str, InterceptTable]:
         dialects = {name: KINDS[table.kind].dialects for name, table in upstreams.items()}
         try:
-            return read_intercepts(tables, dialects, self._table, self._secret)
+            return read_intercepts(tables, dialects, self._convert_table, self._resolve_secret)
         except InterceptSettingsError as error:
-            raise self._error(error.key, str(error)) from None
+            raise self._build_error(error.key, str(error)) from None
 
-    def tools(self, tables: dict[str, Any]) -> dict[str, ToolServer]:
+    def read_tools(self, tables: dict[str, Any]) -> dict[str, ToolServer]:
         try:
-            return read_servers(tables, self._environment, self._table, self._secret)
+            return read_servers(tables, self._environment, self._convert_table, self._resolve_secret)
         except SettingsError as error:
             raise ConfigError(error.source or self._file, error.key, str(error)) from None
 
-    def _error(self, key: str, message: str) -> ConfigError:
+    def _build_error(self, key: str, message: str) -> ConfigError:
         return ConfigError(self._file, key, message)

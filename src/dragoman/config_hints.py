@@ -8,14 +8,14 @@ import msgspec
 from msgspec import Struct
 
 
-def hint(said: str, known: Iterable[str]) -> str:
+def suggest_key(key: str, known: Iterable[str]) -> str:
     """Return what may have been meant, or else what there is."""
     names = sorted(set(known))
-    near = get_close_matches(said, names, 1)
+    near = get_close_matches(key, names, 1)
     return f": did you mean `{near[0]}`?" if near else f"; there are {', '.join(names)}"
 
 
-def choices_at(kind: Any, inner: str) -> str:
+def list_choices(kind: Any, inner: str) -> str:
     """Return what there is to choose from at a key that has a few words of its own."""
     types = [field.type for field in msgspec.structs.fields(kind) if f".{field.name}" == inner]
     choices = [word for one in types for part in (one, *get_args(one)) for word in get_args(part) if type(word) is str]

@@ -5,7 +5,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-from dragoman.http.addresses import Refused, host_of, place_of
+from dragoman.http.addresses import LinkRefused, normalize_host, parse_host_port
 
 
 class WebTable(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -28,7 +28,7 @@ class WebTable(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
             if not _is_domain(entry):
                 raise ValueError(f'allow and deny hold domains like "example.com", and {entry!r} is none')
         for entry in self.private:
-            if place_of(entry) is None:
+            if parse_host_port(entry) is None:
                 raise ValueError(f'private holds places like "wiki.corp.example:443", and {entry!r} is none')
         for entry in self.files:
             if not Path(entry).is_absolute():
@@ -40,9 +40,9 @@ class WebTable(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 def _is_domain(entry: str) -> bool:
     bare = entry.strip().removeprefix("*.")
     if bare.startswith("["):
-        return place_of(f"{bare}:1") is not None
+        return parse_host_port(f"{bare}:1") is not None
     try:
-        host_of(bare)
-    except Refused:
+        normalize_host(bare)
+    except LinkRefused:
         return False
     return True

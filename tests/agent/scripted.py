@@ -11,7 +11,7 @@ from dragoman.core.parts import AnyPart, Text, ToolCall, ToolResult
 from dragoman.core.problems import Problem
 from dragoman.core.request import Message, Request
 from dragoman.core.response import Finish, FinishReason, Response, Usage
-from dragoman.core.stream import checked, collect, replay
+from dragoman.core.stream import check_events, collect, replay
 from dragoman.tools import Executor, Handler, Registry
 
 Turn = Sequence[AnyPart] | Problem | Callable[[Request], Sequence[AnyPart]]
@@ -74,7 +74,7 @@ def whole(made: Agent, request: Request | None = None) -> Response:
     async def read() -> list[Event]:
         return [event async for event in made(request or asked())]
 
-    return collect(checked(asyncio.run(read())))
+    return collect(check_events(asyncio.run(read())))
 
 
 def results_of(request: Request) -> list[ToolResult]:

@@ -9,7 +9,7 @@ import pytest
 from agent.scripted import Scripted, asked, call, results_of, words
 from dragoman.agent import Agent, Artifacts, CallEnded
 from dragoman.core.parts import Text, ToolResult
-from dragoman.core.stream import checked, collect
+from dragoman.core.stream import check_events, collect
 from dragoman.tools import Executor, Registry, tool
 
 CALLS = 1000
@@ -70,7 +70,7 @@ def test_a_thousand_calls_with_a_tenth_gone_wrong_are_all_answered_in_order(exec
         return [event async for event in Agent(model, executor)(asked())]
 
     tracemalloc.start()
-    told = collect(checked(asyncio.run(read())))
+    told = collect(check_events(asyncio.run(read())))
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     results = results_of(model.requests[1])

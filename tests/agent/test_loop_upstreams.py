@@ -12,9 +12,9 @@ from dragoman.agent import Agent, CallEnded, Compaction, Limits, RunEnded, close
 from dragoman.config import Config, RetriesTable, ServerTable, SessionsTable
 from dragoman.core.parts import Text, ToolCall, ToolResult
 from dragoman.core.request import Message, Tool, ToolChoice
-from dragoman.core.stream import checked, collect
+from dragoman.core.stream import check_events, collect
 from dragoman.gateway.model import Asker
-from dragoman.server.services import connected
+from dragoman.server.services import open_gateway_services
 from dragoman.simulator import Answer, running
 from dragoman.simulator import Call as Said
 from dragoman.simulator.talk import AskToolChoice
@@ -84,7 +84,7 @@ async def asking(script):
                 upstreams=upstreams(simulator.base_url),
                 sessions=SessionsTable(url=f"sqlite:///{folder}/s.db"),
             )
-            async with connected(config) as opened:
+            async with open_gateway_services(config) as opened:
                 yield opened.gateway.model(Asker(owner="ann")), simulator
 
 
@@ -208,7 +208,7 @@ def test_the_clients_calls_are_left_to_it_and_the_run_goes_on_with_its_results(u
         async with asking(mixed) as (model, simulator):
             made = Agent(model, Executor(Registry(weather)))
             request = request_for(upstream, tools=(KEEP,))
-            first = collect(checked([event async for event in made(request)]))
+            first = collect(check_events([event async for event in made(request)]))
             assert first.finish.reason == "tool_calls"
             (theirs,) = [part for part in first.parts if isinstance(part, ToolCall) and part.executor == "client"]
             answer = ToolResult(call_id=theirs.id, content=(Text(text="kept"),))
@@ -217,7 +217,7 @@ def test_the_clients_calls_are_left_to_it_and_the_run_goes_on_with_its_results(u
                 Message(role="assistant", parts=first.parts),
                 Message(role="user", parts=(answer,)),
             )
-            second = collect(checked([event async for event in made(structs.replace(request, messages=history))]))
+            second = collect(check_events([event async for event in made(structs.replace(request, messages=history))]))
             said = "".join(part.text for part in second.parts if isinstance(part, Text))
             assert said == "sun in Rome and kept"
             assert {seen.status for seen in simulator.requests} == {200}

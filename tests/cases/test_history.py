@@ -23,7 +23,7 @@ from cases.documents import (
 )
 from cases.through import ask, booked, flow
 from dragoman.core.problems import Problem
-from dragoman.interpreter.pairing import MISSING
+from dragoman.interpreter.pairing import MISSING_RESULT
 from dragoman.interpreter.turns import CONTINUE
 
 CLAUDE = "claude-opus-4-8"
@@ -96,17 +96,17 @@ def test_t046_a_call_without_a_result_gets_an_error_result_for_claude():
     asked = ask("chat", "messages", INTERRUPTED, model=CLAUDE)
     assert asked.body["messages"][2]["content"] == [
         tool_result("a", "1"),
-        tool_result("b", MISSING, is_error=True),
+        tool_result("b", MISSING_RESULT, is_error=True),
         {"type": "text", "text": "go on"},
     ]
-    assert "interrupted" in MISSING
+    assert "interrupted" in MISSING_RESULT
     assert booked(asked) == {"/messages/1/tool_calls/1"}
 
 
 def test_t046_a_call_without_a_result_gets_an_error_result_for_gemini():
     asked = ask("chat", "gemini", INTERRUPTED, model=GEMINI)
     turn = asked.body["contents"][2]
-    assert turn["parts"][1]["functionResponse"] == {"id": "b", "name": "g", "response": {"error": MISSING}}
+    assert turn["parts"][1]["functionResponse"] == {"id": "b", "name": "g", "response": {"error": MISSING_RESULT}}
     assert "/messages/1/tool_calls/1" in booked(asked)
 
 

@@ -22,7 +22,7 @@ from cases.documents import (
 )
 from cases.through import answer, ask, booked, encoded
 from dragoman.dialects.record import Call
-from dragoman.interpreter.schema.arguments import restore
+from dragoman.interpreter.schema.arguments import restore_arguments
 from dragoman.interpreter.schema.openapi import to_openapi
 from dragoman.interpreter.translate import translate_request
 
@@ -98,7 +98,7 @@ def test_t021_enums_are_strings_in_the_subset_and_the_arguments_come_back_in_the
         "kind": {"type": "STRING", "enum": ["a", "b"]},
     }
     assert {note.where for note in converted.notes} == {"/properties/mode/enum", "/properties/flag/enum"}
-    restored = restore('{"mode":"1","flag":true,"kind":"a"}', converted.undo)
+    restored = restore_arguments('{"mode":"1","flag":true,"kind":"a"}', converted.undo)
     assert json.loads(restored) == {"mode": 1, "flag": True, "kind": "a"}
 
 
@@ -136,7 +136,7 @@ def test_t024_the_empty_schema_is_widened_and_noted_in_the_subset_never_an_objec
     assert [note.where for note in converted.notes] == ["/properties/value"]
     for value in ("7", "[1]", '{"a":null}', '"text"'):
         arguments = json.dumps({"value": value})
-        assert json.loads(restore(arguments, converted.undo)) == {"value": json.loads(value)}
+        assert json.loads(restore_arguments(arguments, converted.undo)) == {"value": json.loads(value)}
 
 
 ARRAY_OR_OBJECT = {"type": "object", "properties": {"a": {"anyOf": [{"type": "array"}, {"type": "object"}]}}}
@@ -327,7 +327,7 @@ def test_t040_in_the_subset_const_is_an_enum_one_of_is_any_of_and_every_change_i
 
 def test_a_subset_argument_of_a_map_comes_back_as_the_map():
     _, converted = subset(MIXED)
-    assert json.loads(restore('{"m":"{\\"a\\":\\"b\\"}"}', converted.undo)) == {"m": {"a": "b"}}
+    assert json.loads(restore_arguments('{"m":"{\\"a\\":\\"b\\"}"}', converted.undo)) == {"m": {"a": "b"}}
 
 
 def test_t018_claude_results_are_text_whatever_they_hold():

@@ -2,7 +2,7 @@
 
 import json
 
-from dragoman.interpreter.schema.arguments import restore
+from dragoman.interpreter.schema.arguments import restore_arguments
 from dragoman.interpreter.schema.openapi import to_openapi
 from dragoman.interpreter.schema.plain import adapt_gemini, adapt_root, to_json_schema
 from dragoman.interpreter.schema.roots import to_anthropic_output
@@ -33,7 +33,7 @@ def test_enums_that_are_not_strings_keep_their_values_and_come_back_typed_t021()
     assert schema["properties"]["flag"]["type"] == "BOOLEAN"
     assert schema["properties"]["kind"] == {"type": "STRING", "enum": ["a", "b"]}
     assert outcome.undo is not None
-    assert restore('{"mode":"2","flag":true,"kind":"a"}', outcome.undo) == '{"mode":2,"flag":true,"kind":"a"}'
+    assert restore_arguments('{"mode":"2","flag":true,"kind":"a"}', outcome.undo) == '{"mode":2,"flag":true,"kind":"a"}'
     original = bytes_of({"type": "object", **cases()["T021"]["input"]})
     assert adapt_gemini(original).schema is original
 
@@ -51,7 +51,7 @@ def test_any_value_is_never_narrowed_to_object_t024():
     assert outcome.undo is not None
     for meant in ("5", "[1]", "null", '{"a":1}', '"text"'):
         sent = json.dumps({"value": meant})
-        assert json.loads(restore(sent, outcome.undo))["value"] == json.loads(meant)
+        assert json.loads(restore_arguments(sent, outcome.undo))["value"] == json.loads(meant)
     assert [note.kind for note in outcome.notes] == ["approximated"]
 
 
@@ -138,4 +138,4 @@ def test_nothing_is_narrowed_or_widened_without_a_note_t040():
     noted = {note.where.split("/")[2] for note in outcome.notes}
     assert noted == {"e", "o", "any", "m"}
     assert outcome.undo is not None
-    assert json.loads(restore('{"m":"{\\"a\\":\\"b\\"}"}', outcome.undo)) == {"m": {"a": "b"}}
+    assert json.loads(restore_arguments('{"m":"{\\"a\\":\\"b\\"}"}', outcome.undo)) == {"m": {"a": "b"}}

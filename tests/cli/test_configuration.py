@@ -222,7 +222,7 @@ def test_a_hashed_key_lets_its_key_in(monkeypatch, capsys):
     assert code == 0
     access = Access([Key(hash=told.strip().removeprefix("sha256:"), name="me")])
     request = Request("GET", "/", (("host", "x"), ("x-api-key", "my-key")))
-    assert access.admit(request).name == "me"
+    assert access.authorize(request).name == "me"
 
 
 def test_a_new_key_is_made_with_its_hash(monkeypatch, capsys):

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from dragoman.config import ConfigError, load
-from dragoman.server.services import text_calls
+from dragoman.server.services import find_text_calls
 
 HASH = "0f" * 32
 FULL = """
@@ -167,6 +167,6 @@ def test_models_without_tools_are_named_all_or_by_pattern(tmp_path):
         '[upstreams.b]\nkind = "simulator"\ntext_calls = { "gemma*" = "json" }\n[upstreams.c]\nkind = "simulator"\n'
     )
     config = load(written(tmp_path, text), {})
-    assert text_calls(config) == {"a": {"*": "legacy"}, "b": {"gemma*": "json"}}
+    assert find_text_calls(config) == {"a": {"*": "legacy"}, "b": {"gemma*": "json"}}
     forced = load(written(tmp_path, text), {"GEMINI_USE_NATIVE_FUNCTION_CALLING": "no"})
-    assert text_calls(forced) == {"a": {"*": "legacy"}, "b": {"gemma*": "json", "*": "json"}, "c": {"*": "json"}}
+    assert find_text_calls(forced) == {"a": {"*": "legacy"}, "b": {"gemma*": "json", "*": "json"}, "c": {"*": "json"}}

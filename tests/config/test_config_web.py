@@ -9,7 +9,7 @@ from msgspec import structs
 
 from dragoman.config import ConfigError, load
 from dragoman.core.parts import ToolCall
-from dragoman.server.services import open_toolbox
+from dragoman.server.services import open_tool_services
 from dragoman.tools.web import Settings
 from dragoman.web_settings import WebTable
 
@@ -31,7 +31,7 @@ def test_what_is_configured_is_what_the_tool_does(tmp_path):
 
     async def told(url: str) -> str:
         call = ToolCall(id="1", name="web_fetch", arguments=json.dumps({"url": url}))
-        async with open_toolbox(config) as toolbox:
+        async with open_tool_services(config) as toolbox:
             assert 7 < toolbox.executor.registry.get("web_fetch").timeout < 30
             return (await toolbox.executor.execute(call)).content[0].text
 
@@ -66,7 +66,7 @@ def test_what_is_wrong_is_told(tmp_path, text, words):
 )
 def test_what_is_right_is_taken(tmp_path, text):
     async def opened() -> tuple[str, ...]:
-        async with open_toolbox(configured(tmp_path, text)) as toolbox:
+        async with open_tool_services(configured(tmp_path, text)) as toolbox:
             return toolbox.executor.registry.names
 
     assert "web_fetch" in asyncio.run(opened())

@@ -3,7 +3,7 @@
 from dragoman.core.parts import Reasoning, Refusal, Text, ToolCall
 from dragoman.core.problems import Problem
 from dragoman.core.response import Response
-from dragoman.core.stream import checked, collect
+from dragoman.core.stream import check_events, collect
 from dragoman.dialects.registry import dialect_named
 from dragoman.interpreter.response import translate_response
 from dragoman.interpreter.stream import StreamTranslator
@@ -17,7 +17,7 @@ def read(dialect: str, body: bytes, *, streamed: bool) -> Reading:
         if not streamed:
             return _reading(speaker.parse_response(body))
         decoder = speaker.decoder()
-        return _reading(collect(checked([*decoder.feed(body), *decoder.close()])))
+        return _reading(collect(check_events([*decoder.feed(body), *decoder.close()])))
     except Problem as problem:
         return Reading(problem=str(problem))
 

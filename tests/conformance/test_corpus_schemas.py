@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from dragoman.interpreter.schema.arguments import restore
+from dragoman.interpreter.schema.arguments import restore_arguments
 from dragoman.interpreter.schema.openapi import to_openapi
 from dragoman.interpreter.schema.plain import adapt_gemini, adapt_root, to_json_schema
 from dragoman.interpreter.schema.roots import to_anthropic_output, to_openai_strict
@@ -307,4 +307,4 @@ def test_no_conversion_changes_arguments_that_were_never_adapted(name):
         ):
             if converted.undo is not None:
                 text = '{ "unheard": [1.50, "é"] , "of" :{} }'
-                assert restore(text, converted.undo) is text
+                assert restore_arguments(text, converted.undo) is text

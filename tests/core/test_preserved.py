@@ -19,7 +19,7 @@ from dragoman.core.parts import (
     ToolCall,
     ToolResult,
 )
-from dragoman.core.preserved import preserved, restored
+from dragoman.core.preserved import decode_messages, encode_messages
 from dragoman.core.request import Message
 from dragoman.core.value import Extras
 from strategies import requests
@@ -48,20 +48,20 @@ PARTS = (
 @pytest.mark.parametrize("part", PARTS, ids=lambda part: type(part).__name__)
 def test_a_part_comes_back_with_all_that_is_in_it(part):
     message = Message(role="assistant", parts=(part,), name="x", extras=Extras("chat", {"/y": b"3"}))
-    (back,) = restored(preserved([message]))
+    (back,) = decode_messages(encode_messages([message]))
     assert repr(back) == repr(message)
 
 
 @settings(max_examples=5)
 @given(requests())
 def test_every_message_comes_back_as_it_was(request):
-    assert restored(preserved(request.messages)) == request.messages
+    assert decode_messages(encode_messages(request.messages)) == request.messages
 
 
 def test_messages_keep_their_order():
     messages = tuple(Message(role="user", parts=(Text(text=str(at)),)) for at in range(3))
-    assert restored(preserved(messages)) == messages
-    assert restored(preserved([])) == ()
+    assert decode_messages(encode_messages(messages)) == messages
+    assert decode_messages(encode_messages([])) == ()
 
 
 @pytest.mark.parametrize(
@@ -69,4 +69,4 @@ def test_messages_keep_their_order():
 )
 def test_what_is_no_message_is_told(kept):
     with pytest.raises(ValueError, match=r".+"):
-        restored(kept)
+        decode_messages(kept)

@@ -21,7 +21,7 @@ from dragoman.core.events import (
 from dragoman.core.parts import Citation, Data, Opaque, Reasoning, Refusal, Signature, Text, ToolCall
 from dragoman.core.problems import Problem
 from dragoman.core.response import Finish, Response, Usage
-from dragoman.core.stream import Collector, GrammarError, checked, collect, replay
+from dragoman.core.stream import Collector, GrammarError, check_events, collect, replay
 from dragoman.core.value import Extras
 from dragoman.interpreter.undo import NO_UNDO, ReplyPipeline
 
@@ -32,7 +32,7 @@ CITATION = Citation("chat", b"{}")
 
 @given(strategies.responses())
 def test_a_reply_told_as_a_stream_folds_into_itself(response):
-    assert collect(checked(replay(response))) == response
+    assert collect(check_events(replay(response))) == response
 
 
 @st.composite
@@ -69,13 +69,13 @@ def sequential(events):
 @given(interleavings())
 def test_interleaved_parts_fold_into_the_same_reply(drawn):
     response, events = drawn
-    assert collect(checked(events)) == response
+    assert collect(check_events(events)) == response
 
 
 @given(interleavings())
 def test_a_sequence_has_one_open_part_and_tells_the_same(drawn):
     response, events = drawn
-    told = list(checked(sequential(events)))
+    told = list(check_events(sequential(events)))
     assert collect(told) == response
     assert sorted(map(repr, told)) == sorted(map(repr, events))
     open_parts = 0
@@ -196,7 +196,7 @@ def test_parts_can_be_seen_before_the_end():
 )
 def test_a_stream_that_breaks_the_grammar_is_refused(events):
     with pytest.raises(GrammarError):
-        list(checked(events))
+        list(check_events(events))
 
 
 @pytest.mark.parametrize(
@@ -210,4 +210,4 @@ def test_a_stream_that_breaks_the_grammar_is_refused(events):
     ],
 )
 def test_a_stream_within_the_grammar_passes_unchanged(events):
-    assert list(checked(events)) == events
+    assert list(check_events(events)) == events

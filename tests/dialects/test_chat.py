@@ -4,7 +4,7 @@ from typing import Any
 
 from dialects.pointing import check_pointers
 from dragoman.dialects.chat import DIALECT
-from dragoman.dialects.record import Holds
+from dragoman.dialects.record import ReplyCapabilities
 from laws.maximal import REQUESTS
 
 OLDER: dict[str, Any] = {
@@ -23,7 +23,7 @@ OLDER: dict[str, Any] = {
 
 def test_a_reply_in_this_dialect_holds_what_the_vendor_documents():
     assert (DIALECT.name, DIALECT.issuer, DIALECT.call_prefix) == ("chat", "openai", "call_")
-    assert DIALECT.holds == Holds(
+    assert DIALECT.holds == ReplyCapabilities(
         reasoning=True,
         signatures=frozenset({"call"}),
         call_issuers=frozenset({"google"}),

@@ -4,7 +4,7 @@ from typing import Any
 
 from dialects.pointing import check_pointers
 from dragoman.dialects.gemini import DIALECT
-from dragoman.dialects.record import Holds
+from dragoman.dialects.record import ReplyCapabilities
 from laws.maximal import REQUESTS
 
 OTHER: dict[str, Any] = {
@@ -27,7 +27,7 @@ OTHER: dict[str, Any] = {
 
 def test_a_reply_in_this_dialect_holds_what_the_vendor_documents():
     assert (DIALECT.name, DIALECT.issuer, DIALECT.call_prefix) == ("gemini", "google", "")
-    assert DIALECT.holds == Holds(
+    assert DIALECT.holds == ReplyCapabilities(
         reasoning=True,
         signatures=frozenset({"reasoning", "call", "text"}),
         call_issuers=frozenset(),

@@ -3,7 +3,7 @@
 from typing import Any
 
 from dialects.pointing import check_pointers
-from dragoman.dialects.record import Holds
+from dragoman.dialects.record import ReplyCapabilities
 from dragoman.dialects.responses import DIALECT
 from laws.maximal import REQUESTS
 
@@ -34,7 +34,7 @@ OTHER: dict[str, Any] = {
 
 def test_a_reply_in_this_dialect_holds_what_the_vendor_documents():
     assert (DIALECT.name, DIALECT.issuer, DIALECT.call_prefix) == ("responses", "openai", "call_")
-    assert DIALECT.holds == Holds(
+    assert DIALECT.holds == ReplyCapabilities(
         reasoning=True,
         signatures=frozenset({"reasoning"}),
         call_issuers=frozenset(),

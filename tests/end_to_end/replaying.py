@@ -12,7 +12,7 @@ from conformance.comparison import expected, same_meaning, same_reading
 from conformance.recordings import Recording, replies
 from dragoman.config import Config, RetriesTable, ServerTable, UpstreamTable
 from dragoman.http.exchange import Exchange
-from dragoman.http.server import in_background, listening
+from dragoman.http.server import listen, run_in_thread
 from dragoman.server.serving import running
 from oracles import Reading, read_stream, read_whole
 from oracles.reading import finish_after
@@ -64,7 +64,7 @@ def replaying() -> Generator[Replay]:
         kind = "text/event-stream" if lay[0].streamed and not lay[0].body.startswith(b"[") else "application/json"
         await exchange.send(200, {"content-type": kind}, lay[0].body)
 
-    with in_background(lambda: listening(say, grace=0.1), "replay") as server:
+    with run_in_thread(lambda: listen(say, grace=0.1), "replay") as server:
         base = {"openai": f"{server.base_url}/v1", "openai-responses": f"{server.base_url}/v1"}
         upstreams = {
             dialect: UpstreamTable(kind=kind, base_url=base.get(kind, server.base_url), api_key="k")
@@ -72,7 +72,7 @@ def replaying() -> Generator[Replay]:
         }
         table = ServerTable(listen="127.0.0.1:0", retries=RetriesTable(most=0))
         config = Config(server=table, keys=(), upstreams=upstreams, models={})
-        with in_background(lambda: running(config, grace=0.5), "gateway") as gateway, httpx2.Client(timeout=30) as http:
+        with run_in_thread(lambda: running(config, grace=0.5), "gateway") as gateway, httpx2.Client(timeout=30) as http:
             yield Replay(gateway.base_url, http, lay)
 
 

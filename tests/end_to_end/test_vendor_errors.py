@@ -12,7 +12,7 @@ import trustme
 
 from dragoman.config import UpstreamTable
 from dragoman.http.exchange import Exchange
-from dragoman.http.server import in_background, listening
+from dragoman.http.server import listen, run_in_thread
 from dragoman.simulator.serving import in_thread
 from end_to_end.fault_rows import CLIENTS
 from end_to_end.listening import Listener
@@ -90,7 +90,7 @@ def saying() -> Iterator[Vendors]:
         await found[0].say(exchange)
 
     with ExitStack() as stack:
-        server = stack.enter_context(in_background(lambda: listening(say, grace=0.1), "vendors"))
+        server = stack.enter_context(run_in_thread(lambda: listen(say, grace=0.1), "vendors"))
         tables = {
             f"says-{dialect}": UpstreamTable(
                 kind=kind, base_url=f"{server.base_url}/v1" if "openai" in kind else server.base_url
@@ -155,7 +155,7 @@ async def secured(asked: list[bytes]) -> AsyncIterator[int]:
 def test_an_upstream_that_cannot_prove_who_it_is_is_asked_nothing():
     asked: list[bytes] = []
     with ExitStack() as stack:
-        port = stack.enter_context(in_background(lambda: secured(asked), "secured"))
+        port = stack.enter_context(run_in_thread(lambda: secured(asked), "secured"))
         table = UpstreamTable(kind="openai", base_url=f"https://localhost:{port}/v1", api_key="hush")
         gateway = stack.enter_context(serving(stack.enter_context(in_thread()), upstreams={"mine": table}))
         listener = Listener(gateway)

@@ -18,7 +18,7 @@ from typing import Any
 from dragoman.core.events import Event, Failed, Finished, PartStarted
 from dragoman.core.parts import ToolCall
 from dragoman.core.problems import Problem
-from dragoman.core.stream import checked, collect
+from dragoman.core.stream import check_events, collect
 from dragoman.core.traits import Traits
 from dragoman.dialects.record import Call
 from dragoman.dialects.registry import DIALECTS
@@ -190,7 +190,7 @@ def _decoded(name: str, pieces: Iterator[bytes]) -> list[Event]:
     told.extend(decoder.close())
     if decoder.feed(b"data: {}\n\n") or decoder.close():
         raise Broken("told something after the end")
-    return list(checked(told))
+    return list(check_events(told))
 
 
 def run_decoder(name: str, data: bytes, chance: random.Random) -> None:

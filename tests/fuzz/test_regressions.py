@@ -5,15 +5,15 @@ import json
 import pytest
 
 from dragoman.core.events import Failed, Finished, PartCited, PartDelta
-from dragoman.core.problems import LONGEST_WAIT, Problem
-from dragoman.core.stream import checked
+from dragoman.core.problems import MAX_RETRY_AFTER, Problem
+from dragoman.core.stream import check_events
 from dragoman.core.traits import Traits
 from dragoman.dialects.record import Call
 from dragoman.dialects.registry import DIALECTS
 from dragoman.interpreter.errors import translate_error
 from dragoman.interpreter.response import translate_response
 from dragoman.interpreter.translate import translate_request
-from dragoman.wire.json import Malformed, is_json, leaves, one_line
+from dragoman.wire.json import Malformed, find_leaves, is_json, one_line
 from dragoman.wire.json_stream import JsonStreamReader
 from dragoman.wire.splice import graft
 from fuzz.targets import in_sequence
@@ -29,7 +29,7 @@ SCHEMAS = {
 
 def events_of(dialect, data):
     decoder = DIALECTS[dialect].decoder()
-    return list(checked([*decoder.feed(data), *decoder.close()]))
+    return list(check_events([*decoder.feed(data), *decoder.close()]))
 
 
 def home(dialect, data):
@@ -68,7 +68,7 @@ def test_a_wait_nobody_can_wait_is_not_told(wait, source, target):
 
 
 def test_a_very_long_wait_is_written_as_digits():
-    assert Problem("rate_limit", "slow", retry_after=2.3e9).retry_after == LONGEST_WAIT
+    assert Problem("rate_limit", "slow", retry_after=2.3e9).retry_after == MAX_RETRY_AFTER
     for dialect in DIALECTS.values():
         assert dialect.build_error(Problem("rate_limit", "slow", retry_after=2.3e9)).headers["retry-after"] == "604800"
 
@@ -82,7 +82,7 @@ def test_a_very_long_wait_is_written_as_digits():
     ],
 )
 def test_leaves_of_values_python_does_not_have_are_still_told(raw, told):
-    assert list(leaves(raw, "/x")) == told
+    assert list(find_leaves(raw, "/x")) == told
 
 
 def test_a_dropped_field_that_is_no_python_number_is_a_loss_and_not_a_crash():

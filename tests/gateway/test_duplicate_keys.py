@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from dragoman.core.problems import Problem
 from dragoman.dialects.registry import dialect_named
 from dragoman.gateway import duplicate_keys as distinct
-from dragoman.gateway.duplicate_keys import DistinctKeys
+from dragoman.gateway.duplicate_keys import DuplicateKeyChecker
 from dragoman.interpreter.prefix_cache import PrefixCache
 from dragoman.interpreter.tools_cache import ToolsCache
 from dragoman.interpreter.translate import Caches
@@ -20,22 +20,22 @@ from dragoman.interpreter.translate import Caches
 def looked_at(monkeypatch):
     """How many bytes were looked at, one number a body."""
     sizes: list[int] = []
-    whole = distinct.duplicate
+    whole = distinct.find_duplicate_key
 
     def duplicate(body: bytes) -> str | None:
         sizes.append(len(body))
         return whole(body)
 
-    monkeypatch.setattr(distinct, "duplicate", duplicate)
+    monkeypatch.setattr(distinct, "find_duplicate_key", duplicate)
     return sizes
 
 
-def keys(most: int = 64 << 20) -> DistinctKeys:
-    return DistinctKeys(Caches(ToolsCache(), PrefixCache(most=most)))
+def keys(most: int = 64 << 20) -> DuplicateKeyChecker:
+    return DuplicateKeyChecker(Caches(ToolsCache(), PrefixCache(max_bytes=most)))
 
 
-def require(watch: DistinctKeys, body: bytes) -> None:
-    watch.require(body, dialect_named("chat"))
+def require(watch: DuplicateKeyChecker, body: bytes) -> None:
+    watch.require_distinct(body, dialect_named("chat"))
 
 
 def turns(count: int) -> list[dict[str, Any]]:
@@ -182,7 +182,7 @@ def test_whatever_came_before_a_body_is_refused_as_if_it_were_the_first(data):
     for _ in range(8):
         texts = data.draw(st.lists(st.sampled_from(["a", "b", '],"x":[1]}']), max_size=3))
         body = broken(data, short(*texts, **data.draw(st.sampled_from(some))).decode()).encode()
-        where = distinct.duplicate(body)
+        where = distinct.find_duplicate_key(body)
         if where is None:
             require(watch, body)
             continue

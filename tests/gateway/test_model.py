@@ -13,12 +13,12 @@ from dragoman.config import Config, RetriesTable, ServerTable, SessionsTable, Up
 from dragoman.core.events import Failed, Finished, Started
 from dragoman.core.parts import Opaque, Reasoning, Signature, Text, ToolCall, ToolResult
 from dragoman.core.request import Message, Request, Tool, ToolChoice
-from dragoman.core.stream import checked, collect
+from dragoman.core.stream import check_events, collect
 from dragoman.dialects.record import Call as WireCall
 from dragoman.dialects.registry import dialect_named
 from dragoman.gateway.model import Asker
 from dragoman.gateway.record import Record
-from dragoman.server.services import connected
+from dragoman.server.services import open_gateway_services
 from dragoman.simulator import Answer, running
 from dragoman.simulator import Call as Scripted
 from server.conftest import upstreams
@@ -74,13 +74,13 @@ async def relays(script=None, *, models=None, more=None, text_calls=None, **simu
                 models=models or {},
                 sessions=SessionsTable(url=f"sqlite:///{folder}/s.db"),
             )
-            async with connected(config) as opened:
+            async with open_gateway_services(config) as opened:
                 yield opened.gateway, simulator
 
 
 async def answered(model, request):
     """All events of an answer, in which the grammar is kept."""
-    return list(checked([event async for event in model(request)]))
+    return list(check_events([event async for event in model(request)]))
 
 
 def request_for(upstream, *, stream=True, **more):

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman.gateway.redact import HIDDEN, credentials_of, redact, without
+from dragoman.gateway.redact import REDACTED, credentials_of, redact, redact_known
 from dragoman.http.client import Outgoing
 from dragoman.http.message import Origin
 
@@ -54,8 +54,8 @@ def test_secrets_in_json_and_in_json_within_json_are_taken_out_and_leave_json(se
 @given(st.lists(st.text(min_size=6), min_size=1, max_size=4), WORDS)
 def test_a_known_secret_is_taken_out_however_it_looks(secrets, words):
     text = words.join(secrets)
-    clean = without(text, secrets)
-    assert not any(secret in clean.replace(HIDDEN, "\0") for secret in secrets)
+    clean = redact_known(text, secrets)
+    assert not any(secret in clean.replace(REDACTED, "\0") for secret in secrets)
 
 
 @pytest.mark.parametrize(
@@ -68,11 +68,11 @@ def test_a_known_secret_is_taken_out_however_it_looks(secrets, words):
     ],
 )
 def test_tokens_and_keys_without_a_name_are_taken_out(text):
-    assert redact(f"it was {text} here") == f"it was {HIDDEN} here"
+    assert redact(f"it was {text} here") == f"it was {REDACTED} here"
 
 
 def test_of_a_private_key_that_is_cut_nothing_is_left():
-    assert redact("a -----BEGIN RSA PRIVATE KEY-----\nMIIEvQIBADANBgkq") == f"a {HIDDEN}"
+    assert redact("a -----BEGIN RSA PRIVATE KEY-----\nMIIEvQIBADANBgkq") == f"a {REDACTED}"
 
 
 @pytest.mark.parametrize(
@@ -100,7 +100,7 @@ def test_what_is_clean_stays_as_it_is(text):
 
 
 def test_a_short_secret_is_not_hunted_in_words():
-    assert without("okay", ["k", "ok"]) == "okay"
+    assert redact_known("okay", ["k", "ok"]) == "okay"
 
 
 def test_the_credentials_of_a_request_are_those_in_its_headers():

@@ -3,7 +3,7 @@
 import pytest
 
 from dragoman.core.problems import Problem
-from dragoman.gateway.retry import RetryBudget, may_pass_elsewhere, may_pass_later
+from dragoman.gateway.retry import RetryBudget, may_succeed_elsewhere, may_succeed_later
 
 CASES = [
     (Problem("rate_limit", ""), True, True),
@@ -22,7 +22,7 @@ CASES = [
 
 @pytest.mark.parametrize(("problem", "later", "elsewhere"), CASES)
 def test_some_problems_are_one_upstreams_and_some_of_them_pass(problem, later, elsewhere):
-    assert (may_pass_later(problem), may_pass_elsewhere(problem)) == (later, elsewhere)
+    assert (may_succeed_later(problem), may_succeed_elsewhere(problem)) == (later, elsewhere)
 
 
 def test_some_requests_may_be_retried_at_once_and_then_one_in_five():

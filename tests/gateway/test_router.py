@@ -3,7 +3,7 @@
 import pytest
 
 from dragoman.core.problems import Problem
-from dragoman.gateway.router import Places, Routes
+from dragoman.gateway.router import Routes, UpstreamSet
 from dragoman.upstreams.anthropic import Anthropic
 from dragoman.upstreams.gemini import Gemini
 from dragoman.upstreams.openai import OpenAI
@@ -20,11 +20,11 @@ KINDS = {"google": "gemini", "claude": "anthropic", "local": "openai"}
 
 def routes(models=None, names=tuple(UPSTREAMS)) -> Routes:
     places = {name: (lambda _, name=name: UPSTREAMS[name]) for name in names}
-    return Routes(Places(places, {name: KINDS[name] for name in names}), models or {})
+    return Routes(UpstreamSet(places, {name: KINDS[name] for name in names}), models or {})
 
 
 def found(routed: Routes, model: str) -> list[str]:
-    return [f"{target.upstream.name}/{target.model}" for target in routed.of(model)]
+    return [f"{target.upstream.name}/{target.model}" for target in routed.find_targets(model)]
 
 
 def test_a_full_name_goes_before_a_pattern_and_the_longest_pattern_before_others():
@@ -62,7 +62,7 @@ def test_the_only_upstream_gets_what_nobody_named():
 
 def test_a_model_that_fits_nowhere_is_not_found_and_the_error_lists_what_there_is():
     with pytest.raises(Problem) as told:
-        routes({"fast": ["google/x"]}).of("qwen3")
+        routes({"fast": ["google/x"]}).find_targets("qwen3")
     assert (told.value.kind, told.value.code) == ("not_found", "model_not_found")
     assert "fast" in told.value.message
 
@@ -71,4 +71,4 @@ def test_a_pattern_matches_around_its_star_without_overlap():
     routed = routes({"aba*aba": ["google/[*]"]}, names=("google", "claude"))
     assert found(routed, "aba-x-aba") == ["google/[-x-]"]
     with pytest.raises(Problem):
-        routed.of("ababa")
+        routed.find_targets("ababa")

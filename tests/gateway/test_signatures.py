@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from dragoman.core.parts import Signature
-from dragoman.gateway.signatures import Vault
+from dragoman.gateway.signatures import SignatureStore
 from dragoman.sessions.values import Unavailable
 
 
@@ -33,7 +33,7 @@ def store():
 
 def test_what_comes_while_a_lookup_is_under_way_is_looked_up_together(store):
     async def run():
-        vault = Vault(store)
+        vault = SignatureStore(store)
         store.free.clear()
         lookups = [asyncio.create_task(vault.look_up("a", [name])) for name in ("one", "two", "signed", "three")]
         await asyncio.sleep(0)
@@ -46,22 +46,22 @@ def test_what_comes_while_a_lookup_is_under_way_is_looked_up_together(store):
 
 def test_owners_do_not_wait_for_each_other_and_share_nothing(store):
     async def run():
-        vault = Vault(store)
+        vault = SignatureStore(store)
         store.free.clear()
         lookups = [asyncio.create_task(vault.look_up(owner, ["signed"])) for owner in ("a", "b")]
         await asyncio.sleep(0)
         assert store.asked == [("a", ("signed",)), ("b", ("signed",))]
         store.free.set()
         assert await asyncio.gather(*lookups) == [True, False]
-        assert vault.signer("a").of("signed") == {"digest": Signature("google", "value")}
-        assert vault.signer("b").of("signed") == {}
+        assert vault.signer_for("a").find_signatures("signed") == {"digest": Signature("google", "value")}
+        assert vault.signer_for("b").find_signatures("signed") == {}
 
     asyncio.run(run())
 
 
 def test_a_lookup_that_is_cancelled_leaves_its_ids_to_the_others(store):
     async def run():
-        vault = Vault(store)
+        vault = SignatureStore(store)
         store.free.clear()
         first = asyncio.create_task(vault.look_up("a", ["one"]))
         await asyncio.sleep(0)
@@ -77,10 +77,10 @@ def test_a_lookup_that_is_cancelled_leaves_its_ids_to_the_others(store):
 
 def test_nothing_is_known_after_an_error_of_the_store(store):
     async def run():
-        vault = Vault(store)
+        vault = SignatureStore(store)
         store.fails = True
         assert not await vault.look_up("a", ["signed"])
-        assert vault.signer("a").of("signed") is None
+        assert vault.signer_for("a").find_signatures("signed") is None
         store.fails = False
         assert await vault.look_up("a", ["signed"])
 

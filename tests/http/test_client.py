@@ -6,16 +6,16 @@ import pytest
 
 from dragoman.http.client import Client, Deadlines, Outgoing
 from dragoman.http.exchange import Exchange
-from dragoman.http.link import Broken, NotReached, TooSlow
+from dragoman.http.link import BrokenReply, DeadlineExceeded, Unreachable
 from dragoman.http.message import Origin
-from dragoman.http.server import Server, listening
+from dragoman.http.server import Server, listen
 from http_peers import QUICK, Peer, at, echo
 
 
 def test_a_request_arrives_whole_and_its_reply_comes_back_whole(run):
     async def steps(client: Client) -> None:
-        async with listening(echo, grace=0.1) as server:
-            incoming = await client.ask(at(server, "/path?q=1", b"body"), QUICK)
+        async with listen(echo, grace=0.1) as server:
+            incoming = await client.send(at(server, "/path?q=1", b"body"), QUICK)
             body = await incoming.read()
             host, port = server.address
         assert (incoming.status, incoming.header("x-one")) == (200, "1")
@@ -32,9 +32,9 @@ def test_a_connection_is_used_again_when_its_reply_was_taken_whole(run):
         await exchange.send(200, {}, b"x")
 
     async def steps(client: Client) -> None:
-        async with listening(handler, grace=0.1) as server:
+        async with listen(handler, grace=0.1) as server:
             for _ in range(5):
-                await (await client.ask(at(server), QUICK)).read()
+                await (await client.send(at(server), QUICK)).read()
 
     run(steps)
     assert len(connections) == 1
@@ -46,10 +46,10 @@ def test_replies_that_come_at_once_have_connections_of_their_own(run):
         await exchange.send(200, {}, exchange.request.body)
 
     async def one(client: Client, server: Server, number: int) -> bytes:
-        return await (await client.ask(at(server, body=b"%d" % number), QUICK)).read()
+        return await (await client.send(at(server, body=b"%d" % number), QUICK)).read()
 
     async def steps(client: Client) -> list[bytes]:
-        async with listening(handler, grace=0.1) as server:
+        async with listen(handler, grace=0.1) as server:
             return await asyncio.gather(*(one(client, server, number) for number in range(20)))
 
     assert run(steps) == [b"%d" % number for number in range(20)]
@@ -62,7 +62,7 @@ def test_a_second_reply_behind_the_first_is_dropped_and_its_connection_not_used_
     async def steps(client: Client) -> None:
         async with peer as request:
             for _ in range(2):
-                incoming = await client.ask(request, QUICK)
+                incoming = await client.send(request, QUICK)
                 assert (incoming.status, incoming.header("x-one"), await incoming.read()) == (200, "", b"a")
 
     run(steps)
@@ -80,13 +80,13 @@ def test_pieces_are_handed_on_as_they_come(run):
         await exchange.end()
 
     async def steps(client: Client) -> None:
-        async with listening(handler, grace=0.1) as server:
-            incoming = await client.ask(at(server), QUICK)
-            assert await incoming.piece() == b"one"
+        async with listen(handler, grace=0.1) as server:
+            incoming = await client.send(at(server), QUICK)
+            assert await incoming.read_chunk() == b"one"
             go_on.set()
-            assert await incoming.piece() == b"two"
-            assert await incoming.piece() == b""
-            assert await incoming.piece() == b""
+            assert await incoming.read_chunk() == b"two"
+            assert await incoming.read_chunk() == b""
+            assert await incoming.read_chunk() == b""
 
     run(steps)
 
@@ -105,8 +105,8 @@ def test_a_kept_connection_that_the_server_gave_up_is_replaced_once(run):
     async def steps(client: Client) -> None:
         server = await asyncio.start_server(serve, "127.0.0.1", 0)
         asked = Outgoing(Origin("http", "127.0.0.1", server.sockets[0].getsockname()[1]), "GET", "/")
-        assert await (await client.ask(asked, QUICK)).read() == b"ok"
-        assert await (await client.ask(asked, QUICK)).read() == b"ok"
+        assert await (await client.send(asked, QUICK)).read() == b"ok"
+        assert await (await client.send(asked, QUICK)).read() == b"ok"
         server.close()
 
     run(steps)
@@ -117,8 +117,8 @@ def test_a_fresh_connection_that_says_nothing_is_not_tried_again(run):
     async def steps(client: Client) -> int:
         peer = Peer()
         async with peer as asked:
-            with pytest.raises(NotReached):
-                await client.ask(asked, QUICK)
+            with pytest.raises(Unreachable):
+                await client.send(asked, QUICK)
         return peer.connections
 
     assert run(steps) == 1
@@ -126,10 +126,10 @@ def test_a_fresh_connection_that_says_nothing_is_not_tried_again(run):
 
 def test_nobody_there_is_not_reached(run):
     async def steps(client: Client) -> None:
-        async with listening(echo, grace=0.1) as server:
+        async with listen(echo, grace=0.1) as server:
             asked = at(server)
-        with pytest.raises(NotReached, match="cannot be reached"):
-            await client.ask(asked, QUICK)
+        with pytest.raises(Unreachable, match="cannot be reached"):
+            await client.send(asked, QUICK)
 
     run(steps)
 
@@ -146,8 +146,8 @@ def test_nobody_there_is_not_reached(run):
 def test_a_reply_that_breaks_off_is_broken_and_never_whole(run, said, words):
     async def steps(client: Client) -> None:
         async with Peer(*said) as asked:
-            with pytest.raises(Broken, match=words):
-                await (await client.ask(asked, QUICK)).read()
+            with pytest.raises(BrokenReply, match=words):
+                await (await client.send(asked, QUICK)).read()
 
     run(steps)
 
@@ -155,8 +155,8 @@ def test_a_reply_that_breaks_off_is_broken_and_never_whole(run, said, words):
 def test_what_is_no_http_is_broken(run):
     async def steps(client: Client) -> None:
         async with Peer(b"220 smtp.example.com ESMTP\r\n") as asked:
-            with pytest.raises(Broken):
-                await client.ask(asked, QUICK)
+            with pytest.raises(BrokenReply):
+                await client.send(asked, QUICK)
 
     run(steps)
 
@@ -164,7 +164,7 @@ def test_what_is_no_http_is_broken(run):
 def test_a_reply_without_a_length_ends_with_its_connection(run):
     async def steps(client: Client) -> bytes:
         async with Peer(b"HTTP/1.1 200 OK\r\n\r\nall ", b"of it") as asked:
-            return await (await client.ask(asked, QUICK)).read()
+            return await (await client.send(asked, QUICK)).read()
 
     assert run(steps) == b"all of it"
 
@@ -173,7 +173,7 @@ def test_word_that_a_reply_will_follow_is_not_taken_for_it(run):
     async def steps(client: Client) -> tuple[int, bytes]:
         said = (b"HTTP/1.1 100 Continue\r\n\r\n", b"HTTP/1.1 201 Created\r\ncontent-length: 2\r\n\r\nok")
         async with Peer(*said) as asked:
-            incoming = await client.ask(asked, QUICK)
+            incoming = await client.send(asked, QUICK)
             return incoming.status, await incoming.read()
 
     assert run(steps) == (201, b"ok")
@@ -182,8 +182,8 @@ def test_word_that_a_reply_will_follow_is_not_taken_for_it(run):
 def test_a_server_that_does_not_answer_is_too_slow(run):
     async def steps(client: Client) -> None:
         async with Peer(close=False) as asked:
-            with pytest.raises(TooSlow, match="no reply"):
-                await client.ask(asked, QUICK)
+            with pytest.raises(DeadlineExceeded, match="no reply"):
+                await client.send(asked, QUICK)
 
     run(steps)
 
@@ -200,12 +200,12 @@ def test_a_reply_that_comes_to_a_halt_is_too_slow_but_one_that_drips_is_not(run)
 
     async def steps(client: Client) -> bytes:
         async with Peer(head, b"1\r\nx\r\n", close=False) as asked:
-            incoming = await client.ask(asked, QUICK)
-            assert await incoming.piece() == b"x"
-            with pytest.raises(TooSlow, match="halt"):
-                await incoming.piece()
-        async with listening(drip, grace=0.1) as server:
-            return await (await client.ask(at(server), QUICK)).read()
+            incoming = await client.send(asked, QUICK)
+            assert await incoming.read_chunk() == b"x"
+            with pytest.raises(DeadlineExceeded, match="halt"):
+                await incoming.read_chunk()
+        async with listen(drip, grace=0.1) as server:
+            return await (await client.send(at(server), QUICK)).read()
 
     assert run(steps) == b"......"
 
@@ -216,13 +216,13 @@ def test_each_request_over_a_kept_connection_has_its_own_time(run):
         await exchange.send(200, {}, b"x")
 
     async def steps(client: Client) -> float:
-        async with listening(handler, grace=0.1) as server:
+        async with listen(handler, grace=0.1) as server:
             for patience in (0.6, 0.3, 0.6):
                 deadlines = Deadlines(connect=2, first_byte=patience, idle=patience)
-                assert await (await client.ask(at(server, body=b"0.1"), deadlines)).read() == b"x"
+                assert await (await client.send(at(server, body=b"0.1"), deadlines)).read() == b"x"
             began = asyncio.get_running_loop().time()
-            with pytest.raises(TooSlow, match=r"within 0\.3 seconds"):
-                await client.ask(at(server, body=b"30"), QUICK)
+            with pytest.raises(DeadlineExceeded, match=r"within 0\.3 seconds"):
+                await client.send(at(server, body=b"30"), QUICK)
             return asyncio.get_running_loop().time() - began
 
     assert 0.25 < run(steps) < 5
@@ -234,12 +234,12 @@ def test_closing_a_reply_hangs_up_on_the_server(run):
     async def handler(exchange: Exchange) -> None:
         exchange.start(200, {})
         await exchange.write(b"x")
-        await exchange.wait_gone()
+        await exchange.wait_disconnected()
         left.set()
 
     async def steps(client: Client) -> None:
-        async with listening(handler, grace=0.1) as server:
-            incoming = await client.ask(at(server), QUICK)
+        async with listen(handler, grace=0.1) as server:
+            incoming = await client.send(at(server), QUICK)
             incoming.close()
             await asyncio.wait_for(left.wait(), 1)
 
@@ -258,12 +258,12 @@ def test_the_end_of_a_reply_that_is_left_goes_by_and_the_connection_is_kept(run)
         await exchange.end()
 
     async def steps(client: Client) -> None:
-        async with listening(handler, grace=0.1) as server:
+        async with listen(handler, grace=0.1) as server:
             for _ in range(3):
-                incoming = await client.ask(at(server), QUICK)
-                assert await incoming.piece() == b"all that matters"
-                incoming.leave()
-                assert await incoming.piece() == b""
+                incoming = await client.send(at(server), QUICK)
+                assert await incoming.read_chunk() == b"all that matters"
+                incoming.drain()
+                assert await incoming.read_chunk() == b""
                 await asyncio.sleep(0.15)
 
     run(steps)
@@ -278,14 +278,14 @@ def test_a_rest_is_not_waited_for(run, rest):
         exchange.start(200, {})
         await exchange.write(b"x")
         await exchange.write(rest)
-        await exchange.wait_gone()
+        await exchange.wait_disconnected()
         left.set()
 
     async def steps(client: Client) -> None:
-        async with listening(handler, grace=0.1) as server:
-            incoming = await client.ask(at(server), QUICK)
-            await incoming.piece()
-            incoming.leave()
+        async with listen(handler, grace=0.1) as server:
+            incoming = await client.send(at(server), QUICK)
+            await incoming.read_chunk()
+            incoming.drain()
             await asyncio.wait_for(left.wait(), 3)
 
     run(steps)
@@ -297,15 +297,15 @@ def test_a_rest_that_stood_still_because_nobody_took_it_is_not_waited_for(run):
     async def handler(exchange: Exchange) -> None:
         exchange.start(200, {})
         await exchange.write(bytes(3 << 20))
-        await exchange.wait_gone()
+        await exchange.wait_disconnected()
         left.set()
 
     async def steps(client: Client) -> None:
-        async with listening(handler, grace=0.1) as server:
-            incoming = await client.ask(at(server), Deadlines(idle=60))
+        async with listen(handler, grace=0.1) as server:
+            incoming = await client.send(at(server), Deadlines(idle=60))
             await asyncio.sleep(0.1)  # nobody takes what comes, until no more is read
-            assert incoming._link._paused
-            incoming.leave()
+            assert incoming._connection._is_paused
+            incoming.drain()
             await asyncio.wait_for(left.wait(), 3)
 
     run(steps)
@@ -323,8 +323,8 @@ def test_a_reply_nobody_takes_is_not_read_without_end(run):
         await exchange.end()
 
     async def steps(client: Client) -> int:
-        async with listening(handler, grace=0.1) as server:
-            incoming = await client.ask(at(server), Deadlines())
+        async with listen(handler, grace=0.1) as server:
+            incoming = await client.send(at(server), Deadlines())
             await asyncio.sleep(0.5)
             held = sent
             total = len(await incoming.read(1 << 30))
@@ -339,19 +339,19 @@ def test_a_whole_reply_has_a_limit(run):
         await exchange.send(200, {}, bytes(1000))
 
     async def steps(client: Client) -> None:
-        async with listening(handler, grace=0.1) as server:
-            with pytest.raises(Broken, match="larger"):
-                await (await client.ask(at(server), QUICK)).read(999)
+        async with listen(handler, grace=0.1) as server:
+            with pytest.raises(BrokenReply, match="larger"):
+                await (await client.send(at(server), QUICK)).read(999)
 
     run(steps)
 
 
 def test_a_header_cannot_become_two(run):
     async def steps(client: Client) -> None:
-        async with listening(echo, grace=0.1) as server:
+        async with listen(echo, grace=0.1) as server:
             asked = Outgoing(at(server).origin, "POST", "/", (("x-a", "b\r\nx-evil: 1"),))
             with pytest.raises(ValueError, match="one line"):
-                await client.ask(asked, QUICK)
+                await client.send(asked, QUICK)
 
     run(steps)
 
@@ -362,15 +362,15 @@ def test_no_connection_outlives_the_client_that_made_it(run):
     async def handler(exchange: Exchange) -> None:
         exchange.start(200, {})
         await exchange.write(b"one")
-        await exchange.wait_gone()
+        await exchange.wait_disconnected()
         hung_up.set()
 
     async def steps(_: Client) -> None:
         client = Client()
-        async with listening(handler, grace=0.1) as server:
-            incoming = await client.ask(at(server), QUICK)
-            assert await incoming.piece() == b"one"
-            incoming.leave()  # the rest may go by for a while
+        async with listen(handler, grace=0.1) as server:
+            incoming = await client.send(at(server), QUICK)
+            assert await incoming.read_chunk() == b"one"
+            incoming.drain()  # the rest may go by for a while
             await client.close()
             await asyncio.wait_for(hung_up.wait(), 0.5)
 

@@ -10,9 +10,9 @@ import pytest
 import trustme
 
 from dragoman.http.client import Client, Outgoing
-from dragoman.http.link import Broken, NotReached, Untrusted
+from dragoman.http.link import BrokenReply, Unreachable, UntrustedCertificate
 from dragoman.http.message import Origin
-from dragoman.http.proxies import environment_proxies
+from dragoman.http.proxies import read_environment_proxies
 from http_peers import QUICK
 
 AUTHORITY = trustme.CA()
@@ -50,7 +50,7 @@ def trusted(tmp_path, monkeypatch):
 def test_a_server_that_proves_who_it_is_is_asked_and_its_connection_kept(run):
     async def steps(client: Client) -> list[bytes]:
         async with secured(AUTHORITY, "localhost") as asked:
-            return [await (await client.ask(asked, QUICK)).read() for _ in range(2)]
+            return [await (await client.send(asked, QUICK)).read() for _ in range(2)]
 
     assert run(steps) == [b"secret", b"secret"]
 
@@ -61,7 +61,7 @@ def test_an_authority_can_be_given(run):
         AUTHORITY.configure_trust(trust)
         client = Client(trust=trust)
         async with secured(AUTHORITY, "localhost") as asked:
-            told = await (await client.ask(asked, QUICK)).read()
+            told = await (await client.send(asked, QUICK)).read()
             await client.close()
             return told
 
@@ -77,8 +77,8 @@ def test_an_authority_can_be_given(run):
 def test_a_server_that_does_not_prove_who_it_is_is_told_nothing(run, authority, host):
     async def steps(client: Client) -> None:
         async with secured(authority, host) as asked:
-            with pytest.raises(Untrusted, match="certificate"):
-                await client.ask(asked, QUICK)
+            with pytest.raises(UntrustedCertificate, match="certificate"):
+                await client.send(asked, QUICK)
 
     run(steps)
 
@@ -121,10 +121,10 @@ def test_a_tunnel_is_trusted_no_more_than_the_server_at_its_end(run, monkeypatch
         async with tunnel as port, secured(AUTHORITY, host) as asked:
             monkeypatch.setenv("https_proxy", f"http://me:pass@127.0.0.1:{port}")
             monkeypatch.setenv("no_proxy", "")
-            client = Client(environment_proxies())
+            client = Client(read_environment_proxies())
             try:
-                return await (await client.ask(asked, QUICK)).read(), tunnel.asked
-            except Untrusted as error:
+                return await (await client.send(asked, QUICK)).read(), tunnel.asked
+            except UntrustedCertificate as error:
                 return str(error).encode(), tunnel.asked
             finally:
                 await client.close()
@@ -142,8 +142,8 @@ def test_a_server_that_hangs_up_in_the_handshake_is_not_reached(run):
     async def steps(client: Client) -> None:
         server = await asyncio.start_server(hang_up, "127.0.0.1", 0)
         origin = Origin("https", "localhost", server.sockets[0].getsockname()[1])
-        with pytest.raises((NotReached, Untrusted)):
-            await client.ask(Outgoing(origin, "GET", "/"), QUICK)
+        with pytest.raises((Unreachable, UntrustedCertificate)):
+            await client.send(Outgoing(origin, "GET", "/"), QUICK)
         server.close()
 
     run(steps)
@@ -166,9 +166,9 @@ def test_a_reply_that_is_packed_though_nobody_asked_is_unpacked(run, broken):
     async def steps(client: Client) -> None:
         server = await asyncio.start_server(serve, "127.0.0.1", 0)
         asked = Outgoing(Origin("http", "127.0.0.1", server.sockets[0].getsockname()[1]), "GET", "/")
-        incoming = await client.ask(asked, QUICK)
+        incoming = await client.send(asked, QUICK)
         if broken:
-            with pytest.raises(Broken, match="unpacked"):
+            with pytest.raises(BrokenReply, match="unpacked"):
                 await incoming.read()
         else:
             assert await incoming.read() == said

@@ -6,8 +6,8 @@ import pytest
 
 from dragoman.http.client import Client
 from dragoman.http.exchange import Exchange
-from dragoman.http.link import Broken
-from dragoman.http.server import listening
+from dragoman.http.link import BrokenReply
+from dragoman.http.server import listen
 from http_peers import QUICK, Peer, at, echo
 
 
@@ -29,14 +29,14 @@ def test_each_piece_is_delivered_at_once_until_the_callback_returns_false(run):
         return piece != b"two"
 
     async def steps(client: Client) -> None:
-        async with listening(handler, grace=0.1) as server:
-            incoming = await client.ask(at(server), QUICK)
+        async with listen(handler, grace=0.1) as server:
+            incoming = await client.send(at(server), QUICK)
             assert not await incoming.deliver_to(on_data)
             assert taken == [b"one", b"two"]
             assert await incoming.deliver_to(on_data)
             assert b"".join(taken) == b"onetwothreefour"
-            assert await incoming.piece() == b""
-            assert (await (await client.ask(at(server), QUICK)).piece()).startswith(b"one")
+            assert await incoming.read_chunk() == b""
+            assert (await (await client.send(at(server), QUICK)).read_chunk()).startswith(b"one")
 
     run(steps)
 
@@ -46,9 +46,9 @@ def test_an_error_in_the_callback_is_raised_where_the_reply_is_awaited(run):
         raise ZeroDivisionError
 
     async def steps(client: Client) -> None:
-        async with listening(echo, grace=0.1) as server:
+        async with listen(echo, grace=0.1) as server:
             with pytest.raises(ZeroDivisionError):
-                await (await client.ask(at(server), QUICK)).deliver_to(on_data)
+                await (await client.send(at(server), QUICK)).deliver_to(on_data)
 
     run(steps)
 
@@ -58,8 +58,8 @@ def test_a_reply_that_breaks_off_during_delivery_raises_broken(run):
 
     async def steps(client: Client) -> None:
         async with Peer(b"HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\nhalf") as asked:
-            with pytest.raises(Broken):
-                await (await client.ask(asked, QUICK)).deliver_to(lambda piece: not taken.append(piece))
+            with pytest.raises(BrokenReply):
+                await (await client.send(asked, QUICK)).deliver_to(lambda piece: not taken.append(piece))
 
     run(steps)
     assert taken == [b"half"]

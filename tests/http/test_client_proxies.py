@@ -3,9 +3,9 @@
 import pytest
 
 from dragoman.http.client import Client, Outgoing
-from dragoman.http.link import NotReached
-from dragoman.http.message import Origin, split
-from dragoman.http.server import listening
+from dragoman.http.link import Unreachable
+from dragoman.http.message import Origin, split_url
+from dragoman.http.server import listen
 from http_peers import QUICK, Peer, at, echo
 
 
@@ -16,7 +16,7 @@ def test_a_proxy_of_the_environment_is_asked_for_the_whole_address(run, monkeypa
             monkeypatch.setenv("http_proxy", f"http://me:secret@127.0.0.1:{asked.origin.port}")
             far = Outgoing(Origin("http", "far.example.com", 80), "GET", "/there")
             proxied = Client()
-            await (await proxied.ask(far, QUICK)).read()
+            await (await proxied.send(far, QUICK)).read()
             await proxied.close()
         return peer.heard
 
@@ -30,8 +30,8 @@ def test_no_proxy_is_heeded(run, monkeypatch):
     monkeypatch.setenv("no_proxy", "127.0.0.1")
 
     async def steps(client: Client) -> int:
-        async with listening(echo, grace=0.1) as server:
-            return (await client.ask(at(server), QUICK)).status
+        async with listen(echo, grace=0.1) as server:
+            return (await client.send(at(server), QUICK)).status
 
     assert run(steps) == 200
 
@@ -41,8 +41,8 @@ def test_a_proxy_that_refuses_a_tunnel_is_not_reached(run, monkeypatch):
         peer = Peer(b"HTTP/1.1 407 Proxy Authentication Required\r\n\r\n")
         async with peer as asked:
             monkeypatch.setenv("https_proxy", f"http://127.0.0.1:{asked.origin.port}")
-            with pytest.raises(NotReached, match="407"):
-                await Client().ask(Outgoing(Origin("https", "far.example.com", 443), "GET", "/"), QUICK)
+            with pytest.raises(Unreachable, match="407"):
+                await Client().send(Outgoing(Origin("https", "far.example.com", 443), "GET", "/"), QUICK)
         return peer.heard
 
     assert run(steps).startswith(b"CONNECT far.example.com:443 HTTP/1.1\r\n")
@@ -57,10 +57,10 @@ def test_a_proxy_that_refuses_a_tunnel_is_not_reached(run, monkeypatch):
     ],
 )
 def test_an_address_is_split(url, origin, rest):
-    assert split(url) == (origin, rest)
+    assert split_url(url) == (origin, rest)
 
 
 @pytest.mark.parametrize("url", ["ftp://x", "nothing", "http://", "http://user:pw@host", "http://host/#x"])
 def test_what_is_no_address_is_refused(url):
     with pytest.raises(ValueError, match="address"):
-        split(url)
+        split_url(url)

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 import uvloop
 
-from dragoman.http.connection import ClientLimits, Handler, Refusal
-from dragoman.http.exchange import Exchange, Gone
-from dragoman.http.server import Server, listening
+from dragoman.http.connection import ClientLimits, RejectionRenderer, RequestHandler
+from dragoman.http.exchange import ClientDisconnected, Exchange
+from dragoman.http.server import Server, listen
 
 Steps = Callable[[Server], Awaitable[Any]]
 QUICK = ClientLimits(head_seconds=0.15, body_seconds=0.15, idle=0.4, head=4000, body=100_000)
@@ -23,11 +23,14 @@ def run(request: pytest.FixtureRequest) -> Callable[..., Any]:
     """Run steps on either loop against a server that tells what it was sent."""
 
     def running(
-        steps: Steps, limits: ClientLimits = QUICK, refusal: Refusal | None = None, handler: Handler | None = None
+        steps: Steps,
+        limits: ClientLimits = QUICK,
+        refusal: RejectionRenderer | None = None,
+        handler: RequestHandler | None = None,
     ) -> Any:
         async def whole() -> Any:
             async with (
-                listening(handler or echo, limits=limits, refusal=refusal, grace=0.1) as server,
+                listen(handler or echo, limits=limits, rejection_renderer=refusal, grace=0.1) as server,
                 asyncio.timeout(20),
             ):
                 return await steps(server)
@@ -241,7 +244,7 @@ async def without_end(exchange: Exchange) -> None:
             await exchange.write(bytes(64 << 10))
         await exchange.end()
         ends.append("whole")
-    except Gone:
+    except ClientDisconnected:
         ends.append("gone")
 
 

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 import trustme
 
-from dragoman.http.addresses import Allowed, Refused, is_public
+from dragoman.http.addresses import AllowList, LinkRefused, is_public
 from dragoman.http.exchange import Exchange
-from dragoman.http.guarded import Guard, Page, Room
-from dragoman.http.server import Server, listening
+from dragoman.http.guarded import ByteBudget, GuardedFetcher, LinkedPage
+from dragoman.http.server import Server, listen
 
 LOOPBACK = ("127.0.0.0/8",)
 NOT_PUBLIC = [
@@ -35,11 +35,11 @@ def test_others_are_public(address):
 
 
 def test_hosts_are_allowed_by_pattern_and_addresses_by_network():
-    allowed = Allowed(["*.corp.example", "10.0.0.0/8"])
-    assert allowed.host("Files.Corp.example.")
-    assert not allowed.host("corp.example.evil")
-    assert allowed.address(ip_address("10.2.3.4"))
-    assert not allowed.address(ip_address("11.2.3.4"))
+    allowed = AllowList(["*.corp.example", "10.0.0.0/8"])
+    assert allowed.allows_host("Files.Corp.example.")
+    assert not allowed.allows_host("corp.example.evil")
+    assert allowed.allows_address(ip_address("10.2.3.4"))
+    assert not allowed.allows_address(ip_address("11.2.3.4"))
 
 
 class Names:
@@ -55,8 +55,8 @@ class Names:
         return self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
 
 
-def fetched(url: str, guard: Guard | None = None, *, most: int = 1 << 20, seconds: float = 5.0) -> Page:
-    return asyncio.run((guard or Guard()).fetch(url, Room(most), seconds))
+def fetched(url: str, guard: GuardedFetcher | None = None, *, most: int = 1 << 20, seconds: float = 5.0) -> LinkedPage:
+    return asyncio.run((guard or GuardedFetcher()).fetch(url, ByteBudget(most), seconds))
 
 
 @pytest.mark.parametrize(
@@ -79,7 +79,7 @@ def test_a_link_that_leads_elsewhere_is_refused_before_anybody_is_asked(url, mon
         raise OSError
 
     monkeypatch.setattr(asyncio.BaseEventLoop, "create_connection", connect)
-    with pytest.raises(Refused) as told:
+    with pytest.raises(LinkRefused) as told:
         fetched(url)
     assert not connected
     assert "127.0.0.1" not in str(told.value)
@@ -87,15 +87,15 @@ def test_a_link_that_leads_elsewhere_is_refused_before_anybody_is_asked(url, mon
 
 @pytest.mark.parametrize("answer", [["8.8.8.8", "10.0.0.1"], ["::ffff:10.0.0.1"], ["169.254.169.254"]])
 def test_a_name_with_one_address_that_is_not_public_is_refused(answer):
-    with pytest.raises(Refused, match="public"):
-        fetched("https://mixed.example/a.png", Guard(resolve=Names(answer)))
+    with pytest.raises(LinkRefused, match="public"):
+        fetched("https://mixed.example/a.png", GuardedFetcher(resolve=Names(answer)))
 
 
 def test_a_name_that_nobody_has_is_told_like_one_of_our_network():
     words = set()
     for answer in ([], ["10.0.0.1"]):
-        with pytest.raises(Refused) as told:
-            fetched("https://wiki.corp.example/", Guard(resolve=Names(answer)))
+        with pytest.raises(LinkRefused) as told:
+            fetched("https://wiki.corp.example/", GuardedFetcher(resolve=Names(answer)))
         words.add(str(told.value))
     assert len(words) == 1
 
@@ -109,15 +109,15 @@ def test_a_name_is_resolved_once_and_the_connection_goes_to_what_was_vetted(monk
         raise OSError
 
     monkeypatch.setattr(asyncio.BaseEventLoop, "create_connection", connect)
-    with pytest.raises(Refused, match="reached"):
-        fetched("http://rebind.example/a.png", Guard(resolve=names))
+    with pytest.raises(LinkRefused, match="reached"):
+        fetched("http://rebind.example/a.png", GuardedFetcher(resolve=names))
     assert names.asked == ["rebind.example"]
     assert tried == [("8.8.8.8", 80)]
 
 
 def serving(handler: Callable[[Exchange], Awaitable[None]], steps: Callable[[Server], Awaitable[Any]]) -> Any:
     async def run() -> Any:
-        async with listening(handler, grace=0.1) as server:
+        async with listen(handler, grace=0.1) as server:
             return await steps(server)
 
     return asyncio.run(asyncio.wait_for(run(), 20))
@@ -133,7 +133,9 @@ async def picture(exchange: Exchange) -> None:
 
 
 def test_what_is_allowed_is_fetched_with_nothing_of_ours():
-    page = serving(picture, lambda server: Guard(LOOPBACK).fetch(f"{server.base_url}/a%20b?q=ä", Room(99), 5))
+    page = serving(
+        picture, lambda server: GuardedFetcher(LOOPBACK).fetch(f"{server.base_url}/a%20b?q=ä", ByteBudget(99), 5)
+    )
     assert (page.kind, page.body) == ("image/png", b"\x89PNG/a%20b?q=%C3%A4")
 
 
@@ -144,10 +146,10 @@ def test_the_name_is_told_to_the_server_and_not_its_address():
         heard.append(exchange.request.header("host"))
         await exchange.send(200, {}, b"x")
 
-    async def steps(server: Server) -> Page:
+    async def steps(server: Server) -> LinkedPage:
         port = server.address[1]
-        guard = Guard(("pictures.example",), resolve=Names(["127.0.0.1"]))
-        return await guard.fetch(f"http://Pictures.example:{port}/", Room(9), 5)
+        guard = GuardedFetcher(("pictures.example",), resolve=Names(["127.0.0.1"]))
+        return await guard.fetch(f"http://Pictures.example:{port}/", ByteBudget(9), 5)
 
     assert serving(handler, steps).body == b"x"
     assert heard[0].startswith("pictures.example:")
@@ -165,7 +167,9 @@ def redirecting(to: str, status: int = 302) -> Callable[[Exchange], Awaitable[No
 
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
 def test_a_redirect_is_followed(status):
-    page = serving(redirecting("/end", status), lambda server: Guard(LOOPBACK).fetch(server.base_url, Room(9), 5))
+    page = serving(
+        redirecting("/end", status), lambda server: GuardedFetcher(LOOPBACK).fetch(server.base_url, ByteBudget(9), 5)
+    )
     assert (page.kind, page.body) == ("text/plain", b"end")
     assert page.url.endswith("/end")
 
@@ -185,8 +189,8 @@ def test_a_redirect_is_followed(status):
     ],
 )
 def test_a_redirect_is_a_link_like_any_other(to, why):
-    with pytest.raises(Refused, match=why):
-        serving(redirecting(to), lambda server: Guard(LOOPBACK).fetch(server.base_url, Room(9), 5))
+    with pytest.raises(LinkRefused, match=why):
+        serving(redirecting(to), lambda server: GuardedFetcher(LOOPBACK).fetch(server.base_url, ByteBudget(9), 5))
 
 
 async def endless(exchange: Exchange) -> None:
@@ -203,7 +207,7 @@ async def dripping(exchange: Exchange) -> None:
 
 
 async def silent(exchange: Exchange) -> None:
-    await exchange.wait_gone()
+    await exchange.wait_disconnected()
 
 
 async def long_headed(exchange: Exchange) -> None:
@@ -231,18 +235,18 @@ async def missing(exchange: Exchange) -> None:
     ids=["endless", "dripping", "silent", "long-headed", "packed", "missing"],
 )
 def test_a_server_that_wants_more_of_us_does_not_get_it(handler, why):
-    with pytest.raises(Refused, match=why) as told:
-        serving(handler, lambda server: Guard(LOOPBACK).fetch(server.base_url, Room(100_000), 0.3))
+    with pytest.raises(LinkRefused, match=why) as told:
+        serving(handler, lambda server: GuardedFetcher(LOOPBACK).fetch(server.base_url, ByteBudget(100_000), 0.3))
     assert "secrets" not in str(told.value)
 
 
 def test_a_length_that_is_too_much_is_not_waited_for():
     async def handler(exchange: Exchange) -> None:
         exchange.start(200, {}, length=99_999_999)
-        await exchange.wait_gone()
+        await exchange.wait_disconnected()
 
-    with pytest.raises(Refused, match="larger"):
-        serving(handler, lambda server: Guard(LOOPBACK).fetch(server.base_url, Room(1000), 5))
+    with pytest.raises(LinkRefused, match="larger"):
+        serving(handler, lambda server: GuardedFetcher(LOOPBACK).fetch(server.base_url, ByteBudget(1000), 5))
 
 
 def test_several_fetches_share_their_room():
@@ -250,8 +254,8 @@ def test_several_fetches_share_their_room():
         await exchange.send(200, {}, b"x" * 600)
 
     async def steps(server: Server) -> list[object]:
-        room = Room(1000)
-        fetches = (Guard(LOOPBACK).fetch(server.base_url, room, 5) for _ in range(2))
+        room = ByteBudget(1000)
+        fetches = (GuardedFetcher(LOOPBACK).fetch(server.base_url, room, 5) for _ in range(2))
         return await asyncio.gather(*fetches, return_exceptions=True)
 
     kinds = sorted(type(found).__name__ for found in serving(handler, steps))
@@ -261,17 +265,19 @@ def test_several_fetches_share_their_room():
 def test_a_proxy_of_the_environment_is_not_asked(monkeypatch):
     monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9")
     monkeypatch.setenv("http_proxy", "http://127.0.0.1:9")
-    assert serving(redirecting("/end"), lambda server: Guard(LOOPBACK).fetch(server.base_url, Room(9), 5))
+    assert serving(
+        redirecting("/end"), lambda server: GuardedFetcher(LOOPBACK).fetch(server.base_url, ByteBudget(9), 5)
+    )
 
 
-def secured(reply: bytes, *, issued_for: str, asked_as: str) -> Page:
+def secured(reply: bytes, *, issued_for: str, asked_as: str) -> LinkedPage:
     """Fetch from a server that has a certificate by an authority we trust."""
     authority = trustme.CA()
     context, trust = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH), ssl.create_default_context()
     authority.issue_cert(issued_for).configure_cert(context)
     authority.configure_trust(trust)
 
-    async def steps() -> Page:
+    async def steps() -> LinkedPage:
         gone = asyncio.Event()
 
         class Secured(asyncio.Protocol):
@@ -288,10 +294,10 @@ def secured(reply: bytes, *, issued_for: str, asked_as: str) -> Page:
 
         server = await asyncio.get_running_loop().create_server(Secured, "127.0.0.1", 0, ssl=context)
         port = server.sockets[0].getsockname()[1]
-        guard = Guard(("*.example",), resolve=Names(["127.0.0.1"]), trust=trust)
+        guard = GuardedFetcher(("*.example",), resolve=Names(["127.0.0.1"]), trust=trust)
         async with server:
             try:
-                found = await guard.fetch(f"https://{asked_as}:{port}/", Room(99), 5)
+                found = await guard.fetch(f"https://{asked_as}:{port}/", ByteBudget(99), 5)
                 await gone.wait()
             finally:
                 server.close()
@@ -305,11 +311,11 @@ REPLY = b"HTTP/1.1 200 OK\r\ncontent-length: 6\r\n\r\nsecret"
 
 def test_a_certificate_must_be_for_the_name_of_the_link():
     assert secured(REPLY, issued_for="names.example", asked_as="names.example").body == b"secret"
-    with pytest.raises(Refused, match="reached"):
+    with pytest.raises(LinkRefused, match="reached"):
         secured(REPLY, issued_for="names.example", asked_as="others.example")
 
 
 def test_a_redirect_from_https_to_http_is_refused():
     reply = b"HTTP/1.1 302 Found\r\nlocation: http://names.example/\r\ncontent-length: 0\r\n\r\n"
-    with pytest.raises(Refused, match="from https to http"):
+    with pytest.raises(LinkRefused, match="from https to http"):
         secured(reply, issued_for="names.example", asked_as="names.example")

@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from dragoman.http.addresses import Refused
-from dragoman.http.guarded import Guard, Page, Room, Terms
+from dragoman.http.addresses import LinkRefused
+from dragoman.http.guarded import ByteBudget, FetchRules, GuardedFetcher, LinkedPage
 
 LOOPBACK = ("127.0.0.0/8", "::1/128")
-PACKED = Terms(packed=True)
+PACKED = FetchRules(allows_gzip=True)
 OK = b"HTTP/1.1 200 OK\r\n"
 
 
@@ -23,7 +23,9 @@ def packed(data: bytes) -> bytes:
     return gzip.compress(data, mtime=0)
 
 
-def answered(reply: Iterator[bytes], *, most: int = 1 << 20, terms: Terms = PACKED, seconds: float = 5.0) -> Page:
+def answered(
+    reply: Iterator[bytes], *, most: int = 1 << 20, terms: FetchRules = PACKED, seconds: float = 5.0
+) -> LinkedPage:
     """Fetch from a server that says these bytes to whoever comes."""
 
     async def speak(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -35,11 +37,11 @@ def answered(reply: Iterator[bytes], *, most: int = 1 << 20, terms: Terms = PACK
                 await asyncio.sleep(0)
         writer.close()
 
-    async def steps() -> Page:
+    async def steps() -> LinkedPage:
         server = await asyncio.start_server(speak, "127.0.0.1", 0)
         async with server:
             port = server.sockets[0].getsockname()[1]
-            return await Guard(LOOPBACK).fetch(f"http://127.0.0.1:{port}/", Room(most), seconds, terms)
+            return await GuardedFetcher(LOOPBACK).fetch(f"http://127.0.0.1:{port}/", ByteBudget(most), seconds, terms)
 
     return asyncio.run(asyncio.wait_for(steps(), 20))
 
@@ -68,7 +70,7 @@ def endlessly(start: bytes, again: bytes) -> Iterator[bytes]:
 def test_an_endless_reply_is_left_after_some_of_it_wherever_it_is_endless(start, again):
     tracemalloc.start()
     try:
-        with pytest.raises(Refused, match=r"reached|larger"):
+        with pytest.raises(LinkRefused, match=r"reached|larger"):
             answered(endlessly(start, again), most=200_000)
         assert tracemalloc.get_traced_memory()[1] < 8 << 20
     finally:
@@ -82,7 +84,7 @@ def test_a_packed_page_is_unpacked_where_that_was_asked_for():
         + f'Content-Encoding: GZip\r\ncontent-type: text/html; charset="UTF-8"\r\ncontent-length: {len(body)}\r\n\r\n'.encode()
     )
     page = answered(iter([head, body]))
-    assert (page.kind, page.charset, page.body) == ("text/html", "utf-8", b"hello" * 100)
+    assert (page.media_type, page.charset, page.body) == ("text/html", "utf-8", b"hello" * 100)
 
 
 def bomb(size: int) -> Iterator[bytes]:
@@ -97,7 +99,7 @@ def test_a_few_bytes_that_stand_for_many_are_not_unpacked():
     assert len(bombed) < 1 << 20
     tracemalloc.start()
     try:
-        with pytest.raises(Refused, match="larger than 4194304 bytes"):
+        with pytest.raises(LinkRefused, match="larger than 4194304 bytes"):
             answered(iter([OK + b"content-encoding: gzip\r\n\r\n", bombed]), most=4 << 20)
         assert tracemalloc.get_traced_memory()[1] < 24 << 20
     finally:
@@ -114,21 +116,21 @@ def test_a_few_bytes_that_stand_for_many_are_not_unpacked():
         (b"content-encoding: identity\r\ncontent-encoding: br\r\n", b"x", PACKED),
         (b"content-encoding: gzip\r\n", b"no gzip", PACKED),
         (b"content-encoding: gzip\r\n", packed(b"cut off")[:-4], PACKED),
-        (b"content-encoding: gzip\r\n", packed(b"x"), Terms()),
+        (b"content-encoding: gzip\r\n", packed(b"x"), FetchRules()),
     ],
 )
 def test_a_packing_that_was_not_asked_for_is_refused(headers, body, terms):
-    with pytest.raises(Refused, match="pack"):
+    with pytest.raises(LinkRefused, match="pack"):
         answered(iter([OK + headers + b"\r\n", body]), terms=terms)
 
 
 def test_a_kind_of_no_use_is_refused_before_its_body_comes():
     def accept(kind: str) -> None:
-        raise Refused(f"it is {kind}")
+        raise LinkRefused(f"it is {kind}")
 
     head = OK + b"content-type: Application/Octet-Stream\r\ncontent-length: 9\r\n\r\n"
-    with pytest.raises(Refused, match="it is application/octet-stream"):
-        answered(iter([head]), terms=Terms(accept=accept))
+    with pytest.raises(LinkRefused, match="it is application/octet-stream"):
+        answered(iter([head]), terms=FetchRules(accept=accept))
 
 
 def test_every_place_on_the_way_is_asked_for_before_its_name_is():
@@ -142,7 +144,7 @@ def test_every_place_on_the_way_is_asked_for_before_its_name_is():
     def admit(place: Any) -> None:
         seen.append(place.host)
         if place.host == "evil.example":
-            raise Refused("not there")
+            raise LinkRefused("not there")
 
     async def speak(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.readuntil(b"\r\n\r\n")
@@ -152,10 +154,10 @@ def test_every_place_on_the_way_is_asked_for_before_its_name_is():
     async def steps() -> None:
         async with await asyncio.start_server(speak, "127.0.0.1", 0) as server:
             port = server.sockets[0].getsockname()[1]
-            guard = Guard(("good.example",), resolve=names)
-            await guard.fetch(f"http://good.example:{port}/", Room(9), 5, Terms(admit=admit))
+            guard = GuardedFetcher(("good.example",), resolve=names)
+            await guard.fetch(f"http://good.example:{port}/", ByteBudget(9), 5, FetchRules(admit=admit))
 
-    with pytest.raises(Refused, match="not there"):
+    with pytest.raises(LinkRefused, match="not there"):
         asyncio.run(steps())
     assert seen == ["good.example", "evil.example"]
     assert looked_up == ["good.example"]
@@ -175,7 +177,9 @@ def listening_on(addresses: list[str], steps: Callable[[int], Awaitable[Any]]) -
 
 
 def test_ipv6_is_spoken_from_end_to_end():
-    page = listening_on(["::1"], lambda port: Guard((f"[::1]:{port}",)).fetch(f"http://[0::1]:{port}/a", Room(999), 5))
+    page = listening_on(
+        ["::1"], lambda port: GuardedFetcher((f"[::1]:{port}",)).fetch(f"http://[0::1]:{port}/a", ByteBudget(999), 5)
+    )
     assert page.body.startswith(b"GET /a HTTP/1.1\r\nhost: [::1]:")
 
 
@@ -183,8 +187,8 @@ def test_the_next_address_of_a_host_is_tried_where_nobody_answers_at_the_first()
     async def names(host: str, port: int) -> list[str]:
         return ["127.0.0.2", "127.0.0.1"]
 
-    guard = Guard(("two.example",), resolve=names)
-    page = listening_on(["127.0.0.1"], lambda port: guard.fetch(f"http://two.example:{port}/", Room(999), 5))
+    guard = GuardedFetcher(("two.example",), resolve=names)
+    page = listening_on(["127.0.0.1"], lambda port: guard.fetch(f"http://two.example:{port}/", ByteBudget(999), 5))
     assert b"host: two.example:" in page.body
 
 
@@ -195,10 +199,10 @@ def test_a_redirect_in_utf8_leads_where_it_says():
         writer.write(moved if head.startswith(b"GET / ") else OK + b"\r\n" + head)
         writer.close()
 
-    async def steps() -> Page:
+    async def steps() -> LinkedPage:
         async with await asyncio.start_server(speak, "127.0.0.1", 0) as server:
             port = server.sockets[0].getsockname()[1]
-            return await Guard(LOOPBACK).fetch(f"http://127.0.0.1:{port}/", Room(999), 5)
+            return await GuardedFetcher(LOOPBACK).fetch(f"http://127.0.0.1:{port}/", ByteBudget(999), 5)
 
     page = asyncio.run(steps())
     assert page.body.startswith(b"GET /%C3%BC HTTP/1.1\r\n")

@@ -10,8 +10,8 @@ import pytest
 import uvloop
 
 from dragoman.http.connection import ClientLimits
-from dragoman.http.exchange import Exchange, Gone
-from dragoman.http.server import Server, listening
+from dragoman.http.exchange import ClientDisconnected, Exchange
+from dragoman.http.server import Server, listen
 
 Steps = Callable[[Server], Awaitable[Any]]
 
@@ -31,7 +31,7 @@ async def numbers(exchange: Exchange) -> None:
 
 def run(handler: Callable[[Exchange], Awaitable[None]], steps: Steps, limits: ClientLimits | None = None) -> Any:
     async def whole() -> Any:
-        async with listening(handler, limits=limits, grace=0.2) as server, asyncio.timeout(20):
+        async with listen(handler, limits=limits, grace=0.2) as server, asyncio.timeout(20):
             return await steps(server)
 
     with asyncio.Runner(loop_factory=LOOP[0]) as runner:
@@ -240,7 +240,7 @@ def test_an_answer_of_known_length_may_come_in_pieces_to_anybody():
 def test_an_answer_to_an_old_client_is_cut_without_the_marks_of_chunks():
     async def handler(exchange: Exchange) -> None:
         exchange.start(200, {})
-        exchange.cut_within(b"abcd")
+        exchange.truncate_within(b"abcd")
 
     async def steps(server: Server) -> bytes:
         return await said(server, b"GET / HTTP/1.0\r\n\r\n")
@@ -271,9 +271,9 @@ def test_a_client_that_hangs_up_is_noticed():
     async def handler(exchange: Exchange) -> None:
         exchange.start(200, {})
         await exchange.write(b"x")
-        await exchange.wait_gone()
-        noticed.append(exchange.is_gone)
-        with contextlib.suppress(Gone):
+        await exchange.wait_disconnected()
+        noticed.append(exchange.is_disconnected)
+        with contextlib.suppress(ClientDisconnected):
             await exchange.write(b"y")
             noticed.append(False)
         over.set()
@@ -322,7 +322,7 @@ def test_an_answer_can_be_cut_and_a_connection_reset():
         await exchange.write(b"x")
         await asyncio.sleep(0.05)
         if exchange.request.path == "/cut":
-            exchange.cut_within(b"abcde")
+            exchange.truncate_within(b"abcde")
         else:
             exchange.abort()
 
@@ -346,7 +346,7 @@ def test_a_server_that_closes_lets_an_answer_become_whole():
     begun = asyncio.Event()
 
     async def whole() -> bytes:
-        async with listening(handler) as server:
+        async with listen(handler) as server:
             idle = asyncio.ensure_future(said(server))
             told = asyncio.ensure_future(said(server, b"GET / HTTP/1.1\r\n\r\n"))
             await begun.wait()
@@ -367,7 +367,7 @@ def test_a_server_that_closes_breaks_off_what_takes_too_long():
     begun = asyncio.Event()
 
     async def whole() -> None:
-        async with listening(handler, grace=0.1) as server:
+        async with listen(handler, grace=0.1) as server:
             told = asyncio.ensure_future(said(server, b"GET / HTTP/1.1\r\n\r\n"))
             await begun.wait()
         with contextlib.suppress(ConnectionResetError):

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from dragoman.config import Config, ServerTable, SessionsTable, UpstreamTable
 from dragoman.http.exchange import Exchange
-from dragoman.http.server import in_background, listening
+from dragoman.http.server import listen, run_in_thread
 from dragoman.intercept.sessions import InterceptSession, SessionName
 from dragoman.intercept.settings import InterceptTable
 from dragoman.server.interception import Interception
@@ -45,7 +45,7 @@ async def _nothing(exchange: Exchange) -> None:
 def upstream() -> Generator[Upstream]:
     """Run such a server."""
     one = Upstream()
-    with in_background(partial(listening, one.handle), "upstream") as server:
+    with run_in_thread(partial(listen, one.handle), "upstream") as server:
         one.base_url = server.base_url
         yield one
 
@@ -59,7 +59,7 @@ class Between:
         self._clients = ExitStack()
         self._made: dict[str, Any] = {}
         self.passed: list[InterceptedExchange] = []
-        interception.lookers.append(self.passed.append)
+        interception.observers.append(self.passed.append)
 
     def client(self, make: Callable[..., Any], path: str = "") -> Any:
         """Return an SDK's client of this gateway: one for all who ask, since making one takes long."""
@@ -89,7 +89,7 @@ def between(base_url: str, folder: Any, **more: Any) -> Generator[Between]:
         sessions=SessionsTable(url=f"sqlite:///{folder}/s.db"),
         intercept={name: InterceptTable(**table) for name, table in more.pop("intercept", {}).items()},
     )
-    with in_background(partial(running, config, grace=0.5), "gateway") as started:
+    with run_in_thread(partial(running, config, grace=0.5), "gateway") as started:
         middle = Between(started.base_url, started.app.interception)
         try:
             yield middle

@@ -10,7 +10,7 @@ from dragoman.dialects.registry import dialect_named
 from dragoman.interpreter.adapt import adapt
 from dragoman.interpreter.adaptation import Adaptation, traits_for
 from dragoman.interpreter.ledger import Ledger
-from dragoman.interpreter.signature_envelopes import seal
+from dragoman.interpreter.signature_envelopes import seal_signature
 from dragoman.interpreter.undo import Undo
 from interpreter.workbench import booked, said
 
@@ -165,7 +165,7 @@ def test_gemini_is_told_when_its_own_tools_stand_beside_the_callers(model, tools
 
 def test_signatures_that_came_back_in_envelopes_are_opened_first():
     google = Signature("google", "s")
-    carrier = Reasoning(signature=seal(google, "call", "anthropic"))
+    carrier = Reasoning(signature=seal_signature(google, "call", "anthropic"))
     request = ask(HI, said("assistant", carrier, CALL), said("user", RESULT))
     fitted, _, losses = adapted("gemini", "gemini-3-pro", request, source="messages")
     assert fitted.messages[1] == said("assistant", structs.replace(CALL, signature=google))

@@ -11,26 +11,26 @@ from interpreter.workbench import booked, encoded, fitting_for
 
 def test_a_legal_name_is_kept_and_nothing_is_remembered():
     fitting = fitting_for("chat", "gpt-4.1")
-    assert fitting.name("find") == "find"
-    assert fitting.undo() == Undo()
+    assert fitting.alias_tool("find") == "find"
+    assert fitting.build_undo() == Undo()
 
 
 def test_an_illegal_name_is_remembered_for_the_way_back():
     fitting = fitting_for("chat", "gpt-4.1")
-    assert fitting.name("a b") == "a_b_c8687a08"
-    assert fitting.undo() == Undo({"a_b_c8687a08": ("", "a b")})
+    assert fitting.alias_tool("a b") == "a_b_c8687a08"
+    assert fitting.build_undo() == Undo({"a_b_c8687a08": ("", "a b")})
 
 
 def test_a_namespace_is_put_before_the_name_where_the_target_has_none():
     fitting = fitting_for("chat", "gpt-4.1")
-    assert fitting.name("find", "crm") == "crm__find"
-    assert fitting.undo() == Undo({"crm__find": ("crm", "find")})
+    assert fitting.alias_tool("find", "crm") == "crm__find"
+    assert fitting.build_undo() == Undo({"crm__find": ("crm", "find")})
 
 
 def test_a_namespace_stays_beside_the_name_where_the_target_has_them():
     fitting = fitting_for("responses", "gpt-5.6")
-    assert fitting.name("find", "crm") == "find"
-    assert fitting.undo() == Undo()
+    assert fitting.alias_tool("find", "crm") == "find"
+    assert fitting.build_undo() == Undo()
 
 
 def test_notes_of_a_conversion_are_booked_below_the_schema_that_the_document_has():
@@ -38,7 +38,7 @@ def test_notes_of_a_conversion_are_booked_below_the_schema_that_the_document_has
     fitting = fitting_for("gemini", document={"tools": [{"function": function}]})
     tool = Tool(name="f", parameters=encoded(function["parameters"]), where="/tools/0")
     notes = (Note("/properties/a/x", "gone", "dropped"), Note("/properties", "bent", "approximated"))
-    fitting.book_notes(notes, "tool.parameters", tool)
+    fitting.report_notes(notes, "tool.parameters", tool)
     assert booked(fitting) == [
         ("approximated", "/tools/0/function/parameters/properties"),
         ("dropped", "/tools/0/function/parameters/properties/a/x"),
@@ -47,7 +47,7 @@ def test_notes_of_a_conversion_are_booked_below_the_schema_that_the_document_has
 
 def test_no_notes_book_nothing():
     fitting = fitting_for("gemini")
-    fitting.book_notes((), "tool.parameters")
+    fitting.report_notes((), "tool.parameters")
     assert len(fitting.ledger) == 0
 
 
@@ -56,11 +56,11 @@ def test_the_way_back_has_names_free_form_tools_and_arguments():
     step = ArgumentUndo(parse=True)
     fitting.custom = frozenset({"shell"})
     fitting.arguments["find"] = (step,)
-    assert fitting.undo() == Undo({}, frozenset({"shell"}), {"find": (step,)})
+    assert fitting.build_undo() == Undo({}, frozenset({"shell"}), {"find": (step,)})
 
 
 def test_a_fitting_begins_with_nothing_remembered():
     fitting = Adaptation(traits_for("chat", ""), Ledger({}), "openai")
-    assert (fitting.validated, fitting.forced, fitting.single, fitting.instructions) == (False, True, False, [])
-    assert (Undo().names, Undo().custom, Undo().arguments, Undo().single) == ({}, frozenset(), {}, False)
-    assert fitting.name("a b") == "a_b_c8687a08"
+    assert (fitting.validated, fitting.can_force, fitting.single_call, fitting.instructions) == (False, True, False, [])
+    assert (Undo().names, Undo().custom, Undo().arguments, Undo().single_call) == ({}, frozenset(), {}, False)
+    assert fitting.alias_tool("a b") == "a_b_c8687a08"

@@ -4,7 +4,7 @@ import pytest
 
 from dragoman.dialects.record import Call
 from dragoman.dialects.registry import DIALECTS
-from dragoman.interpreter.adaptation import bare_name, traits_for
+from dragoman.interpreter.adaptation import strip_platform, traits_for
 from dragoman.interpreter.translate import translate_request
 from dragoman.simulator.apis import APIS
 from dragoman.simulator.rule import CheckContext, Violation
@@ -38,7 +38,7 @@ from interpreter.workbench import encoded
     ],
 )
 def test_what_a_platform_puts_around_a_name_does_not_matter(model, bare):
-    assert bare_name(model) == bare
+    assert strip_platform(model) == bare
     assert all(traits_for(dialect, model) is traits_for(dialect, bare) for dialect in DIALECTS)
 
 

@@ -8,7 +8,7 @@ from dragoman.core.parts import Data, Inline, Media, Text, ToolCall, ToolResult
 from dragoman.core.value import Extras
 from dragoman.dialects.record import Call
 from dragoman.interpreter.adapt import adapt
-from dragoman.interpreter.cache_marks import nearest_lifetime
+from dragoman.interpreter.cache_marks import find_nearest_lifetime
 from dragoman.interpreter.history import adapt_messages
 from dragoman.interpreter.translate import translate_request
 from interpreter.workbench import asked, booked, encoded, fitting_for, said
@@ -49,7 +49,7 @@ def fitted(dialect, model, role, *parts):
     ],
 )
 def test_the_nearest_lifetime_is_the_one_that_differs_by_the_least_factor(lifetime, allowed, nearest):
-    assert nearest_lifetime(lifetime, allowed) == nearest
+    assert find_nearest_lifetime(lifetime, allowed) == nearest
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from dragoman.core.parts import Text, ToolResult
 from dragoman.core.value import Extras
 from dragoman.dialects.record import Call
 from dragoman.interpreter.adaptation import traits_for
-from dragoman.interpreter.cache_marks import limit_marks, marks_agree
+from dragoman.interpreter.cache_marks import are_marks_compatible, limit_marks
 from dragoman.interpreter.ledger import Ledger
 from dragoman.interpreter.translate import translate_request
 from dragoman.simulator.apis import APIS
@@ -78,13 +78,13 @@ def test_marks_inside_a_result_count_before_its_own():
     [([""] * 4, True), ([""] * 5, False), (["1h", "5m"], False), ([], True)],
 )
 def test_a_history_can_be_cut_where_its_marks_have_no_say_in_each_other(lifetimes, agree):
-    assert marks_agree([said("user", text(0, lifetime)) for lifetime in lifetimes], 4) is agree
+    assert are_marks_compatible([said("user", text(0, lifetime)) for lifetime in lifetimes], 4) is agree
 
 
 def test_marks_in_borrowed_words_have_a_say_too():
     borrowed = Text(text="t", extras=Extras("chat", {"/cache_control": b'{"type":"ephemeral"}'}))
-    assert marks_agree([said("user", *[borrowed] * 4)], 4)
-    assert not marks_agree([said("user", *[borrowed] * 5)], 4)
+    assert are_marks_compatible([said("user", *[borrowed] * 4)], 4)
+    assert not are_marks_compatible([said("user", *[borrowed] * 5)], 4)
 
 
 def marked(words, **mark):

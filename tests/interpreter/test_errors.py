@@ -3,7 +3,7 @@
 import pytest
 
 from dragoman.core.problems import Problem
-from dragoman.interpreter.errors import adapt_problem, as_fault
+from dragoman.interpreter.errors import adapt_error_reply, adapt_problem
 
 FACTS = {"where": "/w", "retry_after": 3.0, "detail": b"{}", "detail_dialect": "chat"}
 
@@ -43,9 +43,9 @@ def test_a_problem_without_a_vendors_code_word_is_told_as_it_is(code):
 )
 def test_a_vague_problem_is_known_by_its_status_or_is_a_bad_gateway(status, kind, told):
     problem = Problem("internal", "oops", status=status, code="x", **FACTS)
-    assert as_fault(problem, "openai", "google") == Problem(kind, "oops", status=told, **FACTS)
+    assert adapt_error_reply(problem, "openai", "google") == Problem(kind, "oops", status=told, **FACTS)
 
 
 def test_a_problem_that_is_not_vague_keeps_kind_and_status():
     problem = Problem("billing", "pay", status=429, code="x")
-    assert as_fault(problem, "openai", "google") == Problem("billing", "pay", status=429)
+    assert adapt_error_reply(problem, "openai", "google") == Problem("billing", "pay", status=429)

@@ -2,9 +2,9 @@
 
 import pytest
 
-from dragoman.interpreter.foreign_fields import shared_fields
-from dragoman.interpreter.history_parts import shared_in_images
-from dragoman.interpreter.parameters import shared_value
+from dragoman.interpreter.foreign_fields import find_shared_fields
+from dragoman.interpreter.history_parts import find_shared_image_fields
+from dragoman.interpreter.parameters import adapt_shared_value
 from interpreter.workbench import booked, fitting_for
 
 OPENAI = {
@@ -21,14 +21,14 @@ OPENAI = {
 
 @pytest.mark.parametrize(("source", "target"), [("chat", "responses"), ("responses", "chat")])
 def test_the_dialects_of_openai_share_fields_by_name_and_meaning(source, target):
-    assert shared_fields(source, target) == OPENAI
+    assert find_shared_fields(source, target) == OPENAI
 
 
 @pytest.mark.parametrize(
     ("source", "target"), [("chat", "messages"), ("gemini", "responses"), ("messages", "gemini"), ("chat", "chat")]
 )
 def test_dialects_of_different_vendors_share_nothing(source, target):
-    assert shared_fields(source, target) == frozenset()
+    assert find_shared_fields(source, target) == frozenset()
 
 
 @pytest.mark.parametrize(
@@ -40,7 +40,7 @@ def test_dialects_of_different_vendors_share_nothing(source, target):
     ],
 )
 def test_fields_of_images_are_shared_by_their_pointers_in_each(source, target, fields):
-    assert shared_in_images(source, target) == fields
+    assert find_shared_image_fields(source, target) == fields
 
 
 @pytest.mark.parametrize(
@@ -55,5 +55,5 @@ def test_fields_of_images_are_shared_by_their_pointers_in_each(source, target, f
 )
 def test_a_tier_of_service_reaches_kin_that_has_it(target, tier, kept):
     fitting = fitting_for(target, "gpt-5.6")
-    assert shared_value("/service_tier", tier, fitting) == (tier if kept else None)
+    assert adapt_shared_value("/service_tier", tier, fitting) == (tier if kept else None)
     assert booked(fitting) == ([] if kept else [("dropped", "/service_tier")])

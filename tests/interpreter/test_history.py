@@ -187,7 +187,7 @@ def test_a_free_form_input_is_wrapped_as_json():
 def test_a_called_name_is_what_the_target_calls_the_tool(dialect, model, part, after, names):
     fitting = fitting_for(dialect, model)
     assert adapt_messages((said("assistant", part),), fitting) == [said("assistant", after)]
-    assert fitting.undo() == Undo(names)
+    assert fitting.build_undo() == Undo(names)
 
 
 @pytest.mark.parametrize(

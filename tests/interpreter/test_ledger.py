@@ -5,7 +5,7 @@ import pytest
 from dragoman.core.losses import Loss
 from dragoman.core.parts import Text
 from dragoman.core.problems import Problem
-from dragoman.interpreter.ledger import Ledger, refuse
+from dragoman.interpreter.ledger import Ledger, reject_losses
 from interpreter.workbench import encoded
 
 POINTERS = {"limit": ("/max_new", "/max"), "seed": ("/seed",), "part.mark": ("/mark", "/old_mark")}
@@ -19,7 +19,7 @@ def ledger():
 
 def test_what_is_dropped_whole_is_told_leaf_by_leaf():
     book = ledger()
-    book.dropped("/seed", "gone")
+    book.report_dropped("/seed", "gone")
     assert book.losses() == (
         Loss("/seed/a/0", "gone", "dropped"),
         Loss("/seed/a/1", "gone", "dropped"),
@@ -29,32 +29,32 @@ def test_what_is_dropped_whole_is_told_leaf_by_leaf():
 
 def test_what_is_said_otherwise_is_told_where_it_stood():
     book = ledger()
-    book.approximated("/seed", "bent")
+    book.report_approximated("/seed", "bent")
     assert book.losses() == (Loss("/seed", "bent", "approximated"),)
 
 
 def test_a_dropped_field_is_told_where_the_document_has_it():
     book = ledger()
-    book.field_dropped("limit", "gone")
+    book.report_dropped_field("limit", "gone")
     assert book.losses() == (Loss("/max", "gone", "dropped"),)
 
 
 def test_a_field_the_document_does_not_have_is_told_at_its_first_place():
     book = Ledger(POINTERS, b"{}")
-    book.field_dropped("limit", "gone")
+    book.report_dropped_field("limit", "gone")
     assert book.losses() == (Loss("/max_new", "gone", "dropped"),)
 
 
 def test_a_field_of_a_part_is_told_below_its_owner():
     book = ledger()
-    book.field_dropped("part.mark", "gone", PART)
+    book.report_dropped_field("part.mark", "gone", PART)
     assert book.losses() == (Loss("/parts/0/old_mark/x", "gone", "dropped"),)
 
 
 def test_a_field_without_a_place_in_the_dialect_is_told_at_its_owner():
     book = ledger()
-    book.field_dropped("part.unheard", "gone", PART)
-    book.field_approximated("part.unheard", "bent", PART)
+    book.report_dropped_field("part.unheard", "gone", PART)
+    book.report_approximated_field("part.unheard", "bent", PART)
     assert book.losses() == (
         Loss("/parts/0", "bent", "approximated"),
         Loss("/parts/0/old_mark/x", "gone", "dropped"),
@@ -64,93 +64,93 @@ def test_a_field_without_a_place_in_the_dialect_is_told_at_its_owner():
 
 def test_a_known_field_said_otherwise_is_told_leaf_by_leaf():
     book = ledger()
-    book.field_approximated("seed", "bent")
+    book.report_approximated_field("seed", "bent")
     assert [loss.where for loss in book.losses()] == ["/seed/a/0", "/seed/a/1", "/seed/b"]
     assert {loss.kind for loss in book.losses()} == {"approximated"}
 
 
 def test_one_place_is_told_once_a_kind_and_the_first_reason_stands():
     book = ledger()
-    book.dropped("/max", "first")
-    book.field_dropped("limit", "second")
-    book.approximated("/max", "third")
+    book.report_dropped("/max", "first")
+    book.report_dropped_field("limit", "second")
+    book.report_approximated("/max", "third")
     assert book.losses() == (Loss("/max", "first", "dropped"), Loss("/max", "third", "approximated"))
 
 
 def test_losses_are_counted_as_booked_and_the_same_one_only_once():
     book = ledger()
     assert len(book) == 0
-    book.dropped("/max", "gone")
-    book.dropped("/max", "gone")
-    book.approximated("/max", "bent")
+    book.report_dropped("/max", "gone")
+    book.report_dropped("/max", "gone")
+    book.report_approximated("/max", "bent")
     assert len(book) == 2
 
 
 def test_places_are_all_candidates_and_place_is_the_one_that_is_there():
     book = ledger()
-    assert book.places("limit") == ("/max_new", "/max")
-    assert book.places("part.mark", PART) == ("/parts/0/mark", "/parts/0/old_mark")
-    assert book.places("unheard") == ("",)
-    assert book.place("limit") == "/max"
-    assert book.place("part.mark", PART) == "/parts/0/old_mark"
-    assert book.place("seed") == "/seed"
-    assert Ledger(POINTERS, b"{}").place("limit") == "/max_new"
+    assert book.list_pointers("limit") == ("/max_new", "/max")
+    assert book.list_pointers("part.mark", PART) == ("/parts/0/mark", "/parts/0/old_mark")
+    assert book.list_pointers("unheard") == ("",)
+    assert book.find_pointer("limit") == "/max"
+    assert book.find_pointer("part.mark", PART) == "/parts/0/old_mark"
+    assert book.find_pointer("seed") == "/seed"
+    assert Ledger(POINTERS, b"{}").find_pointer("limit") == "/max_new"
 
 
 def test_a_ledger_without_a_document_tells_first_places():
     book = Ledger(POINTERS)
-    book.field_dropped("limit", "gone")
-    book.dropped("/seed", "gone")
+    book.report_dropped_field("limit", "gone")
+    book.report_dropped("/seed", "gone")
     assert [loss.where for loss in book.losses()] == ["/max_new", "/seed"]
 
 
 def test_strict_mode_names_every_loss_and_the_first_place():
     losses = (Loss("", "bent", "approximated"), Loss("/b", "gone", "dropped"))
     with pytest.raises(Problem) as caught:
-        refuse(losses)
+        reject_losses(losses)
     message = "strict mode: the target cannot say this request: approximated /: bent; dropped /b: gone"
     assert caught.value == Problem("unsupported", message, where="")
     with pytest.raises(Problem) as caught:
-        refuse(losses[1:])
+        reject_losses(losses[1:])
     assert caught.value.where == "/b"
 
 
 @pytest.mark.parametrize(("count", "tail"), [(20, "dropped /19: x"), (21, "dropped /19: x (and 1 more)")])
 def test_strict_mode_names_at_most_twenty_losses(count, tail):
     with pytest.raises(Problem) as caught:
-        refuse(tuple(Loss(f"/{index}", "x", "dropped") for index in range(count)))
+        reject_losses(tuple(Loss(f"/{index}", "x", "dropped") for index in range(count)))
     assert caught.value.message.endswith(tail)
     assert caught.value.message.count("dropped") == 20
 
 
 def test_strict_mode_is_silent_without_losses():
-    assert refuse(()) is None
+    assert reject_losses(()) is None
 
 
 def test_several_reasons_for_one_place_are_told_together_and_once_each():
     book = ledger()
     for what in ("bent", "cut", "bent"):
-        book.approximated("/seed/b", what)
+        book.report_approximated("/seed/b", what)
     for what in ("gone", "lost"):
-        book.dropped("/seed/b", what)
+        book.report_dropped("/seed/b", what)
     assert book.losses() == (Loss("/seed/b", "bent; cut", "approximated"), Loss("/seed/b", "gone", "dropped"))
 
 
 def test_without_a_document_a_field_is_told_at_its_first_place():
     book = Ledger(POINTERS)
-    book.field_dropped("limit", "gone")
+    book.report_dropped_field("limit", "gone")
     assert book.losses() == (Loss("/max_new", "gone", "dropped"),)
-    assert book.place("limit") == "/max_new"
+    assert book.find_pointer("limit") == "/max_new"
 
 
 def test_what_was_booked_of_a_beginning_is_told_among_the_rest_in_order():
     book = ledger()
-    book.approximated_once("/seed/b", "skipped")
+    book.report_approximated_once("/seed/b", "skipped")
     before = (Loss("/max", "bent", "approximated"), Loss("/seed/b", "gone", "dropped"))
-    book.go_on(frozenset({"bent"}), before)
+    book.resume(frozenset({"bent"}), before)
     assert len(book) == 3
-    book.approximated_once("/parts", "bent")
-    book.dropped("/parts/0/text", "gone")
+    book.report_approximated_once("/parts", "bent")
+    book.report_dropped("/parts/0/text", "gone")
     assert book.losses() == (
         before[0],
         Loss("/parts/0/text", "gone", "dropped"),

@@ -7,7 +7,7 @@ from dragoman.core.parts import Data, Inline, Media, Opaque, Text, ToolCall, Too
 from dragoman.core.request import Message
 from dragoman.interpreter.adaptation import traits_for
 from dragoman.interpreter.ledger import Ledger
-from dragoman.interpreter.pairing import MISSING, pair_calls
+from dragoman.interpreter.pairing import MISSING_RESULT, pair_calls
 from dragoman.interpreter.undo import generate_id
 from interpreter.workbench import booked, exactly, said
 
@@ -50,14 +50,14 @@ def test_a_history_in_order_is_returned_as_it_is(history):
     assert len(ledger) == 0
 
 
-LOST = "Error: " + MISSING
+LOST = "Error: " + MISSING_RESULT
 
 
 @pytest.mark.parametrize(
     ("traits", "made"),
     [
         (CHAT, ToolResult(call_id="a", name="f", content=(Text(text=LOST),))),
-        (CLAUDE, ToolResult(call_id="a", name="f", content=(Text(text=MISSING),), failed=True)),
+        (CLAUDE, ToolResult(call_id="a", name="f", content=(Text(text=MISSING_RESULT),), failed=True)),
     ],
 )
 @pytest.mark.parametrize("after", [[], [said("user", "go on")], [said("user", "go on"), said("assistant", "well")]])

@@ -7,7 +7,7 @@ import pytest
 from dragoman.cli.job import Job, open_stream, perform
 from dragoman.core.parts import Text, ToolCall, ToolResult
 from dragoman.interpreter.chunks import ChunkReader, read_chunks
-from dragoman.interpreter.pairing import id_of, identify_parts, with_ids
+from dragoman.interpreter.pairing import add_ids, find_call_id, identify_parts
 from interpreter.workbench import encoded, said
 
 
@@ -62,7 +62,7 @@ def test_a_call_of_a_reply_without_an_id_is_told_when_it_is_whole():
     pieces = [{"name": "f", "arguments": '{"a":'}, {"arguments": "1}"}]
     stream = [frame({"tool_calls": [{"index": 0, "function": piece}]}) for piece in pieces]
     told = [chunk.call for chunk in read_chunks([*stream, frame({}, "tool_calls")], "chat") if chunk.call is not None]
-    wanted = id_of(ToolCall(id="", name="f", arguments='{"a":1}'), "", 1)
+    wanted = find_call_id(ToolCall(id="", name="f", arguments='{"a":1}'), "", 1)
     assert [(call.index, call.id, call.name, call.arguments) for call in told] == [
         (0, wanted, "f", ""),
         (0, "", "", '{"a":1}'),
@@ -74,7 +74,7 @@ def test_an_id_that_was_given_is_kept():
     bare = ToolCall(id="", name="f", arguments="{}")
     parts = identify_parts((Text(text="x"), own, bare), "r")
     assert parts[:2] == (Text(text="x"), own)
-    assert parts[2].id == id_of(bare, "r", 2) != id_of(bare, "r", 1)
+    assert parts[2].id == find_call_id(bare, "r", 2) != find_call_id(bare, "r", 1)
 
 
 def test_a_reply_that_fails_shows_its_calls_with_ids():
@@ -110,24 +110,24 @@ def test_a_result_gets_the_id_of_the_call_it_answers():
     def step():
         return said("assistant", call("f"), call("g")), said("user", result("g"), result("f"))
 
-    f, g, answered_g, answered_f, *later = ids_of(with_ids((*step(), *step())))
+    f, g, answered_g, answered_f, *later = ids_of(add_ids((*step(), *step())))
     assert (answered_f, answered_g) == (f, g)
     assert len({f, g, *later}) == 4
-    assert ids_of(with_ids(step())) == [f, g, g, f]
+    assert ids_of(add_ids(step())) == [f, g, g, f]
 
 
 def test_a_history_with_ids_is_the_same_object_and_ids_that_were_given_stay():
     whole = (said("user", "hi"), said("assistant", "x", call("f", "a")), said("user", result("f", "a")))
-    assert with_ids(whole) is whole
+    assert add_ids(whole) is whole
     mixed = (said("assistant", call("f", "a"), call("f", "a"), call("g")), said("user", result("f", "a"), result("g")))
-    named = ids_of(with_ids(mixed))
+    named = ids_of(add_ids(mixed))
     assert named[:2] == ["a", "a"]
     assert named[3:] == ["a", named[2]]
 
 
 def test_a_result_without_a_call_stays_without_an_id():
     orphan = (said("user", result("f"), call("f")),)
-    assert with_ids(orphan) == orphan
+    assert add_ids(orphan) == orphan
 
 
 def test_a_request_is_shown_with_ids():

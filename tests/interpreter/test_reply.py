@@ -25,7 +25,7 @@ from dragoman.dialects.registry import dialect_named
 from dragoman.interpreter.ledger import Ledger
 from dragoman.interpreter.reply import EventAdapter
 from dragoman.interpreter.reply_adapter import ReplyOptions
-from dragoman.interpreter.undo import call_id_stem, digest
+from dragoman.interpreter.undo import build_call_id_stem, hash_text
 from interpreter.workbench import booked, exactly, nobodys_dialect
 
 CLIENTS = ["chat", "responses", "messages", "gemini"]
@@ -34,7 +34,7 @@ CLIENTS = ["chat", "responses", "messages", "gemini"]
 def fitted(client, *events, whole=False, salt="", source_issuer="nobody"):
     """What a client is told of these events, and what was booked."""
     ledger = Ledger({"part.signature": ("/signature",)})
-    options = ReplyOptions(salt, whole=whole)
+    options = ReplyOptions(salt, is_whole=whole)
     fitter = EventAdapter(nobodys_dialect(source_issuer), dialect_named(client), ledger, options)
     return [told for event in events for told in fitter.feed(event)], booked(ledger)
 
@@ -132,8 +132,8 @@ def test_a_call_without_an_id_gets_one_in_the_clients_style(client, prefix):
     stream = [Started("r", "m"), *part(0, call("")), *part(1, call("")), *part(2, call("", "g"))]
     told, _ = fitted(client, *stream, salt="7")
     ids = [event.part.id for event in told if isinstance(event, PartStarted)]
-    assert ids == [f"{prefix}{call_id_stem('r', '7')}000{count}" for count in (1, 2, 3)]
-    assert fitted(client, *stream)[0][1].part.id == f"{prefix}{call_id_stem('r', '')}0001"
+    assert ids == [f"{prefix}{build_call_id_stem('r', '7')}000{count}" for count in (1, 2, 3)]
+    assert fitted(client, *stream)[0][1].part.id == f"{prefix}{build_call_id_stem('r', '')}0001"
 
 
 @pytest.mark.parametrize(
@@ -141,8 +141,8 @@ def test_a_call_without_an_id_gets_one_in_the_clients_style(client, prefix):
     [
         ("a-B_9", "a-B_9"),
         ("i" * 64, "i" * 64),
-        ("a.b", "a_b_" + digest("a.b", 24)),
-        ("i" * 65, "i" * 15 + "_" + digest("i" * 65, 24)),
+        ("a.b", "a_b_" + hash_text("a.b", 24)),
+        ("i" * 65, "i" * 15 + "_" + hash_text("i" * 65, 24)),
     ],
 )
 def test_ids_are_plain_where_the_client_checks_them(call_id, after):

@@ -27,7 +27,7 @@ def outcome(adapt, source):
 
 
 def directly_and_by_events(response, source, client, *, single=False):
-    here, there, options = dialect_named(source), dialect_named(client), ReplyOptions(single=single, whole=True)
+    here, there, options = dialect_named(source), dialect_named(client), ReplyOptions(single_call=single, is_whole=True)
 
     def directly(ledger):
         return ResponseAdapter(here, there, ledger, options).adapt(response, Context())

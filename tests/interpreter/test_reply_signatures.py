@@ -8,7 +8,7 @@ from dragoman.dialects.registry import dialect_named
 from dragoman.interpreter.ledger import Ledger
 from dragoman.interpreter.reply import EventAdapter
 from dragoman.interpreter.reply_adapter import ReplyOptions
-from dragoman.interpreter.signature_envelopes import UNSIGNED, open_envelope, seal
+from dragoman.interpreter.signature_envelopes import UNSIGNED, open_envelope, seal_signature
 from interpreter.workbench import booked, nobodys_dialect
 
 GOOGLE, ANTHROPIC, OPENAI = (Signature(issuer, "s") for issuer in ("google", "anthropic", "openai"))
@@ -22,7 +22,7 @@ ISSUERS = {"chat": "openai", "responses": "openai", "messages": "anthropic", "ge
 
 def fitted(client, *events, whole=False, source_issuer="nobody"):
     ledger = Ledger({"part.signature": ("/signature",)})
-    options = ReplyOptions(whole=whole)
+    options = ReplyOptions(is_whole=whole)
     fitter = EventAdapter(nobodys_dialect(source_issuer), dialect_named(client), ledger, options)
     return [told for event in events for told in fitter.feed(event)], booked(ledger)
 
@@ -67,7 +67,7 @@ def test_a_signature_is_told_in_the_clients_own_field_or_dropped(client, part, s
     if told == "dropped":
         assert fitted(client, *signed(part, signature)) == ([PartStarted(0, shown), PartEnded(0)], LOST)
         return
-    letter = signature if told == "native" else seal(signature, told, ISSUERS[client])
+    letter = signature if told == "native" else seal_signature(signature, told, ISSUERS[client])
     reworded = [] if shown is part else [("approximated", "/p")]
     assert fitted(client, *signed(part, signature)) == (signed(shown, letter), reworded)
 
@@ -76,7 +76,7 @@ def test_a_signature_is_told_in_the_clients_own_field_or_dropped(client, part, s
 @pytest.mark.parametrize("signature", [GOOGLE, ANTHROPIC, OPENAI])
 def test_a_calls_signature_is_carried_by_an_empty_thought_before_it_where_only_thoughts_are_signed(client, signature):
     stream = [PartStarted(0, CALL), PartSigned(0, signature), PartDelta(0, "{}"), PartEnded(0)]
-    carrier = seal(signature, "call", ISSUERS[client])
+    carrier = seal_signature(signature, "call", ISSUERS[client])
     assert open_envelope(carrier) == (signature, "call")
     assert fitted(client, *stream) == (
         [
@@ -117,7 +117,7 @@ def test_a_lost_calls_signature_is_not_told():
 
 @pytest.mark.parametrize("client", ["messages", "gemini", "responses"])
 def test_reasoning_nobody_signed_is_marked_so_that_the_clients_vendor_does_not_take_it_for_its_own(client):
-    letter = seal(UNSIGNED, "self", ISSUERS[client])
+    letter = seal_signature(UNSIGNED, "self", ISSUERS[client])
     thought = [PartStarted(0, THOUGHT), PartDelta(0, "hm"), PartEnded(0)]
     assert fitted(client, *thought) == ([*thought[:2], PartSigned(0, letter), thought[2]], [])
     assert fitted(client, *thought, source_issuer=ISSUERS[client]) == (thought, [])
@@ -140,11 +140,11 @@ def test_the_place_of_a_part_is_known_while_its_text_passes_as_it_is():
     fitter = EventAdapter(nobodys_dialect(), dialect_named("messages"), Ledger({}))
     for event in (PartStarted(0, IMAGE), PartEnded(0), PartStarted(1, TEXT), PartStarted(2, CALL)):
         fitter.feed(event)
-    assert [fitter.index_of(index) for index in range(3)] == [None, 0, None]
+    assert [fitter.find_passing_index(index) for index in range(3)] == [None, 0, None]
     fitter.feed(PartDelta(2, "{"))
-    assert fitter.index_of(2) is None
+    assert fitter.find_passing_index(2) is None
     plain = EventAdapter(nobodys_dialect(), dialect_named("chat"), Ledger({}))
     plain.feed(PartStarted(0, CALL))
-    assert plain.index_of(0) is None
+    assert plain.find_passing_index(0) is None
     plain.feed(PartDelta(0, "{"))
-    assert plain.index_of(0) == 0
+    assert plain.find_passing_index(0) == 0

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from dragoman.core.problems import Problem
-from dragoman.core.request import leading_systems
+from dragoman.core.request import count_leading_systems
 from dragoman.core.traits import Traits
 from dragoman.dialects.record import Call
 from dragoman.dialects.registry import dialect_named
@@ -44,7 +44,7 @@ class Talk:
     """One conversation from Chat to Gemini, turn by turn."""
 
     def __init__(self) -> None:
-        self.cache = PrefixCache(least=64)
+        self.cache = PrefixCache(min_bytes=64)
 
     def at(self, messages: list[dict[str, Any]], **others: Any) -> RequestHistory:
         return self.body(json.dumps({"model": "m", "messages": messages, **others}).encode())
@@ -80,12 +80,12 @@ def test_a_history_that_comes_for_the_first_time_is_translated_as_one():
 
 
 def test_a_small_request_is_not_looked_at(monkeypatch):
-    cache = PrefixCache(least=1 << 20)
+    cache = PrefixCache(min_bytes=1 << 20)
     monkeypatch.setattr(translate, "CACHES", Caches(ToolsCache(), cache))
     body = json.dumps({"model": "m", "messages": LOOP}).encode()
     for _ in range(3):
         translate.translate_request(Call(body), "chat", "gemini")
-    assert not cache._known
+    assert not cache._prefixes
 
 
 def test_a_prefix_ends_where_the_model_began_its_last_answer():
@@ -139,7 +139,7 @@ def test_a_stand_in_for_a_name_is_kept(talk):
 
 def test_system_messages_at_the_head_are_adapted_anew_each_time(talk):
     beginning = talk.prefix(LOOP)
-    assert leading_systems(beginning.messages) == 1
+    assert count_leading_systems(beginning.messages) == 1
     assert b"Be brief" not in beginning.written
 
 
@@ -205,7 +205,7 @@ def test_extras_behind_the_known_are_found_at_their_places(talk):
 
 
 def test_system_instructions_outside_the_history_may_change():
-    cache = PrefixCache(least=64)
+    cache = PrefixCache(min_bytes=64)
     turns = [{"role": role, "content": "y" * 64} for role in ("user", "assistant", "user", "assistant", "user")]
     bodies = [{"system": "one"}, {"system": "one"}, {}, {"system": "two"}]
     told = []
@@ -222,7 +222,7 @@ def test_system_instructions_outside_the_history_may_change():
 
 
 def test_calls_without_ids_are_kept_where_each_is_answered_in_the_next_turn():
-    cache = PrefixCache(least=64)
+    cache = PrefixCache(min_bytes=64)
     asked = {"role": "user", "parts": [{"text": "y" * 80}]}
     rounds = [
         {"role": "model", "parts": [{"functionCall": {"name": "f", "args": {}}}, {"functionCall": {"name": "g"}}]},
@@ -235,7 +235,7 @@ def test_calls_without_ids_are_kept_where_each_is_answered_in_the_next_turn():
 
 
 def test_calls_without_ids_are_not_kept_where_one_is_not_answered():
-    cache = PrefixCache(least=64)
+    cache = PrefixCache(min_bytes=64)
     asked = {"role": "user", "parts": [{"text": "y" * 80}]}
     called = {"role": "model", "parts": [{"functionCall": {"name": "f"}}, {"functionCall": {"name": "g"}}]}
     contents = [asked, called, {"role": "user", "parts": [answer("f")]}, called, asked]

@@ -4,7 +4,7 @@ import pytest
 
 from dragoman.core.events import PartStarted
 from dragoman.dialects.registry import dialect_named
-from dragoman.dialects.responses.parts import field_place
+from dragoman.dialects.responses.parts import find_field_pointer
 from dragoman.interpreter.response import translate_response
 from dragoman.interpreter.stream import StreamTranslator
 from dragoman.wire.lookup import lookup
@@ -89,4 +89,4 @@ def test_an_item_that_names_no_place_stands_in_order():
     ],
 )
 def test_a_field_of_an_item_that_its_part_carries_stands_in_the_item(where, name, place):
-    assert field_place(where, name) == place
+    assert find_field_pointer(where, name) == place

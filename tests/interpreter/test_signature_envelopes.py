@@ -8,13 +8,13 @@ import pytest
 from dragoman.core.parts import Reasoning, Signature, Text, ToolCall
 from dragoman.core.request import Message
 from dragoman.interpreter.ledger import Ledger
-from dragoman.interpreter.signature_envelopes import MARK as MARK_BYTES
+from dragoman.interpreter.signature_envelopes import ENVELOPE_MARKER as MARK_BYTES
 from dragoman.interpreter.signature_envelopes import (
     UNSIGNED,
     open_envelope,
     open_envelopes,
     remove_foreign_envelopes,
-    seal,
+    seal_signature,
 )
 from interpreter.workbench import booked, exactly, said
 
@@ -36,7 +36,7 @@ def envelope(inside, issuer="anthropic"):
 
 @pytest.mark.parametrize("bearer", ["self", "call", "redacted"])
 def test_an_envelope_names_issuer_bearer_and_check_and_gives_them_back(bearer):
-    letter = seal(GOOGLE, bearer, "anthropic")
+    letter = seal_signature(GOOGLE, bearer, "anthropic")
     assert letter.issuer == "anthropic"
     assert b64decode(letter.value) == f"dragoman1.google.{bearer}.{CHECK}.Cp.oB".encode()
     assert letter.value.startswith(MARK)
@@ -57,8 +57,8 @@ def test_an_envelope_names_issuer_bearer_and_check_and_gives_them_back(bearer):
         envelope(f"dragoman1.google.call.{CHECK[:-1]}.Cp.oB".encode()),
         envelope(b"dragoman1.google.call"),
         envelope(b"dragoman1.google.call.\xff.Cp"),
-        Signature("anthropic", seal(GOOGLE, "call", "anthropic").value[:-1]),
-        Signature("anthropic", seal(GOOGLE, "call", "anthropic").value + "!"),
+        Signature("anthropic", seal_signature(GOOGLE, "call", "anthropic").value[:-1]),
+        Signature("anthropic", seal_signature(GOOGLE, "call", "anthropic").value + "!"),
         Signature("anthropic", MARK),
     ],
 )
@@ -72,12 +72,12 @@ def test_a_history_without_envelopes_is_returned_as_it_is():
 
 
 def test_only_the_assistants_envelopes_are_opened():
-    messages = (said("user", signed(Text(text="hi"), seal(GOOGLE, "self", "anthropic"))),)
+    messages = (said("user", signed(Text(text="hi"), seal_signature(GOOGLE, "self", "anthropic"))),)
     assert open_envelopes(messages) is messages
 
 
 def test_an_envelope_on_the_part_it_signs_is_replaced_by_what_it_holds():
-    thought = Reasoning(texts=("hm",), signature=seal(GOOGLE, "self", "anthropic"), where="/t")
+    thought = Reasoning(texts=("hm",), signature=seal_signature(GOOGLE, "self", "anthropic"), where="/t")
     message = Message(role="assistant", parts=(thought, Text(text="yes")), where="/m")
     kept = Reasoning(texts=("hm",), signature=GOOGLE, where="/t")
     assert exactly(open_envelopes((message,))) == exactly(
@@ -86,14 +86,14 @@ def test_an_envelope_on_the_part_it_signs_is_replaced_by_what_it_holds():
 
 
 def test_an_empty_thought_that_carried_a_calls_signature_is_gone_and_the_call_is_signed():
-    carrier = Reasoning(texts=("",), signature=seal(GOOGLE, "call", "anthropic"))
+    carrier = Reasoning(texts=("",), signature=seal_signature(GOOGLE, "call", "anthropic"))
     assert open_envelopes((said("assistant", carrier, "words", CALL, CALL),)) == (
         said("assistant", "words", signed(CALL, GOOGLE), CALL),
     )
 
 
 def test_a_thought_that_says_something_stays_without_the_envelope():
-    carrier = Reasoning(texts=("hm",), signature=seal(GOOGLE, "call", "anthropic"))
+    carrier = Reasoning(texts=("hm",), signature=seal_signature(GOOGLE, "call", "anthropic"))
     assert open_envelopes((said("assistant", carrier, CALL),)) == (
         said("assistant", Reasoning(texts=("hm",)), signed(CALL, GOOGLE)),
     )
@@ -101,30 +101,30 @@ def test_a_thought_that_says_something_stays_without_the_envelope():
 
 def test_a_call_that_has_its_own_signature_keeps_it():
     own = Signature("google", "own")
-    carrier = Reasoning(signature=seal(GOOGLE, "call", "anthropic"))
+    carrier = Reasoning(signature=seal_signature(GOOGLE, "call", "anthropic"))
     assert open_envelopes((said("assistant", carrier, signed(CALL, own)),)) == (said("assistant", signed(CALL, own)),)
 
 
 def test_a_calls_envelope_on_the_call_itself_is_opened_there():
-    call = signed(CALL, seal(GOOGLE, "call", "openai"))
+    call = signed(CALL, seal_signature(GOOGLE, "call", "openai"))
     assert open_envelopes((said("assistant", call),)) == (said("assistant", signed(CALL, GOOGLE)),)
 
 
 def test_a_redacted_thought_is_redacted_again():
-    thought = Reasoning(texts=("",), signature=seal(GOOGLE, "redacted", "openai"), where="/t")
+    thought = Reasoning(texts=("",), signature=seal_signature(GOOGLE, "redacted", "openai"), where="/t")
     assert exactly(open_envelopes((said("assistant", thought),))) == exactly(
         (said("assistant", Reasoning(redacted=True, signature=GOOGLE, where="/t")),)
     )
 
 
 def test_a_carrier_in_a_message_of_its_own_reaches_the_call_in_the_next():
-    carrier = Reasoning(signature=seal(GOOGLE, "call", "openai"))
+    carrier = Reasoning(signature=seal_signature(GOOGLE, "call", "openai"))
     messages = (said("user", "hi"), said("assistant", carrier), said("assistant", CALL))
     assert open_envelopes(messages) == (said("user", "hi"), said("assistant", signed(CALL, GOOGLE)))
 
 
 def test_a_carrier_does_not_reach_past_a_user_turn():
-    carrier = Reasoning(signature=seal(GOOGLE, "call", "openai"))
+    carrier = Reasoning(signature=seal_signature(GOOGLE, "call", "openai"))
     messages = (said("assistant", carrier), said("user", "hi"), said("assistant", CALL))
     assert open_envelopes(messages) == (said("user", "hi"), said("assistant", CALL))
 
@@ -136,7 +136,7 @@ def test_a_damaged_envelope_stays_where_it_is_and_signs_nothing():
 
 
 def test_reasoning_nobody_signed_comes_back_unsigned():
-    thought = Reasoning(texts=("hm",), signature=seal(UNSIGNED, "self", "anthropic"))
+    thought = Reasoning(texts=("hm",), signature=seal_signature(UNSIGNED, "self", "anthropic"))
     assert open_envelope(thought.signature) == (Signature("", ""), "self")
     assert open_envelopes((said("assistant", thought),)) == (said("assistant", Reasoning(texts=("hm",))),)
 
@@ -157,14 +157,14 @@ OWN = Signature("anthropic", "own")
         (Reasoning(texts=("hm",), signature=OWN), Reasoning(texts=("hm",), signature=OWN), []),
         (Reasoning(texts=("hm",)), Reasoning(texts=("hm",)), []),
         (
-            Reasoning(texts=("hm",), signature=seal(OWN, "self", "anthropic")),
+            Reasoning(texts=("hm",), signature=seal_signature(OWN, "self", "anthropic")),
             Reasoning(texts=("hm",), signature=OWN),
             [],
         ),
-        (Reasoning(signature=seal(OWN, "call", "anthropic"), where="/p"), None, [("dropped", "/p")]),
-        (Reasoning(signature=seal(GOOGLE, "self", "anthropic"), where="/p"), None, [("dropped", "/p")]),
+        (Reasoning(signature=seal_signature(OWN, "call", "anthropic"), where="/p"), None, [("dropped", "/p")]),
+        (Reasoning(signature=seal_signature(GOOGLE, "self", "anthropic"), where="/p"), None, [("dropped", "/p")]),
         (
-            Text(text="hi", signature=seal(GOOGLE, "self", "anthropic"), where="/p"),
+            Text(text="hi", signature=seal_signature(GOOGLE, "self", "anthropic"), where="/p"),
             Text(text="hi"),
             [("dropped", "/p/signature")],
         ),

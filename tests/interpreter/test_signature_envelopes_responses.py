@@ -9,7 +9,7 @@ from dragoman.core.parts import Signature
 from dragoman.dialects.record import Call
 from dragoman.interpreter.reply_adapter import Context
 from dragoman.interpreter.response import translate_response
-from dragoman.interpreter.signature_envelopes import open_envelope, seal
+from dragoman.interpreter.signature_envelopes import open_envelope, seal_signature
 from dragoman.interpreter.translate import translate_request
 from interpreter.workbench import booked, encoded
 from oracles import check_request
@@ -96,7 +96,7 @@ def test_a_thought_comes_back_under_the_id_it_was_encrypted_with(client):
     ],
 )
 def test_an_envelope_keeps_the_item_of_a_signature_if_it_can(signature, after):
-    assert open_envelope(seal(signature, "self", "anthropic")) == (after, "self")
+    assert open_envelope(seal_signature(signature, "self", "anthropic")) == (after, "self")
 
 
 def test_an_envelope_from_before_items_were_kept_is_read():
@@ -105,7 +105,7 @@ def test_an_envelope_from_before_items_were_kept_is_read():
 
 
 def test_an_envelope_whose_item_was_changed_is_damaged():
-    value = seal(Signature("openai", "g", "rs_1"), "self", "anthropic").value
+    value = seal_signature(Signature("openai", "g", "rs_1"), "self", "anthropic").value
     assert open_envelope(Signature("anthropic", b64encode(b64decode(value).replace(b"rs_1", b"rs_2")).decode())) is None
 
 

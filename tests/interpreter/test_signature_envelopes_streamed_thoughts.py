@@ -10,7 +10,7 @@ from dragoman.core.request import Message
 from dragoman.core.value import Extras
 from dragoman.dialects.record import Call
 from dragoman.interpreter.ledger import Ledger
-from dragoman.interpreter.signature_envelopes import UNSIGNED, join_thoughts, remove_foreign_envelopes, seal
+from dragoman.interpreter.signature_envelopes import UNSIGNED, join_thoughts, remove_foreign_envelopes, seal_signature
 from dragoman.interpreter.stream import StreamTranslator
 from dragoman.interpreter.translate import translate_request
 from interpreter.workbench import booked, encoded, fitting_for, said
@@ -136,7 +136,7 @@ def test_the_pieces_of_a_thought_the_target_cannot_take_are_booked_each_at_its_p
     }
 
 
-SEAL = seal(Signature("anthropic", "s"), "self", "google")
+SEAL = seal_signature(Signature("anthropic", "s"), "self", "google")
 CALL = ToolCall(id="c", name="f", arguments="{}")
 
 
@@ -170,7 +170,7 @@ def test_two_thoughts_in_a_row_stay_two():
 
 
 def test_words_nobody_signed_are_put_together_where_any_reasoning_is_taken():
-    sealed = seal(UNSIGNED, "self", "google")
+    sealed = seal_signature(UNSIGNED, "self", "google")
     messages = (said("assistant", piece("a"), piece("b"), piece("", sealed)),)
     assert join_thoughts(messages, fitting_for("chat", "deepseek-v4")) == (said("assistant", piece("ab", sealed)),)
     assert join_thoughts(messages, fitting_for("messages", "claude-opus-5")) is messages
@@ -199,7 +199,7 @@ def test_at_home_all_pieces_of_another_vendors_thought_are_taken_out():
 
 
 def test_at_home_the_pieces_of_a_thought_of_the_vendors_own_stay():
-    sealed = seal(Signature("google", "s"), "self", "google")
+    sealed = seal_signature(Signature("google", "s"), "self", "google")
     messages = (said("assistant", piece("a"), piece("b", sealed)),)
     kept = (said("assistant", piece("a"), piece("b", Signature("google", "s"))),)
     assert remove_foreign_envelopes(messages, "google", Ledger({})) == kept

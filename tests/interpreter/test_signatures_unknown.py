@@ -9,7 +9,7 @@ from dragoman.core.parts import Signature
 from dragoman.dialects.record import Call
 from dragoman.dialects.registry import dialect_named
 from dragoman.interpreter.prefix_cache import PrefixCache
-from dragoman.interpreter.signatures import digest_of
+from dragoman.interpreter.signatures import digest_call
 from dragoman.interpreter.tools_cache import ToolsCache
 from dragoman.interpreter.translate import Caches, parse_request
 from dragoman.interpreter.translation import TranslationTask
@@ -25,7 +25,7 @@ class Signer:
     def __init__(self) -> None:
         self.known: dict[str, dict[str, Signature]] = {}
 
-    def of(self, call_id: str) -> dict[str, Signature] | None:
+    def find_signatures(self, call_id: str) -> dict[str, Signature] | None:
         return self.known.get(call_id)
 
 
@@ -43,7 +43,7 @@ class Conversation:
     """One conversation from Chat to Gemini, with caches of its own."""
 
     def __init__(self) -> None:
-        self.caches = Caches(ToolsCache(), PrefixCache(least=64))
+        self.caches = Caches(ToolsCache(), PrefixCache(min_bytes=64))
         self.signer = Signer()
 
     def parse(self, rounds: int):
@@ -77,7 +77,7 @@ def test_unknown_calls_are_named_until_the_signer_knows_them(conversation):
 
 
 def test_a_prefix_is_not_used_once_one_of_its_calls_is_known_to_be_signed(conversation):
-    digest = digest_of("f", '{"n": 1}')
+    digest = digest_call("f", '{"n": 1}')
     conversation.signer.known = {f"call_{number}": {} for number in range(3)}
     conversation.signer.known["call_1"] = {digest: Signature("google", "signed")}
     assert conversation.signatures(4) == [SKIPPED, "signed", SKIPPED, SKIPPED]

@@ -6,7 +6,7 @@ import pytest
 
 from dragoman.core.request import NativeTool, ToolChoice
 from dragoman.core.value import Extras
-from dragoman.interpreter.tool_kinds import choice_of, counterpart, is_called, settings_of
+from dragoman.interpreter.tool_kinds import find_choice, find_counterpart, has_name, list_settings
 from interpreter.workbench import encoded
 
 SEARCH = {
@@ -46,7 +46,7 @@ def native(dialect, body):
 )
 @pytest.mark.parametrize("dialect", ["responses", "messages", "gemini", "chat"])
 def test_a_vendors_tool_is_written_as_the_targets_own(body, forms, dialect):
-    found = counterpart(native("elsewhere", body), dialect)
+    found = find_counterpart(native("elsewhere", body), dialect)
     if dialect not in forms:
         assert found is None
         return
@@ -66,11 +66,11 @@ def test_a_vendors_tool_is_written_as_the_targets_own(body, forms, dialect):
     ],
 )
 def test_a_tool_nobody_else_runs_has_no_counterpart(body):
-    assert counterpart(native("elsewhere", body), "gemini") is None
+    assert find_counterpart(native("elsewhere", body), "gemini") is None
 
 
 def test_a_tool_whose_type_is_no_value_at_all_has_no_counterpart():
-    assert counterpart(NativeTool(dialect="elsewhere", raw=b'{"type":1e999}'), "gemini") is None
+    assert find_counterpart(NativeTool(dialect="elsewhere", raw=b'{"type":1e999}'), "gemini") is None
 
 
 @pytest.mark.parametrize(
@@ -86,7 +86,7 @@ def test_a_tool_whose_type_is_no_value_at_all_has_no_counterpart():
     ],
 )
 def test_a_vendor_is_made_to_use_its_own_tool_in_its_own_way(dialect, body, choice):
-    assert choice_of(native(dialect, body)) == choice
+    assert find_choice(native(dialect, body)) == choice
 
 
 @pytest.mark.parametrize(
@@ -99,7 +99,7 @@ def test_a_vendor_is_made_to_use_its_own_tool_in_its_own_way(dialect, body, choi
     ],
 )
 def test_callers_know_a_vendors_tool_by_its_name(body, called):
-    assert is_called(native("messages", body), "web_search") is called
+    assert has_name(native("messages", body), "web_search") is called
 
 
 @pytest.mark.parametrize(
@@ -113,4 +113,4 @@ def test_callers_know_a_vendors_tool_by_its_name(body, called):
     ],
 )  # fmt: skip
 def test_what_a_tool_says_beside_its_kind_is_known_by_its_place(body, settings):
-    assert settings_of(native("gemini", body)) == settings
+    assert list_settings(native("gemini", body)) == settings

@@ -34,7 +34,7 @@ def fitted(target, *tools, messages=(), choice=None, **options):
     fitting = fitting_to(target, **options)
     told, chosen = adapt_request_tools(asked(*messages, tools=tools, tool_choice=choice), fitting)
     assert chosen is None or choice is not None or messages or fitting.validated
-    return told, booked(fitting), fitting.undo()
+    return told, booked(fitting), fitting.build_undo()
 
 
 @pytest.mark.parametrize("target", ["chat", "messages", "gemini", "gemini 2.5"])

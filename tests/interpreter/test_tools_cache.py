@@ -87,8 +87,8 @@ def test_what_a_request_asks_for_in_words_beside_known_tools_is_said_every_time(
     told(body(said("a"), tools=TOOLS))
     now = told(body(said("b"), tools=TOOLS, parallel_tool_calls=False))
     assert json.loads(now.call.body)["systemInstruction"]["parts"] == [{"text": "Call at most one tool at a time."}]
-    assert now.undo.single
-    assert not told(body(said("c"), tools=TOOLS)).undo.single
+    assert now.undo.single_call
+    assert not told(body(said("c"), tools=TOOLS)).undo.single_call
 
 
 STRICT = [{"type": "function", "function": {**TOOLS[0]["function"], "strict": True}}, {**TOOLS[0], "x": 1}]
@@ -124,7 +124,7 @@ def test_tools_that_cannot_be_read_are_refused_every_time(cache):
 
 
 def test_what_was_not_used_for_longest_is_evicted_first():
-    cache = ToolsCache(most=60_000)
+    cache = ToolsCache(max_bytes=60_000)
     chat = dialect_named("chat")
     raws = [json.dumps([{"type": "function", "function": {"name": f"f{number}"}}]).encode() for number in range(20)]
     for raw in raws:
@@ -137,7 +137,7 @@ def test_what_was_not_used_for_longest_is_evicted_first():
 
 
 def test_an_array_that_would_take_most_of_the_room_is_read_but_not_kept():
-    cache = ToolsCache(most=10_000)
+    cache = ToolsCache(max_bytes=10_000)
     raw = json.dumps(TOOLS * 5).encode()
     assert len(cache.read(dialect_named("chat"), raw, "/tools").tools) == 5
     assert cache.find(dialect_named("chat"), raw, "/tools") is None

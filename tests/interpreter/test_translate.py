@@ -11,8 +11,8 @@ from dragoman.core.request import Request
 from dragoman.dialects.record import Call
 from dragoman.interpreter.errors import translate_error
 from dragoman.interpreter.reply_adapter import Context
-from dragoman.interpreter.response import Rendered, translate_response
-from dragoman.interpreter.signature_envelopes import UNSIGNED, seal
+from dragoman.interpreter.response import TranslatedResponse, translate_response
+from dragoman.interpreter.signature_envelopes import UNSIGNED, seal_signature
 from dragoman.interpreter.stream import StreamTranslator
 from dragoman.interpreter.translate import translate_request
 from dragoman.interpreter.translation import Translation
@@ -79,7 +79,7 @@ def test_another_model_in_what_is_not_json_is_a_problem():
 
 
 def test_another_vendors_signature_does_not_pass_even_at_home():
-    letter = seal(UNSIGNED, "self", "anthropic").value
+    letter = seal_signature(UNSIGNED, "self", "anthropic").value
     thought = {"type": "thinking", "thinking": "hm", "signature": letter}
     blocks = [thought, {"type": "text", "text": "yes"}]
     body = {"model": "m", "max_tokens": 9, "messages": [{"role": "assistant", "content": blocks}]}
@@ -122,7 +122,7 @@ def test_a_reply_is_said_in_the_clients_words_and_names():
 
 
 def test_a_reply_in_the_clients_dialect_is_the_same_bytes():
-    assert translate_response(b"not json", "chat", "chat") == Rendered(b"not json")
+    assert translate_response(b"not json", "chat", "chat") == TranslatedResponse(b"not json")
 
 
 def test_a_reply_in_the_clients_dialect_gets_its_names_back_and_keeps_the_rest():
@@ -140,8 +140,8 @@ SPOKE = Context(Request(model="", messages=(), spelling=frozenset({"code_assist"
 def test_an_envelope_the_client_did_not_use_is_taken_off():
     told = json.loads(translate_response(encoded(WRAPPED), "gemini", "gemini").body)
     assert told["candidates"][0]["content"] == REPLY["candidates"][0]["content"]
-    assert translate_response(encoded(WRAPPED), "gemini", "gemini", SPOKE) == Rendered(encoded(WRAPPED))
-    assert translate_response(encoded(REPLY), "gemini", "gemini") == Rendered(encoded(REPLY))
+    assert translate_response(encoded(WRAPPED), "gemini", "gemini", SPOKE) == TranslatedResponse(encoded(WRAPPED))
+    assert translate_response(encoded(REPLY), "gemini", "gemini") == TranslatedResponse(encoded(REPLY))
 
 
 def test_an_envelope_the_client_wants_is_put_on():

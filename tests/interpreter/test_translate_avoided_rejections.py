@@ -8,7 +8,7 @@ from dragoman.dialects.record import Call
 from dragoman.interpreter.errors import translate_error
 from dragoman.interpreter.reply_adapter import Context
 from dragoman.interpreter.response import translate_response
-from dragoman.interpreter.signature_envelopes import MARK
+from dragoman.interpreter.signature_envelopes import ENVELOPE_MARKER
 from dragoman.interpreter.translate import translate_request
 
 ASK = {"role": "user", "content": "q"}
@@ -129,7 +129,7 @@ def test_another_vendors_signature_never_reaches_the_native_one():
     result = {"type": "tool_result", "tool_use_id": said["content"][-1]["id"], "content": "1"}
     history = [ASK, {"role": "assistant", "content": said["content"]}, {"role": "user", "content": [result]}]
     body = {"model": "x", "max_tokens": 9, "messages": history}
-    assert MARK in json.dumps(body).encode()
+    assert ENVELOPE_MARKER in json.dumps(body).encode()
     home, losses = told(body, "messages", "messages", "claude-opus-5")
     assert [block["type"] for block in home["messages"][1]["content"]] == ["tool_use"]
     assert home["model"] == "claude-opus-5"

@@ -11,8 +11,8 @@ from dragoman.core.problems import Problem
 from dragoman.dialects.record import Call
 from dragoman.interpreter import stream as streams
 from dragoman.interpreter.reply_adapter import Context
-from dragoman.interpreter.response import Rendered, translate_response
-from dragoman.interpreter.signature_envelopes import seal
+from dragoman.interpreter.response import TranslatedResponse, translate_response
+from dragoman.interpreter.signature_envelopes import seal_signature
 from dragoman.interpreter.stream import StreamTranslator
 from dragoman.interpreter.translate import translate_request
 from dragoman.interpreter.translation import Translation
@@ -114,10 +114,10 @@ def test_a_client_that_spoke_through_the_envelope_is_answered_through_it():
     assert frames
     assert all(frame.keys() == {"response"} for frame in frames)
     wrapped = encoded({"response": PLAIN})
-    assert translate_response(wrapped, "gemini", "gemini", context) == Rendered(wrapped)
+    assert translate_response(wrapped, "gemini", "gemini", context) == TranslatedResponse(wrapped)
 
 
-LETTER = seal(Signature("anthropic", "s"), "self", "google").value
+LETTER = seal_signature(Signature("anthropic", "s"), "self", "google").value
 THOUGHT = {"text": "hm", "thought": True, "thoughtSignature": LETTER}
 
 

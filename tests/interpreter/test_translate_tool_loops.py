@@ -129,7 +129,7 @@ TURNS = [message for number in range(4) for message in called(f"[{number}]", cal
 
 @pytest.fixture
 def prefixes(monkeypatch: pytest.MonkeyPatch) -> PrefixCache:
-    kept = PrefixCache(least=64)
+    kept = PrefixCache(min_bytes=64)
     monkeypatch.setattr(translate, "CACHES", Caches(ToolsCache(), kept))
     return kept
 

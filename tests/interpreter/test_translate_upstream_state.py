@@ -92,7 +92,7 @@ def test_what_says_everything_itself_or_refers_to_nothing_of_use_is_translated(s
 
 
 def test_a_refusal_is_the_same_however_often_the_conversation_came_before(monkeypatch):
-    monkeypatch.setattr(translate, "CACHES", Caches(ToolsCache(), PrefixCache(least=10)))
+    monkeypatch.setattr(translate, "CACHES", Caches(ToolsCache(), PrefixCache(min_bytes=10)))
     turns = [ASKED, {"role": "assistant", "content": "a"}] * 20
     body = {"input": [*turns, {"type": "item_reference", "id": "fc_1"}, *turns, ASKED], "previous_response_id": "r"}
     places = [refused(body, "responses", "chat").where for _ in range(3)]

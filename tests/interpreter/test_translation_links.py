@@ -8,9 +8,9 @@ import pytest
 from dragoman.core.problems import Problem
 from dragoman.dialects.record import Call
 from dragoman.interpreter.translate import translate_request
-from dragoman.interpreter.translation import Fetched, Links, Unfetched
+from dragoman.interpreter.translation import FetchedMedia, Links, MissingLinks
 
-PICTURE = Fetched("image/png", "iVBORw0KGgo=")
+PICTURE = FetchedMedia("image/png", "iVBORw0KGgo=")
 
 
 def linked(url: str) -> dict[str, Any]:
@@ -32,7 +32,7 @@ def test_every_link_that_is_missing_is_told_at_once_with_its_first_place():
     call = call_of(
         [linked("http://a/1.png"), linked("https://a/2.png")], [linked("http://a/3.png"), linked("HTTP://a/1")]
     )
-    with pytest.raises(Unfetched) as missing:
+    with pytest.raises(MissingLinks) as missing:
         told(call, Links())
     places = {url: wanted.where for url, wanted in missing.value.links.items()}
     assert places == {
@@ -43,14 +43,14 @@ def test_every_link_that_is_missing_is_told_at_once_with_its_first_place():
 
 
 def test_an_upstream_that_fetches_nothing_needs_every_link():
-    with pytest.raises(Unfetched) as missing:
-        told(call_of([linked("https://a/2.png")]), Links(taken=False))
+    with pytest.raises(MissingLinks) as missing:
+        told(call_of([linked("https://a/2.png")]), Links(upstream_fetches=False))
     assert list(missing.value.links) == ["https://a/2.png"]
 
 
 @pytest.mark.parametrize("url", ["data:image/png;base64,iVBORw0KGgo=", "gs://bucket/a.png"])
 def test_what_is_no_link_of_the_web_is_never_asked_for(url):
-    told(call_of([linked(url)]), Links(taken=False))
+    told(call_of([linked(url)]), Links(upstream_fetches=False))
 
 
 def test_what_was_fetched_stands_in_for_its_link():
@@ -61,7 +61,7 @@ def test_what_was_fetched_stands_in_for_its_link():
 
 def test_what_was_fetched_and_is_of_no_type_for_the_target_is_refused():
     with pytest.raises(Problem) as refused:
-        told(call_of([linked("http://a/1.png")]), Links({"http://a/1.png": Fetched("image/avif", "AAAA")}))
+        told(call_of([linked("http://a/1.png")]), Links({"http://a/1.png": FetchedMedia("image/avif", "AAAA")}))
     assert (refused.value.code, refused.value.where) == ("media_not_fetched", "/messages/0/content/0")
 
 
@@ -73,7 +73,7 @@ def test_without_anybody_to_fetch_them_links_are_left_out_and_booked_as_ever():
 def test_a_long_conversation_is_remembered_with_its_pictures_and_never_without():
     long = ["words " * 10_000, [linked("http://a/1.png")], "words " * 10_000]
     for _ in range(3):
-        with pytest.raises(Unfetched):
+        with pytest.raises(MissingLinks):
             told(call_of(*long), Links())
     assert PICTURE.data in json.dumps(told(call_of(*long), Links({"http://a/1.png": PICTURE})))
     assert PICTURE.data in json.dumps(told(call_of(*long, "more"), Links()))

@@ -9,7 +9,7 @@ from dragoman.interpreter.adaptation import traits_for
 from dragoman.interpreter.history import arrange_turns
 from dragoman.interpreter.ledger import Ledger
 from dragoman.interpreter.turns import CONTINUE, CONTINUED, EMPTY, SKIP_SIGNATURE
-from dragoman.interpreter.undo import id_alias
+from dragoman.interpreter.undo import alias_id
 from interpreter.workbench import booked, exactly, said
 
 CHAT = traits_for("chat", "gpt-4.1")
@@ -273,7 +273,7 @@ LONG = "call.with/odd signs"
 @pytest.mark.parametrize(("traits", "name"), [(CHAT, ""), (RESPONSES, ""), (CLAUDE, ""), (GEMINI_3, "f")])
 def test_ids_get_the_same_stand_in_on_call_and_result_and_gemini_is_told_the_name(traits, name):
     told, losses = turns(traits, HI, said("assistant", call(LONG)), said("user", result(LONG)))
-    alias = id_alias(LONG, traits)
+    alias = alias_id(LONG, traits)
     signature = SKIP_SIGNATURE if traits is GEMINI_3 else None
     assert told[1:] == (
         said("assistant", structs.replace(call(LONG), id=alias, signature=signature)),
@@ -359,7 +359,7 @@ def test_turns_that_are_not_settled_are_arranged_like_any_other(history):
 def test_a_history_without_any_text_is_arranged_too():
     history = (said("user", IMAGE), said("assistant", call(LONG)), said("user", result(LONG)))
     told, _ = turns(CLAUDE, *history)
-    assert [told[1].parts[0].id, told[2].parts[0].call_id] == [id_alias(LONG, CLAUDE)] * 2
+    assert [told[1].parts[0].id, told[2].parts[0].call_id] == [alias_id(LONG, CLAUDE)] * 2
 
 
 def test_words_put_in_a_mouth_are_few_and_stay_the_same():

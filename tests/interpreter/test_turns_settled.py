@@ -29,7 +29,7 @@ def test_messages_are_repaired_only_where_calls_and_results_are_not_in_pairs():
         return [USER]
 
     claude = traits_for("messages", "claude-opus-5")
-    assert arrange_turns([USER, CALL, RESULT], claude, Ledger({}), repair=repair) == (USER, CALL, RESULT)
+    assert arrange_turns([USER, CALL, RESULT], claude, Ledger({}), pair=repair) == (USER, CALL, RESULT)
     assert not asked
-    assert arrange_turns([USER, CALL, USER], claude, Ledger({}), repair=repair) == (USER,)
+    assert arrange_turns([USER, CALL, USER], claude, Ledger({}), pair=repair) == (USER,)
     assert asked == [[USER, CALL, USER]]

@@ -3,7 +3,7 @@
 import pytest
 
 from dragoman.interpreter.adaptation import traits_for
-from dragoman.interpreter.undo import call_id_stem, digest, generate_id, id_alias, name_alias
+from dragoman.interpreter.undo import alias_id, alias_name, build_call_id_stem, generate_id, hash_text
 
 CHAT = traits_for("chat", "gpt-4.1")
 CLAUDE = traits_for("messages", "claude-opus-4-8")
@@ -28,7 +28,7 @@ MISTRAL = traits_for("chat", "mistral-large")
     ],
 )
 def test_a_name_the_target_takes_is_left_alone(name, traits):
-    assert name_alias(name, traits) == name
+    assert alias_name(name, traits) == name
 
 
 @pytest.mark.parametrize(
@@ -49,12 +49,12 @@ def test_a_name_the_target_takes_is_left_alone(name, traits):
     ],
 )
 def test_a_name_the_target_refuses_gets_a_readable_stand_in_it_takes(name, traits, alias):
-    assert name_alias(name, traits) == alias
-    assert name_alias(alias, traits) == alias
+    assert alias_name(name, traits) == alias
+    assert alias_name(alias, traits) == alias
 
 
 def test_names_that_differ_only_in_what_is_refused_stay_apart():
-    assert name_alias("a b", CHAT) != name_alias("a.b", CHAT)
+    assert alias_name("a b", CHAT) != alias_name("a.b", CHAT)
 
 
 @pytest.mark.parametrize(
@@ -62,7 +62,7 @@ def test_names_that_differ_only_in_what_is_refused_stay_apart():
     [("c", CHAT), ("i" * 40, CHAT), ("i" * 64, CLAUDE), ("call_1-A", CLAUDE), ("abcDEF123", MISTRAL)],
 )
 def test_an_id_the_target_takes_is_left_alone(call_id, traits):
-    assert id_alias(call_id, traits) == call_id
+    assert alias_id(call_id, traits) == call_id
 
 
 @pytest.mark.parametrize(
@@ -77,13 +77,13 @@ def test_an_id_the_target_takes_is_left_alone(call_id, traits):
     ],
 )
 def test_an_id_the_target_refuses_gets_a_stand_in(call_id, traits, alias):
-    assert id_alias(call_id, traits) == alias
-    assert id_alias(alias, traits) == alias
+    assert alias_id(call_id, traits) == alias
+    assert alias_id(alias, traits) == alias
 
 
 def test_a_digest_is_the_head_of_the_texts_sha256_even_for_half_a_character():
-    assert digest("a b", 8) == "c8687a08"
-    assert digest("\ud83d", 8) == "7586f70f"
+    assert hash_text("a b", 8) == "c8687a08"
+    assert hash_text("\ud83d", 8) == "7586f70f"
 
 
 def test_a_minted_id_has_the_clients_prefix_and_tells_its_seeds_apart():
@@ -92,6 +92,6 @@ def test_a_minted_id_has_the_clients_prefix_and_tells_its_seeds_apart():
 
 
 def test_the_ids_of_a_replys_calls_share_a_stem_that_tells_replies_apart():
-    assert len(call_id_stem("r", "2")) == 20
-    stems = {call_id_stem(*of) for of in (("r", "2"), ("r", "3"), ("s", "2"), ("r2", ""))}
+    assert len(build_call_id_stem("r", "2")) == 20
+    stems = {build_call_id_stem(*of) for of in (("r", "2"), ("r", "3"), ("s", "2"), ("r2", ""))}
     assert len(stems) == 4

@@ -20,7 +20,7 @@ def fitting_for(dialect, model="", *, source="chat", document=None, **changes):
     traits = structs.replace(traits, **changes) if changes else traits
     here = dialect_named(source)
     ledger = Ledger(here.pointers, encoded(document) if document is not None else b"")
-    return Adaptation(traits, ledger, here.issuer, forced=traits.forced_choice)
+    return Adaptation(traits, ledger, here.issuer, can_force=traits.forced_choice)
 
 
 def booked(told):

@@ -78,7 +78,7 @@ def document() -> str:
 
 def _heeded() -> str:
     rows = [
-        f"| {dialect} | `{where}` | {_values(row, dialect)} | {row.why} |\n"
+        f"| {dialect} | `{where}` | {_values(row, dialect)} | {row.reason} |\n"
         for dialect in DIALECTS
         for where, row in dialect_named(dialect).implied.items()
     ]
@@ -90,7 +90,7 @@ def _values(row: Implied, dialect: str) -> str:
         return f"`{row.values[0]}` to `{row.values[-1]}`"
     said = [f"`{json.dumps(value)}`" for value in row.values]
     streaming = [name for name in DIALECTS if name != dialect and dialect_named(name).holds.partial_calls]
-    said += [f"`{json.dumps(value)}` for {target}" for target in streaming for value in row.streamed]
+    said += [f"`{json.dumps(value)}` for {target}" for target in streaming for value in row.streaming_values]
     return ", ".join([*said, *([f"`{row.form}`".replace("|", "\\|")] if row.form else [])])
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import shelf
 from conformance.recordings import KNOWN_BROKEN
-from dragoman.interpreter.signature_envelopes import MARK
+from dragoman.interpreter.signature_envelopes import ENVELOPE_MARKER
 from laws.canary import FRACTION, NUMBER, TOKEN, replaced
 from laws.documents import leaves
 
@@ -27,7 +27,7 @@ INCIDENTAL = {
 COUNTED_TOGETHER = {"/usage/output_tokens", "/usage/completion_tokens"}
 """Gemini tells them without what was thought, and the total of all."""
 _OFTEN = 2
-_ENVELOPE = re.compile(MARK + rb"[A-Za-z0-9+/=]*")
+_ENVELOPE = re.compile(ENVELOPE_MARKER + rb"[A-Za-z0-9+/=]*")
 
 
 def shape(where: str) -> str:

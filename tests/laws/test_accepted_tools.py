@@ -6,9 +6,9 @@ import pytest
 
 from dragoman.dialects.record import Call
 from dragoman.dialects.registry import dialect_named
-from dragoman.interpreter.tool_choice import wrong_choice
-from dragoman.interpreter.tool_errors import all_faults
-from dragoman.interpreter.tools import are_valid, schema_faults
+from dragoman.interpreter.tool_choice import find_choice_faults
+from dragoman.interpreter.tool_errors import find_all_faults
+from dragoman.interpreter.tools import are_valid, find_schema_faults
 from shelf import CORPUS_FILES, ROOT, exchanges, needs_shelf
 
 
@@ -28,7 +28,7 @@ def test_nothing_is_wrong_with_the_tools_of_a_request_that_was_answered(name):
     assert answered(name)
     for exchange, call in answered(name):
         request = dialect.parse_request(call)
-        found = [*all_faults(call, dialect), *wrong_choice(request)]
+        found = [*find_all_faults(call, dialect), *find_choice_faults(request)]
         if found or not are_valid(request.tools):
             refused[exchange] = found
     assert not refused
@@ -41,4 +41,4 @@ def test_nothing_is_wrong_with_a_schema_of_a_real_tool():
     ]
     schemas = [json.dumps(json.loads(line)["parameters"]).encode() for line in lines]
     assert len(schemas) > 2000
-    assert not {schema: found for schema in schemas if (found := schema_faults(schema))}
+    assert not {schema: found for schema in schemas if (found := find_schema_faults(schema))}

@@ -20,7 +20,7 @@ from dragoman.interpreter.adapt import adapt
 from dragoman.interpreter.adaptation import Adaptation, traits_for
 from dragoman.interpreter.ledger import Ledger
 from dragoman.interpreter.prefix_cache import PrefixCache
-from dragoman.interpreter.signatures import digest_of
+from dragoman.interpreter.signatures import digest_call
 from dragoman.interpreter.tools_cache import ToolsCache
 from dragoman.interpreter.translate import Caches, translate_request
 from dragoman.interpreter.translation import Translation
@@ -54,16 +54,16 @@ class CountingTools(ToolsCache):
 
 
 def off() -> Caches:
-    return Caches(ToolsCache(most=0), PrefixCache(least=1 << 40))
+    return Caches(ToolsCache(max_bytes=0), PrefixCache(min_bytes=1 << 40))
 
 
 def on() -> Caches:
-    return Caches(CountingTools(), CountingPrefixes(least=64))
+    return Caches(CountingTools(), CountingPrefixes(min_bytes=64))
 
 
 def tiny() -> Caches:
     """Caches that evict all the time."""
-    return Caches(ToolsCache(most=20_000), PrefixCache(least=64, most=2_000, keys=2))
+    return Caches(ToolsCache(max_bytes=20_000), PrefixCache(min_bytes=64, max_bytes=2_000, max_keys=2))
 
 
 def _translated(body: bytes, source: str, target: str, caches: Caches, **options: Any) -> Translation | tuple[str, ...]:
@@ -213,10 +213,10 @@ class Owner:
         self.scope = scope
         self._parity = parity
 
-    def of(self, call_id: str) -> dict[str, Signature]:
+    def find_signatures(self, call_id: str) -> dict[str, Signature]:
         if len(call_id) % 2 != self._parity:
             return {}
-        return {digest_of("f", "{}"): Signature("google", f"of {self.scope}")}
+        return {digest_call("f", "{}"): Signature("google", f"of {self.scope}")}
 
 
 def _loop(rounds: int) -> list[dict[str, Any]]:

@@ -9,7 +9,7 @@ import pytest
 
 from dragoman.dialects.record import Call
 from dragoman.dialects.registry import dialect_named
-from dragoman.interpreter.foreign_fields import shared_fields
+from dragoman.interpreter.foreign_fields import find_shared_fields
 from dragoman.interpreter.translate import translate_request
 from laws.documents import DIALECTS, MODELS
 
@@ -126,7 +126,11 @@ def test_a_heeded_value_is_booked_for_no_target(dialect, where):
 def test_another_value_at_the_same_place_is_booked(dialect, where):
     place, body = placed(dialect, where, "WITNESS")
     for target in DIALECTS:
-        if target != dialect and where not in shared_fields(dialect, target) and not _is_image_detail(where, target):
+        if (
+            target != dialect
+            and where not in find_shared_fields(dialect, target)
+            and not _is_image_detail(where, target)
+        ):
             assert booked(dialect, target, body, place) == [place], target
 
 
@@ -136,9 +140,9 @@ def _is_image_detail(where: str, target: str) -> bool:
 
 def test_a_value_that_is_heeded_at_some_targets_is_booked_at_others():
     rows = [
-        (dialect, where, row.streamed)
+        (dialect, where, row.streaming_values)
         for dialect, where in ALL
-        if (row := dialect_named(dialect).implied[where]).streamed
+        if (row := dialect_named(dialect).implied[where]).streaming_values
     ]
     assert rows
     for dialect, where, streamed in rows:

@@ -3,9 +3,9 @@
 import pytest
 
 from dragoman.interpreter.reply_adapter import Context
-from dragoman.interpreter.signatures import CallWatch
+from dragoman.interpreter.signatures import CallRecorder
 from dragoman.interpreter.stream import StreamTranslator
-from dragoman.wire.sse import whole_frames
+from dragoman.wire.sse import split_frames
 from laws.documents import DIALECTS
 from laws.streams import STREAMS
 from shelf import exchanges
@@ -16,11 +16,11 @@ RECORDED = [(source, client) for source in DIALECTS for client in DIALECTS if so
 
 def events_of(sse: bytes) -> list[bytes]:
     rest = bytearray()
-    return [*whole_frames(rest, sse), bytes(rest)]
+    return [*split_frames(rest, sse), bytes(rest)]
 
 
 def told(pieces: list[bytes], source: str, client: str) -> tuple[object, ...]:
-    watch = CallWatch()
+    watch = CallRecorder()
     translator = StreamTranslator(source, client, Context(now=1), watch)
     said = b"".join([*(translator.feed(piece) for piece in pieces), translator.close()])
     problem = translator.problem

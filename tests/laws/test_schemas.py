@@ -7,8 +7,8 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from conformance.test_corpus_schemas import FILES, rows
-from dragoman.interpreter.schema.arguments import ArgumentUndo, restore
-from dragoman.interpreter.schema.conversion import retell
+from dragoman.interpreter.schema.arguments import ArgumentUndo, restore_arguments
+from dragoman.interpreter.schema.conversion import convert_history_arguments
 from dragoman.interpreter.schema.gemini_json import convert_gemini
 from dragoman.interpreter.schema.openapi import to_openapi
 from dragoman.interpreter.schema.plain import adapt_gemini, adapt_root, to_json_schema
@@ -130,7 +130,7 @@ def test_what_is_said_under_googles_schema_fits_the_callers_once_restored(root, 
     schema = json.dumps(root).encode()
     converted = to_openapi(schema)
     said = json.dumps(data.draw(said_under(json.loads(converted.schema or b""))))
-    back = restore(said, converted.undo) if converted.undo else said
+    back = restore_arguments(said, converted.undo) if converted.undo else said
     assert check_arguments(schema, back) == [], (said, back)
 
 
@@ -140,7 +140,7 @@ def test_what_is_said_under_googles_schema_is_told_again_as_it_was_said(root, da
     converted = to_openapi(json.dumps(root).encode())
     said = json.dumps(data.draw(said_under(json.loads(converted.schema or b""))))
     undo = converted.undo or ArgumentUndo()
-    told = retell(restore(said, undo), undo)
+    told = convert_history_arguments(restore_arguments(said, undo), undo)
     assert is_told(json.loads(said), json.loads(told)), (said, told)
 
 
@@ -154,11 +154,11 @@ def test_what_fits_the_caller_comes_back_whole_whatever_schema_it_is_told_under(
 
 def assert_whole(schema, google, said):
     """Hold what is meant by something said under Google's schema to what comes back of it from each target."""
-    meant = restore(said, google.undo) if google.undo else said
+    meant = restore_arguments(said, google.undo) if google.undo else said
     for converted in (google, adapt_gemini(schema), adapt_root(schema, property_keys=True), to_openai_strict(schema)):
         undo = converted.undo or ArgumentUndo()
-        told = retell(meant, undo)
-        assert json.loads(restore(told, undo)) == json.loads(meant), told
+        told = convert_history_arguments(meant, undo)
+        assert json.loads(restore_arguments(told, undo)) == json.loads(meant), told
 
 
 @needs_shelf
@@ -200,10 +200,10 @@ def assert_fitting(root, said):
     fitted, undo = adapt_root(schema, property_keys=True), to_openapi(schema).undo
     assert fitted.schema is not None
     names = {meant: sent for sent, meant in (fitted.undo.renamed if fitted.undo else {}).items()}
-    meant = json.loads(restore(said, undo) if undo else said)
+    meant = json.loads(restore_arguments(said, undo) if undo else said)
     sent = json.dumps({names.get(name, name): value for name, value in meant.items()})
     assert check_arguments(fitted.schema, sent) == []
-    assert json.loads(restore(sent, fitted.undo) if fitted.undo else sent) == meant
+    assert json.loads(restore_arguments(sent, fitted.undo) if fitted.undo else sent) == meant
     return meant
 
 
@@ -224,4 +224,4 @@ def test_text_that_is_no_json_is_never_touched(text, root):
     try:
         json.loads(text)
     except ValueError:
-        assert undo is None or restore(text, undo) is text
+        assert undo is None or restore_arguments(text, undo) is text

@@ -12,7 +12,7 @@ from msgspec import structs
 
 from dragoman.config import Config, MediaTable, RetriesTable, ServerTable, SessionsTable, UpstreamTable
 from dragoman.gateway.record import Record
-from dragoman.http.server import in_background
+from dragoman.http.server import run_in_thread
 from dragoman.server.serving import running
 from dragoman.simulator.serving import Running as Simulated
 from dragoman.simulator.serving import in_thread
@@ -104,7 +104,7 @@ def serving(simulator: Simulated, **server: Any) -> Generator[Gateway]:
 @contextmanager
 def _run(config: Config, simulator: Simulated, records: list[Record], **more: Any) -> Generator[Gateway]:
     start = partial(running, config, observers=[records.append], grace=0.5, **more)
-    with in_background(start, "gateway") as started:
+    with run_in_thread(start, "gateway") as started:
         gateway = Gateway(started.base_url, simulator, records)
         try:
             yield gateway

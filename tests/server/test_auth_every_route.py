@@ -8,8 +8,8 @@ import pytest
 from dragoman.config import KeyTable
 from dragoman.dialects.registry import DIALECTS
 from dragoman.http.message import Request
-from dragoman.server.app import target_without_key
-from dragoman.server.auth import Access, Key, hashed
+from dragoman.server.app import drop_key_from_target
+from dragoman.server.auth import Access, Key, hash_secret
 from dragoman.server.routes import Paths
 from dragoman.simulator.serving import in_thread
 from server.conftest import serving
@@ -19,7 +19,7 @@ KEYS = (
     KeyTable(key="secret-" + "x" * 40 + "-two", name="two"),
 )
 PATHS = Paths(DIALECTS.values())
-FIXED = [route for route, path in PATHS.fixed.items() if path.operation != "health"]
+FIXED = [route for route, path in PATHS.fixed_paths.items() if path.operation != "health"]
 ACTIONS = [
     ("GET", "responses", "", False), ("DELETE", "responses", "", False), ("POST", "responses", "/cancel", False),
     ("GET", "responses", "/input_items", False), ("GET", "conversations", "", False), ("POST", "conversations", "", False),
@@ -39,10 +39,10 @@ OTHERS = [
 SHOWN = [
     {}, {"authorization": "Bearer "}, {"authorization": "Bearer wrong"}, {"authorization": "Basic c2VjcmV0"},
     {"authorization": KEYS[0].key[:47]}, {"x-api-key": "' OR '1'='1"}, {"x-api-key": "secret-" + "x" * 40},
-    {"x-goog-api-key": "%"}, {"x-goog-api-key": hashed(KEYS[0].key)}, {"cookie": f"key={KEYS[0].key}"},
+    {"x-goog-api-key": "%"}, {"x-goog-api-key": hash_secret(KEYS[0].key)}, {"cookie": f"key={KEYS[0].key}"},
     {"x-api-key": "wrong", "x-forwarded-for": "127.0.0.1", "x-original-url": "/health"},
     {"x-api-key": KEYS[0].key, "authorization": f"Bearer {KEYS[1].key}"},
-    {"x-api-key": "sha256:" + hashed(KEYS[0].key)},
+    {"x-api-key": "sha256:" + hash_secret(KEYS[0].key)},
 ]  # fmt: skip
 HOSTS = [
     "evil.test", "localhost.evil.test", "127.0.0.1.evil.test", "evil.test:80", "localhost@evil.test", "[::1]evil.test",
@@ -99,14 +99,14 @@ def test_every_route_wants_one_of_our_names_also_with_a_key(gateway, host):
 
 
 def test_two_keys_with_one_beginning_are_two():
-    access = Access([Key(hash=hashed(key.key), name=key.name) for key in KEYS])
+    access = Access([Key(hash=hash_secret(key.key), name=key.name) for key in KEYS])
     for key in KEYS:
-        assert access.admit(Request("GET", "/", (("host", "x"), ("x-api-key", key.key)))).name == key.name
+        assert access.authorize(Request("GET", "/", (("host", "x"), ("x-api-key", key.key)))).name == key.name
 
 
 @pytest.mark.parametrize("query", ["key=k", "key=k&key=l", "k%65y=k", "a=b&key=k", "%6b%65%79=k&a=b"])
 def test_no_key_goes_along_to_an_upstream(query):
-    assert "k" not in target_without_key(f"/v1/messages?{query}").partition("?")[2]
+    assert "k" not in drop_key_from_target(f"/v1/messages?{query}").partition("?")[2]
 
 
 def test_what_one_key_keeps_another_can_neither_see_nor_change_by_any_verb(gateway):

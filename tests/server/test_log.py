@@ -20,7 +20,7 @@ from dragoman.core.problems import Problem
 from dragoman.core.response import Usage
 from dragoman.gateway.record import Record
 from dragoman.http.exchange import Exchange
-from dragoman.http.server import in_background, listening
+from dragoman.http.server import listen, run_in_thread
 from dragoman.mcp.settings import ToolServer
 from dragoman.server import log
 from dragoman.server.log import LogWriter
@@ -41,9 +41,9 @@ def served(tmp_path, table, steps, **server):
         models={"gem": ("up/gemini-3.8-flash",)},
         sessions=SessionsTable(url=f"sqlite:///{tmp_path}/s.db"),
     )
-    with log.opened(config) as lines:
-        opened = lambda: running(config, observers=[lines.ended], grace=0.5)  # noqa: E731
-        with in_background(opened, "gateway") as gateway:
+    with log.open_log(config) as lines:
+        opened = lambda: running(config, observers=[lines.on_end], grace=0.5)  # noqa: E731
+        with run_in_thread(opened, "gateway") as gateway:
             steps(gateway.base_url)
     return file.read_text().splitlines()
 
@@ -96,7 +96,7 @@ def test_neither_what_was_said_nor_a_secret_is_in_the_log_or_in_errors(tmp_path)
         told.append(asked(base, model=f"Bearer {CLIENT}").text)
 
     told: list[str] = []
-    with in_background(lambda: listening(leaky), "leaky") as upstream:
+    with run_in_thread(lambda: listen(leaky), "leaky") as upstream:
         table = UpstreamTable(kind="gemini", base_url=upstream.base_url, api_key=UPSTREAM)
         lines = served(tmp_path, table, steps)
     assert "refuses the gateway's credentials" in lines[0]
@@ -161,13 +161,13 @@ def test_an_observer_that_fails_does_no_harm(tmp_path):
 
 def test_a_file_that_cannot_be_written_is_an_error_of_the_configuration(tmp_path):
     config = Config(server=ServerTable(log=str(tmp_path / "no" / "log")), source="here.toml")
-    with pytest.raises(ConfigError, match=r"here\.toml: server\.log: .*cannot be written"), log.opened(config):
+    with pytest.raises(ConfigError, match=r"here\.toml: server\.log: .*cannot be written"), log.open_log(config):
         pass
 
 
 def lines_for(record: Record, **options) -> list[bytes]:
     told: list[bytes] = []
-    log.Log(told.append, **options).ended(record)
+    log.Log(told.append, **options).on_end(record)
     return told
 
 
@@ -184,13 +184,13 @@ def test_health_has_a_line_only_when_it_fails():
 
 def test_what_the_loop_tells_nobody_else_is_told():
     told: list[bytes] = []
-    log.Log(told.append).loop_failed(None, {"message": "lost key=abcdefgh1234"})
+    log.Log(told.append).on_loop_error(None, {"message": "lost key=abcdefgh1234"})
     assert json.loads(told[0])["message"] == "lost key=[redacted]"
 
 
 def test_a_line_for_people_tells_tries_losses_and_problems():
     record = Record(
-        operation="generate", dialect="chat", model="m", stream=True, first=0.25, seconds=1.0, tries=3,
+        operation="generate", dialect="chat", model="m", stream=True, first_token_seconds=0.25, seconds=1.0, tries=3,
         usage=Usage(input=1, output=2), problem=Problem("timeout", "too\nslow"),
     )  # fmt: skip
     assert b"1000 ms (first 250 ms) 1+2 tokens 3 tries timeout: too slow" in lines_for(record, form="text")[0]
@@ -216,8 +216,8 @@ def test_a_file_that_cannot_be_begun_anew_leaves_the_connections_of_others_alone
     shutil.rmtree(place)
     file = lines._file
     lines.add(b"lost")
-    until(lines._waiting.empty)
-    time.sleep(2 * log._GATHERED)  # nothing tells that a line could not be written
+    until(lines._queue.empty)
+    time.sleep(2 * log._BATCH_SECONDS)  # nothing tells that a line could not be written
     with socket.socket() as other:
         assert lines._file == file
         assert other.fileno() != file
@@ -233,7 +233,7 @@ def test_a_model_with_a_long_name_holds_nobody_up(tmp_path):
     record.problem = Problem("not_found", "b" * 1_000_000)
     written: list[bytes] = []
     began = time.process_time()
-    log.Log(written.append).ended(record)
+    log.Log(written.append).on_end(record)
     assert time.process_time() - began < 0.5
     assert len(written[0]) < 2000
 
@@ -246,7 +246,7 @@ def until(true, seconds: float = 10) -> None:
 
 
 def test_lines_that_nobody_takes_are_dropped_and_counted_and_hold_nobody_up(tmp_path, monkeypatch):
-    monkeypatch.setattr(log, "_MOST_WAITING", 10)
+    monkeypatch.setattr(log, "_MAX_QUEUED", 10)
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     read: list[bytes] = []
@@ -261,7 +261,7 @@ def test_lines_that_nobody_takes_are_dropped_and_counted_and_hold_nobody_up(tmp_
     thread.start()
     lines = LogWriter(pipe)
     lines.add(b"x" * (1 << 20))
-    until(lines._waiting.empty)
+    until(lines._queue.empty)
     for _ in range(100):
         lines.add(b"y")
     assert lines._dropped == 89
@@ -291,7 +291,7 @@ def test_what_tools_and_external_servers_tell_is_in_the_log_without_secrets(tmp_
         tools={"bad": broken},
     )
     before = logging.getLogger("dragoman").handlers[:]
-    with log.opened(config), in_background(lambda: running(config), "gateway"):
+    with log.open_log(config), run_in_thread(lambda: running(config), "gateway"):
         logging.getLogger("dragoman.tools").error("odd", exc_info=RuntimeError(f"not with {token}"))
     assert logging.getLogger("dragoman").handlers == before
     told = file.read_text()

@@ -8,7 +8,7 @@ from dragoman.config import KeyTable
 from dragoman.core.losses import Loss
 from dragoman.core.response import Usage
 from dragoman.gateway.record import Record
-from dragoman.server.metrics import Board, Metrics
+from dragoman.server.metrics import Metrics, SharedCounters
 
 HELLO = [{"role": "user", "content": "hello"}]
 
@@ -107,8 +107,8 @@ def record(**more) -> Record:
 def test_however_many_models_answer_there_is_an_end_to_labels():
     metrics = Metrics()
     for at in range(3000):
-        metrics.ended(record(model=f"m{at}", upstream_model=f"m{at}", dialect=f"d{at % 50}"))
-    text = metrics.text()[1].decode()
+        metrics.on_end(record(model=f"m{at}", upstream_model=f"m{at}", dialect=f"d{at % 50}"))
+    text = metrics.render()[1].decode()
     models = {dict(labels)["model"] for name, labels in samples(text) if name == "dragoman_requests_total"}
     assert len(models) == 101
     assert len(text) < 1 << 20
@@ -119,23 +119,23 @@ def test_however_many_models_answer_there_is_an_end_to_labels():
 def test_rows_that_find_no_room_are_counted_together():
     metrics = Metrics(models=[f"m{at}" for at in range(2000)])
     for at in range(2000):
-        metrics.ended(record(model=f"m{at}"))
-    metrics.ended(record(model="m1", upstream="u" * 300))
-    text = metrics.text()[1].decode()
+        metrics.on_end(record(model=f"m{at}"))
+    metrics.on_end(record(model="m1", upstream="u" * 300))
+    text = metrics.render()[1].decode()
     assert total(text, "dragoman_requests_total") == 2001
     assert total(text, "dragoman_requests_total", model="other") > 900
     assert total(text, "dragoman_request_seconds_count") == 2001
 
 
 def test_workers_add_up_and_who_takes_the_place_of_one_counts_on():
-    board = Board(workers=2)
+    board = SharedCounters(workers=2)
     usage, loss = Usage(input=10, output=5, cached=4, cache_written=3, reasoning=2), Loss("/x", "x", "approximated")
     for worker in (0, 1, 1):
         metrics = Metrics(board, worker, ["m"])
-        metrics.begun(record())
-        metrics.begun(record())
-        metrics.ended(record(usage=usage, losses=(loss,), stream=True, first=0.1, tries=3))
-        text = metrics.text()[1].decode()
+        metrics.on_begin(record())
+        metrics.on_begin(record())
+        metrics.on_end(record(usage=usage, losses=(loss,), stream=True, first=0.1, tries=3))
+        text = metrics.render()[1].decode()
     assert total(text, "dragoman_requests_total", model="m") == 3
     assert total(text, "dragoman_first_token_seconds_bucket", le="0.1") == 3
     assert total(text, "dragoman_first_token_seconds_bucket", le="0.05") == 0
@@ -144,13 +144,13 @@ def test_workers_add_up_and_who_takes_the_place_of_one_counts_on():
     assert total(text, "dragoman_losses_total", kind="approximated") == 3
     assert total(text, "dragoman_retries_total") == 6
     assert total(text, "dragoman_open_requests") == 3
-    board.forget_open(1)
-    assert total(Metrics(board).text()[1].decode(), "dragoman_open_requests") == 1
+    board.reset_open(1)
+    assert total(Metrics(board).render()[1].decode(), "dragoman_open_requests") == 1
     assert total(text, "dragoman_workers") == 2
 
 
 @pytest.mark.parametrize("name", ['with "quotes"', "with\nlines", "ünïcode", "back\\slash"])
 def test_any_configured_name_is_a_label_that_prometheus_reads(name):
     metrics = Metrics(models=[name])
-    metrics.ended(record(model=name))
-    assert total(metrics.text()[1].decode(), "dragoman_requests_total", model=name) == 1
+    metrics.on_end(record(model=name))
+    assert total(metrics.render()[1].decode(), "dragoman_requests_total", model=name) == 1

@@ -11,7 +11,7 @@ from dragoman.core.parts import (
 )
 from dragoman.core.problems import Problem
 from dragoman.core.request import Message
-from dragoman.sessions.conversations import Conversations, shortened
+from dragoman.sessions.conversations import Conversations, drop_oldest
 from dragoman.sessions.store import Store, open_store
 
 
@@ -32,13 +32,13 @@ def model(text: str) -> Message:
 
 def test_a_conversation_goes_on_where_it_was(store: Store):
     async def scene() -> None:
-        kept = Conversations(store, hours=1, longest=100)
+        kept = Conversations(store, hours=1, max_messages=100)
         first = await kept.open("ann", "")
         assert first.messages == ()
-        await kept.keep(first, (user("hi"), model("hello")), "m")
+        await kept.save(first, (user("hi"), model("hello")), "m")
         second = await kept.open("ann", first.name)
         assert second.messages == (user("hi"), model("hello"))
-        await kept.keep(second, (*second.messages, user("and?"), model("so")), "m")
+        await kept.save(second, (*second.messages, user("and?"), model("so")), "m")
         assert len((await kept.open("ann", first.name)).messages) == 4
 
     asyncio.run(scene())
@@ -46,8 +46,8 @@ def test_a_conversation_goes_on_where_it_was(store: Store):
 
 def test_a_conversation_is_its_owners(store: Store):
     async def scene() -> None:
-        kept = Conversations(store, hours=1, longest=100)
-        await kept.keep(await kept.open("ann", "trip"), (user("secret"), model("yes")), "m")
+        kept = Conversations(store, hours=1, max_messages=100)
+        await kept.save(await kept.open("ann", "trip"), (user("secret"), model("yes")), "m")
         assert (await kept.open("bob", "trip")).messages == ()
         assert len((await kept.open("ann", "trip")).messages) == 2
 
@@ -56,25 +56,25 @@ def test_a_conversation_is_its_owners(store: Store):
 
 def test_a_conversation_that_nobody_went_on_with_begins_anew(store: Store):
     async def scene() -> None:
-        kept = Conversations(store, hours=1, longest=100)
-        await kept.keep(await kept.open("ann", "trip"), (user("old"), model("yes")), "m")
-        await store._engine.write(lambda cursor: cursor.run("UPDATE turns SET created = created - 7200"))
+        kept = Conversations(store, hours=1, max_messages=100)
+        await kept.save(await kept.open("ann", "trip"), (user("old"), model("yes")), "m")
+        await store._engine.write(lambda cursor: cursor.execute("UPDATE turns SET created = created - 7200"))
         opened = await kept.open("ann", "trip")
         assert opened.messages == ()
-        await kept.keep(opened, (user("new"), model("no")), "m")
+        await kept.save(opened, (user("new"), model("no")), "m")
         assert (await kept.open("ann", "trip")).messages == (user("new"), model("no"))
-        assert len((await Conversations(store, hours=0, longest=100).open("ann", "trip")).messages) == 2
+        assert len((await Conversations(store, hours=0, max_messages=100).open("ann", "trip")).messages) == 2
 
     asyncio.run(scene())
 
 
 def test_two_calls_that_go_on_from_the_same_turn_do_not_both_hold(store: Store):
     async def scene() -> None:
-        kept = Conversations(store, hours=1, longest=100)
+        kept = Conversations(store, hours=1, max_messages=100)
         one, other = await kept.open("ann", "trip"), await kept.open("ann", "trip")
-        await kept.keep(one, (user("a"), model("b")), "m")
+        await kept.save(one, (user("a"), model("b")), "m")
         with pytest.raises(Problem, match="ask again"):
-            await kept.keep(other, (user("c"), model("d")), "m")
+            await kept.save(other, (user("c"), model("d")), "m")
         assert (await kept.open("ann", "trip")).messages == (user("a"), model("b"))
 
     asyncio.run(scene())
@@ -84,18 +84,18 @@ def test_what_is_too_long_loses_its_beginning_and_no_result_its_call(store: Stor
     call = Message(role="assistant", parts=(ToolCall(id="1", name="f", arguments="{}"),))
     result = Message(role="user", parts=(ToolResult(call_id="1"),))
     messages = (user("a"), call, result, model("b"), user("c"), model("d"))
-    assert shortened(messages, 6) == messages
-    assert shortened(messages, 4) == messages[4:]
-    assert shortened(messages, 1) == ()
-    assert shortened(messages, 0) == messages
+    assert drop_oldest(messages, 6) == messages
+    assert drop_oldest(messages, 4) == messages[4:]
+    assert drop_oldest(messages, 1) == ()
+    assert drop_oldest(messages, 0) == messages
 
     async def scene() -> None:
-        kept = Conversations(store, hours=1, longest=4)
-        await kept.keep(await kept.open("ann", "trip"), messages, "m")
+        kept = Conversations(store, hours=1, max_messages=4)
+        await kept.save(await kept.open("ann", "trip"), messages, "m")
         opened = await kept.open("ann", "trip")
         assert opened.messages == messages[4:]
-        await kept.keep(opened, (*opened.messages, user("e"), model("f")), "m")
-        found = await store.opened("ann", "mcp:trip")
+        await kept.save(opened, (*opened.messages, user("e"), model("f")), "m")
+        found = await store.load_conversation("ann", "mcp:trip")
         assert found is not None
         assert len(found[1].items) == 4
 

@@ -5,7 +5,7 @@ from uuid import uuid4
 
 import pytest
 
-from dragoman.sessions.runs import SILENT, RunMessage
+from dragoman.sessions.runs import INTERRUPTED_AFTER, RunMessage
 from dragoman.sessions.values import Conflict
 
 
@@ -63,9 +63,9 @@ def test_a_run_of_which_nothing_is_heard_was_interrupted_until_it_is_heard_again
     async def do(store):
         await begun(store, owner)
         told = [(await store.runs.find(owner, "r")).status]
-        await silent_for(store, owner, SILENT + 5)
+        await silent_for(store, owner, INTERRUPTED_AFTER + 5)
         told.append((await store.runs.find(owner, "r")).status)
-        await store.runs.live(owner, "r")
+        await store.runs.update_heartbeat(owner, "r")
         return [*told, (await store.runs.find(owner, "r")).status]
 
     assert ask(do) == ["running", "interrupted", "running"]
@@ -76,7 +76,7 @@ def test_a_run_that_is_over_stays_as_it_ended(ask, owner):
         await begun(store, owner)
         await store.runs.end(owner, "r", "finished", b'{"turns":2}')
         await store.runs.end(owner, "r", "cancelled", b"{}")
-        await silent_for(store, owner, SILENT + 5)
+        await silent_for(store, owner, INTERRUPTED_AFTER + 5)
         return await store.runs.find(owner, "r")
 
     kept = ask(do)
@@ -97,8 +97,8 @@ def test_a_run_is_forgotten_alone_or_when_it_is_old(ask, owner):
     async def do(store):
         await begun(store, owner)
         await begun(store, owner, "other")
-        assert await store.runs.forget(owner, "r")
-        assert not await store.runs.forget(owner, "r")
+        assert await store.runs.delete(owner, "r")
+        assert not await store.runs.delete(owner, "r")
         assert (await store.runs.find(owner, "other")).entries
         await store.purge(time() + 10)
         await begun(store, owner, "other")  # nothing of the old one stands in its way
@@ -112,7 +112,7 @@ def test_a_run_may_take_the_name_of_one_that_is_over_but_of_none_that_goes_on(as
         await begun(store, owner)
         with pytest.raises(Conflict):
             await store.runs.begin(owner, "r", "m", b"new", anew=True)
-        await silent_for(store, owner, SILENT + 5)
+        await silent_for(store, owner, INTERRUPTED_AFTER + 5)
         await store.runs.begin(owner, "r", "m", b"new", anew=True)
         await store.runs.end(owner, "r", "completed", b"{}")
         await store.runs.begin(owner, "r", "m", b"newer", anew=True)

@@ -5,7 +5,7 @@ from uuid import uuid4
 
 import pytest
 
-from dragoman.sessions.runs import SILENT
+from dragoman.sessions.runs import INTERRUPTED_AFTER
 
 
 @pytest.fixture
@@ -39,7 +39,7 @@ def test_claims_of_others_and_of_other_things_are_others(ask, owner):
 def test_a_claim_of_whose_holder_nothing_is_heard_is_anybodys(ask, owner):
     async def do(store):
         assert await store.claims.take(owner, "c", "one")
-        then = int(time() - SILENT - 5)
+        then = int(time() - INTERRUPTED_AFTER - 5)
         change = "UPDATE claims SET alive = ? WHERE owner = ?"
         await store._engine.write(lambda cursor: cursor.run(change, then, owner))
         assert await store.claims.take(owner, "c", "two")

@@ -107,8 +107,8 @@ def test_nothing_of_another_owner_is_found(ask, owner):
             await store.turn(other, "resp_1"),
             await store.find_items(other, ["i-hi"]),
             await store.history(other, first),
-            await store.same(other, "", ""),
-            await store.forget_conversation(other, "c"),
+            await store.find_same_turn(other, "", ""),
+            await store.delete_conversation(other, "c"),
         )
 
     conversation, named, items, history, same, forgotten = ask(do)
@@ -157,10 +157,10 @@ def test_a_forgotten_turn_has_no_name_and_only_what_others_stand_on(ask, owner):
         second = turn(owner, "3", "4", id="r2", parent=first.key)
         for one in (first, second):
             await store.add(one)
-        await store.forget_turn(first)
+        await store.delete_turn(first)
         gone = await store.turn(owner, "r1")
         history = await store.history(owner, second)
-        await store.forget_turn(second)
+        await store.delete_turn(second)
         return gone, told(history), await store.find_items(owner, ["i-3"])
 
     assert ask(do) == (None, ["1", "2", "3", "4"], {})
@@ -170,8 +170,8 @@ def test_an_item_can_be_taken_out_of_a_conversation(ask, owner):
     async def do(store):
         await begun(store, owner)
         conversation = await store.conversation(owner, "c")
-        taken = await store.forget_item(conversation, "i-hi")
-        again = await store.forget_item(await store.conversation(owner, "c"), "i-hi")
+        taken = await store.delete_item(conversation, "i-hi")
+        again = await store.delete_item(await store.conversation(owner, "c"), "i-hi")
         return taken, again, told((await store.opened(owner, "c"))[1])
 
     assert ask(do) == (True, False, ["hello"])
@@ -195,8 +195,8 @@ def test_what_nobody_goes_on_with_is_forgotten_after_its_time(ask, owner):
 
 def test_a_signature_is_found_by_owner_call_and_what_the_call_says(ask, owner):
     async def do(store):
-        await store.signed_calls.keep_signatures(owner, {("c1", "d1"): ("google", "s1")})
-        await store.signed_calls.keep_signatures(
+        await store.signed_calls.save(owner, {("c1", "d1"): ("google", "s1")})
+        await store.signed_calls.save(
             owner, {("c1", "d1"): ("google", "s2"), ("c2", "d2"): ("google", "s3")}
         )
         found = await store.signed_calls.signatures(owner, ["c1", "c2", "c3"])
@@ -220,12 +220,12 @@ def test_asides_are_found_by_their_owner_many_at_once(ask, owner):
     kept = {f"call_{n}": f"{n}".encode() for n in range(450)}
 
     async def do(store):
-        await store.keep_asides(owner, kept)
+        await store.save_blobs(owner, kept)
         names = [*kept, "call_unknown"]
         return (
-            await store.asides(owner, names),
-            await store.asides("somebody else", names),
-            await store.asides(owner, []),
+            await store.find_blobs(owner, names),
+            await store.find_blobs("somebody else", names),
+            await store.find_blobs(owner, []),
         )
 
     assert ask(do) == (kept, {}, {})

@@ -18,9 +18,9 @@ from mcp import Client
 from dragoman.agent import closed
 from dragoman.config import Config, ServerTable, SessionsTable, UpstreamTable
 from dragoman.core.parts import Text, ToolCall, ToolResult
-from dragoman.core.preserved import restored
+from dragoman.core.preserved import decode_messages
 from dragoman.gateway.agents.settings import AgentTable
-from dragoman.http.server import in_background
+from dragoman.http.server import run_in_thread
 from dragoman.mcp.settings import McpTable
 from dragoman.server.serving import running
 from dragoman.sessions.conversations import Conversations
@@ -75,34 +75,34 @@ def with_store(url, use):
 
 def test_every_kind_of_row_is_read(old_store):
     async def read(store: Store) -> None:
-        conversation, history = await store.opened(OWNER, CONVERSATION)
+        conversation, history = await store.load_conversation(OWNER, CONVERSATION)
         assert conversation.metadata == b'{"topic":"weather"}'
         assert [item.said for item in history.items] == [False, False, True]
         assert json.loads(history.items[0].body)["content"] == "My name is Ann."
         assert history.last.id == LAST_RESPONSE
-        turn = await store.turn(OWNER, RESPONSE)
+        turn = await store.find_turn(OWNER, RESPONSE)
         assert dict(turn.calls) == {RESPONSE_CALL: "get_weather"}
         assert json.loads(turn.settings)["tools"][0]["name"] == "get_weather"
         item = turn.items[-1]
         assert await store.find_items(OWNER, [item.id]) == {item.id: item.body}
-        signatures = await store.signed_calls.signatures(OWNER, [SIGNED_CALL, TRIP_CALL, RESPONSE_CALL])
+        signatures = await store.signatures.find(OWNER, [SIGNED_CALL, TRIP_CALL, RESPONSE_CALL])
         assert signatures.keys() == {SIGNED_CALL, TRIP_CALL, RESPONSE_CALL}
         assert {issuer for found in signatures.values() for issuer, _ in found.values()} == {"google"}
-        assert await store.asides(OWNER, ["call_aside"]) == {"call_aside": b'{"kept":"aside"}'}
+        assert await store.find_blobs(OWNER, ["call_aside"]) == {"call_aside": b'{"kept":"aside"}'}
         finished = await store.runs.find(OWNER, "a-finished-run")
         assert (finished.status, finished.summary) == ("finished", b'{"turns":1}')
         assert finished.entries == (b'{"first":1}', b'{"second":2}')
         assert (await store.runs.find(OWNER, "a-silent-run")).status == "interrupted"
-        assert RunMessage(OWNER, "a-silent-run", "q1", b'{"yes":true}') in await store.runs.heard()
+        assert RunMessage(OWNER, "a-silent-run", "q1", b'{"yes":true}') in await store.runs.list_messages()
         # The holder is long gone, so the claim is free.
-        assert await store.claims.take(OWNER, "a claim", "another holder")
+        assert await store.claims.acquire(OWNER, "a claim", "another holder")
 
     with_store(old_store, read)
 
 
 def test_a_session_of_mcp_is_restored_as_messages(old_store):
     async def read(store: Store) -> None:
-        opened = await Conversations(store, hours=0, longest=0).open(OWNER, "notes")
+        opened = await Conversations(store, hours=0, max_messages=0).open(OWNER, "notes")
         assert opened.messages[0].parts == (Text(text="Who are you?"),)
         assert [message.role for message in opened.messages] == ["user", "assistant"]
 
@@ -131,7 +131,7 @@ def gateway(old_store, simulator):
         mcp=McpTable(session_hours=0),
         agents={"helper": AgentTable(model="gem", tools=("lookup",))},
     )
-    with in_background(lambda: running(config, port=0, grace=0.5, tools=[tool(lookup)]), "gateway") as started:
+    with run_in_thread(lambda: running(config, port=0, grace=0.5, tools=[tool(lookup)]), "gateway") as started:
         yield started
 
 
@@ -197,7 +197,7 @@ def test_an_interrupted_run_has_failed_and_its_history_continues(client, simulat
     assert client.responses.retrieve(INTERRUPTED).status == "failed"
     run = with_store(old_store, lambda store: store.runs.find(OWNER, f"run_{INTERRUPTED}"))
     assert run.status == "interrupted"
-    history = closed([message for entry in run.entries for message in restored(entry)])
+    history = closed([message for entry in run.entries for message in decode_messages(entry)])
     assert [type(part) for message in history for part in message.parts] == [Text, ToolCall, ToolResult]
     following = client.responses.create(model="helper", previous_response_id=INTERRUPTED, input="Go on.")
     assert following.status == "completed"

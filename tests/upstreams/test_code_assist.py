@@ -9,7 +9,7 @@ from dragoman.config import UpstreamTable
 from dragoman.core.problems import Problem
 from dragoman.dialects.record import Call
 from dragoman.http.client import Client, Outgoing
-from dragoman.server.services import open_place
+from dragoman.server.services import open_running_upstream
 from dragoman.simulator.serving import in_thread
 from dragoman.upstreams import code_assist
 from dragoman.upstreams.code_assist import CodeAssist
@@ -24,7 +24,7 @@ def asked(base_url: str, project: str, times: int = 1) -> list[Outgoing]:
     async def steps() -> list[Outgoing]:
         client = Client()
         table = UpstreamTable(kind="code-assist", base_url=base_url, project=project, access_token="t")  # noqa: S106
-        upstream = open_place("assist", table, client)(CALL.model)
+        upstream = open_running_upstream("assist", table, client)(CALL.model)
         try:
             return await asyncio.gather(*(upstream.generate(CALL, ()) for _ in range(times)))
         finally:

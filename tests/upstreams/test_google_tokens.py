@@ -14,7 +14,12 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 from dragoman.core.problems import Problem
 from dragoman.simulator.serving import in_thread
 from dragoman.upstreams import google_tokens
-from dragoman.upstreams.google_tokens import FixedToken, GoogleTokens, credentials_file, default_credentials
+from dragoman.upstreams.google_tokens import (
+    FixedToken,
+    GoogleTokenSource,
+    load_credentials_file,
+    load_default_credentials,
+)
 
 
 def granted(tmp_path: Path, token_uri: str, **members: str) -> str:
@@ -25,7 +30,7 @@ def granted(tmp_path: Path, token_uri: str, **members: str) -> str:
     return str(file)
 
 
-def asked(tokens: GoogleTokens, times: int) -> list[str]:
+def asked(tokens: GoogleTokenSource, times: int) -> list[str]:
     async def steps() -> list[str]:
         return await asyncio.gather(*(tokens.token() for _ in range(times)))
 
@@ -35,7 +40,7 @@ def asked(tokens: GoogleTokens, times: int) -> list[str]:
 def test_a_file_becomes_a_token_which_is_asked_for_once(tmp_path):
     with in_thread() as simulator:
         file = granted(tmp_path, f"{simulator.base_url}/token")
-        found = asked(GoogleTokens(partial(credentials_file, file), "vertex"), 10)
+        found = asked(GoogleTokenSource(partial(load_credentials_file, file), "vertex"), 10)
         assert len(set(found)) == 1
         assert found[0]
         assert [seen.target for seen in simulator.requests] == ["/token"]
@@ -45,7 +50,7 @@ def test_a_grant_without_a_client_is_used_with_the_one_that_is_configured(tmp_pa
     with in_thread() as simulator:
         file = tmp_path / "oauth_creds.json"
         file.write_text(json.dumps({"refresh_token": "r", "token_uri": f"{simulator.base_url}/token"}))
-        assert asked(GoogleTokens(partial(credentials_file, str(file), "mine", "hush"), "assist"), 1)[0]
+        assert asked(GoogleTokenSource(partial(load_credentials_file, str(file), "mine", "hush"), "assist"), 1)[0]
         assert b"client_id=mine" in simulator.requests[0].body
 
 
@@ -62,9 +67,9 @@ def account(tmp_path: Path, token_uri: str) -> str:
 def test_a_service_accounts_key_is_read_from_a_file_or_the_usual_place(tmp_path, monkeypatch):
     with in_thread() as simulator:
         file = account(tmp_path, f"{simulator.base_url}/token")
-        assert asked(GoogleTokens(partial(credentials_file, file), "vertex"), 1)[0]
+        assert asked(GoogleTokenSource(partial(load_credentials_file, file), "vertex"), 1)[0]
         monkeypatch.setenv("GOOGLE_APPLICATION_CREDENTIALS", file)
-        assert asked(GoogleTokens(default_credentials, "vertex"), 1)[0]
+        assert asked(GoogleTokenSource(load_default_credentials, "vertex"), 1)[0]
 
 
 @pytest.mark.parametrize("text", ["{}", "no JSON", '{"type":"authorized_user"}'])
@@ -72,7 +77,7 @@ def test_a_file_that_is_none_is_ours_to_mend(tmp_path, text):
     file = tmp_path / "credentials.json"
     file.write_text(text)
     with pytest.raises(Problem) as told:
-        asked(GoogleTokens(partial(credentials_file, str(file)), "vertex"), 1)
+        asked(GoogleTokenSource(partial(load_credentials_file, str(file)), "vertex"), 1)
     assert (told.value.status, told.value.code) == (502, "credentials")
     assert "the upstream vertex" in told.value.message
 
@@ -80,7 +85,7 @@ def test_a_file_that_is_none_is_ours_to_mend(tmp_path, text):
 def test_a_server_that_cannot_be_reached_is_told(tmp_path):
     file = granted(tmp_path, "http://127.0.0.1:9/token")
     with pytest.raises(Problem, match="no usable Google credentials"):
-        asked(GoogleTokens(partial(credentials_file, file), "vertex"), 1)
+        asked(GoogleTokenSource(partial(load_credentials_file, file), "vertex"), 1)
 
 
 @pytest.mark.parametrize("load", ["a file", "the usual place", "nothing there"])
@@ -89,9 +94,9 @@ def test_clients_are_not_told_where_the_credentials_are(tmp_path, monkeypatch, l
     if load != "nothing there":
         file.write_text("[]" if load == "a file" else "{}")
     monkeypatch.setenv("GOOGLE_APPLICATION_CREDENTIALS", str(file))
-    given = default_credentials if load == "the usual place" else partial(credentials_file, str(file))
+    given = load_default_credentials if load == "the usual place" else partial(load_credentials_file, str(file))
     with pytest.raises(Problem) as told:
-        asked(GoogleTokens(given, "vertex"), 1)
+        asked(GoogleTokenSource(given, "vertex"), 1)
     assert "credentials.json" not in told.value.message
 
 
@@ -115,7 +120,7 @@ class Account:
 
 def test_a_token_is_used_until_shortly_before_its_end(monkeypatch):
     account = Account(3600)
-    tokens = GoogleTokens(lambda: account, "vertex")
+    tokens = GoogleTokenSource(lambda: account, "vertex")
     assert asked(tokens, 2) == ["t1", "t1"]
     later(monkeypatch, 3000)
     assert asked(tokens, 1) == ["t1"]
@@ -125,7 +130,7 @@ def test_a_token_is_used_until_shortly_before_its_end(monkeypatch):
 
 def test_a_token_that_is_still_good_is_used_where_no_new_one_comes(monkeypatch):
     account = Account(3600)
-    tokens = GoogleTokens(lambda: account, "vertex")
+    tokens = GoogleTokenSource(lambda: account, "vertex")
     asked(tokens, 1)
     account.broken = True
     later(monkeypatch, 3400)

@@ -18,7 +18,7 @@ from dragoman.wire.json import encode
     ],
 )
 def test_the_items_of_a_top_level_array_begin_behind_its_bracket(body, start):
-    assert array.opening(body, "a") == start
+    assert array.find_top_array(body, "a") == start
     assert body[start - 1 : start] == b"["
 
 
@@ -35,12 +35,12 @@ def test_the_items_of_a_top_level_array_begin_behind_its_bracket(body, start):
     ],
 )
 def test_an_array_that_is_not_the_first_of_its_name_at_the_top_is_not_found(body):
-    assert array.opening(body, "a") is None
+    assert array.find_top_array(body, "a") is None
 
 
 def test_a_name_is_taken_as_it_is_written():
-    assert array.opening(b'{"a.b":[1]}', "a.b") == 8
-    assert array.opening(b'{"axb":[1]}', "a.b") is None
+    assert array.find_top_array(b'{"a.b":[1]}', "a.b") == 8
+    assert array.find_top_array(b'{"axb":[1]}', "a.b") is None
 
 
 @pytest.mark.parametrize(
@@ -52,19 +52,19 @@ def test_a_name_is_taken_as_it_is_written():
     ],
 )
 def test_items_come_with_the_length_of_what_follows_the_last(body, items, tail):
-    found, length = array.items(body, "a", 6)
+    found, length = array.read_items(body, "a", 6)
     assert [bytes(item) for item in found] == items
     assert body[-length:] == tail
 
 
 @pytest.mark.parametrize("body", [b'{"a":[1,2],"a":[3]}', b'{"a":[1],"b":0,"a":[1]}', b'{"a":[1],"a":{}}'])
 def test_items_of_a_name_that_stands_twice_are_not_told(body):
-    assert array.items(body, "a", 6) is None
+    assert array.read_items(body, "a", 6) is None
 
 
 @pytest.mark.parametrize(("body", "following"), [(b"[1,2]", 3), (b"[1 ,\n 2]", 6), (b"[1]", None), (b"[1 ]", None)])
 def test_the_next_item_begins_behind_the_comma(body, following):
-    assert array.after(body, 2) == following
+    assert array.find_next_item(body, 2) == following
 
 
 JSON = st.recursive(
@@ -82,6 +82,6 @@ JSON = st.recursive(
 def test_where_an_item_ends_is_found_from_the_end_of_the_array(before, last, gap):
     head = b'{"a":[' + gap.join(map(encode, before))
     body = head + b"".join(gap + encode(item) for item in last) + b'],"b":[{}, 1]}'
-    items, tail = array.items(body, "a", 6)
-    end = array.end_before(body, len(body) - tail, items[len(before) :])
+    items, tail = array.read_items(body, "a", 6)
+    end = array.find_end_before(body, len(body) - tail, items[len(before) :])
     assert body[:end] == head

@@ -13,10 +13,10 @@ from dragoman.wire.json import (
     decode,
     decode_array,
     decode_object,
+    find_leaves,
     first_byte,
     is_json,
     is_object,
-    leaves,
     one_line,
     with_members,
 )
@@ -95,8 +95,8 @@ def test_what_is_taken_out_anywhere_can_be_put_back(value, chance):
 
 def test_leaves_are_told_with_escaped_names_and_empty_containers():
     body = b'{"a":{"b/c":[1,{"d~":null}]},"e":[],"f":{},"":0}'
-    assert list(leaves(body, "")) == ["/a/b~1c/0", "/a/b~1c/1/d~0", "/e", "/f", "/"]
-    assert list(leaves(b"3", "/x")) == ["/x"]
+    assert list(find_leaves(body, "")) == ["/a/b~1c/0", "/a/b~1c/1/d~0", "/e", "/f", "/"]
+    assert list(find_leaves(b"3", "/x")) == ["/x"]
 
 
 @pytest.mark.parametrize("token", ["", "a", "a/b", "~", "~1", "/~0/", "a~b/c"])

@@ -5,7 +5,7 @@ from typing import Annotated
 import pytest
 from msgspec import Struct
 
-from dragoman.wire.shape import ABSENT, CoreFields, Shape, Wire, core_field, core_place, core_pointers, present
+from dragoman.wire.shape import ABSENT, CoreFields, Shape, Wire, core_field, core_place, core_pointers, non_null_bytes
 from dragoman.wire.unread import Carried
 
 
@@ -83,4 +83,4 @@ def test_marked_members_are_read_level_by_level_too():
 
 @pytest.mark.parametrize(("raw", "value"), [(ABSENT, None), (None, None), (b"null", None), (b"{}", b"{}")])
 def test_null_and_what_was_not_sent_are_not_present(raw, value):
-    assert present(raw) == value
+    assert non_null_bytes(raw) == value

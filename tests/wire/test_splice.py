@@ -7,7 +7,7 @@ from hypothesis import given
 
 import strategies
 from dragoman.wire.json import Malformed
-from dragoman.wire.splice import removed, spliced
+from dragoman.wire.splice import remove_member, set_member
 
 
 @pytest.mark.parametrize(
@@ -27,26 +27,26 @@ from dragoman.wire.splice import removed, spliced
     ],
 )
 def test_one_member_changes_and_every_other_byte_stays(body, expected):
-    assert spliced(body, "model", b'"new"') == expected
+    assert set_member(body, "model", b'"new"') == expected
 
 
 @given(strategies.json_texts(), strategies.words)
 def test_the_result_is_the_document_with_that_member(text, name):
     value = json.loads(text)
-    changed = json.loads(spliced(text.encode(), name, b'"new"'))
+    changed = json.loads(set_member(text.encode(), name, b'"new"'))
     assert changed == value | {name: "new"}
 
 
 @given(strategies.json_texts())
 def test_each_member_can_be_set_to_itself(text):
     for name, member in json.loads(text).items():
-        assert json.loads(spliced(text.encode(), name, json.dumps(member).encode())) == json.loads(text)
+        assert json.loads(set_member(text.encode(), name, json.dumps(member).encode())) == json.loads(text)
 
 
 @pytest.mark.parametrize("body", [b"[]", b"", b'{"model":', b'{"model":"a', b"{", b'"x"'])
 def test_what_is_not_an_object_is_malformed(body):
     with pytest.raises(Malformed):
-        spliced(body, "model", b"1")
+        set_member(body, "model", b"1")
 
 
 @pytest.mark.parametrize(
@@ -61,7 +61,7 @@ def test_what_is_not_an_object_is_malformed(body):
     ],
 )
 def test_a_member_that_is_taken_out_leaves_every_other_byte(body, expected):
-    assert removed(body, "model") == expected
+    assert remove_member(body, "model") == expected
 
 
 @given(strategies.json_texts())
@@ -69,4 +69,4 @@ def test_what_is_left_says_the_same_without_the_member(text):
     value = json.loads(text)
     for name in value:
         left = {key: item for key, item in value.items() if key != name}
-        assert json.loads(removed(text.encode(), name)) == left
+        assert json.loads(remove_member(text.encode(), name)) == left

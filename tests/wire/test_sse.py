@@ -6,7 +6,7 @@ import random
 import pytest
 
 from dragoman.wire.json import Malformed
-from dragoman.wire.sse import Frame, SseReader, data_frame, named_frame, whole_frames
+from dragoman.wire.sse import Frame, SseReader, render_data_frame, render_named_frame, split_frames
 
 STREAM = (
     b"\xef\xbb\xbf: hello\n"
@@ -131,12 +131,12 @@ def test_held_bytes_are_joined_once():
     reader = SseReader()
     for _ in range(5000):
         reader.feed(b"x")
-    assert len(reader._rest) == 5000
-    assert sum(map(len, reader._rest)) == 5000
+    assert len(reader._partial_line) == 5000
+    assert sum(map(len, reader._partial_line)) == 5000
 
 
 def test_what_we_write_we_read():
-    stream = data_frame(b"{}") + named_frame("done", b"[1]") + data_frame(b"[DONE]")
+    stream = render_data_frame(b"{}") + render_named_frame("done", b"[1]") + render_data_frame(b"[DONE]")
     assert read(stream, []) == [Frame("", b"{}"), Frame("done", b"[1]"), Frame("", b"[DONE]")]
 
 
@@ -181,5 +181,5 @@ def test_an_event_alone_in_its_chunk_is_held_to_the_limit():
 def test_frames_as_they_came_lose_no_byte_of_blank_lines_between_them(size):
     raw = b"data: 1\r\n\r\n\ndata: 2\n\n\n\r\ndata: 3\r\n\r\n\n"
     begun = bytearray()
-    frames = [frame for at in range(0, len(raw), size) for frame in whole_frames(begun, raw[at : at + size])]
+    frames = [frame for at in range(0, len(raw), size) for frame in split_frames(begun, raw[at : at + size])]
     assert b"".join(frames) + bytes(begun) == raw

@@ -28,7 +28,7 @@ from dragoman.agent.runtime import Runtime
 from dragoman.agent.steps import ApprovalAsked
 from dragoman.core.parts import AnyPart, Opaque, Text, ToolCall, ToolResult
 from dragoman.core.request import Message
-from dragoman.http.addresses import Destination, Location, Refused, location_of
+from dragoman.http.addresses import Destination, LinkRefused, Location, parse_location
 from dragoman.tools import Execution, Handler, Registry
 from dragoman.tools.handler import qualify_name
 from dragoman.tools.results import build_refusal
@@ -117,7 +117,7 @@ class EgressPolicy:
 
     def _is_allowed_destination(self, place: str) -> bool:
         location = _parse_location(place)
-        return location is not None and any(listed.takes(location) for listed in self._destinations)
+        return location is not None and any(listed.matches(location) for listed in self._destinations)
 
 
 def _decode_arguments(call: ToolCall) -> dict[str, Any] | None:
@@ -136,8 +136,8 @@ def _find_addresses(text: str) -> set[str]:
 def _parse_location(url: str) -> Location | None:
     """Return where a URL leads; None unless that is beyond doubt."""
     try:
-        location = location_of(url) if url.isprintable() else None
-    except Refused:
+        location = parse_location(url) if url.isprintable() else None
+    except LinkRefused:
         return None
     return location and structs.replace(location, host=location.host.rstrip("."))
 

@@ -138,7 +138,7 @@ class ModelTurn:
     def interrupt(self) -> list[tuple[ToolCall, Execution]]:
         """Keep what was said, answer what was called, and return the answers that were made up for it."""
         if not self.parts:
-            self.set_parts(drop_incomplete_parts(self._collector.parts, self._collector.growing))
+            self.set_parts(drop_incomplete_parts(self._collector.parts, self._collector.open_parts))
         made_up: list[tuple[ToolCall, Execution]] = []
         for keyed in self.calls:
             if keyed.key not in self._executions:

@@ -14,7 +14,7 @@ from msgspec import Struct, structs
 
 from dragoman.agent.model import Model, closing, wrap_errors
 from dragoman.core.parts import AnyPart, Data, Media, Opaque, Reasoning, Refusal, Text, ToolCall, ToolResult
-from dragoman.core.request import Message, Request, leading_systems
+from dragoman.core.request import Message, Request, count_leading_systems
 from dragoman.core.response import Response
 from dragoman.core.stream import Collector
 
@@ -158,7 +158,7 @@ def _estimate_tokens(history: Sequence[Message]) -> int:
 
 def find_cut(history: Sequence[Message], keep: int) -> tuple[int, int]:
     """Return where the middle of a history begins and ends; every call in it has its result there too."""
-    begin = leading_systems(history)
+    begin = count_leading_systems(history)
     for end in range(len(history) - keep, begin, -1):
         if _is_valid_cut(history[begin:end], history[end:]):
             return begin, end

@@ -49,7 +49,7 @@ from dragoman.core.parts import AnyPart, Text, ToolCall, ToolResult
 from dragoman.core.request import Message, Request, Sampling, ToolChoice
 from dragoman.core.response import Usage
 from dragoman.core.stream import replay_part
-from dragoman.http.addresses import destination_of
+from dragoman.http.addresses import parse_destination
 from dragoman.tasks import start_task, stop_tasks
 from dragoman.tools import Executor
 from dragoman.tools.handler import qualify_name
@@ -173,7 +173,7 @@ class Agent:
             executor=executor,
             limits=limits or Limits(),
             approve=approve,
-            destinations=tuple(map(destination_of, destinations)),
+            destinations=tuple(map(parse_destination, destinations)),
             price=price,
             compaction=compaction,
             recorder=recorder,

@@ -33,7 +33,7 @@ from dragoman.agent.runtime import Runtime
 from dragoman.agent.steps import CallEnded, Compacted, GuardedRecorder, NullRecorder, RunEnded, TurnEnded
 from dragoman.core.parts import AnyPart, Text, ToolCall
 from dragoman.core.problems import Problem
-from dragoman.core.request import Message, NativeTool, Request, Tool, ToolChoice, leading_systems
+from dragoman.core.request import Message, NativeTool, Request, Tool, ToolChoice, count_leading_systems
 from dragoman.core.response import Finish, Response
 from dragoman.core.stream import replay
 from dragoman.tools import Execution, Registry
@@ -49,7 +49,7 @@ _MIN_CUT = 2
 def build_request(prompt: str | Sequence[AnyPart], history: Sequence[Message], system: str, model: str) -> Request:
     """Return the request that asks something after a history; a new system text stands in place of the old one."""
     parts = (Text(text=prompt),) if isinstance(prompt, str) else tuple(prompt)
-    before = tuple(history[leading_systems(history) :] if system else history)
+    before = tuple(history[count_leading_systems(history) :] if system else history)
     told = (Message(role="system", parts=(Text(text=system),)),) if system else ()
     return Request(model=model, messages=(*told, *before, Message(role="user", parts=parts)))
 

@@ -9,7 +9,7 @@ from typing import assert_never
 from msgspec import Raw, Struct, json
 
 from dragoman.core.parts import ToolResult
-from dragoman.core.preserved import preserved, restored
+from dragoman.core.preserved import decode_messages, encode_messages
 from dragoman.core.request import Message
 from dragoman.core.response import Finish, Response, Usage
 from dragoman.core.value import Extras
@@ -49,7 +49,7 @@ def packed(value: StepValue) -> bytes:
         case str():
             return json.encode(_Text(value))
         case Response():
-            said = preserved([Message(role="assistant", parts=value.parts)])
+            said = encode_messages([Message(role="assistant", parts=value.parts)])
             return json.encode(
                 _Response(
                     id=value.id,
@@ -62,7 +62,7 @@ def packed(value: StepValue) -> bytes:
                 )
             )
         case Execution():
-            answered = preserved([Message(role="user", parts=(value.result,))])
+            answered = encode_messages([Message(role="user", parts=(value.result,))])
             return json.encode(
                 _Execution(
                     answered=Raw(answered),
@@ -83,7 +83,7 @@ def unpacked(data: bytes) -> StepValue:
         case _Text():
             return value.text
         case _Response():
-            (message,) = restored(bytes(value.said))
+            (message,) = decode_messages(bytes(value.said))
             return Response(
                 id=value.id,
                 model=value.model,
@@ -94,7 +94,7 @@ def unpacked(data: bytes) -> StepValue:
                 extras=value.extras,
             )
         case _Execution():
-            (message,) = restored(bytes(value.answered))
+            (message,) = decode_messages(bytes(value.answered))
             (result,) = message.parts
             if not isinstance(result, ToolResult):
                 raise ValueError("this is no result of a call")  # noqa: TRY004  what was kept is wrong, not its type

@@ -44,7 +44,7 @@ def show(options: argparse.Namespace) -> int:
 def check(options: argparse.Namespace) -> int:
     """Say whether the configuration can be used."""
     from dragoman.config import ConfigError, load  # noqa: PLC0415  only for this verb
-    from dragoman.gateway.agents.toolset import unmeant  # noqa: PLC0415
+    from dragoman.gateway.agents.toolset import find_unknown_tools  # noqa: PLC0415
     from dragoman.server.serving import listen_address  # noqa: PLC0415
 
     try:
@@ -52,7 +52,7 @@ def check(options: argparse.Namespace) -> int:
         listen_address(config)
     except ConfigError as error:
         return _report_error(str(error))
-    for key, words in unmeant(config.agents, config.tools):
+    for key, words in find_unknown_tools(config.agents, config.tools):
         sys.stderr.write(f"dragoman: {config.source}: {key}: {words}\n")
     sys.stdout.write(f"{config.source}: it can be used; `dragoman doctor` tries the upstreams\n")
     return 0
@@ -71,7 +71,7 @@ def hash_key(options: argparse.Namespace) -> int:
     import secrets  # noqa: PLC0415  only for this verb
     from getpass import getpass  # noqa: PLC0415
 
-    from dragoman.server.auth import hashed  # noqa: PLC0415
+    from dragoman.server.auth import hash_secret  # noqa: PLC0415
 
     if options.new:
         key = f"dm-{secrets.token_urlsafe(32)}"
@@ -80,7 +80,7 @@ def hash_key(options: argparse.Namespace) -> int:
         key = getpass("key: ") if sys.stdin.isatty() else sys.stdin.readline().strip()
     if not key:
         return _report_error("an empty key would let everybody in")
-    sys.stdout.write(f"sha256:{hashed(key)}\n")
+    sys.stdout.write(f"sha256:{hash_secret(key)}\n")
     return 0
 
 

@@ -20,7 +20,7 @@ from dragoman.dialects import FORMS
 from dragoman.dialects.record import Call, Dialect
 from dragoman.dialects.registry import DIALECTS, dialect_named
 from dragoman.interpreter.errors import translate_error
-from dragoman.interpreter.ledger import refuse
+from dragoman.interpreter.ledger import reject_losses
 from dragoman.interpreter.pairing import identify_parts, identify_reply, identify_request
 from dragoman.interpreter.reply_adapter import NO_CONTEXT, Context
 from dragoman.interpreter.response import translate_response
@@ -171,13 +171,13 @@ def perform(job: Job) -> JobResult:
                 job.body, job.source, target, context_of(job.source, job.target, job.model, job.request)
             )
             if job.strict:
-                refuse(rendered.losses, "reply")
+                reject_losses(rendered.losses, "reply")
             return JobResult(body=rendered.body, losses=rendered.losses)
         case "error":
             target, _ = target_of(job.target)
             reply = translate_error(job.status, {}, job.body, job.source, target)
             if job.strict:
-                refuse(reply.losses, "error")
+                reject_losses(reply.losses, "error")
             return JobResult(body=reply.body, losses=reply.losses, status=reply.status, headers=reply.headers)
         case _:
             assert_never(job.operation)

@@ -9,8 +9,8 @@ from typing import Any, cast
 
 from msgspec import NODEFAULT, Struct, structs
 
-from dragoman.config import Config, file_of, load
-from dragoman.gateway.redact import HIDDEN, redact
+from dragoman.config import Config, find_file, load
+from dragoman.gateway.redact import REDACTED, redact
 from dragoman.mcp.settings import SERVERS_VARIABLE, SYSTEM_PROMPT_VARIABLE
 from dragoman.upstreams.registry import KINDS
 
@@ -22,7 +22,7 @@ _SWITCH_SOURCE = "the variable GEMINI_USE_NATIVE_FUNCTION_CALLING"
 def format_config(path: Path | None, environment: Mapping[str, str] = os.environ) -> Iterator[str]:
     """Return the lines; they are a file that says the same, but for the secrets."""
     config = load(path, environment)
-    file = file_of(path, environment)
+    file = find_file(path, environment)
     document: dict[str, Any] = tomllib.loads(file.read_text()) if file is not None else {}
     yield f"# {config.source}"
     yield from _format_table("server", config.server, document.get("server", {}), _SWITCH_SOURCE, skipped="keys")
@@ -84,7 +84,7 @@ def _format_fields(
             source = f"the variable {raw.removeprefix('env:')}"
         shown = redact(value) if isinstance(value, str) else value
         if field.name in _SECRETS and value:
-            shown = dict.fromkeys(cast("dict[str, Any]", value), HIDDEN) if isinstance(value, dict) else HIDDEN
+            shown = dict.fromkeys(cast("dict[str, Any]", value), REDACTED) if isinstance(value, dict) else REDACTED
         yield f"{prefix}{field.name} = {_to_toml(shown)}  # {source}"
 
 
@@ -93,7 +93,7 @@ def _format_keys(config: Config, document: Mapping[str, Any]) -> Iterator[str]:
     yield "keys = ["
     for key, raw in zip(config.keys, said, strict=True):
         written: Any = cast("dict[str, Any]", raw)["key"] if isinstance(raw, dict) else raw
-        fields = {"key": written if written.startswith(("env:", "sha256:")) else HIDDEN, "name": key.name}
+        fields = {"key": written if written.startswith(("env:", "sha256:")) else REDACTED, "name": key.name}
         more = {"models": list(key.models), "tools": list(key.tools), "concurrency": key.concurrency}
         pairs = {**fields, **{name: value for name, value in more.items() if value}}
         yield f"  {{ {', '.join(f'{name} = {_to_toml(value)}' for name, value in pairs.items())} }},"

@@ -41,7 +41,7 @@ def run(options: argparse.Namespace) -> int:
         from dragoman.server.serving import serve  # noqa: PLC0415  only for this verb
 
         with contextlib.suppress(KeyboardInterrupt):
-            choose_runner()(serve(config, begun=lambda gateway: _print_address(config, gateway.base_url)))
+            choose_runner()(serve(config, on_start=lambda gateway: _print_address(config, gateway.base_url)))
     except (ConfigError, OSError) as error:
         taken = isinstance(error, OSError) and error.errno == errno.EADDRINUSE
         why = f"{listen} is taken by another process: stop that, or name another address with --listen"

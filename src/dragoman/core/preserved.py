@@ -51,15 +51,15 @@ _KINDS: dict[str, type[Struct]] = {
 }
 
 
-def preserved(messages: Iterable[Message]) -> bytes:
+def encode_messages(messages: Iterable[Message]) -> bytes:
     """Write messages down."""
-    return msgspec.json.encode([_plain(message) for message in messages])
+    return msgspec.json.encode([_to_plain(message) for message in messages])
 
 
-def restored(kept: bytes) -> tuple[Message, ...]:
+def decode_messages(data: bytes) -> tuple[Message, ...]:
     """Read messages that were written down; a `ValueError` if these are none."""
     try:
-        messages = _value(msgspec.json.decode(kept))
+        messages = _from_plain(msgspec.json.decode(data))
     except (TypeError, KeyError) as error:
         raise ValueError(f"these are no messages: {error}") from None
     if not isinstance(messages, tuple) or not all(isinstance(one, Message) for one in cast("tuple[Any]", messages)):
@@ -67,30 +67,30 @@ def restored(kept: bytes) -> tuple[Message, ...]:
     return cast("tuple[Message, ...]", messages)
 
 
-def _plain(value: Any) -> Any:
+def _to_plain(value: Any) -> Any:
     match value:
         case Struct():
             said = ((field.name, getattr(value, field.name), field.default) for field in structs.fields(value))
-            return {_TAG: type(value).__name__, **{name: _plain(one) for name, one, usual in said if one != usual}}
+            return {_TAG: type(value).__name__, **{name: _to_plain(one) for name, one, usual in said if one != usual}}
         case tuple() | list():
-            return [_plain(one) for one in cast("tuple[Any]", value)]
+            return [_to_plain(one) for one in cast("tuple[Any]", value)]
         case bytes():
             return {_TAG: _BYTES, "base64": b64encode(value).decode()}
         case dict():
-            return {_TAG: _PAIRS, "of": [[name, _plain(one)] for name, one in cast("dict[str, Any]", value).items()]}
+            return {_TAG: _PAIRS, "of": [[name, _to_plain(one)] for name, one in cast("dict[str, Any]", value).items()]}
         case _:
             return value
 
 
-def _value(said: Any) -> Any:
-    match said:
+def _from_plain(plain: Any) -> Any:
+    match plain:
         case {"is": "bytes", "base64": str(text)}:
             return b64decode(text)
         case {"is": "pairs", "of": pairs}:
-            return {name: _value(one) for name, one in cast("list[tuple[str, Any]]", pairs)}
+            return {name: _from_plain(one) for name, one in cast("list[tuple[str, Any]]", pairs)}
         case {"is": str(kind), **fields}:
-            return _KINDS[kind](**{str(name): _value(one) for name, one in fields.items()})
+            return _KINDS[kind](**{str(name): _from_plain(one) for name, one in fields.items()})
         case list():
-            return tuple(_value(one) for one in cast("list[Any]", said))
+            return tuple(_from_plain(one) for one in cast("list[Any]", plain))
         case _:
-            return said
+            return plain

@@ -44,7 +44,7 @@ DEFAULT_STATUS: dict[Kind, int] = {
 }
 
 
-FINDINGS = frozenset(
+OWN_ERROR_CODES = frozenset(
     {
         "invalid_tool",
         "invalid_tool_call",
@@ -57,17 +57,17 @@ FINDINGS = frozenset(
 )
 """Codes for what is wrong with a request that mean the same in every dialect: a client is told them whatever it speaks.
 """
-NOTHING_SAID = "nothing_said"
+EMPTY_REPLY_CODE = "nothing_said"
 """The code of a whole and well-formed reply in which nothing stands: its own vendor's clients know what to do."""
 
-LONGEST_WAIT = 7 * 24 * 3600.0
+MAX_RETRY_AFTER = 7 * 24 * 3600.0
 
 
-def _wait(seconds: float | None) -> float | None:
+def _clamp_wait(seconds: float | None) -> float | None:
     """Return a wait that can be written: whole milliseconds, a week at most. Headers hold "nan" and "-1" too."""
     if seconds is None or not seconds >= 0:
         return None
-    return round(min(seconds, LONGEST_WAIT), 3)
+    return round(min(seconds, MAX_RETRY_AFTER), 3)
 
 
 class Problem(Exception):  # noqa: N818  # it is told, stored and sent as often as raised
@@ -98,7 +98,7 @@ class Problem(Exception):  # noqa: N818  # it is told, stored and sent as often 
         self.status = DEFAULT_STATUS[kind] if status is None else status
         self.where = where
         self.code = code
-        self.retry_after = _wait(retry_after)
+        self.retry_after = _clamp_wait(retry_after)
         self.detail = detail
         self.detail_dialect = detail_dialect
         if violations:

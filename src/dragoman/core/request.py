@@ -130,7 +130,7 @@ class Request(Struct, frozen=True, kw_only=True):
     """The tools as the target's dialect wrote them before; empty if they must be written."""
 
 
-def leading_systems(messages: Sequence[Message]) -> int:
+def count_leading_systems(messages: Sequence[Message]) -> int:
     """Count the system messages a history begins with."""
     for at, message in enumerate(messages):
         if message.role != "system":

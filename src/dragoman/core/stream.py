@@ -24,7 +24,7 @@ from dragoman.core.problems import Problem
 from dragoman.core.response import Finish, Response, Usage
 from dragoman.core.value import Extras
 
-GROWING = (Text, Reasoning, ToolCall, Refusal)
+STREAMED_PARTS = (Text, Reasoning, ToolCall, Refusal)
 
 
 class _OpenPart:
@@ -42,7 +42,7 @@ class _OpenPart:
         self.complete = True
         self.is_over = False
 
-    def grow(self, text: str, piece: int) -> None:
+    def append_delta(self, text: str, piece: int) -> None:
         while len(self.pieces) <= piece:
             self.pieces.append([])
         self.pieces[piece].append(text)
@@ -51,7 +51,7 @@ class _OpenPart:
         self.fields[event.field] = event.raw
         self.dialect = event.dialect
 
-    def _extras(self) -> Extras | None:
+    def _build_extras(self) -> Extras | None:
         if not self.fields:
             return self.part.extras
         known = self.part.extras.fields if self.part.extras else {}
@@ -59,7 +59,7 @@ class _OpenPart:
 
     def close(self) -> AnyPart:
         texts = tuple("".join(piece) for piece in self.pieces)
-        changes: dict[str, object] = {"signature": self.signature, "extras": self._extras()}
+        changes: dict[str, object] = {"signature": self.signature, "extras": self._build_extras()}
         match self.part:
             case Text(text=text, citations=citations):
                 changes["text"] = text + "".join(texts)
@@ -92,7 +92,7 @@ class Collector:
         """Take one event."""
         match event:
             case PartDelta(index, text, piece):
-                self._parts[index].grow(text, piece)
+                self._parts[index].append_delta(text, piece)
             case PartStarted(_, part):
                 self._parts.append(_OpenPart(part))
             case PartSigned(index, signature):
@@ -128,7 +128,7 @@ class Collector:
         return tuple(part.close() for part in self._parts)
 
     @property
-    def growing(self) -> frozenset[int]:
+    def open_parts(self) -> frozenset[int]:
         """The parts that have not ended."""
         return frozenset(index for index, part in enumerate(self._parts) if not part.is_over)
 
@@ -205,7 +205,7 @@ class GrammarError(AssertionError):
     """A stream that no decoder may produce."""
 
 
-def checked(events: Iterable[Event]) -> Iterator[Event]:
+def check_events(events: Iterable[Event]) -> Iterator[Event]:
     """Pass events through, raising `GrammarError` at the first that breaks the grammar. A test oracle."""
     started = over = False
     count = 0
@@ -250,7 +250,7 @@ def _check_open(event: Event, index: int, open_parts: dict[int, AnyPart]) -> Non
         raise GrammarError(f"part {index} is not open")
     match event:
         case PartDelta(piece=piece):
-            if not isinstance(part, GROWING) or (piece and not isinstance(part, Reasoning)):
+            if not isinstance(part, STREAMED_PARTS) or (piece and not isinstance(part, Reasoning)):
                 raise GrammarError(f"part {index} does not grow so: {event}")
         case PartCited():
             if not isinstance(part, Text):

@@ -23,7 +23,7 @@ Operation = Literal[
     "mcp",
     "intercept",
 ]
-LOOK = ("GET", "HEAD")
+READ_METHODS = ("GET", "HEAD")
 """The methods of an endpoint that only shows something."""
 
 

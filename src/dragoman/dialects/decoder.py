@@ -50,16 +50,16 @@ class FrameDecoder(Decoder):
         self._reader = reader or SseReader()
         self._events: list[Event] = []
         """The events of the frames taken now. Helpers hold this list too, so it is emptied and never replaced."""
-        self._over = False
+        self._is_over = False
 
     def feed(self, chunk: bytes) -> list[Event]:
         """Take the next bytes."""
-        if self._over:
+        if self._is_over:
             return []
         try:
             for frame in self._reader.feed(chunk):
-                self._take(frame)
-                if self._over:
+                self._decode_frame(frame)
+                if self._is_over:
                     break
         except (Malformed, Problem) as error:
             self._fail(error)
@@ -69,18 +69,18 @@ class FrameDecoder(Decoder):
 
     def close(self) -> list[Event]:
         """The stream is over: `Failed` if the dialect's terminal event has not been seen."""
-        if self._over:
+        if self._is_over:
             return []
         try:
             for frame in self._reader.close():
-                self._take(frame)
-            if not self._over:
+                self._decode_frame(frame)
+            if not self._is_over:
                 self._end()
         except (Malformed, Problem) as error:
             self._fail(error)
         return self._events
 
-    def _take(self, frame: Frame) -> None:
+    def _decode_frame(self, frame: Frame) -> None:
         """Decode one frame."""
         raise NotImplementedError
 
@@ -89,6 +89,6 @@ class FrameDecoder(Decoder):
         raise NotImplementedError
 
     def _fail(self, error: Malformed | Problem) -> None:
-        self._over = True
+        self._is_over = True
         problem = error if isinstance(error, Problem) else Problem("malformed_reply", error.message, where=error.where)
         self._events.append(Failed(problem))

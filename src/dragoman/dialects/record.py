@@ -72,7 +72,7 @@ STATUS_KINDS: dict[int, Kind] = {
 """The kind of problem that an HTTP status means where the body does not say it better."""
 
 
-class Holds(Struct, frozen=True, kw_only=True):
+class ReplyCapabilities(Struct, frozen=True, kw_only=True):
     """What a reply in this dialect can say."""
 
     reasoning: bool = True
@@ -106,30 +106,30 @@ class Holds(Struct, frozen=True, kw_only=True):
     """Finish reasons it has a word for; any other is told as an error."""
 
 
-class Count(Struct, frozen=True):
+class TokenCountFormat(Struct, frozen=True):
     """How a count of tokens is told."""
 
     member: str
-    before: dict[str, str] = {}
+    leading_members: dict[str, str] = {}
     """What stands before it."""
 
 
-class Turns(Struct, frozen=True, kw_only=True):
+class ConversationFormat(Struct, frozen=True, kw_only=True):
     """How a conversation that somebody else keeps is written: what of a request lasts, what a reply adds to it."""
 
-    choice: str
+    choice_member: str
     """The member that says which tools may be called."""
-    settings: tuple[str, ...]
+    lasting_members: tuple[str, ...]
     """Members that hold for the turns that follow, unless these bring their own."""
-    plain: Callable[[bytes], bytes]
+    render_user_item: Callable[[bytes], bytes]
     """Make an item of a history of a plain JSON string."""
-    said: Callable[[bytes], list[bytes]]
+    read_reply_items: Callable[[bytes], list[bytes]]
     """Take what the model said out of a whole reply, as items of a history."""
-    last: Pattern[bytes]
+    end_pattern: Pattern[bytes]
     """What the first event of a stream's end has in it, and no other: a JSON string has its quotes escaped."""
-    keeps: bool = False
+    has_store_member: bool = False
     """Requests say themselves what is to be kept, and replies say it back."""
-    below: str = ""
+    reply_member: str = ""
     """The member of a streamed event that holds the reply so far; "" if that is the whole event."""
 
 
@@ -137,39 +137,39 @@ APPROVED, DENIED = "approved", "denied"
 """How the word on a call is spelled, in place of its result."""
 
 
-class AskedServer(Struct, frozen=True, kw_only=True):
+class RequestedServer(Struct, frozen=True, kw_only=True):
     """A server of tools that a request names: whoever answers is to run these."""
 
     name: str
     where: str = ""
     """Where the request asks for it."""
-    only: frozenset[str] | None = None
+    allowed_tools: frozenset[str] | None = None
     """The tools that may be used; None for all."""
-    without: frozenset[str] = frozenset()
+    excluded_tools: frozenset[str] = frozenset()
     """Tools that may not."""
-    free: frozenset[str] | None = None
+    approval_free: frozenset[str] | None = None
     """Tools that run without anybody being asked first; None for all."""
 
 
-class Remote(Struct, frozen=True):
+class RemoteToolFormat(Struct, frozen=True):
     """How a request asks for tools that whoever answers runs, and how their calls are told."""
 
-    mark: bytes
+    marker: bytes
     """What a body has in it that asks for some."""
-    asked: Callable[[Request, Container[str]], tuple[Request, tuple[AskedServer, ...]]]
+    take_servers: Callable[[Request, Container[str]], tuple[Request, tuple[RequestedServer, ...]]]
     """Take the known servers out of a request."""
-    opening: Callable[[str, Iterable[Tool], Request, str], tuple[bytes, ...]]
+    render_tool_list: Callable[[str, Iterable[Tool], Request, str], tuple[bytes, ...]]
     """Say at the beginning of a reply which tools a server has, or why that is not known, if the dialect does."""
-    told: Callable[[str, ToolCall, ToolResult, str], tuple[bytes, ...]]
+    render_call: Callable[[str, ToolCall, ToolResult, str], tuple[bytes, ...]]
     """Say a call of a server's tool, by the tool's own name, and its result; the id of its approval, if it had one."""
-    approval: Callable[[str, ToolCall], tuple[bytes, ...]]
+    render_approval_request: Callable[[str, ToolCall], tuple[bytes, ...]]
     """Ask whether a call may be run."""
-    recalled: Callable[[Iterable[Message], Container[str]], tuple[Message, ...]]
+    restore_calls: Callable[[Iterable[Message], Container[str]], tuple[Message, ...]]
     """Make calls and results of the provider's of what a history tells of known servers in that way.
 
     A call that was asked for is the client's. The word on it is a result, spelled `APPROVED` or `DENIED`.
     """
-    prefix: str
+    call_prefix: str
     """How the ids of calls begin that are told so."""
 
 
@@ -177,14 +177,14 @@ class Implied(Struct, frozen=True):
     """Values of a request field that need no counterpart at the target, and why."""
 
     values: tuple[Any, ...]
-    why: str
+    reason: str
     form: str = ""
     """A pattern of more such texts."""
-    streamed: tuple[Any, ...] = ()
+    streaming_values: tuple[Any, ...] = ()
     """More values, for targets that stream the arguments of calls."""
 
 
-UNASKED = "asks for nothing more than comes anyway"
+NOTHING_EXTRA = "asks for nothing more than comes anyway"
 SAYS_NOTHING = "an empty list or object names nothing"
 NOT_STORED = "nothing is kept: a translated request is not stored at the target, nor by the gateway then"
 DEFAULT_TIER = "the tier that holds where none is asked for"
@@ -216,12 +216,12 @@ class Dialect(Struct, frozen=True, kw_only=True):
     """How the ids of its calls and of its replies begin."""
     history: str
     """The member of a request that is the conversation, item by item."""
-    turns: Turns
+    turns: ConversationFormat
     traits: tuple[tuple[str, Traits], ...]
     """What its models accept, by pattern of the bare name. The first match wins; the last pattern is `*`."""
     api: Api = Api()
     """Its HTTP API. One without paths is only for the library, the command and upstreams."""
-    holds: Holds
+    holds: ReplyCapabilities
     pointers: Mapping[str, tuple[str, ...]]
     """Where a core field stands in this dialect's request (`"sampling.seed": ("/seed",)`)."""
     reply_pointers: Mapping[str, tuple[str, ...]]
@@ -237,13 +237,13 @@ class Dialect(Struct, frozen=True, kw_only=True):
     encoder: Callable[[Request | None], Encoder]
     parse_error: Callable[[int, Mapping[str, str], bytes], Problem]
     build_error: Callable[[Problem], ErrorReply]
-    count: Count | None = None
+    count: TokenCountFormat | None = None
     """How its clients are told a count; None if they cannot ask for one."""
     id_header: str = ""
     """Where its clients read what a request is called, for who asks about it; "" if nowhere."""
     id_member: str = ""
     """The same in an error."""
-    declared: Callable[[Iterable[Message]], tuple[Tool | NativeTool, ...]] | None = None
+    read_declared_tools: Callable[[Iterable[Message]], tuple[Tool | NativeTool, ...]] | None = None
     """Read the tools that a conversation declares on its way, for targets where all stand in one place."""
     is_wrapped: Callable[[bytes], bool] | None = None
     """Tell from its first bytes whether a reply or stream stands in an envelope that a plain client does not know."""
@@ -255,7 +255,7 @@ class Dialect(Struct, frozen=True, kw_only=True):
     """Members of a reply that only repeat the request it answers."""
     field_place: Callable[[str, str], str] | None = None
     """Where a field stands in a whole reply that a part there carries, if some stand elsewhere than right below it."""
-    remote: Remote | None = None
+    remote: RemoteToolFormat | None = None
     """Its words for tools that whoever answers runs."""
     unwrap: Callable[[Call], tuple[Call, tuple[str, ...]] | None] | None = None
     """Take a request out of that envelope; return it and the places of what is left behind, None if it stands in none.

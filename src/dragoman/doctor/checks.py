@@ -16,7 +16,7 @@ from msgspec import Struct
 from dragoman.config import Config, UpstreamTable
 from dragoman.core.problems import Kind, Problem
 from dragoman.dialects.record import Call
-from dragoman.gateway.agents.toolset import Roster, ToolServers, unmeant
+from dragoman.gateway.agents.toolset import AgentRegistry, ToolServers, find_unknown_tools
 from dragoman.gateway.client_request import ClientRequest
 from dragoman.gateway.errors import map_failure
 from dragoman.gateway.record import Record
@@ -24,10 +24,10 @@ from dragoman.gateway.redact import credentials_of, redact
 from dragoman.gateway.router import Target, default_model
 from dragoman.gateway.upstream_call import UpstreamClient
 from dragoman.http.client import Client, Deadlines, Outgoing
-from dragoman.http.link import Failure, Untrusted
+from dragoman.http.link import ConnectionFailure, UntrustedCertificate
 from dragoman.interpreter.response import translate_response
 from dragoman.mcp.client import Servers, ServerStatus, open_servers
-from dragoman.server.services import place
+from dragoman.server.services import open_upstream
 from dragoman.tools.handler import NAMESPACE_SEPARATOR
 from dragoman.upstreams.registry import KINDS
 from dragoman.upstreams.upstream import Upstream
@@ -79,10 +79,10 @@ async def _ask_model(target: Target, client: Client, messages: list[Any]) -> lis
     """Return the parts with which a model answers."""
     body = json.encode({"model": target.model, "max_tokens": _MAX_TOKENS, "messages": messages, "tools": [_TOOL]})
     ask = ClientRequest(dialect=_DIALECT, call=Call(body, target.model))
-    reached = await UpstreamClient(client).open(ask, target, Record())
+    reached = await UpstreamClient(client).open_reply(ask, target, Record())
     try:
         reply = await reached.incoming.read()
-    except Failure as failure:
+    except ConnectionFailure as failure:
         raise map_failure(failure, target.upstream.name) from None
     rendered = translate_response(reply, target.upstream.dialect, _DIALECT, reached.context)
     return json.decode(rendered.body)["content"]
@@ -120,7 +120,7 @@ async def check_upstreams(config: Config, models: Sequence[str] = (), seconds: f
             tried = _find_models(config, name, table, models)
             if models and not tried:
                 continue
-            upstream = (await place(name, table, client, stack))(next(iter(tried), default_model(table.kind)))
+            upstream = (await open_upstream(name, table, client, stack))(next(iter(tried), default_model(table.kind)))
             visit = _UpstreamChecker(
                 config, name, table, client, Deadlines(connect=10.0, first_byte=seconds, idle=seconds)
             )
@@ -159,10 +159,14 @@ class _UpstreamChecker:
             "credentials", "there is a key or token" if credentials_of(outgoing) else "none are sent"
         )
         try:
-            incoming = await self._client.ask(_strip_request(outgoing), self._deadlines)
+            incoming = await self._client.send(_strip_request(outgoing), self._deadlines)
             incoming.close()
-        except Failure as failure:
-            remedy = "its certificate is not trusted here: see SSL_CERT_FILE" if isinstance(failure, Untrusted) else ""
+        except ConnectionFailure as failure:
+            remedy = (
+                "its certificate is not trusted here: see SSL_CERT_FILE"
+                if isinstance(failure, UntrustedCertificate)
+                else ""
+            )
             yield self._build_failure("reachable", str(failure), remedy or _REMEDIES["unreachable"])
             return
         yield self._build_success("reachable", outgoing.origin.url)
@@ -181,8 +185,8 @@ class _UpstreamChecker:
         """Return the first model that a compatible server lists: nobody else knows what it calls them."""
         listing = await upstream.models()
         if listing is not None:
-            with contextlib.suppress(Failure):
-                incoming = await self._client.ask(listing.request, self._deadlines)
+            with contextlib.suppress(ConnectionFailure):
+                incoming = await self._client.send(listing.request, self._deadlines)
                 for row in listing.read(await incoming.read()):
                     return row.name
         return default_model(self._table.kind)
@@ -220,7 +224,7 @@ def _strip_request(outgoing: Outgoing) -> Outgoing:
 
 async def check_tools(config: Config, seconds: float = 60.0) -> AsyncGenerator[Check]:
     """Check every external server, and whether agents name tools that are there."""
-    for key, words in unmeant(config.agents, config.tools):
+    for key, words in find_unknown_tools(config.agents, config.tools):
         yield Check(
             check=key, ok=False, detail=words, remedy="name a server of [tools.*], one of its tools, or web_fetch"
         )
@@ -241,11 +245,11 @@ async def check_tools(config: Config, seconds: float = 60.0) -> AsyncGenerator[C
 
 def _check_agents(config: Config, servers: Servers) -> Iterable[Check]:
     """Check the words of agents for tools of servers that are there."""
-    roster = Roster(servers.registry, servers=ToolServers(origin=servers.origin))
+    roster = AgentRegistry(servers.registry, servers=ToolServers(find_origin=servers.origin))
     there = {status.name for status in servers.status() if status.connected}
     for name, agent in config.agents.items():
         for word in agent.tools:
-            if word.partition(NAMESPACE_SEPARATOR)[0] in there and not roster.meant(word):
+            if word.partition(NAMESPACE_SEPARATOR)[0] in there and not roster.find_tools(word):
                 near = " or ".join(servers.registry.nearest(word))
                 yield Check(
                     check=f"agents.{name}.tools",

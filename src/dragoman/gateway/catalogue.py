@@ -15,18 +15,18 @@ from dragoman.core.problems import Problem
 from dragoman.dialects.registry import dialect_named
 from dragoman.gateway.router import Routes
 from dragoman.http.client import Client, Deadlines
-from dragoman.http.link import Failure
+from dragoman.http.link import ConnectionFailure
 from dragoman.upstreams.model_list import ListedModel
 from dragoman.upstreams.upstream import Upstream
 
-_QUICK = Deadlines(connect=2.0, first_byte=3.0, idle=3.0)
-_LONGEST = 4.0
-_FRESH = 300.0
-_FAILED = 30.0
+_LIST_DEADLINES = Deadlines(connect=2.0, first_byte=3.0, idle=3.0)
+_MAX_SECONDS = 4.0
+_REFRESH_SECONDS = 300.0
+_RETRY_SECONDS = 30.0
 """Seconds until an upstream is asked again, after it has answered and after it has not."""
 
 
-class Entry(Struct, frozen=True, kw_only=True):
+class ModelEntry(Struct, frozen=True, kw_only=True):
     """A model as it is shown."""
 
     name: str
@@ -36,8 +36,8 @@ class Entry(Struct, frozen=True, kw_only=True):
     """What its upstream says of it, if that does."""
 
 
-class _Memory(Struct):
-    until: float = 0.0
+class _CachedModelList(Struct):
+    expires_at: float = 0.0
     rows: dict[str, ListedModel] = {}
 
 
@@ -49,58 +49,58 @@ class Catalogue:
         self._agents = agents or {}
         """Names that agents are called by, and the model of each."""
         self._client = client
-        self._memories: dict[int, _Memory] = {}
+        self._cached_lists: dict[int, _CachedModelList] = {}
         self._lock = asyncio.Lock()
 
-    async def entries(self) -> dict[str, Entry]:
+    async def list_entries(self) -> dict[str, ModelEntry]:
         """Return all models by the name a client asks for."""
         upstreams = self._routes.upstreams
         async with self._lock:
             await asyncio.gather(*(self._refresh(upstream) for upstream in upstreams))
-        found = {name: await self.entry(name) for name in (*self._routes.names, *self._agents)}
+        found = {name: await self.find_entry(name) for name in (*self._routes.names, *self._agents)}
         for upstream in upstreams:
             issuer = dialect_named(upstream.dialect).issuer
-            for listed in self._rows(upstream).values():
-                name = self._shown(upstream, listed.name)
-                found.setdefault(name, Entry(name=name, issuer=issuer, listed=listed))
+            for listed in self._cached_rows(upstream).values():
+                name = self._public_name(upstream, listed.name)
+                found.setdefault(name, ModelEntry(name=name, issuer=issuer, listed=listed))
         return found
 
-    async def entry(self, name: str) -> Entry:
+    async def find_entry(self, name: str) -> ModelEntry:
         """Return one model; raises the `Problem` for which nobody answers for it."""
-        target = self._routes.of(self._agents.get(name, name))[0]
+        target = self._routes.find_targets(self._agents.get(name, name))[0]
         async with self._lock:
             await self._refresh(target.upstream)
-        listed = self._rows(target.upstream).get(target.model.removeprefix("models/"))
-        return Entry(name=name, issuer=dialect_named(target.upstream.dialect).issuer, listed=listed)
+        listed = self._cached_rows(target.upstream).get(target.model.removeprefix("models/"))
+        return ModelEntry(name=name, issuer=dialect_named(target.upstream.dialect).issuer, listed=listed)
 
-    def _rows(self, upstream: Upstream) -> dict[str, ListedModel]:
-        return self._memories.setdefault(id(upstream), _Memory()).rows
+    def _cached_rows(self, upstream: Upstream) -> dict[str, ListedModel]:
+        return self._cached_lists.setdefault(id(upstream), _CachedModelList()).rows
 
     async def _refresh(self, upstream: Upstream) -> None:
-        memory = self._memories.setdefault(id(upstream), _Memory())
-        if monotonic() < memory.until:
+        memory = self._cached_lists.setdefault(id(upstream), _CachedModelList())
+        if monotonic() < memory.expires_at:
             return
-        rows = await self._asked(upstream)
+        rows = await self._fetch_list(upstream)
         if rows:
             memory.rows = {row.name: row for row in rows}
-        memory.until = monotonic() + (_FRESH if rows else _FAILED)
+        memory.expires_at = monotonic() + (_REFRESH_SECONDS if rows else _RETRY_SECONDS)
 
-    async def _asked(self, upstream: Upstream) -> list[ListedModel]:
+    async def _fetch_list(self, upstream: Upstream) -> list[ListedModel]:
         try:
-            async with asyncio.timeout(_LONGEST):
+            async with asyncio.timeout(_MAX_SECONDS):
                 listing = await upstream.models()
                 if listing is None:
                     return []
-                incoming = await self._client.ask(listing.request, _QUICK)
+                incoming = await self._client.send(listing.request, _LIST_DEADLINES)
                 body = await incoming.read()
-        except (Failure, Problem, TimeoutError):
+        except (ConnectionFailure, Problem, TimeoutError):
             return []
-        return listing.read(body) if incoming.good else []
+        return listing.read(body) if incoming.is_success else []
 
-    def _shown(self, upstream: Upstream, model: str) -> str:
+    def _public_name(self, upstream: Upstream, model: str) -> str:
         qualified = f"{upstream.name}/{model}"
         try:
-            target = self._routes.of(model)[0]
+            target = self._routes.find_targets(model)[0]
         except Problem:
             return qualified
         return model if (target.upstream.name, target.model) == (upstream.name, model) else qualified

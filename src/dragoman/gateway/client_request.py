@@ -15,15 +15,15 @@ from msgspec import Struct
 from dragoman.core.problems import Problem
 from dragoman.core.request import Request
 from dragoman.dialects.record import Call, Dialect
-from dragoman.gateway.errors import duplicate_key, malformed_body
+from dragoman.gateway.errors import build_body_error, build_duplicate_key_error
 from dragoman.http.message import Headers
-from dragoman.interpreter.tool_choice import wrong_choice
-from dragoman.interpreter.tool_errors import all_faults, tools_problem
-from dragoman.interpreter.tools import are_valid, unproven_bytes
+from dragoman.interpreter.tool_choice import find_choice_faults
+from dragoman.interpreter.tool_errors import build_problem, find_all_faults
+from dragoman.interpreter.tools import are_valid, count_unproven_bytes
 from dragoman.interpreter.tools_cache import NO_PROOFS, ToolSet
 from dragoman.wire import json
 from dragoman.wire.json import Malformed, decode_distinct
-from dragoman.wire.splice import spliced
+from dragoman.wire.splice import set_member
 
 Framing = Literal["sse", "array"]
 CONVERSATION_HEADERS = frozenset({"x-dragoman-conversation", "x-stainless-retry-count", "idempotency-key"})
@@ -58,25 +58,25 @@ SMALL_BODY = 8 << 10
 """Bytes below which a body is searched whole for duplicate keys: looking up what is known of it would cost as much."""
 
 
-def require_distinct(body: bytes) -> Any:
+def require_distinct_keys(body: bytes) -> Any:
     """Decode a body and return it; raise a `Problem` for a duplicate key: two parsers could read two values."""
     try:
         value, where = decode_distinct(body)
     except Malformed as error:
-        raise malformed_body(error) from None
+        raise build_body_error(error) from None
     if where is not None:
-        raise duplicate_key(where)
+        raise build_duplicate_key_error(where)
     return value
 
 
-class _Head(Struct):
+class _RoutingFields(Struct):
     """The members of a body that routing depends on."""
 
     model: str | None = None
     stream: bool | None = None
 
 
-_HEAD = msgspec.json.Decoder(_Head)
+_ROUTING_DECODER = msgspec.json.Decoder(_RoutingFields)
 
 
 def read_call(body: bytes, value: Any = None) -> Call:
@@ -90,7 +90,7 @@ def read_call(body: bytes, value: Any = None) -> Call:
 
 def _decode_call(body: bytes) -> Call:
     try:
-        head = _HEAD.decode(body)
+        head = _ROUTING_DECODER.decode(body)
     except msgspec.ValidationError as error:
         words, _, where = str(error).partition(" - at `$")
         pointer = where.rstrip("`").replace(".", "/")
@@ -102,43 +102,43 @@ def _decode_call(body: bytes) -> Call:
     return Call(body, head.model, bool(head.stream))
 
 
-_NESTED = re.compile(rb'"function"\s*:\s*\{')
-_MEMBERS = ("tools", "tool_choice")
+_NESTED_FUNCTION = re.compile(rb'"function"\s*:\s*\{')
+_TOOL_MEMBERS = ("tools", "tool_choice")
 
 
-def flattened(call: Call) -> Call:
+def flatten_tools(call: Call) -> Call:
     """Return a request with tools and choice in the form of Responses, if they came in the form of Chat."""
-    if _NESTED.search(call.body) is None:
+    if _NESTED_FUNCTION.search(call.body) is None:
         return call
     try:
         members = json.decode_object(call.body)
         body = call.body
-        for name in _MEMBERS:
+        for name in _TOOL_MEMBERS:
             raw = members.get(name)
-            value = json.decode(raw) if raw is not None and _NESTED.search(bytes(raw)) is not None else None
-            flat = _flat(value)
+            value = json.decode(raw) if raw is not None and _NESTED_FUNCTION.search(bytes(raw)) is not None else None
+            flat = _flatten(value)
             if flat != value:
-                body = spliced(body, name, json.encode(flat))
+                body = set_member(body, name, json.encode(flat))
     except json.Malformed as error:
-        raise malformed_body(error) from None
+        raise build_body_error(error) from None
     return call if body == call.body else Call(body, call.model, call.stream)
 
 
-def _flat(value: Any) -> Any:
+def _flatten(value: Any) -> Any:
     match value:
         case list():
-            return [_flat(item) for item in cast("list[Any]", value)]
+            return [_flatten(item) for item in cast("list[Any]", value)]
         case {"type": "function", "function": {**function}, **rest}:
             return {"type": "function", **rest, **function}
         case _:
             return value
 
 
-_LARGE = 16 << 10
+_LARGE_SCHEMAS = 16 << 10
 """Bytes of schemas above which they are validated beside the event loop."""
 
 
-def is_validated(request: Request, tool_set: ToolSet | None) -> bool:
+def are_tools_validated(request: Request, tool_set: ToolSet | None) -> bool:
     """Tell whether the tools of a request were validated before, and its choice needs no look at them."""
     names = request.tool_choice.names if request.tool_choice is not None else ()
     return tool_set is not None and tool_set.is_valid and tool_set.tools is request.tools and not names
@@ -151,12 +151,12 @@ async def require_valid_tools(call: Call, dialect: Dialect, request: Request, to
     valid = not tools or (known is not None and known.is_valid)
     if not valid:
         proofs = known.proofs if known is not None else NO_PROOFS
-        beside = len(call.body) > _LARGE and unproven_bytes(tools, proofs) > _LARGE
+        beside = len(call.body) > _LARGE_SCHEMAS and count_unproven_bytes(tools, proofs) > _LARGE_SCHEMAS
         valid = await asyncio.to_thread(are_valid, tools, proofs) if beside else are_valid(tools, proofs)
         if known is not None:
             known.is_valid = valid
-    faults = [] if valid else await asyncio.to_thread(all_faults, call, dialect)
+    faults = [] if valid else await asyncio.to_thread(find_all_faults, call, dialect)
     if request.tool_choice is not None and request.tool_choice.names:
-        faults += wrong_choice(request)
+        faults += find_choice_faults(request)
     if faults:
-        raise tools_problem(faults)
+        raise build_problem(faults)

@@ -9,8 +9,8 @@ from dragoman.gateway.context import RequestContext
 from dragoman.gateway.errors import add_id_to_event, map_failure
 from dragoman.gateway.heartbeat import Heartbeat
 from dragoman.gateway.upstream_call import UpstreamReply
-from dragoman.http.link import Failure
-from dragoman.interpreter.signatures import CallWatch
+from dragoman.http.link import ConnectionFailure
+from dragoman.interpreter.signatures import CallRecorder
 from dragoman.interpreter.stream import StreamTranslator
 
 
@@ -21,27 +21,27 @@ class StreamWriter:
         self._request = request
         self._exchange = context.exchange
         self._record = context.record
-        self._keeper = context.keeper
+        self._recorder = context.recorder
         self._heartbeat = heartbeat
-        if self._keeper is not None:
-            self._keeper.begin()
+        if self._recorder is not None:
+            self._recorder.reset()
         if not self._exchange.started:
             heartbeat.reset()
 
-    async def write(self, events: bytes, *, begun: bool) -> None:
+    async def write(self, events: bytes, *, has_begun: bool) -> None:
         """Send events; hold them back while the stream has not started and the reply has not `begun`."""
         exchange, heartbeat = self._exchange, self._heartbeat
-        framed = heartbeat.frame(events if self._keeper is None else self._keeper.passing(events))
+        framed = heartbeat.frame(events if self._recorder is None else self._recorder.feed(events))
         if exchange.started:
             heartbeat.has_sent = True
-            if begun:
-                self._record.note_first()
-            if framed or exchange.is_behind:
+            if has_begun:
+                self._record.note_first_token()
+            if framed or exchange.is_write_paused:
                 await exchange.write(framed)
             return
-        heartbeat.held += framed
-        if begun:
-            self._record.note_first()
+        heartbeat.held_events += framed
+        if has_begun:
+            self._record.note_first_token()
             heartbeat.start_stream()
 
     def push(self, events: bytes) -> bool:
@@ -50,42 +50,42 @@ class StreamWriter:
         if framed := heartbeat.frame(events):
             exchange.push(framed)
             heartbeat.has_sent = True
-        return not exchange.is_behind
+        return not exchange.is_write_paused
 
-    async def end(self, events: bytes, problem: Problem | None, *, begun: bool = True) -> Problem | None:
+    async def end(self, events: bytes, problem: Problem | None, *, has_begun: bool = True) -> Problem | None:
         """Save the answer and send the last events; return the error that the client received.
 
         Raises the error if the stream has not started.
         """
-        exchange, heartbeat, keeper = self._exchange, self._heartbeat, self._keeper
+        exchange, heartbeat, keeper = self._exchange, self._heartbeat, self._recorder
         if problem is not None and not exchange.started:
             raise problem
         if keeper is not None:
             # What the client may receive before the answer is saved does not wait for that.
-            await self.write(events if problem is None else add_id_to_event(events, self._record), begun=begun)
+            await self.write(events if problem is None else add_id_to_event(events, self._record), has_begun=has_begun)
             events, problem = await self._save(problem)
         if problem is not None:
             events = add_id_to_event(events, self._record)
         if not exchange.started:
             heartbeat.start_stream()
-        if not exchange.is_gone:
+        if not exchange.is_disconnected:
             self._record.outcome = "answered" if problem is None else "failed"
         await exchange.end(heartbeat.frame_end(events))
         return problem
 
     async def _save(self, problem: Problem | None) -> tuple[bytes, Problem | None]:
         """Save the answer; return the events that were held back for that, and the error if it cannot be saved."""
-        keeper = self._keeper
+        keeper = self._recorder
         if keeper is None:
             return b"", problem
         if problem is not None:
-            return keeper.let_go(), problem
+            return keeper.take_held(), problem
         try:
-            return await keeper.ended(self._request), None
+            return await keeper.save_stream(self._request), None
         except Problem as unsaved:
             if not self._exchange.started:
                 raise
-            return keeper.failed(unsaved, self._request), unsaved
+            return keeper.render_failure(unsaved, self._request), unsaved
 
 
 class UpstreamStream:
@@ -94,10 +94,10 @@ class UpstreamStream:
     def __init__(self, reply: UpstreamReply, context: RequestContext, heartbeat: Heartbeat) -> None:
         self._incoming = reply.incoming
         self._context = context
-        self._vault = reply.vault
+        self._signature_store = reply.signature_store
         source, dialect, answered = reply.target.upstream.dialect, context.request.dialect, reply.context
-        self._calls = CallWatch()
-        watch = self._calls if reply.vault is not None else None
+        self._call_watch = CallRecorder()
+        watch = self._call_watch if reply.signature_store is not None else None
         self._translator = StreamTranslator(source, dialect, answered, watch)
         self._writer = StreamWriter(reply.translation.request, context, heartbeat)
         self._unsent = b""
@@ -111,43 +111,43 @@ class UpstreamStream:
         try:
             events = b""
             while not translator.over:
-                if events or exchange.is_behind:
-                    await writer.write(events, begun=translator.begun)
-                events = await self._next()
+                if events or exchange.is_write_paused:
+                    await writer.write(events, has_begun=translator.begun)
+                events = await self._read_events()
             if translator.begun and (exchange.started or translator.problem is None):
-                record.note_first()
-            problem = await writer.end(events, translator.problem, begun=translator.begun)
+                record.note_first_token()
+            problem = await writer.end(events, translator.problem, has_begun=translator.begun)
         finally:
             record.reply_losses, record.usage = translator.losses, translator.usage
             record.problem = problem or translator.problem
             record.finish = translator.finish.reason if translator.finish is not None else ""
 
-    async def _next(self) -> bytes:
+    async def _read_events(self) -> bytes:
         """Return the events that the next data of the upstream is translated to and that were not sent yet."""
         translator, record = self._translator, self._context.record
         try:
-            if self._context.keeper is None and record.first is not None:
+            if self._context.recorder is None and record.first_token_seconds is not None:
                 is_whole = await self._incoming.deliver_to(self._on_data)
                 events, self._unsent = self._unsent, b""
                 if is_whole and not translator.over:
                     events += translator.close()
             else:
-                data = await self._incoming.piece()
+                data = await self._incoming.read_chunk()
                 events = translator.feed(data) if data else translator.close()
-        except Failure as failure:
+        except ConnectionFailure as failure:
             problem = map_failure(failure, record.upstream)
             if not self._context.exchange.started:
                 raise problem from None
             return translator.fail(problem)
-        if self._vault is not None and (calls := self._calls.ended):
-            self._calls.ended = []
-            await self._vault.keep(self._context.request.owner, calls)
+        if self._signature_store is not None and (calls := self._call_watch.ended):
+            self._call_watch.ended = []
+            await self._signature_store.save(self._context.request.owner, calls)
         return events
 
     def _on_data(self, data: bytes) -> bool:
         """Translate data and send its events at once; return whether more data may be delivered this way."""
         events = self._translator.feed(data)
-        if self._translator.over or self._calls.ended:
+        if self._translator.over or self._call_watch.ended:
             self._unsent = events
             return False
         return self._writer.push(events)

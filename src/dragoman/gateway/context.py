@@ -4,7 +4,7 @@ from msgspec import Struct
 
 from dragoman.agent import Runtime
 from dragoman.gateway.client_request import ClientRequest
-from dragoman.gateway.conversations.recorder import Keeper
+from dragoman.gateway.conversations.recorder import ConversationRecorder
 from dragoman.gateway.heartbeat import Heartbeat
 from dragoman.gateway.record import Record
 from dragoman.http.exchange import Exchange
@@ -17,7 +17,7 @@ class RequestContext(Struct):
     exchange: Exchange
     """Where the response is written."""
     record: Record
-    keeper: Keeper | None = None
+    recorder: ConversationRecorder | None = None
     """Saves the answer in its conversation, if it belongs to one."""
     runtime: Runtime | None = None
     """Runs the steps of a request that is answered in the background."""

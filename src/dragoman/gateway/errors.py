@@ -10,23 +10,23 @@ from dragoman.core.problems import Problem
 from dragoman.dialects.registry import dialect_named
 from dragoman.gateway.record import Record
 from dragoman.gateway.router import Target
-from dragoman.http.link import Failure, TooSlow, Untrusted
+from dragoman.http.link import ConnectionFailure, DeadlineExceeded, UntrustedCertificate
 from dragoman.http.message import Headers
-from dragoman.interpreter.errors import as_fault
-from dragoman.interpreter.tool_errors import Sent, named, placed
+from dragoman.interpreter.errors import adapt_error_reply
+from dragoman.interpreter.tool_errors import SentRequest, add_code, locate_rejection
 from dragoman.interpreter.translation import Translation
 from dragoman.wire import json
 from dragoman.wire.json import Malformed, encode
 from dragoman.wire.pointer import escape, split
-from dragoman.wire.splice import spliced
+from dragoman.wire.splice import set_member
 
 
-def malformed_body(error: Malformed) -> Problem:
+def build_body_error(error: Malformed) -> Problem:
     """Return the error for a body that cannot be parsed, with its pointer."""
     return Problem("invalid_request", error.message, where=error.where)
 
 
-def duplicate_key(where: str) -> Problem:
+def build_duplicate_key_error(where: str) -> Problem:
     """Return the error for the duplicate key at a pointer."""
     *above, name = split(where)
     place = "".join(f"/{escape(token)}" for token in above)
@@ -40,7 +40,7 @@ def add_id(error: bytes, record: Record) -> bytes:
     if not member:
         return error
     try:
-        return spliced(error, member, encode(record.id))
+        return set_member(error, member, encode(record.id))
     except Malformed:
         return error
 
@@ -65,12 +65,12 @@ class Rejection(Struct, frozen=True):
     body: bytes
 
 
-def map_failure(failure: Failure, name: str) -> Problem:
+def map_failure(failure: ConnectionFailure, name: str) -> Problem:
     """Return the error for an upstream that could not be called, without its address: that is the operator's."""
     match failure:
-        case TooSlow():
+        case DeadlineExceeded():
             return Problem("timeout", f"the upstream {name} did not answer in time")
-        case Untrusted():
+        case UntrustedCertificate():
             return Problem("internal", f"the upstream {name} cannot prove who it is", status=502, code="untrusted")
         case _:
             return Problem("unreachable", f"the upstream {name} cannot be reached or broke off")
@@ -86,15 +86,15 @@ def map_rejection(
         words = f"the upstream {target.upstream.name} refuses the gateway's credentials: {problem.message}"
         return Problem("internal", words, status=502, code="credentials")
     if here is there and not target.text_calls:
-        problem = named(problem, document)
+        problem = add_code(problem, document)
     elif there is not None and translation.request is not None:
-        sent = Sent(translation.call.body, here.name, target.model, translation.undo)
-        problem = placed(problem, sent, translation.request, there, document)
-    return as_fault(problem, here.issuer, there.issuer if there is not None else "")
+        sent = SentRequest(translation.call.body, here.name, target.model, translation.undo)
+        problem = locate_rejection(problem, sent, translation.request, there, document)
+    return adapt_error_reply(problem, here.issuer, there.issuer if there is not None else "")
 
 
 def map_error_in_reply(problem: Problem, client: str) -> Problem:
     """Return the error that an upstream sent as a reply with status 200 in the client's terms."""
     if problem.kind != "internal" or problem.status != 500 or not problem.detail_dialect:
         return problem
-    return as_fault(problem, dialect_named(problem.detail_dialect).issuer, dialect_named(client).issuer)
+    return adapt_error_reply(problem, dialect_named(problem.detail_dialect).issuer, dialect_named(client).issuer)

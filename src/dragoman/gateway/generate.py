@@ -17,14 +17,14 @@ from dragoman.gateway.client_stream import UpstreamStream
 from dragoman.gateway.context import RequestContext
 from dragoman.gateway.errors import map_error_in_reply
 from dragoman.gateway.heartbeat import Heartbeat
-from dragoman.gateway.model import Asker, Means, UpstreamModel
-from dragoman.gateway.passthrough import Passage, outgoing_of, pass_on
+from dragoman.gateway.model import Asker, UpstreamDeps, UpstreamModel
+from dragoman.gateway.passthrough import PassthroughRequest, build_outgoing, forward_request
 from dragoman.gateway.record import Record
 from dragoman.gateway.response_writer import write_reply
 from dragoman.gateway.retry import Retries, RetryBudget, RetryPolicy
 from dragoman.gateway.router import Routes
-from dragoman.gateway.signatures import Vault
-from dragoman.gateway.token_count import count
+from dragoman.gateway.signatures import SignatureStore
+from dragoman.gateway.token_count import count_tokens
 from dragoman.gateway.upstream_call import UpstreamClient, UpstreamReply
 from dragoman.http.client import Client
 from dragoman.http.exchange import Exchange
@@ -47,64 +47,66 @@ class Gateway:
         routes: Routes,
         client: Client,
         timing: Timing | None = None,
-        vault: Vault | None = None,
+        signature_store: SignatureStore | None = None,
         agents: Agents | None = None,
     ) -> None:
         self.routes = routes
-        self.catalogue = Catalogue(routes, client, agents.roster.models if agents is not None else {})
-        self._upstreams = UpstreamClient(client, vault)
+        self.catalogue = Catalogue(routes, client, agents.agent_registry.models if agents is not None else {})
+        self._upstreams = UpstreamClient(client, signature_store)
         self._timing = timing or Timing()
         self._budget = RetryBudget()
         self._agents = agents
-        self.runs_tools = agents is not None
+        self.has_tools = agents is not None
         """There are server-side tools."""
 
     def model(self, asker: Asker, record: Record | None = None) -> UpstreamModel:
         """Return all models as one function for an asker; calls and losses are noted in `record`."""
-        return UpstreamModel(Means(self.routes, self._upstreams, self._timing.retry, self._budget), asker, record)
+        return UpstreamModel(
+            UpstreamDeps(self.routes, self._upstreams, self._timing.retry, self._budget), asker, record
+        )
 
-    def runs(self, request: ClientRequest) -> bool:
+    def runs_tools_for(self, request: ClientRequest) -> bool:
         """Tell whether server-side tools run for a request."""
-        return self._agents is not None and self._agents.roster.crew(request) is not None
+        return self._agents is not None and self._agents.agent_registry.select_tools(request) is not None
 
     async def generate(self, context: RequestContext) -> None:
         """Answer a request, or raise the `Problem` for which that is not possible."""
-        answer = self._answer(context)
+        answer = self._start_answer(context)
         if context.request.call.stream:
             heartbeat = context.heartbeat = Heartbeat(context.request, context.exchange, context.record)
             timing = self._timing
-            await heartbeat.run(answer, timing.hold, timing.heartbeat, context.keeper)
+            await heartbeat.run(answer, timing.hold, timing.heartbeat, context.recorder)
         else:
             await answer
 
-    def _answer(self, context: RequestContext) -> Awaitable[object]:
+    def _start_answer(self, context: RequestContext) -> Awaitable[object]:
         """Answer by an upstream, or by an agent that runs server-side tools."""
         request, agents = context.request, self._agents
         if agents is not None:
-            roster = agents.roster
+            roster = agents.agent_registry
             may_run = request.tools or roster.servers or request.call.model in roster.agents
-            crew = roster.crew(request) if may_run else None
+            crew = roster.select_tools(request) if may_run else None
             if crew is not None:
                 return agents.answer(crew, context, self.model)
         if context.runtime is None:
             return self._call_upstreams(context)
         # In the background an answer is one step: it is saved where the client will ask for it.
-        return context.runtime.step("model:1", partial(self._call_in_step, context))
+        return context.runtime.step("model:1", partial(self._run_as_step, context))
 
-    async def _call_in_step(self, context: RequestContext) -> str:
+    async def _run_as_step(self, context: RequestContext) -> str:
         await self._call_upstreams(context)
         return ""
 
     async def _call_upstreams(self, context: RequestContext) -> None:
         """Call upstreams until one has answered."""
         request, record = context.request, context.record
-        targets, retries = self.routes.of(request.call.model), None
+        targets, retries = self.routes.find_targets(request.call.model), None
         target = targets[0]
         self._budget.requests += 1
         while True:
             try:
-                reply = await self._upstreams.open(request, target, record)
-                await _write(reply, context)
+                reply = await self._upstreams.open_reply(request, target, record)
+                await _deliver_reply(reply, context)
             except Problem as problem:
                 if context.exchange.started:
                     raise
@@ -113,29 +115,33 @@ class Gateway:
             else:
                 return
 
-    async def count(self, request: ClientRequest, record: Record) -> tuple[bytes, bool]:
+    async def count_tokens(self, request: ClientRequest, record: Record) -> tuple[bytes, bool]:
         """Count the tokens of a request at the upstream that would answer it first."""
-        model = request.call.model if self._agents is None else self._agents.roster.model(request.call.model)
-        return await count(request, self.routes.of(model)[0], self._upstreams, record)
+        model = (
+            request.call.model
+            if self._agents is None
+            else self._agents.agent_registry.resolve_model(request.call.model)
+        )
+        return await count_tokens(request, self.routes.find_targets(model)[0], self._upstreams, record)
 
-    async def pass_on(self, passage: Passage, exchange: Exchange, record: Record) -> None:
+    async def forward(self, passthrough: PassthroughRequest, exchange: Exchange, record: Record) -> None:
         """Pass a request for another endpoint on, once."""
-        upstream = passage.target.upstream
-        outgoing = outgoing_of(passage, exchange.request)
+        upstream = passthrough.target.upstream
+        outgoing = build_outgoing(passthrough, exchange.request)
         if outgoing is None:
-            raise Problem("not_found", f"the upstream {upstream.name} has no {passage.path}", code="unknown_url")
-        record.note_asked(upstream.name, passage.target.model)
-        await pass_on(outgoing, passage, self._upstreams, exchange, record)
+            raise Problem("not_found", f"the upstream {upstream.name} has no {passthrough.path}", code="unknown_url")
+        record.note_attempt(upstream.name, passthrough.target.model)
+        await forward_request(outgoing, passthrough, self._upstreams, exchange, record)
 
 
-async def _write(reply: UpstreamReply, context: RequestContext) -> None:
+async def _deliver_reply(reply: UpstreamReply, context: RequestContext) -> None:
     """Write a reply, and return its connection to the pool, or close it after an error."""
     try:
         if context.heartbeat is None:
             await write_reply(reply, context)
         else:
             await UpstreamStream(reply, context, context.heartbeat).write()
-        reply.incoming.leave()
+        reply.incoming.drain()
     except Problem as problem:
         if context.exchange.started:
             raise

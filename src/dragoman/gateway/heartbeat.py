@@ -12,16 +12,16 @@ from dragoman.core.events import Failed, Started
 from dragoman.core.problems import Problem
 from dragoman.dialects.registry import dialect_named
 from dragoman.gateway.client_request import ClientRequest
-from dragoman.gateway.conversations.recorder import Keeper
+from dragoman.gateway.conversations.recorder import ConversationRecorder
 from dragoman.gateway.errors import add_id_to_event
-from dragoman.gateway.record import Record, headers_of
+from dragoman.gateway.record import Record, build_response_headers
 from dragoman.http.exchange import Exchange
 from dragoman.wire.sse import SseReader
 
-_BEAT = b"\n"
+_BLANK_LINE = b"\n"
 """A blank line: the only heartbeat that every client ignores."""
-_EVENTS = {"content-type": "text/event-stream; charset=utf-8", "cache-control": "no-cache"}
-_ARRAY = {"content-type": "application/json; charset=UTF-8", "cache-control": "no-cache"}
+_SSE_HEADERS = {"content-type": "text/event-stream; charset=utf-8", "cache-control": "no-cache"}
+_ARRAY_HEADERS = {"content-type": "application/json; charset=UTF-8", "cache-control": "no-cache"}
 
 
 class Heartbeat:
@@ -38,30 +38,32 @@ class Heartbeat:
 
     def reset(self) -> None:
         """Begin another attempt: drop what was held back of the last one."""
-        self._array = ArrayFramer() if self._request.framing == "array" else None
-        self.held = b""
+        self._array_framer = ArrayFramer() if self._request.framing == "array" else None
+        self.held_events = b""
         """What came before the first real event."""
 
     def frame(self, events: bytes) -> bytes:
         """Return events as the client wants them."""
-        return events if self._array is None else self._array.feed(events)
+        return events if self._array_framer is None else self._array_framer.feed(events)
 
     def frame_end(self, events: bytes) -> bytes:
         """Return the last events, and the end of the stream."""
-        return events if self._array is None else self._array.feed(events) + self._array.close()
+        return events if self._array_framer is None else self._array_framer.feed(events) + self._array_framer.close()
 
-    async def run(self, work: Awaitable[object], hold: float, interval: float, keeper: Keeper | None = None) -> None:
+    async def run(
+        self, work: Awaitable[object], hold: float, interval: float, recorder: ConversationRecorder | None = None
+    ) -> None:
         """Start the stream after `hold` seconds if `work` has not by then, and keep it alive until that is done.
 
         An error before the first real event is sent in a stream that has started, and raised before that.
         """
-        self._timer = self._loop.call_later(hold, self._beat, interval)
+        self._timer = self._loop.call_later(hold, self._on_timer, interval)
         try:
             await work
         except Problem as problem:
-            if not self._exchange.started or self._exchange.ended or self._record.first is not None:
+            if not self._exchange.started or self._exchange.ended or self._record.first_token_seconds is not None:
                 raise
-            await self._fail(problem, keeper)
+            await self._send_failure(problem, recorder)
         finally:
             self._timer.cancel()
 
@@ -69,31 +71,31 @@ class Heartbeat:
         """Send the head of the response and what was held back."""
         record = self._record
         record.status = 200
-        headers = headers_of(record, _EVENTS if self._array is None else _ARRAY)
-        self._exchange.start(200, headers, first=self.held)
-        self.held = b""
+        headers = build_response_headers(record, _SSE_HEADERS if self._array_framer is None else _ARRAY_HEADERS)
+        self._exchange.start(200, headers, first=self.held_events)
+        self.held_events = b""
         self.has_sent = True
 
-    async def _fail(self, problem: Problem, keeper: Keeper | None) -> None:
+    async def _send_failure(self, problem: Problem, recorder: ConversationRecorder | None) -> None:
         """End a stream that has only started."""
         self._record.problem, self._record.outcome = problem, "failed"
         encoder = dialect_named(self._request.dialect).encoder(None)
         events = encoder.feed(Started("", self._request.call.model)) + encoder.feed(Failed(problem))
-        if keeper is not None:
-            keeper.begin()
-            events = keeper.passing(events) + keeper.let_go()
+        if recorder is not None:
+            recorder.reset()
+            events = recorder.feed(events) + recorder.take_held()
         await self._exchange.end(self.frame_end(add_id_to_event(events, self._record)))
 
-    def _beat(self, interval: float) -> None:
+    def _on_timer(self, interval: float) -> None:
         """Start the stream if it has not, else send a blank line if nothing was sent since the last beat."""
-        if self._exchange.is_gone:
+        if self._exchange.is_disconnected:
             return
         if not self._exchange.started:
             self.start_stream()
         elif not self.has_sent:
-            self._exchange.push(_BEAT)
+            self._exchange.push(_BLANK_LINE)
         self.has_sent = False
-        self._timer = self._loop.call_later(interval, self._beat, interval)
+        self._timer = self._loop.call_later(interval, self._on_timer, interval)
 
 
 class ArrayFramer:
@@ -101,17 +103,17 @@ class ArrayFramer:
 
     def __init__(self) -> None:
         self._reader = SseReader()
-        self._begun = False
+        self._has_items = False
 
     def feed(self, events: bytes) -> bytes:
         """Return the items of the next events."""
         items = [event.data for event in self._reader.feed(events)]
         if not items:
             return b""
-        opening = b",\r\n" if self._begun else b"["
-        self._begun = True
+        opening = b",\r\n" if self._has_items else b"["
+        self._has_items = True
         return opening + b",\r\n".join(items)
 
     def close(self) -> bytes:
         """Return the end of the array."""
-        return b"]" if self._begun else b"[]"
+        return b"]" if self._has_items else b"[]"

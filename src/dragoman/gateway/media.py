@@ -11,15 +11,15 @@ from msgspec import Struct
 
 from dragoman.core.parts import MediaKind
 from dragoman.core.problems import Problem
-from dragoman.http.addresses import Refused
-from dragoman.http.guarded import Guard, Lately, Room
+from dragoman.http.addresses import LinkRefused
+from dragoman.http.guarded import ByteBudget, ExpiringCache, GuardedFetcher
 from dragoman.interpreter.media import NOT_FETCHED
-from dragoman.interpreter.translation import Fetched, Links, NeededLink, Translation, Unfetched
+from dragoman.interpreter.translation import FetchedMedia, Links, MissingLinks, NeededLink, Translation
 from dragoman.tasks import run_all
 
-_KEPT_SECONDS = 300.0
-_MOST_KEPT = 64 << 20
-_LONGEST_SHOWN = 200
+_CACHE_SECONDS = 300.0
+_MAX_CACHE_BYTES = 64 << 20
+_MAX_SHOWN_URL = 200
 
 
 class MediaLimits(Struct, frozen=True, kw_only=True):
@@ -31,57 +31,57 @@ class MediaLimits(Struct, frozen=True, kw_only=True):
     seconds: float = 20.0
 
 
-class Library:
+class MediaFetcher:
     """What was fetched lately."""
 
-    def __init__(self, guard: Guard, limits: MediaLimits | None = None) -> None:
+    def __init__(self, guard: GuardedFetcher, limits: MediaLimits | None = None) -> None:
         self._guard = guard
         self._limits = limits or MediaLimits()
-        self._lately: Lately[Fetched] = Lately(_KEPT_SECONDS, _MOST_KEPT)
+        self._cache: ExpiringCache[FetchedMedia] = ExpiringCache(_CACHE_SECONDS, _MAX_CACHE_BYTES)
 
-    async def translate(
-        self, translate: Callable[[Links | None], Translation], missing: Unfetched, *, taken: bool
+    async def translate_with_media(
+        self, translate: Callable[[Links | None], Translation], missing: MissingLinks, *, upstream_fetches: bool
     ) -> Translation:
         """Translate a request with the media that is missing; `taken` if the upstream fetches links itself."""
-        fetched = await self._fetch(missing.links)
+        fetched = await self._fetch_links(missing.links)
         try:
-            return translate(Links(fetched, taken=taken))
-        except Unfetched as still:
-            raise _refused(*next(iter(still.links.items())), "it is not fetched") from None
+            return translate(Links(fetched, upstream_fetches=upstream_fetches))
+        except MissingLinks as still:
+            raise _build_error(*next(iter(still.links.items())), "it is not fetched") from None
 
-    async def _fetch(self, links: dict[str, NeededLink]) -> dict[str, Fetched]:
+    async def _fetch_links(self, links: dict[str, NeededLink]) -> dict[str, FetchedMedia]:
         limits = self._limits
         first = next(iter(links.items()))
         if not limits.fetch:
-            raise _refused(*first, "the upstream does not fetch it, and the gateway is told not to")
+            raise _build_error(*first, "the upstream does not fetch it, and the gateway is told not to")
         if len(links) > limits.max_links:
-            raise _refused(*first, f"there are more than {limits.max_links} links to fetch")
-        found = {url: page for url in links if (page := self._lately.get(url)) is not None}
-        room = Room(limits.max_bytes)
+            raise _build_error(*first, f"there are more than {limits.max_links} links to fetch")
+        found = {url: page for url in links if (page := self._cache.get(url)) is not None}
+        room = ByteBudget(limits.max_bytes)
         wanted = [(url, link) for url, link in links.items() if url not in found]
-        pages = await run_all((self._one(url, link, room) for url, link in wanted), "fetch media")
+        pages = await run_all((self._fetch_one(url, link, room) for url, link in wanted), "fetch media")
         return found | dict(zip((url for url, _ in wanted), pages, strict=True))
 
-    async def _one(self, url: str, link: NeededLink, room: Room) -> Fetched:
+    async def _fetch_one(self, url: str, link: NeededLink, budget: ByteBudget) -> FetchedMedia:
         try:
-            page = await self._guard.fetch(url, room, self._limits.seconds)
-        except Refused as refusal:
-            raise _refused(url, link, str(refusal)) from None
-        media_type = sniffed(page.body, page.kind)
-        if not media_type or link.kind not in ("document", kind_of(media_type)):
-            raise _refused(url, link, f"it is no {link.kind}")
-        fetched = Fetched(media_type, b64encode(page.body).decode())
-        self._lately.keep(url, fetched, len(fetched.data))
+            page = await self._guard.fetch(url, budget, self._limits.seconds)
+        except LinkRefused as refusal:
+            raise _build_error(url, link, str(refusal)) from None
+        media_type = sniff_media_type(page.body, page.media_type)
+        if not media_type or link.kind not in ("document", media_kind_of(media_type)):
+            raise _build_error(url, link, f"it is no {link.kind}")
+        fetched = FetchedMedia(media_type, b64encode(page.body).decode())
+        self._cache.put(url, fetched, len(fetched.data))
         return fetched
 
 
-def _refused(url: str, link: NeededLink, why: str) -> Problem:
-    shown = url if len(url) <= _LONGEST_SHOWN else f"{url[:_LONGEST_SHOWN]}…"
-    message = f"the {link.kind} at {shown} cannot be fetched: {why}"
+def _build_error(url: str, link: NeededLink, reason: str) -> Problem:
+    shown = url if len(url) <= _MAX_SHOWN_URL else f"{url[:_MAX_SHOWN_URL]}…"
+    message = f"the {link.kind} at {shown} cannot be fetched: {reason}"
     return Problem("invalid_request", message, where=link.where, code=NOT_FETCHED)
 
 
-_BEGINNINGS: tuple[tuple[int, bytes, str], ...] = (
+_MAGIC_BYTES: tuple[tuple[int, bytes, str], ...] = (
     (0, b"\x89PNG\r\n\x1a\n", "image/png"),
     (0, b"\xff\xd8\xff", "image/jpeg"),
     (0, b"GIF87a", "image/gif"),
@@ -104,20 +104,20 @@ _BEGINNINGS: tuple[tuple[int, bytes, str], ...] = (
     (0, b"\x1aE\xdf\xa3", "video/webm"),
 )
 """At a place, how files of a type begin; the first that fits is meant."""
-_TEXTS = frozenset({"application/json", "application/xml", "application/javascript"})
+_TEXT_TYPES = frozenset({"application/json", "application/xml", "application/javascript"})
 _KINDS: dict[str, MediaKind] = {"image": "image", "audio": "audio", "video": "video"}
 
 
-def sniffed(body: bytes, said: str) -> str:
+def sniff_media_type(body: bytes, declared_type: str) -> str:
     """Return the type of media that bytes are, "" for none; `said` is what their server calls them."""
-    for at, mark, media_type in _BEGINNINGS:
+    for at, mark, media_type in _MAGIC_BYTES:
         if body.startswith(mark, at):
             return media_type
-    is_text = said.startswith("text/") or said in _TEXTS
-    return said if is_text and _reads(body) else ""
+    is_text = declared_type.startswith("text/") or declared_type in _TEXT_TYPES
+    return declared_type if is_text and _is_utf8_text(body) else ""
 
 
-def _reads(body: bytes) -> bool:
+def _is_utf8_text(body: bytes) -> bool:
     try:
         body.decode()
     except UnicodeDecodeError:
@@ -125,6 +125,6 @@ def _reads(body: bytes) -> bool:
     return b"\0" not in body
 
 
-def kind_of(media_type: str) -> MediaKind:
+def media_kind_of(media_type: str) -> MediaKind:
     """Return the kind of media that a type is of."""
     return _KINDS.get(media_type.partition("/")[0], "document")

@@ -19,13 +19,13 @@ from dragoman.dialects.registry import dialect_named
 
 Outcome = Literal["open", "answered", "refused", "failed", "left"]
 """`refused` before an upstream was asked, `failed` after that, `left` when the client did not wait."""
-_LONGEST = 2000
+_MAX_TEXT = 2000
 """Characters of an error or a name that are kept once it is over."""
-_MOST_RECENT = 1000
+_MAX_RECENT = 1000
 """Exchanges that are kept for clients that look them up."""
 
 
-def _fresh_id() -> str:
+def _generate_id() -> str:
     # It guards nothing: an exchange is shown to its owner only.
     return f"ex_{getrandbits(128):032x}"
 
@@ -33,7 +33,7 @@ def _fresh_id() -> str:
 class Record(Struct, kw_only=True):
     """One exchange, filled in as it goes on."""
 
-    id: str = field(default_factory=_fresh_id)
+    id: str = field(default_factory=_generate_id)
     owner: str = ""
     dialect: str = ""
     operation: str = ""
@@ -44,13 +44,13 @@ class Record(Struct, kw_only=True):
     """Who was asked last; empty while nobody was."""
     upstream_model: str = ""
     tries: int = 0
-    is_spent: bool = False
+    is_retry_budget_spent: bool = False
     """It would have been tried again, but too many others were."""
     status: int = 0
     outcome: Outcome = "open"
     began: float = field(default_factory=time)
-    clock: float = field(default_factory=monotonic)
-    first: float | None = None
+    start_clock: float = field(default_factory=monotonic)
+    first_token_seconds: float | None = None
     """Seconds until the client was sent the first of an answer; a sign of life is none."""
     seconds: float | None = None
     losses: tuple[Loss, ...] = ()
@@ -63,7 +63,7 @@ class Record(Struct, kw_only=True):
     crash: BaseException | None = None
     """What we did wrong ourselves."""
 
-    def note_asked(self, upstream: str, model: str) -> None:
+    def note_attempt(self, upstream: str, model: str) -> None:
         """An upstream is asked."""
         self.tries += 1
         self.upstream, self.upstream_model = upstream, model
@@ -73,22 +73,22 @@ class Record(Struct, kw_only=True):
         """What could not be said, either way."""
         return (*self.losses, *self.reply_losses)
 
-    def note_first(self) -> None:
+    def note_first_token(self) -> None:
         """An answer begins."""
-        if self.first is None:
-            self.first = monotonic() - self.clock
+        if self.first_token_seconds is None:
+            self.first_token_seconds = monotonic() - self.start_clock
 
-    def shorten(self) -> None:
+    def truncate(self) -> None:
         """Keep only what is small of an exchange that was not answered.
 
         An error that was raised holds on to every frame it came through, and these to the whole request.
         """
         problem = self.problem
         if problem is not None:
-            words = problem.message[:_LONGEST]
+            words = problem.message[:_MAX_TEXT]
             self.problem = Problem(problem.kind, words, status=problem.status, code=problem.code)
         self.crash = None
-        self.model, self.upstream_model = self.model[:_LONGEST], self.upstream_model[:_LONGEST]
+        self.model, self.upstream_model = self.model[:_MAX_TEXT], self.upstream_model[:_MAX_TEXT]
 
 
 Observer = Callable[[Record], None]
@@ -98,21 +98,21 @@ Observer = Callable[[Record], None]
 class Observers:
     """Calls all observers of exchanges, and keeps the last exchanges that named a model."""
 
-    def __init__(self, *, begun: Iterable[Observer] = (), ended: Iterable[Observer] = ()) -> None:
-        self._begun = tuple(begun)
-        self._ended = tuple(ended)
-        self.recent: deque[Record] = deque(maxlen=_MOST_RECENT)
+    def __init__(self, *, on_begin: Iterable[Observer] = (), on_end: Iterable[Observer] = ()) -> None:
+        self._on_begin = tuple(on_begin)
+        self._on_end = tuple(on_end)
+        self.recent: deque[Record] = deque(maxlen=_MAX_RECENT)
 
     def begin(self, record: Record) -> None:
         """Report an exchange of which only the dialect and the operation are known."""
-        _notify(self._begun, record)
+        _notify(self._on_begin, record)
 
     def end(self, record: Record) -> None:
         """Report an exchange that is over."""
-        record.seconds = monotonic() - record.clock
-        _notify(self._ended, record)
+        record.seconds = monotonic() - record.start_clock
+        _notify(self._on_end, record)
         if record.outcome != "answered":
-            record.shorten()
+            record.truncate()
         if record.model:
             self.recent.append(record)
 
@@ -126,28 +126,28 @@ def _notify(observers: Iterable[Observer], record: Record) -> None:
             asyncio.get_running_loop().call_exception_handler(report)
 
 
-_LONGEST_HEADER = 1024
+_MAX_HEADER = 1024
 """Clients and proxies bear headers of some kilobytes in all."""
 
 
-def headers_of(record: Record, kind: Mapping[str, str]) -> dict[str, str]:
+def build_response_headers(record: Record, content_headers: Mapping[str, str]) -> dict[str, str]:
     """Return the headers of an answer; `kind` says what its body is."""
-    headers = {**kind, "x-dragoman-exchange": record.id}
+    headers = {**content_headers, "x-dragoman-exchange": record.id}
     named = dialect_named(record.dialect).id_header
     if named:
         headers[named] = record.id
     if record.upstream:
         headers["x-dragoman-upstream"] = record.upstream
     if record.losses or record.reply_losses:
-        headers["x-dragoman-losses"] = listed(record.all_losses)
+        headers["x-dragoman-losses"] = format_losses(record.all_losses)
     return headers
 
 
-def listed(losses: Sequence[Loss]) -> str:
+def format_losses(losses: Sequence[Loss]) -> str:
     """Return how many losses there are, then as many of them as fit on the line, in letters that a header may hold."""
     items = [f"; {loss.kind} {loss.where}: {loss.what}" for loss in losses]
     line = f"{len(losses)}{''.join(items)}"
-    while len(line) > _LONGEST_HEADER:
+    while len(line) > _MAX_HEADER:
         line = line[: -len(items.pop())]
     if line.isascii() and line.isprintable():
         return line

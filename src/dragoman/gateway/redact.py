@@ -8,34 +8,39 @@ from collections.abc import Iterable
 
 from dragoman.http.client import Outgoing
 
-HIDDEN = "[redacted]"
-_SHORTEST = 6
+REDACTED = "[redacted]"
+_MIN_SECRET = 6
 """A known secret that is shorter would be found in ordinary words."""
-_CREDENTIALS = frozenset({"authorization", "proxy-authorization", "x-api-key", "x-goog-api-key", "api-key", "cookie"})
-_NAMED = (
+_CREDENTIAL_HEADERS = frozenset(
+    {"authorization", "proxy-authorization", "x-api-key", "x-goog-api-key", "api-key", "cookie"}
+)
+_CREDENTIAL_NAMES = (
     r"(?:(?:api|x-api|x-goog-api)[_-]?key|(?:access|refresh|id)?[_-]?token|(?:client[_-]?)?secret|passw(?:or)?d|key)"
 )
-_LOOKS: tuple[tuple[re.Pattern[str], str], ...] = (
-    (re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)", re.DOTALL), HIDDEN),
-    (re.compile(r"\b(bearer|basic|token)(\s+)(?=\S*[\d._+/=-])[^\s\"',;\\]{6,}", re.IGNORECASE), rf"\1\2{HIDDEN}"),
-    (re.compile(r"(://[^/\s:@]*:)[^/\s@\"\\]+@"), rf"\1{HIDDEN}@"),
-    (re.compile(rf"([?&;]{_NAMED}=)[^&\s\"'#;\\]+", re.IGNORECASE), rf"\1{HIDDEN}"),
+_SECRET_PATTERNS: tuple[tuple[re.Pattern[str], str], ...] = (
+    (re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)", re.DOTALL), REDACTED),
+    (re.compile(r"\b(bearer|basic|token)(\s+)(?=\S*[\d._+/=-])[^\s\"',;\\]{6,}", re.IGNORECASE), rf"\1\2{REDACTED}"),
+    (re.compile(r"(://[^/\s:@]*:)[^/\s@\"\\]+@"), rf"\1{REDACTED}@"),
+    (re.compile(rf"([?&;]{_CREDENTIAL_NAMES}=)[^&\s\"'#;\\]+", re.IGNORECASE), rf"\1{REDACTED}"),
     (
         re.compile(
-            rf"((?<![A-Za-z]){_NAMED}\\?[\"']?\s{{0,9}}[:=]\s{{0,9}}\\?[\"']?)"
+            rf"((?<![A-Za-z]){_CREDENTIAL_NAMES}\\?[\"']?\s{{0,9}}[:=]\s{{0,9}}\\?[\"']?)"
             r"(?!\[)(?=[^\s\"',]{0,99}\d)[^\s\"',;&\\]{8,}",
             re.IGNORECASE,
         ),
-        rf"\1{HIDDEN}",
+        rf"\1{REDACTED}",
     ),
     (
         re.compile(r"\b(?:sk|pk|rk|xai|gsk|hf|dm|pplx|r8|fw|nvapi|xoxb|xoxp|ghp|gho|ghs|github_pat)[-_][\w-]{12,}"),
-        HIDDEN,
+        REDACTED,
     ),
-    (re.compile(r"\bAIza[\w-]{20,}|\bAQ\.[\w-]{20,}|\bya29\.[\w.-]{10,}|\bGOCSPX-[\w-]{10,}|\b1//[\w-]{20,}"), HIDDEN),
-    (re.compile(r"\b(?:AKIA|ASIA)[A-Z0-9]{16}\b"), HIDDEN),
-    (re.compile(r"\beyJ[\w-]{8,999}+\.[\w-]{8,}(?:\.[\w-]*)?"), HIDDEN),
-    (re.compile(r"(?<![\w-])(?=[\w-]*[a-z])(?=[\w-]*[A-Z])(?=[\w-]*\d)[\w-]{40,}"), HIDDEN),
+    (
+        re.compile(r"\bAIza[\w-]{20,}|\bAQ\.[\w-]{20,}|\bya29\.[\w.-]{10,}|\bGOCSPX-[\w-]{10,}|\b1//[\w-]{20,}"),
+        REDACTED,
+    ),
+    (re.compile(r"\b(?:AKIA|ASIA)[A-Z0-9]{16}\b"), REDACTED),
+    (re.compile(r"\beyJ[\w-]{8,999}+\.[\w-]{8,}(?:\.[\w-]*)?"), REDACTED),
+    (re.compile(r"(?<![\w-])(?=[\w-]*[a-z])(?=[\w-]*[A-Z])(?=[\w-]*\d)[\w-]{40,}"), REDACTED),
 )
 """How secrets look, most telling first: named as one, with a vendor's mark, or merely long and without sense.
 
@@ -45,22 +50,22 @@ None may look far ahead from where the next try begins: clients choose what is r
 
 def redact(text: str, known: Iterable[str] = ()) -> str:
     """Return a text without what looks like a secret, and without the `known` ones."""
-    text = without(text, known)
-    for look, instead in _LOOKS:
+    text = redact_known(text, known)
+    for look, instead in _SECRET_PATTERNS:
         text = look.sub(instead, text)
     return text
 
 
-def without(text: str, known: Iterable[str]) -> str:
+def redact_known(text: str, secrets: Iterable[str]) -> str:
     """Return a text without secrets that are known."""
     # The longest first: one secret may be the beginning of another.
-    for secret in sorted(known, key=len, reverse=True):
-        if len(secret) >= _SHORTEST:
-            text = text.replace(secret, HIDDEN)
+    for secret in sorted(secrets, key=len, reverse=True):
+        if len(secret) >= _MIN_SECRET:
+            text = text.replace(secret, REDACTED)
     return text
 
 
 def credentials_of(outgoing: Outgoing) -> frozenset[str]:
     """Return the secrets that a request shows to an upstream, in case that repeats them."""
-    shown = [value for name, value in outgoing.headers if name in _CREDENTIALS]
+    shown = [value for name, value in outgoing.headers if name in _CREDENTIAL_HEADERS]
     return frozenset(word for value in shown for word in (value, value.rpartition(" ")[2]))

@@ -3,7 +3,7 @@
 from collections.abc import AsyncIterator, Callable
 
 from dragoman.core.events import Event, Failed, PartStarted
-from dragoman.core.problems import NOTHING_SAID, Problem
+from dragoman.core.problems import EMPTY_REPLY_CODE, Problem
 from dragoman.core.request import Request
 from dragoman.core.response import Finish, Response
 from dragoman.core.stream import Collector
@@ -11,12 +11,12 @@ from dragoman.dialects.registry import dialect_named
 from dragoman.gateway.client_stream import StreamWriter
 from dragoman.gateway.context import RequestContext
 from dragoman.gateway.errors import add_id_to_event, map_failure
-from dragoman.gateway.record import headers_of
+from dragoman.gateway.record import build_response_headers
 from dragoman.gateway.upstream_call import UpstreamReply
-from dragoman.http.link import Failure
-from dragoman.http.message import JSON
+from dragoman.http.link import ConnectionFailure
+from dragoman.http.message import JSON_HEADERS
 from dragoman.interpreter.response import translate_response
-from dragoman.interpreter.signatures import signed_calls
+from dragoman.interpreter.signatures import find_signed_calls
 
 
 async def write_reply(reply: UpstreamReply, context: RequestContext) -> None:
@@ -24,14 +24,14 @@ async def write_reply(reply: UpstreamReply, context: RequestContext) -> None:
     request, record = context.request, context.record
     try:
         body = await reply.incoming.read()
-    except Failure as failure:
+    except ConnectionFailure as failure:
         raise map_failure(failure, record.upstream) from None
     source = reply.target.upstream.dialect
     rendered = translate_response(body, source, request.dialect, reply.context)
-    response = rendered.response or _parse_passed_on(body, source)
+    response = rendered.response or _parse_untranslated(body, source)
     record.reply_losses = rendered.losses
-    if reply.vault is not None and (calls := signed_calls(response)):
-        await reply.vault.keep(request.owner, calls)
+    if reply.signature_store is not None and (calls := find_signed_calls(response)):
+        await reply.signature_store.save(request.owner, calls)
     await _send_whole(rendered.body, response, context)
 
 
@@ -60,31 +60,31 @@ async def write_events(
         collector.feed(event)
         rendered = encoder.feed(event)
         rendered = rendered if problem is None else add_id_to_event(rendered, record)
-        await writer.write(rendered, begun=isinstance(event, PartStarted))
+        await writer.write(rendered, has_begun=isinstance(event, PartStarted))
     on_end()
     if problem is None:
         response = collector.response()
         record.usage, record.finish = response.usage, response.finish.reason
-    record.note_first()
+    record.note_first_token()
     record.problem = await writer.end(b"", problem)
 
 
 async def _send_whole(body: bytes, response: Response, context: RequestContext) -> None:
-    record, keeper = context.record, context.keeper
+    record, keeper = context.record, context.recorder
     record.usage, record.finish = response.usage, response.finish.reason
     if keeper is not None:
-        body = await keeper.whole(body, response)
+        body = await keeper.save_reply(body, response)
     record.status = 200
-    record.note_first()
-    await context.exchange.send(200, headers_of(record, JSON), body)
+    record.note_first_token()
+    await context.exchange.send(200, build_response_headers(record, JSON_HEADERS), body)
     record.outcome = "answered"
 
 
-def _parse_passed_on(body: bytes, dialect: str) -> Response:
+def _parse_untranslated(body: bytes, dialect: str) -> Response:
     """Parse a reply that is passed on as it is: an error, a page or half a reply is no answer."""
     try:
         return dialect_named(dialect).parse_response(body)
     except Problem as problem:
-        if problem.code != NOTHING_SAID:
+        if problem.code != EMPTY_REPLY_CODE:
             raise
         return Response(id="", model="", parts=(), finish=Finish("other", ""))

@@ -9,19 +9,19 @@ from msgspec import Struct, structs
 
 from dragoman.core.problems import Problem
 from dragoman.dialects.registry import dialect_named
-from dragoman.gateway.client_request import ClientRequest, is_validated, require_valid_tools
+from dragoman.gateway.client_request import ClientRequest, are_tools_validated, require_valid_tools
 from dragoman.gateway.errors import Rejection, map_failure, map_rejection
 from dragoman.gateway.record import Record
-from dragoman.gateway.redact import credentials_of, without
+from dragoman.gateway.redact import credentials_of, redact_known
 from dragoman.gateway.router import Target
-from dragoman.gateway.signatures import Vault
+from dragoman.gateway.signatures import SignatureStore
 from dragoman.http.client import Client, Incoming, Outgoing
-from dragoman.http.link import Failure
+from dragoman.http.link import ConnectionFailure
 from dragoman.interpreter.passthrough import pair_request, require_readable
 from dragoman.interpreter.reply_adapter import Context
 from dragoman.interpreter.tool_errors import explain_tools
 from dragoman.interpreter.translate import CACHES, parse_request
-from dragoman.interpreter.translation import Links, Translation, TranslationTask, Unfetched
+from dragoman.interpreter.translation import Links, MissingLinks, Translation, TranslationTask
 
 
 class UpstreamReply(Struct, frozen=True):
@@ -30,7 +30,7 @@ class UpstreamReply(Struct, frozen=True):
     target: Target
     translation: Translation
     incoming: Incoming
-    vault: Vault | None = None
+    signature_store: SignatureStore | None = None
     """Keeps the signatures of calls, where calls are signed and the client may not return the signatures."""
 
     @property
@@ -42,11 +42,11 @@ class UpstreamReply(Struct, frozen=True):
 class UpstreamClient:
     """Calls upstreams."""
 
-    def __init__(self, client: Client, vault: Vault | None = None) -> None:
+    def __init__(self, client: Client, signature_store: SignatureStore | None = None) -> None:
         self.http = client
-        self.vault = vault
+        self.signature_store = signature_store
 
-    async def open(self, request: ClientRequest, target: Target, record: Record) -> UpstreamReply:
+    async def open_reply(self, request: ClientRequest, target: Target, record: Record) -> UpstreamReply:
         """Translate and send a request; return when a good reply has started.
 
         A request that cannot be translated is rejected before an upstream is called.
@@ -54,15 +54,15 @@ class UpstreamClient:
         upstream = target.upstream
         is_translated = upstream.dialect != request.dialect
         # A client of the same dialect returns the signatures itself.
-        vault = self.vault if target.signs_calls and is_translated else None
+        vault = self.signature_store if target.signs_calls and is_translated else None
         translation = await translate(request, target, vault)
-        record.note_asked(upstream.name, target.model)
+        record.note_attempt(upstream.name, target.model)
         headers = () if is_translated else request.headers
         outgoing = await upstream.generate(translation.call, headers, translated=is_translated)
         if request.target:
-            outgoing = _with_query(outgoing, request.target)
+            outgoing = _add_query(outgoing, request.target)
         incoming = await self.send(outgoing, target)
-        if not incoming.good:
+        if not incoming.is_success:
             rejection = await self.read_rejection(incoming, outgoing, target)
             raise map_rejection(rejection, target, translation, request.dialect, request.call.body)
         record.losses = translation.losses
@@ -71,20 +71,20 @@ class UpstreamClient:
     async def send(self, outgoing: Outgoing, target: Target) -> Incoming:
         """Send a request; return when a reply of any status has started."""
         try:
-            return await self.http.ask(outgoing, target.deadlines)
-        except Failure as failure:
+            return await self.http.send(outgoing, target.deadlines)
+        except ConnectionFailure as failure:
             raise map_failure(failure, target.upstream.name) from None
 
     async def read_rejection(self, incoming: Incoming, outgoing: Outgoing, target: Target) -> Rejection:
         """Read a reply with an error status."""
         try:
             body = await incoming.read()
-        except Failure as failure:
+        except ConnectionFailure as failure:
             raise map_failure(failure, target.upstream.name) from None
-        return Rejection(incoming.status, incoming.headers, without_secrets(body, outgoing))
+        return Rejection(incoming.status, incoming.headers, redact_credentials(body, outgoing))
 
 
-def _with_query(outgoing: Outgoing, target: str) -> Outgoing:
+def _add_query(outgoing: Outgoing, target: str) -> Outgoing:
     """Add the client's query if the upstream has the path that it was written for."""
     path = target.partition("?")[0]
     if not outgoing.target.endswith(path):
@@ -92,12 +92,14 @@ def _with_query(outgoing: Outgoing, target: str) -> Outgoing:
     return structs.replace(outgoing, target=outgoing.target.removesuffix(path) + target)
 
 
-def without_secrets(body: bytes, outgoing: Outgoing) -> bytes:
+def redact_credentials(body: bytes, outgoing: Outgoing) -> bytes:
     """Return an error body without our credentials: some upstreams repeat the key that they reject."""
-    return without(body.decode("latin-1"), credentials_of(outgoing)).encode("latin-1")
+    return redact_known(body.decode("latin-1"), credentials_of(outgoing)).encode("latin-1")
 
 
-async def translate(request: ClientRequest, target: Target, vault: Vault | None = None) -> Translation:
+async def translate(
+    request: ClientRequest, target: Target, signature_store: SignatureStore | None = None
+) -> Translation:
     """Translate a request for an upstream; every attempt begins with the client's own bytes."""
     upstream, here = target.upstream, dialect_named(request.dialect)
     there = dialect_named(upstream.dialect)
@@ -114,40 +116,44 @@ async def translate(request: ClientRequest, target: Target, vault: Vault | None 
         target.model if target.model != request.call.model else "",
         upstream.form,
         request.strict,
-        vault.signer(request.owner) if vault is not None else None,
-        Links(taken=target.links) if target.library is not None else None,
+        signature_store.signer_for(request.owner) if signature_store is not None else None,
+        Links(upstream_fetches=target.fetches_links) if target.media_fetcher is not None else None,
         target.text_calls,
     )
     try:
-        translation = await _translate(asked, target, vault, request.owner)
+        translation = await _translate(asked, target, signature_store, request.owner)
     except Problem as problem:
         raise explain_tools(problem, call, here) from None
     return structs.replace(translation, losses=(*repairs, *translation.losses)) if repairs else translation
 
 
-async def _translate(asked: TranslationTask, target: Target, vault: Vault | None, owner: str) -> Translation:
+async def _translate(
+    task: TranslationTask, target: Target, signature_store: SignatureStore | None, owner: str
+) -> Translation:
     """Validate the tools of a request, and translate it with the signatures that are stored for its calls.
 
     Most calls without a signature never had one. So a request is translated first and its unknown calls are looked up
     afterwards; it is translated again only if one is signed. In strict mode they are looked up first, because a missing
     signature is a loss, and a request with losses is rejected there.
     """
-    pending = parse_request(asked)
-    if asked.here is not asked.there or asked.text_calls:
-        parsed = pending.request or asked.here.parse_request(asked.call)
-        if not is_validated(parsed, pending.tool_set):
-            await require_valid_tools(asked.call, asked.here, parsed, pending.tool_set)
-    unknown = pending.unknown_ids if vault is not None else ()
-    if asked.strict and unknown and vault is not None:
-        await vault.look_up(owner, unknown)
-        pending, unknown = parse_request(asked), ()
+    pending = parse_request(task)
+    if task.here is not task.there or task.text_calls:
+        parsed = pending.request or task.here.parse_request(task.call)
+        if not are_tools_validated(parsed, pending.tool_set):
+            await require_valid_tools(task.call, task.here, parsed, pending.tool_set)
+    unknown = pending.unknown_ids if signature_store is not None else ()
+    if task.strict and unknown and signature_store is not None:
+        await signature_store.look_up(owner, unknown)
+        pending, unknown = parse_request(task), ()
     try:
-        translation = pending.translate(asked.links)
-    except Unfetched as missing:
-        if target.library is None:
+        translation = pending.translate(task.links)
+    except MissingLinks as missing:
+        if target.media_fetcher is None:
             raise
-        translation = await target.library.translate(pending.translate, missing, taken=target.links)
-    if unknown and vault is not None and await vault.look_up(owner, unknown):
+        translation = await target.media_fetcher.translate_with_media(
+            pending.translate, missing, upstream_fetches=target.fetches_links
+        )
+    if unknown and signature_store is not None and await signature_store.look_up(owner, unknown):
         # The signatures are known now; a call that could not be looked up is reported as a loss.
-        return await _translate(asked, target, None, owner)
+        return await _translate(task, target, None, owner)
     return translation

@@ -13,18 +13,18 @@ from msgspec import Struct
 
 from dragoman.http.message import PORTS, Origin
 
-_LONGEST = 8192
-_LONGEST_HOST = 253
-_HIGHEST_PORT = 65535
+_MAX_URL = 8192
+_MAX_HOST = 253
+_MAX_PORT = 65535
 _ILLEGAL = re.compile(r"[\x00-\x20\x7f-\x9f\\\ud800-\udfff]")
 _AUTHORITY = re.compile(r"(?:\[([0-9A-Fa-f:.]+)\]|([^\[\]:@%]+))(?::([0-9]{1,5}))?")
 _NAME = re.compile(r"[a-z0-9_-]+(?:\.[a-z0-9_-]+)*\.?")
 _NUMBER = re.compile(r"[0-9]+|0x[0-9a-f]*")
 """A name that ends in such a label is an address of IPv4, in one of its many forms."""
-_KEPT = "%/:=&?~#+!$,;'@()*[]-._"
+_SAFE_CHARACTERS = "%/:=&?~#+!$,;'@()*[]-._"
 
 
-class Refused(Exception):  # noqa: N818  it says what became of the link
+class LinkRefused(Exception):  # noqa: N818  it says what became of the link
     """A link is not fetched; the words say why, and nothing about our network."""
 
 
@@ -47,52 +47,52 @@ class Location(Origin, frozen=True):
             return None
 
 
-def location_of(url: str) -> Location:
+def parse_location(url: str) -> Location:
     """Read a link; raises `Refused`."""
-    if len(url) > _LONGEST or _ILLEGAL.search(url):
-        raise Refused("it is no address")
+    if len(url) > _MAX_URL or _ILLEGAL.search(url):
+        raise LinkRefused("it is no address")
     try:
         parts = urlsplit(url)
     except ValueError:
-        raise Refused("it is no address") from None
+        raise LinkRefused("it is no address") from None
     if parts.scheme not in PORTS or not parts.netloc:
-        raise Refused("it is no address of the web")
+        raise LinkRefused("it is no address of the web")
     if "@" in parts.netloc or "%" in parts.netloc:
-        raise Refused("its address holds a user name or a zone")
+        raise LinkRefused("its address holds a user name or a zone")
     found = _AUTHORITY.fullmatch(parts.netloc)
     if found is None:
-        raise Refused("it is no address")
+        raise LinkRefused("it is no address")
     numbered, named, port = found.groups()
-    path = quote(parts.path or "/", safe=_KEPT)
-    target = f"{path}?{quote(parts.query, safe=_KEPT)}" if parts.query else path
-    host = _address(numbered) if numbered else host_of(named)
-    return Location(parts.scheme, host, _port(port, parts.scheme), target)
+    path = quote(parts.path or "/", safe=_SAFE_CHARACTERS)
+    target = f"{path}?{quote(parts.query, safe=_SAFE_CHARACTERS)}" if parts.query else path
+    host = _parse_address(numbered) if numbered else normalize_host(named)
+    return Location(parts.scheme, host, _parse_port(port, parts.scheme), target)
 
 
-def host_of(name: str) -> str:
+def normalize_host(name: str) -> str:
     """Return a host's name or its address of IPv4 in its plain form; raises `Refused`."""
     try:
         host = name.encode("idna").decode().lower()
     except UnicodeError:
-        raise Refused("it is no address") from None
-    if len(host) > _LONGEST_HOST or not _NAME.fullmatch(host):
-        raise Refused("it is no address")
+        raise LinkRefused("it is no address") from None
+    if len(host) > _MAX_HOST or not _NAME.fullmatch(host):
+        raise LinkRefused("it is no address")
     last = host.rstrip(".").rpartition(".")[2]
-    return _address(host.rstrip(".")) if _NUMBER.fullmatch(last) else host
+    return _parse_address(host.rstrip(".")) if _NUMBER.fullmatch(last) else host
 
 
-def _address(said: str) -> str:
+def _parse_address(text: str) -> str:
     try:
-        return str(ip_address(said))
+        return str(ip_address(text))
     except ValueError:
         # Decimal, octal, hexadecimal, short: what such a number means depends on who reads it.
-        raise Refused("it is no address") from None
+        raise LinkRefused("it is no address") from None
 
 
-def _port(said: str | None, scheme: str) -> int:
-    port = PORTS[scheme] if said is None else int(said)
-    if not 0 < port <= _HIGHEST_PORT:
-        raise Refused("it is no address")
+def _parse_port(text: str | None, scheme: str) -> int:
+    port = PORTS[scheme] if text is None else int(text)
+    if not 0 < port <= _MAX_PORT:
+        raise LinkRefused("it is no address")
     return port
 
 
@@ -128,7 +128,7 @@ _NOT_PUBLIC = tuple(
 )
 """Shared by carriers, kept by clouds for themselves, meant for several, or another address in disguise."""
 _ISATAP = 0x5EFE
-_PLACE = re.compile(r"(?:\[([0-9a-f:.]+)\]|([^\[\]:/@*?\s]+)):([0-9]{1,5})")
+_HOST_PORT = re.compile(r"(?:\[([0-9a-f:.]+)\]|([^\[\]:/@*?\s]+)):([0-9]{1,5})")
 _ISATAP_SHIFT = 32
 
 
@@ -143,42 +143,42 @@ def _is_isatap(address: IPv6Address) -> bool:
     return int(address) >> _ISATAP_SHIFT & 0xFCFF_FFFF == _ISATAP
 
 
-class Allowed:
+class AllowList:
     """Hosts by pattern, networks, and single places (`host:port`) that may be asked though they are not public."""
 
     def __init__(self, entries: Iterable[str] = ()) -> None:
         self._hosts: list[str] = []
         self._networks: list[IPv4Network | IPv6Network] = []
-        self._places: set[tuple[str, int]] = set()
+        self._host_ports: set[tuple[str, int]] = set()
         for entry in entries:
-            place = place_of(entry)
+            place = parse_host_port(entry)
             if place is not None:
-                self._places.add(place)
+                self._host_ports.add(place)
                 continue
             try:
                 self._networks.append(ip_network(entry))
             except ValueError:
                 self._hosts.append(entry.lower().rstrip("."))
 
-    def host(self, name: str, port: int = 0) -> bool:
+    def allows_host(self, name: str, port: int = 0) -> bool:
         """Tell whether a host is allowed by its name, at any port or at this one."""
         bare = name.lower().rstrip(".")
-        return (bare, port) in self._places or any(fnmatchcase(bare, pattern) for pattern in self._hosts)
+        return (bare, port) in self._host_ports or any(fnmatchcase(bare, pattern) for pattern in self._hosts)
 
-    def address(self, address: Address) -> bool:
+    def allows_address(self, address: Address) -> bool:
         """Tell whether an address is in an allowed network."""
         return any(address in network for network in self._networks)
 
 
-def place_of(entry: str) -> tuple[str, int] | None:
+def parse_host_port(entry: str) -> tuple[str, int] | None:
     """Read `host:port`, an address of IPv6 in brackets; None for what names no port."""
-    found = _PLACE.fullmatch(entry.strip().lower())
+    found = _HOST_PORT.fullmatch(entry.strip().lower())
     if found is None:
         return None
     numbered, named, port = found.groups()
     try:
-        return (str(ip_address(numbered)) if numbered else host_of(named).rstrip(".")), int(port)
-    except (Refused, ValueError):
+        return (str(ip_address(numbered)) if numbered else normalize_host(named).rstrip(".")), int(port)
+    except (LinkRefused, ValueError):
         return None
 
 
@@ -189,35 +189,35 @@ class Destination(Struct, frozen=True):
     """One entry."""
 
     host: str
-    is_above: bool
+    is_wildcard: bool
     """All below the host are meant, and not the host."""
     port: int | None
     """None for the usual one."""
 
-    def takes(self, place: Location) -> bool:
+    def matches(self, location: Location) -> bool:
         """Tell whether a link leads there."""
-        host = place.host.rstrip(".")
-        port = PORTS[place.scheme] if self.port is None else self.port
-        return port == place.port and (host.endswith(f".{self.host}") if self.is_above else host == self.host)
+        host = location.host.rstrip(".")
+        port = PORTS[location.scheme] if self.port is None else self.port
+        return port == location.port and (host.endswith(f".{self.host}") if self.is_wildcard else host == self.host)
 
 
-def destination_of(entry: str) -> Destination:
+def parse_destination(entry: str) -> Destination:
     """Read an entry; raises `ValueError`."""
     bare = entry.strip()
-    found = _ENTRY.fullmatch(f"[{bare}]" if _is_address(bare) else bare)
+    found = _ENTRY.fullmatch(f"[{bare}]" if _is_ipv6(bare) else bare)
     if found is None:
-        raise ValueError(_none(entry))
+        raise ValueError(_explain_invalid(entry))
     above, numbered, named, port = found.groups()
     try:
-        host = str(IPv6Address(numbered)) if numbered else host_of(named).rstrip(".")
-    except (Refused, ValueError):
-        raise ValueError(_none(entry)) from None
-    if (above and (numbered or host.rpartition(".")[2].isdecimal())) or not 0 < int(port or 1) <= _HIGHEST_PORT:
-        raise ValueError(_none(entry))
+        host = str(IPv6Address(numbered)) if numbered else normalize_host(named).rstrip(".")
+    except (LinkRefused, ValueError):
+        raise ValueError(_explain_invalid(entry)) from None
+    if (above and (numbered or host.rpartition(".")[2].isdecimal())) or not 0 < int(port or 1) <= _MAX_PORT:
+        raise ValueError(_explain_invalid(entry))
     return Destination(host, bool(above), None if port is None else int(port))
 
 
-def _is_address(entry: str) -> bool:
+def _is_ipv6(entry: str) -> bool:
     try:
         IPv6Address(entry)
     except ValueError:
@@ -225,5 +225,5 @@ def _is_address(entry: str) -> bool:
     return True
 
 
-def _none(entry: str) -> str:
+def _explain_invalid(entry: str) -> str:
     return f'destinations are hosts like "example.com", "*.example.com" or "example.com:8443", and {entry!r} is none'

@@ -12,17 +12,24 @@ from typing import Self
 
 from msgspec import Struct
 
-from dragoman.http.encoding import BadEncoding, Inflater, TooLarge, is_plain
-from dragoman.http.link import Broken, Failure, NotReached, TooSlow, Untrusted, UpstreamConnection
+from dragoman.http.encoding import BadEncoding, BodyTooLarge, Inflater, is_identity
+from dragoman.http.link import (
+    BrokenReply,
+    ConnectionFailure,
+    DeadlineExceeded,
+    Unreachable,
+    UntrustedCertificate,
+    UpstreamConnection,
+)
 from dragoman.http.message import Headers, Origin, decode_headers, first_header
-from dragoman.http.proxies import Proxies, environment_proxies, open_tunnel
+from dragoman.http.proxies import Proxies, open_tunnel, read_environment_proxies
 
-_LONGEST_KEPT = 30.0
+_MAX_IDLE = 30.0
 """Seconds a connection is kept unused; most servers close theirs after a minute."""
-_LARGEST_WHOLE = 64 << 20
-_GOOD = range(200, 300)
-_BODILESS = frozenset({"GET", "HEAD", "DELETE"})
-_MOST_HEADS = 256
+_MAX_BODY = 64 << 20
+_SUCCESS = range(200, 300)
+_BODILESS_METHODS = frozenset({"GET", "HEAD", "DELETE"})
+_MAX_CACHED_HEADS = 256
 
 
 class Deadlines(Struct, frozen=True, kw_only=True):
@@ -47,13 +54,13 @@ class Incoming(Struct, eq=False):
     """A reply: its head, and its body as it arrives. `read` it, or take its pieces in a `with` block."""
 
     status: int
-    good: bool
+    is_success: bool
     """The status is a success."""
     _fields: list[bytes]
-    _link: UpstreamConnection
+    _connection: UpstreamConnection
     _inflater: Inflater | None
     """The gateway asks for plain bodies; some servers compress them nevertheless."""
-    _over: bool = False
+    _is_finished: bool = False
 
     @property
     def headers(self) -> Headers:
@@ -61,7 +68,7 @@ class Incoming(Struct, eq=False):
         return decode_headers(self._fields)
 
     @property
-    def plain(self) -> bool:
+    def is_uncompressed(self) -> bool:
         """Tell whether the body comes as it was sent, not unpacked here."""
         return self._inflater is None
 
@@ -69,63 +76,63 @@ class Incoming(Struct, eq=False):
         """Return the first header called `name`, in lower case."""
         return first_header(self.headers, name, default)
 
-    async def piece(self) -> bytes:
+    async def read_chunk(self) -> bytes:
         """Return the next bytes; nothing means that the body is whole."""
-        if self._over:
+        if self._is_finished:
             return b""
-        piece = await self._link.piece()
+        piece = await self._connection.read_chunk()
         if self._inflater is not None:
             piece = await self._inflate(self._inflater, piece)
         if not piece:
-            self._over = True
-            self._link.release()
+            self._is_finished = True
+            self._connection.release()
         return piece
 
     async def deliver_to(self, on_data: Callable[[bytes], bool]) -> bool:
         """Call `on_data` with each piece as it comes, until it returns False; return whether the body is whole."""
-        if self._over:
+        if self._is_finished:
             return True
         if self._inflater is not None:
-            while (piece := await self.piece()) and on_data(piece):
+            while (piece := await self.read_chunk()) and on_data(piece):
                 pass
             return not piece
-        is_whole = await self._link.deliver_to(on_data)
+        is_whole = await self._connection.deliver_to(on_data)
         if is_whole:
-            self._over = True
-            self._link.release()
+            self._is_finished = True
+            self._connection.release()
         return is_whole
 
-    async def _inflate(self, inflater: Inflater, piece: bytes) -> bytes:
+    async def _inflate(self, inflater: Inflater, chunk: bytes) -> bytes:
         """Return decompressed bytes; read on while there are none yet, which must not look like the end."""
         try:
-            while piece:
-                if plain := inflater.feed(piece):
+            while chunk:
+                if plain := inflater.feed(chunk):
                     return plain
-                piece = await self._link.piece()
+                chunk = await self._connection.read_chunk()
             inflater.close()
-        except (BadEncoding, TooLarge) as error:
-            raise Broken(f"the reply cannot be unpacked: {error}") from None
+        except (BadEncoding, BodyTooLarge) as error:
+            raise BrokenReply(f"the reply cannot be unpacked: {error}") from None
         return b""
 
-    async def read(self, most: int = _LARGEST_WHOLE) -> bytes:
+    async def read(self, max_bytes: int = _MAX_BODY) -> bytes:
         """Return the whole body."""
-        link = self._link
-        if link.complete and self._inflater is None and not self._over:
+        link = self._connection
+        if link.is_complete and self._inflater is None and not self._is_finished:
             # It came with its head, as most do.
-            self._over = True
+            self._is_finished = True
             body = link.take()
             link.release()
         else:
-            body = await self._read_pieces(most)
-        if len(body) > most:
-            raise Broken(f"the reply is larger than {most} bytes")
+            body = await self._read_chunks(max_bytes)
+        if len(body) > max_bytes:
+            raise BrokenReply(f"the reply is larger than {max_bytes} bytes")
         return body
 
-    async def _read_pieces(self, most: int) -> bytes:
+    async def _read_chunks(self, max_bytes: int) -> bytes:
         pieces: list[bytes] = []
         size = 0
         with self:
-            while size <= most and (piece := await self.piece()):
+            while size <= max_bytes and (piece := await self.read_chunk()):
                 pieces.append(piece)
                 size += len(piece)
         return b"".join(pieces)
@@ -136,28 +143,28 @@ class Incoming(Struct, eq=False):
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         """Return the connection to the pool, or close it after an error."""
         if kind is None:
-            self.leave()
+            self.drain()
         else:
             self.close()
 
-    def leave(self) -> None:
+    def drain(self) -> None:
         """Take no more of it: all that matters has come. The connection is kept if the rest is short."""
-        if not self._over:
-            self._over = True
-            self._link.drain()
+        if not self._is_finished:
+            self._is_finished = True
+            self._connection.drain()
 
     def close(self) -> None:
         """Take no more of it. What has not come yet ends with the connection."""
-        if not self._over:
-            self._over = True
-            self._link.abort()
+        if not self._is_finished:
+            self._is_finished = True
+            self._connection.abort()
 
 
-def _inflater(link: UpstreamConnection) -> Inflater | None:
-    if b"content-encoding" not in map(bytes.lower, link.fields):
+def _build_inflater(connection: UpstreamConnection) -> Inflater | None:
+    if b"content-encoding" not in map(bytes.lower, connection.fields):
         return None
-    encoding = first_header(link.headers, "content-encoding")
-    return None if is_plain(encoding) else Inflater(encoding)
+    encoding = first_header(connection.headers, "content-encoding")
+    return None if is_identity(encoding) else Inflater(encoding)
 
 
 class Client:
@@ -169,28 +176,28 @@ class Client:
         self._open: set[UpstreamConnection] = set()
         """All connections there are: also those that let the rest of a reply go by."""
         self._heads: dict[tuple[Origin, str, str, Headers], bytes] = {}
-        self._proxies = proxies or environment_proxies()
-        self._given = trust
+        self._proxies = proxies or read_environment_proxies()
+        self._given_trust = trust
 
     @cached_property
     def _trust(self) -> ssl.SSLContext:
         # Reading the certificates takes long, and a client of local servers needs none.
-        return self._given or ssl.create_default_context()
+        return self._given_trust or ssl.create_default_context()
 
-    async def ask(self, request: Outgoing, deadlines: Deadlines) -> Incoming:
+    async def send(self, request: Outgoing, deadlines: Deadlines) -> Incoming:
         """Send a request and return its reply as soon as the head is there."""
-        head = self._head(request)
-        kept = self._take(request.origin)
+        head = self._build_head(request)
+        kept = self._take_pooled(request.origin)
         link = kept or await self._open_connection(request.origin, deadlines.connect)
         while True:
             is_answered = False
             try:
                 await link.send(head, request.body, deadlines.first_byte)
-                if not link.complete:
+                if not link.is_complete:
                     link.check_head(deadlines.idle)
                 is_answered = True
-                return Incoming(link.status, link.status in _GOOD, link.fields, link, _inflater(link))
-            except NotReached:
+                return Incoming(link.status, link.status in _SUCCESS, link.fields, link, _build_inflater(link))
+            except Unreachable:
                 if link is not kept:
                     raise
             finally:
@@ -205,22 +212,22 @@ class Client:
         self._pools.clear()
         await asyncio.sleep(0)  # they are closed when the loop comes round
 
-    def _head(self, request: Outgoing) -> bytes:
+    def _build_head(self, request: Outgoing) -> bytes:
         # All but the length of a head is alike for every request to the same place.
         key = (request.origin, request.method, request.target, request.headers)
         head = self._heads.get(key)
         if head is None:
-            if len(self._heads) >= _MOST_HEADS:
+            if len(self._heads) >= _MAX_CACHED_HEADS:
                 self._heads.clear()
-            head = self._heads[key] = self._unsized_head(request)
-        if request.body or request.method not in _BODILESS:
+            head = self._heads[key] = self._build_head_without_length(request)
+        if request.body or request.method not in _BODILESS_METHODS:
             return b"%bcontent-length: %d\r\n\r\n" % (head, len(request.body))
         return head + b"\r\n"
 
-    def _unsized_head(self, request: Outgoing) -> bytes:
+    def _build_head_without_length(self, request: Outgoing) -> bytes:
         origin = request.origin
-        proxy = self._proxies.of(origin) if self._proxies else None
-        plain = proxy is not None and not origin.secure
+        proxy = self._proxies.find_proxy(origin) if self._proxies else None
+        plain = proxy is not None and not origin.is_secure
         target = origin.url + request.target if plain else request.target
         lines = [f"{request.method} {target} HTTP/1.1", f"host: {origin.authority}"]
         lines += [f"{name}: {value}" for name, value in request.headers]
@@ -231,12 +238,12 @@ class Client:
             raise ValueError("a header or path must be one line")
         return f"{head}\r\n".encode("latin-1")
 
-    def _take(self, origin: Origin) -> UpstreamConnection | None:
+    def _take_pooled(self, origin: Origin) -> UpstreamConnection | None:
         """Return a kept connection that can be used again."""
         pool = self._pools.get(origin)
         while pool:
             link = pool.pop()
-            if link.reusable and asyncio.get_running_loop().time() - link.last < _LONGEST_KEPT:
+            if link.is_reusable and asyncio.get_running_loop().time() - link.last_activity < _MAX_IDLE:
                 return link
             link.abort()
         return None
@@ -247,25 +254,25 @@ class Client:
             async with asyncio.timeout(seconds):
                 link = await self._connect(origin)
         except TimeoutError:
-            raise TooSlow(f"{origin.authority} did not take a connection within {seconds:g} seconds") from None
+            raise DeadlineExceeded(f"{origin.authority} did not take a connection within {seconds:g} seconds") from None
         except ssl.SSLError as error:
-            raise Untrusted(f"no trusted connection to {origin.authority}: {error}") from None
-        except Failure:
+            raise UntrustedCertificate(f"no trusted connection to {origin.authority}: {error}") from None
+        except ConnectionFailure:
             raise
         except OSError as error:
-            raise NotReached(f"{origin.authority} cannot be reached: {error.strerror or error}") from None
+            raise Unreachable(f"{origin.authority} cannot be reached: {error.strerror or error}") from None
         self._open.add(link)
-        link.when_lost = self._open.discard
+        link.on_lost = self._open.discard
         link.pool = self._pools.setdefault(origin, [])
         return link
 
     async def _connect(self, origin: Origin) -> UpstreamConnection:
-        proxy = self._proxies.of(origin) if self._proxies else None
-        if proxy is not None and origin.secure:
+        proxy = self._proxies.find_proxy(origin) if self._proxies else None
+        if proxy is not None and origin.is_secure:
             return await open_tunnel(proxy, origin, self._trust)
         peer = origin if proxy is None else proxy.origin
         loop = asyncio.get_running_loop()
         _, link = await loop.create_connection(
-            UpstreamConnection, peer.host, peer.port, ssl=self._trust if peer.secure else None
+            UpstreamConnection, peer.host, peer.port, ssl=self._trust if peer.is_secure else None
         )
         return link

@@ -15,28 +15,28 @@ from typing import Literal, assert_never, cast
 import httptools
 from msgspec import Struct
 
-from dragoman.http.encoding import ENTITY_HEADERS, BadEncoding, TooLarge, decoded, encoding_error
-from dragoman.http.exchange import Exchange, Gone
+from dragoman.http.encoding import ENTITY_HEADERS, BadEncoding, BodyTooLarge, decode_body, encoding_error
+from dragoman.http.exchange import ClientDisconnected, Exchange
 from dragoman.http.message import Headers, Request, decode_headers
-from dragoman.http.rejection import Refusal, render_rejection, render_without_upgrade
+from dragoman.http.rejection import RejectionRenderer, render_rejection, render_without_upgrade
 from dragoman.tasks import start_task
 
-Handler = Callable[[Exchange], Awaitable[None]]
-_MOST_WAITING = 256 << 10
+RequestHandler = Callable[[Exchange], Awaitable[None]]
+_MAX_PIPELINED = 256 << 10
 """Bytes of pipelined requests that are read while one is answered."""
 _REQUEST_COST = 1 << 10
 """Bytes that a request takes beside its head and body."""
-_MOST_FIELDS = 2 * 256
+_MAX_FIELDS = 2 * 256
 """Names and values of headers."""
-_SLOWEST = 16 << 10
+_MIN_BODY_RATE = 16 << 10
 """Bytes per second at which a body may take longer than `body_seconds`."""
-_LINGER = 2.0
+_LINGER_SECONDS = 2.0
 """Seconds in which a rejected client may send the rest: one that is cut off while it sends never reads the reason."""
 _SHORTEST_TICK = 0.01
 _CLOCK_STEP = 0.001
 """Seconds: uvloop's timers may be early by so much."""
 _CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
-_UNUSUAL = frozenset({"expect", "transfer-encoding", "content-encoding"})
+_BODY_HEADERS = frozenset({"expect", "transfer-encoding", "content-encoding"})
 
 
 class ClientLimits(Struct, frozen=True, kw_only=True):
@@ -58,11 +58,15 @@ class Connection(asyncio.Protocol):
     """A client connection."""
 
     def __init__(
-        self, handler: Handler, limits: ClientLimits, connections: "set[Connection]", refusal: Refusal | None = None
+        self,
+        handler: RequestHandler,
+        limits: ClientLimits,
+        connections: "set[Connection]",
+        rejection_renderer: RejectionRenderer | None = None,
     ) -> None:
         self._handler = handler
         self._limits = limits
-        self._refusal = refusal
+        self._rejection_renderer = rejection_renderer
         self._connections = connections
         self._loop = asyncio.get_running_loop()
         self._body: list[bytes] = []
@@ -81,15 +85,15 @@ class Connection(asyncio.Protocol):
         self._timer: asyncio.TimerHandle | None = None
         shortest = min(limits.idle, limits.head_seconds, limits.body_seconds, limits.write_seconds)
         self._tick = max(_SHORTEST_TICK, shortest)
-        self._since = 0.0
+        self._stage_start = 0.0
         """When the stage began whose deadline runs."""
-        self._held_back = False
+        self._is_reading_paused = False
         self._unread_size = 0
         """Bytes that a client that reads too slowly had not read at `_unread_since`."""
         self._unread_since = 0.0
-        self._refused = False
-        self._leaving = False
-        self.ended = asyncio.Event()
+        self._is_rejected = False
+        self._is_closing = False
+        self.closed = asyncio.Event()
         self.on_message_begin()
 
     # Called by asyncio
@@ -98,18 +102,18 @@ class Connection(asyncio.Protocol):
         """A client has connected."""
         self._transport = cast("asyncio.Transport", transport)  # a stream server makes no other, nor does uvloop
         self._connections.add(self)
-        self._since = self._loop.time()
+        self._stage_start = self._loop.time()
         self._check_deadline()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """The client is gone."""
         del exc
         self._connections.discard(self)
-        self.ended.set()
+        self.closed.set()
         self._stop_timer()
         self._waiting.clear()
         if self._exchange is not None:
-            self._exchange.hang_up()
+            self._exchange.note_disconnect()
 
     def pause_writing(self) -> None:
         """The client reads too slowly."""
@@ -125,7 +129,7 @@ class Connection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         """Parse what has arrived."""
-        if self._refused:
+        if self._is_rejected:
             return
         before = self._stage
         try:
@@ -133,7 +137,7 @@ class Connection(asyncio.Protocol):
         except httptools.HttpParserUpgrade as upgrade:
             self._decline_upgrade(data[upgrade.args[0] :])
         except httptools.HttpParserError:
-            self._refuse(400)
+            self._reject(400)
         if self._stage != "quiet":
             self._check_part(before, len(data))
 
@@ -141,7 +145,7 @@ class Connection(asyncio.Protocol):
         """Parse a request for another protocol once more, without that wish: its body follows."""
         method, version = self._parser.get_method(), self._parser.get_http_version()
         if method == b"CONNECT":
-            self._refuse(400)
+            self._reject(400)
             return
         self._parser = httptools.HttpRequestParser(self)
         self.data_received(render_without_upgrade(method, self._url, version, self._headers) + rest)
@@ -151,18 +155,18 @@ class Connection(asyncio.Protocol):
         if self._stage == "head":
             self._head_size += size
             if self._head_size > self._limits.head:
-                self._refuse(431)
+                self._reject(431)
         else:
-            self._body_size += sum(map(len, self._body[self._counted :]))
-            self._counted = len(self._body)
+            self._body_size += sum(map(len, self._body[self._counted_pieces :]))
+            self._counted_pieces = len(self._body)
             if self._body_size > self._limits.body:
-                self._refuse(413)
-            elif len(self._fields) > _MOST_FIELDS:  # with trailers, which are ignored
-                self._refuse(431)
+                self._reject(413)
+            elif len(self._fields) > _MAX_FIELDS:  # with trailers, which are ignored
+                self._reject(431)
         if self._exchange is not None:
-            self._hold_back()
+            self._pause_if_full()
         elif self._stage != before:
-            self._since = self._loop.time()
+            self._stage_start = self._loop.time()
 
     # Called by the parser
 
@@ -171,7 +175,7 @@ class Connection(asyncio.Protocol):
         self._url = b""
         self._fields: list[bytes] = []
         """The names and values of headers in turn."""
-        self._head_size = self._body_size = self._counted = 0
+        self._head_size = self._body_size = self._counted_pieces = 0
         """Bytes that have arrived, and pieces of the body that are counted; of a request that arrives in parts."""
 
     def on_url(self, url: bytes) -> None:
@@ -183,77 +187,77 @@ class Connection(asyncio.Protocol):
     def on_headers_complete(self) -> None:
         self._stage = "body"
         fields = self._fields
-        if len(self._url) + sum(map(len, fields)) > self._limits.head or len(fields) > _MOST_FIELDS:
-            self._refuse(431)
+        if len(self._url) + sum(map(len, fields)) > self._limits.head or len(fields) > _MAX_FIELDS:
+            self._reject(431)
             return
         self._headers = headers = decode_headers(fields)
         by_name = dict(headers)
         if int(by_name.get("content-length", 0)) > self._limits.body:
-            self._refuse(413)
-        elif not _UNUSUAL.isdisjoint(by_name) and not self._parser.should_upgrade():
+            self._reject(413)
+        elif not _BODY_HEADERS.isdisjoint(by_name) and not self._parser.should_upgrade():
             self._check_body_headers(by_name)
 
     def _check_body_headers(self, headers: dict[str, str]) -> None:
         self._encoding = headers.get("content-encoding", "")
         status = encoding_error(headers, self._parser.get_http_version())
         if status is not None:
-            self._refuse(status)
+            self._reject(status)
         elif headers.get("expect", "").lower() == "100-continue" and self._exchange is None:
             self._transport.write(_CONTINUE)
 
     def on_message_complete(self) -> None:
         parser = self._parser
-        if self._refused or parser.should_upgrade():
+        if self._is_rejected or parser.should_upgrade():
             return
         self._stage = "quiet"
         body = b"".join(self._body)
         self._body.clear()
         if self._encoding is not None:
-            body = self._decode(body, self._encoding)
-            if self._refused:
+            body = self._decompress(body, self._encoding)
+            if self._is_rejected:
                 return
         request = Request(parser.get_method().decode(), self._url.decode("latin-1"), self._headers, body)
         exchange = Exchange(
             request,
             self._transport,
             keeps_alive=parser.should_keep_alive(),
-            in_chunks=parser.get_http_version() != "1.0",
+            supports_chunks=parser.get_http_version() != "1.0",
         )
         if self._exchange is None:
             self._exchange = exchange
-            self._task = start_task(self._answer(exchange), "http request")
+            self._task = start_task(self._handle_requests(exchange), "http request")
         else:
             self._waiting.append(exchange)
             self._waiting_size += _REQUEST_COST + len(body) + sum(map(len, self._fields))
             self._body_size = 0
-            self._hold_back()
+            self._pause_if_full()
 
-    def _decode(self, body: bytes, encoding: str) -> bytes:
+    def _decompress(self, body: bytes, encoding: str) -> bytes:
         """Return a body as it was before it was compressed; reject one that is too large."""
         self._encoding = None
         if encoding:
             self._headers = tuple(header for header in self._headers if header[0] not in ENTITY_HEADERS)
         try:
-            return decoded(body, encoding, self._limits.body)
-        except (BadEncoding, TooLarge) as error:
-            self._refuse(error.status)
+            return decode_body(body, encoding, self._limits.body)
+        except (BadEncoding, BodyTooLarge) as error:
+            self._reject(error.status)
             return b""
 
-    def _hold_back(self) -> None:
+    def _pause_if_full(self) -> None:
         """Read no more while enough waits behind a reply that is under way."""
-        enough = self._waiting_size + self._body_size > _MOST_WAITING
-        if enough and not self._held_back and not self._transport.is_closing():
-            self._held_back = True
+        enough = self._waiting_size + self._body_size > _MAX_PIPELINED
+        if enough and not self._is_reading_paused and not self._transport.is_closing():
+            self._is_reading_paused = True
             self._transport.pause_reading()
 
     # Replies
 
-    async def _answer(self, exchange: Exchange) -> None:
+    async def _handle_requests(self, exchange: Exchange) -> None:
         """Answer a request and those that are pipelined behind it, in order."""
         while True:
             try:
                 await self._handler(exchange)
-            except Gone:
+            except ClientDisconnected:
                 pass  # nobody is left to answer
             except Exception as error:  # noqa: BLE001  whatever it was, other requests go on
                 await self._report(error, exchange)
@@ -265,40 +269,40 @@ class Connection(asyncio.Protocol):
             exchange = self._exchange = self._waiting.popleft()
             if not self._waiting:
                 self._waiting_size = 0
-            if self._leaving:
+            if self._is_closing:
                 exchange.keeps_alive = False
         self._exchange = None
-        self._since = self._loop.time()
-        if self._held_back and not self._transport.is_closing():
-            self._held_back = False
+        self._stage_start = self._loop.time()
+        if self._is_reading_paused and not self._transport.is_closing():
+            self._is_reading_paused = False
             self._transport.resume_reading()
 
     async def _report(self, error: Exception, exchange: Exchange) -> None:
         self._loop.call_exception_handler({"message": "a request could not be answered", "exception": error})
         if not exchange.started:
             exchange.keeps_alive = False
-            with suppress(Gone):
+            with suppress(ClientDisconnected):
                 await exchange.send(500, {"content-type": "text/plain"}, b"internal error\n")
 
-    def leave(self) -> None:
+    def close_when_idle(self) -> None:
         """Close at once if nothing is being answered, else when the reply is whole."""
-        self._leaving = True
+        self._is_closing = True
         if self._exchange is not None:
             self._exchange.keeps_alive = False
         elif not self._transport.is_closing():
             self._transport.close()
 
-    def kill(self) -> None:
+    def abort(self) -> None:
         """Cancel whatever is being answered and close."""
         if self._task is not None:
             self._task.cancel()
         self._transport.abort()
 
-    def _refuse(self, status: int) -> None:
+    def _reject(self, status: int) -> None:
         """Send the reason why this is no valid request and close; behind a reply that is under way only close."""
-        if self._refused:
+        if self._is_rejected:
             return
-        self._refused = self._leaving = True
+        self._is_rejected = self._is_closing = True
         self._body.clear()
         if self._exchange is not None:
             self._exchange.keeps_alive = False
@@ -306,10 +310,10 @@ class Connection(asyncio.Protocol):
         if self._transport.is_closing():
             return
         known = Request("", self._url.decode("latin-1"), decode_headers(self._fields))
-        self._transport.write(render_rejection(status, known, self._refusal))
+        self._transport.write(render_rejection(status, known, self._rejection_renderer))
         self._transport.write_eof()
         self._stop_timer()
-        self._timer = self._loop.call_later(_LINGER, self._transport.abort)
+        self._timer = self._loop.call_later(_LINGER_SECONDS, self._transport.abort)
 
     # Deadlines
 
@@ -324,11 +328,11 @@ class Connection(asyncio.Protocol):
         if self._unread_size:
             due = min(due, self._check_reading(now))
         if self._exchange is None:
-            request_due = self._since + self._allowed_seconds()
+            request_due = self._stage_start + self._find_time_limit()
             if request_due > now + _CLOCK_STEP:
                 due = min(due, request_due)
             elif self._stage == "body" and not self._transport.is_closing():
-                self._refuse(408)
+                self._reject(408)
                 return
             else:
                 self._transport.close()
@@ -346,14 +350,14 @@ class Connection(asyncio.Protocol):
             self._unread_size, self._unread_since = size, now
         return self._unread_since + self._limits.write_seconds
 
-    def _allowed_seconds(self) -> float:
+    def _find_time_limit(self) -> float:
         match self._stage:
             case "quiet":
                 return self._limits.idle
             case "head":
                 return self._limits.head_seconds
             case "body":
-                return self._limits.body_seconds + self._body_size / _SLOWEST
+                return self._limits.body_seconds + self._body_size / _MIN_BODY_RATE
             case _:
                 assert_never(self._stage)
 

@@ -7,14 +7,14 @@ while it is being read.
 import zlib
 from collections.abc import Mapping
 
-ACCEPTED = "gzip, deflate"
+ACCEPTED_ENCODINGS = "gzip, deflate"
 ENTITY_HEADERS = frozenset({"expect", "content-length", "transfer-encoding", "content-encoding"})
 """Headers that describe a body as it was sent, not as it is after decoding."""
 _GZIP = frozenset({"gzip", "x-gzip"})
-_KNOWN = _GZIP | {"deflate"}
-_GROWTH = 100
-_HARMLESS = 1 << 20
-_EITHER = 32 + zlib.MAX_WBITS
+_KNOWN_ENCODINGS = _GZIP | {"deflate"}
+_MAX_GROWTH = 100
+_MIN_LIMIT = 1 << 20
+_AUTO_DETECT = 32 + zlib.MAX_WBITS
 """Reads what has a head of gzip's or zlib's."""
 
 
@@ -24,13 +24,13 @@ class BadEncoding(ValueError):  # noqa: N818  it says what the body is
     status = 400
 
 
-class TooLarge(ValueError):  # noqa: N818  it says what the body is
+class BodyTooLarge(ValueError):  # noqa: N818  it says what the body is
     """The body is larger than its reader allows."""
 
     status = 413
 
 
-def is_plain(encoding: str) -> bool:
+def is_identity(encoding: str) -> bool:
     """Tell whether a body stands as it is."""
     return encoding.strip().lower() in {"", "identity"}
 
@@ -44,67 +44,67 @@ def encoding_error(headers: Mapping[str, str], version: str) -> int | None:
     if coding is not None and (coding.strip().lower() != "chunked" or version == "1.0"):
         return 400
     encoding = headers.get("content-encoding", "")
-    return None if is_plain(encoding) or encoding.strip().lower() in _KNOWN else 415
+    return None if is_identity(encoding) or encoding.strip().lower() in _KNOWN_ENCODINGS else 415
 
 
 class Inflater:
     """Reads an encoded body piece by piece."""
 
-    def __init__(self, encoding: str, most: int | None = None) -> None:
-        self._gzip = encoding.strip().lower() in _GZIP
-        self._most = most
-        self._inflate = zlib.decompressobj(_EITHER)
-        self._begun = False
-        self._taken = 0
-        self._given = 0
+    def __init__(self, encoding: str, max_bytes: int | None = None) -> None:
+        self._is_gzip = encoding.strip().lower() in _GZIP
+        self._max_bytes = max_bytes
+        self._decompressor = zlib.decompressobj(_AUTO_DETECT)
+        self._has_begun = False
+        self._bytes_in = 0
+        self._bytes_out = 0
 
     def feed(self, data: bytes) -> bytes:
         """Take the next bytes and return what they stand for."""
         if not data:
             return b""
-        self._taken += len(data)
+        self._bytes_in += len(data)
         pieces: list[bytes] = []
         while data:
-            piece = self._inflated(data)
-            self._given += len(piece)
+            piece = self._decompress(data)
+            self._bytes_out += len(piece)
             pieces.append(piece)
-            if self._inflate.unconsumed_tail:
-                raise TooLarge("the body is too large when it is unpacked")
-            data = self._inflate.unused_data
-            if self._inflate.eof and data:
+            if self._decompressor.unconsumed_tail:
+                raise BodyTooLarge("the body is too large when it is unpacked")
+            data = self._decompressor.unused_data
+            if self._decompressor.eof and data:
                 # A file of gzip's may be several, one after the other.
-                if not self._gzip:
+                if not self._is_gzip:
                     raise BadEncoding("there is more after the end of the body")
-                self._inflate = zlib.decompressobj(_EITHER)
+                self._decompressor = zlib.decompressobj(_AUTO_DETECT)
         return b"".join(pieces)
 
     def close(self) -> None:
         """No more comes: raise `BadEncoding` if the body breaks off."""
-        if self._taken and not self._inflate.eof:
+        if self._bytes_in and not self._decompressor.eof:
             raise BadEncoding("the body breaks off")
 
-    def _inflated(self, data: bytes) -> bytes:
-        most = max(_HARMLESS, self._taken * _GROWTH)
-        left = (most if self._most is None else min(most, self._most)) - self._given
+    def _decompress(self, data: bytes) -> bytes:
+        most = max(_MIN_LIMIT, self._bytes_in * _MAX_GROWTH)
+        left = (most if self._max_bytes is None else min(most, self._max_bytes)) - self._bytes_out
         try:
             # One more than is borne, so that what is too much can be told from what fits exactly.
-            return self._inflate.decompress(data, left + 1)
+            return self._decompressor.decompress(data, left + 1)
         except zlib.error as error:
-            if self._begun or self._gzip:
+            if self._has_begun or self._is_gzip:
                 raise BadEncoding(f"the body is not what its encoding makes: {error}") from None
         finally:
-            self._begun = True
+            self._has_begun = True
         # Some leave out the head that deflate should have.
-        self._inflate = zlib.decompressobj(-zlib.MAX_WBITS)
-        return self._inflated(data)
+        self._decompressor = zlib.decompressobj(-zlib.MAX_WBITS)
+        return self._decompress(data)
 
 
-def decoded(body: bytes, encoding: str, most: int) -> bytes:
+def decode_body(body: bytes, encoding: str, max_bytes: int) -> bytes:
     """Return a whole body as it was; `TooLarge` if that is more than `most` bytes."""
-    if not is_plain(encoding):
-        inflater = Inflater(encoding, most)
+    if not is_identity(encoding):
+        inflater = Inflater(encoding, max_bytes)
         body = inflater.feed(body)
         inflater.close()
-    if len(body) > most:
-        raise TooLarge("the body is too large")
+    if len(body) > max_bytes:
+        raise BodyTooLarge("the body is too large")
     return body

@@ -8,7 +8,7 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 from msgspec import Struct
 
 Headers = tuple[tuple[str, str], ...]
-JSON = {"content-type": "application/json"}
+JSON_HEADERS = {"content-type": "application/json"}
 """What is said of a body that is JSON."""
 
 
@@ -22,13 +22,13 @@ class Request(Struct):
     body: bytes = b""
     path: str = ""
     """The path of the target, with percent escapes decoded."""
-    named: dict[str, str] = {}
+    headers_by_name: dict[str, str] = {}
     """The headers by name; the last one of a name that is there twice."""
 
     def __post_init__(self) -> None:
         path = self.target.partition("?")[0]
         self.path = unquote(path) if "%" in path else path
-        self.named = dict(self.headers)
+        self.headers_by_name = dict(self.headers)
 
     @property
     def query(self) -> dict[str, str]:
@@ -52,7 +52,7 @@ class Origin(Struct, frozen=True):
     port: int
 
     @property
-    def secure(self) -> bool:
+    def is_secure(self) -> bool:
         """Tell whether the connection uses TLS."""
         return self.scheme == "https"
 
@@ -68,7 +68,7 @@ class Origin(Struct, frozen=True):
         return f"{self.scheme}://{self.authority}"
 
 
-def split(url: str) -> tuple[Origin, str]:
+def split_url(url: str) -> tuple[Origin, str]:
     """Return the server of an absolute URL and the rest of it, without a slash at its end.
 
     Raises `ValueError` for any other URL.

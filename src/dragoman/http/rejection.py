@@ -2,18 +2,18 @@
 
 from collections.abc import Callable
 
-from dragoman.http.encoding import ACCEPTED
+from dragoman.http.encoding import ACCEPTED_ENCODINGS
 from dragoman.http.message import Headers, Request, render_head
 
-Refusal = Callable[[int, Request], tuple[Headers, bytes]]
+RejectionRenderer = Callable[[int, Request], tuple[Headers, bytes]]
 """Renders a rejection in the client's dialect: the status, and what is known of the request, to headers and body."""
 _UNSUPPORTED_ENCODING = 415
 
 
-def render_rejection(status: int, request: Request, refusal: Refusal | None) -> bytes:
+def render_rejection(status: int, request: Request, rejection_renderer: RejectionRenderer | None) -> bytes:
     """Return the reply to something that is no valid request; the connection is closed behind it."""
-    headers, body = refusal(status, request) if refusal is not None else ((), b"")
-    accepted = f"accept-encoding: {ACCEPTED}\r\n" if status == _UNSUPPORTED_ENCODING else ""
+    headers, body = rejection_renderer(status, request) if rejection_renderer is not None else ((), b"")
+    accepted = f"accept-encoding: {ACCEPTED_ENCODINGS}\r\n" if status == _UNSUPPORTED_ENCODING else ""
     ending = f"{accepted}connection: close\r\ncontent-length: {len(body)}\r\n\r\n"
     return render_head(status, headers, ending) + body
 

@@ -8,10 +8,10 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager, context
 from functools import partial
 from typing import Any, TypeVar
 
-from dragoman.http.connection import ClientLimits, Connection, Handler, Refusal
+from dragoman.http.connection import ClientLimits, Connection, RejectionRenderer, RequestHandler
 
 _BACKLOG = 2048
-_LAST_PORT = 65_535
+_MAX_PORT = 65_535
 
 
 class Server:
@@ -36,16 +36,16 @@ class Server:
         """Take no more connections, give open answers some time, then break them off."""
         self._server.close()
         for connection in list(self._connections):
-            connection.leave()
+            connection.close_when_idle()
         with suppress(TimeoutError):
             async with asyncio.timeout(grace):
-                await self._emptied()
+                await self._wait_closed()
         for connection in list(self._connections):
-            connection.kill()
+            connection.abort()
 
-    async def _emptied(self) -> None:
+    async def _wait_closed(self) -> None:
         while self._connections:
-            await asyncio.gather(*(connection.ended.wait() for connection in self._connections))
+            await asyncio.gather(*(connection.closed.wait() for connection in self._connections))
 
 
 def url_of(sock: Any) -> str:
@@ -55,12 +55,12 @@ def url_of(sock: Any) -> str:
 
 
 @asynccontextmanager
-async def listening(
-    handler: Handler,
+async def listen(
+    handler: RequestHandler,
     address: tuple[str, int] | socket.socket = ("127.0.0.1", 0),
     limits: ClientLimits | None = None,
     *,
-    refusal: Refusal | None = None,
+    rejection_renderer: RejectionRenderer | None = None,
     grace: float = 5.0,
 ) -> AsyncGenerator[Server]:
     """Listen as long as the block runs, on a host and port, where port 0 is any that is free, or on an open socket.
@@ -70,14 +70,14 @@ async def listening(
     connections: set[Connection] = set()
     loop = asyncio.get_running_loop()
 
-    connect = partial(Connection, handler, limits or ClientLimits(), connections, refusal)
+    connect = partial(Connection, handler, limits or ClientLimits(), connections, rejection_renderer)
     if isinstance(address, socket.socket):
         listener = await loop.create_server(connect, sock=address, backlog=_BACKLOG)
     else:
         host, port = address
-        if not 0 <= port <= _LAST_PORT:
+        if not 0 <= port <= _MAX_PORT:
             # uvloop would take another port instead.
-            raise ValueError(f"a port is a number from 0 to {_LAST_PORT}, not {port}")
+            raise ValueError(f"a port is a number from 0 to {_MAX_PORT}, not {port}")
         family = socket.AF_UNSPEC if ":" in host else socket.AF_INET
         listener = await loop.create_server(connect, host, port, family=family, backlog=_BACKLOG)
     server = Server(listener, connections)
@@ -91,7 +91,7 @@ T = TypeVar("T")
 
 
 @contextmanager
-def in_background(start: Callable[[], AbstractAsyncContextManager[T]], name: str) -> Generator[T]:
+def run_in_thread(start: Callable[[], AbstractAsyncContextManager[T]], name: str) -> Generator[T]:
     """Keep what `start` opens open in a thread called `name`, as long as the block runs."""
     ready: Future[tuple[T, Callable[[], object]]] = Future()
     """Holds what was opened and what closes it."""

@@ -7,7 +7,7 @@ member is found by either, and written as the client wrote it.
 import re
 
 from dragoman.wire import json
-from dragoman.wire.splice import removed, spliced
+from dragoman.wire.splice import remove_member, set_member
 
 _INNER = "request"
 _CAPITAL = re.compile(r"[A-Z]")
@@ -67,7 +67,7 @@ class ObjectFields:
     def raw(self) -> bytes:
         """The object as it is now."""
         for name, raw in self._changed.items():
-            self._raw = removed(self._raw, name) if raw is None else spliced(self._raw, name, raw)
+            self._raw = remove_member(self._raw, name) if raw is None else set_member(self._raw, name, raw)
         self._changed.clear()
         return self._raw
 

@@ -12,8 +12,8 @@ from msgspec import Struct
 from dragoman.core.problems import Problem
 from dragoman.guard import attempt
 from dragoman.http.client import Client, Deadlines, Incoming, Outgoing
-from dragoman.http.exchange import Exchange, Gone
-from dragoman.http.link import Failure
+from dragoman.http.exchange import ClientDisconnected, Exchange
+from dragoman.http.link import ConnectionFailure
 from dragoman.http.message import Headers, Origin
 from dragoman.intercept.captured import Group, digest_of
 from dragoman.intercept.exchange import ExchangeObserver, InterceptedExchange
@@ -202,11 +202,11 @@ class InterceptHandler:
         )
         hearing = turn_filter[1] if turn_filter is not None else None
         try:
-            incoming = await self._client.ask(outgoing, destination.deadlines)
+            incoming = await self._client.send(outgoing, destination.deadlines)
             refused = (
                 await incoming.read(_MAX_ERROR_BODY) if rewritten.rules and incoming.status == _BAD_REQUEST else None
             )
-        except Failure as failure:
+        except ConnectionFailure as failure:
             if hearing is not None:
                 hearing.fail(Problem("unreachable", f"the upstream {destination.upstream} gave no answer: {failure}"))
             raise
@@ -227,9 +227,9 @@ class InterceptHandler:
         if incoming.status in _BODILESS or exchange.request.method == "HEAD":
             await exchange.send(incoming.status, told)
             return
-        length = incoming.header("content-length") if incoming.plain else ""
+        length = incoming.header("content-length") if incoming.is_uncompressed else ""
         exchange.start(incoming.status, told, int(length) if length.isdecimal() else None)
-        while piece := await incoming.piece():
+        while piece := await incoming.read_chunk():
             intercepted.record_reply(piece, piece)
             await exchange.write(piece)
         await exchange.end()
@@ -246,25 +246,25 @@ class InterceptHandler:
         told = _record_head(incoming, intercepted)
         client, refused, is_read = _ClientWriter(exchange), b"", False
         try:
-            if incoming.good:
+            if incoming.is_success:
                 reply_filter.begin(turn, incoming.header("content-type"))
                 client.start(incoming.status, told)
-                while piece := await incoming.piece():
+                while piece := await incoming.read_chunk():
                     left = reply_filter.feed(piece)
                     intercepted.record_reply(piece, left)
                     await client.write(left)
             else:
                 refused = await incoming.read(_MAX_ERROR_BODY)
             is_read = True
-        except Failure as failure:
+        except ConnectionFailure as failure:
             is_read = True
             reply_filter.fail(Problem("malformed_reply", f"the reply broke off: {failure}"))
-            exchange.cut()
+            exchange.truncate()
             return
         finally:
             if not is_read:
                 reply_filter.fail(Problem("cancelled", "the gateway stopped"))
-        if not incoming.good:
+        if not incoming.is_success:
             reply_filter.fail(parse_refusal(incoming.status, dict(incoming.headers), refused))
             intercepted.record_reply(refused, refused)
             await exchange.send(incoming.status, told, refused)
@@ -281,14 +281,14 @@ class _ClientWriter:
         self._exchange = exchange
 
     def start(self, status: int, headers: dict[str, str]) -> None:
-        if not self._exchange.is_gone:
+        if not self._exchange.is_disconnected:
             self._exchange.start(status, headers)
 
     async def write(self, piece: bytes) -> None:
-        if piece and not self._exchange.is_gone:
+        if piece and not self._exchange.is_disconnected:
             try:
                 await self._exchange.write(piece)
-            except Gone:
+            except ClientDisconnected:
                 return
 
     async def end(self, last: bytes) -> None:
@@ -296,7 +296,7 @@ class _ClientWriter:
 
 
 def _record_head(incoming: Incoming, intercepted: InterceptedExchange) -> dict[str, str]:
-    told = filter_reply_headers(incoming.headers, plain=incoming.plain)
+    told = filter_reply_headers(incoming.headers, plain=incoming.is_uncompressed)
     intercepted.status, intercepted.reply_headers = incoming.status, tuple(told.items())
     return told
 

@@ -18,7 +18,7 @@ from dragoman.intercept.history_rules import call_of
 from dragoman.wire import json
 from dragoman.wire.json import Malformed
 from dragoman.wire.json_stream import JsonStreamReader
-from dragoman.wire.sse import SseReader, whole_frames
+from dragoman.wire.sse import SseReader, split_frames
 
 _CALLS = (b"functionCall", b"function_call")
 _PLAIN_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
@@ -205,7 +205,7 @@ class EventStreamReply:
         self._buffer = bytearray()
 
     def feed(self, piece: bytes) -> bytes:
-        return b"".join(self._filter_frame(frame) for frame in whole_frames(self._buffer, piece))
+        return b"".join(self._filter_frame(frame) for frame in split_frames(self._buffer, piece))
 
     def close(self) -> bytes:
         rest = bytes(self._buffer)

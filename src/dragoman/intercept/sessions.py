@@ -8,7 +8,7 @@ import msgspec
 from msgspec import Struct
 
 from dragoman.core.parts import ToolCall
-from dragoman.core.preserved import preserved, restored
+from dragoman.core.preserved import decode_messages, encode_messages
 from dragoman.core.problems import Problem
 from dragoman.core.request import Message
 from dragoman.intercept.captured import CapturedToolCall, Group
@@ -208,7 +208,7 @@ def encode_session(session: InterceptSession) -> bytes:
         _Group(
             mark=group.mark,
             calls=group.calls,
-            known=preserved([Message(role="assistant", parts=group.caller_calls)]),
+            known=encode_messages([Message(role="assistant", parts=group.caller_calls)]),
             since=group.since + away,
             before=group.before if group.mark == last else b"",
             asked=group.last_turn_digest,
@@ -238,7 +238,7 @@ def restore_session(session: InterceptSession, body: bytes) -> None:
 
 
 def _restore_group(saved: _Group, clock_offset: float) -> Group:
-    parts = [part for message in restored(saved.known) for part in message.parts]
+    parts = [part for message in decode_messages(saved.known) for part in message.parts]
     return Group(
         mark=saved.mark,
         calls=saved.calls,

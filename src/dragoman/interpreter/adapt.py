@@ -13,24 +13,24 @@ from msgspec import structs
 
 from dragoman.core.parts import Text
 from dragoman.core.problems import Problem
-from dragoman.core.request import AnyTool, Message, Request, Sampling, Thinking, Tool, leading_systems
+from dragoman.core.request import AnyTool, Message, Request, Sampling, Thinking, Tool, count_leading_systems
 from dragoman.core.traits import Traits
 from dragoman.core.value import Extras
-from dragoman.interpreter.adaptation import KEPT_ELSEWHERE, NO_LIMIT, Adaptation
+from dragoman.interpreter.adaptation import NO_LIMIT, STORED_ELSEWHERE, Adaptation
 from dragoman.interpreter.cache_marks import limit_marks
-from dragoman.interpreter.foreign_fields import NEUTRAL, USUAL_VERBOSITY, report_unknown, shared_fields
+from dragoman.interpreter.foreign_fields import NEUTRAL, USUAL_VERBOSITY, find_shared_fields, report_unknown
 from dragoman.interpreter.history import adapt_messages, arrange_turns
-from dragoman.interpreter.parameters import adapt_output, adapt_thinking, shared_value, thinking_in_tool_loop
+from dragoman.interpreter.parameters import adapt_output, adapt_shared_value, adapt_thinking, disable_in_tool_loop
 from dragoman.interpreter.prefix_cache import NO_PREFIX, Prefix
 from dragoman.interpreter.signature_envelopes import join_thoughts, open_envelopes
 from dragoman.interpreter.signatures import has_envelope
 from dragoman.interpreter.text_calls.prompt import describe_tools
 from dragoman.interpreter.tools import adapt_request_tools
-from dragoman.interpreter.translation import Unfetched
+from dragoman.interpreter.translation import MissingLinks
 from dragoman.interpreter.turns import end_with_user
-from dragoman.interpreter.undo import Arguments, Undo, digest
+from dragoman.interpreter.undo import Arguments, Undo, hash_text
 
-_NO_WORDS: frozenset[str] = frozenset()
+_NO_SPELLING: frozenset[str] = frozenset()
 
 
 def adapt(
@@ -46,29 +46,31 @@ def adapt(
     if traits.text_calls and (said := describe_tools(request, adaptation.source_issuer, traits, ledger)) is not None:
         request, undo = said.request, said.undo
     if not traits.function_tools and any(isinstance(tool, Tool) for tool in request.tools):
-        raise Problem("unsupported", "this model takes tools only on OpenAI's Responses", where=ledger.place("tools"))
+        raise Problem(
+            "unsupported", "this model takes tools only on OpenAI's Responses", where=ledger.find_pointer("tools")
+        )
     changes = adapt_identity(request, adaptation)
     thinking = None
     if request.thinking is not None or traits.tools_need_no_effort:
-        adaptation.max_tokens = most_tokens(request.sampling, traits)
+        adaptation.max_tokens = find_max_tokens(request.sampling, traits)
         thinking = adapt_thinking(request, adaptation)
     # Claude's manual thinking and a forced tool exclude each other.
-    adaptation.forced = traits.forced_choice and (thinking is None or thinking.mode != "enabled")
+    adaptation.can_force = traits.forced_choice and (thinking is None or thinking.mode != "enabled")
     tools, choice = adapt_request_tools(request, adaptation)
     output = adapt_output(request, adaptation) if request.output is not None else None
     prefix, messages = NO_PREFIX, request.messages
     if prefix_of is not None:
-        prefix = prefix_of(adaptation.retold)
-        messages = _after_prefix(prefix, messages, adaptation)
-    turns = adapt_turns(messages, adaptation, begins=not prefix.messages)
+        prefix = prefix_of(adaptation.history_changes)
+        messages = _drop_prefix(prefix, messages, adaptation)
+    turns = adapt_turns(messages, adaptation, is_start=not prefix.messages)
     if adaptation.links is not None and adaptation.links.missing:
-        raise Unfetched(adaptation.links.missing)
+        raise MissingLinks(adaptation.links.missing)
     if output is not None and not traits.prefill_formatted:
         turns = tuple(end_with_user(list(turns), ledger))
-    if adaptation.marked:
+    if adaptation.has_cache_marks:
         turns = limit_marks(turns, traits, ledger)
     if thinking is not None and thinking.mode == "enabled":
-        thinking = thinking_in_tool_loop(turns, thinking, request, ledger)
+        thinking = disable_in_tool_loop(turns, thinking, request, ledger)
     adapted = structs.replace(
         request,
         model=adaptation.model or request.model,
@@ -78,26 +80,26 @@ def adapt(
         sampling=adapt_sampling(request.sampling, adaptation, thinking),
         thinking=thinking,
         output=output,
-        extras=_extras(request, tools, adaptation),
-        spelling=_NO_WORDS,
+        extras=_adapt_extras(request, tools, adaptation),
+        spelling=_NO_SPELLING,
         written=prefix.written,
         written_tools=adaptation.written_tools,
         **changes,
     )
-    return adapted, undo or adaptation.undo()
+    return adapted, undo or adaptation.build_undo()
 
 
-def _after_prefix(prefix: Prefix, messages: tuple[Message, ...], adaptation: Adaptation) -> tuple[Message, ...]:
+def _drop_prefix(prefix: Prefix, messages: tuple[Message, ...], adaptation: Adaptation) -> tuple[Message, ...]:
     """Return instructions and what follows the prefix, and go on in `adaptation` from where that ended."""
     if not prefix.messages:
         return messages
-    adaptation.ledger.go_on(prefix.once, prefix.losses)
+    adaptation.ledger.resume(prefix.reported_once, prefix.losses)
     adaptation.names.update(prefix.names)
     adaptation.runs, adaptation.unnamed = prefix.runs, prefix.unnamed
-    return (*messages[: leading_systems(messages)], *messages[prefix.end_in(messages) :])
+    return (*messages[: count_leading_systems(messages)], *messages[prefix.find_end(messages) :])
 
 
-def adapt_turns(messages: tuple[Message, ...], adaptation: Adaptation, *, begins: bool) -> tuple[Message, ...]:
+def adapt_turns(messages: tuple[Message, ...], adaptation: Adaptation, *, is_start: bool) -> tuple[Message, ...]:
     """Return messages as the target's turns; `begins` tells whether the conversation begins with them."""
     if has_envelope(messages):
         messages = open_envelopes(join_thoughts(messages, adaptation))
@@ -105,22 +107,22 @@ def adapt_turns(messages: tuple[Message, ...], adaptation: Adaptation, *, begins
     if adaptation.instructions:
         # What the target has no field for is asked for in words, at the end of the system prompt.
         words = Message(role="system", parts=(Text(text="\n".join(adaptation.instructions)),))
-        fitted.insert(leading_systems(fitted), words)
-    return arrange_turns(fitted, adaptation.traits, adaptation.ledger, begins=begins, repair=adaptation.pair)
+        fitted.insert(count_leading_systems(fitted), words)
+    return arrange_turns(fitted, adaptation.traits, adaptation.ledger, is_start=is_start, pair=adaptation.pair)
 
 
-def _extras(request: Request, tools: tuple[AnyTool, ...], adaptation: Adaptation) -> Extras | None:
+def _adapt_extras(request: Request, tools: tuple[AnyTool, ...], adaptation: Adaptation) -> Extras | None:
     """Drop what only the source understands, keep what the target understands too, add what it demands."""
     traits = adaptation.traits
     if request.extras is None and not (request.stream or traits.unkept or traits.native_mix):
         return None
     kept: dict[str, bytes] = {}
     if request.extras is not None:
-        shared = shared_fields(request.extras.dialect, traits.dialect)
+        shared = find_shared_fields(request.extras.dialect, traits.dialect)
         for pointer, raw in request.extras.fields.items():
             if pointer not in shared:
                 report_unknown(pointer, raw, request.extras.dialect, adaptation.traits.dialect, adaptation.ledger)
-            elif raw != b"null" and (taken := shared_value(pointer, raw, adaptation)) is not None:
+            elif raw != b"null" and (taken := adapt_shared_value(pointer, raw, adaptation)) is not None:
                 kept[pointer] = taken
     if request.stream and traits.asks_usage:
         kept["/stream_options"] = b'{"include_usage":true}'
@@ -139,49 +141,49 @@ def adapt_sampling(sampling: Sampling, adaptation: Adaptation, thinking: Thinkin
     """Keep what the model accepts, clamp what it bounds, add what it demands."""
     traits, ledger = adaptation.traits, adaptation.ledger
     changes: dict[str, Any] = {}
-    for name in _refused(traits.sampling if thinking is None else _sampling_with(thinking, traits)):
+    for name in _list_rejected(traits.sampling if thinking is None else _find_accepted_parameters(thinking, traits)):
         value = getattr(sampling, name)
         if value is None or value == ():
             continue
         if value != NEUTRAL.get(name):
-            ledger.field_dropped(f"sampling.{name}", "the model does not accept it")
+            ledger.report_dropped_field(f"sampling.{name}", "the model does not accept it")
         changes[name] = () if name == "stop" else None
     temperature, limit, top_k = sampling.temperature, sampling.max_tokens, sampling.top_k
     if temperature is not None and "temperature" not in changes and temperature > traits.temperature_max:
-        ledger.field_approximated("sampling.temperature", f"the model's maximum is {traits.temperature_max:g}")
+        ledger.report_approximated_field("sampling.temperature", f"the model's maximum is {traits.temperature_max:g}")
         changes["temperature"] = traits.temperature_max
     if sampling.stop and "stop" not in changes:
         changes["stop"] = _adapt_stops(sampling.stop, adaptation)
     if isinstance(top_k, float) and "top_k" not in changes:
-        changes["top_k"] = _whole(top_k, adaptation)
+        changes["top_k"] = _round_top_k(top_k, adaptation)
     if traits.temperature_or_top_p and temperature is not None and sampling.top_p is not None:
-        ledger.field_dropped("sampling.top_p", "the model takes temperature or top_p, not both")
+        ledger.report_dropped_field("sampling.top_p", "the model takes temperature or top_p, not both")
         changes["top_p"] = None
     if limit is None:
         if traits.max_tokens_default is not None:
-            changes["max_tokens"] = _default_limit(traits.max_tokens_default, thinking, adaptation)
+            changes["max_tokens"] = _find_default_limit(traits.max_tokens_default, thinking, adaptation)
     elif limit < traits.max_tokens_min:
-        ledger.field_approximated("sampling.max_tokens", f"the target's minimum is {traits.max_tokens_min}")
+        ledger.report_approximated_field("sampling.max_tokens", f"the target's minimum is {traits.max_tokens_min}")
         changes["max_tokens"] = traits.max_tokens_min
     elif limit > (most := traits.max_tokens_max or limit):
-        ledger.field_approximated("sampling.max_tokens", f"the model's maximum is {most}")
+        ledger.report_approximated_field("sampling.max_tokens", f"the model's maximum is {most}")
         changes["max_tokens"] = most
     return structs.replace(sampling, **changes) if changes else sampling
 
 
-def _whole(top_k: float, adaptation: Adaptation) -> int:
+def _round_top_k(top_k: float, adaptation: Adaptation) -> int:
     if not top_k.is_integer():
-        adaptation.ledger.field_approximated("sampling.top_k", "the target takes whole numbers")
+        adaptation.ledger.report_approximated_field("sampling.top_k", "the target takes whole numbers")
     return round(top_k)
 
 
-def most_tokens(sampling: Sampling, traits: Traits) -> int:
+def find_max_tokens(sampling: Sampling, traits: Traits) -> int:
     """Return how many tokens the answer may have at most, thoughts included."""
     most = traits.max_tokens_max or NO_LIMIT
     return min(sampling.max_tokens, most) if sampling.max_tokens is not None else most
 
 
-def _default_limit(default: int, thinking: Thinking | None, adaptation: Adaptation) -> int:
+def _find_default_limit(default: int, thinking: Thinking | None, adaptation: Adaptation) -> int:
     """Return the limit to send where the caller gave none: more than usual if thoughts would take nearly all of it."""
     budget = thinking.budget if thinking is not None and thinking.budget is not None else 0
     if budget + adaptation.traits.budget_min <= default:
@@ -192,19 +194,19 @@ def _default_limit(default: int, thinking: Thinking | None, adaptation: Adaptati
 def _adapt_stops(stops: tuple[str, ...], adaptation: Adaptation) -> tuple[str, ...]:
     """Return the stop sequences the target takes: not too many, and of some not those that nobody sees."""
     traits, ledger = adaptation.traits, adaptation.ledger
-    place = ledger.place("sampling.stop")
+    place = ledger.find_pointer("sampling.stop")
     kept: list[str] = []
     for index, stop in enumerate(stops):
         if not traits.blank_stops and not stop.strip():
-            ledger.dropped(f"{place}/{index}", "the target refuses a stop sequence of white space")
+            ledger.report_dropped(f"{place}/{index}", "the target refuses a stop sequence of white space")
         elif len(kept) == traits.stop_max:
-            ledger.dropped(f"{place}/{index}", f"the target takes {traits.stop_max} stop sequences")
+            ledger.report_dropped(f"{place}/{index}", f"the target takes {traits.stop_max} stop sequences")
         else:
             kept.append(stop)
     return tuple(kept)
 
 
-def _sampling_with(thinking: Thinking, traits: Traits) -> frozenset[str]:
+def _find_accepted_parameters(thinking: Thinking, traits: Traits) -> frozenset[str]:
     """Return the parameters a model accepts, which depends on whether it thinks."""
     if thinking.mode in ("adaptive", "enabled"):
         return traits.sampling - traits.thinks_without
@@ -212,8 +214,8 @@ def _sampling_with(thinking: Thinking, traits: Traits) -> frozenset[str]:
 
 
 @lru_cache
-def _refused(accepted: frozenset[str]) -> tuple[str, ...]:
-    return tuple(name for name in Sampling.__struct_fields__ if name not in accepted)
+def _list_rejected(accepted_names: frozenset[str]) -> tuple[str, ...]:
+    return tuple(name for name in Sampling.__struct_fields__ if name not in accepted_names)
 
 
 def adapt_identity(request: Request, adaptation: Adaptation) -> dict[str, Any]:
@@ -227,29 +229,29 @@ def adapt_identity(request: Request, adaptation: Adaptation) -> dict[str, Any]:
             raise Problem(
                 "unsupported",
                 f"{request.candidates} candidates cannot be asked for across dialects: send the request as often",
-                where=_where("candidates", adaptation),
+                where=_find_field_pointer("candidates", adaptation),
             )
         changes["candidates"] = None
     if request.continues is not None and not traits.continues:
         raise Problem(
             "unsupported",
             "the target keeps no earlier responses: send the whole conversation",
-            where=_where("continues", adaptation),
+            where=_find_field_pointer("continues", adaptation),
         )
     for reference in request.references:
-        raise Problem("unsupported", KEPT_ELSEWHERE, where=reference.where, code=reference.code)
+        raise Problem("unsupported", STORED_ELSEWHERE, where=reference.where, code=reference.code)
     for name in ("user", "metadata", "verbosity"):
         value = getattr(request, name)
         if value is not None and not getattr(traits, name):
             if value not in ({}, USUAL_VERBOSITY):
-                ledger.field_dropped(name, "the target has no place for it")
+                ledger.report_dropped_field(name, "the target has no place for it")
             changes[name] = None
     user = request.user
     if user is not None and "user" not in changes and len(user) > traits.user_max:
-        ledger.field_approximated("user", f"shortened to {traits.user_max} characters, alike for the same user")
-        changes["user"] = f"{user[: traits.user_max - 25]}_{digest(user, 24)}"
+        ledger.report_approximated_field("user", f"shortened to {traits.user_max} characters, alike for the same user")
+        changes["user"] = f"{user[: traits.user_max - 25]}_{hash_text(user, 24)}"
     return changes
 
 
-def _where(field: str, adaptation: Adaptation) -> str:
-    return adaptation.ledger.places(field)[0]
+def _find_field_pointer(field: str, adaptation: Adaptation) -> str:
+    return adaptation.ledger.list_pointers(field)[0]

@@ -18,69 +18,69 @@ from dragoman.interpreter.adaptation import Adaptation
 from dragoman.interpreter.ledger import Ledger
 from dragoman.wire import json
 
-BORROWED_MARK = "/cache_control"
+CACHE_CONTROL = "/cache_control"
 """A cache mark in Anthropic's words, which many callers of Chat write too."""
 
 
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
 
 
-def borrowed_mark(extras: Extras) -> tuple[str | None, str]:
+def read_cache_control(extras: Extras) -> tuple[str | None, str]:
     """Return place and lifetime of a cache mark in another vendor's words; no place if there is none."""
-    raw = extras.fields.get(BORROWED_MARK)
+    raw = extras.fields.get(CACHE_CONTROL)
     match json.peek(raw) if raw is not None else None:
         case {"type": "ephemeral", "ttl": str(lifetime), **rest} if not rest:
-            return BORROWED_MARK, lifetime
+            return CACHE_CONTROL, lifetime
         case {"type": "ephemeral", **rest} if not rest:
-            return BORROWED_MARK, ""
+            return CACHE_CONTROL, ""
         case _:
             return None, ""
 
 
-def nearest_lifetime(lifetime: str, allowed: tuple[str, ...]) -> str:
+def find_nearest_lifetime(lifetime: str, allowed: tuple[str, ...]) -> str:
     """Return the allowed lifetime that is nearest by ratio; "", the default, for none and for a word nobody knows."""
     if lifetime in allowed:
         return lifetime
-    wanted = seconds(lifetime)
-    return min(allowed, key=lambda word: abs(log(seconds(word) / wanted))) if wanted and allowed else ""
+    wanted = parse_lifetime(lifetime)
+    return min(allowed, key=lambda word: abs(log(parse_lifetime(word) / wanted))) if wanted and allowed else ""
 
 
-def seconds(lifetime: str) -> int:
+def parse_lifetime(lifetime: str) -> int:
     """Return how long a lifetime is; 0 for a word nobody knows."""
     number, unit = lifetime[:-1], lifetime[-1:]
     return int(number) * _SECONDS.get(unit, 0) if number.isdecimal() and len(number) < 10 else 0
 
 
-def adapt_mark(lifetime: str, place: str, adaptation: Adaptation, *, spoken: bool) -> str | None:
+def adapt_mark(lifetime: str, place: str, adaptation: Adaptation, *, in_assistant_turn: bool) -> str | None:
     """Return how long the target is asked to keep what ends here; None where it takes no mark."""
     traits = adaptation.traits
     if not traits.cache_marks:
-        adaptation.ledger.dropped(place, "the target has no cache marks")
+        adaptation.ledger.report_dropped(place, "the target has no cache marks")
         return None
-    if spoken and not traits.marks_anywhere:
-        adaptation.ledger.dropped(place, "the target has no cache marks on what the model said")
+    if in_assistant_turn and not traits.marks_anywhere:
+        adaptation.ledger.report_dropped(place, "the target has no cache marks on what the model said")
         return None
-    nearest = nearest_lifetime(lifetime, traits.cache_lifetimes)
+    nearest = find_nearest_lifetime(lifetime, traits.cache_lifetimes)
     if nearest != lifetime:
         kept = f"{nearest!r} is the nearest" if nearest else "its default stands"
-        adaptation.ledger.approximated(f"{place}/ttl", f"the target keeps nothing for {lifetime!r}: {kept}")
-    adaptation.marked = True
+        adaptation.ledger.report_approximated(f"{place}/ttl", f"the target keeps nothing for {lifetime!r}: {kept}")
+    adaptation.has_cache_marks = True
     return nearest
 
 
-def marks_agree(messages: Sequence[Message], most: int) -> bool:
+def are_marks_compatible(messages: Sequence[Message], max_marks: int) -> bool:
     """Tell whether the marks of a history can all stand wherever it is cut: few enough, and of one lifetime."""
-    lifetimes = [lifetime for message in messages for part in message.parts for lifetime in _asked(part)]
-    return len(lifetimes) <= most and len(set(lifetimes)) < 2
+    lifetimes = [lifetime for message in messages for part in message.parts for lifetime in _list_lifetimes(part)]
+    return len(lifetimes) <= max_marks and len(set(lifetimes)) < 2
 
 
-def _asked(part: AnyPart) -> Iterator[str]:
+def _list_lifetimes(part: AnyPart) -> Iterator[str]:
     for item in part.content if isinstance(part, ToolResult) else ():
-        yield from _asked(item)
+        yield from _list_lifetimes(item)
     if part.cache is not None:
         yield part.cache
     elif part.extras is not None:
-        place, lifetime = borrowed_mark(part.extras)
+        place, lifetime = read_cache_control(part.extras)
         if place is not None:
             yield lifetime
 
@@ -89,13 +89,13 @@ def limit_marks(turns: tuple[Message, ...], traits: Traits, ledger: Ledger) -> t
     """Return turns with as many marks as the target takes, in an order it takes."""
     if traits.cache_marks_max is None:
         return turns
-    count = sum(1 for turn in turns for part in turn.parts for _ in _asked(part))
-    return _Marks(traits, ledger, count - traits.cache_marks_max).limit(turns) if count else turns
+    count = sum(1 for turn in turns for part in turn.parts for _ in _list_lifetimes(part))
+    return _MarkLimiter(traits, ledger, count - traits.cache_marks_max).limit(turns) if count else turns
 
 
-class _Marks:
+class _MarkLimiter:
     def __init__(self, traits: Traits, ledger: Ledger, surplus: int) -> None:
-        self._most = traits.cache_marks_max
+        self._max_marks = traits.cache_marks_max
         self._default = traits.cache_lifetimes[0]
         """How long a mark lives that does not say it."""
         self._ledger = ledger
@@ -105,33 +105,39 @@ class _Marks:
     def limit(self, turns: tuple[Message, ...]) -> tuple[Message, ...]:
         fitted: list[Message] = []
         for turn in turns:
-            parts = tuple(self._part(part) for part in turn.parts)
+            parts = tuple(self._limit_part(part) for part in turn.parts)
             same = all(map(is_, parts, turn.parts))
             fitted.append(turn if same else structs.replace(turn, parts=parts))
         return tuple(fitted)
 
-    def _part(self, part: AnyPart) -> AnyPart:
+    def _limit_part(self, part: AnyPart) -> AnyPart:
         if isinstance(part, ToolResult) and any(item.cache is not None for item in part.content):
-            content = tuple(self._part(item) for item in part.content)
+            content = tuple(self._limit_part(item) for item in part.content)
             part = structs.replace(part, content=content)
         if part.cache is None:
             return part
-        lifetime = self._lifetime(part, part.cache)
+        lifetime = self._limit_lifetime(part, part.cache)
         return part if lifetime == part.cache else structs.replace(part, cache=lifetime)
 
-    def _lifetime(self, part: AnyPart, asked: str) -> str | None:
+    def _limit_lifetime(self, part: AnyPart, lifetime: str) -> str | None:
         if self._surplus > 0:
             self._surplus -= 1
-            self._ledger.dropped(self._place(part), f"the target takes {self._most} cache marks: the last stand")
+            self._ledger.report_dropped(
+                self._find_pointer(part), f"the target takes {self._max_marks} cache marks: the last stand"
+            )
             return None
         shortest = self._shortest
-        if shortest is not None and seconds(asked or self._default) > seconds(shortest or self._default):
-            self._ledger.approximated(f"{self._place(part)}/ttl", "no mark may live longer than one before it")
+        if shortest is not None and parse_lifetime(lifetime or self._default) > parse_lifetime(
+            shortest or self._default
+        ):
+            self._ledger.report_approximated(
+                f"{self._find_pointer(part)}/ttl", "no mark may live longer than one before it"
+            )
             return shortest
-        self._shortest = asked
-        return asked
+        self._shortest = lifetime
+        return lifetime
 
-    def _place(self, part: AnyPart) -> str:
+    def _find_pointer(self, part: AnyPart) -> str:
         """Return where a mark stands in the caller's document, in the caller's words or in borrowed ones."""
-        place, borrowed = self._ledger.place("part.cache", part), part.where + BORROWED_MARK
+        place, borrowed = self._ledger.find_pointer("part.cache", part), part.where + CACHE_CONTROL
         return borrowed if self._ledger.has(borrowed) and not self._ledger.has(place) else place

@@ -11,7 +11,7 @@ from dragoman.core.events import Event, Failed, Finished, PartDelta, PartEnded, 
 from dragoman.core.parts import Reasoning, Text, ToolCall
 from dragoman.core.response import Finish, Usage
 from dragoman.dialects.registry import dialect_named
-from dragoman.interpreter.pairing import id_of
+from dragoman.interpreter.pairing import find_call_id
 
 
 class CallDelta(Struct, frozen=True):
@@ -47,13 +47,13 @@ class ChunkReader:
 
     def feed(self, chunk: bytes) -> list[Chunk]:
         """Take the next bytes."""
-        return [told for event in self._decoder.feed(chunk) for told in self._told(event)]
+        return [told for event in self._decoder.feed(chunk) for told in self._to_chunks(event)]
 
     def close(self) -> list[Chunk]:
         """The stream is over."""
-        return [told for event in self._decoder.close() for told in self._told(event)]
+        return [told for event in self._decoder.close() for told in self._to_chunks(event)]
 
-    def _told(self, event: Event) -> list[Chunk]:
+    def _to_chunks(self, event: Event) -> list[Chunk]:
         match event:
             case PartDelta(index, text) if index in self._unnamed:
                 self._unnamed[index][1].append(text)
@@ -62,11 +62,11 @@ class ChunkReader:
             case PartDelta(index, text) if index in self._kinds:
                 return [Chunk(text=text) if self._kinds[index] is Text else Chunk(reasoning=text)]
             case PartStarted(index, ToolCall() as call):
-                return self._begun(index, call)
+                return self._start_call(index, call)
             case PartStarted(index, Text() | Reasoning() as part):
                 self._kinds[index] = type(part)
             case PartEnded(index) if index in self._unnamed:
-                return self._named(index)
+                return self._end_unnamed_call(index)
             case Started(reply_id):
                 self._reply_id = reply_id
             case UsageSeen(usage):
@@ -79,17 +79,17 @@ class ChunkReader:
                 pass
         return []
 
-    def _begun(self, index: int, call: ToolCall) -> list[Chunk]:
+    def _start_call(self, index: int, call: ToolCall) -> list[Chunk]:
         number = self._calls[index] = len(self._calls)
         if not call.id and not self._reply_id:
             self._unnamed[index] = (call, [])
             return []
-        return [Chunk(call=CallDelta(number, id_of(call, self._reply_id, number + 1), call.name))]
+        return [Chunk(call=CallDelta(number, find_call_id(call, self._reply_id, number + 1), call.name))]
 
-    def _named(self, index: int) -> list[Chunk]:
+    def _end_unnamed_call(self, index: int) -> list[Chunk]:
         call, pieces = self._unnamed.pop(index)
         number, arguments = self._calls[index], "".join(pieces)
-        call_id = id_of(structs.replace(call, arguments=arguments), "", number + 1)
+        call_id = find_call_id(structs.replace(call, arguments=arguments), "", number + 1)
         return [Chunk(call=CallDelta(number, call_id, call.name)), Chunk(call=CallDelta(number, arguments=arguments))]
 
 

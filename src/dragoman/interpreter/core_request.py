@@ -22,24 +22,26 @@ from dragoman.dialects.record import Call, Dialect
 from dragoman.dialects.registry import DIALECTS, dialect_named
 from dragoman.interpreter.adapt import adapt, adapt_turns
 from dragoman.interpreter.adaptation import Adaptation, traits_for
-from dragoman.interpreter.ledger import Ledger, refuse
+from dragoman.interpreter.ledger import Ledger, reject_losses
 from dragoman.interpreter.pairing import pair_calls
 from dragoman.interpreter.signature_envelopes import remove_foreign_envelopes
-from dragoman.interpreter.signatures import has_envelope, restore_signatures, unsigned_calls
+from dragoman.interpreter.signatures import find_unsigned_calls, has_envelope, restore_signatures
 from dragoman.interpreter.text_calls.prompt import describe_tools
 from dragoman.interpreter.tools import adapt_request_tools
-from dragoman.interpreter.translate import complete, render
-from dragoman.interpreter.translation import Links, Signer, Translation
+from dragoman.interpreter.translate import complete_request, render
+from dragoman.interpreter.translation import Links, SignatureLookup, Translation
 from dragoman.interpreter.turns import sign_steps
 from dragoman.interpreter.undo import Undo
 from dragoman.wire import json
 from dragoman.wire.lookup import lookup
 from dragoman.wire.splice import graft
 
-ADDED = "/dragoman"
-_OUR_OWN = {field: (f"/{field.replace('.', '/')}",) for dialect in DIALECTS.values() for field in dialect.pointers}
+ADDED_POINTER = "/dragoman"
+_CORE_POINTERS = {
+    field: (f"/{field.replace('.', '/')}",) for dialect in DIALECTS.values() for field in dialect.pointers
+}
 """Where a field stands in a request that is in no dialect."""
-_FOLLOWING = Message(role="user", parts=(Text(text="(more follows)"),), where=ADDED)
+_FOLLOWING = Message(role="user", parts=(Text(text="(more follows)"),), where=ADDED_POINTER)
 
 
 class TranslationOptions(Struct, frozen=True, kw_only=True):
@@ -51,7 +53,7 @@ class TranslationOptions(Struct, frozen=True, kw_only=True):
     """What it was read from."""
     strict: bool = False
     form: str = ""
-    signer: Signer | None = None
+    signer: SignatureLookup | None = None
     links: Links | None = None
     text_calls: TextCalls = ""
 
@@ -61,9 +63,9 @@ def translate_core_request(request: Request, target: str, model: str, options: T
     there = dialect_named(target)
     here = dialect_named(options.source) if options.source else None
     traits = traits_for(target, model, options.text_calls)
-    ledger = Ledger(here.pointers if here is not None else _OUR_OWN, options.document)
+    ledger = Ledger(here.pointers if here is not None else _CORE_POINTERS, options.document)
     whole = _restore_signatures(
-        complete(_place_added(request), here if here is not there else None, ledger), options.signer
+        complete_request(_set_added_pointers(request), here if here is not there else None, ledger), options.signer
     )
     if here is there:
         said = describe_tools(whole, there.issuer, traits, ledger) if options.text_calls else None
@@ -75,30 +77,30 @@ def translate_core_request(request: Request, target: str, model: str, options: T
     losses = ledger.losses() if len(ledger) else ()
     if options.strict:
         # What a tool of ours brought is no options of the client's.
-        refuse(tuple(loss for loss in losses if here is None or not loss.where.startswith(ADDED)))
+        reject_losses(tuple(loss for loss in losses if here is None or not loss.where.startswith(ADDED_POINTER)))
     call = render(structs.replace(adapted, model=model), traits, there, options.form)
     return Translation(call=call, losses=losses, undo=undo, request=request)
 
 
-def _place_added(request: Request) -> Request:
+def _set_added_pointers(request: Request) -> Request:
     """Give what was added a place to be told of."""
     messages = tuple(
-        message if message.where else _with_place(message, f"{ADDED}/messages/{at}")
+        message if message.where else _set_pointers(message, f"{ADDED_POINTER}/messages/{at}")
         for at, message in enumerate(request.messages)
     )
     tools = tuple(
-        tool if tool.where else structs.replace(tool, where=f"{ADDED}/tools/{at}")
+        tool if tool.where else structs.replace(tool, where=f"{ADDED_POINTER}/tools/{at}")
         for at, tool in enumerate(request.tools)
     )
     return structs.replace(request, messages=messages, tools=tools)
 
 
-def _with_place(message: Message, where: str) -> Message:
-    parts = tuple(_part_with_place(part, f"{where}/parts/{at}") for at, part in enumerate(message.parts))
+def _set_pointers(message: Message, where: str) -> Message:
+    parts = tuple(_set_part_pointer(part, f"{where}/parts/{at}") for at, part in enumerate(message.parts))
     return structs.replace(message, parts=parts, where=where)
 
 
-def _part_with_place(part: AnyPart, where: str) -> AnyPart:
+def _set_part_pointer(part: AnyPart, where: str) -> AnyPart:
     # What a model said was read from its reply, which is another document.
     if isinstance(part, ToolResult):
         content = tuple(structs.replace(item, where=f"{where}/content/{at}") for at, item in enumerate(part.content))
@@ -106,10 +108,10 @@ def _part_with_place(part: AnyPart, where: str) -> AnyPart:
     return structs.replace(part, where=where)
 
 
-def _restore_signatures(request: Request, signer: Signer | None) -> Request:
+def _restore_signatures(request: Request, signer: SignatureLookup | None) -> Request:
     if signer is None:
         return request
-    messages = restore_signatures(request.messages, unsigned_calls(request.messages), signer)
+    messages = restore_signatures(request.messages, find_unsigned_calls(request.messages), signer)
     return request if messages is request.messages else structs.replace(request, messages=messages)
 
 
@@ -130,23 +132,25 @@ def _adapt_added(
         turns = remove_foreign_envelopes(turns, dialect.issuer, ledger)
     # A client may have been told of the second call of a step only, and the first is the one that is signed.
     turns = sign_steps(turns, traits, ledger)
-    named = _named_choice(request.tool_choice, adaptation.name, request)
+    named = _alias_choice(request.tool_choice, adaptation.alias_tool, request)
     kept = {**dict(traits.unkept), **(request.extras.fields if request.extras is not None else {})}
     if request.stream and traits.asks_usage:
         kept["/stream_options"] = b'{"include_usage":true}'
     extras = Extras(dialect.name, kept) if kept else None
-    return structs.replace(request, messages=turns, tools=tools, tool_choice=named, extras=extras), adaptation.undo()
+    return structs.replace(
+        request, messages=turns, tools=tools, tool_choice=named, extras=extras
+    ), adaptation.build_undo()
 
 
 def _is_added(value: Value) -> bool:
-    return value.where.startswith(ADDED)
+    return value.where.startswith(ADDED_POINTER)
 
 
 def _adapt_group(messages: tuple[Message, ...], adaptation: Adaptation, *, is_last: bool) -> tuple[Message, ...]:
     """Adapt messages as the target's turns; where others follow, nobody has to have the last word."""
     if is_last or messages[-1].role == "user":
-        return adapt_turns(messages, adaptation, begins=False)
-    return adapt_turns((*messages, _FOLLOWING), adaptation, begins=False)[:-1]
+        return adapt_turns(messages, adaptation, is_start=False)
+    return adapt_turns((*messages, _FOLLOWING), adaptation, is_start=False)[:-1]
 
 
 def _adapt_added_tools(request: Request, adaptation: Adaptation) -> tuple[AnyTool, ...]:
@@ -157,12 +161,12 @@ def _adapt_added_tools(request: Request, adaptation: Adaptation) -> tuple[AnyToo
     return (*(tool for tool in request.tools if tool not in added), *fitted)
 
 
-def _named_choice(choice: ToolChoice | None, name: Callable[[str], str], request: Request) -> ToolChoice | None:
+def _alias_choice(choice: ToolChoice | None, alias: Callable[[str], str], request: Request) -> ToolChoice | None:
     """Let a choice name a tool that was added as the target calls it."""
     if choice is None or not choice.names:
         return choice
     added = {tool.name for tool in request.tools if isinstance(tool, Tool) and _is_added(tool)}
-    names = tuple(name(called) if called in added else called for called in choice.names)
+    names = tuple(alias(called) if called in added else called for called in choice.names)
     return choice if names == choice.names else structs.replace(choice, names=names)
 
 
@@ -171,22 +175,22 @@ Fragment = Literal["tools", "tool_choice", "messages"]
 
 def tools_from(dialect: str, tools: bytes) -> tuple[AnyTool, ...]:
     """Read the tools of a request: the JSON of its `tools` member."""
-    return _request_with(dialect_named(dialect), "tools", tools).tools
+    return _parse_fragment(dialect_named(dialect), "tools", tools).tools
 
 
 def choice_from(dialect: str, choice: bytes) -> ToolChoice | None:
     """Read a tool choice: the JSON of `tool_choice`, or of Gemini's `functionCallingConfig`."""
-    return _request_with(dialect_named(dialect), "tool_choice", choice).tool_choice
+    return _parse_fragment(dialect_named(dialect), "tool_choice", choice).tool_choice
 
 
 def messages_from(dialect: str, messages: bytes) -> tuple[Message, ...]:
     """Read messages with their calls and results: the JSON of `messages`, `input` or `contents`."""
-    return _request_with(dialect_named(dialect), "messages", messages).messages
+    return _parse_fragment(dialect_named(dialect), "messages", messages).messages
 
 
 def tools_to(dialect: str, tools: Sequence[AnyTool], model: str = "") -> tuple[bytes, tuple[Loss, ...]]:
     """Write tools for `model`, and tell what could not be said."""
-    return _written(dialect, Request(model=model, messages=(), tools=tuple(tools)), "tools", b"[]")
+    return _render_fragment(dialect, Request(model=model, messages=(), tools=tuple(tools)), "tools", b"[]")
 
 
 def choice_to(
@@ -197,26 +201,32 @@ def choice_to(
     One call at a time is a switch of its own in Chat and Responses (`parallel_tool_calls`): it is told as a loss.
     """
     request = Request(model=model, messages=(), tools=tuple(tools), tool_choice=choice)
-    return _written(dialect, request, "tool_choice", b"null")
+    return _render_fragment(dialect, request, "tool_choice", b"null")
 
 
 def messages_to(dialect: str, messages: Sequence[Message], model: str = "") -> tuple[bytes, tuple[Loss, ...]]:
     """Write messages with their calls and results."""
-    return _written(dialect, Request(model=model, messages=tuple(messages)), "messages", b"[]")
+    return _render_fragment(dialect, Request(model=model, messages=tuple(messages)), "messages", b"[]")
 
 
-def _place(dialect: Dialect, fragment: Fragment) -> str:
+def _find_fragment_pointer(dialect: Dialect, fragment: Fragment) -> str:
     return dialect.pointers[fragment][0]
 
 
-def _request_with(dialect: Dialect, fragment: Fragment, value: bytes) -> Request:
+def _parse_fragment(dialect: Dialect, fragment: Fragment, value: bytes) -> Request:
     if not json.is_json(value):
-        raise Problem("invalid_request", "not JSON", where=_place(dialect, fragment))
-    body = graft(b"{}", {_place(dialect, "messages"): b"[]", "/model": b'""'} | {_place(dialect, fragment): value})
+        raise Problem("invalid_request", "not JSON", where=_find_fragment_pointer(dialect, fragment))
+    body = graft(
+        b"{}",
+        {_find_fragment_pointer(dialect, "messages"): b"[]", "/model": b'""'}
+        | {_find_fragment_pointer(dialect, fragment): value},
+    )
     return dialect.parse_request(Call(body))
 
 
-def _written(dialect: str, request: Request, fragment: Fragment, nothing: bytes) -> tuple[bytes, tuple[Loss, ...]]:
+def _render_fragment(
+    dialect: str, request: Request, fragment: Fragment, default: bytes
+) -> tuple[bytes, tuple[Loss, ...]]:
     here = dialect_named(dialect)
     traits = traits_for(dialect, request.model)
     ledger = Ledger({})
@@ -224,10 +234,10 @@ def _written(dialect: str, request: Request, fragment: Fragment, nothing: bytes)
     free = structs.replace(traits, starts_with_user=False, prefill=True, stub_tools=False)
     adapted, _ = adapt(request, Adaptation(free, ledger, ""))
     body = here.render_request(adapted, traits).body
-    place = _place(here, fragment)
+    place = _find_fragment_pointer(here, fragment)
     found = lookup(body, place)
     if request.tool_choice is not None and request.tool_choice.parallel is False:
         for switch in here.pointers.get("tool_choice.parallel", ()):
             if not switch.startswith(f"{place}/") and lookup(body, switch) is not None:
-                ledger.dropped(request.tool_choice.where, f"said beside the choice: {switch} is false")
-    return (found[1] if found is not None else nothing), ledger.losses()
+                ledger.report_dropped(request.tool_choice.where, f"said beside the choice: {switch} is false")
+    return (found[1] if found is not None else default), ledger.losses()

@@ -11,7 +11,7 @@ from typing import Any
 from msgspec import structs
 
 from dragoman.core.losses import Loss
-from dragoman.core.problems import FINDINGS, Kind, Problem
+from dragoman.core.problems import OWN_ERROR_CODES, Kind, Problem
 from dragoman.dialects.record import Dialect, ErrorReply
 from dragoman.dialects.registry import dialect_named
 from dragoman.wire import json
@@ -25,12 +25,12 @@ def translate_error(status: int, headers: Mapping[str, str], body: bytes, source
     if here is there:
         reply = there.build_error(problem)
         return structs.replace(reply, body=body) if is_envelope(body) else reply
-    reply = there.build_error(as_fault(problem, here.issuer, there.issuer))
-    return structs.replace(reply, losses=losses_of(problem, body, here, reply))
+    reply = there.build_error(adapt_error_reply(problem, here.issuer, there.issuer))
+    return structs.replace(reply, losses=find_losses(problem, body, here, reply))
 
 
-OUR_CODES = frozenset({"malformed_function_call", "unknown_finish"})
-_KIND_OF_STATUS: dict[int, Kind] = {
+OWN_FINISH_CODES = frozenset({"malformed_function_call", "unknown_finish"})
+_KIND_BY_STATUS: dict[int, Kind] = {
     400: "invalid_request",
     401: "authentication",
     402: "billing",
@@ -50,23 +50,23 @@ _KIND_OF_STATUS: dict[int, Kind] = {
 
 def adapt_problem(problem: Problem, source_issuer: str, client_issuer: str) -> Problem:
     """Return the problem without words only the source's own clients know."""
-    if problem.code is None or problem.code in OUR_CODES | FINDINGS or source_issuer == client_issuer:
+    if problem.code is None or problem.code in OWN_FINISH_CODES | OWN_ERROR_CODES or source_issuer == client_issuer:
         return problem
-    return _changed(problem, problem.kind, problem.status)
+    return _with_kind(problem, problem.kind, problem.status)
 
 
-def as_fault(problem: Problem, source_issuer: str, client_issuer: str) -> Problem:
+def adapt_error_reply(problem: Problem, source_issuer: str, client_issuer: str) -> Problem:
     """Return the problem of an error reply: a vague one is known better by its status."""
     told = adapt_problem(problem, source_issuer, client_issuer)
     if told.kind != "internal":
         return told
-    kind = _KIND_OF_STATUS.get(problem.status)
+    kind = _KIND_BY_STATUS.get(problem.status)
     if kind is None:
-        return _changed(told, "internal", 502)
-    return _changed(told, kind, problem.status)
+        return _with_kind(told, "internal", 502)
+    return _with_kind(told, kind, problem.status)
 
 
-def _changed(problem: Problem, kind: Kind, status: int) -> Problem:
+def _with_kind(problem: Problem, kind: Kind, status: int) -> Problem:
     return Problem(
         kind,
         problem.message,
@@ -85,7 +85,7 @@ def is_envelope(body: bytes) -> bool:
     return error is not None and json.first_byte(error) == b"{"
 
 
-def losses_of(problem: Problem, body: bytes, source: Dialect, reply: ErrorReply) -> tuple[Loss, ...]:
+def find_losses(problem: Problem, body: bytes, source: Dialect, reply: ErrorReply) -> tuple[Loss, ...]:
     """Return what of an upstream's error `body` is not in the client's `reply`, leaf by leaf."""
     if not body.strip():
         return ()
@@ -94,33 +94,37 @@ def losses_of(problem: Problem, body: bytes, source: Dialect, reply: ErrorReply)
         return (
             () if page == problem.message else (Loss("", "it is no API's error: only its status is told", "dropped"),)
         )
-    said = _Said(problem, source, reply)
+    said = _ClientError(problem, source, reply)
     document = Document(body)
-    leaves = ((where, document.find(where)) for where in json.leaves(body, ""))
-    lost = [where for where, found in leaves if found is not None and not said.has(json.peek(found[1]))]
+    leaves = ((where, document.find(where)) for where in json.find_leaves(body, ""))
+    lost = [where for where, found in leaves if found is not None and not said.includes(json.peek(found[1]))]
     return tuple(sorted(Loss(where, "the client's errors have no place for it", "dropped") for where in lost))
 
 
-class _Said:
+class _ClientError:
     """What a client hears of an error."""
 
     def __init__(self, problem: Problem, source: Dialect, reply: ErrorReply) -> None:
         self._message = problem.message
         self._words = source.error_words
-        self._wait = problem.retry_after if "retry-after" in reply.headers else None
+        self._retry_after = problem.retry_after if "retry-after" in reply.headers else None
         document = Document(reply.body)
-        found = (document.find(where) for where in json.leaves(reply.body, ""))
-        self._told: list[Any] = [json.peek(value[1]) for value in found if value is not None]
+        found = (document.find(where) for where in json.find_leaves(reply.body, ""))
+        self._values: list[Any] = [json.peek(value[1]) for value in found if value is not None]
         self._numbers = (problem.status, reply.status, str(problem.status))
 
-    def has(self, value: Any) -> bool:
+    def includes(self, value: Any) -> bool:
         """Tell whether the client hears this, or it says nothing."""
-        if value is None or value in ("", [], {}, self._message) or value in self._numbers or value in self._told:
+        if value is None or value in ("", [], {}, self._message) or value in self._numbers or value in self._values:
             return True
-        if isinstance(value, str) and (value in self._words or self._is_wait(value)):
+        if isinstance(value, str) and (value in self._words or self._is_retry_after(value)):
             return True
         # A message that was itself JSON is passed on as its text.
         return self._message.startswith(("{", "[")) and json.encode(value).decode() in self._message
 
-    def _is_wait(self, value: str) -> bool:
-        return self._wait is not None and value in (f"{self._wait:g}s", f"{self._wait:.9f}s", f"{self._wait:.3f}s")
+    def _is_retry_after(self, value: str) -> bool:
+        return self._retry_after is not None and value in (
+            f"{self._retry_after:g}s",
+            f"{self._retry_after:.9f}s",
+            f"{self._retry_after:.3f}s",
+        )

@@ -27,7 +27,7 @@ class _Table(Struct, frozen=True):
     """The rows of a dialect, and the places of what such rows are inside of."""
 
     rows: dict[str, Implied]
-    above: frozenset[str]
+    parents: frozenset[str]
 
 
 NEUTRAL = {"temperature": 1, "presence_penalty": 0, "frequency_penalty": 0}
@@ -40,23 +40,26 @@ def report_unknown(where: str, raw: bytes, source: str, target: str, ledger: Led
     """Report what stands at `where` in a document of `source` as unknown to `target`, but for what is implied."""
     if raw == b"null":
         return  # nothing was said
-    table, shape = _table_of(source), _shape(where)
+    table, shape = _find_table(source), _normalise_pointer(where)
     row = table.rows.get(shape)
-    if row is None and shape not in table.above:
-        ledger.dropped(where, UNKNOWN)
+    if row is None and shape not in table.parents:
+        ledger.report_dropped(where, UNKNOWN)
         return
     value = json.peek(raw)
     if row is None or not _is_implied(value, row, target):
         for place in _find_not_implied(value, where, shape, table, target):
-            ledger.dropped(place, UNKNOWN)
+            ledger.report_dropped(place, UNKNOWN)
 
 
 def _find_not_implied(value: Any, where: str, shape: str, table: _Table, target: str) -> Iterator[str]:
     """Iterate the places of what is not implied in a value that is not: the value itself if nothing below has a row."""
     inside: list[tuple[str, str, Any]] = []
-    if shape in table.above and isinstance(value, dict):
-        inside = [(name, f"{shape}/{_plain(name)}", member) for name, member in cast("dict[str, Any]", value).items()]
-    elif shape in table.above and isinstance(value, list):
+    if shape in table.parents and isinstance(value, dict):
+        inside = [
+            (name, f"{shape}/{_normalise_spelling(name)}", member)
+            for name, member in cast("dict[str, Any]", value).items()
+        ]
+    elif shape in table.parents and isinstance(value, list):
         inside = [(str(index), f"{shape}/#", item) for index, item in enumerate(cast("list[Any]", value))]
     if not inside:
         yield where
@@ -70,33 +73,33 @@ def _is_implied(value: Any, row: Implied, target: str) -> bool:
     if row.form and isinstance(value, str) and re.fullmatch(row.form, value) is not None:
         return True
     there = DIALECTS.get(target)  # None where tools are described in the prompt
-    implied = (*row.values, *row.streamed) if there is not None and there.holds.partial_calls else row.values
+    implied = (*row.values, *row.streaming_values) if there is not None and there.holds.partial_calls else row.values
     # 0 and false are one to Python.
     return any(type(value) is type(one) and value == one for one in implied)
 
 
-def _shape(where: str) -> str:
+def _normalise_pointer(where: str) -> str:
     tokens = ["#" if token.isdecimal() else token for token in where.removeprefix("/request").split("/")]
-    return _plain("/".join(tokens))
+    return _normalise_spelling("/".join(tokens))
 
 
-def _plain(pointer: str) -> str:
+def _normalise_spelling(pointer: str) -> str:
     """Write a place alike in both of Google's spellings."""
     return pointer.replace("_", "").lower()
 
 
-def _table(rows: Mapping[str, Implied]) -> _Table:
-    plain = {_plain(place): row for place, row in rows.items()}
+def _build_table(rows: Mapping[str, Implied]) -> _Table:
+    plain = {_normalise_spelling(place): row for place, row in rows.items()}
     tokens = [place.split("/") for place in plain]
     return _Table(plain, frozenset("/".join(names[:end]) for names in tokens for end in range(2, len(names))))
 
 
 @cache
-def _table_of(dialect: str) -> _Table:
-    return _table(dialect_named(dialect).implied)
+def _find_table(dialect: str) -> _Table:
+    return _build_table(dialect_named(dialect).implied)
 
 
-def shared_fields(source: str, target: str) -> frozenset[str]:
+def find_shared_fields(source: str, target: str) -> frozenset[str]:
     """Return the pointers of request fields that mean the same in both dialects."""
     here, there = DIALECTS.get(source), DIALECTS.get(target)
     if here is None or there is None or here is there or here.issuer != there.issuer:

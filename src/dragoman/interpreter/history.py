@@ -32,21 +32,21 @@ from dragoman.interpreter.history_parts import (
     adapt_opaque,
     adapt_reasoning,
     adapt_refusal,
-    as_error,
+    add_mark,
+    is_placeholder,
     keep_data,
+    prefix_error,
     remove_foreign_fields,
-    says_nothing,
-    with_changes,
-    with_mark,
+    replace_fields,
 )
 from dragoman.interpreter.ledger import Ledger
-from dragoman.interpreter.media import adapt_media, stands_in_result
+from dragoman.interpreter.media import adapt_media, fits_result
 from dragoman.interpreter.pairing import name_calls
-from dragoman.interpreter.turns import SKIPPED, begin_with_user, end_turns, in_turns, place_system
+from dragoman.interpreter.turns import SKIP_SIGNATURE_USED, begin_with_user, end_turns, place_system, to_turns
 
-_NOTHING_SAID = Text(text="")
+_EMPTY_TEXT = Text(text="")
 _get_marks = attrgetter("extras", "signature", "cache", "citations")
-_NO_MARKS = _get_marks(_NOTHING_SAID)
+_NO_MARKS = _get_marks(_EMPTY_TEXT)
 _get_result_marks = attrgetter("extras", "cache", "failed", "name", "form")
 _NO_RESULT_MARKS = _get_result_marks(ToolResult(call_id=""))
 
@@ -58,30 +58,30 @@ def adapt_messages(messages: Iterable[Message], adaptation: Adaptation) -> list[
         parts = message.parts
         if len(parts) == 1:
             part = parts[0]
-            now = _STEPS[part.__class__](part, message, adaptation)
+            now = _PART_ADAPTERS[part.__class__](part, message, adaptation)
             is_same = now is part
         else:
-            now = tuple(_flat([_STEPS[part.__class__](part, message, adaptation) for part in parts]))
+            now = tuple(_flatten([_PART_ADAPTERS[part.__class__](part, message, adaptation) for part in parts]))
             is_same = len(now) == len(parts) and all(map(is_, now, parts))
         if is_same and message.extras is None and not message.name:
             fitted.append(message)
         else:
-            fitted.append(_rebuilt(message, now, adaptation))
+            fitted.append(_rebuild_message(message, now, adaptation))
     return fitted
 
 
-def _rebuilt(message: Message, parts: Adapted, adaptation: Adaptation) -> Message:
+def _rebuild_message(message: Message, parts: Adapted, adaptation: Adaptation) -> Message:
     drop_extras(message, adaptation)
     name = message.name
     if name and not adaptation.traits.speaker_names:
-        adaptation.ledger.field_dropped("message.name", "the target has no speaker names", message)
+        adaptation.ledger.report_dropped_field("message.name", "the target has no speaker names", message)
         name = ""
-    return Message(role=message.role, parts=tuple(_flat([parts])), name=name, where=message.where)
+    return Message(role=message.role, parts=tuple(_flatten([parts])), name=name, where=message.where)
 
 
-def _flat(fitted: Iterable[Adapted]) -> Iterator[AnyPart]:
+def _flatten(adapted: Iterable[Adapted]) -> Iterator[AnyPart]:
     """Iterate what became of parts: one part each, several, or none."""
-    for now in fitted:
+    for now in adapted:
         if isinstance(now, tuple):
             yield from now
         elif now is not None:
@@ -91,20 +91,24 @@ def _flat(fitted: Iterable[Adapted]) -> Iterator[AnyPart]:
 def _adapt_text(part: Text, message: Message, adaptation: Adaptation) -> Adapted:
     text = part.text
     if (not text or text.isspace()) and not adaptation.traits.empty_text:
-        if text or part != _NOTHING_SAID:
-            adaptation.ledger.dropped(part.where, "the target refuses empty text")
+        if text or part != _EMPTY_TEXT:
+            adaptation.ledger.report_dropped(part.where, "the target refuses empty text")
         return None
     if _get_marks(part) == _NO_MARKS:
         return part
     changes = remove_foreign_fields(part, message.role, adaptation)
     if part.citations:
-        adaptation.ledger.field_dropped("part.citations", "citations of an earlier answer are not sent back", part)
+        adaptation.ledger.report_dropped_field(
+            "part.citations", "citations of an earlier answer are not sent back", part
+        )
         changes["citations"] = ()
     if part.signature is not None and not adaptation.traits.text_signatures:
-        if not says_nothing(part.signature):
-            adaptation.ledger.field_dropped("part.signature", "the target has no place for a signature on text", part)
+        if not is_placeholder(part.signature):
+            adaptation.ledger.report_dropped_field(
+                "part.signature", "the target has no place for a signature on text", part
+            )
         changes["signature"] = None
-    return with_changes(part, changes)
+    return replace_fields(part, changes)
 
 
 def _adapt_result(part: ToolResult, message: Message, adaptation: Adaptation) -> Adapted:
@@ -118,36 +122,36 @@ def _adapt_result(part: ToolResult, message: Message, adaptation: Adaptation) ->
     content: list[Content] = []
     moved: list[AnyPart] = []
     for item in part.content:
-        now = _STEPS[item.__class__](item, message, adaptation) if not isinstance(item, Data) else item
+        now = _PART_ADAPTERS[item.__class__](item, message, adaptation) if not isinstance(item, Data) else item
         for one in now if isinstance(now, tuple) else (now,):
-            if isinstance(one, Media) and not stands_in_result(one, traits, failed=part.failed):
-                adaptation.ledger.approximated(one.where, "moved out of the tool result, behind it")
+            if isinstance(one, Media) and not fits_result(one, traits, failed=part.failed):
+                adaptation.ledger.report_approximated(one.where, "moved out of the tool result, behind it")
                 content.append(Text(text=f"[{one.kind} follows]"))
                 moved.append(one)
             elif one is not None:
                 content.append(one)  # pyright: ignore[reportArgumentType]
     if part.failed and not traits.failed_results:
-        adaptation.ledger.field_approximated("result.failed", 'said as text: "Error: …"', part)
+        adaptation.ledger.report_approximated_field("result.failed", 'said as text: "Error: …"', part)
         changes["failed"] = False
-        content = as_error(content)
+        content = prefix_error(content)
     if not traits.marks_anywhere and (mark := changes.get("cache", part.cache)) is not None:
         changes["cache"] = None
-        content = with_mark(content, mark, part, adaptation)
+        content = add_mark(content, mark, part, adaptation)
     if part.form == "text" and not traits.custom_tools:
         changes["form"] = "json"
-    if part.name and (name := adaptation.name(part.name)) != part.name:
+    if part.name and (name := adaptation.alias_tool(part.name)) != part.name:
         changes["name"] = name
-    if not _same(content, part.content):
+    if not _are_same(content, part.content):
         changes["content"] = tuple(content)
     fitted = structs.replace(part, **changes) if changes else part
     return (fitted, *moved) if moved else fitted
 
 
-def _same(left: list[Content], right: tuple[Content, ...]) -> bool:
+def _are_same(left: list[Content], right: tuple[Content, ...]) -> bool:
     return len(left) == len(right) and all(map(is_, left, right))
 
 
-_STEPS: dict[type, Callable[[Any, Message, Adaptation], Adapted]] = {
+_PART_ADAPTERS: dict[type, Callable[[Any, Message, Adaptation], Adapted]] = {
     Text: _adapt_text,
     Reasoning: adapt_reasoning,
     ToolCall: adapt_call,
@@ -168,8 +172,8 @@ def arrange_turns(
     traits: Traits,
     ledger: Ledger,
     *,
-    begins: bool = True,
-    repair: Callable[[list[Message]], list[Message]] | None = None,
+    is_start: bool = True,
+    pair: Callable[[list[Message]], list[Message]] | None = None,
 ) -> tuple[Message, ...]:
     """Return the history in the target's turns; `begins` tells whether these messages are its first.
 
@@ -178,20 +182,20 @@ def arrange_turns(
     notes = None
     if not _CALLS.isdisjoint(map(type, chain.from_iterable(map(_get_parts, messages)))):
         named, notes = name_calls(messages, traits)
-        if not notes.in_pairs and repair is not None:
-            named, notes = name_calls(repair(messages), traits)
+        if not notes.in_pairs and pair is not None:
+            named, notes = name_calls(pair(messages), traits)
         messages = named
     if not _are_turns(messages):
-        messages = in_turns(place_system(messages, traits, ledger), traits, ledger, begins=begins)
-    if begins and traits.starts_with_user and not _user_begins(messages):
+        messages = to_turns(place_system(messages, traits, ledger), traits, ledger, is_start=is_start)
+    if is_start and traits.starts_with_user and not _starts_with_user(messages):
         messages = begin_with_user(messages, ledger)
     if messages and messages[-1].role == "assistant":
         messages = end_turns(messages, traits, ledger)
     if notes is not None:
         for result in notes.renamed:
-            ledger.field_dropped("result.name", "the name of the call stands", result)
+            ledger.report_dropped_field("result.name", "the name of the call stands", result)
         for call in notes.unsigned:
-            ledger.approximated_once(call.where, SKIPPED)
+            ledger.report_approximated_once(call.where, SKIP_SIGNATURE_USED)
     return tuple(messages)
 
 
@@ -202,7 +206,7 @@ def _are_turns(messages: list[Message]) -> bool:
     return "system" not in later and not any(map(eq, roles, later)) and {*map(len, map(_get_parts, messages))} == {1}
 
 
-def _user_begins(messages: list[Message]) -> bool:
+def _starts_with_user(messages: list[Message]) -> bool:
     for message in messages:
         if message.role != "system":
             return message.role == "user"

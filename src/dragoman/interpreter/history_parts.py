@@ -22,17 +22,17 @@ from dragoman.core.problems import Problem
 from dragoman.core.request import Message, Role
 from dragoman.core.value import Extras
 from dragoman.dialects.registry import DIALECTS
-from dragoman.interpreter.adaptation import KEPT_ELSEWHERE, Adaptation
-from dragoman.interpreter.cache_marks import adapt_mark, borrowed_mark
+from dragoman.interpreter.adaptation import STORED_ELSEWHERE, Adaptation
+from dragoman.interpreter.cache_marks import adapt_mark, read_cache_control
 from dragoman.interpreter.foreign_fields import drop_extras, report_unknown
-from dragoman.interpreter.schema.conversion import retell
-from dragoman.interpreter.undo import full_name
+from dragoman.interpreter.schema.conversion import convert_history_arguments
+from dragoman.interpreter.undo import qualify_name
 from dragoman.wire import json
 
 _PARSED = "/function/parsed_arguments"
 
 
-_SKIPS = frozenset(
+_PLACEHOLDERS = frozenset(
     {
         "skip_thought_signature_validator",
         "c2tpcF90aG91Z2h0X3NpZ25hdHVyZV92YWxpZGF0b3I=",
@@ -42,17 +42,17 @@ _SKIPS = frozenset(
 )
 
 
-def is_echo(part: Part, pointer: str, raw: bytes) -> bool:
+def repeats_arguments(part: Part, pointer: str, raw: bytes) -> bool:
     """Tell whether a member only repeats the arguments of a call: OpenAI's SDK sends back what it parsed of them."""
     return isinstance(part, ToolCall) and pointer == _PARSED and json.peek(raw) == json.peek(part.arguments.encode())
 
 
-def says_nothing(signature: Signature) -> bool:
+def is_placeholder(signature: Signature) -> bool:
     """Tell whether a signature only stands for one that is missing, in the words that Google has for that."""
-    return signature.value in _SKIPS
+    return signature.value in _PLACEHOLDERS
 
 
-def shared_in_images(source: str, target: str) -> dict[str, str]:
+def find_shared_image_fields(source: str, target: str) -> dict[str, str]:
     """Return the fields of an image that mean the same in both dialects, by their pointers in each."""
     here, there = DIALECTS.get(source), DIALECTS.get(target)
     if here is None or there is None or here is there or not here.image_detail or not there.image_detail:
@@ -64,26 +64,28 @@ def remove_foreign_fields(part: Part, role: Role, adaptation: Adaptation) -> dic
     """Return the changes that take from a part of a message what only its own dialect can say, and report them."""
     traits = adaptation.traits
     changes: dict[str, Any] = {}
-    cache, place = part.cache, adaptation.ledger.place("part.cache", part) if part.cache is not None else ""
+    cache, place = part.cache, adaptation.ledger.find_pointer("part.cache", part) if part.cache is not None else ""
     if part.extras is not None and part.extras.dialect != traits.dialect:
-        borrowed, lifetime = borrowed_mark(part.extras)
+        borrowed, lifetime = read_cache_control(part.extras)
         if borrowed is not None and cache is None and traits.cache_marks:
             cache, place = lifetime, part.where + borrowed
         else:
             borrowed = None
         image = isinstance(part, Media) and part.kind == "image"
-        shared = shared_in_images(part.extras.dialect, traits.dialect) if image else {}
+        shared = find_shared_image_fields(part.extras.dialect, traits.dialect) if image else {}
         kept: dict[str, bytes] = {}
         for pointer, raw in part.extras.fields.items():
             if pointer in shared:
                 kept[shared[pointer]] = raw
-            elif pointer != borrowed and not is_echo(part, pointer, raw):
+            elif pointer != borrowed and not repeats_arguments(part, pointer, raw):
                 report_unknown(
                     part.where + pointer, raw, part.extras.dialect, adaptation.traits.dialect, adaptation.ledger
                 )
         changes["extras"] = Extras(traits.dialect, kept) if kept else None
     if cache is not None:
-        fitted = adapt_mark(cache, place, adaptation, spoken=role == "assistant" or isinstance(part, ToolCall))
+        fitted = adapt_mark(
+            cache, place, adaptation, in_assistant_turn=role == "assistant" or isinstance(part, ToolCall)
+        )
         if fitted != part.cache:
             changes["cache"] = fitted
     if part.signature is not None and part.signature.issuer != traits.issuer:
@@ -94,15 +96,15 @@ def remove_foreign_fields(part: Part, role: Role, adaptation: Adaptation) -> dic
 
 def drop_signature(part: Part, signature: Signature, adaptation: Adaptation) -> None:
     """Report a signature that the target cannot use, unless it only stands for one that is missing."""
-    if not says_nothing(signature):
-        adaptation.ledger.field_dropped("part.signature", f"signed by {signature.issuer}", part)
+    if not is_placeholder(signature):
+        adaptation.ledger.report_dropped_field("part.signature", f"signed by {signature.issuer}", part)
 
 
 Adapted = AnyPart | tuple[AnyPart, ...] | None
 """What becomes of a part: one part, several, or none."""
 
 
-def with_changes(part: AnyPart, changes: dict[str, Any]) -> AnyPart:
+def replace_fields(part: AnyPart, changes: dict[str, Any]) -> AnyPart:
     """Return a part with some fields changed, itself if none is."""
     return structs.replace(part, **changes) if changes else part
 
@@ -113,16 +115,16 @@ def adapt_reasoning(part: Reasoning, message: Message, adaptation: Adaptation) -
     if traits.reasoning_text and part.texts:
         changes = remove_foreign_fields(part, message.role, adaptation)
         if part.signature is not None:
-            adaptation.ledger.field_dropped("part.signature", "the target has no place for it", part)
+            adaptation.ledger.report_dropped_field("part.signature", "the target has no place for it", part)
             changes["signature"] = None
-        return with_changes(part, changes)
+        return replace_fields(part, changes)
     if traits.shows_thinking and part.signature is not None and part.signature.issuer == traits.issuer:
-        return with_changes(part, remove_foreign_fields(part, message.role, adaptation))
-    adaptation.ledger.dropped(part.where, "reasoning of another vendor's model cannot be replayed")
+        return replace_fields(part, remove_foreign_fields(part, message.role, adaptation))
+    adaptation.ledger.report_dropped(part.where, "reasoning of another vendor's model cannot be replayed")
     return None
 
 
-def with_mark(content: list[Content], mark: str, result: ToolResult, adaptation: Adaptation) -> list[Content]:
+def add_mark(content: list[Content], mark: str, result: ToolResult, adaptation: Adaptation) -> list[Content]:
     """Let the mark of a result stand on the last that it holds."""
     match content:
         case [*before, (Text() | Media()) as last]:
@@ -130,35 +132,35 @@ def with_mark(content: list[Content], mark: str, result: ToolResult, adaptation:
         case [*before, Data(json=value)]:
             return [*before, Text(text=value.decode(), cache=mark)]
         case _:
-            adaptation.ledger.field_dropped(
+            adaptation.ledger.report_dropped_field(
                 "part.cache", "the target has no cache mark on a result of this kind", result
             )
             return content
 
 
-def as_error(content: list[Content]) -> list[Content]:
+def prefix_error(content: list[Content]) -> list[Content]:
     """Say in words that a tool failed: before its text, which becomes one if there is nothing else."""
     said = [item for item in content if isinstance(item, Text | Data)]
     if len(said) == len(content) and all(item.cache is None for item in said):
-        return [Text(text="Error: " + "\n".join(map(_words, said)))]
+        return [Text(text="Error: " + "\n".join(map(_content_to_text, said)))]
     first = content[0]
     if not isinstance(first, Text | Data):
         return [Text(text="Error: "), *content]
-    return [Text(text="Error: " + _words(first), cache=first.cache), *content[1:]]
+    return [Text(text="Error: " + _content_to_text(first), cache=first.cache), *content[1:]]
 
 
-def _words(item: Text | Data) -> str:
+def _content_to_text(item: Text | Data) -> str:
     return item.text if isinstance(item, Text) else item.json.decode()
 
 
 def adapt_refusal(part: Refusal, message: Message, adaptation: Adaptation) -> Adapted:
     """Keep a refusal, or make it text for a target that has none."""
     if adaptation.traits.refusals:
-        return with_changes(part, remove_foreign_fields(part, message.role, adaptation))
+        return replace_fields(part, remove_foreign_fields(part, message.role, adaptation))
     remove_foreign_fields(part, message.role, adaptation)
     if not part.text:
         return None
-    adaptation.ledger.approximated(part.where, "a refusal is told as text")
+    adaptation.ledger.report_approximated(part.where, "a refusal is told as text")
     return Text(text=part.text, where=part.where)
 
 
@@ -167,12 +169,12 @@ def adapt_opaque(part: Opaque, _message: Message, adaptation: Adaptation) -> Ada
     if part.dialect == adaptation.traits.dialect:
         return part
     if part.declares:
-        adaptation.ledger.approximated(part.where, "its tools are declared from the start")
+        adaptation.ledger.report_approximated(part.where, "its tools are declared from the start")
         drop_extras(part, adaptation)
         return None
     if part.refers:
-        raise Problem("unsupported", KEPT_ELSEWHERE, where=part.where + part.refers)
-    adaptation.ledger.dropped(part.where, "a block only its own dialect understands")
+        raise Problem("unsupported", STORED_ELSEWHERE, where=part.where + part.refers)
+    adaptation.ledger.report_dropped(part.where, "a block only its own dialect understands")
     return None
 
 
@@ -191,7 +193,7 @@ def adapt_call(part: ToolCall, message: Message, adaptation: Adaptation) -> Adap
     if signature is not None and not (traits.call_signatures and signature.issuer == traits.issuer):
         drop_signature(part, signature, adaptation)
         changes["signature"] = None
-    name = adaptation.name(part.name, part.namespace)
+    name = adaptation.alias_tool(part.name, part.namespace)
     if name != part.name:
         changes["name"] = name
     if part.namespace and not traits.namespaces:
@@ -200,8 +202,8 @@ def adapt_call(part: ToolCall, message: Message, adaptation: Adaptation) -> Adap
         changes["form"] = "json"
         changes["arguments"] = wrap_free_text(part.arguments)
     elif part.form == "json":
-        arguments = retell_arguments(part, adaptation) if adaptation.retold else part.arguments
-        arguments = _object_text(arguments, part, adaptation) if traits.object_arguments else arguments or "{}"
+        arguments = convert_arguments(part, adaptation) if adaptation.history_changes else part.arguments
+        arguments = _ensure_object(arguments, part, adaptation) if traits.object_arguments else arguments or "{}"
         if arguments is not part.arguments:
             changes["arguments"] = arguments
     return structs.replace(part, **changes) if changes else part
@@ -212,23 +214,25 @@ def wrap_free_text(text: str) -> str:
     return json.encode({"input": text}).decode()
 
 
-def retell_arguments(call: ToolCall, adaptation: Adaptation) -> str:
+def convert_arguments(call: ToolCall, adaptation: Adaptation) -> str:
     """Return the arguments as the model says them under the schema that it is given, which the tool has reported."""
     arguments = call.arguments
-    for step in adaptation.retold.get(full_name(call.name, call.namespace), ()):
+    for step in adaptation.history_changes.get(qualify_name(call.name, call.namespace), ()):
         if step.retold:
-            arguments = retell(arguments, step)
+            arguments = convert_history_arguments(arguments, step)
     return arguments
 
 
-def _object_text(arguments: str, call: ToolCall, adaptation: Adaptation) -> str:
+def _ensure_object(arguments: str, call: ToolCall, adaptation: Adaptation) -> str:
     if json.is_object(arguments):
         return arguments
     if not arguments.strip():
         return "{}"
     if arguments.strip() == "null":
         # Groq's word for no arguments.
-        adaptation.ledger.field_approximated("call.arguments", "null arguments are told as none", call)
+        adaptation.ledger.report_approximated_field("call.arguments", "null arguments are told as none", call)
         return "{}"
-    adaptation.ledger.field_approximated("call.arguments", "not a JSON object: sent as text under INVALID_JSON", call)
+    adaptation.ledger.report_approximated_field(
+        "call.arguments", "not a JSON object: sent as text under INVALID_JSON", call
+    )
     return json.encode({"INVALID_JSON": arguments}).decode()

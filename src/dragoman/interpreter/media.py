@@ -39,7 +39,7 @@ _TYPES = {
     "wav": "audio/wav",
     "mp4": "video/mp4",
 }
-_BEGINNINGS = {
+_MAGIC_PREFIXES = {
     "JVBER": "application/pdf",
     "iVBOR": "image/png",
     "/9j/": "image/jpeg",
@@ -74,80 +74,82 @@ _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):")
 def adapt_media(part: Media, message: Message, adaptation: Adaptation) -> Media | Text | None:
     """Return the media as the target takes it, words in its place, or nothing."""
     traits = adaptation.traits
-    part = _typed(_opened(part))
-    fetched = adaptation.links.of(part, traits) if adaptation.links is not None else None
+    part = _guess_type(_unpack_data_url(part))
+    fetched = adaptation.links.find_fetched(part, traits) if adaptation.links is not None else None
     if fetched is not None:
-        part = _of_type(structs.replace(part, source=Inline(fetched.data)), fetched.media_type)
-    part = _known(part, adaptation)
+        part = _set_type(structs.replace(part, source=Inline(fetched.data)), fetched.media_type)
+    part = _adapt_type(part, adaptation)
     source = part.source
     if isinstance(source, Inline) and _is_text(part) and traits.document_types and not traits.text_types:
-        source = _plain(part, source)
+        source = _decode_text(part, source)
     if isinstance(source, Plain) and not traits.text_documents:
-        adaptation.ledger.approximated(part.where, "a text document is sent as text")
+        adaptation.ledger.report_approximated(part.where, "a text document is sent as text")
         cache = remove_foreign_fields(part, message.role, adaptation).get("cache", part.cache)
         text = f"{part.name}\n\n{source.text}" if part.name else source.text
         return Text(text=text, where=part.where, cache=cache)
-    refusal = _media_refusal(part, source, message, adaptation)
+    refusal = _find_rejection(part, source, message, adaptation)
     if refusal is not None and fetched is not None:
         raise Problem("invalid_request", f"{refusal}: {fetched.media_type}", where=part.where, code=NOT_FETCHED)
     if refusal is not None:
-        adaptation.ledger.dropped(part.where, refusal)
+        adaptation.ledger.report_dropped(part.where, refusal)
         return Text(text=f"[{part.kind} left out: {refusal}]") if message.role == "user" else None
     changes = remove_foreign_fields(part, message.role, adaptation)
     if isinstance(source, Plain) and (source is not part.source or part.media_type not in ("", "text/plain")):
         changes["source"] = source
-        if _bare(part.media_type) != "text/plain":
-            adaptation.ledger.field_approximated("media.media_type", "a text document is plain text there", part)
+        if _strip_parameters(part.media_type) != "text/plain":
+            adaptation.ledger.report_approximated_field("media.media_type", "a text document is plain text there", part)
         changes["media_type"] = "text/plain"
     if part.name and not (traits.media_names and part.kind == "document"):
-        adaptation.ledger.field_dropped("media.name", "the target has no place for a name", part)
+        adaptation.ledger.report_dropped_field("media.name", "the target has no place for a name", part)
         changes["name"] = ""
     if not part.name and traits.needs_file_names and part.kind == "document" and isinstance(source, Inline):
         changes["name"] = _FILE_NAMES.get(part.media_type, "document")
     if isinstance(source, Link):
-        changes |= _link_type(part, source, adaptation)
+        changes |= _adapt_link_type(part, source, adaptation)
     elif isinstance(source, Inline) and not part.media_type:
-        adaptation.ledger.approximated(part.where, "the data does not say its media type: the commonest is assumed")
+        adaptation.ledger.report_approximated(
+            part.where, "the data does not say its media type: the commonest is assumed"
+        )
         changes["media_type"] = _COMMON_TYPES[part.kind]
     return structs.replace(part, **changes) if changes else part
 
 
-def text_of(part: Media) -> str | None:
+def find_document_text(part: Media) -> str | None:
     """Return a document that is a text as that, behind its name; None for all else."""
-    part = _typed(_opened(part))
-    source = _plain(part, part.source) if isinstance(part.source, Inline) and _is_text(part) else part.source
+    part = _guess_type(_unpack_data_url(part))
+    source = _decode_text(part, part.source) if isinstance(part.source, Inline) and _is_text(part) else part.source
     if not isinstance(source, Plain):
         return None
     return f"{part.name}\n\n{source.text}" if part.name else source.text
 
 
-def stands_in_result(part: Media, traits: Traits, *, failed: bool) -> bool:
+def fits_result(part: Media, traits: Traits, *, failed: bool) -> bool:
     """Tell whether a tool result may hold the media; what may not is sent behind it."""
     if part.kind not in traits.result_media or (failed and not traits.failed_media):
         return False
-    if traits.result_types and part.media_type and _bare(part.media_type) not in traits.result_types:
+    if traits.result_types and part.media_type and _strip_parameters(part.media_type) not in traits.result_types:
         return False
-    return not isinstance(part.source, Link) or _scheme(part.source.url) in traits.result_links
+    return not isinstance(part.source, Link) or _find_scheme(part.source.url) in traits.result_links
 
 
-def _opened(part: Media) -> Media:
+def _unpack_data_url(part: Media) -> Media:
     """Take data out of a link that holds it, in the alphabet that every vendor reads."""
     match part.source:
         case Inline(data=data) if "-" in data or "_" in data or len(data) % 4:
-            return structs.replace(part, source=Inline(_standard(data)))
+            return structs.replace(part, source=Inline(_to_standard_base64(data)))
         case Link(url=url) if url[:5].lower() == "data:" and "," in url:
             head, _, data = url[5:].partition(",")
             media_type, *parameters = head.split(";")
             encoded = bool(parameters) and parameters[-1].strip().lower() == "base64"
-            inside = _standard(data) if encoded else b64encode(unquote_to_bytes(data)).decode()
-            return _of_type(structs.replace(part, source=Inline(inside)), media_type or "text/plain")
+            inside = _to_standard_base64(data) if encoded else b64encode(unquote_to_bytes(data)).decode()
+            return _set_type(structs.replace(part, source=Inline(inside)), media_type or "text/plain")
         case Link(url=url) if (found := _SCHEME.match(url)) is not None and not found[1].islower():
             return structs.replace(part, source=Link(found[1].lower() + url[found.end(1) :]))
         case _:
             return part
 
 
-def _standard(data: str) -> str:
+def _to_standard_base64(data: str) -> str:
     """Say base64 in the standard alphabet, with its padding: Google's clients write the one for URLs."""
     bare = data.rstrip("=")
     if len(bare) % 4 == 1 or not _BASE64.fullmatch(data):
@@ -155,7 +157,7 @@ def _standard(data: str) -> str:
     return bare.translate(_STANDARD) + "=" * (-len(bare) % 4)
 
 
-def _typed(part: Media) -> Media:
+def _guess_type(part: Media) -> Media:
     """Name the type of data that came without one, by the file's name or by how it begins.
 
     A link keeps to itself what type is behind it; the end of its path tells a picture from a document.
@@ -163,57 +165,57 @@ def _typed(part: Media) -> Media:
     if part.media_type or not isinstance(part.source, Inline | Link):
         return part
     if isinstance(part.source, Link):
-        kind = _KINDS.get(_type_of(part.source).partition("/")[0])
+        kind = _KINDS.get(_find_type_by_extension(part.source).partition("/")[0])
         return structs.replace(part, kind=kind) if kind is not None and part.kind == "document" else part
     data = part.source.data
     named = _TYPES.get(part.name.rpartition(".")[2].lower())
-    known = named or next((begun for start, begun in _BEGINNINGS.items() if data.startswith(start)), "")
-    return _of_type(part, known) if known else part
+    known = named or next((begun for start, begun in _MAGIC_PREFIXES.items() if data.startswith(start)), "")
+    return _set_type(part, known) if known else part
 
 
-def _of_type(part: Media, media_type: str) -> Media:
+def _set_type(part: Media, media_type: str) -> Media:
     """Name the type of media; what was only known as a file is then known better."""
     kind = _KINDS.get(media_type.partition("/")[0].lower(), "document") if part.kind == "document" else part.kind
     return structs.replace(part, media_type=media_type, kind=kind)
 
 
-def _known(part: Media, adaptation: Adaptation) -> Media:
+def _adapt_type(part: Media, adaptation: Adaptation) -> Media:
     """Name the type as the target knows it: in lower case, by its registered name, without what a list of types lacks.
 
     A target that takes any type of a kind is told the one that was said: sounds have their rate in it.
     """
-    accepted = _accepted(part, adaptation.traits)
+    accepted = _list_accepted_types(part, adaptation.traits)
     if not part.media_type or not accepted or part.media_type in accepted:
         return part
-    bare = _bare(part.media_type)
+    bare = _strip_parameters(part.media_type)
     known = next((name for name in (bare, _ALIASES.get(bare, bare)) if name in accepted), None)
     if known is None:
         return part
     if any(not _CHARSET.match(parameter) for parameter in part.media_type.split(";")[1:]):
-        adaptation.ledger.field_approximated("media.media_type", "a media type has no parameters there", part)
+        adaptation.ledger.report_approximated_field("media.media_type", "a media type has no parameters there", part)
     return structs.replace(part, media_type=known)
 
 
-def _bare(media_type: str) -> str:
+def _strip_parameters(media_type: str) -> str:
     return media_type.partition(";")[0].strip().lower()
 
 
-def _accepted(part: Media, traits: Traits) -> frozenset[str]:
+def _list_accepted_types(part: Media, traits: Traits) -> frozenset[str]:
     types = {"document": traits.document_types, "image": traits.image_types, "audio": traits.audio_types}
     return types.get(part.kind, frozenset[str]())
 
 
-def _is_taken(part: Media, media_type: str, traits: Traits) -> bool:
-    accepted = _accepted(part, traits)
-    is_text = traits.text_types and part.kind == "document" and _bare(media_type).startswith("text/")
+def _is_accepted(part: Media, media_type: str, traits: Traits) -> bool:
+    accepted = _list_accepted_types(part, traits)
+    is_text = traits.text_types and part.kind == "document" and _strip_parameters(media_type).startswith("text/")
     return not accepted or not media_type or media_type in accepted or is_text
 
 
 def _is_text(part: Media) -> bool:
-    return part.kind == "document" and _bare(part.media_type).startswith("text/")
+    return part.kind == "document" and _strip_parameters(part.media_type).startswith("text/")
 
 
-def _plain(part: Media, source: Inline) -> Inline | Plain:
+def _decode_text(part: Media, source: Inline) -> Inline | Plain:
     named = next(filter(None, map(_CHARSET.match, part.media_type.split(";")[1:])), None)
     try:
         return Plain(b64decode(source.data, validate=True).decode(named[1] if named is not None else "utf-8"))
@@ -221,16 +223,16 @@ def _plain(part: Media, source: Inline) -> Inline | Plain:
         return source
 
 
-def _link_type(part: Media, source: Link, adaptation: Adaptation) -> dict[str, Any]:
+def _adapt_link_type(part: Media, source: Link, adaptation: Adaptation) -> dict[str, Any]:
     if adaptation.traits.link_types:
-        return {} if part.media_type else {"media_type": _guessed_type(part, source, adaptation)}
+        return {} if part.media_type else {"media_type": _guess_link_type(part, source, adaptation)}
     if not part.media_type:
         return {}
-    adaptation.ledger.field_dropped("media.media_type", "a link has no media type there", part)
+    adaptation.ledger.report_dropped_field("media.media_type", "a link has no media type there", part)
     return {"media_type": ""}
 
 
-def _media_refusal(
+def _find_rejection(
     part: Media, source: Inline | Link | Plain | Stored, message: Message, adaptation: Adaptation
 ) -> str | None:
     traits = adaptation.traits
@@ -245,31 +247,33 @@ def _media_refusal(
             return f"the target takes no {part.kind} by file id"
         case Link() if part.kind not in traits.link_kinds:
             return f"the target fetches no {part.kind}"
-        case Link(url=url) if _scheme(url) not in traits.link_schemes:
-            return f"the target fetches nothing by {_scheme(url)}:"
-        case Inline() if not _is_taken(part, part.media_type, traits):
+        case Link(url=url) if _find_scheme(url) not in traits.link_schemes:
+            return f"the target fetches nothing by {_find_scheme(url)}:"
+        case Inline() if not _is_accepted(part, part.media_type, traits):
             return f"the target takes no {part.kind} of this type"
-        case Link() if traits.link_types and not _is_taken(part, part.media_type or _type_of(source), traits):
+        case Link() if traits.link_types and not _is_accepted(
+            part, part.media_type or _find_type_by_extension(source), traits
+        ):
             return f"the target takes no {part.kind} of this type"
         case _:
             pass
     return None
 
 
-def _scheme(url: str) -> str:
+def _find_scheme(url: str) -> str:
     """Return the scheme of a link; one that has none is left to the target."""
     found = _SCHEME.match(url)
     return found[1].lower() if found is not None else "https"
 
 
-def _guessed_type(part: Media, source: Link, adaptation: Adaptation) -> str:
+def _guess_link_type(part: Media, source: Link, adaptation: Adaptation) -> str:
     """Name the media type by the URL's ending, or the commonest of the kind: Gemini wants one where others do not."""
-    if said := _type_of(source):
+    if said := _find_type_by_extension(source):
         return said
-    adaptation.ledger.approximated(part.where, "the link does not say its media type: the commonest is assumed")
+    adaptation.ledger.report_approximated(part.where, "the link does not say its media type: the commonest is assumed")
     return _COMMON_TYPES[part.kind]
 
 
-def _type_of(source: Link) -> str:
+def _find_type_by_extension(source: Link) -> str:
     """Return the media type that the end of a link's path says; "" if it says none."""
     return _TYPES.get(_PATH_END.split(source.url, maxsplit=1)[0].rpartition(".")[2].lower(), "")

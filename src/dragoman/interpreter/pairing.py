@@ -24,7 +24,7 @@ from dragoman.core.response import Response
 from dragoman.core.traits import Traits
 from dragoman.interpreter.ledger import Ledger
 from dragoman.interpreter.turns import SKIP_SIGNATURE
-from dragoman.interpreter.undo import generate_id, id_alias
+from dragoman.interpreter.undo import alias_id, generate_id
 
 
 class CallNotes(Struct):
@@ -59,12 +59,12 @@ def name_calls(messages: list[Message], traits: Traits) -> tuple[list[Message], 
                     notes.in_pairs = False
                 calls[call_id] = part
                 waiting.append(call_id)
-                now = _named_call(part, traits, None if is_signed else notes.unsigned)
+                now = _alias_call(part, traits, None if is_signed else notes.unsigned)
                 is_signed = True
             elif isinstance(part, ToolResult):
                 if not waiting or waiting.pop(0) != part.call_id or role == "assistant":
                     notes.in_pairs = False
-                now = _named_result(part, calls.get(part.call_id), traits, notes.renamed)
+                now = _alias_result(part, calls.get(part.call_id), traits, notes.renamed)
             else:
                 if waiting and role != "assistant":
                     notes.in_pairs = False
@@ -77,18 +77,18 @@ def name_calls(messages: list[Message], traits: Traits) -> tuple[list[Message], 
     return named, notes
 
 
-def _named_call(call: ToolCall, traits: Traits, unsigned: list[ToolCall] | None) -> ToolCall:
+def _alias_call(call: ToolCall, traits: Traits, unsigned: list[ToolCall] | None) -> ToolCall:
     """Write a call with the id the target takes, and with a signature if `unsigned` lists those that have none."""
-    call_id = id_alias(call.id, traits) if traits.sends_ids else ""
+    call_id = alias_id(call.id, traits) if traits.sends_ids else ""
     if unsigned is not None and call.signature is None:
         unsigned.append(call)
         return structs.replace(call, id=call_id, signature=SKIP_SIGNATURE)
     return structs.replace(call, id=call_id) if call_id != call.id else call
 
 
-def _named_result(result: ToolResult, call: ToolCall | None, traits: Traits, renamed: list[ToolResult]) -> ToolResult:
+def _alias_result(result: ToolResult, call: ToolCall | None, traits: Traits, renamed: list[ToolResult]) -> ToolResult:
     """Write a result as its call demands: the same id, name and form."""
-    call_id = id_alias(result.call_id, traits) if traits.sends_ids else ""
+    call_id = alias_id(result.call_id, traits) if traits.sends_ids else ""
     name, form = result.name, result.form
     if call is not None:
         if name and name != call.name:
@@ -103,7 +103,7 @@ def _named_result(result: ToolResult, call: ToolCall | None, traits: Traits, ren
 
 CALL_PREFIX = "call_"
 NO_LOSSES: tuple[Loss, ...] = ()
-MISSING = "no result: the call was interrupted"
+MISSING_RESULT = "no result: the call was interrupted"
 
 
 def pair_calls(
@@ -113,14 +113,14 @@ def pair_calls(
 
     Runs of the model's messages, and calls without an id, are counted on from those that came before.
     """
-    return messages if _in_order(messages) else _Repair(traits, ledger, runs, unnamed).run(messages)
+    return messages if _is_paired(messages) else _Pairing(traits, ledger, runs, unnamed).pair(messages)
 
 
-def with_ids(messages: tuple[Message, ...]) -> tuple[Message, ...]:
+def add_ids(messages: tuple[Message, ...]) -> tuple[Message, ...]:
     """Give calls without an id one, and the results that answer them the same; leave everything else as it is."""
-    if all(_id_of(part) for message in messages for part in message.parts):
+    if all(_find_id(part) for message in messages for part in message.parts):
         return messages
-    repair = _Repair(Traits(dialect=""), Ledger({}))
+    repair = _Pairing(Traits(dialect=""), Ledger({}))
     repair.index(messages)
     slots = iter(repair.slots)
     answered = {id(result): slot.call.id for slot in repair.slots for result in slot.results}
@@ -133,18 +133,18 @@ def with_ids(messages: tuple[Message, ...]) -> tuple[Message, ...]:
                 call_id = next(slots).call.id
             elif isinstance(part, ToolResult):
                 call_id = answered.get(id(part), "")
-            parts.append(part if _id_of(part) or not call_id else _named(part, call_id))
+            parts.append(part if _find_id(part) or not call_id else _set_id(part, call_id))
         named.append(structs.replace(message, parts=tuple(parts)))
     return tuple(named)
 
 
 def identify_request(request: Request) -> Request:
     """Return a request in whose history every call has an id, and every result the id of its call."""
-    messages = with_ids(request.messages)
+    messages = add_ids(request.messages)
     return request if messages is request.messages else structs.replace(request, messages=messages)
 
 
-def id_of(call: ToolCall, reply_id: str, number: int) -> str:
+def find_call_id(call: ToolCall, reply_id: str, number: int) -> str:
     """Return the id of the call with that number in its reply: its own, or one made for it.
 
     The same reply gives the same ids, streamed or whole. A call is told apart by its reply's id and its place among the
@@ -160,7 +160,7 @@ def identify_parts(parts: tuple[AnyPart, ...], reply_id: str) -> tuple[AnyPart, 
     for part in parts:
         if isinstance(part, ToolCall):
             calls += 1
-            named.append(part if part.id else structs.replace(part, id=id_of(part, reply_id, calls)))
+            named.append(part if part.id else structs.replace(part, id=find_call_id(part, reply_id, calls)))
         else:
             named.append(part)
     return tuple(named)
@@ -171,7 +171,7 @@ def identify_reply(response: Response) -> Response:
     return structs.replace(response, parts=identify_parts(response.parts, response.id))
 
 
-def _id_of(part: AnyPart) -> str:
+def _find_id(part: AnyPart) -> str:
     """Return the id a part has; a part that needs none has a word for that."""
     match part:
         case ToolCall(id=call_id) | ToolResult(call_id=call_id):
@@ -180,11 +180,11 @@ def _id_of(part: AnyPart) -> str:
             return "none"
 
 
-def _named(part: AnyPart, call_id: str) -> AnyPart:
+def _set_id(part: AnyPart, call_id: str) -> AnyPart:
     return structs.replace(part, **{"id" if isinstance(part, ToolCall) else "call_id": call_id})
 
 
-def _in_order(messages: list[Message]) -> bool:
+def _is_paired(messages: list[Message]) -> bool:
     """Tell whether each run of assistant messages is followed at once by its results, in order, ids unique."""
     seen: set[str] = set()
     waiting: list[str] = []
@@ -218,7 +218,7 @@ def _in_order(messages: list[Message]) -> bool:
     return answered == len(waiting)
 
 
-class _Slot(Struct):
+class _PendingCall(Struct):
     """One call and what answers it."""
 
     call: ToolCall
@@ -227,24 +227,24 @@ class _Slot(Struct):
     results: list[ToolResult] = field(default_factory=list[ToolResult])
 
 
-class _Repair:
+class _Pairing:
     def __init__(self, traits: Traits, ledger: Ledger, runs: int = 0, unnamed: int = 0) -> None:
         self._runs = runs
         self._can_fail = traits.failed_results
         self._ledger = ledger
-        self.slots: list[_Slot] = []
-        self._by_run: dict[int, list[_Slot]] = {}
-        self._by_id: dict[str, list[_Slot]] = {}
-        self._uses: dict[str, int] = {"": unnamed}
+        self.slots: list[_PendingCall] = []
+        self._by_run: dict[int, list[_PendingCall]] = {}
+        self._by_id: dict[str, list[_PendingCall]] = {}
+        self._id_uses: dict[str, int] = {"": unnamed}
         self._orphans: set[int] = set()
 
-    def run(self, messages: list[Message]) -> list[Message]:
+    def pair(self, messages: list[Message]) -> list[Message]:
         runs = self.index(messages)
         repaired: list[Message] = []
         slots = iter(self.slots)
         for position, message in enumerate(messages):
             if message.role == "assistant":
-                repaired.append(self._with_ids(message, slots))
+                repaired.append(self._set_call_ids(message, slots))
                 is_last_of_run = position + 1 == len(messages) or messages[position + 1].role != "assistant"
                 if is_last_of_run:
                     self._append_results(repaired, runs[position])
@@ -271,28 +271,28 @@ class _Repair:
 
     def _add_call(self, call: ToolCall, run: int) -> None:
         own_id = call.id
-        uses = self._uses[own_id] = self._uses.get(own_id, 0) + 1
+        uses = self._id_uses[own_id] = self._id_uses.get(own_id, 0) + 1
         if not own_id:
             call = structs.replace(call, id=generate_id(CALL_PREFIX, run, uses, call.name))
         elif uses > 1:
             call = structs.replace(call, id=generate_id(CALL_PREFIX, own_id, uses))
-            self._ledger.field_approximated("call.id", f"the id {own_id!r} was used before", call)
-        slot = _Slot(call, run, bool(own_id))
+            self._ledger.report_approximated_field("call.id", f"the id {own_id!r} was used before", call)
+        slot = _PendingCall(call, run, bool(own_id))
         self.slots.append(slot)
         self._by_run.setdefault(run, []).append(slot)
         if own_id:
             self._by_id.setdefault(own_id, []).append(slot)
 
     def _add_result(self, result: ToolResult) -> None:
-        slot = self._of_id(result.call_id)
+        slot = self._find_by_id(result.call_id)
         if slot is None:
-            slot = self._unanswered(result)
+            slot = self._find_unanswered(result)
         if slot is None:
             self._orphans.add(id(result))
         else:
             slot.results.append(result)
 
-    def _of_id(self, call_id: str) -> _Slot | None:
+    def _find_by_id(self, call_id: str) -> _PendingCall | None:
         """Find the nearest call of that id; of several in one turn, the first that has no answer yet."""
         slots = self._by_id.get(call_id, [])
         if not call_id or not slots:
@@ -301,7 +301,7 @@ class _Repair:
         turn = [slot for slot in slots[-256:] if slot.run == last.run]
         return next((slot for slot in turn if not slot.results), last)
 
-    def _unanswered(self, result: ToolResult) -> _Slot | None:
+    def _find_unanswered(self, result: ToolResult) -> _PendingCall | None:
         """Find the call that a result without a usable id answers: by name, then by order."""
         open_slots = [slot for slot in self.slots[-256:] if not slot.results]
         if result.call_id:
@@ -311,58 +311,58 @@ class _Repair:
             return named[0]
         return open_slots[0] if open_slots and not result.name else None
 
-    def _with_ids(self, message: Message, slots: Iterator[_Slot]) -> Message:
+    def _set_call_ids(self, message: Message, slots: Iterator[_PendingCall]) -> Message:
         parts: list[AnyPart] = []
         for part in message.parts:
             if isinstance(part, ToolCall):
                 parts.append(next(slots).call)
             elif isinstance(part, ToolResult):
-                parts.extend(self._orphan(part))
+                parts.extend(self._take_orphan(part))
             else:
                 parts.append(part)
         return Message(role="assistant", parts=tuple(parts), name=message.name, where=message.where)
 
-    def _append_results(self, repaired: list[Message], run: int) -> None:
-        results: list[AnyPart] = [self._result(slot) for slot in self._by_run.get(run, [])]
+    def _append_results(self, messages: list[Message], run: int) -> None:
+        results: list[AnyPart] = [self._build_result(slot) for slot in self._by_run.get(run, [])]
         if results:
-            repaired.append(Message(role="user", parts=tuple(results), where=results[0].where))
+            messages.append(Message(role="user", parts=tuple(results), where=results[0].where))
 
-    def _result(self, slot: _Slot) -> ToolResult:
+    def _build_result(self, slot: _PendingCall) -> ToolResult:
         call = slot.call
         if not slot.results:
-            self._ledger.approximated(call.where, f"call {call.id!r} has no result: an error result was added")
-            text = Text(text=MISSING if self._can_fail else f"Error: {MISSING}")
+            self._ledger.report_approximated(call.where, f"call {call.id!r} has no result: an error result was added")
+            text = Text(text=MISSING_RESULT if self._can_fail else f"Error: {MISSING_RESULT}")
             return ToolResult(call_id=call.id, name=call.name, content=(text,), failed=self._can_fail, form=call.form)
         *earlier, last = slot.results
         for duplicate in earlier:
-            self._ledger.dropped(duplicate.where, f"call {call.id!r} has a later result")
+            self._ledger.report_dropped(duplicate.where, f"call {call.id!r} has a later result")
         if last.name and last.name != call.name:
-            self._ledger.field_dropped("result.name", "the name of the call stands", last)
+            self._ledger.report_dropped_field("result.name", "the name of the call stands", last)
         return structs.replace(last, call_id=call.id, name=call.name, form=call.form)
 
-    def _append_rest(self, repaired: list[Message], message: Message) -> None:
+    def _append_rest(self, messages: list[Message], message: Message) -> None:
         rest: list[AnyPart] = []
         for part in message.parts:
             if isinstance(part, ToolResult):
-                rest.extend(self._orphan(part))
+                rest.extend(self._take_orphan(part))
             elif isinstance(part, ToolCall):
-                self._ledger.approximated(part.where, "a call outside the assistant's turn is told as text")
+                self._ledger.report_approximated(part.where, "a call outside the assistant's turn is told as text")
                 rest.append(Text(text=f"[tool call {part.name} {part.arguments}]"))
             else:
                 rest.append(part)
         # A message that said nothing before still keeps the turns beside it apart.
         if rest or not message.parts:
-            repaired.append(structs.replace(message, parts=tuple(rest)))
+            messages.append(structs.replace(message, parts=tuple(rest)))
 
-    def _orphan(self, result: ToolResult) -> list[AnyPart]:
+    def _take_orphan(self, result: ToolResult) -> list[AnyPart]:
         """Tell a result as text if no call takes it; one that answers a call stands behind that."""
         if id(result) not in self._orphans:
             return []
-        self._ledger.approximated(result.where, "a result without its call is told as text")
-        return _orphan_parts(result)
+        self._ledger.report_approximated(result.where, "a result without its call is told as text")
+        return _orphan_to_text(result)
 
 
-def _orphan_parts(result: ToolResult) -> list[AnyPart]:
+def _orphan_to_text(result: ToolResult) -> list[AnyPart]:
     label = result.call_id or result.name
     texts: list[str] = [f"[{'error' if result.failed else 'result'} of tool call {label}]"]
     others: list[AnyPart] = []

@@ -7,9 +7,9 @@ from msgspec import structs
 from dragoman.core.parts import Reasoning, Text, ToolResult
 from dragoman.core.request import EFFORTS, Effort, Message, OutputFormat, Request, Thinking
 from dragoman.interpreter.adaptation import Adaptation
-from dragoman.interpreter.cache_marks import nearest_lifetime
+from dragoman.interpreter.cache_marks import find_nearest_lifetime
 from dragoman.interpreter.ledger import Ledger
-from dragoman.interpreter.schema.conversion import Converted
+from dragoman.interpreter.schema.conversion import ConvertedSchema
 from dragoman.interpreter.schema.plain import adapt_gemini, adapt_root, to_json_schema
 from dragoman.interpreter.schema.roots import is_openai_strict, to_anthropic_output
 from dragoman.wire import json
@@ -20,40 +20,42 @@ _TIER = "/service_tier"
 _STORE = "/store"
 
 
-def shared_value(pointer: str, raw: bytes, adaptation: Adaptation) -> bytes | None:
+def adapt_shared_value(pointer: str, raw: bytes, adaptation: Adaptation) -> bytes | None:
     """Return a shared field as the target takes it; None, and reported, if it takes nothing of it."""
     if pointer == _TIER and json.peek(raw) not in adaptation.traits.tiers:
-        adaptation.ledger.dropped(pointer, "the target has no such tier")
+        adaptation.ledger.report_dropped(pointer, "the target has no such tier")
         return None
     if pointer == _STORE and raw == b"true":
         why = "kept in the target's form: it cannot be fetched again in the caller's"
-        adaptation.ledger.approximated(pointer, why)
-    return _cache_options(raw, adaptation) if pointer == _CACHE_OPTIONS else raw
+        adaptation.ledger.report_approximated(pointer, why)
+    return _adapt_cache_options(raw, adaptation) if pointer == _CACHE_OPTIONS else raw
 
 
-def _cache_options(raw: bytes, adaptation: Adaptation) -> bytes | None:
+def _adapt_cache_options(raw: bytes, adaptation: Adaptation) -> bytes | None:
     pointer = _CACHE_OPTIONS
     names, lifetimes = adaptation.traits.cache_options, adaptation.traits.options_lifetimes
     if not names or not json.is_object(raw):
-        adaptation.ledger.dropped(pointer, "the model has no such setting")
+        adaptation.ledger.report_dropped(pointer, "the model has no such setting")
         return None
     kept: dict[str, bytes] = {}
     for name, value in json.decode_object(raw).items():
         place = f"{pointer}/{escape(name)}"
         if name not in names:
-            adaptation.ledger.dropped(place, "not known to the target")
+            adaptation.ledger.report_dropped(place, "not known to the target")
             continue
         kept[name] = bytes(value)
         asked = json.peek(value) if name == "ttl" else None
-        if isinstance(asked, str) and (nearest := nearest_lifetime(asked, lifetimes)) != asked:
-            adaptation.ledger.approximated(place, f"the target's nearest lifetime is {nearest or 'its default'!r}")
+        if isinstance(asked, str) and (nearest := find_nearest_lifetime(asked, lifetimes)) != asked:
+            adaptation.ledger.report_approximated(
+                place, f"the target's nearest lifetime is {nearest or 'its default'!r}"
+            )
             del kept[name]
             if nearest:
                 kept[name] = json.encode(nearest)
     return json.with_members(b"{}", kept) if kept else None
 
 
-def thinking_in_tool_loop(turns: tuple[Message, ...], thinking: Thinking, request: Request, ledger: Ledger) -> Thinking:
+def disable_in_tool_loop(turns: tuple[Message, ...], thinking: Thinking, request: Request, ledger: Ledger) -> Thinking:
     """Switch manual thinking off within a tool loop that another model began: Claude wants its own thoughts there."""
     if len(turns) < 2:
         return thinking
@@ -63,7 +65,7 @@ def thinking_in_tool_loop(turns: tuple[Message, ...], thinking: Thinking, reques
         for name in ("mode", "effort", "budget"):
             if getattr(request.thinking, name) is not None:
                 what = "off within a tool loop that began without Claude's thoughts"
-                ledger.field_approximated(f"thinking.{name}", what)
+                ledger.report_approximated_field(f"thinking.{name}", what)
         return Thinking(mode="disabled")
     return thinking
 
@@ -92,20 +94,20 @@ def adapt_thinking(request: Request, adaptation: Adaptation) -> Thinking | None:
     if visible is not None and not traits.shows_thinking:
         # A target that never shows its thinking heeds the wish not to see it.
         if visible or traits.reasoning_text:
-            ledger.field_dropped("thinking.visible", "the target cannot be asked to show its thinking")
+            ledger.report_dropped_field("thinking.visible", "the target cannot be asked to show its thinking")
         visible = None
-    wanted = _wanted_effort(thinking)
+    wanted = _find_effort(thinking)
     if traits.tools_need_no_effort and request.tools and wanted != "none":
-        for name in (*_said(thinking), *(("visible",) if visible is not None else ())):
-            ledger.field_approximated(f"thinking.{name}", "this model takes tools only without reasoning here")
+        for name in (*_list_set_fields(thinking), *(("visible",) if visible is not None else ())):
+            ledger.report_approximated_field(f"thinking.{name}", "this model takes tools only without reasoning here")
         return Thinking(effort="none")
     if traits.thinking == "none":
         _drop_thinking(thinking, visible, adaptation)
         return None
-    return _STYLES[traits.thinking](thinking, wanted, visible, adaptation)
+    return _ADAPTERS[traits.thinking](thinking, wanted, visible, adaptation)
 
 
-def _wanted_effort(thinking: Thinking) -> Effort | None:
+def _find_effort(thinking: Thinking) -> Effort | None:
     """Return the effort the caller means, whatever words it used; None when it left that to the model."""
     if thinking.mode == "disabled":
         return "none"
@@ -121,120 +123,122 @@ def _wanted_effort(thinking: Thinking) -> Effort | None:
 
 def _drop_thinking(thinking: Thinking, visible: bool | None, adaptation: Adaptation) -> None:
     """Report what is asked of a model that does not think; that it shall not think is implied."""
-    said = _said(thinking) if _wanted_effort(thinking) != "none" else ()
+    said = _list_set_fields(thinking) if _find_effort(thinking) != "none" else ()
     for name in (*said, *(("visible",) if visible else ())):
-        adaptation.ledger.field_dropped(f"thinking.{name}", "the model has no such setting")
+        adaptation.ledger.report_dropped_field(f"thinking.{name}", "the model has no such setting")
 
 
-def _accepted(wanted: Effort, adaptation: Adaptation, fields: tuple[str, ...]) -> Effort:
+def _find_nearest_effort(requested: Effort, adaptation: Adaptation, fields: tuple[str, ...]) -> Effort:
     """Return the nearest effort the model accepts, upwards first."""
     efforts = adaptation.traits.efforts
-    if wanted in efforts:
-        return wanted
-    order = EFFORTS.index(wanted)
+    if requested in efforts:
+        return requested
+    order = EFFORTS.index(requested)
     higher: list[Effort] = [effort for effort in EFFORTS[order:] if effort in efforts]
     lower: list[Effort] = [effort for effort in EFFORTS[:order] if effort in efforts]
     chosen = higher[0] if higher else lower[-1]
     for name in fields:
-        adaptation.ledger.field_approximated(f"thinking.{name}", f"the model's nearest effort is {chosen!r}")
+        adaptation.ledger.report_approximated_field(f"thinking.{name}", f"the model's nearest effort is {chosen!r}")
     return chosen
 
 
-def _said(thinking: Thinking) -> tuple[str, ...]:
+def _list_set_fields(thinking: Thinking) -> tuple[str, ...]:
     return tuple(name for name in ("mode", "effort", "budget") if getattr(thinking, name) is not None)
 
 
-def _budget_as_effort(thinking: Thinking, adaptation: Adaptation) -> None:
+def _report_budget(thinking: Thinking, adaptation: Adaptation) -> None:
     if thinking.budget is not None:
-        adaptation.ledger.field_approximated("thinking.budget", "a token budget is said as an effort")
+        adaptation.ledger.report_approximated_field("thinking.budget", "a token budget is said as an effort")
 
 
-def _as_effort(
-    thinking: Thinking, wanted: Effort | None, visible: bool | None, adaptation: Adaptation
+def _to_effort(
+    thinking: Thinking, requested: Effort | None, visible: bool | None, adaptation: Adaptation
 ) -> Thinking | None:
-    _budget_as_effort(thinking, adaptation)
-    if wanted is None:
+    _report_budget(thinking, adaptation)
+    if requested is None:
         if thinking.mode is not None:
-            adaptation.ledger.field_approximated("thinking.mode", "how much to think is left to the model")
+            adaptation.ledger.report_approximated_field("thinking.mode", "how much to think is left to the model")
         return Thinking(visible=visible) if visible is not None else None
-    return Thinking(effort=_accepted(wanted, adaptation, _said(thinking)), visible=visible)
+    return Thinking(effort=_find_nearest_effort(requested, adaptation, _list_set_fields(thinking)), visible=visible)
 
 
-def _as_adaptive(
-    thinking: Thinking, wanted: Effort | None, visible: bool | None, adaptation: Adaptation
+def _to_adaptive(
+    thinking: Thinking, requested: Effort | None, visible: bool | None, adaptation: Adaptation
 ) -> Thinking | None:
-    _budget_as_effort(thinking, adaptation)
-    if wanted == "none" and adaptation.traits.can_disable_thinking:
+    _report_budget(thinking, adaptation)
+    if requested == "none" and adaptation.traits.can_disable_thinking:
         return Thinking(mode="disabled")
-    effort = _accepted(wanted, adaptation, _said(thinking)) if wanted is not None else None
+    effort = _find_nearest_effort(requested, adaptation, _list_set_fields(thinking)) if requested is not None else None
     return Thinking(mode="adaptive", effort=effort, visible=visible)
 
 
-def _as_enabled(
-    thinking: Thinking, wanted: Effort | None, visible: bool | None, adaptation: Adaptation
+def _to_enabled(
+    thinking: Thinking, requested: Effort | None, visible: bool | None, adaptation: Adaptation
 ) -> Thinking | None:
     """Say a budget of at least the model's minimum and less than the limit on the whole answer.
 
     One that is not the caller's own leaves at least as much to the answer; where that is not there, thinking is off.
     """
     least, limit = adaptation.traits.budget_min, adaptation.max_tokens
-    if wanted == "none":
+    if requested == "none":
         return Thinking(mode="disabled")
     asked = thinking.budget if thinking.budget is not None and thinking.budget > 0 else None
     if asked is not None and least <= asked < limit:
         return Thinking(mode="enabled", budget=asked, visible=visible)
     if limit < 2 * least:
-        for name in _said(thinking):
-            adaptation.ledger.field_approximated(f"thinking.{name}", f"{limit} tokens are too few to think: it is off")
+        for name in _list_set_fields(thinking):
+            adaptation.ledger.report_approximated_field(
+                f"thinking.{name}", f"{limit} tokens are too few to think: it is off"
+            )
         return Thinking(mode="disabled")
-    budget = asked if asked is not None else _BUDGET_OF_EFFORT[wanted or "medium"]
+    budget = asked if asked is not None else _BUDGET_OF_EFFORT[requested or "medium"]
     budget = max(least, min(budget, limit - least))
-    for name in _said(thinking):
-        adaptation.ledger.field_approximated(f"thinking.{name}", f"said as a budget of {budget} tokens")
+    for name in _list_set_fields(thinking):
+        adaptation.ledger.report_approximated_field(f"thinking.{name}", f"said as a budget of {budget} tokens")
     return Thinking(mode="enabled", budget=budget, visible=visible)
 
 
-def _as_level(
-    thinking: Thinking, wanted: Effort | None, visible: bool | None, adaptation: Adaptation
+def _to_level(
+    thinking: Thinking, requested: Effort | None, visible: bool | None, adaptation: Adaptation
 ) -> Thinking | None:
-    _budget_as_effort(thinking, adaptation)
-    if wanted is None:
+    _report_budget(thinking, adaptation)
+    if requested is None:
         return Thinking(visible=visible) if visible is not None else None
-    return Thinking(effort=_accepted(wanted, adaptation, _said(thinking)), visible=visible)
+    return Thinking(effort=_find_nearest_effort(requested, adaptation, _list_set_fields(thinking)), visible=visible)
 
 
-def _as_budget(
-    thinking: Thinking, wanted: Effort | None, visible: bool | None, adaptation: Adaptation
+def _to_budget(
+    thinking: Thinking, requested: Effort | None, visible: bool | None, adaptation: Adaptation
 ) -> Thinking | None:
     traits = adaptation.traits
     budget = thinking.budget
     if budget is None:
-        if wanted is None:
+        if requested is None:
             return Thinking(budget=-1, visible=visible) if thinking.mode is not None else Thinking(visible=visible)
-        budget = _BUDGET_OF_EFFORT[wanted]
-        if wanted != "none":
-            adaptation.ledger.field_approximated("thinking.effort", f"said as a budget of {budget} tokens")
+        budget = _BUDGET_OF_EFFORT[requested]
+        if requested != "none":
+            adaptation.ledger.report_approximated_field("thinking.effort", f"said as a budget of {budget} tokens")
     if 0 <= budget < traits.budget_min:
-        for name in _said(thinking):
-            adaptation.ledger.field_approximated(
+        for name in _list_set_fields(thinking):
+            adaptation.ledger.report_approximated_field(
                 f"thinking.{name}", f"the model thinks at least {traits.budget_min} tokens"
             )
         budget = traits.budget_min
     elif traits.budget_max is not None and budget > traits.budget_max:
-        for name in _said(thinking):
-            adaptation.ledger.field_approximated(
+        for name in _list_set_fields(thinking):
+            adaptation.ledger.report_approximated_field(
                 f"thinking.{name}", f"the model thinks at most {traits.budget_max} tokens"
             )
         budget = traits.budget_max
     return Thinking(budget=budget, visible=visible)
 
 
-_STYLES = {
-    "effort": _as_effort,
-    "adaptive": _as_adaptive,
-    "enabled": _as_enabled,
-    "level": _as_level,
-    "budget": _as_budget,
+_ADAPTERS = {
+    "effort": _to_effort,
+    "adaptive": _to_adaptive,
+    "enabled": _to_enabled,
+    "level": _to_level,
+    "budget": _to_budget,
 }
 
 
@@ -247,27 +251,29 @@ def adapt_output(request: Request, adaptation: Adaptation) -> OutputFormat | Non
     if output is None or output.kind == "text":
         return None
     if request.tools and not traits.output_with_tools:
-        ledger.field_approximated("output", "the model takes tools or an output format, not both: asked for in words")
-        adaptation.instructions.append(_answer_in_words(output, request))
+        ledger.report_approximated_field(
+            "output", "the model takes tools or an output format, not both: asked for in words"
+        )
+        adaptation.instructions.append(_describe_output(output, request))
         return None
     if output.kind == "json":
         if traits.output_json:
-            if traits.output_names and not _says_json(request):
-                ledger.field_approximated("output", "asked for in words too: the target wants the word there")
-                adaptation.instructions.append(_answer_in_words(output, request))
+            if traits.output_names and not _mentions_json(request):
+                ledger.report_approximated_field("output", "asked for in words too: the target wants the word there")
+                adaptation.instructions.append(_describe_output(output, request))
             return OutputFormat(kind="json")
-        ledger.field_approximated("output", "asked for in words")
-        adaptation.instructions.append(_answer_in_words(output, request))
+        ledger.report_approximated_field("output", "asked for in words")
+        adaptation.instructions.append(_describe_output(output, request))
         return None
     if not traits.output_schema or (traits.output_names and not _is_object(output)):
         why = "the target takes only objects at the root" if traits.output_schema else "the model takes no schema"
-        ledger.field_approximated("output", f"{why}: asked for in words")
-        adaptation.instructions.append(_answer_in_words(output, request))
+        ledger.report_approximated_field("output", f"{why}: asked for in words")
+        adaptation.instructions.append(_describe_output(output, request))
         return None
     return _adapt_schema(output, adaptation)
 
 
-def _says_json(request: Request) -> bool:
+def _mentions_json(request: Request) -> bool:
     """Tell whether somebody says "JSON": OpenAI takes the format without a schema only then."""
     texts = (part.text for message in request.messages for part in message.parts if isinstance(part, Text))
     return any("json" in text.lower() for text in texts)
@@ -281,7 +287,7 @@ def _is_object(output: OutputFormat) -> bool:
     return isinstance(said, str) and said.lower() == "object" and _COMBINATORS.isdisjoint(root)
 
 
-def _answer_in_words(output: OutputFormat, request: Request) -> str:
+def _describe_output(output: OutputFormat, request: Request) -> str:
     start = "When you call no tool, answer" if request.tools else "Answer"
     schema = output.schema
     if schema is None:
@@ -297,38 +303,38 @@ def _adapt_schema(output: OutputFormat, adaptation: Adaptation) -> OutputFormat:
     traits = adaptation.traits
     schema = output.schema or b"{}"
     if not json.is_object(schema):
-        adaptation.ledger.field_approximated("output.schema", "any value: it is not a schema with members")
+        adaptation.ledger.report_approximated_field("output.schema", "any value: it is not a schema with members")
         schema = b"{}"
     if output.openapi:
-        schema = _converted(to_json_schema(schema), schema, adaptation)
+        schema = _report_conversion(to_json_schema(schema), schema, adaptation)
     if traits.output_strict_only:
-        schema = _converted(to_anthropic_output(schema), schema, adaptation)
+        schema = _report_conversion(to_anthropic_output(schema), schema, adaptation)
     elif traits.result_names:
-        schema = _converted(adapt_gemini(schema), schema, adaptation)
+        schema = _report_conversion(adapt_gemini(schema), schema, adaptation)
     if traits.output_names:
-        schema = _converted(adapt_root(schema), schema, adaptation)
+        schema = _report_conversion(adapt_root(schema), schema, adaptation)
         strict = output.strict
         if strict and traits.strict_needs_all and not is_openai_strict(schema):
-            adaptation.ledger.field_dropped("output.strict", "the target refuses this schema as a strict one")
+            adaptation.ledger.report_dropped_field("output.strict", "the target refuses this schema as a strict one")
             strict = None
         return structs.replace(output, schema=schema, openapi=False, name=output.name or "answer", strict=strict)
     if output.strict is False:
-        adaptation.ledger.field_approximated("output.strict", "the target holds every answer to its schema")
-    return OutputFormat(kind="json_schema", schema=_with_title(schema, output, adaptation))
+        adaptation.ledger.report_approximated_field("output.strict", "the target holds every answer to its schema")
+    return OutputFormat(kind="json_schema", schema=_add_title(schema, output, adaptation))
 
 
-def _converted(converted: Converted, schema: bytes, adaptation: Adaptation) -> bytes:
-    adaptation.book_notes(converted.notes, "output.schema")
+def _report_conversion(converted: ConvertedSchema, schema: bytes, adaptation: Adaptation) -> bytes:
+    adaptation.report_notes(converted.notes, "output.schema")
     return converted.schema or schema
 
 
-def _with_title(schema: bytes, output: OutputFormat, adaptation: Adaptation) -> bytes:
+def _add_title(schema: bytes, output: OutputFormat, adaptation: Adaptation) -> bytes:
     """Keep a format's name and description in the schema, where the target has no other place."""
     members = json.decode_object(schema) if json.is_object(schema) else {}
     added: dict[str, bytes] = {}
     for field, word, value in (("name", "title", output.name), ("description", "description", output.description)):
         if value and word in members and json.peek(members[word]) != value:
-            adaptation.ledger.field_dropped(f"output.{field}", f"the schema has a {word} of its own")
+            adaptation.ledger.report_dropped_field(f"output.{field}", f"the schema has a {word} of its own")
         elif value and word not in members:
             added[word] = json.encode(value)
     return json.with_members(schema, added)

@@ -13,16 +13,16 @@ from dragoman.core.problems import Problem
 from dragoman.core.request import Message
 from dragoman.dialects.record import Call, Dialect
 from dragoman.interpreter.adaptation import traits_for
-from dragoman.interpreter.ledger import Ledger, refuse
+from dragoman.interpreter.ledger import Ledger, reject_losses
 from dragoman.interpreter.pairing import NO_LOSSES, pair_calls
-from dragoman.interpreter.signature_envelopes import MARK, remove_foreign_envelopes
-from dragoman.interpreter.tool_errors import all_faults, tools_problem
+from dragoman.interpreter.signature_envelopes import ENVELOPE_MARKER, remove_foreign_envelopes
+from dragoman.interpreter.tool_errors import build_problem, find_all_faults
 from dragoman.interpreter.tools_cache import ToolsCache
 from dragoman.interpreter.translation import Links, Translation, TranslationTask
 from dragoman.interpreter.turns import sign_steps
 from dragoman.wire import json
 from dragoman.wire.lookup import lookup
-from dragoman.wire.splice import spliced
+from dragoman.wire.splice import set_member
 
 
 class _Inner(Struct):
@@ -55,10 +55,10 @@ def require_readable(call: Call, dialect: Dialect, cache: ToolsCache) -> None:
     try:
         cache.read(dialect, tools, where)
     except (json.Malformed, Problem):
-        faults = all_faults(call, dialect)
+        faults = find_all_faults(call, dialect)
         if faults:
             # The vendor does not see a request that is rejected here, so all that it would have found is reported.
-            raise tools_problem(faults) from None
+            raise build_problem(faults) from None
 
 
 def pair_request(call: Call, dialect: Dialect, model: str) -> tuple[Call, tuple[Loss, ...]]:
@@ -87,17 +87,17 @@ def pass_on(task: TranslationTask, _links: Links | None) -> Translation:
         request = dialect.parse_request(call)
         passed, left = unwrapped
         for where in left:
-            ledger.dropped(where, "only the envelope has a place for it")
+            ledger.report_dropped(where, "only the envelope has a place for it")
     losses = ledger.losses() if len(ledger) else ()
     if task.strict:
-        refuse(losses)
-    return Translation(call=_with_model(passed, model, dialect) if model else passed, losses=losses, request=request)
+        reject_losses(losses)
+    return Translation(call=_replace_model(passed, model, dialect) if model else passed, losses=losses, request=request)
 
 
 def remove_foreign_signatures(call: Call, dialect: Dialect, model: str, ledger: Ledger) -> Call:
     """Return a request without signatures of other vendors; the same one if it has none."""
-    in_envelopes = MARK in call.body
-    in_calls = bool(dialect.holds.call_issuers) and _signature_field(dialect) in call.body
+    in_envelopes = ENVELOPE_MARKER in call.body
+    in_calls = bool(dialect.holds.call_issuers) and _find_signature_field(dialect) in call.body
     if not in_envelopes and not in_calls:
         return call
     request = dialect.parse_request(call)
@@ -105,7 +105,7 @@ def remove_foreign_signatures(call: Call, dialect: Dialect, model: str, ledger: 
     messages = request.messages
     # Servers that take any reasoning back are lenient with fields, and may be a way to Google themselves.
     if in_calls and not traits.call_signatures and not traits.reasoning_text:
-        messages = tuple(_unsigned(message, dialect, ledger) for message in messages)
+        messages = tuple(_remove_signatures(message, dialect, ledger) for message in messages)
     if in_envelopes:
         messages = sign_steps(remove_foreign_envelopes(messages, dialect.issuer, ledger), traits, ledger)
     elif not len(ledger):
@@ -113,29 +113,31 @@ def remove_foreign_signatures(call: Call, dialect: Dialect, model: str, ledger: 
     return dialect.render_request(structs.replace(request, messages=messages), traits)
 
 
-def _signature_field(dialect: Dialect) -> bytes:
+def _find_signature_field(dialect: Dialect) -> bytes:
     """Return the name of the field that a call has for another vendor's signature."""
     return dialect.pointers["part.signature"][0].rpartition("/")[2].encode()
 
 
-def _unsigned(message: Message, dialect: Dialect, ledger: Ledger) -> Message:
-    return structs.replace(message, parts=tuple(_without_signature(part, dialect, ledger) for part in message.parts))
+def _remove_signatures(message: Message, dialect: Dialect, ledger: Ledger) -> Message:
+    return structs.replace(message, parts=tuple(_remove_signature(part, dialect, ledger) for part in message.parts))
 
 
-def _without_signature(part: AnyPart, dialect: Dialect, ledger: Ledger) -> AnyPart:
+def _remove_signature(part: AnyPart, dialect: Dialect, ledger: Ledger) -> AnyPart:
     if not isinstance(part, ToolCall) or part.signature is None:
         return part
     if part.signature.issuer not in dialect.holds.call_issuers:
         return part
-    ledger.field_dropped("part.signature", f"signed by {part.signature.issuer}, whose models alone read it", part)
+    ledger.report_dropped_field(
+        "part.signature", f"signed by {part.signature.issuer}, whose models alone read it", part
+    )
     return structs.replace(part, signature=None)
 
 
-def _with_model(call: Call, model: str, dialect: Dialect) -> Call:
+def _replace_model(call: Call, model: str, dialect: Dialect) -> Call:
     """Change the model and nothing else: every other byte of the body stays."""
     try:
         place = next((place for place in dialect.pointers["model"] if lookup(call.body, place) is not None), None)
-        body = spliced(call.body, place.removeprefix("/"), json.encode(model)) if place is not None else call.body
+        body = set_member(call.body, place.removeprefix("/"), json.encode(model)) if place is not None else call.body
         return Call(body, model, call.stream)
     except json.Malformed as error:
         raise Problem("invalid_request", error.message, where=error.where) from None

@@ -14,7 +14,7 @@ from dragoman.interpreter.undo import Arguments
 Scope = tuple[str, ...]
 """What else a prefix depends on: source, target and model, whose signatures it holds, how its media is fetched."""
 _Key = tuple[Scope, int]
-_MOST_ALIKE = 31
+_MAX_PER_KEY = 31
 """How many conversations that begin alike are kept beside the newest."""
 
 
@@ -27,7 +27,7 @@ class Prefix(Struct, frozen=True, eq=False):
     """How many messages these are."""
     messages: tuple[Message, ...] = ()
     traits: Traits | None = None
-    retold: Arguments = {}
+    history_changes: Arguments = {}
     """How the arguments of its calls are said in another way."""
     written: bytes = b""
     """The same in the target's array, but for the system messages at the head."""
@@ -37,13 +37,13 @@ class Prefix(Struct, frozen=True, eq=False):
     """Calls in it that were taken for unsigned before anybody had looked their signatures up."""
     names: dict[str, tuple[str, str]] = {}
     losses: tuple[Loss, ...] = ()
-    once: frozenset[str] = frozenset()
+    reported_once: frozenset[str] = frozenset()
     """Losses that are reported once for a whole history, and have been."""
     runs: int = 0
     unnamed: int = 0
     """How many runs of the model's messages it has, and calls without an id: generated ids are numbered by them."""
 
-    def end_in(self, messages: tuple[Message, ...]) -> int:
+    def find_end(self, messages: tuple[Message, ...]) -> int:
         """Return where it ends in a history that begins with it; system messages of another field may stand before."""
         first = self.messages[0]
         return next(at for at, message in enumerate(messages) if message is first) + len(self.messages)
@@ -60,12 +60,12 @@ class PrefixCache:
     lock: every step replaces a value whole, and all that a race can lose is an entry.
     """
 
-    def __init__(self, *, least: int = 32 << 10, most: int = 64 << 20, keys: int = 4096) -> None:
-        self.least = least
-        self._most = most
-        self._keys = keys
+    def __init__(self, *, min_bytes: int = 32 << 10, max_bytes: int = 64 << 20, max_keys: int = 4096) -> None:
+        self.min_bytes = min_bytes
+        self._max_bytes = max_bytes
+        self._max_keys = max_keys
         self._size = 0
-        self._known: dict[_Key, tuple[Prefix, ...]] = {}
+        self._prefixes: dict[_Key, tuple[Prefix, ...]] = {}
         """By key, what was not used for longest first."""
 
     def find(self, scope: Scope, body: bytes, start: int) -> Prefix | None:
@@ -73,35 +73,35 @@ class PrefixCache:
 
         `NO_PREFIX` means that the same came before, and None that it did not.
         """
-        key = self._key(scope, body, start)
-        known = self._known.pop(key, None)
-        self._known[key] = known or ()
+        key = self._build_key(scope, body, start)
+        known = self._prefixes.pop(key, None)
+        self._prefixes[key] = known or ()
         if known is None:
             self._evict()
             return None
         found = [one for one in known if body.startswith(one.items, start)]
         return max(found, key=lambda one: len(one.items), default=NO_PREFIX)
 
-    def keep(self, scope: Scope, prefix: Prefix, instead_of: Prefix) -> None:
+    def store(self, scope: Scope, prefix: Prefix, replaced: Prefix) -> None:
         """Keep a prefix in place of the shorter one that it goes on from."""
-        if not self.least <= len(prefix.items) <= self._most // 4:
+        if not self.min_bytes <= len(prefix.items) <= self._max_bytes // 4:
             return
-        key = self._key(scope, prefix.items, 0)
-        before = self._known.get(key, ())
-        others = [one for one in before if one is not instead_of and one.items != prefix.items]
-        kept = self._known[key] = (*others[-_MOST_ALIKE:], prefix)
-        self._size += sum(map(_size, kept)) - sum(map(_size, before))
+        key = self._build_key(scope, prefix.items, 0)
+        before = self._prefixes.get(key, ())
+        others = [one for one in before if one is not replaced and one.items != prefix.items]
+        kept = self._prefixes[key] = (*others[-_MAX_PER_KEY:], prefix)
+        self._size += sum(map(_measure_prefix, kept)) - sum(map(_measure_prefix, before))
         self._evict()
 
-    def _key(self, scope: Scope, body: bytes, start: int) -> _Key:
-        return scope, hash(body[start : start + self.least])
+    def _build_key(self, scope: Scope, body: bytes, start: int) -> _Key:
+        return scope, hash(body[start : start + self.min_bytes])
 
     def _evict(self) -> None:
         """Forget what was not used for longest until the rest is small enough."""
-        while self._known and (self._size > self._most or len(self._known) > self._keys):
-            gone = self._known.pop(next(iter(self._known)), ())
-            self._size -= sum(map(_size, gone))
+        while self._prefixes and (self._size > self._max_bytes or len(self._prefixes) > self._max_keys):
+            gone = self._prefixes.pop(next(iter(self._prefixes)), ())
+            self._size -= sum(map(_measure_prefix, gone))
 
 
-def _size(prefix: Prefix) -> int:
+def _measure_prefix(prefix: Prefix) -> int:
     return len(prefix.items) + len(prefix.written)

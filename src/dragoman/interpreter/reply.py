@@ -27,35 +27,35 @@ from dragoman.interpreter.history_parts import wrap_free_text
 from dragoman.interpreter.ledger import Ledger
 from dragoman.interpreter.reply_adapter import (
     CUT_OFF,
-    NO_OBJECT,
+    NOT_AN_OBJECT,
     ONE_CALL,
     REFUSAL_AS_TEXT,
     ReplyAdapter,
     ReplyOptions,
 )
-from dragoman.interpreter.reply_fields import can_cite, drop_reply_fields, part_leaves
+from dragoman.interpreter.reply_fields import can_cite, drop_reply_fields, list_part_leaves
 from dragoman.interpreter.undo import generate_id
 from dragoman.wire import json
 
 _NO_OPTIONS = ReplyOptions()
 
 
-class _Part:
+class _OpenPart:
     """A part on its way: its index at the client, and for a call that must be seen whole, its events so far."""
 
-    held: list[Event] | None = None
+    held_events: list[Event] | None = None
     """The events of a call until it is released."""
-    begins: str | None = None
+    first_character: str | None = None
     """The first character of a held call's arguments."""
-    signed = False
+    is_signed = False
     signature: Signature | None = None
     """The signature of a part that is left out."""
-    carried: Signature | None = None
+    sealed_signature: Signature | None = None
     """The signature that travels in an envelope."""
     fields: dict[str, bytes] | None = None
     """What only its own dialect understands, until it is known what travels with the signature."""
-    citations = 0
-    lost = ""
+    citation_count = 0
+    drop_reason = ""
     """Why it is left out, if that is reported when it is whole."""
     texts: list[str] | None = None
     """For a client that parses arguments, those it has received; of a part that is left out, its text."""
@@ -68,16 +68,16 @@ class _Part:
     @property
     def arguments(self) -> str:
         """The arguments of a held call."""
-        return "".join(event.text for event in self.held or () if isinstance(event, PartDelta))
+        return "".join(event.text for event in self.held_events or () if isinstance(event, PartDelta))
 
     def set_arguments(self, arguments: str) -> None:
         """Change the arguments of a held call."""
-        self.held = [event for event in self.held or () if not isinstance(event, PartDelta)]
-        self.held.append(PartDelta(-1, arguments))
+        self.held_events = [event for event in self.held_events or () if not isinstance(event, PartDelta)]
+        self.held_events.append(PartDelta(-1, arguments))
 
-    def whole(self) -> AnyPart:
+    def build(self) -> AnyPart:
         """Return a part that is left out as it has been told."""
-        signed = (event.signature for event in self.held or () if isinstance(event, PartSigned))
+        signed = (event.signature for event in self.held_events or () if isinstance(event, PartSigned))
         signature = next(signed, self.signature)
         text = self.arguments if self.texts is None else "".join(self.texts)
         match self.part:
@@ -92,54 +92,54 @@ class _Part:
 class EventAdapter(ReplyAdapter):
     """Events in, events the client can be told out. Parts left out do not count: indexes close up."""
 
-    _unnamed: list[Event] | None = None
+    _unnamed_events: list[Event] | None = None
     """The events of a reply that has no id yet."""
-    _next = 0
+    _next_index = 0
 
     def __init__(self, source: Dialect, client: Dialect, ledger: Ledger, options: ReplyOptions = _NO_OPTIONS) -> None:
         super().__init__(source, client, ledger, options)
-        self._parts: list[_Part] = []
-        self._whole_calls = client.holds.object_arguments and (options.whole or not client.holds.partial_calls)
+        self._parts: list[_OpenPart] = []
+        self._whole_calls = client.holds.object_arguments and (options.is_whole or not client.holds.partial_calls)
 
-    def index_of(self, index: int) -> int | None:
+    def find_passing_index(self, index: int) -> int | None:
         """Return the client's index of a part whose deltas pass as they are, None for one that needs more."""
-        if self._unnamed is not None:
+        if self._unnamed_events is not None:
             return None
         part = self._parts[index]
-        return part.index if part.held is None and part.texts is None else None
+        return part.index if part.held_events is None and part.texts is None else None
 
     def feed(self, event: Event) -> list[Event]:
         """Take the next event."""
-        if self._unnamed is not None:
-            return self._named(event, self._unnamed)
-        return self._STEPS[type(event)](self, event)
+        if self._unnamed_events is not None:
+            return self._buffer_unnamed(event, self._unnamed_events)
+        return self._HANDLERS[type(event)](self, event)
 
     def _start_reply(self, event: Started) -> list[Event]:
         self.reply_id = event.id
         if event.id:
             return [event]
-        self._unnamed = [event]
+        self._unnamed_events = [event]
         return []
 
-    def _part_field(self, event: PartNative) -> list[Event]:
+    def _drop_part_field(self, event: PartNative) -> list[Event]:
         self.drop_fields(self._parts[event.index].part.where, {event.field: event.raw})
         return []
 
-    def _reply_field(self, event: Native) -> list[Event]:
+    def _drop_reply_field(self, event: Native) -> list[Event]:
         drop_reply_fields(self, {event.field: event.raw})
         return []
 
-    def _usage(self, event: UsageSeen) -> list[Event]:
+    def _adapt_usage_event(self, event: UsageSeen) -> list[Event]:
         adapted = self.adapt_usage(event.usage)
         return [event if adapted is event.usage else UsageSeen(adapted)]
 
-    def _failed(self, event: Failed) -> list[Event]:
+    def _adapt_failure(self, event: Failed) -> list[Event]:
         for part in self._parts:
             self._drop_part_fields(part)
-            self._report_lost(part)
+            self._report_dropped_part(part)
         return [Failed(adapt_problem(event.problem, self.source.issuer, self.client.issuer))]
 
-    def _named(self, event: Event, waiting: list[Event]) -> list[Event]:
+    def _buffer_unnamed(self, event: Event, waiting: list[Event]) -> list[Event]:
         """Hold a reply without an id until it says something: its id is made of that, so that no two are alike.
 
         A whole reply has said all there is, so its id is made of all.
@@ -147,25 +147,29 @@ class EventAdapter(ReplyAdapter):
         waiting.append(event)
         if isinstance(event, PartStarted | PartEnded):
             return []
-        if self.options.whole and not isinstance(event, Finished | Failed):
+        if self.options.is_whole and not isinstance(event, Finished | Failed):
             return []
-        self._unnamed = None
+        self._unnamed_events = None
         reply_id = generate_id(self.client.reply_prefix, self.options.salt, *map(repr, waiting))
         named = [structs.replace(one, id=reply_id) if isinstance(one, Started) else one for one in waiting]
         return [told for one in named for told in self.feed(one)]
 
-    def _left_out(self, part: AnyPart, why: str, signature: Signature | None) -> list[Event]:
-        left_out = _Part(None, part)
-        left_out.signature, left_out.lost, left_out.texts = signature, why, []
+    def _drop_part(self, part: AnyPart, reason: str, signature: Signature | None) -> list[Event]:
+        left_out = _OpenPart(None, part)
+        left_out.signature, left_out.drop_reason, left_out.texts = signature, reason, []
         self._parts.append(left_out)
         return []
 
-    def _report_lost(self, opened: _Part) -> None:
+    def _report_dropped_part(self, open_part: _OpenPart) -> None:
         """Report a part that is left out. A stream cannot be looked into, so what it said is written again."""
-        why, opened.lost = opened.lost, ""
+        why, open_part.drop_reason = open_part.drop_reason, ""
         if why:
-            for leaf in part_leaves(opened.whole(), self.source) if self.ledger.is_blind else (opened.part.where,):
-                self.ledger.dropped(leaf, why)
+            for leaf in (
+                list_part_leaves(open_part.build(), self.source)
+                if self.ledger.has_no_document
+                else (open_part.part.where,)
+            ):
+                self.ledger.report_dropped(leaf, why)
 
     def _start_part(self, event: PartStarted) -> list[Event]:
         part = event.part
@@ -173,58 +177,58 @@ class EventAdapter(ReplyAdapter):
         if extras is not None or signature is not None:
             part = structs.replace(part, extras=None, signature=None)
         fields = extras.fields if extras is not None else None
-        if fields and not (isinstance(part, Reasoning) and self.holds.reasoning):
+        if fields and not (isinstance(part, Reasoning) and self.capabilities.reasoning):
             self.drop_fields(part.where, fields)
             fields = None
         if isinstance(part, ToolCall):
             return self._start_call(part, signature)
-        if why := self.reason_to_leave_out(part):
-            return self._left_out(part, why, signature)
-        if isinstance(part, Refusal) and not self.holds.refusal:
-            self.ledger.approximated(part.where, REFUSAL_AS_TEXT)
+        if why := self.find_drop_reason(part):
+            return self._drop_part(part, why, signature)
+        if isinstance(part, Refusal) and not self.capabilities.refusal:
+            self.ledger.report_approximated(part.where, REFUSAL_AS_TEXT)
             part = Text(text=part.text, where=part.where)
         self.report_order(part)
-        index, self._next = self._next, self._next + 1
-        opened = _Part(index, part)
+        index, self._next_index = self._next_index, self._next_index + 1
+        opened = _OpenPart(index, part)
         opened.fields = fields
         self._parts.append(opened)
         events: list[Event] = [PartStarted(index, part)]
-        return events if signature is None else [*events, *self._hold(opened, signature)]
+        return events if signature is None else [*events, *self._hold_signature(opened, signature)]
 
-    def _drop_part_fields(self, opened: _Part) -> None:
+    def _drop_part_fields(self, open_part: _OpenPart) -> None:
         """Report the fields of a thought that do not travel with its signature."""
-        self.drop_fields(opened.part.where, opened.fields or {}, opened.carried)
-        opened.fields = None
+        self.drop_fields(open_part.part.where, open_part.fields or {}, open_part.sealed_signature)
+        open_part.fields = None
 
     def _start_call(self, call: ToolCall, signature: Signature | None) -> list[Event]:
-        self.calls += 1
-        if self.options.single and self.calls > 1:
-            return self._left_out(call, ONE_CALL, signature)
-        form = call.form if self.holds.custom_calls else "json"
-        opened = _Part(None, call)
+        self.call_count += 1
+        if self.options.single_call and self.call_count > 1:
+            return self._drop_part(call, ONE_CALL, signature)
+        form = call.form if self.capabilities.custom_calls else "json"
+        opened = _OpenPart(None, call)
         self._parts.append(opened)
         # Held until its first argument: a signature that must stand before the call comes right after its start.
-        opened.held = [PartStarted(-1, structs.replace(call, id=self.call_id(call), form=form))]
+        opened.held_events = [PartStarted(-1, structs.replace(call, id=self.assign_call_id(call), form=form))]
         if form != call.form:
             opened.kind = Text
-        return self._hold(opened, signature) if signature is not None else []
+        return self._hold_signature(opened, signature) if signature is not None else []
 
-    def _release(self, opened: _Part) -> list[Event]:
+    def _release(self, open_part: _OpenPart) -> list[Event]:
         """Tell the events of a held call, which now takes its place."""
-        held, opened.held = opened.held, None
+        held, open_part.held_events = open_part.held_events, None
         if held is None:
             return []
-        opened.index = self._next
-        self._next += 1
-        if self.holds.object_arguments:
-            opened.texts = [event.text for event in held if isinstance(event, PartDelta)]
-        return [structs.replace(event, index=opened.index) for event in held]  # pyright: ignore[reportCallIssue]
+        open_part.index = self._next_index
+        self._next_index += 1
+        if self.capabilities.object_arguments:
+            open_part.texts = [event.text for event in held if isinstance(event, PartDelta)]
+        return [structs.replace(event, index=open_part.index) for event in held]  # pyright: ignore[reportCallIssue]
 
     def _append(self, event: PartDelta) -> list[Event]:
         opened, text, piece = self._parts[event.index], event.text, event.piece
-        if opened.held is not None:
-            opened.held.append(PartDelta(-1, text, piece))
-            return [] if opened.kind is Text or self._held_whole(opened, text) else self._release(opened)
+        if opened.held_events is not None:
+            opened.held_events.append(PartDelta(-1, text, piece))
+            return [] if opened.kind is Text or self._must_hold(opened, text) else self._release(opened)
         if opened.texts is not None:
             opened.texts.append(text)
         return [] if opened.index is None else [PartDelta(opened.index, text, piece)]
@@ -233,69 +237,69 @@ class EventAdapter(ReplyAdapter):
         opened, complete = self._parts[event.index], event.complete
         if opened.fields:
             self._drop_part_fields(opened)
-        if opened.lost:
-            self._report_lost(opened)
+        if opened.drop_reason:
+            self._report_dropped_part(opened)
             return []
-        if opened.held is not None:
+        if opened.held_events is not None:
             if opened.kind is Text:
                 opened.set_arguments(wrap_free_text(opened.arguments))
-            elif self.holds.object_arguments and not self._is_sayable(opened, complete):
-                opened.held = None
+            elif self.capabilities.object_arguments and not self._can_send_call(opened, complete):
+                opened.held_events = None
                 return []
-            return [*self._release(opened), PartEnded(self._next - 1, complete)]
-        if opened.kind is Reasoning and not opened.signed and opened.index is not None:
-            mark = self.mark_unsigned()
+            return [*self._release(opened), PartEnded(self._next_index - 1, complete)]
+        if opened.kind is Reasoning and not opened.is_signed and opened.index is not None:
+            mark = self.seal_unsigned()
             if mark is not None:
                 return [PartSigned(opened.index, mark), PartEnded(opened.index, complete)]
         if opened.texts is not None and complete and not json.is_object("".join(opened.texts)):
             # Some hosts say "tool_calls" of a call they cut off; the client must not run what it guesses from it.
-            self.lost_call = True
+            self.has_lost_call = True
         return [] if opened.index is None else [PartEnded(opened.index, complete)]
 
-    def _held_whole(self, opened: _Part, text: str) -> bool:
+    def _must_hold(self, open_part: _OpenPart, text: str) -> bool:
         """A call that cannot be taken back once told is told only when it begins as an object does."""
-        if self._whole_calls or not self.holds.object_arguments:
+        if self._whole_calls or not self.capabilities.object_arguments:
             return self._whole_calls
-        if opened.begins is None:
-            opened.begins = text.lstrip()[:1] or None
-        return opened.begins != "{"
+        if open_part.first_character is None:
+            open_part.first_character = text.lstrip()[:1] or None
+        return open_part.first_character != "{"
 
-    def _is_sayable(self, opened: _Part, complete: bool) -> bool:
-        told = opened.arguments
-        arguments = self.object_arguments(told, opened.part.where, complete)
+    def _can_send_call(self, open_part: _OpenPart, complete: bool) -> bool:
+        told = open_part.arguments
+        arguments = self.ensure_object_arguments(told, open_part.part.where, complete)
         if arguments is None:
-            opened.lost = NO_OBJECT if complete else CUT_OFF
-            self._report_lost(opened)
+            open_part.drop_reason = NOT_AN_OBJECT if complete else CUT_OFF
+            self._report_dropped_part(open_part)
             return False
         if arguments is not told:
-            opened.set_arguments(arguments)
+            open_part.set_arguments(arguments)
         return True
 
     def _sign(self, event: PartSigned) -> list[Event]:
-        return self._hold(self._parts[event.index], event.signature)
+        return self._hold_signature(self._parts[event.index], event.signature)
 
-    def _hold(self, opened: _Part, signature: Signature) -> list[Event]:
-        opened.signed = True
-        if opened.index is None and opened.held is None:
-            opened.signature = signature
+    def _hold_signature(self, open_part: _OpenPart, signature: Signature) -> list[Event]:
+        open_part.is_signed = True
+        if open_part.index is None and open_part.held_events is None:
+            open_part.signature = signature
             return []
-        held = self.hold_signature(signature, opened.kind, opened.part)
+        held = self.adapt_signature(signature, open_part.kind, open_part.part)
         if held is not None:
-            opened.carried = None if held is signature else signature
-            if opened.held is not None:
-                opened.held.append(PartSigned(-1, held))
-            return [] if opened.index is None else [PartSigned(opened.index, held)]
-        is_call = opened.kind is ToolCall and opened.held is not None
-        carrier = self.carry_signature(signature, opened.part, is_call=is_call)
+            open_part.sealed_signature = None if held is signature else signature
+            if open_part.held_events is not None:
+                open_part.held_events.append(PartSigned(-1, held))
+            return [] if open_part.index is None else [PartSigned(open_part.index, held)]
+        is_call = open_part.kind is ToolCall and open_part.held_events is not None
+        carrier = self.seal_for_call(signature, open_part.part, is_call=is_call)
         if carrier is None:
             return []
-        index = self._next
-        self._next += 1
+        index = self._next_index
+        self._next_index += 1
         return [PartStarted(index, Reasoning()), PartSigned(index, carrier), PartEnded(index)]
 
     def _cite(self, event: PartCited) -> list[Event]:
         opened = self._parts[event.index]
-        number, opened.citations = opened.citations, opened.citations + 1
+        number, opened.citation_count = opened.citation_count, opened.citation_count + 1
         if opened.index is None or not can_cite(self, event.citation, opened.part, number):
             return []
         return [PartCited(opened.index, event.citation)]
@@ -306,16 +310,16 @@ class EventAdapter(ReplyAdapter):
         except Problem as problem:
             return [Failed(problem)]
 
-    _STEPS: ClassVar[Mapping[type[Event], Callable[..., list[Event]]]] = {
+    _HANDLERS: ClassVar[Mapping[type[Event], Callable[..., list[Event]]]] = {
         Started: _start_reply,
         PartStarted: _start_part,
         PartDelta: _append,
         PartSigned: _sign,
         PartCited: _cite,
-        PartNative: _part_field,
+        PartNative: _drop_part_field,
         PartEnded: _end_part,
-        Native: _reply_field,
-        UsageSeen: _usage,
+        Native: _drop_reply_field,
+        UsageSeen: _adapt_usage_event,
         Finished: _finish,
-        Failed: _failed,
+        Failed: _adapt_failure,
     }

@@ -12,31 +12,31 @@ from msgspec import Raw, structs
 
 from dragoman.core.parts import ToolCall, ToolResult
 from dragoman.core.problems import Problem
-from dragoman.core.request import Message, Request, leading_systems
+from dragoman.core.request import Message, Request, count_leading_systems
 from dragoman.core.traits import Traits
 from dragoman.dialects.record import Call, Dialect, ReadTools
 from dragoman.interpreter.adapt import adapt_turns
 from dragoman.interpreter.adaptation import Adaptation
-from dragoman.interpreter.cache_marks import marks_agree
+from dragoman.interpreter.cache_marks import are_marks_compatible
 from dragoman.interpreter.ledger import Ledger
 from dragoman.interpreter.prefix_cache import NO_PREFIX, Prefix, PrefixCache, Scope
 from dragoman.interpreter.signature_envelopes import open_envelopes
-from dragoman.interpreter.signatures import has_envelope, unknown_ids, unsigned_calls
+from dragoman.interpreter.signatures import find_unknown_ids, find_unsigned_calls, has_envelope
 from dragoman.interpreter.translation import Links, TranslationTask
 from dragoman.interpreter.undo import Arguments
 from dragoman.wire import array, json
 
-_MARKS = (b"prompt_cache_breakpoint", b"cache_control")
+_CACHE_MARKERS = (b"prompt_cache_breakpoint", b"cache_control")
 """What a body holds that has cache marks, in anybody's words."""
 
 
 class RequestHistory:
     """A parsed request, and what the prefix cache knows of its history."""
 
-    _known = NO_PREFIX
+    _prefix = NO_PREFIX
     _start = 0
     """Where the items of the history begin in the body."""
-    _new: Sequence[Raw] = ()
+    _new_items: Sequence[Raw] = ()
     """The items behind what is known; none if nothing shall be kept."""
     _tail = 0
     """How many bytes the body has from the end of the history on."""
@@ -49,56 +49,58 @@ class RequestHistory:
         self._call = task.call
         self._here = task.here
         self._cache = cache
-        self._scope = self._scope_of(task)
+        self._scope = self._build_scope(task)
         self._read_tools = read_tools
         self.request = self._parse()
 
-    def _scope_of(self, task: TranslationTask) -> Scope:
+    def _build_scope(self, task: TranslationTask) -> Scope:
         # Signatures are an owner's own; and where links are fetched, other parts are made of them.
         owner = "" if self._signer is None else f"signed for {self._signer.scope}"
-        links = "" if task.links is None else f"links taken: {task.links.taken}"
+        links = "" if task.links is None else f"links taken: {task.links.upstream_fetches}"
         return task.here.name, task.there.name, task.model, owner, links
 
     @property
-    def known(self) -> int:
+    def prefix_length(self) -> int:
         """How many messages of the request stand before what is new in it."""
-        return self._known.end_in(self.request.messages) if self._known is not NO_PREFIX else 0
+        return self._prefix.find_end(self.request.messages) if self._prefix is not NO_PREFIX else 0
 
     def _parse(self) -> Request:
         call, here, cache = self._call, self._here, self._cache
-        start = array.opening(call.body, here.history)
+        start = array.find_top_array(call.body, here.history)
         if start is None:
             return here.parse_request(call, read_tools=self._read_tools)
         self._start = start
         known = cache.find(self._scope, call.body, start)
         if known is not None and known.unconfirmed:
-            known = self._confirm(known)
+            known = self._confirm_unsigned(known)
         request = self._parse_new(known) if known is not None and known is not NO_PREFIX else None
         if request is None:
             request = here.parse_request(call, read_tools=self._read_tools)
             if known is not None:
-                self._new, self._tail = array.items(call.body, here.history, start) or ([], 0)
+                self._new_items, self._tail = array.read_items(call.body, here.history, start) or ([], 0)
         return request
 
-    def _confirm(self, known: Prefix) -> Prefix:
+    def _confirm_unsigned(self, prefix: Prefix) -> Prefix:
         """Return a prefix unless one of its calls turned out to be signed."""
         signer = self._signer
-        if signer is None or any(signer.of(call_id) for call_id in known.unconfirmed):
+        if signer is None or any(signer.find_signatures(call_id) for call_id in prefix.unconfirmed):
             return NO_PREFIX
-        self.unconfirmed = frozenset([call_id for call_id in known.unconfirmed if signer.of(call_id) is None])
-        return known
+        self.unconfirmed = frozenset(
+            [call_id for call_id in prefix.unconfirmed if signer.find_signatures(call_id) is None]
+        )
+        return prefix
 
-    def _parse_new(self, known: Prefix) -> Request | None:
+    def _parse_new(self, prefix: Prefix) -> Request | None:
         """Parse the request without what is known of it and put that back; None if it must be parsed whole."""
         call, here, start = self._call, self._here, self._start
-        following = array.after(call.body, start + len(known.items))
+        following = array.find_next_item(call.body, start + len(prefix.items))
         if following is None:
             return None
         shorter = call.body[:start] + call.body[following:]
         try:
-            found = array.items(shorter, here.history, start)
+            found = array.read_items(shorter, here.history, start)
             request = here.parse_request(
-                Call(shorter, call.model, call.stream), first=known.length, read_tools=self._read_tools
+                Call(shorter, call.model, call.stream), first=prefix.length, read_tools=self._read_tools
             )
         except (Problem, json.Malformed):
             return None  # an error names places of the whole document
@@ -107,35 +109,40 @@ class RequestHistory:
         answer = open_envelopes(request.messages[outer : outer + 1])
         if not answer or answer[0].role != "assistant":
             return None
-        self._known, self._new, self._tail = known, new, tail
-        messages = (*request.messages[:outer], *known.messages, *request.messages[outer:])
+        self._prefix, self._new_items, self._tail = prefix, new, tail
+        messages = (*request.messages[:outer], *prefix.messages, *request.messages[outer:])
         return structs.replace(request, messages=messages)
 
     def translate_prefix(
-        self, messages: tuple[Message, ...], there: Dialect, traits: Traits, retold: Arguments, links: Links | None
+        self,
+        messages: tuple[Message, ...],
+        there: Dialect,
+        traits: Traits,
+        history_changes: Arguments,
+        links: Links | None,
     ) -> Prefix:
         """Return all but the open turn, translated, and keep it; `NO_PREFIX` if all must be translated as one.
 
         `messages` are those of the request, with their signatures. `retold` tells how the arguments of calls are said
         in another way, to fit the tools that there are now.
         """
-        known = self._known
-        is_alike = known.traits is traits and known.retold == retold
-        if not self._new or (known is not NO_PREFIX and not is_alike):
+        known = self._prefix
+        is_alike = known.traits is traits and known.history_changes == history_changes
+        if not self._new_items or (known is not NO_PREFIX and not is_alike):
             return NO_PREFIX
-        first = len(messages) - len(self._new)
-        begin = max(first, leading_systems(messages))
-        cut = next((at for at in range(len(messages) - 1, begin, -1) if _is_cut(messages, at)), begin)
+        first = len(messages) - len(self._new_items)
+        begin = max(first, count_leading_systems(messages))
+        cut = next((at for at in range(len(messages) - 1, begin, -1) if _is_cut_point(messages, at)), begin)
         segment = messages[begin:cut]
-        ids = _answered(segment, known.ids)
-        if ids is None or not _is_apart(messages[cut:], ids) or not self._marks_agree(messages, traits):
+        ids = _add_paired_ids(segment, known.ids)
+        if ids is None or not _is_independent(messages[cut:], ids) or not self._are_marks_compatible(messages, traits):
             return NO_PREFIX
         if not segment:
             return known
         if has_envelope(segment) and _count_unnamed(segment):
             return NO_PREFIX  # calls may move to other messages, and their generated ids with them
         body, start = self._call.body, self._start
-        end = array.end_before(body, len(body) - self._tail, self._new[cut - first :])
+        end = array.find_end_before(body, len(body) - self._tail, self._new_items[cut - first :])
         read = messages[first - len(known.messages) : cut]
         longer = structs.replace(
             known,
@@ -143,9 +150,9 @@ class RequestHistory:
             length=len(read),
             messages=read,
             traits=traits,
-            retold=retold,
+            retold=history_changes,
             ids=ids,
-            unconfirmed=self.unconfirmed | self._unconfirmed_in(segment),
+            unconfirmed=self.unconfirmed | self._find_unconfirmed(segment),
         )
         try:
             prefix = self._translate(segment, longer, there, links)
@@ -153,43 +160,45 @@ class RequestHistory:
             return NO_PREFIX  # an error is about the whole request, in the order of all there is
         if links is not None and links.missing:
             return NO_PREFIX
-        self._cache.keep(self._scope, prefix, known)
+        self._cache.store(self._scope, prefix, known)
         return prefix
 
-    def _unconfirmed_in(self, segment: tuple[Message, ...]) -> frozenset[str]:
+    def _find_unconfirmed(self, segment: tuple[Message, ...]) -> frozenset[str]:
         signer = self._signer
-        return frozenset(unknown_ids(unsigned_calls(segment), signer)) if signer is not None else frozenset()
+        return frozenset(find_unknown_ids(find_unsigned_calls(segment), signer)) if signer is not None else frozenset()
 
-    def _marks_agree(self, messages: tuple[Message, ...], traits: Traits) -> bool:
+    def _are_marks_compatible(self, messages: tuple[Message, ...], traits: Traits) -> bool:
         """Tell whether no cache mark of one side of a cut has a say in those of the other."""
         if traits.cache_marks_max is None:
             return True
         body = self._call.body
-        return not any(word in body for word in _MARKS) or marks_agree(messages, traits.cache_marks_max)
+        return not any(word in body for word in _CACHE_MARKERS) or are_marks_compatible(
+            messages, traits.cache_marks_max
+        )
 
     def _translate(self, segment: tuple[Message, ...], longer: Prefix, there: Dialect, links: Links | None) -> Prefix:
         """Translate the messages by which a prefix is longer than what was known."""
         traits = longer.traits
         assert traits is not None  # noqa: S101  it is set where a prefix is made longer
-        ledger = Ledger(self._here.pointers, self._call.body, longer.once)
-        adaptation = Adaptation(traits, ledger, self._here.issuer, retold=longer.retold, links=links)
+        ledger = Ledger(self._here.pointers, self._call.body, longer.reported_once)
+        adaptation = Adaptation(traits, ledger, self._here.issuer, history_changes=longer.history_changes, links=links)
         adaptation.runs, adaptation.unnamed = longer.runs, longer.unnamed
-        turns = adapt_turns(segment, adaptation, begins=self._known is NO_PREFIX)
+        turns = adapt_turns(segment, adaptation, is_start=self._prefix is NO_PREFIX)
         body = there.render_request(Request(model="", messages=turns), traits).body
         # A request of nothing but messages ends with its history.
-        history = body[array.opening(body, there.history) : -len(b"]}")]
+        history = body[array.find_top_array(body, there.history) : -len(b"]}")]
         return structs.replace(
             longer,
             written=b",".join([items for items in (longer.written, history) if items]),
             names={**longer.names, **adaptation.names},
             losses=(*longer.losses, *ledger.losses()),
-            once=ledger.once,
+            once=ledger.reported_once,
             runs=longer.runs + _count_runs(segment),
             unnamed=longer.unnamed + _count_unnamed(segment),
         )
 
 
-def _is_cut(messages: tuple[Message, ...], at: int) -> bool:
+def _is_cut_point(messages: tuple[Message, ...], at: int) -> bool:
     return messages[at].role == "assistant" and messages[at - 1].role == "user"
 
 
@@ -201,10 +210,10 @@ def _count_runs(messages: tuple[Message, ...]) -> int:
 
 def _count_unnamed(messages: tuple[Message, ...]) -> int:
     """Count the calls without an id."""
-    return sum(isinstance(part, ToolCall) and not part.id for part in _calls_and_results(messages))
+    return sum(isinstance(part, ToolCall) and not part.id for part in _list_calls_and_results(messages))
 
 
-def _answered(messages: tuple[Message, ...], known: frozenset[str]) -> frozenset[str] | None:
+def _add_paired_ids(messages: tuple[Message, ...], call_ids: frozenset[str]) -> frozenset[str] | None:
     """Add the ids of calls to those known; None unless each is new and every call has its result here.
 
     Calls without an id, as Gemini's clients send them, are answered in the turn behind them, by name.
@@ -229,15 +238,15 @@ def _answered(messages: tuple[Message, ...], known: frozenset[str]) -> frozenset
                 else:
                     unnamed[part.name] -= 1
     ids = set(calls)
-    is_whole = len(ids) == len(calls) and ids == results and ids.isdisjoint(known) and not any(unnamed.values())
-    return known | ids if is_whole else None
+    is_whole = len(ids) == len(calls) and ids == results and ids.isdisjoint(call_ids) and not any(unnamed.values())
+    return call_ids | ids if is_whole else None
 
 
-def _is_apart(messages: tuple[Message, ...], known: frozenset[str]) -> bool:
+def _is_independent(messages: tuple[Message, ...], call_ids: frozenset[str]) -> bool:
     """Tell whether an open turn has nothing to do with the calls before it."""
-    ids = [part.id if isinstance(part, ToolCall) else part.call_id for part in _calls_and_results(messages)]
-    return known.isdisjoint(ids)
+    ids = [part.id if isinstance(part, ToolCall) else part.call_id for part in _list_calls_and_results(messages)]
+    return call_ids.isdisjoint(ids)
 
 
-def _calls_and_results(messages: tuple[Message, ...]) -> Iterable[ToolCall | ToolResult]:
+def _list_calls_and_results(messages: tuple[Message, ...]) -> Iterable[ToolCall | ToolResult]:
     return [part for message in messages for part in message.parts if isinstance(part, ToolCall | ToolResult)]

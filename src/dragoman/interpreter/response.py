@@ -12,19 +12,19 @@ from dragoman.interpreter.ledger import Ledger
 from dragoman.interpreter.reply_adapter import (
     CUT_OFF,
     NO_CONTEXT,
-    NO_OBJECT,
+    NOT_AN_OBJECT,
     ONE_CALL,
     REFUSAL_AS_TEXT,
     Context,
     ReplyAdapter,
-    is_wrapped_otherwise,
+    has_other_envelope,
 )
 from dragoman.interpreter.reply_fields import can_cite, drop_reply_fields
 from dragoman.interpreter.text_calls.detector import detect_calls
 from dragoman.interpreter.undo import generate_id, restore_call
 
 
-class Rendered(Struct, frozen=True):
+class TranslatedResponse(Struct, frozen=True):
     """A translated reply and what it could not say."""
 
     body: bytes
@@ -33,24 +33,24 @@ class Rendered(Struct, frozen=True):
     """The reply in the core; None when its bytes were passed on unread."""
 
 
-def translate_response(body: bytes, source: str, target: str, context: Context = NO_CONTEXT) -> Rendered:
+def translate_response(body: bytes, source: str, target: str, context: Context = NO_CONTEXT) -> TranslatedResponse:
     """Say a whole reply of `source` in `target`, the client's dialect."""
     here, there = dialect_named(source), dialect_named(target)
-    if here is there and context.passes and not is_wrapped_otherwise(here, body, context):
-        return Rendered(body)
+    if here is there and context.passes and not has_other_envelope(here, body, context):
+        return TranslatedResponse(body)
     response = here.parse_response(body)
     ledger = Ledger(here.reply_pointers, body, exact=not response.spelling)
     detector = context.call_detector(there, ledger)
     if detector is not None:
         response = detect_calls(response, detector)
     if here is there:
-        response = _restored(response, context)
+        response = _restore_reply(response, context)
     else:
         response = ResponseAdapter(here, there, ledger, context.reply_options()).adapt(response, context)
-    return Rendered(there.build_response(response, context.client_request()), ledger.losses(), response)
+    return TranslatedResponse(there.build_response(response, context.client_request()), ledger.losses(), response)
 
 
-def _restored(response: Response, context: Context) -> Response:
+def _restore_reply(response: Response, context: Context) -> Response:
     """Return a reply in the caller's terms."""
     parts = [restore_call(part, context.undo) if type(part) is ToolCall else part for part in response.parts]
     created = context.now if response.created is None else response.created
@@ -66,7 +66,7 @@ class ResponseAdapter(ReplyAdapter):
         restores = undo.arguments or undo.names or undo.custom
         if not response.id:
             # The id is made of all that the reply says.
-            response, restores = _restored(response, context), None
+            response, restores = _restore_reply(response, context), None
             reply_id = generate_id(self.client.reply_prefix, self.options.salt, *map(repr, replay(response)))
             response = structs.replace(response, id=reply_id)
         self.reply_id = response.id
@@ -74,10 +74,10 @@ class ResponseAdapter(ReplyAdapter):
         for part in response.parts:
             if type(part) is ToolCall:
                 self._adapt_call(restore_call(part, undo) if restores else part, adapted)
-            elif type(part) is Text or not (why := self.reason_to_leave_out(part)):
+            elif type(part) is Text or not (why := self.find_drop_reason(part)):
                 self._adapt_part(part, adapted)
             else:
-                self._leave_out(part, why)
+                self._drop_part(part, why)
         if response.extras is not None:
             drop_reply_fields(self, response.extras.fields)
         return Response(
@@ -89,30 +89,30 @@ class ResponseAdapter(ReplyAdapter):
             created=context.now if response.created is None else response.created,
         )
 
-    def _leave_out(self, part: AnyPart, why: str) -> None:
+    def _drop_part(self, part: AnyPart, reason: str) -> None:
         if part.extras is not None:
             self.drop_fields(part.where, part.extras.fields)
-        self.ledger.dropped(part.where, why)
+        self.ledger.report_dropped(part.where, reason)
 
     def _adapt_call(self, call: ToolCall, adapted: list[AnyPart]) -> None:
-        self.calls += 1
-        if self.calls > 1 and self.options.single:
-            self._leave_out(call, ONE_CALL)
+        self.call_count += 1
+        if self.call_count > 1 and self.options.single_call:
+            self._drop_part(call, ONE_CALL)
             return
         if call.extras is not None:
             self.drop_fields(call.where, call.extras.fields)
-        holds, arguments, form, signature = self.holds, call.arguments, call.form, call.signature
-        call_id = self.call_id(call)
+        holds, arguments, form, signature = self.capabilities, call.arguments, call.form, call.signature
+        call_id = self.assign_call_id(call)
         is_free_text = form == "text" and not holds.custom_calls
         if signature is not None:
             # A free-form call that is told as a function's holds no signature of a call.
-            signature = self._hold(signature, call, Text if is_free_text else ToolCall, adapted)
+            signature = self._adapt_part_signature(signature, call, Text if is_free_text else ToolCall, adapted)
         if is_free_text:
             arguments, form = wrap_free_text(arguments), "json"
         elif holds.object_arguments:
-            told = self.object_arguments(arguments, call.where, call.complete)
+            told = self.ensure_object_arguments(arguments, call.where, call.complete)
             if told is None:
-                self.ledger.dropped(call.where, NO_OBJECT if call.complete else CUT_OFF)
+                self.ledger.report_dropped(call.where, NOT_AN_OBJECT if call.complete else CUT_OFF)
                 return
             arguments = told
         adapted.append(
@@ -124,16 +124,16 @@ class ResponseAdapter(ReplyAdapter):
             if part.citations:
                 told = [one for number, one in enumerate(part.citations) if can_cite(self, one, part, number)]
                 part = structs.replace(part, citations=tuple(told))
-        elif type(part) is Refusal and not self.holds.refusal:
-            self.ledger.approximated(part.where, REFUSAL_AS_TEXT)
+        elif type(part) is Refusal and not self.capabilities.refusal:
+            self.ledger.report_approximated(part.where, REFUSAL_AS_TEXT)
             part = Text(text=part.text, where=part.where, signature=part.signature, extras=part.extras)
-        if self.calls:
+        if self.call_count:
             self.report_order(part)
         signature, extras, held = part.signature, part.extras, None
         if signature is not None:
-            held = self._hold(signature, part, type(part), adapted)
+            held = self._adapt_part_signature(signature, part, type(part), adapted)
         elif type(part) is Reasoning:
-            held = self.mark_unsigned()
+            held = self.seal_unsigned()
         if extras is not None:
             is_carried = type(part) is Reasoning and held is not None and held is not signature
             self.drop_fields(part.where, extras.fields, signature if is_carried else None)
@@ -141,13 +141,13 @@ class ResponseAdapter(ReplyAdapter):
             part if held is signature and extras is None else structs.replace(part, signature=held, extras=None)
         )
 
-    def _hold(
+    def _adapt_part_signature(
         self, signature: Signature, part: AnyPart, kind: type[AnyPart], adapted: list[AnyPart]
     ) -> Signature | None:
         """Return a signature as a part holds it; reasoning before it carries one that a call cannot hold."""
-        held = self.hold_signature(signature, kind, part)
+        held = self.adapt_signature(signature, kind, part)
         if held is None:
-            carrier = self.carry_signature(signature, part, is_call=kind is ToolCall)
+            carrier = self.seal_for_call(signature, part, is_call=kind is ToolCall)
             if carrier is not None:
                 adapted.append(Reasoning(signature=carrier))
         return held

@@ -23,30 +23,30 @@ from dragoman.interpreter.foreign_fields import drop_extras
 from dragoman.interpreter.ledger import Ledger
 
 _MAGIC = "dragoman1"
-MARK = b64encode(_MAGIC.encode())
+ENVELOPE_MARKER = b64encode(_MAGIC.encode())
 """How every envelope begins."""
 UNSIGNED = Signature("", "")
 """In an envelope: reasoning that nobody signed, so that no vendor takes it for its own."""
-ENVELOPE_PREFIX = MARK.decode()
+ENVELOPE_PREFIX = ENVELOPE_MARKER.decode()
 _FOREIGN = "reasoning of another vendor's model cannot be replayed"
-Bearer = Literal["self", "call", "redacted"]
+EnvelopeKind = Literal["self", "call", "redacted"]
 Place = tuple[int, int]
 """A message and a part in it."""
 
 
-def seal(signature: Signature, bearer: Bearer, client_issuer: str) -> Signature:
+def seal_signature(signature: Signature, kind: EnvelopeKind, client_issuer: str) -> Signature:
     """Put a foreign signature in an envelope; base64, because Google's field holds bytes."""
-    signature = Signature(signature.issuer, signature.value, carried_item(signature))
-    inside = f"{_name_issuer(signature)}.{bearer}.{_check(signature)}.{signature.value}"
+    signature = Signature(signature.issuer, signature.value, find_item_id(signature))
+    inside = f"{_render_issuer(signature)}.{kind}.{_compute_checksum(signature)}.{signature.value}"
     return Signature(client_issuer, b64encode(f"{_MAGIC}.{inside}".encode()).decode())
 
 
-def carried_item(signature: Signature) -> str:
+def find_item_id(signature: Signature) -> str:
     """Return the id of the item that an envelope names beside the signature, if its form can hold it."""
     return "" if "." in signature.item else signature.item
 
 
-def open_envelope(signature: Signature) -> tuple[Signature, Bearer] | None:
+def open_envelope(signature: Signature) -> tuple[Signature, EnvelopeKind] | None:
     """Return what an envelope holds; None for anything else, a damaged envelope included."""
     if not signature.value.startswith(ENVELOPE_PREFIX):
         return None
@@ -56,16 +56,16 @@ def open_envelope(signature: Signature) -> tuple[Signature, Bearer] | None:
         return None
     issuer, _, item = issuer.partition(":")
     inner = Signature(issuer, value, item)
-    if magic != _MAGIC or check != _check(inner) or bearer not in ("self", "call", "redacted"):
+    if magic != _MAGIC or check != _compute_checksum(inner) or bearer not in ("self", "call", "redacted"):
         return None
     return inner, bearer
 
 
-def _check(signature: Signature) -> str:
-    return sha256(f"{_name_issuer(signature)}.{signature.value}".encode()).hexdigest()[:12]
+def _compute_checksum(signature: Signature) -> str:
+    return sha256(f"{_render_issuer(signature)}.{signature.value}".encode()).hexdigest()[:12]
 
 
-def _name_issuer(signature: Signature) -> str:
+def _render_issuer(signature: Signature) -> str:
     """Name the issuer, and the item it issued the signature for if it checks that."""
     return f"{signature.issuer}:{signature.item}" if signature.item else signature.issuer
 
@@ -76,7 +76,7 @@ def join_thoughts(messages: tuple[Message, ...], adaptation: Adaptation) -> tupl
     for thought in _find_streamed(messages):
         pieces = [piece for _, piece in thought]
         place, last = thought[-1]
-        if not _is_taken(last, adaptation.traits):
+        if not _is_accepted(last, adaptation.traits):
             continue
         for earlier, piece in thought[:-1]:
             drop_extras(piece, adaptation)
@@ -86,7 +86,7 @@ def join_thoughts(messages: tuple[Message, ...], adaptation: Adaptation) -> tupl
     if not changed:
         return messages
     joined: list[Message] = []
-    for message in _with_changes(messages, changed):
+    for message in _replace_parts(messages, changed):
         if message.parts:
             joined.append(message)
         else:
@@ -94,7 +94,7 @@ def join_thoughts(messages: tuple[Message, ...], adaptation: Adaptation) -> tupl
     return tuple(joined)
 
 
-def _is_taken(thought: Reasoning, traits: Traits) -> bool:
+def _is_accepted(thought: Reasoning, traits: Traits) -> bool:
     found = open_envelope(thought.signature) if thought.signature is not None else None
     own = found is not None and found[0].issuer == traits.issuer
     return traits.reasoning_text or (traits.shows_thinking and own)
@@ -120,7 +120,7 @@ def _find_streamed(messages: tuple[Message, ...]) -> Iterator[list[tuple[Place, 
             pieces = []
 
 
-def _with_changes(messages: tuple[Message, ...], changed: Mapping[Place, AnyPart | None]) -> Iterator[Message]:
+def _replace_parts(messages: tuple[Message, ...], changed: Mapping[Place, AnyPart | None]) -> Iterator[Message]:
     """Yield the messages with some parts exchanged, or taken out."""
     touched = {number for number, _ in changed}
     for number, message in enumerate(messages):
@@ -182,16 +182,16 @@ def remove_foreign_envelopes(messages: tuple[Message, ...], issuer: str, ledger:
         for place, piece in thought[:-1]
     }
     for piece in pieces.values():
-        ledger.dropped(piece.where, _FOREIGN)
+        ledger.report_dropped(piece.where, _FOREIGN)
     kept: list[Message] = []
-    for before, message in zip(messages, _with_changes(messages, dict.fromkeys(pieces)), strict=True):
+    for before, message in zip(messages, _replace_parts(messages, dict.fromkeys(pieces)), strict=True):
         parts = tuple(_remove_from_parts(message.parts, issuer, ledger))
         # A message of nothing but foreign thoughts is gone with them: no vendor takes an empty one.
         if parts or not before.parts:
             kept.append(structs.replace(message, parts=parts))
             continue
         for pointer in before.extras.fields if before.extras is not None else ():
-            ledger.dropped(before.where + pointer, "its message said nothing else")
+            ledger.report_dropped(before.where + pointer, "its message said nothing else")
     return tuple(kept)
 
 
@@ -208,7 +208,7 @@ def _remove_from_parts(parts: tuple[AnyPart, ...], issuer: str, ledger: Ledger) 
         elif found[0].issuer == issuer and found[1] != "call":
             yield structs.replace(part, signature=found[0])
         elif isinstance(part, Reasoning):
-            ledger.dropped(part.where, _FOREIGN)
+            ledger.report_dropped(part.where, _FOREIGN)
         else:
-            ledger.field_dropped("part.signature", f"signed by {found[0].issuer}", part)
+            ledger.report_dropped_field("part.signature", f"signed by {found[0].issuer}", part)
             yield structs.replace(part, signature=None)

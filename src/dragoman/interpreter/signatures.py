@@ -17,7 +17,7 @@ from dragoman.core.parts import AnyPart, Reasoning, Signature, ToolCall
 from dragoman.core.request import Message
 from dragoman.core.response import Response
 from dragoman.interpreter.signature_envelopes import ENVELOPE_PREFIX, open_envelope
-from dragoman.interpreter.translation import Signer
+from dragoman.interpreter.translation import SignatureLookup
 from dragoman.wire import json
 
 _get_parts, _get_signature = attrgetter("parts"), attrgetter("signature")
@@ -39,7 +39,7 @@ class SignedCall(Struct, frozen=True):
     signature: Signature | None
 
 
-def digest_of(name: str, arguments: str) -> str:
+def digest_call(name: str, arguments: str) -> str:
     """Return what a call says, in short: however its client lays the arguments out."""
     said = json.encode_sorted(json.decode(arguments)) if json.is_json(arguments) else arguments.encode()
     return sha256(name.encode() + b"\0" + said).hexdigest()[:32]
@@ -53,7 +53,7 @@ class UnsignedCall(Struct, frozen=True):
     call: ToolCall
 
 
-def unsigned_calls(messages: Sequence[Message]) -> list[UnsignedCall]:
+def find_unsigned_calls(messages: Sequence[Message]) -> list[UnsignedCall]:
     """Find the calls that came without their signatures."""
     found: list[UnsignedCall] = []
     is_carried = False
@@ -71,19 +71,19 @@ def unsigned_calls(messages: Sequence[Message]) -> list[UnsignedCall]:
     return found
 
 
-def unknown_ids(calls: Iterable[UnsignedCall], signer: Signer) -> list[str]:
+def find_unknown_ids(calls: Iterable[UnsignedCall], signer: SignatureLookup) -> list[str]:
     """Return the ids of calls that the signer must look up first."""
-    return [unsigned.call.id for unsigned in calls if signer.of(unsigned.call.id) is None]
+    return [unsigned.call.id for unsigned in calls if signer.find_signatures(unsigned.call.id) is None]
 
 
 def restore_signatures(
-    messages: tuple[Message, ...], calls: Iterable[UnsignedCall], signer: Signer
+    messages: tuple[Message, ...], calls: Iterable[UnsignedCall], signer: SignatureLookup
 ) -> tuple[Message, ...]:
     """Give calls of a history the signatures that they came without, as far as the signer knows them."""
     signed: dict[int, list[AnyPart]] = {}
     for unsigned in calls:
-        call, known = unsigned.call, signer.of(unsigned.call.id)
-        if known and (signature := known.get(digest_of(call.name, call.arguments))) is not None:
+        call, known = unsigned.call, signer.find_signatures(unsigned.call.id)
+        if known and (signature := known.get(digest_call(call.name, call.arguments))) is not None:
             parts = signed.setdefault(unsigned.message, list(messages[unsigned.message].parts))
             parts[unsigned.part] = structs.replace(call, signature=signature)
     if not signed:
@@ -93,12 +93,12 @@ def restore_signatures(
     )
 
 
-class CallWatch:
+class CallRecorder:
     """Notes the calls of a reply as its client is told of them."""
 
     def __init__(self) -> None:
         self._open: dict[int, tuple[AnyPart, list[str]]] = {}
-        self._carried: Signature | None = None
+        self._has_envelope: Signature | None = None
         self.ended: list[SignedCall] = []
         """The calls that have ended; whoever keeps their signatures clears it."""
 
@@ -106,47 +106,47 @@ class CallWatch:
         """Tell whether the deltas of a part are noted."""
         return index in self._open
 
-    def append(self, index: int, text: str) -> None:
+    def append_delta(self, index: int, text: str) -> None:
         """Note the delta of a part."""
         if index in self._open:
             self._open[index][1].append(text)
 
-    def note(self, event: Event) -> None:
+    def record_event(self, event: Event) -> None:
         """Note an event that a client receives."""
         if type(event) is PartStarted:
             part = event.part
             if isinstance(part, ToolCall | Reasoning):
                 self._open[event.index] = (part, [part.arguments] if isinstance(part, ToolCall) else [])
         elif type(event) is PartDelta:
-            self.append(event.index, event.text)
+            self.append_delta(event.index, event.text)
         elif type(event) is PartEnded and event.index in self._open:
             part, texts = self._open.pop(event.index)
-            self.end(part, "".join(texts))
+            self.record_end(part, "".join(texts))
         elif type(event) is PartSigned and event.index in self._open:
             part, texts = self._open[event.index]
             self._open[event.index] = (structs.replace(part, signature=event.signature), texts)
 
-    def end(self, part: AnyPart, arguments: str) -> None:
+    def record_end(self, part: AnyPart, arguments: str) -> None:
         """Note a part that is over, a call with all its arguments."""
         if isinstance(part, ToolCall):
-            signature = part.signature or self._carried
-            self._carried = None
+            signature = part.signature or self._has_envelope
+            self._has_envelope = None
             # What an unsigned call says is nobody's question.
-            digest = digest_of(part.name, arguments) if signature is not None else ""
+            digest = digest_call(part.name, arguments) if signature is not None else ""
             self.ended.append(SignedCall(part.id, digest, signature))
         elif isinstance(part, Reasoning) and part.signature is not None:
             found = open_envelope(part.signature)
-            self._carried = found[0] if found is not None and found[1] == "call" else None
+            self._has_envelope = found[0] if found is not None and found[1] == "call" else None
 
 
-def signed_calls(response: Response) -> list[SignedCall]:
+def find_signed_calls(response: Response) -> list[SignedCall]:
     """Return the calls of a whole reply in which something is signed; none of any other."""
     for part in response.parts:
         if part.signature is not None:
             break
     else:
         return []
-    watch = CallWatch()
+    watch = CallRecorder()
     for part in response.parts:
-        watch.end(part, part.arguments if isinstance(part, ToolCall) else "")
+        watch.record_end(part, part.arguments if isinstance(part, ToolCall) else "")
     return watch.ended

@@ -12,17 +12,17 @@ from dragoman.core.problems import Problem
 from dragoman.dialects.registry import dialect_named
 from dragoman.interpreter.ledger import Ledger
 from dragoman.interpreter.reply import EventAdapter
-from dragoman.interpreter.reply_adapter import NO_CONTEXT, Context, is_wrapped_otherwise
-from dragoman.interpreter.signatures import CallWatch
+from dragoman.interpreter.reply_adapter import NO_CONTEXT, Context, has_other_envelope
+from dragoman.interpreter.signatures import CallRecorder
 from dragoman.interpreter.undo import ReplyPipeline
-from dragoman.wire.sse import MAX_EVENT_BYTES, whole_frames
+from dragoman.wire.sse import MAX_EVENT_BYTES, split_frames
 
 if TYPE_CHECKING:
     from dragoman.core.response import Finish, Usage
 
 _FIRST_NAME = re.compile(rb'"[^"]*"|\n\r?\n')
 """From here on an envelope can be told from what it holds."""
-_LONGEST_HEAD = 4096
+_MAX_HEAD = 4096
 _STATES = (Started, UsageSeen, Finished, Failed)
 """Events of the whole reply that say nothing of the answer."""
 
@@ -34,10 +34,12 @@ class StreamTranslator:
     broken still ends in an error the client sees.
     """
 
-    def __init__(self, source: str, target: str, context: Context = NO_CONTEXT, watch: CallWatch | None = None) -> None:
+    def __init__(
+        self, source: str, target: str, context: Context = NO_CONTEXT, watch: CallRecorder | None = None
+    ) -> None:
         here, there = dialect_named(source), dialect_named(target)
         self._dialect = here
-        self._watch = watch
+        self._recorder = watch
         self._context = context
         self._same: bool | None = None if here is there and context.passes else False
         self._decoder = here.decoder()
@@ -53,9 +55,9 @@ class StreamTranslator:
         """Its index at the client."""
         self._is_same = False
         """Its index is the same at the client, and the watch does not note its deltas."""
-        self._begun = bytearray()
+        self._partial_frame = bytearray()
         """What has come of a frame that is not whole."""
-        self._framed = True
+        self._is_framed = True
         self.over = False
         """The client has heard the end; nothing of what still comes is told."""
         self.begun = False
@@ -71,14 +73,14 @@ class StreamTranslator:
         if self._same is False:
             return self._render(self._decoder.feed(chunk))
         if self._same is None:
-            self._begun += chunk
-            if len(self._begun) < _LONGEST_HEAD and _FIRST_NAME.search(self._begun) is None:
+            self._partial_frame += chunk
+            if len(self._partial_frame) < _MAX_HEAD and _FIRST_NAME.search(self._partial_frame) is None:
                 return b""
-            chunk = bytes(self._begun)
-            self._begun.clear()
-            self._same = not is_wrapped_otherwise(self._dialect, chunk, self._context)
-            self._framed = not chunk.lstrip().startswith((b"[", b"{"))
-        return self._passed(chunk) if self._same else self._render(self._decoder.feed(chunk))
+            chunk = bytes(self._partial_frame)
+            self._partial_frame.clear()
+            self._same = not has_other_envelope(self._dialect, chunk, self._context)
+            self._is_framed = not chunk.lstrip().startswith((b"[", b"{"))
+        return self._pass_frames(chunk) if self._same else self._render(self._decoder.feed(chunk))
 
     def close(self) -> bytes:
         """The upstream is done: tell the end, or that it never came."""
@@ -89,10 +91,10 @@ class StreamTranslator:
             self.over = True
             return last
         self.over = True
-        held = bytes(self._begun)
+        held = bytes(self._partial_frame)
         events = [*(self._decoder.feed(held) if held else ()), *self._decoder.close()]
-        self._note(events)
-        return self._broken(events) or held
+        self._record_events(events)
+        return self._render_broken(events) or held
 
     def fail(self, problem: Problem) -> bytes:
         """End the stream with an error that the upstream did not tell: it fell silent, or cannot be heard any more."""
@@ -101,7 +103,7 @@ class StreamTranslator:
         events: list[Event] = [Failed(problem)]
         if self._same is False:
             return self._render(events)
-        self._note(events)
+        self._record_events(events)
         return self._encoder.feed(events[0])
 
     @property
@@ -109,23 +111,23 @@ class StreamTranslator:
         """What could not be said so far."""
         return self._ledger.losses()
 
-    def _passed(self, chunk: bytes) -> bytes:
+    def _pass_frames(self, chunk: bytes) -> bytes:
         """Pass whole frames on as they are, up to the end of the reply or to what breaks it."""
         passed: list[bytes] = []
         # A frame that breaks must not have been begun: the error would be glued to what there was of it.
-        for frame in whole_frames(self._begun, chunk) if self._framed else (chunk,):
+        for frame in split_frames(self._partial_frame, chunk) if self._is_framed else (chunk,):
             if self.over:
                 break
             events = self._decoder.feed(frame)
-            self._note(events)
-            passed.append(self._broken(events) or frame)
-        if len(self._begun) > MAX_EVENT_BYTES and not self.over:
+            self._record_events(events)
+            passed.append(self._render_broken(events) or frame)
+        if len(self._partial_frame) > MAX_EVENT_BYTES and not self.over:
             passed.append(self.fail(Problem("malformed_reply", f"an event is larger than {MAX_EVENT_BYTES} bytes")))
         if self.over:
-            self._begun.clear()
+            self._partial_frame.clear()
         return b"".join(passed)
 
-    def _broken(self, events: list[Event]) -> bytes:
+    def _render_broken(self, events: list[Event]) -> bytes:
         """Return the error to send where a stream ends in nothing the client would take for one."""
         for event in events:
             if isinstance(event, Failed) and event.problem.kind == "malformed_reply":
@@ -146,20 +148,20 @@ class StreamTranslator:
 
     def _find_open(self, index: int) -> bool:
         """Tell whether the deltas of a part pass as they are, and remember it until any other event comes."""
-        if not self._pipeline.passes(index):
+        if not self._pipeline.can_pass(index):
             return False
-        client_index = index if self._adapter is None else self._adapter.index_of(index)
+        client_index = index if self._adapter is None else self._adapter.find_passing_index(index)
         if client_index is None:
             return False
         self._open, self._open_index = index, client_index
-        is_noted = self._watch is not None and self._watch.has_open(client_index)
+        is_noted = self._recorder is not None and self._recorder.has_open(client_index)
         self._is_same = client_index == index and not is_noted
         return True
 
     def _renumber(self, delta: PartDelta) -> PartDelta:
         """Return a delta with the client's index of its part, and note it."""
-        if self._watch is not None:
-            self._watch.append(self._open_index, delta.text)
+        if self._recorder is not None:
+            self._recorder.append_delta(self._open_index, delta.text)
         return PartDelta(self._open_index, delta.text, delta.piece)
 
     def _adapt(self, event: Event) -> list[Event]:
@@ -167,20 +169,20 @@ class StreamTranslator:
         if type(event) is Started and event.created is None:
             event = structs.replace(event, created=self._context.now)
         adapted = self._pipeline.feed(event)
-        self._note(adapted, self._watch)
+        self._record_events(adapted, self._recorder)
         return adapted
 
-    def _note(self, events: Iterable[Event], watch: CallWatch | None = None) -> None:
+    def _record_events(self, events: Iterable[Event], watch: CallRecorder | None = None) -> None:
         """Remember whether the reply has begun, how it ended and, with `watch`, its calls."""
         for event in events:
             if isinstance(event, _STATES):
-                self._note_state(event)
+                self._record_state(event)
             else:
                 self.begun = True
                 if watch is not None:
-                    watch.note(event)
+                    watch.record_event(event)
 
-    def _note_state(self, event: Started | UsageSeen | Finished | Failed) -> None:
+    def _record_state(self, event: Started | UsageSeen | Finished | Failed) -> None:
         match event:
             case Started():
                 pass

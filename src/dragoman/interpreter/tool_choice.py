@@ -7,11 +7,11 @@ from dragoman.core.value import Extras
 from dragoman.interpreter.adaptation import Adaptation
 from dragoman.interpreter.foreign_fields import report_unknown
 from dragoman.interpreter.schema.drafts import Fault
-from dragoman.interpreter.tool_kinds import choice_of, is_called
+from dragoman.interpreter.tool_kinds import find_choice, has_name
 from dragoman.wire import json
 
 
-def wrong_choice(request: Request) -> list[Fault]:
+def find_choice_faults(request: Request) -> list[Fault]:
     """Return what the choice names that is not among the tools."""
     choice = request.tool_choice
     if choice is None or not choice.names or choice.mode == "none":
@@ -19,24 +19,24 @@ def wrong_choice(request: Request) -> list[Fault]:
     known = {tool.name for tool in request.tools if isinstance(tool, Tool)}
     natives = [tool for tool in request.tools if isinstance(tool, NativeTool)]
     return [
-        (_named_at(choice), f"the tool {json.encode(name).decode()} is chosen, and is not among the tools")
+        (_find_choice_pointer(choice), f"the tool {json.encode(name).decode()} is chosen, and is not among the tools")
         for name in choice.names
-        if name not in known and not any(is_called(tool, name) for tool in natives)
+        if name not in known and not any(has_name(tool, name) for tool in natives)
     ]
 
 
-def _named_at(choice: ToolChoice) -> str:
+def _find_choice_pointer(choice: ToolChoice) -> str:
     return choice.where or "/tool_choice"
 
 
 Tools = tuple[AnyTool, ...]
 
 
-def allowed_tools(tools: Tools, choice: ToolChoice, adaptation: Adaptation) -> Tools:
+def drop_disallowed_tools(tools: Tools, choice: ToolChoice, adaptation: Adaptation) -> Tools:
     """Leave out tools the choice does not allow, where the target has no list for that."""
     if not (choice.names or choice.listed) or choice.mode == "none":
         return tools
-    single = len(choice.names) == 1 and choice.mode == "required" and adaptation.forced
+    single = len(choice.names) == 1 and choice.mode == "required" and adaptation.can_force
     every_function = bool(choice.names) and (adaptation.traits.allowed_subset or single)
     kept: list[AnyTool] = []
     for tool in tools:
@@ -44,15 +44,17 @@ def allowed_tools(tools: Tools, choice: ToolChoice, adaptation: Adaptation) -> T
         if (not choice.listed or _is_listed(tool, choice)) if native else every_function or tool.name in choice.names:
             kept.append(tool)
         else:
-            adaptation.ledger.dropped(tool.where, "tool_choice does not allow it, and the target has no list for that")
+            adaptation.ledger.report_dropped(
+                tool.where, "tool_choice does not allow it, and the target has no list for that"
+            )
     return tuple(kept)
 
 
 def _is_listed(tool: NativeTool, choice: ToolChoice) -> bool:
-    return choice.extras is not None and any(_names(raw, tool) for raw in choice.extras.fields.values())
+    return choice.extras is not None and any(_matches_entry(raw, tool) for raw in choice.extras.fields.values())
 
 
-def _names(entry: bytes, tool: NativeTool) -> bool:
+def _matches_entry(entry: bytes, tool: NativeTool) -> bool:
     """Tell whether an entry of a list of allowed tools is this one: it says as much of it as tells it apart."""
     if not (json.is_object(entry) and json.is_object(tool.raw)):
         return False
@@ -62,33 +64,33 @@ def _names(entry: bytes, tool: NativeTool) -> bool:
     )
 
 
-def adapt_choice(choice: ToolChoice, asked: Tools, sent: Tools, adaptation: Adaptation) -> ToolChoice | None:
+def adapt_choice(choice: ToolChoice, declared: Tools, sent: Tools, adaptation: Adaptation) -> ToolChoice | None:
     """Return the choice among the tools that were asked for as the target can say it of those that are sent."""
     traits, ledger = adaptation.traits, adaptation.ledger
     if choice.extras is not None:
-        _report_unknown_extras(choice, choice.extras, asked, sent, adaptation)
+        _report_unknown_extras(choice, choice.extras, declared, sent, adaptation)
     mode, names = choice.mode, ()
     if not sent:
         # Where there is nothing to call, whatever leaves the model free or forbids calls is implied.
         if mode == "required" or choice.names:
-            ledger.field_dropped("tool_choice", "there are no tools to choose from")
+            ledger.report_dropped_field("tool_choice", "there are no tools to choose from")
         return None
     if mode == "none":
-        return _no_calls(choice, adaptation)
+        return _forbid_calls(choice, adaptation)
     if choice.names:
-        if (native := _native_choice(choice, asked, sent)) is not None and adaptation.forced:
+        if (native := _adapt_native_choice(choice, declared, sent)) is not None and adaptation.can_force:
             return structs.replace(native, parallel=_adapt_parallel(choice, adaptation), where=choice.where)
-        mode, names = mode or "auto", _choice_names(choice, sent, adaptation)
+        mode, names = mode or "auto", _alias_names(choice, sent, adaptation)
         if not names:
-            ledger.field_dropped("tool_choice", "the chosen tool is not among the tools sent")
+            ledger.report_dropped_field("tool_choice", "the chosen tool is not among the tools sent")
             mode = "auto"
-    if mode == "required" and not adaptation.forced:
-        ledger.field_approximated("tool_choice", "the model cannot be forced: asked for in words")
+    if mode == "required" and not adaptation.can_force:
+        ledger.report_approximated_field("tool_choice", "the model cannot be forced: asked for in words")
         wanted = " or ".join(names)
         adaptation.instructions.append(f"Call the tool {wanted}." if wanted else "Call one of the tools.")
         mode, names = "auto", ()
     if names and not traits.allowed_subset and not (mode == "required" and len(names) == 1):
-        ledger.field_approximated("tool_choice", "said by sending only the allowed tools")
+        ledger.report_approximated_field("tool_choice", "said by sending only the allowed tools")
         names = ()
     parallel = _adapt_parallel(choice, adaptation) if choice.parallel is not None else None
     if mode is None:
@@ -97,45 +99,45 @@ def adapt_choice(choice: ToolChoice, asked: Tools, sent: Tools, adaptation: Adap
         mode = "auto" if traits.parallel_needs_mode else None
     if not names or not traits.allowed_natives or (mode == "required" and len(names) == 1):
         return ToolChoice(mode=mode, names=names, parallel=parallel, where=choice.where)
-    extras = _listed_natives(sent, len(names), traits.dialect)
+    extras = _list_natives(sent, len(names), traits.dialect)
     return ToolChoice(mode=mode, names=names, listed=True, parallel=parallel, where=choice.where, extras=extras)
 
 
-def _listed_natives(tools: Tools, place: int, dialect: str) -> Extras | None:
+def _list_natives(tools: Tools, start: int, dialect: str) -> Extras | None:
     """Return entries, from number `place` on, for the vendor's own tools in a list of those that may be used."""
     kinds = [json.decode_object(tool.raw)["type"] for tool in tools if isinstance(tool, NativeTool)]
-    listed = {f"/tools/{number}": b'{"type":%s}' % bytes(kind) for number, kind in enumerate(kinds, place)}
+    listed = {f"/tools/{number}": b'{"type":%s}' % bytes(kind) for number, kind in enumerate(kinds, start)}
     return Extras(dialect, listed) if listed else None
 
 
 def _report_unknown_extras(
-    choice: ToolChoice, extras: Extras, asked: Tools, sent: Tools, adaptation: Adaptation
+    choice: ToolChoice, extras: Extras, declared: Tools, sent: Tools, adaptation: Adaptation
 ) -> None:
     """Report what only another dialect says of a choice, but for the vendor's own tools that it allows and are sent."""
     places = {tool.where for tool in sent}
-    natives = [tool for tool in asked if isinstance(tool, NativeTool) and tool.where in places]
+    natives = [tool for tool in declared if isinstance(tool, NativeTool) and tool.where in places]
     for pointer, raw in extras.fields.items():
-        if not (choice.listed and any(_names(raw, tool) for tool in natives)):
+        if not (choice.listed and any(_matches_entry(raw, tool) for tool in natives)):
             report_unknown(choice.where + pointer, raw, extras.dialect, adaptation.traits.dialect, adaptation.ledger)
 
 
-def _no_calls(choice: ToolChoice, adaptation: Adaptation) -> ToolChoice:
+def _forbid_calls(choice: ToolChoice, adaptation: Adaptation) -> ToolChoice:
     """Forbid all calls; what else is said about calls is then about nothing, and not several at once is implied."""
     traits = adaptation.traits
     if choice.names:
-        adaptation.ledger.field_dropped("tool_choice.names", "no tool may be called at all")
+        adaptation.ledger.report_dropped_field("tool_choice.names", "no tool may be called at all")
     parallel = choice.parallel if traits.parallel_switch and not traits.parallel_needs_mode else None
     return ToolChoice(mode="none", parallel=parallel, where=choice.where)
 
 
-def _native_choice(choice: ToolChoice, asked: Tools, sent: Tools) -> ToolChoice | None:
+def _adapt_native_choice(choice: ToolChoice, declared: Tools, sent: Tools) -> ToolChoice | None:
     """Let the choice of one vendor's own tool follow it to the tool that stands in for it."""
     if choice.mode != "required" or len(choice.names) != 1:
         return None
     name = choice.names[0]
-    places = {tool.where for tool in asked if isinstance(tool, NativeTool) and is_called(tool, name)}
+    places = {tool.where for tool in declared if isinstance(tool, NativeTool) and has_name(tool, name)}
     stand_in = next((tool for tool in sent if isinstance(tool, NativeTool) and tool.where in places), None)
-    return choice_of(stand_in) if stand_in is not None else None
+    return find_choice(stand_in) if stand_in is not None else None
 
 
 def _adapt_parallel(choice: ToolChoice, adaptation: Adaptation) -> bool | None:
@@ -143,13 +145,13 @@ def _adapt_parallel(choice: ToolChoice, adaptation: Adaptation) -> bool | None:
         return choice.parallel
     if choice.parallel is False:
         why = "asked for in words, and only the first call of an answer is told"
-        adaptation.ledger.field_approximated("tool_choice.parallel", why)
+        adaptation.ledger.report_approximated_field("tool_choice.parallel", why)
         adaptation.instructions.append("Call at most one tool at a time.")
-        adaptation.single = True
+        adaptation.single_call = True
     return None
 
 
-def _choice_names(choice: ToolChoice, tools: Tools, adaptation: Adaptation) -> tuple[str, ...]:
+def _alias_names(choice: ToolChoice, tools: Tools, adaptation: Adaptation) -> tuple[str, ...]:
     sent = {tool.name for tool in tools if isinstance(tool, Tool)}
     aliases = {original: alias for alias, (_, original) in adaptation.names.items()}
     names: list[str] = []
@@ -158,12 +160,12 @@ def _choice_names(choice: ToolChoice, tools: Tools, adaptation: Adaptation) -> t
         if name in sent:
             names.append(name)
         elif len(choice.names) > 1:
-            place = adaptation.ledger.place("tool_choice.names")
-            adaptation.ledger.dropped(f"{place}/{index}", "the chosen tool is not among the tools sent")
+            place = adaptation.ledger.find_pointer("tool_choice.names")
+            adaptation.ledger.report_dropped(f"{place}/{index}", "the chosen tool is not among the tools sent")
     return tuple(names)
 
 
-def with_validation(choice: ToolChoice | None) -> ToolChoice:
+def add_validation(choice: ToolChoice | None) -> ToolChoice:
     """Hold all calls to their schemas, as some tool wants and the target says for all."""
     if choice is None:
         return ToolChoice(mode="auto", validated=True)

@@ -17,8 +17,8 @@ from dragoman.dialects.record import Call, Dialect
 from dragoman.interpreter.adaptation import traits_for
 from dragoman.interpreter.ledger import Ledger
 from dragoman.interpreter.schema.drafts import Fault
-from dragoman.interpreter.tools import faults_of, twice
-from dragoman.interpreter.undo import Undo, id_alias
+from dragoman.interpreter.tools import find_duplicates, find_faults_in
+from dragoman.interpreter.undo import Undo, alias_id
 from dragoman.wire import json
 from dragoman.wire.lookup import Document, lookup
 from dragoman.wire.pointer import escape, split
@@ -29,20 +29,20 @@ def explain_tools(problem: Problem, call: Call, dialect: Dialect) -> Problem:
     if problem.kind != "invalid_request" or problem.code is not None or not problem.where:
         return problem
     if any(problem.where.startswith(place) for place in dialect.pointers["tools"]):
-        faults = all_faults(call, dialect)
-        return tools_problem(faults) if faults else problem
+        faults = find_all_faults(call, dialect)
+        return build_problem(faults) if faults else problem
     if is_about_call(call.body, problem.where):
         return Problem("invalid_request", problem.message, where=problem.where, code=CALL_CODE)
     return problem
 
 
 CODE = "invalid_tool"
-_MOST_LISTED = 100
+_MAX_LISTED = 100
 
 
-def tools_problem(faults: list[Fault]) -> Problem:
+def build_problem(faults: list[Fault]) -> Problem:
     """Return the error that lists all that is wrong."""
-    listed = faults[:_MOST_LISTED]
+    listed = faults[:_MAX_LISTED]
     more = f"; and {len(faults) - len(listed)} more" if len(faults) > len(listed) else ""
     told = "; ".join(f"{where}: {words}" for where, words in listed)
     count = "1 error" if len(faults) == 1 else f"{len(faults)} errors"
@@ -50,10 +50,10 @@ def tools_problem(faults: list[Fault]) -> Problem:
     return Problem("invalid_request", message, where=listed[0][0], code=CODE, violations=tuple(listed))
 
 
-def faults_in(tool: AnyTool, ledger: Ledger) -> list[Fault]:
+def find_tool_faults(tool: AnyTool, ledger: Ledger) -> list[Fault]:
     """Return what is wrong with one tool, by places in the document that `ledger` looks into."""
-    base = ledger.place("tool.parameters", tool)
-    return [(base + at if in_schema else tool.where + at, words) for at, words, in_schema in faults_of(tool)]
+    base = ledger.find_pointer("tool.parameters", tool)
+    return [(base + at if in_schema else tool.where + at, words) for at, words, in_schema in find_faults_in(tool)]
 
 
 _GROUPS = ("functionDeclarations", "function_declarations", "tools")
@@ -63,44 +63,44 @@ _GROUPS = ("functionDeclarations", "function_declarations", "tools")
 _MISSING = re.compile(r"missing required field `(\w+)`")
 
 
-_MOST_IN_ONE = 20
+_MAX_ERRORS = 20
 
 
 _ANY_NAME = "unnamed"
 
 
-class _Alone(Struct, frozen=True):
+class _SingleTool(Struct, frozen=True):
     """One tool as the only one of a request."""
 
     where: str
     """Where it stands in the caller's document."""
-    here: str
+    own_where: str
     """Where it stands as the only one."""
     member: str
     """The member of the request that holds it."""
     tool: Any
 
-    def place(self, where: str) -> str:
+    def to_document(self, where: str) -> str:
         """Return a place in it as one in the caller's document."""
-        return self.where + where.removeprefix(self.here)
+        return self.where + where.removeprefix(self.own_where)
 
 
-def all_faults(call: Call, dialect: Dialect) -> list[Fault]:
+def find_all_faults(call: Call, dialect: Dialect) -> list[Fault]:
     """Return all that is wrong with the tools of a request."""
     faults: list[Fault] = []
     tools: list[AnyTool] = []
-    for alone in _each(call.body, dialect):
-        unread, read, ledger = _read(alone, dialect)
-        found = [*unread, *(fault for tool in read for fault in faults_in(tool, ledger))]
-        faults += [(alone.place(at), words) for at, words in found]
+    for alone in _split_tools(call.body, dialect):
+        unread, read, ledger = _read_tool(alone, dialect)
+        found = [*unread, *(fault for tool in read for fault in find_tool_faults(tool, ledger))]
+        faults += [(alone.to_document(at), words) for at, words in found]
         if not unread:
-            tools += [structs.replace(tool, where=alone.place(tool.where)) for tool in read]
+            tools += [structs.replace(tool, where=alone.to_document(tool.where)) for tool in read]
     document = Document(call.body)
     exact = ((document.find(where), where, words) for where, words in faults)
-    return [*((found[0] if found else where, words) for found, where, words in exact), *twice(tuple(tools))]
+    return [*((found[0] if found else where, words) for found, where, words in exact), *find_duplicates(tuple(tools))]
 
 
-def _each(body: bytes, dialect: Dialect) -> Iterator[_Alone]:
+def _split_tools(body: bytes, dialect: Dialect) -> Iterator[_SingleTool]:
     for candidate in dialect.pointers["tools"]:
         found = lookup(body, candidate)
         if found is None:
@@ -110,27 +110,27 @@ def _each(body: bytes, dialect: Dialect) -> Iterator[_Alone]:
         tools = json.peek(raw)
         if not isinstance(tools, list):
             if tools is not None:
-                yield _Alone(place, f"/{member}", member, tools)
+                yield _SingleTool(place, f"/{member}", member, tools)
             continue
         for index, tool in enumerate(cast("list[Any]", tools)):
-            yield from _apart(tool, f"{place}/{index}", member)
+            yield from _split_group(tool, f"{place}/{index}", member)
 
 
-def _apart(tool: Any, where: str, member: str) -> Iterator[_Alone]:
+def _split_group(tool: Any, where: str, member: str) -> Iterator[_SingleTool]:
     members = cast("dict[str, Any]", tool) if isinstance(tool, dict) else {}
     group = next((name for name in _GROUPS if isinstance(members.get(name), list) and members[name]), None)
     if group is None:
-        yield _Alone(where, f"/{member}/0", member, [tool])
+        yield _SingleTool(where, f"/{member}/0", member, [tool])
         return
     for index, one in enumerate(members[group]):
-        yield _Alone(f"{where}/{group}/{index}", f"/{member}/0/{group}/0", member, [{**members, group: [one]}])
+        yield _SingleTool(f"{where}/{group}/{index}", f"/{member}/0/{group}/0", member, [{**members, group: [one]}])
 
 
-def _read(alone: _Alone, dialect: Dialect) -> tuple[list[Fault], tuple[AnyTool, ...], Ledger]:
+def _read_tool(alone: _SingleTool, dialect: Dialect) -> tuple[list[Fault], tuple[AnyTool, ...], Ledger]:
     """Return what cannot be read of a tool, the tool without that, and what tells the places of its fields."""
     faults: list[Fault] = []
     document: dict[str, Any] = {"model": "any", dialect.history: [], alone.member: alone.tool}
-    while len(faults) < _MOST_IN_ONE:
+    while len(faults) < _MAX_ERRORS:
         body = json.encode(document)
         try:
             request = dialect.parse_request(Call(body, "any"))
@@ -138,14 +138,14 @@ def _read(alone: _Alone, dialect: Dialect) -> tuple[list[Fault], tuple[AnyTool, 
             missing = _MISSING.search(problem.message)
             where = f"{problem.where}/{missing[1]}" if missing is not None else problem.where
             faults.append((where, problem.message))
-            if not where.startswith(f"/{alone.member}") or not _mend(document, where):
+            if not where.startswith(f"/{alone.member}") or not _repair_tool(document, where):
                 break
         else:
             return faults, request.tools, Ledger(dialect.pointers, body)
     return faults, (), Ledger(dialect.pointers)
 
 
-def _mend(document: Any, where: str) -> bool:
+def _repair_tool(document: Any, where: str) -> bool:
     """Put a name where one must stand, and take out what else is wrong; tell whether anything changed."""
     *above, last = split(where)
     value: Any = document
@@ -168,12 +168,12 @@ def _mend(document: Any, where: str) -> bool:
 
 
 CALL_CODE = "invalid_tool_call"
-_REFUSALS: frozenset[Kind] = frozenset({"invalid_request", "unsupported"})
+_REJECTION_KINDS: frozenset[Kind] = frozenset({"invalid_request", "unsupported"})
 _PLACE = re.compile(r"\b(?:tools|messages|contents|input)(?:\.\w+|\[\w+\])+")
 """A place as vendors write it: `tools.0.custom.input_schema`, `tools[0].function_declarations[1].name`."""
 _QUOTED = re.compile(r"['`\"]([^'`\"]+)['`\"]|: ([\w.:-]+)")
-_OF_TOOLS = re.compile(r"^tools\b|'tools'|\btool names?\b|function declaration|schema for function", re.IGNORECASE)
-_OF_CALLS = re.compile(
+_ABOUT_TOOLS = re.compile(r"^tools\b|'tools'|\btool names?\b|function declaration|schema for function", re.IGNORECASE)
+_ABOUT_CALLS = re.compile(
     r"tool_use|tool_result|tool_call|tool messages?\b|tool output|function[ _](?:call|response)\b|\bcall_id\b"
     r"|thought_signature|role 'tool'",
     re.IGNORECASE,
@@ -191,7 +191,7 @@ _SCHEMAS = frozenset({"parameters", "input_schema", "parametersJsonSchema", "par
 _IDS = ("tool_call_id", "tool_use_id", "call_id", "id")
 
 
-class Sent:
+class SentRequest:
     """What an upstream was sent, and what the client sent for that."""
 
     def __init__(self, body: bytes, dialect: str, model: str, undo: Undo) -> None:
@@ -199,45 +199,45 @@ class Sent:
         self.undo = undo
         self.traits = traits_for(dialect, model)
 
-    def chain(self, where: str) -> list[tuple[str, Any]]:
+    def find_chain(self, where: str) -> list[tuple[str, Any]]:
         """Return the values on the way to a place, each by the step to it; steps that are none are passed over."""
         value = self.document
         found: list[tuple[str, Any]] = []
         for token in split(where):
-            step = _step(value, token)
+            step = _find_step(value, token)
             if step is not None:
-                value = _below(value, step)
+                value = _get_item(value, step)
                 found.append((step, value))
         return found
 
-    def original(self, name: str) -> tuple[str, str]:
+    def find_original(self, name: str) -> tuple[str, str]:
         """Return namespace and name by which the client knows a tool."""
         return self.undo.names.get(name, ("", name))
 
 
-def placed(problem: Problem, sent: Sent, request: Request, client: Dialect, body: bytes) -> Problem:
+def locate_rejection(problem: Problem, sent: SentRequest, request: Request, client: Dialect, body: bytes) -> Problem:
     """Return an upstream's refusal of a tool or call with the client's own place for it, and its code."""
-    if problem.kind not in _REFUSALS:
+    if problem.kind not in _REJECTION_KINDS:
         return problem
-    where = problem.where or _place_in(problem.message)
-    chain = sent.chain(where)
+    where = problem.where or _find_pointer(problem.message)
+    chain = sent.find_chain(where)
     top = chain[0][0] if chain else split(where)[0] if where else ""
-    if top == "tools" or (not chain and _OF_TOOLS.search(problem.message)):
-        return _changed(problem, _tool_place(problem, chain, sent, _Original(request, client, body)), CODE)
-    if any(_is_call(value) for _, value in chain) or _is_said_of_calls(problem.message):
-        return _changed(problem, _call_place(problem, chain, sent, request), CALL_CODE)
+    if top == "tools" or (not chain and _ABOUT_TOOLS.search(problem.message)):
+        return _with_code(problem, _locate_tool(problem, chain, sent, _ClientRequest(request, client, body)), CODE)
+    if any(_is_call(value) for _, value in chain) or _is_message_about_calls(problem.message):
+        return _with_code(problem, _locate_call(problem, chain, sent, request), CALL_CODE)
     return problem
 
 
-def named(problem: Problem, body: bytes) -> Problem:
+def add_code(problem: Problem, body: bytes) -> Problem:
     """Return a refusal in the client's own dialect with its code, where the vendor had none."""
-    if problem.kind not in _REFUSALS or problem.code is not None:
+    if problem.kind not in _REJECTION_KINDS or problem.code is not None:
         return problem
-    where = problem.where or _place_in(problem.message)
-    if where.startswith(("/tools", "/request/tools")) or _OF_TOOLS.search(problem.message):
-        return _changed(problem, problem.where or where, CODE)
-    if is_about_call(body, where) or _is_said_of_calls(problem.message):
-        return _changed(problem, problem.where or where, CALL_CODE)
+    where = problem.where or _find_pointer(problem.message)
+    if where.startswith(("/tools", "/request/tools")) or _ABOUT_TOOLS.search(problem.message):
+        return _with_code(problem, problem.where or where, CODE)
+    if is_about_call(body, where) or _is_message_about_calls(problem.message):
+        return _with_code(problem, problem.where or where, CALL_CODE)
     return problem
 
 
@@ -247,16 +247,16 @@ def is_about_call(body: bytes, where: str) -> bool:
     for token in split(where):
         if token in _HOLDERS or _is_call(value):
             return True
-        step = _step(value, token)
-        value = _below(value, step) if step is not None else None
+        step = _find_step(value, token)
+        value = _get_item(value, step) if step is not None else None
     return _is_call(value)
 
 
-def _is_said_of_calls(message: str) -> bool:
-    return _OF_CALLS.search(message) is not None and _NO_CALL.search(message) is None
+def _is_message_about_calls(message: str) -> bool:
+    return _ABOUT_CALLS.search(message) is not None and _NO_CALL.search(message) is None
 
 
-def _changed(problem: Problem, where: str, code: str) -> Problem:
+def _with_code(problem: Problem, where: str, code: str) -> Problem:
     return Problem(
         problem.kind,
         problem.message,
@@ -268,34 +268,34 @@ def _changed(problem: Problem, where: str, code: str) -> Problem:
     )
 
 
-def _place_in(message: str) -> str:
+def _find_pointer(message: str) -> str:
     found = _PLACE.search(message)
     return "".join(f"/{token}" for token in re.split(r"[.\[\]]+", found[0]) if token) if found is not None else ""
 
 
-def _members(value: Any) -> Mapping[str, Any]:
+def _as_object(value: Any) -> Mapping[str, Any]:
     return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
 
 
-def _step(value: Any, token: str) -> str | None:
+def _find_step(value: Any, token: str) -> str | None:
     """Return the step that a token stands for: vendors write names in other letters than they read."""
     if isinstance(value, list):
         return token if token.isdecimal() and int(token) < len(cast("list[Any]", value)) else None
     head, *rest = token.split("_")
     camel = head + "".join(word.title() for word in rest)
-    return next((name for name in (token, camel) if name in _members(value)), None)
+    return next((name for name in (token, camel) if name in _as_object(value)), None)
 
 
-def _below(value: Any, step: str) -> Any:
+def _get_item(value: Any, step: str) -> Any:
     return cast("list[Any]", value)[int(step)] if isinstance(value, list) else value[step]
 
 
 def _is_call(value: Any) -> bool:
-    members = _members(value)
+    members = _as_object(value)
     return members.get("type") in _CALLS or not _HOLDERS.isdisjoint(members)
 
 
-class _Original(Struct, frozen=True):
+class _ClientRequest(Struct, frozen=True):
     """The client's request: in the core, its dialect and its document."""
 
     request: Request
@@ -303,23 +303,23 @@ class _Original(Struct, frozen=True):
     body: bytes
 
 
-def _tool_place(problem: Problem, chain: list[tuple[str, Any]], sent: Sent, original: _Original) -> str:
-    names = [name for name in _names_of([value for _, value in chain], problem.message) if name]
+def _locate_tool(problem: Problem, chain: list[tuple[str, Any]], sent: SentRequest, original: _ClientRequest) -> str:
+    names = [name for name in _find_names([value for _, value in chain], problem.message) if name]
     tools = [tool for tool in original.request.tools if isinstance(tool, Tool)]
     for name in names:
-        found = next((tool for tool in tools if (tool.namespace, tool.name) == sent.original(name)), None)
+        found = next((tool for tool in tools if (tool.namespace, tool.name) == sent.find_original(name)), None)
         if found is not None:
             steps = [step for step, _ in chain]
             schema = next((at for at, step in enumerate(steps) if step in _SCHEMAS), None)
             if schema is None:
                 return found.where
-            place = Ledger(original.dialect.pointers, original.body).place("tool.parameters", found)
+            place = Ledger(original.dialect.pointers, original.body).find_pointer("tool.parameters", found)
             inner = "".join(f"/{escape(step)}" for step in steps[schema + 1 :])
-            return _existing(original.body, place + inner)
+            return _trim_to_existing(original.body, place + inner)
     return tools[0].where.rpartition("/")[0] if tools else ""
 
 
-def _existing(body: bytes, where: str) -> str:
+def _trim_to_existing(body: bytes, where: str) -> str:
     """Cut a place to the part that the document has, by the names that it has there."""
     document = Document(body)
     while where:
@@ -330,36 +330,38 @@ def _existing(body: bytes, where: str) -> str:
     return ""
 
 
-def _names_of(values: list[Any], message: str) -> Iterator[str]:
+def _find_names(values: list[Any], message: str) -> Iterator[str]:
     """Iterate what may be the name of the tool: those that stand at the place, then those in the words."""
     for value in values:
-        members = _members(value)
-        for holder in (members, _members(members.get("function")), _members(members.get("custom"))):
+        members = _as_object(value)
+        for holder in (members, _as_object(members.get("function")), _as_object(members.get("custom"))):
             if isinstance(holder.get("name"), str) and not _SCHEMAS.isdisjoint({*holder, "parameters"}):
                 yield holder["name"]
     for quoted, bare in _QUOTED.findall(message):
         yield quoted or bare.rstrip(".")
 
 
-def _call_place(problem: Problem, chain: list[tuple[str, Any]], sent: Sent, request: Request) -> str:
+def _locate_call(problem: Problem, chain: list[tuple[str, Any]], sent: SentRequest, request: Request) -> str:
     """Return where the call or result stands that is refused: by its id, else by its name if only one has that."""
     parts = [part for message in request.messages for part in message.parts if isinstance(part, ToolCall | ToolResult)]
-    ids = [value for _, held in chain for value in _ids_in(held)]
+    ids = [value for _, held in chain for value in _find_ids(held)]
     for part in parts:
-        call_id = id_alias(part.id if isinstance(part, ToolCall) else part.call_id, sent.traits)
+        call_id = alias_id(part.id if isinstance(part, ToolCall) else part.call_id, sent.traits)
         if call_id and (call_id in ids or call_id in problem.message):
             return part.where
-    names = {_members(_members(held).get(word)).get("name") for _, held in chain for word in _HOLDERS}
-    alike = [part for part in parts if part.name and part.name in {sent.original(name)[1] for name in names if name}]
+    names = {_as_object(_as_object(held).get(word)).get("name") for _, held in chain for word in _HOLDERS}
+    alike = [
+        part for part in parts if part.name and part.name in {sent.find_original(name)[1] for name in names if name}
+    ]
     return alike[0].where if len(alike) == 1 else ""
 
 
-def _ids_in(value: Any) -> Iterator[str]:
-    members = _members(value)
+def _find_ids(value: Any) -> Iterator[str]:
+    members = _as_object(value)
     if not _is_call(value):
         return
-    held = [members, *(_members(members.get(word)) for word in ("functionCall", "functionResponse"))]
+    held = [members, *(_as_object(members.get(word)) for word in ("functionCall", "functionResponse"))]
     calls = members.get("tool_calls")
-    held += [_members(call) for call in cast("list[Any]", calls)] if isinstance(calls, list) else []
+    held += [_as_object(call) for call in cast("list[Any]", calls)] if isinstance(calls, list) else []
     for one in held:
         yield from (one[word] for word in _IDS if isinstance(one.get(word), str))

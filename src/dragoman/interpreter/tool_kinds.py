@@ -9,8 +9,8 @@ from dragoman.core.request import AnyTool, NativeTool, Tool, ToolChoice
 from dragoman.core.traits import Traits
 from dragoman.dialects.registry import DIALECTS
 from dragoman.interpreter.adaptation import NO_LIMIT, Adaptation
-from dragoman.interpreter.schema.conversion import Converted
-from dragoman.interpreter.schema.limits import complexity
+from dragoman.interpreter.schema.conversion import ConvertedSchema
+from dragoman.interpreter.schema.limits import measure_complexity
 from dragoman.interpreter.schema.plain import to_json_schema
 from dragoman.interpreter.schema.roots import is_openai_strict, to_anthropic_output, to_openai_strict
 from dragoman.wire import json
@@ -19,75 +19,77 @@ from dragoman.wire.pointer import escape
 
 def adapt_native(tool: NativeTool, adaptation: Adaptation) -> NativeTool | None:
     """Return the target's counterpart of a vendor's own tool, and report what it does not have."""
-    found = counterpart(tool, adaptation.traits.dialect)
+    found = find_counterpart(tool, adaptation.traits.dialect)
     if found is None:
-        adaptation.ledger.dropped(tool.where, "a tool only its own vendor runs")
+        adaptation.ledger.report_dropped(tool.where, "a tool only its own vendor runs")
     elif json.peek(found.raw) != json.peek(tool.raw):
-        adaptation.ledger.approximated(tool.where, "the target's own tool of that kind stands in")
-        for place in settings_of(tool):
-            adaptation.ledger.dropped(tool.where + place, "the target's own tool of that kind has no such setting")
+        adaptation.ledger.report_approximated(tool.where, "the target's own tool of that kind stands in")
+        for place in list_settings(tool):
+            adaptation.ledger.report_dropped(
+                tool.where + place, "the target's own tool of that kind has no such setting"
+            )
     return found
 
 
-def without_conflicts(tools: list[AnyTool], adaptation: Adaptation) -> list[AnyTool]:
+def drop_conflicts(tools: list[AnyTool], adaptation: Adaptation) -> list[AnyTool]:
     """Leave out vendors' own tools that a model does not take beside functions."""
     if adaptation.traits.native_tools or not any(isinstance(tool, Tool) for tool in tools):
         return tools
     kept: list[AnyTool] = []
     for tool in tools:
         if isinstance(tool, NativeTool) and b"codeExecution" not in tool.raw:
-            adaptation.ledger.dropped(tool.where, "the model takes search tools or functions, not both")
+            adaptation.ledger.report_dropped(tool.where, "the model takes search tools or functions, not both")
         else:
             kept.append(tool)
     return kept
 
 
-def counterpart(tool: NativeTool, dialect: str) -> NativeTool | None:
+def find_counterpart(tool: NativeTool, dialect: str) -> NativeTool | None:
     """Return the tool of `dialect` that does what `tool` does, or None."""
-    return tool_for(_purpose(tool.raw), dialect, tool.where)
+    return find_tool_for(_find_purpose(tool.raw), dialect, tool.where)
 
 
-def tool_for(purpose: str, dialect: str, where: str = "") -> NativeTool | None:
+def find_tool_for(purpose: str, dialect: str, where: str = "") -> NativeTool | None:
     """Return the tool of the vendor of `dialect` for a purpose, such as "search"; None if it has none."""
     there = DIALECTS.get(dialect)
     found = there.vendor_tools.get(purpose) if there is not None else None
     return NativeTool(dialect=dialect, raw=found.raw, where=where) if found is not None else None
 
 
-def settings_of(tool: NativeTool) -> list[str]:
+def list_settings(tool: NativeTool) -> list[str]:
     """Return where a tool says more than which it is, as pointers relative to it."""
     members = json.decode_object(tool.raw) if json.is_object(tool.raw) else {}
     if "type" in members:
         return [f"/{escape(name)}" for name in members if name != "type"]
-    known = _purposes()
+    known = _list_purposes()
     inside = [(name, raw) for name, raw in members.items() if name in known and json.is_object(raw)]
     others = [f"/{escape(name)}" for name in members if name not in known]
     return [*(f"/{name}/{escape(inner)}" for name, raw in inside for inner in json.decode_object(raw)), *others]
 
 
-def choice_of(tool: NativeTool) -> ToolChoice | None:
+def find_choice(tool: NativeTool) -> ToolChoice | None:
     """Return how a vendor is made to use its own tool, or None."""
     dialect = DIALECTS.get(tool.dialect)
-    found = dialect.vendor_tools.get(_purpose(tool.raw)) if dialect is not None else None
+    found = dialect.vendor_tools.get(_find_purpose(tool.raw)) if dialect is not None else None
     return found.choice if found is not None else None
 
 
-def is_called(tool: NativeTool, name: str) -> bool:
+def has_name(tool: NativeTool, name: str) -> bool:
     """Tell whether callers know the tool by `name`."""
     members = json.decode_object(tool.raw) if json.is_object(tool.raw) else {}
     return "name" in members and json.peek(members["name"]) == name
 
 
-def _purpose(raw: bytes) -> str:
+def _find_purpose(raw: bytes) -> str:
     """Return what a vendor's tool is for; "" if no other vendor has its like."""
     members = json.decode_object(raw) if json.is_object(raw) else {}
     kind = json.peek(members["type"]) if "type" in members else ""
     names = [kind, kind.rsplit("_", 1)[0]] if isinstance(kind, str) and kind else list(members)
-    known = _purposes()
+    known = _list_purposes()
     return next((known[name] for name in names if name in known), "")
 
 
-def _purposes() -> dict[str, str]:
+def _list_purposes() -> dict[str, str]:
     """Return what each vendor's tool is for, by its name."""
     return {
         name: purpose
@@ -97,34 +99,34 @@ def _purposes() -> dict[str, str]:
     }
 
 
-class StrictRoom:
+class StrictBudget:
     """How much more a target can compile: tools, and in them parameters that may be absent or of several types."""
 
     def __init__(self, traits: Traits) -> None:
-        self._bounded = traits.strict_optional_max is not None or traits.strict_unions_max is not None
+        self._is_bounded = traits.strict_optional_max is not None or traits.strict_unions_max is not None
         self._tools = traits.strict_max
         self._optional = traits.strict_optional_max or NO_LIMIT
         self._unions = traits.strict_unions_max or NO_LIMIT
 
-    def takes(self, tool: Tool) -> bool:
+    def can_add(self, tool: Tool) -> bool:
         """Tell whether one more tool could be strict."""
         if self._tools <= 0:
             return False
-        if not self._bounded or not tool.strict:
+        if not self._is_bounded or not tool.strict:
             return True
-        cost = complexity(tool.parameters)
+        cost = measure_complexity(tool.parameters)
         return cost.optional <= self._optional and cost.unions <= self._unions
 
-    def fill(self, tool: Tool) -> None:
+    def add(self, tool: Tool) -> None:
         """Take the room that a strict tool needs."""
         self._tools -= 1
-        if self._bounded:
-            cost = complexity(tool.parameters)
+        if self._is_bounded:
+            cost = measure_complexity(tool.parameters)
             self._optional -= cost.optional
             self._unions -= cost.unions
 
 
-def is_held(tool: Tool) -> bool:
+def is_strict(tool: Tool) -> bool:
     """Tell whether calls of a function are to be held to its schema."""
     return tool.strict is True and tool.form == "json"
 
@@ -132,16 +134,18 @@ def is_held(tool: Tool) -> bool:
 def report_mode(tools: tuple[AnyTool, ...], adaptation: Adaptation) -> None:
     """Report that the mode holds all functions to their schemas, unless all asked for that."""
     functions = [tool for tool in tools if isinstance(tool, Tool) and tool.form == "json"]
-    if all(map(is_held, functions)):
+    if all(map(is_strict, functions)):
         return
     for tool in functions:
         if tool.strict:
-            adaptation.ledger.field_approximated("tool.strict", "said for all tools at once, by the mode", tool)
+            adaptation.ledger.report_approximated_field("tool.strict", "said for all tools at once, by the mode", tool)
         elif tool.strict is False:
-            adaptation.ledger.field_approximated("tool.strict", "held to its schema like all tools, by the mode", tool)
+            adaptation.ledger.report_approximated_field(
+                "tool.strict", "held to its schema like all tools, by the mode", tool
+            )
 
 
-def hold_to_schemas(tools: tuple[AnyTool, ...], choice: ToolChoice, adaptation: Adaptation) -> tuple[AnyTool, ...]:
+def make_strict(tools: tuple[AnyTool, ...], choice: ToolChoice, adaptation: Adaptation) -> tuple[AnyTool, ...]:
     """Say of each tool that its calls are held to its schema, where the choice says it of all (Gemini's VALIDATED)."""
     traits = adaptation.traits
     if not choice.validated or traits.strict_by_mode:
@@ -155,7 +159,9 @@ def hold_to_schemas(tools: tuple[AnyTool, ...], choice: ToolChoice, adaptation: 
             strict_left -= 1
             held.append(structs.replace(tool, strict=True))
         else:
-            adaptation.ledger.field_approximated("tool_choice", f"calls of {tool.name} are not held to its schema")
+            adaptation.ledger.report_approximated_field(
+                "tool_choice", f"calls of {tool.name} are not held to its schema"
+            )
             held.append(tool)
     return tuple(held)
 
@@ -168,12 +174,12 @@ def _is_strict_already(tool: Tool, adaptation: Adaptation) -> bool:
     return schema is None or not to_strict(schema, adaptation).notes
 
 
-def to_strict(schema: bytes, adaptation: Adaptation) -> Converted:
+def to_strict(schema: bytes, adaptation: Adaptation) -> ConvertedSchema:
     """Convert a schema into the subset that the target enforces."""
     return to_anthropic_output(schema) if adaptation.traits.output_strict_only else to_openai_strict(schema)
 
 
-def must_be_closed(schema: bytes, adaptation: Adaptation) -> bool:
+def needs_closing(schema: bytes, adaptation: Adaptation) -> bool:
     """Tell whether a strict schema has to change: OpenAI's own stay, those for a compatible server may be open."""
     traits = adaptation.traits
     return traits.strict_needs_all and not (adaptation.source_issuer == traits.issuer and is_openai_strict(schema))

@@ -12,7 +12,7 @@ from dragoman.core.request import AnyTool, Message, NativeTool, Request, Tool, T
 from dragoman.dialects.registry import dialect_named
 from dragoman.interpreter.adaptation import Adaptation
 from dragoman.interpreter.foreign_fields import drop_extras
-from dragoman.interpreter.schema.conversion import Converted
+from dragoman.interpreter.schema.conversion import ConvertedSchema
 from dragoman.interpreter.schema.drafts import Fault, find_faults
 from dragoman.interpreter.schema.openapi import to_openapi
 from dragoman.interpreter.schema.plain import (
@@ -23,19 +23,19 @@ from dragoman.interpreter.schema.plain import (
     prove_plain,
     to_json_schema,
 )
-from dragoman.interpreter.tool_choice import adapt_choice, allowed_tools, with_validation
+from dragoman.interpreter.tool_choice import adapt_choice, add_validation, drop_disallowed_tools
 from dragoman.interpreter.tool_kinds import (
-    StrictRoom,
+    StrictBudget,
     adapt_native,
-    hold_to_schemas,
-    is_held,
-    must_be_closed,
+    drop_conflicts,
+    is_strict,
+    make_strict,
+    needs_closing,
     report_mode,
     to_strict,
-    without_conflicts,
 )
 from dragoman.interpreter.tools_cache import NO_PROOFS, AdaptedTools
-from dragoman.interpreter.undo import full_name
+from dragoman.interpreter.undo import qualify_name
 from dragoman.wire import json
 
 _SAYS_NOTHING = frozenset({"type", "properties", "required", "additionalProperties", "$schema"})
@@ -48,10 +48,10 @@ def adapt_request_tools(request: Request, adaptation: Adaptation) -> tuple[tuple
     """Return the tools and the choice as the target takes them."""
     tools, choice = request.tools, request.tool_choice
     if choice is not None:
-        tools = hold_to_schemas(allowed_tools(tools, choice, adaptation), choice, adaptation)
-    adapted = _cached_tools(tools, adaptation)
+        tools = make_strict(drop_disallowed_tools(tools, choice, adaptation), choice, adaptation)
+    adapted = _find_adapted_tools(tools, adaptation)
     adaptation.names.update(adapted.names)
-    adaptation.arguments, adaptation.retold = adapted.arguments, adapted.retold
+    adaptation.arguments, adaptation.history_changes = adapted.arguments, adapted.history_changes
     adaptation.custom = adapted.custom
     if adapted.losses:
         adaptation.ledger.add(adapted.losses)
@@ -59,15 +59,15 @@ def adapt_request_tools(request: Request, adaptation: Adaptation) -> tuple[tuple
         choice = adapt_choice(choice, request.tools, adapted.tools, adaptation)
     if adapted.validated:
         adaptation.validated = True
-        choice = with_validation(choice)
+        choice = add_validation(choice)
     if not adapted.tools and adaptation.traits.stub_tools:
-        stubs = tuple(_stubs(request.messages, adaptation))
+        stubs = tuple(_build_stubs(request.messages, adaptation))
         return stubs, ToolChoice(mode="none") if stubs else None
     adaptation.written_tools = adapted.written
     return adapted.tools, choice
 
 
-def _cached_tools(tools: tuple[AnyTool, ...], adaptation: Adaptation) -> AdaptedTools:
+def _find_adapted_tools(tools: tuple[AnyTool, ...], adaptation: Adaptation) -> AdaptedTools:
     """Return the tools as the target takes them: from the cache, if they are all the tools of the request."""
     tool_set, cache, traits = adaptation.tool_set, adaptation.tools_cache, adaptation.traits
     if tool_set is None or cache is None or tools is not tool_set.tools:
@@ -78,7 +78,7 @@ def _cached_tools(tools: tuple[AnyTool, ...], adaptation: Adaptation) -> Adapted
     found = adapt_tools(tools, adaptation)
     written = json.encode(dialect_named(traits.dialect).write_tools(found.tools)) if found.tools else b""
     found = structs.replace(found, written=written)
-    cache.keep(tool_set, found)
+    cache.store(tool_set, found)
     return found
 
 
@@ -86,13 +86,13 @@ def adapt_tools(tools: tuple[AnyTool, ...], adaptation: Adaptation) -> AdaptedTo
     """Adapt tools to a target, whatever the rest of the request says."""
     traits = adaptation.traits
     own = Adaptation(traits, adaptation.ledger.fork(), adaptation.source_issuer, tool_set=adaptation.tool_set)
-    distinct = _without_duplicates(tools, own)
+    distinct = _drop_duplicates(tools, own)
     fitted = _adapt_each(distinct, own)
     if any(isinstance(tool, NativeTool) for tool in fitted):
-        fitted = without_conflicts(fitted, own)
-    adapted = tuple(_without_duplicates(fitted, own))
+        fitted = drop_conflicts(fitted, own)
+    adapted = tuple(_drop_duplicates(fitted, own))
     strict = [tool for tool in tools if isinstance(tool, Tool) and tool.strict] if traits.strict_by_mode else []
-    held = any(map(is_held, strict))
+    held = any(map(is_strict, strict))
     if held:
         report_mode(tools, own)
     arguments = own.arguments
@@ -103,7 +103,7 @@ def adapt_tools(tools: tuple[AnyTool, ...], adaptation: Adaptation) -> AdaptedTo
 
 def _adapt_each(tools: Iterable[AnyTool], adaptation: Adaptation) -> list[AnyTool]:
     fitted: list[AnyTool] = []
-    room: StrictRoom | None = None
+    room: StrictBudget | None = None
     for tool in tools:
         if isinstance(tool, NativeTool):
             native = adapt_native(tool, adaptation)
@@ -113,15 +113,15 @@ def _adapt_each(tools: Iterable[AnyTool], adaptation: Adaptation) -> list[AnyToo
         if not tool.strict:
             fitted.append(_adapt_tool(tool, adaptation, strict_allowed=True))
             continue
-        room = room or StrictRoom(adaptation.traits)
-        now = _adapt_tool(tool, adaptation, strict_allowed=room.takes(tool))
+        room = room or StrictBudget(adaptation.traits)
+        now = _adapt_tool(tool, adaptation, strict_allowed=room.can_add(tool))
         if now.strict is True:
-            room.fill(tool)
+            room.add(tool)
         fitted.append(now)
     return fitted
 
 
-def _without_duplicates(tools: Iterable[AnyTool], adaptation: Adaptation) -> list[AnyTool]:
+def _drop_duplicates(tools: Iterable[AnyTool], adaptation: Adaptation) -> list[AnyTool]:
     """Leave out what is declared a second time under the same name: most vendors refuse that."""
     kept = list(tools)
     functions = [tool for tool in kept if isinstance(tool, Tool)]
@@ -129,7 +129,7 @@ def _without_duplicates(tools: Iterable[AnyTool], adaptation: Adaptation) -> lis
     if len(first) < len(functions):
         again = {id(tool): tool for tool in functions if first[tool.namespace, tool.name] is not tool}
         for tool in again.values():
-            adaptation.ledger.dropped(tool.where, "a tool of this name is declared before")
+            adaptation.ledger.report_dropped(tool.where, "a tool of this name is declared before")
         kept = [tool for tool in kept if id(tool) not in again]
     return kept
 
@@ -139,8 +139,8 @@ def _adapt_tool(tool: Tool, adaptation: Adaptation, strict_allowed: bool) -> Too
     traits = adaptation.traits
     drop_extras(tool, adaptation)
     if tool.cache is not None:
-        adaptation.ledger.field_dropped("tool.cache", "the target has no cache marks on tools", tool)
-    name = adaptation.name(tool.name, tool.namespace)
+        adaptation.ledger.report_dropped_field("tool.cache", "the target has no cache marks on tools", tool)
+    name = adaptation.alias_tool(tool.name, tool.namespace)
     namespace = tool.namespace if traits.namespaces else ""
     if tool.namespace and not namespace:
         adaptation.names[name] = (tool.namespace, tool.name)
@@ -152,7 +152,7 @@ def _adapt_tool(tool: Tool, adaptation: Adaptation, strict_allowed: bool) -> Too
     if traits.strict_by_mode:
         strict = None
     if strict and not (traits.strict_tools and strict_allowed):
-        adaptation.ledger.field_dropped("tool.strict", "the target cannot be held to the schema", tool)
+        adaptation.ledger.report_dropped_field("tool.strict", "the target cannot be held to the schema", tool)
         strict = None
     proof = adaptation.tool_set.proofs.get(tool.where) if adaptation.tool_set is not None else None
     parameters, held = _adapt_parameters(tool, strict is True, adaptation, proof)
@@ -174,7 +174,7 @@ def _adapt_custom(tool: Tool, name: str, namespace: str, adaptation: Adaptation)
     if adaptation.traits.custom_tools:
         return structs.replace(tool, name=name, namespace=namespace, extras=None, cache=None)
     adaptation.custom |= {tool.name}
-    adaptation.ledger.approximated(tool.where, "a free-form tool is a function with one text argument")
+    adaptation.ledger.report_approximated(tool.where, "a free-form tool is a function with one text argument")
     description = tool.description
     if tool.grammar is not None:
         grammar = json.decode(tool.grammar)
@@ -208,11 +208,11 @@ def _adapt_parameters(
         return nothing if traits.needs_parameters else None, strict
     if tool.openapi:
         schema = _report_conversion(to_json_schema(schema, proof), tool, adaptation) or schema
-    if strict and (traits.output_strict_only or must_be_closed(schema, adaptation)):
+    if strict and (traits.output_strict_only or needs_closing(schema, adaptation)):
         closed = to_strict(schema, adaptation)
         if closed.narrowed:
             why = "strict would narrow the schema: it is sent as it is, and calls are not held to it"
-            adaptation.ledger.field_dropped("tool.strict", why, tool)
+            adaptation.ledger.report_dropped_field("tool.strict", why, tool)
             strict = False
         else:
             schema = _report_conversion(closed, tool, adaptation) or schema
@@ -228,13 +228,13 @@ def _adapt_parameters(
     return NO_PARAMETERS if fitted is None and traits.needs_parameters else fitted, strict
 
 
-def _report_conversion(converted: Converted, tool: Tool, adaptation: Adaptation) -> bytes | None:
+def _report_conversion(converted: ConvertedSchema, tool: Tool, adaptation: Adaptation) -> bytes | None:
     """Report what a conversion changed and remember how to change arguments back."""
-    adaptation.book_notes(converted.notes, "tool.parameters", tool)
+    adaptation.report_notes(converted.notes, "tool.parameters", tool)
     if converted.schema is None and tool.parameters is not None:
         _report_annotations(tool.parameters, tool, adaptation)
     if converted.undo is not None:
-        name = full_name(tool.name, tool.namespace)
+        name = qualify_name(tool.name, tool.namespace)
         adaptation.arguments[name] = (*adaptation.arguments.get(name, ()), converted.undo)
     return converted.schema
 
@@ -243,14 +243,14 @@ def _report_annotations(schema: bytes, tool: Tool, adaptation: Adaptation) -> No
     """A schema without arguments is not sent: report what it says beside that."""
     said = json.decode_object(schema) if json.is_object(schema) else {}
     for name in said.keys() - _SAYS_NOTHING:
-        place = adaptation.ledger.place("tool.parameters", tool)
-        adaptation.ledger.dropped(f"{place}/{name}", "the target takes no schema without arguments")
+        place = adaptation.ledger.find_pointer("tool.parameters", tool)
+        adaptation.ledger.report_dropped(f"{place}/{name}", "the target takes no schema without arguments")
 
 
-def _stubs(messages: Iterable[Message], adaptation: Adaptation) -> list[Tool]:
+def _build_stubs(messages: Iterable[Message], adaptation: Adaptation) -> list[Tool]:
     """Declare the tools that the history calls, in the order of their first call."""
     names = {
-        adaptation.name(part.name, part.namespace): None
+        adaptation.alias_tool(part.name, part.namespace): None
         for message in messages
         for part in message.parts
         if isinstance(part, ToolCall)
@@ -258,7 +258,7 @@ def _stubs(messages: Iterable[Message], adaptation: Adaptation) -> list[Tool]:
     return [Tool(name=name, parameters=NO_PARAMETERS) for name in names]
 
 
-def schema_faults(schema: bytes, *, openapi: bool = False, proof: PlainProof | None = None) -> tuple[Fault, ...]:
+def find_schema_faults(schema: bytes, *, openapi: bool = False, proof: PlainProof | None = None) -> tuple[Fault, ...]:
     """Return all that is wrong, by places in the schema.
 
     `proof` is what `prove_plain` found of these bytes, if it has read them before.
@@ -273,30 +273,30 @@ _DESCRIBED = frozenset({"function", "parameters", "input_schema"})
 
 def are_valid(tools: tuple[AnyTool, ...], proofs: Mapping[str, PlainProof] = NO_PROOFS) -> bool:
     """Tell whether nothing is wrong with the tools, of whose schemas some are proven to be plain."""
-    return not any(faults_of(tool, proofs.get(tool.where)) for tool in tools) and not any(twice(tools))
+    return not any(find_faults_in(tool, proofs.get(tool.where)) for tool in tools) and not any(find_duplicates(tools))
 
 
-def unproven_bytes(tools: tuple[AnyTool, ...], proofs: Mapping[str, PlainProof] = NO_PROOFS) -> int:
+def count_unproven_bytes(tools: tuple[AnyTool, ...], proofs: Mapping[str, PlainProof] = NO_PROOFS) -> int:
     """Count the bytes of the schemas that are not proven to be plain."""
     schemas = [tool for tool in tools if isinstance(tool, Tool) and tool.parameters]
     return sum(len(tool.parameters or b"") for tool in schemas if not proofs.get(tool.where, UNPROVEN).valid)
 
 
-def faults_of(tool: AnyTool, proof: PlainProof | None = None) -> list[tuple[str, str, bool]]:
+def find_faults_in(tool: AnyTool, proof: PlainProof | None = None) -> list[tuple[str, str, bool]]:
     """Return what is wrong with one tool: places in it or, if that is said, in its schema.
 
     `proof` is what `prove_plain` found of the tool's parameters, if it has read them before.
     """
     if isinstance(tool, NativeTool):
-        return [("", "a tool of the caller's must be described as one", False)] if _is_halfway(tool) else []
+        return [("", "a tool of the caller's must be described as one", False)] if _is_incomplete_tool(tool) else []
     found = [] if tool.name.strip() else [("", "a tool has no name", False)]
     if tool.parameters is not None:
-        wrong = schema_faults(tool.parameters, openapi=tool.openapi, proof=proof)
+        wrong = find_schema_faults(tool.parameters, openapi=tool.openapi, proof=proof)
         found += [(at, words, True) for at, words in wrong]
     return found
 
 
-def _is_halfway(tool: NativeTool) -> bool:
+def _is_incomplete_tool(tool: NativeTool) -> bool:
     """Tell whether what could be read only as a vendor's own tool was meant as the caller's."""
     members = json.decode_object(tool.raw) if json.is_object(tool.raw) else {}
     if "type" in members:
@@ -304,7 +304,7 @@ def _is_halfway(tool: NativeTool) -> bool:
     return not _DESCRIBED.isdisjoint(members)
 
 
-def twice(tools: tuple[AnyTool, ...]) -> Iterator[Fault]:
+def find_duplicates(tools: tuple[AnyTool, ...]) -> Iterator[Fault]:
     """Iterate the tools that are declared before with other words: nobody could tell which of the two is called."""
     known: dict[tuple[str, str], Tool] = {}
     for tool in tools:

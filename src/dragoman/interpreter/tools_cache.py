@@ -20,7 +20,7 @@ from dragoman.interpreter.undo import Arguments
 NO_PROOFS: Mapping[str, PlainProof] = {}
 _TOOL_COST = 2 << 10
 """Bytes that a tool takes beside its JSON: the values that were read and adapted."""
-_MOST_TARGETS = 8
+_MAX_TARGETS = 8
 """Rows of traits for which one array is kept adapted."""
 
 
@@ -31,7 +31,7 @@ class AdaptedTools(Struct, frozen=True, eq=False):
     tools: Tools
     names: dict[str, tuple[str, str]]
     arguments: Arguments
-    retold: Arguments
+    history_changes: Arguments
     """Those of the arguments that have to be changed in calls of the history as well."""
     custom: frozenset[str]
     validated: bool
@@ -71,8 +71,8 @@ _Key = tuple[str, str, bytes]
 class ToolsCache:
     """Arrays of tools, about `most` bytes of them with all that was made of them."""
 
-    def __init__(self, most: int = 64 << 20) -> None:
-        self._most = most
+    def __init__(self, max_bytes: int = 64 << 20) -> None:
+        self._max_bytes = max_bytes
         self._size = 0
         self._sets: dict[_Key, ToolSet] = {}
         """What was not used for longest first."""
@@ -91,15 +91,15 @@ class ToolsCache:
         if found is None:
             tools = dialect.read_tools(raw, where)
             found = ToolSet(tools, 2 * len(raw) + _TOOL_COST * (1 + len(tools)))
-            if found.size <= self._most // 8:
+            if found.size <= self._max_bytes // 8:
                 self._sets[dialect.name, where, raw] = found
                 found.is_kept = True
                 self._resize(found, found.size)
         return found
 
-    def keep(self, tool_set: ToolSet, adapted: AdaptedTools) -> None:
+    def store(self, tool_set: ToolSet, adapted: AdaptedTools) -> None:
         """Keep tools adapted to one more row of traits."""
-        if len(tool_set.adapted) >= _MOST_TARGETS:
+        if len(tool_set.adapted) >= _MAX_TARGETS:
             gone = tool_set.adapted.pop(0)
             tool_set.size -= 2 * len(gone.written)
             self._resize(tool_set, -2 * len(gone.written))
@@ -112,7 +112,7 @@ class ToolsCache:
         if not tool_set.is_kept:
             return
         self._size += by
-        while self._size > self._most and self._sets:
+        while self._size > self._max_bytes and self._sets:
             evicted = self._sets.pop(next(iter(self._sets)))
             evicted.is_kept = False
             self._size -= evicted.size

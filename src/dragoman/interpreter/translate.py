@@ -16,14 +16,14 @@ from dragoman.dialects.record import Call, Dialect, Tools
 from dragoman.dialects.registry import dialect_named
 from dragoman.interpreter.adapt import adapt
 from dragoman.interpreter.adaptation import ENVELOPES, Adaptation, traits_for
-from dragoman.interpreter.ledger import Ledger, refuse
+from dragoman.interpreter.ledger import Ledger, reject_losses
 from dragoman.interpreter.passthrough import pass_on, remove_foreign_signatures
 from dragoman.interpreter.prefix_cache import PrefixCache
 from dragoman.interpreter.request_history import RequestHistory
-from dragoman.interpreter.signatures import UnsignedCall, restore_signatures, unknown_ids, unsigned_calls
+from dragoman.interpreter.signatures import UnsignedCall, find_unknown_ids, find_unsigned_calls, restore_signatures
 from dragoman.interpreter.text_calls.prompt import describe_tools
 from dragoman.interpreter.tools_cache import ToolsCache, ToolSet
-from dragoman.interpreter.translation import Links, Signer, Translation, TranslationTask
+from dragoman.interpreter.translation import Links, SignatureLookup, Translation, TranslationTask
 from dragoman.interpreter.turns import CONTINUED
 from dragoman.interpreter.undo import NO_UNDO
 
@@ -46,9 +46,9 @@ class ParsedRequest:
     unknown_ids: Sequence[str] = ()
     """Calls that it takes for unsigned, and that nobody has looked up; if one is signed, it must be parsed again."""
     _history: RequestHistory | None = None
-    _known = 0
+    _known_count = 0
     """How many messages stand before what is new in the request."""
-    _unsigned: Sequence[UnsignedCall] = ()
+    _unsigned_calls: Sequence[UnsignedCall] = ()
     """Calls among the new messages that came without a signature."""
 
     def __init__(self, task: TranslationTask, caches: Caches) -> None:
@@ -56,38 +56,38 @@ class ParsedRequest:
         self._tools = caches.tools
         call, here = task.call, task.here
         signer = self._signer = task.signer if here is not task.there else None
-        if len(call.body) < 2 * caches.prefixes.least:
+        if len(call.body) < 2 * caches.prefixes.min_bytes:
             self.request = here.parse_request(call, read_tools=self._read_tools)
             """The request as the client sent it, without stored signatures."""
         else:
             history = RequestHistory(task, caches.prefixes, self._read_tools)
-            self._history, self.request, self._known = history, history.request, history.known
+            self._history, self.request, self._known_count = history, history.request, history.prefix_length
             self.unknown_ids = list(history.unconfirmed)
-        if signer is not None and (unsigned := unsigned_calls(self._new_messages())):
-            self._unsigned = unsigned
-            self.unknown_ids = [*self.unknown_ids, *unknown_ids(unsigned, signer)]
+        if signer is not None and (unsigned := find_unsigned_calls(self._get_new_messages())):
+            self._unsigned_calls = unsigned
+            self.unknown_ids = [*self.unknown_ids, *find_unknown_ids(unsigned, signer)]
 
     def _read_tools(self, raw: bytes, where: str) -> Tools:
         self.tool_set = self._tools.read(self._task.here, raw, where)
         return self.tool_set.tools
 
-    def _new_messages(self) -> tuple[Message, ...]:
+    def _get_new_messages(self) -> tuple[Message, ...]:
         messages = self.request.messages
-        return messages[self._known :] if self._known else messages
+        return messages[self._known_count :] if self._known_count else messages
 
     def translate(self, links: Links | None) -> Translation:
         """Translate the request, with the links that were fetched for it; `Unfetched` for those that must be."""
         task = self._task
         here, there = task.here, task.there
-        request = self._signed() if self._unsigned else self.request
+        request = self._restore_signatures() if self._unsigned_calls else self.request
         traits = traits_for(there.name, task.model or request.model)
         ledger = Ledger(here.pointers, task.call.body)
         if here is there:
             adapted, undo = structs.replace(request, model=task.model or request.model), NO_UNDO
         else:
             whole = request
-            if not request.messages or here.declared is not None:
-                whole = complete(request, here, ledger)
+            if not request.messages or here.read_declared_tools is not None:
+                whole = complete_request(request, here, ledger)
             known, tools = self.tool_set, self._tools
             adaptation = Adaptation(
                 traits, ledger, here.issuer, task.model, links=links, tool_set=known, tools_cache=tools
@@ -99,14 +99,14 @@ class ParsedRequest:
         call, losses = _render(adapted, traits, ledger, task)
         return Translation(call=call, losses=losses, undo=undo, request=request, tool_set=self.tool_set)
 
-    def _signed(self) -> Request:
+    def _restore_signatures(self) -> Request:
         """Give new calls the signatures they came without; what the prefix cache knows has them already."""
         request, signer = self.request, self._signer
-        new = self._new_messages()
-        signed = restore_signatures(new, self._unsigned, signer) if signer is not None else new
+        new = self._get_new_messages()
+        signed = restore_signatures(new, self._unsigned_calls, signer) if signer is not None else new
         if signed is new:
             return request
-        return structs.replace(request, messages=(*request.messages[: self._known], *signed))
+        return structs.replace(request, messages=(*request.messages[: self._known_count], *signed))
 
 
 class PendingRequest(Struct, frozen=True):
@@ -126,7 +126,7 @@ def translate_request(  # noqa: PLR0913  a call, two dialects, and independent o
     model: str = "",
     strict: bool = False,
     form: str = "",
-    signer: Signer | None = None,
+    signer: SignatureLookup | None = None,
     links: Links | None = None,
     text_calls: TextCalls = "",
 ) -> Translation:
@@ -145,18 +145,20 @@ def translate_request(  # noqa: PLR0913  a call, two dialects, and independent o
 def parse_request(task: TranslationTask, caches: Caches | None = None) -> ParsedRequest | PendingRequest:
     """Parse a request, so that it can be translated as soon as all it needs is known."""
     if task.text_calls:
-        return PendingRequest(partial(_translate_in_words, task))
+        return PendingRequest(partial(_translate_as_text, task))
     if task.here is task.there and not task.form:
         return PendingRequest(partial(pass_on, task))
     return ParsedRequest(task, caches or CACHES)
 
 
-def complete(request: Request, here: Dialect | None, ledger: Ledger) -> Request:
+def complete_request(request: Request, here: Dialect | None, ledger: Ledger) -> Request:
     """Add to a request what no target does without: a first message, and tools that its history declares on its way."""
     if not request.messages:
-        ledger.approximated("", f"nobody says anything: the user begins, with {CONTINUED!r}")
+        ledger.report_approximated("", f"nobody says anything: the user begins, with {CONTINUED!r}")
         request = structs.replace(request, messages=(Message(role="user", parts=(Text(text=CONTINUED),)),))
-    declared = here.declared(request.messages) if here is not None and here.declared is not None else ()
+    declared = (
+        here.read_declared_tools(request.messages) if here is not None and here.read_declared_tools is not None else ()
+    )
     new = tuple(tool for tool in declared if tool not in request.tools)
     return structs.replace(request, tools=(*request.tools, *new)) if new else request
 
@@ -165,7 +167,7 @@ def _render(adapted: Request, traits: Traits, ledger: Ledger, task: TranslationT
     """Render an adapted request; return it and the losses, or raise a `Problem` for those in strict mode."""
     losses = ledger.losses() if len(ledger) else ()
     if task.strict:
-        refuse(losses)
+        reject_losses(losses)
     return render(adapted, traits, task.there, task.form), losses
 
 
@@ -177,7 +179,7 @@ def render(adapted: Request, traits: Traits, there: Dialect, form: str) -> Call:
     return there.render_request(adapted, traits)
 
 
-def _translate_in_words(task: TranslationTask, links: Links | None) -> Translation:
+def _translate_as_text(task: TranslationTask, links: Links | None) -> Translation:
     """Translate a request for a model without tools, be it in the caller's own dialect: they are told to it in words.
 
     No cache is used: those hold what was made for models that have tools.
@@ -188,7 +190,7 @@ def _translate_in_words(task: TranslationTask, links: Links | None) -> Translati
     request = here.parse_request(call)
     model = task.model or request.model
     traits = traits_for(there.name, model, task.text_calls)
-    whole = complete(request, here, ledger)
+    whole = complete_request(request, here, ledger)
     if here is there:
         said = describe_tools(whole, here.issuer, traits, ledger)
         if said is None:

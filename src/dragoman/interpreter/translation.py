@@ -17,7 +17,7 @@ from dragoman.interpreter.tools_cache import ToolSet
 from dragoman.interpreter.undo import NO_UNDO, Undo
 
 
-class Signer(Protocol):
+class SignatureLookup(Protocol):
     """Knows the signatures of calls by their ids, each under the digest of what the call says."""
 
     @property
@@ -25,15 +25,15 @@ class Signer(Protocol):
         """Whose signatures these are."""
         ...
 
-    def of(self, call_id: str) -> Mapping[str, Signature] | None:
+    def find_signatures(self, call_id: str) -> Mapping[str, Signature] | None:
         """Return the signatures of calls with an id; None if that must be looked up first."""
         ...
 
 
-_WEB = ("http:", "https:")
+_WEB_SCHEMES = ("http:", "https:")
 
 
-class Fetched(Struct, frozen=True):
+class FetchedMedia(Struct, frozen=True):
     """What stands behind a link."""
 
     media_type: str
@@ -49,7 +49,7 @@ class NeededLink(Struct, frozen=True):
     kind: MediaKind
 
 
-class Unfetched(Exception):  # noqa: N818  it says what is missing
+class MissingLinks(Exception):  # noqa: N818  it says what is missing
     """A request cannot be translated before these links, by their addresses, are fetched."""
 
     def __init__(self, links: dict[str, NeededLink]) -> None:
@@ -60,18 +60,22 @@ class Unfetched(Exception):  # noqa: N818  it says what is missing
 class Links(Struct):
     """What was fetched for a request, and what must be."""
 
-    known: Mapping[str, Fetched] = {}
-    taken: bool = True
+    known: Mapping[str, FetchedMedia] = {}
+    upstream_fetches: bool = True
     """The upstream fetches links itself."""
     missing: dict[str, NeededLink] = field(default_factory=dict[str, NeededLink])
 
-    def of(self, part: Media, traits: Traits) -> Fetched | None:
+    def find_fetched(self, part: Media, traits: Traits) -> FetchedMedia | None:
         """Return what was fetched for media that the target does not fetch; note it if that is missing."""
         source = part.source
-        if not isinstance(source, Link) or not source.url.lower().startswith(_WEB) or part.kind not in traits.media:
+        if (
+            not isinstance(source, Link)
+            or not source.url.lower().startswith(_WEB_SCHEMES)
+            or part.kind not in traits.media
+        ):
             return None
         scheme = source.url.partition(":")[0].lower()
-        if self.taken and part.kind in traits.link_kinds and scheme in traits.link_schemes:
+        if self.upstream_fetches and part.kind in traits.link_kinds and scheme in traits.link_schemes:
             return None
         found = self.known.get(source.url)
         if found is None:
@@ -100,6 +104,6 @@ class TranslationTask(Struct, frozen=True):
     model: str = ""
     form: str = ""
     strict: bool = False
-    signer: Signer | None = None
+    signer: SignatureLookup | None = None
     links: Links | None = None
     text_calls: TextCalls = ""

@@ -23,47 +23,47 @@ from dragoman.core.events import (
 )
 from dragoman.core.parts import ToolCall
 from dragoman.core.traits import Traits
-from dragoman.interpreter.schema.arguments import ArgumentUndo, restore
+from dragoman.interpreter.schema.arguments import ArgumentUndo, restore_arguments
 from dragoman.wire import json
 
 _ILLEGAL = re.compile(r"[^A-Za-z0-9_-]")
 _LEGAL_ID = re.compile(r"[A-Za-z0-9_-]+")
 
 
-def digest(text: str, length: int) -> str:
+def hash_text(text: str, length: int) -> str:
     """Return `length` hexadecimal digits that stand for `text`."""
     return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:length]
 
 
-def name_alias(name: str, traits: Traits) -> str:
+def alias_name(name: str, traits: Traits) -> str:
     """Return `name` if the target takes it, else its alias."""
-    return _name_alias(name, traits.name_first_digit, traits.name_symbols, traits.name_max)
+    return _alias_cached(name, traits.name_first_digit, traits.name_symbols, traits.name_max)
 
 
 @lru_cache(maxsize=8192)
-def _name_alias(name: str, first_digit: bool, symbols: str, longest: int) -> str:
+def _alias_cached(name: str, first_digit: bool, symbols: str, max_length: int) -> str:
     first = "A-Za-z0-9_-" if first_digit else "A-Za-z_"
-    if re.fullmatch(rf"[{first}][A-Za-z0-9{re.escape(symbols)}]{{0,{longest - 1}}}", name):
+    if re.fullmatch(rf"[{first}][A-Za-z0-9{re.escape(symbols)}]{{0,{max_length - 1}}}", name):
         return name
     head = _ILLEGAL.sub("_", name)
     if not head or not (first_digit or head[0].isalpha() or head[0] == "_"):
         head = "_" + head
-    return f"{head[: longest - 9]}_{digest(name, 8)}"
+    return f"{head[: max_length - 9]}_{hash_text(name, 8)}"
 
 
-def id_alias(call_id: str, traits: Traits) -> str:
+def alias_id(call_id: str, traits: Traits) -> str:
     """Return `call_id` if the target takes it, else its alias."""
     if traits.id_exact is not None:
         legal = len(call_id) == traits.id_exact and call_id.isalnum() and call_id.isascii()
-        return call_id if legal else digest(call_id, traits.id_exact)
-    return plain_id(call_id, traits.id_max)
+        return call_id if legal else hash_text(call_id, traits.id_exact)
+    return to_plain_id(call_id, traits.id_max)
 
 
-def plain_id(call_id: str, longest: int = 64) -> str:
+def to_plain_id(call_id: str, max_length: int = 64) -> str:
     """Return `call_id` if it is of letters, digits, `_` and `-` only, else its alias."""
-    if len(call_id) <= longest and _LEGAL_ID.fullmatch(call_id):
+    if len(call_id) <= max_length and _LEGAL_ID.fullmatch(call_id):
         return call_id
-    return f"{_ILLEGAL.sub('_', call_id)[:15]}_{digest(call_id, 24)}"
+    return f"{_ILLEGAL.sub('_', call_id)[:15]}_{hash_text(call_id, 24)}"
 
 
 def generate_id(prefix: str, *seed: object) -> str:
@@ -72,7 +72,7 @@ def generate_id(prefix: str, *seed: object) -> str:
     return prefix + blake2b(text.encode("utf-8", "surrogatepass"), digest_size=12).hexdigest()
 
 
-def call_id_stem(reply_id: str, salt: str) -> str:
+def build_call_id_stem(reply_id: str, salt: str) -> str:
     """Return what the ids of all calls of one reply begin with that came without one."""
     return blake2b(f"{reply_id}\x00{salt}".encode("utf-8", "surrogatepass"), digest_size=12).hexdigest()[:20]
 
@@ -81,12 +81,12 @@ Arguments = dict[str, tuple[ArgumentUndo, ...]]
 """How values were changed for the tools' schemas, by the tools' full names, in the order they were changed."""
 
 
-class Spoken(Struct, frozen=True):
+class TextCallSettings(Struct, frozen=True):
     """How to detect calls in the text of a model whose tools are described in the prompt."""
 
     names: tuple[str, ...]
     """The tools that are described."""
-    single: bool = False
+    single_call: bool = False
     """Only one call of an answer is wanted."""
     stop: str = ""
     """A stop sequence that was added to the caller's."""
@@ -102,16 +102,16 @@ class Undo(Struct, frozen=True):
     custom: frozenset[str] = frozenset()
     """Free-form tools that were wrapped as functions, by the caller's name."""
     arguments: Arguments = {}
-    single: bool = False
+    single_call: bool = False
     """The caller wants one call at a time, and the target was only asked for that in the prompt."""
-    spoken: Spoken | None = None
+    text_calls: TextCallSettings | None = None
     """Calls are in the target's text."""
 
 
 NO_UNDO = Undo()
 
 
-def full_name(name: str, namespace: str) -> str:
+def qualify_name(name: str, namespace: str) -> str:
     """Return a name that differs for tools of the same name in different namespaces."""
     # A call of a tool that was declared alone but loaded later has its own name for a namespace (OpenAI).
     return name if namespace in ("", name) else f"{namespace}__{name}"
@@ -135,7 +135,7 @@ class ReplyPipeline:
     def __init__(self, undo: Undo, adapt: Callable[[Event], list[Event]] = _keep_event) -> None:
         self._undo = undo
         self._adapt = adapt
-        self._restores = bool(undo.names or undo.custom or undo.arguments)
+        self._needs_restore = bool(undo.names or undo.custom or undo.arguments)
         self._open = 0
         self._waiting: dict[int, list[_PartEvent]] = {}
         self._held: tuple[ToolCall, list[str]] | None = None
@@ -154,16 +154,16 @@ class ReplyPipeline:
         if type(event) is PartEnded:
             self._open += 1
             if self._waiting:
-                events = [*events, *self._advance()]
+                events = [*events, *self._release_waiting()]
         return events
 
-    def passes(self, index: int) -> bool:
+    def can_pass(self, index: int) -> bool:
         """Tell whether the deltas of a part need neither order nor restoring."""
         return index == self._open and self._held is None
 
     def _feed_open(self, event: _PartEvent) -> list[Event]:
         """Restore and adapt an event of the open part."""
-        if self._restores:
+        if self._needs_restore:
             if type(event) is PartStarted and type(event.part) is ToolCall:
                 event = self._restore_start(event.index, event.part)
             elif self._held is not None and type(event) is PartDelta:
@@ -175,7 +175,7 @@ class ReplyPipeline:
 
     def _restore_start(self, index: int, call: ToolCall) -> PartStarted:
         named, undo = _restore_name(call, self._undo), self._undo
-        if named.name in undo.custom or full_name(named.name, named.namespace) in undo.arguments:
+        if named.name in undo.custom or qualify_name(named.name, named.namespace) in undo.arguments:
             self._held = (call, [])
         return PartStarted(index, named)
 
@@ -185,7 +185,7 @@ class ReplyPipeline:
         arguments = restore_call(structs.replace(call, arguments="".join(pieces)), self._undo).arguments
         return self._adapt(PartDelta(index, arguments)) if arguments else []
 
-    def _advance(self) -> list[Event]:
+    def _release_waiting(self) -> list[Event]:
         """Return what has waited for the part that ended, up to the first part that is still open."""
         events: list[Event] = []
         while (waiting := self._waiting.pop(self._open, None)) is not None:
@@ -202,12 +202,12 @@ def restore_call(call: ToolCall, undo: Undo) -> ToolCall:
     if undo.names or undo.custom:
         call = _restore_name(call, undo)
     arguments = call.arguments
-    steps = undo.arguments.get(full_name(call.name, call.namespace) if call.namespace else call.name)
+    steps = undo.arguments.get(qualify_name(call.name, call.namespace) if call.namespace else call.name)
     if steps is not None:
         for step in reversed(steps):
-            arguments = restore(arguments, step)
+            arguments = restore_arguments(arguments, step)
     if undo.custom and call.name in undo.custom:
-        arguments = _free_text(arguments)
+        arguments = _unwrap_free_text(arguments)
     return call if arguments is call.arguments else structs.replace(call, arguments=arguments)
 
 
@@ -219,7 +219,7 @@ def _restore_name(call: ToolCall, undo: Undo) -> ToolCall:
     return structs.replace(call, namespace=namespace, name=name, form=form)
 
 
-def _free_text(arguments: str) -> str:
+def _unwrap_free_text(arguments: str) -> str:
     """Take a free-form input out of the function it was wrapped in; anything else is the text itself."""
     try:
         value = json.decode(arguments)

@@ -12,7 +12,7 @@ from typing import Any, Literal
 import msgspec
 from msgspec import Struct, structs
 
-from dragoman.http.addresses import destination_of
+from dragoman.http.addresses import parse_destination
 
 _LOG = logging.getLogger("dragoman.mcp")
 SERVERS_VARIABLE = "GEMINI_MCP_SERVERS"
@@ -238,7 +238,7 @@ class McpTable(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     def __post_init__(self) -> None:
         for entry in self.destinations:
-            destination_of(entry)
+            parse_destination(entry)
 
 
 def add_system_prompt(table: McpTable, environment: Mapping[str, str]) -> McpTable:

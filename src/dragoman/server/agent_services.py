@@ -28,49 +28,53 @@ from dragoman.gateway.generate import Gateway
 from dragoman.gateway.model import Asker
 from dragoman.gateway.record import Observers, Record
 from dragoman.gateway.router import default_model
-from dragoman.server.services import Connected, Toolbox, connected, open_toolbox
+from dragoman.server.services import GatewayServices, ToolServices, open_gateway_services, open_tool_services
 from dragoman.sessions.conversations import Conversations
 
 
-class Bench(Struct, frozen=True):
+class AgentServices(Struct, frozen=True):
     """Models, tools and conversations that a configuration names, and who is told when models are asked."""
 
     config: Config
-    connected: Connected
+    gateway_services: GatewayServices
     observers: Observers
-    toolbox: Toolbox
+    tool_services: ToolServices
 
     @property
-    def usual(self) -> str:
+    def default_model(self) -> str:
         """The model that is asked where nobody names one; "" where none is configured."""
-        return self.config.mcp.model or usual_model(self.config)
+        return self.config.mcp.model or choose_default_model(self.config)
 
-    def model(self, owner: str, who: str) -> Model:
+    def build_model(self, owner: str, client_name: str) -> Model:
         """Return every model there is as one function for an owner; `who` says in the log what asked."""
-        return observed_model(self.connected.gateway, self.observers, owner, who)
+        return build_observed_model(self.gateway_services.gateway, self.observers, owner, client_name)
 
-    def conversations(self, hours: float) -> Conversations:
+    def build_conversations(self, hours: float) -> Conversations:
         """Return the conversations that are kept; one that nobody went on with for so many hours begins anew."""
-        return Conversations(self.connected.desk.store, hours=hours, longest=self.config.mcp.session_messages)
+        return Conversations(
+            self.gateway_services.conversations.store, hours=hours, max_messages=self.config.mcp.session_messages
+        )
 
 
 @asynccontextmanager
-async def open_bench(config: Config, observers: Observers) -> AsyncGenerator[Bench]:
+async def open_agent_services(config: Config, observers: Observers) -> AsyncGenerator[AgentServices]:
     """Open all that a configuration names, as long as the block runs."""
-    async with connected(config) as upstreams, open_toolbox(config) as toolbox:
-        yield Bench(config, upstreams, observers, toolbox)
+    async with open_gateway_services(config) as upstreams, open_tool_services(config) as toolbox:
+        yield AgentServices(config, upstreams, observers, toolbox)
 
 
-def observed_model(gateway: Gateway, observers: Observers, owner: str, dialect: str) -> Model:
+def build_observed_model(gateway: Gateway, observers: Observers, owner: str, client_name: str) -> Model:
     """Return every model there is as one function for an owner; `dialect` says in the log who asked."""
 
     async def ask(request: Request) -> AsyncGenerator[Event]:
-        record = Record(owner=owner, dialect=dialect, operation="generate", model=request.model, stream=request.stream)
+        record = Record(
+            owner=owner, dialect=client_name, operation="generate", model=request.model, stream=request.stream
+        )
         observers.begin(record)
         try:
             async with closing(gateway.model(Asker(owner=owner), record)(request)) as events:
                 async for event in events:
-                    _note(event, record)
+                    _record_event(event, record)
                     yield event
         except (asyncio.CancelledError, GeneratorExit):
             record.outcome = "left" if record.outcome == "open" else record.outcome
@@ -81,7 +85,7 @@ def observed_model(gateway: Gateway, observers: Observers, owner: str, dialect: 
     return ask
 
 
-def _note(event: Event, record: Record) -> None:
+def _record_event(event: Event, record: Record) -> None:
     match event:
         case UsageSeen(usage):
             record.usage = usage
@@ -93,12 +97,12 @@ def _note(event: Event, record: Record) -> None:
         case Started():
             pass
         case PartStarted() | PartDelta() | PartSigned() | PartCited() | PartNative() | PartEnded() | Native():
-            record.note_first()
+            record.note_first_token()
         case _:
             assert_never(event)
 
 
-def usual_model(config: Config) -> str:
+def choose_default_model(config: Config) -> str:
     """Return the first model a configuration names, or else the usual one of its first upstream."""
     named = next((name for name in config.models if "*" not in name), "")
     if named:

@@ -6,68 +6,77 @@ from functools import partial
 from dragoman.core.problems import Problem
 from dragoman.dialects.record import Call
 from dragoman.dialects.registry import DIALECTS, dialect_named
-from dragoman.gateway.agents.toolset import HEADER
+from dragoman.gateway.agents.toolset import TOOLS_HEADER
 from dragoman.gateway.client_request import (
     CONVERSATION_HEADERS,
     SMALL_BODY,
     ClientRequest,
-    flattened,
+    flatten_tools,
     read_call,
-    require_distinct,
+    require_distinct_keys,
 )
 from dragoman.gateway.context import RequestContext
 from dragoman.gateway.conversations.background import Background
-from dragoman.gateway.conversations.options import ConversationOptions, native_call
-from dragoman.gateway.conversations.repeats import send_again
-from dragoman.gateway.duplicate_keys import DistinctKeys
-from dragoman.gateway.passthrough import without_key
+from dragoman.gateway.conversations.options import ConversationOptions, parse_session_request
+from dragoman.gateway.conversations.repeats import resend_answer
+from dragoman.gateway.duplicate_keys import DuplicateKeyChecker
+from dragoman.gateway.passthrough import drop_key
 from dragoman.gateway.record import Record
-from dragoman.gateway.token_count import wrapped_count
-from dragoman.http.exchange import Exchange, Gone
+from dragoman.gateway.token_count import parse_code_assist_count
+from dragoman.http.exchange import ClientDisconnected, Exchange
 from dragoman.http.message import Headers, Request
 from dragoman.interpreter.translate import CACHES
-from dragoman.server.auth import Key, cancel_when_gone, wants_strict
+from dragoman.server.auth import Key, cancel_on_disconnect, parse_strict
 from dragoman.server.endpoints import stored
-from dragoman.server.endpoints.handlers import Endpoints, Handler, Services, reject_path, reject_websocket, send_error
-from dragoman.server.routes import Path, Paths
+from dragoman.server.endpoints.handlers import (
+    EndpointHandler,
+    Endpoints,
+    Services,
+    reject_path,
+    reject_websocket,
+    send_error,
+)
+from dragoman.server.routes import PathMatch, Paths
 
 
 class App:
     """Handles every request."""
 
     def __init__(self, services: Services) -> None:
-        upstreams, watch = services.upstreams, services.watch
+        upstreams, watch = services.gateway_services, services.observability
         self.interception = services.interception
         self._access = services.access
         self._strict = services.strict
         self._gateway = upstreams.gateway
-        self._desk = upstreams.desk
+        self._conversations = upstreams.conversations
         self._observers = watch.observers
         self._quotas = watch.quotas
-        self._background = Background(self._desk.store, self._gateway, watch.observers, upstreams.carrier)
+        self._background = Background(self._conversations.store, self._gateway, watch.observers, upstreams.carrier)
         self._has_callers = services.interception.has_callers
-        self._stateful = frozenset(name for name, dialect in DIALECTS.items() if dialect.turns.keeps)
+        self._stateful_dialects = frozenset(
+            name for name, dialect in DIALECTS.items() if dialect.turns.has_store_member
+        )
         """Dialects whose requests say themselves which conversation they continue."""
         self.paths = Paths(DIALECTS.values())
         vendors = (dialect.api.passed_headers for dialect in DIALECTS.values())
-        self._passed = frozenset({"idempotency-key"}).union(*vendors)
+        self._forwarded_headers = frozenset({"idempotency-key"}).union(*vendors)
         """Headers by which a vendor's clients choose how it behaves. Credentials are never among them."""
-        self._distinct = DistinctKeys(CACHES)
+        self._duplicate_keys = DuplicateKeyChecker(CACHES)
         others = Endpoints(services, self._background, self._read_request)
-        self._handlers: dict[str, Handler] = {**others.handlers, "generate": self._generate}
+        self._handlers: dict[str, EndpointHandler] = {**others.handlers, "generate": self._generate}
 
     async def handle(self, exchange: Exchange) -> None:
         """Answer one request."""
         request = exchange.request
         path = self.paths.find(request.method, request.path, request.target.partition("?")[0])
-        dialect = (path.dialect if path else "") or self.paths.dialect_of(request.path, request.named)
+        dialect = (path.dialect if path else "") or self.paths.dialect_of(request.path, request.headers_by_name)
         record = Record(dialect=dialect, operation=path.operation if path else "")
         self._observers.begin(record)
         try:
             if path is not None and path.operation == "intercept":
                 key = self.interception.authorize(request, path, self._access)
             else:
-                key = self._access.admit(request, anybody=record.operation == "health")
+                key = self._access.authorize(request, is_public=record.operation == "health")
             record.owner = key.name
             if request.method == "GET" and request.header("sec-websocket-key"):
                 await reject_websocket(exchange, record)
@@ -79,7 +88,7 @@ class App:
                 record.status, record.outcome = exchange.status, "answered"
         except Problem as problem:
             await send_error(problem, exchange, record)
-        except (Gone, asyncio.CancelledError):
+        except (ClientDisconnected, asyncio.CancelledError):
             # Some clients disconnect as soon as they have read the last event: such a request is answered.
             record.outcome = "left" if record.outcome == "open" else record.outcome
             raise
@@ -90,84 +99,86 @@ class App:
         finally:
             self._observers.end(record)
 
-    async def _generate(self, exchange: Exchange, path: Path, key: Key, record: Record) -> None:
+    async def _generate(self, exchange: Exchange, path: PathMatch, key: Key, record: Record) -> None:
         """Answer a request for a response of a model."""
         request, options = self._read_request(exchange.request, path, key)
         call = request.call
         record.model, record.stream = call.model, call.stream
         if not key.allows(call.model):
             raise Problem("permission", f"this key may not ask for the model {call.model!r}")
-        self._quotas.take(key)
-        cancel_when_gone(exchange)
+        self._quotas.acquire(key)
+        cancel_on_disconnect(exchange)
         context = RequestContext(request, exchange, record)
         goes_on = False
         try:
             if self._has_callers:
-                bound = await self.interception.bound(request, exchange.request, options)
+                bound = await self.interception.find_bound_session(request, exchange.request, options)
                 if bound is not None:
                     await self.interception.answer_caller(bound, context)
                     return
-            opened, named = None, exchange.request.named
-            if options or path.dialect in self._stateful or not CONVERSATION_HEADERS.isdisjoint(named):
-                options = options or self._desk.wanted(request, named)
-                opened = await self._desk.open(request, options) if options is not None else None
+            opened, named = None, exchange.request.headers_by_name
+            if options or path.dialect in self._stateful_dialects or not CONVERSATION_HEADERS.isdisjoint(named):
+                options = options or self._conversations.read_options(request, named)
+                opened = await self._conversations.load(request, options) if options is not None else None
             if opened is None:
                 await self._gateway.generate(context)
             elif opened.again is not None:
-                await send_again(opened.again, request, exchange, record)
+                await resend_answer(opened.again, request, exchange, record)
             elif opened.question.is_background:
-                turn = await self._background.begin(opened, partial(self._quotas.give_back, key))
+                turn = await self._background.begin(opened, partial(self._quotas.release, key))
                 goes_on = True
-                await stored.tell_begun(self._background, turn, exchange, record)
+                await stored.send_queued(self._background, turn, exchange, record)
             else:
-                context.request, context.keeper = opened.ask, self._desk.keeper(opened)
+                context.request, context.recorder = opened.ask, self._conversations.build_recorder(opened)
                 await self._gateway.generate(context)
-                await context.keeper.delivered()
+                await context.recorder.mark_delivered()
         finally:
             if not goes_on:
-                self._quotas.give_back(key)
+                self._quotas.release(key)
 
-    def _read_request(self, request: Request, path: Path, key: Key) -> tuple[ClientRequest, ConversationOptions | None]:
+    def _read_request(
+        self, request: Request, path: PathMatch, key: Key
+    ) -> tuple[ClientRequest, ConversationOptions | None]:
         """Read a request for a model: its call, what its path and headers say, and the conversation it names."""
-        options, body, named = None, request.body, request.named
+        options, body, named = None, request.body, request.headers_by_name
         if len(body) < SMALL_BODY:
-            value = require_distinct(body)
+            value = require_distinct_keys(body)
         else:
-            value = self._distinct.require(body, dialect_named(path.dialect))
+            value = self._duplicate_keys.require_distinct(body, dialect_named(path.dialect))
         if path.in_session:
-            call, options = native_call(body)
+            call, options = parse_session_request(body)
         elif path.in_url:
             call = Call(body, path.model, path.stream)
         elif path.wrapped and path.operation == "count":
-            call = wrapped_count(body)
+            call = parse_code_assist_count(body)
         else:
             call = read_call(body, value)
             if path.wrapped:
                 call = Call(body, call.model, path.stream)
             elif path.flat:
-                call = flattened(call)
+                call = flatten_tools(call)
         in_items = path.google and path.stream and request.query.get("alt") != "sse"
         strict = named.get("x-dragoman-strict")
         client_request = ClientRequest(
             dialect=path.dialect,
             call=call,
             framing="array" if in_items else "sse",
-            strict=self._strict if strict is None else wants_strict(strict, usual=self._strict),
+            strict=self._strict if strict is None else parse_strict(strict, default=self._strict),
             owner=key.name,
-            headers=() if self._passed.isdisjoint(named) else self._passed_headers(request.headers),
-            target=target_without_key(request.target) if path.queried and "?" in request.target else "",
-            tools=named.get(HEADER, "") if self._gateway.runs_tools else "",
+            headers=() if self._forwarded_headers.isdisjoint(named) else self._select_headers(request.headers),
+            target=drop_key_from_target(request.target) if path.queried and "?" in request.target else "",
+            tools=named.get(TOOLS_HEADER, "") if self._gateway.has_tools else "",
             allowed=key.tools,
         )
         return client_request, options
 
-    def _passed_headers(self, headers: Headers) -> Headers:
+    def _select_headers(self, headers: Headers) -> Headers:
         """Return the headers that may go to an upstream of the client's own dialect."""
-        return tuple(header for header in headers if header[0] in self._passed)
+        return tuple(header for header in headers if header[0] in self._forwarded_headers)
 
 
-def target_without_key(target: str) -> str:
+def drop_key_from_target(target: str) -> str:
     """Return a path and its query without the key that may be in it."""
     path, _, query = target.partition("?")
-    kept = without_key(query)
+    kept = drop_key(query)
     return f"{path}?{kept}" if kept else ""

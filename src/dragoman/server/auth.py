@@ -18,13 +18,13 @@ from urllib.parse import parse_qsl
 
 from msgspec import Struct
 
-from dragoman.config import NOBODY, Config
+from dragoman.config import ANONYMOUS_NAME, Config
 from dragoman.core.problems import Problem
 from dragoman.http.exchange import Exchange
 from dragoman.http.message import Request
-from dragoman.server.metrics import Board
+from dragoman.server.metrics import SharedCounters
 
-_MOST_KNOWN = 64
+_MAX_KNOWN_HOSTS = 64
 _LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 
 
@@ -45,10 +45,10 @@ class Key(Struct, frozen=True, kw_only=True):
         return not self.models or any(fnmatchcase(model, pattern) for pattern in self.models)
 
 
-ANYBODY = Key(hash="", name=NOBODY)
+ANONYMOUS = Key(hash="", name=ANONYMOUS_NAME)
 
 
-def hashed(secret: str) -> str:
+def hash_secret(secret: str) -> str:
     """Return what is kept of a key."""
     return hashlib.sha256(secret.encode()).hexdigest()
 
@@ -59,68 +59,68 @@ class Access:
     def __init__(self, keys: Iterable[Key], hosts: Iterable[str] = (), origins: Iterable[str] = ()) -> None:
         self._keys = tuple(keys)
         self._hosts = frozenset(host.lower() for host in hosts)
-        self._known: set[str | None] = set()
+        self._known_hosts: set[str | None] = set()
         """Host headers that were found to be ours."""
         self._origins = tuple(origin.lower().rstrip("/") for origin in origins)
 
-    def admit(self, request: Request, *, anybody: bool = False) -> Key:
+    def authorize(self, request: Request, *, is_public: bool = False) -> Key:
         """Return whose request this is, or raise the `Problem` for which it is not let in."""
         self._check_host(request)
-        if anybody or not self._keys:
-            return ANYBODY
-        shown = _shown(request)
+        if is_public or not self._keys:
+            return ANONYMOUS
+        shown = _find_keys(request)
         if not shown:
             raise Problem("authentication", "no API key was given")
         if len(shown) > 1:
             raise Problem("authentication", "two different API keys were given")
-        wanted = hashed(shown.pop())
+        wanted = hash_secret(shown.pop())
         found = [key for key in self._keys if hmac.compare_digest(key.hash, wanted)]
         if not found:
             raise Problem("authentication", "the API key is not known here")
         return found[0]
 
-    def knows(self, request: Request) -> bool:
+    def is_authorized(self, request: Request) -> bool:
         """Tell whether a request would be let in to what is not for anybody."""
         try:
-            self.admit(request)
+            self.authorize(request)
         except Problem:
             return False
         return True
 
     def _check_host(self, request: Request) -> None:
-        named = request.named
+        named = request.headers_by_name
         # One of each, and from no page: most requests are like that, and come to the same few names.
-        if len(named) == len(request.headers) and named.get("host") in self._known and "origin" not in named:
+        if len(named) == len(request.headers) and named.get("host") in self._known_hosts and "origin" not in named:
             return
         hosts = [value for name, value in request.headers if name == "host"]
         if len(hosts) != 1:
             raise Problem("invalid_request", "a request needs one host header")
-        host = _without_port(hosts[0].strip().lower())
+        host = _strip_port(hosts[0].strip().lower())
         if self._hosts and host not in self._hosts:
             raise Problem("permission", f"this server is not called {hosts[0]!r}", status=403)
         for name, value in request.headers:
-            if name == "origin" and not self._is_ours(value.strip().lower(), host):
+            if name == "origin" and not self._is_allowed_origin(value.strip().lower(), host):
                 words = f"a page of {value!r} may not ask here: add it to [server] origins if it should"
                 raise Problem("permission", words, status=403)
-        if len(self._known) < _MOST_KNOWN:
-            self._known.add(hosts[0])
+        if len(self._known_hosts) < _MAX_KNOWN_HOSTS:
+            self._known_hosts.add(hosts[0])
 
-    def _is_ours(self, origin: str, host: str) -> bool:
+    def _is_allowed_origin(self, origin: str, host: str) -> bool:
         """Tell whether an origin is one of our own names, or one that is configured."""
-        called = _without_port(origin.partition("://")[2])
+        called = _strip_port(origin.partition("://")[2])
         if called and (called in self._hosts if self._hosts else called == host):
             return True
         return any(fnmatchcase(origin, pattern) for pattern in self._origins)
 
 
-def own_names(listened: str, others: Iterable[str]) -> frozenset[str]:
+def find_host_names(listen_host: str, configured: Iterable[str]) -> frozenset[str]:
     """Return the host names a server is called by; none for one that cannot know them all."""
-    if listened in {"0.0.0.0", "::"}:  # noqa: S104  compared, not bound
-        return frozenset(others)
-    return frozenset({*_LOOPBACK, listened.lower(), *others})
+    if listen_host in {"0.0.0.0", "::"}:  # noqa: S104  compared, not bound
+        return frozenset(configured)
+    return frozenset({*_LOOPBACK, listen_host.lower(), *configured})
 
 
-def _without_port(host: str) -> str:
+def _strip_port(host: str) -> str:
     if host.startswith("["):
         inner, _, rest = host[1:].partition("]")
         # What stands behind the bracket is a port or nothing: others may read more into it than we do.
@@ -128,7 +128,7 @@ def _without_port(host: str) -> str:
     return host.rpartition(":")[0] if host.count(":") == 1 else host
 
 
-def _shown(request: Request) -> set[str]:
+def _find_keys(request: Request) -> set[str]:
     """Return every key a request shows, whichever way its vendor's clients do."""
     shown: set[str] = set()
     for name, value in request.headers:
@@ -142,55 +142,55 @@ def _shown(request: Request) -> set[str]:
     return shown - {""}
 
 
-_WORDS = (
+_BOOLEAN_WORDS = (
     {"": False} | dict.fromkeys(("true", "1", "yes", "on"), True) | dict.fromkeys(("false", "0", "no", "off"), False)
 )
 
 
-def wants_strict(said: str, *, usual: bool) -> bool:
+def parse_strict(value: str, *, default: bool) -> bool:
     """Read the header; "" for none."""
-    wanted = _WORDS.get(said.strip().lower())
+    wanted = _BOOLEAN_WORDS.get(value.strip().lower())
     if wanted is None:
-        words = f"x-dragoman-strict is true or false (1, yes, on; 0, no, off), not {said!r}"
+        words = f"x-dragoman-strict is true or false (1, yes, on; 0, no, off), not {value!r}"
         raise Problem("invalid_request", words)
-    return usual or wanted
+    return default or wanted
 
 
 class Quotas:
     """Counts the open requests of keys that may have only so many."""
 
-    def __init__(self, config: Config, board: Board, worker: int) -> None:
-        self._at = {key.name: at for at, key in enumerate(config.keys, 1)}
-        self._all = [share.open for share in board.shares()]
-        self._own = self._all[worker]
+    def __init__(self, config: Config, counters: SharedCounters, worker: int) -> None:
+        self._key_index = {key.name: at for at, key in enumerate(config.keys, 1)}
+        self._open_counts = [share.open_requests for share in counters.all_counters()]
+        self._own_counts = self._open_counts[worker]
 
-    def take(self, key: Key) -> None:
+    def acquire(self, key: Key) -> None:
         """Begin a request, or raise the `Problem` that there are too many."""
         if not key.concurrency:
             return
-        at = self._at[key.name]
-        self._own[at] += 1
-        if sum(counted[at] for counted in self._all) > key.concurrency:
-            self._own[at] -= 1
+        at = self._key_index[key.name]
+        self._own_counts[at] += 1
+        if sum(counted[at] for counted in self._open_counts) > key.concurrency:
+            self._own_counts[at] -= 1
             raise Problem("rate_limit", f"this key has {key.concurrency} requests open already", retry_after=1)
 
-    def give_back(self, key: Key) -> None:
+    def release(self, key: Key) -> None:
         """End a request."""
         if key.concurrency:
-            self._own[self._at[key.name]] -= 1
+            self._own_counts[self._key_index[key.name]] -= 1
 
     @contextmanager
     def slot(self, key: Key) -> Generator[None]:
         """Count a request of a key as open while the block runs."""
-        self.take(key)
+        self.acquire(key)
         try:
             yield
         finally:
-            self.give_back(key)
+            self.release(key)
 
 
-def cancel_when_gone(exchange: Exchange) -> None:
+def cancel_on_disconnect(exchange: Exchange) -> None:
     """Cancel the current task when the client disconnects."""
     task = asyncio.current_task()
     if task is not None:
-        exchange.on_gone = task.cancel
+        exchange.on_disconnect = task.cancel

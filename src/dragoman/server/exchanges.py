@@ -7,37 +7,37 @@ from dragoman.config import Config
 from dragoman.core.problems import Problem
 from dragoman.gateway.record import Observer, Observers, Record
 from dragoman.server.auth import Quotas
-from dragoman.server.metrics import Board, Metrics
-from dragoman.server.process.peers import Seat
+from dragoman.server.metrics import Metrics, SharedCounters
+from dragoman.server.process.peers import WorkerContext
 from dragoman.wire import json
 
-Elsewhere = Callable[[str, str], Awaitable[bytes]]
+FindAtPeers = Callable[[str, str], Awaitable[bytes]]
 """Asks the other workers for an exchange by its id and owner; nothing if none has it."""
 
 
-class Exchanges:
+class ExchangeHistory:
     """The last exchanges of this process."""
 
-    def __init__(self, records: Iterable[Record], elsewhere: Elsewhere | None = None) -> None:
+    def __init__(self, records: Iterable[Record], find_at_peers: FindAtPeers | None = None) -> None:
         self._records = records
-        self._elsewhere = elsewhere
+        self._find_at_peers = find_at_peers
 
     def find(self, name: str, owner: str) -> bytes:
         """Return what happened to an exchange of this owner; nothing if it is not here."""
         record = next((record for record in self._records if record.id == name and record.owner == owner), None)
-        return b"" if record is None else _shown(record)
+        return b"" if record is None else _render_record(record)
 
-    async def show(self, name: str, owner: str) -> bytes:
+    async def find_anywhere(self, name: str, owner: str) -> bytes:
         """Return what happened to an exchange of this owner, here or at another worker."""
         found = self.find(name, owner)
-        if not found and self._elsewhere is not None:
-            found = await self._elsewhere(name, owner)
+        if not found and self._find_at_peers is not None:
+            found = await self._find_at_peers(name, owner)
         if not found:
             raise Problem("not_found", f"there is no exchange {name!r}", code="not_found")
         return found
 
 
-def _shown(record: Record) -> bytes:
+def _render_record(record: Record) -> bytes:
     problem = record.problem
     shown: dict[str, Any] = {
         "id": record.id,
@@ -50,7 +50,7 @@ def _shown(record: Record) -> bytes:
         "status": record.status,
         "outcome": record.outcome,
         "began": record.began,
-        "first_token_seconds": record.first,
+        "first_token_seconds": record.first_token_seconds,
         "seconds": record.seconds,
         "finish": record.finish,
         "usage": record.usage,
@@ -60,18 +60,26 @@ def _shown(record: Record) -> bytes:
     return json.encode(shown)
 
 
-class Watch:
+class Observability:
     """The metrics, the open requests of each key, the last exchanges, and all other observers."""
 
-    def __init__(self, config: Config, observers: Iterable[Observer] = (), seat: Seat | None = None) -> None:
-        board, worker = (Board(1, len(config.keys)), 0) if seat is None else (seat.board, seat.worker)
-        self.metrics = Metrics(board, worker, _names(config))
+    def __init__(
+        self, config: Config, observers: Iterable[Observer] = (), worker_context: WorkerContext | None = None
+    ) -> None:
+        board, worker = (
+            (SharedCounters(1, len(config.keys)), 0)
+            if worker_context is None
+            else (worker_context.counters, worker_context.worker)
+        )
+        self.metrics = Metrics(board, worker, _find_model_names(config))
         self.quotas = Quotas(config, board, worker)
-        self.observers = Observers(begun=[self.metrics.begun], ended=[self.metrics.ended, *observers])
-        self.exchanges = Exchanges(self.observers.recent, None if seat is None else seat.siblings.ask)
+        self.observers = Observers(on_begin=[self.metrics.on_begin], on_end=[self.metrics.on_end, *observers])
+        self.exchanges = ExchangeHistory(
+            self.observers.recent, None if worker_context is None else worker_context.peers.find_exchange
+        )
 
 
-def _names(config: Config) -> set[str]:
+def _find_model_names(config: Config) -> set[str]:
     """Return the names of models that the configuration says in full, ours and those of upstreams."""
     targets = {target.partition("/")[2] for targets in config.models.values() for target in targets}
     return {name for name in {*config.models, *targets} if "*" not in name}

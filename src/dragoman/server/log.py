@@ -23,14 +23,14 @@ from msgspec import UNSET, UnsetType
 from dragoman.config import Config, ConfigError
 from dragoman.gateway.record import Record
 from dragoman.gateway.redact import redact
-from dragoman.server.log_lines import LoggedTokens, LogLine, python_logging, render_crash, render_note, render_text
-from dragoman.server.metrics import QUIET
+from dragoman.server.log_lines import LoggedTokens, LogLine, capture_logging, render_crash, render_note, render_text
+from dragoman.server.metrics import QUIET_OPERATIONS
 from dragoman.wire import json
 
-_GATHERED = 0.05
+_BATCH_SECONDS = 0.05
 """Seconds between two writes: waking a thread for each line would cost more than the line."""
-_MOST_WAITING = 50_000
-_LAST_WAIT = 2.0
+_MAX_QUEUED = 50_000
+_CLOSE_SECONDS = 2.0
 
 
 class LogWriter:
@@ -38,63 +38,63 @@ class LogWriter:
 
     def __init__(self, path: Path | None = None) -> None:
         self._path = path
-        self._file = os.dup(2) if path is None else _opened(path)
-        self._waiting: SimpleQueue[bytes] = SimpleQueue()
+        self._file = os.dup(2) if path is None else _open_file(path)
+        self._queue: SimpleQueue[bytes] = SimpleQueue()
         self._dropped = 0
-        self._ending = False
-        self._thread = Thread(target=self._write, name="dragoman log", daemon=True)
+        self._is_closing = False
+        self._thread = Thread(target=self._write_lines, name="dragoman log", daemon=True)
         self._thread.start()
 
     def add(self, line: bytes) -> None:
         """Write a line soon."""
-        if self._waiting.qsize() > _MOST_WAITING:
+        if self._queue.qsize() > _MAX_QUEUED:
             self._dropped += 1
         else:
-            self._waiting.put(line + b"\n")
+            self._queue.put(line + b"\n")
 
     def close(self) -> None:
         """Write what waits, for a while."""
-        self._ending = True
-        self._waiting.put(b"")
-        self._thread.join(_LAST_WAIT)
+        self._is_closing = True
+        self._queue.put(b"")
+        self._thread.join(_CLOSE_SECONDS)
 
-    def _write(self) -> None:
-        while not (self._ending and self._waiting.empty()):
-            lines = [self._waiting.get()]
-            if not self._ending:
-                sleep(_GATHERED)
+    def _write_lines(self) -> None:
+        while not (self._is_closing and self._queue.empty()):
+            lines = [self._queue.get()]
+            if not self._is_closing:
+                sleep(_BATCH_SECONDS)
             with suppress(Empty):
                 while True:
-                    lines.append(self._waiting.get_nowait())
+                    lines.append(self._queue.get_nowait())
             if self._dropped:
                 dropped, self._dropped = self._dropped, 0
                 lines.append(b'{"event":"dropped","lines":%d}\n' % dropped)
             with suppress(OSError):  # a full disk or a reader that left: nobody could be told but by this log
-                self._put(b"".join(lines))
+                self._append(b"".join(lines))
 
-    def _put(self, said: bytes) -> None:
-        if self._path is not None and not _same(self._file, self._path):
+    def _append(self, data: bytes) -> None:
+        if self._path is not None and not _is_same_file(self._file, self._path):
             # The old file stays until there is a new one: its number would soon be that of somebody's connection.
-            before, self._file = self._file, _opened(self._path)
+            before, self._file = self._file, _open_file(self._path)
             os.close(before)
-        while said:
-            said = said[os.write(self._file, said) :]
+        while data:
+            data = data[os.write(self._file, data) :]
 
 
-def _opened(path: Path) -> int:
+def _open_file(path: Path) -> int:
     return os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | getattr(os, "O_CLOEXEC", 0), 0o600)
 
 
-def _same(file: int, path: Path) -> bool:
+def _is_same_file(file: int, path: Path) -> bool:
     try:
         return os.path.samestat(os.fstat(file), path.stat())
     except FileNotFoundError:
         return False
 
 
-_LONGEST = 500
+_MAX_TEXT = 500
 """Characters of a client's or an upstream's text that go into a line."""
-_MOST_READ = 4000
+_MAX_SEARCHED = 4000
 """Characters that are searched for secrets first: a secret is longer than what is written in its place."""
 
 
@@ -107,48 +107,48 @@ class Log:
         *,
         form: str = "json",
         secrets: Collection[str] = (),
-        crashes: bool = False,
+        crashes_only: bool = False,
         worker: int | UnsetType = UNSET,
     ) -> None:
         self._add = add
         self._redact = partial(redact, known=secrets)
         self._is_text = form == "text"
-        self._crashes_only = crashes
+        self._crashes_only = crashes_only
         self._worker = worker
 
-    def ended(self, record: Record) -> None:
+    def on_end(self, record: Record) -> None:
         """Write the line for an exchange that is over."""
         if record.crash is not None:
-            self.crashed(record.crash, record.id)
-        if self._crashes_only or (record.operation in QUIET and record.problem is None):
+            self.log_crash(record.crash, record.id)
+        if self._crashes_only or (record.operation in QUIET_OPERATIONS and record.problem is None):
             return
-        line = self._line(record)
+        line = self._build_line(record)
         self._add(render_text(line) if self._is_text else json.encode(line))
 
-    def crashed(self, error: BaseException, exchange: str = "", words: str = "") -> None:
+    def log_crash(self, error: BaseException, exchange: str = "", message: str = "") -> None:
         """Write a line for a failure of the gateway itself."""
-        fields = {"time": _format_time(time()), "event": "crash", "exchange": exchange, "message": words}
+        fields = {"time": _format_time(time()), "event": "crash", "exchange": exchange, "message": message}
         self._add(render_crash(error, fields, self._redact, as_text=self._is_text))
 
-    def noted(self, record: LogRecord) -> None:
+    def log_note(self, record: LogRecord) -> None:
         """Write a line for what a tool or an external server reports."""
-        fields: dict[str, Any] = {"time": _format_time(record.created), "message": self._clean(record.getMessage())}
+        fields: dict[str, Any] = {"time": _format_time(record.created), "message": self._sanitize(record.getMessage())}
         if self._worker is not UNSET:
             fields["worker"] = self._worker
         self._add(render_note(record, fields, self._redact, as_text=self._is_text))
 
-    def loop_failed(self, _: object, context: dict[str, Any]) -> None:
+    def on_loop_error(self, _: object, context: dict[str, Any]) -> None:
         """Write a line for an error that the event loop reports."""
         error = context.get("exception")
-        words = self._clean(str(context.get("message", "")))
-        self.crashed(error if isinstance(error, BaseException) else RuntimeError(words), words=words)
+        words = self._sanitize(str(context.get("message", "")))
+        self.log_crash(error if isinstance(error, BaseException) else RuntimeError(words), message=words)
 
-    def _line(self, record: Record) -> LogLine:
+    def _build_line(self, record: Record) -> LogLine:
         problem, usage = record.problem, record.usage
         model, asked = record.model, record.upstream_model
         if record.outcome != "answered":
             # A name that was answered to is no secret; any other is a client's text.
-            model, asked = self._clean(model), self._clean(asked)
+            model, asked = self._sanitize(model), self._sanitize(asked)
         return LogLine(
             _format_time(record.began),
             record.id,
@@ -162,19 +162,19 @@ class Log:
             record.outcome,
             record.tries,
             record.stream,
-            None if record.first is None else int(record.first * 10_000) / 10,
+            None if record.first_token_seconds is None else int(record.first_token_seconds * 10_000) / 10,
             None if record.seconds is None else int(record.seconds * 10_000) / 10,
             record.finish,
             len(record.losses) + len(record.reply_losses),
             UNSET if usage is None else LoggedTokens(usage.input, usage.output, usage.cached, usage.reasoning),
             UNSET if problem is None else problem.kind,
-            UNSET if problem is None else self._clean(problem.message),
+            UNSET if problem is None else self._sanitize(problem.message),
             self._worker,
         )
 
-    def _clean(self, text: str) -> str:
+    def _sanitize(self, text: str) -> str:
         # It is cut before it is read: a client may name a model with a million characters.
-        return self._redact(text[:_MOST_READ])[:_LONGEST]
+        return self._redact(text[:_MAX_SEARCHED])[:_MAX_TEXT]
 
 
 def _format_time(seconds: float) -> str:
@@ -189,7 +189,7 @@ def _format_second(whole: int) -> str:
 
 
 @contextmanager
-def opened(config: Config, worker: int | None = None) -> Generator[Log]:
+def open_log(config: Config, worker: int | None = None) -> Generator[Log]:
     """Keep the log that is configured open as long as the block runs; of several workers each says which it is."""
     said = config.server.log
     try:
@@ -200,9 +200,13 @@ def opened(config: Config, worker: int | None = None) -> Generator[Log]:
     try:
         form, crashes = config.server.log_format, said == "off"
         log = Log(
-            lines.add, form=form, secrets=config.secrets, crashes=crashes, worker=UNSET if worker is None else worker
+            lines.add,
+            form=form,
+            secrets=config.secrets,
+            crashes_only=crashes,
+            worker=UNSET if worker is None else worker,
         )
-        with nullcontext() if crashes else python_logging(log.noted):
+        with nullcontext() if crashes else capture_logging(log.log_note):
             yield log
     finally:
         lines.close()

@@ -71,12 +71,12 @@ def render_text(line: LogLine) -> bytes:
 
 
 _ROOT = "dragoman"
-_LONGEST_TRACE = 64 << 10
+_MAX_TRACE = 64 << 10
 Redact = Callable[[str], str]
 """Removes secrets from a text."""
 
 
-class _Notes(QueueHandler):
+class _NoteHandler(QueueHandler):
     """Calls a function with each record; the base class reports a record that cannot be written."""
 
     def __init__(self, note: Callable[[LogRecord], None]) -> None:
@@ -92,10 +92,10 @@ class _Notes(QueueHandler):
 
 
 @contextmanager
-def python_logging(note: Callable[[LogRecord], None]) -> Generator[None]:
+def capture_logging(note: Callable[[LogRecord], None]) -> Generator[None]:
     """Call `note` with each record of Python's logging as long as the block runs."""
     logger = logging.getLogger(_ROOT)
-    before, handler = logger.level, _Notes(note)
+    before, handler = logger.level, _NoteHandler(note)
     logger.addHandler(handler)
     if before == logging.NOTSET:
         logger.setLevel(logging.INFO)
@@ -108,7 +108,7 @@ def python_logging(note: Callable[[LogRecord], None]) -> Generator[None]:
 
 def render_crash(error: BaseException, fields: Mapping[str, str], redact: Redact, *, as_text: bool) -> bytes:
     """Return the line for a failure of the gateway, with its traceback."""
-    lines = redact("".join(traceback.format_exception(error))[-_LONGEST_TRACE:])
+    lines = redact("".join(traceback.format_exception(error))[-_MAX_TRACE:])
     if as_text:
         return f"{fields['time']} crash {fields['exchange']} {fields['message']}\n{lines}".encode()
     return json.encode({**fields, "error": type(error).__name__, "traceback": lines})
@@ -119,7 +119,7 @@ def render_note(record: LogRecord, fields: Mapping[str, Any], redact: Redact, *,
     about = record.name.removeprefix("dragoman.")
     level = record.levelname.lower()
     trace = "".join(traceback.format_exception(record.exc_info[1])) if record.exc_info else ""
-    lines = redact(trace[-_LONGEST_TRACE:])
+    lines = redact(trace[-_MAX_TRACE:])
     if as_text:
         line = f"{fields['time'][11:]} {level} {about}: {fields['message']}".replace("\n", " ")
         return (f"{line}\n{lines}" if lines else line).encode()

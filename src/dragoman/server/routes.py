@@ -11,12 +11,12 @@ from urllib.parse import unquote
 
 from msgspec import Struct, structs
 
-from dragoman.dialects.api import LOOK, Endpoint, ServedPath
+from dragoman.dialects.api import READ_METHODS, Endpoint, ServedPath
 from dragoman.dialects.record import Dialect
 from dragoman.intercept.settings import DIALECT as INTERCEPTED
 
 
-class OtherPath(Struct, frozen=True, kw_only=True):
+class PassthroughPath(Struct, frozen=True, kw_only=True):
     """A path at an upstream."""
 
     dialect: str = ""
@@ -27,37 +27,39 @@ class OtherPath(Struct, frozen=True, kw_only=True):
     """The model it names; "" for none."""
 
 
-class Path(Endpoint, frozen=True, kw_only=True):
+class PathMatch(Endpoint, frozen=True, kw_only=True):
     """What a path means."""
 
     dialect: str = ""
     """Whose errors a client wants there; where several may ask, the headers decide."""
     model: str = ""
     item: str = ""
-    other: OtherPath | None = None
+    passthrough: PassthroughPath | None = None
     """Another endpoint of a vendor, which is passed on untouched."""
 
 
-_OWN = (
-    ServedPath("/v1/models", Endpoint(operation="models"), LOOK),
-    ServedPath(r"/v1/models/(?P<model>(?!.+/operations/).+)", Endpoint(operation="model"), LOOK, is_pattern=True),
-    ServedPath(r"/v1/exchanges/(?P<name>[^/]+)", Endpoint(operation="exchange"), LOOK, is_pattern=True),
-    ServedPath("/mcp", Endpoint(operation="mcp"), ("POST", "DELETE", *LOOK)),
-    ServedPath("/health", Endpoint(operation="health"), LOOK),
-    ServedPath("/metrics", Endpoint(operation="metrics"), LOOK),
+_OWN_PATHS = (
+    ServedPath("/v1/models", Endpoint(operation="models"), READ_METHODS),
+    ServedPath(
+        r"/v1/models/(?P<model>(?!.+/operations/).+)", Endpoint(operation="model"), READ_METHODS, is_pattern=True
+    ),
+    ServedPath(r"/v1/exchanges/(?P<name>[^/]+)", Endpoint(operation="exchange"), READ_METHODS, is_pattern=True),
+    ServedPath("/mcp", Endpoint(operation="mcp"), ("POST", "DELETE", *READ_METHODS)),
+    ServedPath("/health", Endpoint(operation="health"), READ_METHODS),
+    ServedPath("/metrics", Endpoint(operation="metrics"), READ_METHODS),
 )
 _INTERCEPT = re.compile(r"/intercept/(?P<name>[^/@]+)(?:@(?P<session>[^/]*))?(?P<rest>/.*)?")
 _PASSED_METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"})
-_NAMED = re.compile(r"/upstreams/(?P<name>[^/]+)(?P<path>/.+)")
-_OF_SEVERAL = r"/v1/(?:files|batches)(?:[/:].+)?"
+_UPSTREAM_PATH = re.compile(r"/upstreams/(?P<name>[^/]+)(?P<path>/.+)")
+_SHARED_PATHS = r"/v1/(?:files|batches)(?:[/:].+)?"
 """Paths that several vendors have: the client's headers tell whose are meant."""
 
 
 class _Pattern(Struct, frozen=True):
     """A path with names in it."""
 
-    matches: re.Pattern[str]
-    path: Path
+    regex: re.Pattern[str]
+    path: PathMatch
     ending: str
     escaped: bool
 
@@ -71,92 +73,100 @@ class Paths:
 
     def __init__(self, dialects: Iterable[Dialect]) -> None:
         last_first = list(dialects)[::-1]
-        self.fixed: dict[tuple[str, str], Path] = {}
+        self.fixed_paths: dict[tuple[str, str], PathMatch] = {}
         """Paths without names in them, by method."""
         self._patterns: dict[str, list[_Pattern]] = {}
-        self._add(_OWN, "")
-        self._others = [("", re.compile(_OF_SEVERAL))]
+        self._add_paths(_OWN_PATHS, "")
+        self._passthrough_patterns = [("", re.compile(_SHARED_PATHS))]
         for dialect in last_first:
-            self._add(dialect.api.paths, dialect.name)
-            self._others.extend((dialect.name, re.compile(pattern)) for pattern in dialect.api.other_paths)
+            self._add_paths(dialect.api.paths, dialect.name)
+            self._passthrough_patterns.extend(
+                (dialect.name, re.compile(pattern)) for pattern in dialect.api.other_paths
+            )
         self._default = last_first[-1].name
-        self._signs = [
+        self._dialect_signs = [
             (dialect.name, dialect.api.own_headers, re.compile(dialect.api.own_paths or "(?!)"))
             for dialect in last_first
         ]
 
-    def find(self, method: str, path: str, written: str = "") -> Path | None:
+    def find(self, method: str, path: str, escaped_path: str = "") -> PathMatch | None:
         """Return what a path means; None for one that nobody serves.
 
         `written` is the path with its percent escapes: a name in it may hold a slash.
         """
-        found = self.fixed.get((method, path))
+        found = self.fixed_paths.get((method, path))
         if found is not None:
             return found
         if path.startswith("/intercept/"):
-            return _intercepted(written or path)
+            return _parse_intercept_path(escaped_path or path)
         for pattern in self._patterns.get(method, ()):
             if not path.endswith(pattern.ending):
                 continue
-            named = pattern.matches.fullmatch((written or path) if pattern.escaped else path)
+            named = pattern.regex.fullmatch((escaped_path or path) if pattern.escaped else path)
             if named is not None:
                 names = named.groupdict()
                 if pattern.escaped:
                     names = {name: unquote(value) for name, value in names.items()}
                 return structs.replace(pattern.path, **names)
-        other = self._find_other(method, path)
-        return None if other is None else Path(dialect=other.dialect, operation="other", model=other.model, other=other)
+        other = self._find_passthrough(method, path)
+        return (
+            None
+            if other is None
+            else PathMatch(dialect=other.dialect, operation="other", model=other.model, passthrough=other)
+        )
 
-    def methods(self, path: str, written: str) -> tuple[str, ...]:
+    def find_methods(self, path: str, escaped_path: str) -> tuple[str, ...]:
         """Return the methods by which something can be asked at a path."""
-        return tuple(method for method in ("GET", "POST", "DELETE") if self.find(method, path, written) is not None)
+        return tuple(
+            method for method in ("GET", "POST", "DELETE") if self.find(method, path, escaped_path) is not None
+        )
 
     def dialect_of(self, path: str, headers: dict[str, str]) -> str:
         """Tell whose errors a client wants where the path alone does not say."""
-        for name, own_headers, own_paths in self._signs:
+        for name, own_headers, own_paths in self._dialect_signs:
             if not own_headers.isdisjoint(headers) or own_paths.search(path) is not None:
                 return name
         return self._default
 
-    def _add(self, rows: Iterable[ServedPath], dialect: str) -> None:
+    def _add_paths(self, rows: Iterable[ServedPath], dialect: str) -> None:
         for row in rows:
-            path = Path(dialect=dialect, **structs.asdict(row.endpoint))
+            path = PathMatch(dialect=dialect, **structs.asdict(row.endpoint))
             for method in row.methods:
                 if row.is_pattern:
                     pattern = _Pattern(re.compile(row.path), path, row.ending, row.escaped)
                     self._patterns.setdefault(method, []).append(pattern)
                 else:
-                    self.fixed.setdefault((method, row.path), path)
+                    self.fixed_paths.setdefault((method, row.path), path)
 
-    def _find_other(self, method: str, path: str) -> OtherPath | None:
+    def _find_passthrough(self, method: str, path: str) -> PassthroughPath | None:
         """Return where a path leads that is passed through; None for one that is nobody's."""
-        if method not in _PASSED_METHODS or not _is_plain(path):
+        if method not in _PASSED_METHODS or not _is_unambiguous(path):
             return None
-        named = _NAMED.fullmatch(path)
+        named = _UPSTREAM_PATH.fullmatch(path)
         if named is not None:
-            found = self._match_other(named["path"])
-            return OtherPath(upstream=named["name"], path=named["path"], model=found.model if found else "")
-        return self._match_other(path)
+            found = self._match_passthrough(named["path"])
+            return PassthroughPath(upstream=named["name"], path=named["path"], model=found.model if found else "")
+        return self._match_passthrough(path)
 
-    def _match_other(self, path: str) -> OtherPath | None:
-        for dialect, pattern in self._others:
+    def _match_passthrough(self, path: str) -> PassthroughPath | None:
+        for dialect, pattern in self._passthrough_patterns:
             found = pattern.fullmatch(path)
             if found is not None:
-                return OtherPath(dialect=dialect, path=path, model=found.groupdict().get("model", ""))
+                return PassthroughPath(dialect=dialect, path=path, model=found.groupdict().get("model", ""))
         return None
 
 
-def _is_plain(path: str) -> bool:
+def _is_unambiguous(path: str) -> bool:
     """Tell whether everybody on the way reads a path alike: nobody is to find a way up, or a second meaning."""
     if not path.isprintable() or "\\" in path or "//" in path or unquote(path) != path:
         return False
     return not any(segment in {".", ".."} for segment in path.split("/"))
 
 
-def _intercepted(written: str) -> Path | None:
+def _parse_intercept_path(escaped_path: str) -> PathMatch | None:
     """Read a path of an intercepted client: behind the name of its entry, or upstream, is what it asks there."""
-    found = _INTERCEPT.fullmatch(written)
+    found = _INTERCEPT.fullmatch(escaped_path)
     if found is None:
         return None
     name, session = unquote(found["name"]), unquote(found["session"] or "")
-    return Path(dialect=INTERCEPTED, operation="intercept", name=name, item=session, action=found["rest"] or "/")
+    return PathMatch(dialect=INTERCEPTED, operation="intercept", name=name, item=session, action=found["rest"] or "/")

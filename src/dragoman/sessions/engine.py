@@ -7,7 +7,7 @@ bytes, the one word in which the databases differ. Statements have `?` for their
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol, TypeVar
 
-STEPS: tuple[tuple[str, tuple[str, ...]], ...] = (
+MIGRATION_STEPS: tuple[tuple[str, tuple[str, ...]], ...] = (
     (
         "0001-turns",
         (
@@ -76,7 +76,7 @@ STEPS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ),
 )
 
-MIGRATIONS = "CREATE TABLE IF NOT EXISTS dragoman_steps (name TEXT PRIMARY KEY)"
+CREATE_MIGRATIONS_TABLE = "CREATE TABLE IF NOT EXISTS dragoman_steps (name TEXT PRIMARY KEY)"
 
 
 T = TypeVar("T")
@@ -85,34 +85,34 @@ T = TypeVar("T")
 class Cursor(Protocol):
     """A transaction that is open."""
 
-    def run(self, statement: str, *values: Any) -> int:
+    def execute(self, statement: str, *values: Any) -> int:
         """Change something; return how many rows that were."""
         ...
 
-    def run_many(self, statement: str, rows: Sequence[Sequence[Any]]) -> None:
+    def execute_many(self, statement: str, rows: Sequence[Sequence[Any]]) -> None:
         """Do the same for many rows."""
         ...
 
-    def rows(self, statement: str, *values: Any) -> list[tuple[Any, ...]]:
+    def fetch_all(self, statement: str, *values: Any) -> list[tuple[Any, ...]]:
         """Look something up."""
         ...
 
 
-Work = Callable[[Cursor], T]
+Transaction = Callable[[Cursor], T]
 
 
 class Engine(Protocol):
     """A database. Whatever is wrong with it is told as `Unavailable`."""
 
-    async def read(self, work: Work[T]) -> T:
+    async def read(self, work: Transaction[T]) -> T:
         """Look at what is kept."""
         ...
 
-    async def look_up(self, work: Work[T]) -> T:
+    async def look_up(self, work: Transaction[T]) -> T:
         """Find a few rows by their key, outside a transaction."""
         ...
 
-    async def write(self, work: Work[T], *, lasting: bool = True) -> T:
+    async def write(self, work: Transaction[T], *, durable: bool = True) -> T:
         """Change it, all or nothing; lasting means it survives the machine as soon as this returns."""
         ...
 
@@ -123,11 +123,11 @@ class Engine(Protocol):
 
 def migrate(cursor: Cursor, bytes_type: str) -> None:
     """Make the tables what this version needs."""
-    cursor.run(MIGRATIONS)
-    known = {name for (name,) in cursor.rows("SELECT name FROM dragoman_steps")}
-    for name, statements in STEPS:
+    cursor.execute(CREATE_MIGRATIONS_TABLE)
+    known = {name for (name,) in cursor.fetch_all("SELECT name FROM dragoman_steps")}
+    for name, statements in MIGRATION_STEPS:
         if name in known:
             continue
         for statement in statements:
-            cursor.run(statement.replace("{bytes}", bytes_type))
-        cursor.run("INSERT INTO dragoman_steps (name) VALUES (?)", name)
+            cursor.execute(statement.replace("{bytes}", bytes_type))
+        cursor.execute("INSERT INTO dragoman_steps (name) VALUES (?)", name)

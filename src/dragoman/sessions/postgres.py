@@ -8,7 +8,7 @@ from typing import Any, LiteralString, TypeVar, cast
 import psycopg
 from psycopg_pool import ConnectionPool, PoolTimeout
 
-from dragoman.sessions.engine import Work, migrate
+from dragoman.sessions.engine import Transaction, migrate
 from dragoman.sessions.values import Unavailable
 
 T = TypeVar("T")
@@ -22,18 +22,18 @@ class _Cursor:
     def __init__(self, connection: "psycopg.Connection[tuple[Any, ...]]") -> None:
         self._connection = connection
 
-    def run(self, statement: str, *values: Any) -> int:
-        return self._connection.execute(_said(statement), values).rowcount
+    def execute(self, statement: str, *values: Any) -> int:
+        return self._connection.execute(_to_psycopg(statement), values).rowcount
 
-    def run_many(self, statement: str, rows: Sequence[Sequence[Any]]) -> None:
+    def execute_many(self, statement: str, rows: Sequence[Sequence[Any]]) -> None:
         with self._connection.cursor() as cursor:
-            cursor.executemany(_said(statement), rows)
+            cursor.executemany(_to_psycopg(statement), rows)
 
-    def rows(self, statement: str, *values: Any) -> list[tuple[Any, ...]]:
-        return self._connection.execute(_said(statement), values).fetchall()
+    def fetch_all(self, statement: str, *values: Any) -> list[tuple[Any, ...]]:
+        return self._connection.execute(_to_psycopg(statement), values).fetchall()
 
 
-def _said(statement: str) -> LiteralString:
+def _to_psycopg(statement: str) -> LiteralString:
     # Every statement is a constant of ours; only the mark for values differs.
     return cast("LiteralString", statement.replace("?", "%s"))
 
@@ -54,35 +54,35 @@ class Postgres:
         self._threads = ThreadPoolExecutor(_CONNECTIONS, thread_name_prefix="sessions")
         self._is_ready = False
 
-    async def read(self, work: Work[T]) -> T:
-        return await self._in_thread(work, lasting=True)
+    async def read(self, work: Transaction[T]) -> T:
+        return await self._run_in_thread(work, durable=True)
 
-    async def look_up(self, work: Work[T]) -> T:
+    async def look_up(self, work: Transaction[T]) -> T:
         return await self.read(work)
 
-    async def write(self, work: Work[T], *, lasting: bool = True) -> T:
-        return await self._in_thread(work, lasting=lasting)
+    async def write(self, work: Transaction[T], *, durable: bool = True) -> T:
+        return await self._run_in_thread(work, durable=durable)
 
     async def close(self) -> None:
         await asyncio.to_thread(self._pool.close)
         await asyncio.to_thread(self._threads.shutdown)
 
-    async def _in_thread(self, work: Work[T], *, lasting: bool) -> T:
-        return await asyncio.get_running_loop().run_in_executor(self._threads, self._done, work, lasting)
+    async def _run_in_thread(self, work: Transaction[T], *, durable: bool) -> T:
+        return await asyncio.get_running_loop().run_in_executor(self._threads, self._run_transaction, work, durable)
 
-    def _done(self, work: Work[T], lasting: bool) -> T:
+    def _run_transaction(self, work: Transaction[T], durable: bool) -> T:
         try:
             self._pool.open()
             with self._pool.connection() as connection:
                 cursor = _Cursor(connection)
                 if not self._is_ready:
                     with connection.transaction():
-                        cursor.rows("SELECT pg_advisory_xact_lock(?)", _MIGRATION_LOCK)
+                        cursor.fetch_all("SELECT pg_advisory_xact_lock(?)", _MIGRATION_LOCK)
                         migrate(cursor, "BYTEA")
                     self._is_ready = True
                 with connection.transaction():
-                    if not lasting:
-                        cursor.run("SET LOCAL synchronous_commit = off")
+                    if not durable:
+                        cursor.execute("SET LOCAL synchronous_commit = off")
                     return work(cursor)
         except (psycopg.Error, PoolTimeout) as error:
             raise Unavailable(str(error)) from None

@@ -10,7 +10,7 @@ import msgspec
 from dragoman.sessions.engine import Cursor
 from dragoman.sessions.values import Conflict, Conversation, History, Item, Turn
 
-TURN = (
+TURN_COLUMNS = (
     "key, parent, id, conversation, dialect, model, calls, digest, attempt, reply, status, created, delivered, settings"
 )
 _CHAIN = """WITH RECURSIVE chain (key, parent, depth) AS (
@@ -31,7 +31,7 @@ _CALLS = msgspec.json.Decoder(dict[str, str])
 
 def read_conversation(cursor: Cursor, owner: str, name: str) -> Conversation | None:
     """Return a conversation."""
-    rows = cursor.rows(
+    rows = cursor.fetch_all(
         "SELECT dialect, head, revision, metadata, created FROM conversations WHERE owner = ? AND id = ?", owner, name
     )
     if not rows:
@@ -48,50 +48,50 @@ def read_conversation(cursor: Cursor, owner: str, name: str) -> Conversation | N
     )
 
 
-def advance(cursor: Cursor, now: Conversation) -> None:
+def write_conversation(cursor: Cursor, conversation: Conversation) -> None:
     """Write a conversation as it is now, if it is still at the revision it was read at."""
-    if now.revision:
-        changed = cursor.run(
+    if conversation.revision:
+        changed = cursor.execute(
             "UPDATE conversations SET head = ?, metadata = ?, revision = revision + 1 "
             "WHERE owner = ? AND id = ? AND revision = ?",
-            now.head,
-            now.metadata,
-            now.owner,
-            now.id,
-            now.revision,
+            conversation.head,
+            conversation.metadata,
+            conversation.owner,
+            conversation.id,
+            conversation.revision,
         )
     else:
-        changed = cursor.run(
+        changed = cursor.execute(
             "INSERT INTO conversations (owner, id, dialect, head, revision, metadata, created) "
             "VALUES (?, ?, ?, ?, 1, ?, ?) ON CONFLICT DO NOTHING",
-            now.owner,
-            now.id,
-            now.dialect,
-            now.head,
-            now.metadata,
-            now.created or int(time()),
+            conversation.owner,
+            conversation.id,
+            conversation.dialect,
+            conversation.head,
+            conversation.metadata,
+            conversation.created or int(time()),
         )
     if changed != 1:
-        raise Conflict(now.id)
+        raise Conflict(conversation.id)
 
 
 def read_history(cursor: Cursor, owner: str, key: str) -> History:
     """Return all that was said up to the turn with this key."""
     if not key:
         return History()
-    turns = cursor.rows(_CALLS_OF_CHAIN, key, owner)
-    items = cursor.rows(_ITEMS_OF_CHAIN, key, owner)
-    rows = cursor.rows(f"SELECT {TURN} FROM turns WHERE key = ? AND owner = ?", key, owner)  # noqa: S608
+    turns = cursor.fetch_all(_CALLS_OF_CHAIN, key, owner)
+    items = cursor.fetch_all(_ITEMS_OF_CHAIN, key, owner)
+    rows = cursor.fetch_all(f"SELECT {TURN_COLUMNS} FROM turns WHERE key = ? AND owner = ?", key, owner)  # noqa: S608
     if not rows:
         return History()
     last = read_turn(cursor, owner, rows[0])
     calls: dict[str, str] = {}
     for (said,) in turns:
         calls |= _CALLS.decode(bytes(said))
-    return History(items=tuple(_item(row) for row in items), calls=calls, settings=last.settings, last=last)
+    return History(items=tuple(_read_item(row) for row in items), calls=calls, settings=last.settings, last=last)
 
 
-def _item(row: tuple[Any, ...]) -> Item:
+def _read_item(row: tuple[Any, ...]) -> Item:
     name, body, said = row
     return Item(name, bytes(body), bool(said))
 
@@ -114,8 +114,8 @@ def read_turn(cursor: Cursor, owner: str, row: tuple[Any, ...]) -> Turn:
         got,
         hashed,
     ) = row
-    items = cursor.rows("SELECT id, body, said FROM items WHERE turn = ? ORDER BY place", key)
-    settings = cursor.rows("SELECT body FROM settings WHERE hash = ?", hashed)
+    items = cursor.fetch_all("SELECT id, body, said FROM items WHERE turn = ? ORDER BY place", key)
+    settings = cursor.fetch_all("SELECT body FROM settings WHERE hash = ?", hashed)
     return Turn(
         owner=owner,
         key=key,
@@ -124,7 +124,7 @@ def read_turn(cursor: Cursor, owner: str, row: tuple[Any, ...]) -> Turn:
         conversation=conversation,
         dialect=dialect,
         model=model,
-        items=tuple(_item(item) for item in items),
+        items=tuple(_read_item(item) for item in items),
         settings=bytes(settings[0][0]) if settings else b"{}",
         calls=_CALLS.decode(bytes(calls)),
         digest=digest,
@@ -136,25 +136,25 @@ def read_turn(cursor: Cursor, owner: str, row: tuple[Any, ...]) -> Turn:
     )
 
 
-def insert(cursor: Cursor, turn: Turn) -> None:
+def insert_turn(cursor: Cursor, turn: Turn) -> None:
     """Write a turn."""
     # Touched, not only looked at: nobody can forget it before this turn is there.
-    if turn.parent and not cursor.run(
+    if turn.parent and not cursor.execute(
         "UPDATE turns SET key = key WHERE key = ? AND owner = ?", turn.parent, turn.owner
     ):
         raise Conflict(turn.parent)
     # Most turns have the settings of the one before: what they are is kept once.
     hashed = hashlib.sha256(turn.settings).hexdigest()
     now = int(time())
-    cursor.run(
+    cursor.execute(
         "INSERT INTO settings (hash, body, used) VALUES (?, ?, ?) "
         "ON CONFLICT (hash) DO UPDATE SET used = excluded.used",
         hashed,
         turn.settings,
         now,
     )
-    cursor.run(
-        f"INSERT INTO turns (owner, {TURN}, alive) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",  # noqa: S608
+    cursor.execute(
+        f"INSERT INTO turns (owner, {TURN_COLUMNS}, alive) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",  # noqa: S608
         turn.owner,
         turn.key,
         turn.parent,
@@ -178,21 +178,21 @@ def insert(cursor: Cursor, turn: Turn) -> None:
 def insert_items(cursor: Cursor, turn: Turn) -> None:
     """Write what was said in a turn."""
     rows = [(turn.key, place, turn.owner, item.id, int(item.said), item.body) for place, item in enumerate(turn.items)]
-    cursor.run_many("INSERT INTO items (turn, place, owner, id, said, body) VALUES (?, ?, ?, ?, ?, ?)", rows)
+    cursor.execute_many("INSERT INTO items (turn, place, owner, id, said, body) VALUES (?, ?, ?, ?, ?, ?)", rows)
 
 
 def has_followers(cursor: Cursor, key: str) -> bool:
     """Tell whether other turns go on from one."""
-    return bool(cursor.rows("SELECT 1 FROM turns WHERE parent = ? LIMIT 1", key))
+    return bool(cursor.fetch_all("SELECT 1 FROM turns WHERE parent = ? LIMIT 1", key))
 
 
-def delete(cursor: Cursor, key: str) -> None:
+def delete_turn(cursor: Cursor, key: str) -> None:
     """Forget a turn."""
-    cursor.run("DELETE FROM items WHERE turn = ?", key)
-    cursor.run("DELETE FROM turns WHERE key = ?", key)
+    cursor.execute("DELETE FROM items WHERE turn = ?", key)
+    cursor.execute("DELETE FROM turns WHERE key = ?", key)
 
 
-def grouped(names: Sequence[str]) -> list[tuple[str, ...]]:
+def group_names(names: Sequence[str]) -> list[tuple[str, ...]]:
     """Return names in groups of one size of `GROUP_MARKS`, the last filled up with empty names."""
     size = next((size for size in GROUP_MARKS if len(names) <= size), max(GROUP_MARKS))
     filled = [*names, *[""] * (-len(names) % size)]

@@ -12,11 +12,11 @@ from dragoman.sessions.engine import Cursor, Engine
 from dragoman.sessions.values import Conflict
 
 RUNNING, INTERRUPTED = "running", "interrupted"
-SILENT = 30.0
+INTERRUPTED_AFTER = 30.0
 """Seconds without a sign of life after which a run will never end."""
 
 
-class KeptRun(Struct, frozen=True, kw_only=True):
+class StoredRun(Struct, frozen=True, kw_only=True):
     """A run as it is kept."""
 
     owner: str
@@ -30,7 +30,7 @@ class KeptRun(Struct, frozen=True, kw_only=True):
     entries: tuple[bytes, ...] = ()
 
 
-class Seen(Struct, frozen=True, kw_only=True):
+class RunStatus(Struct, frozen=True, kw_only=True):
     """How far a run is."""
 
     status: str
@@ -55,7 +55,7 @@ class Runs:
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
 
-    async def begin(self, owner: str, name: str, model: str, body: bytes, *, anew: bool = False) -> None:
+    async def begin(self, owner: str, name: str, model: str, body: bytes, *, replaces_ended: bool = False) -> None:
         """Keep a run that begins, with its first entry; `Conflict` if there is one of that name.
 
         With `anew` it takes the place of one that is not under way any more.
@@ -64,40 +64,40 @@ class Runs:
 
         def keep(cursor: Cursor) -> None:
             over = "owner = ? AND id = ? AND (status <> ? OR alive < ?)"
-            past = (owner, name, RUNNING, int(now - SILENT))
-            if anew and cursor.run(f"DELETE FROM runs WHERE {over}", *past):  # noqa: S608
-                cursor.run("DELETE FROM run_entries WHERE owner = ? AND run = ?", owner, name)
-                cursor.run("DELETE FROM run_messages WHERE owner = ? AND run = ?", owner, name)
-            added = cursor.run(
+            past = (owner, name, RUNNING, int(now - INTERRUPTED_AFTER))
+            if replaces_ended and cursor.execute(f"DELETE FROM runs WHERE {over}", *past):  # noqa: S608
+                cursor.execute("DELETE FROM run_entries WHERE owner = ? AND run = ?", owner, name)
+                cursor.execute("DELETE FROM run_messages WHERE owner = ? AND run = ?", owner, name)
+            added = cursor.execute(
                 "INSERT INTO runs (owner, id, model, status, summary, created, alive) VALUES (?, ?, ?, ?, ?, ?, ?) "
                 "ON CONFLICT DO NOTHING",
                 *(owner, name, model, RUNNING, b"{}", now, now),
             )
             if added != 1:
                 raise Conflict(name)
-            _add(cursor, owner, name, 0, body)
+            _insert_entry(cursor, owner, name, 0, body)
 
         await self._engine.write(keep)
 
-    async def add(self, owner: str, name: str, place: int, body: bytes) -> None:
+    async def add_entry(self, owner: str, name: str, place: int, body: bytes) -> None:
         """Keep an entry at its place; the same one again changes nothing."""
-        await self._engine.write(lambda cursor: _add(cursor, owner, name, place, body), lasting=False)
+        await self._engine.write(lambda cursor: _insert_entry(cursor, owner, name, place, body), durable=False)
 
-    async def replace(self, owner: str, name: str, place: int, body: bytes) -> None:
+    async def replace_entries(self, owner: str, name: str, place: int, body: bytes) -> None:
         """Keep one entry instead of all before it."""
 
         def change(cursor: Cursor) -> None:
-            cursor.run("DELETE FROM run_entries WHERE owner = ? AND run = ?", owner, name)
-            _add(cursor, owner, name, place, body)
+            cursor.execute("DELETE FROM run_entries WHERE owner = ? AND run = ?", owner, name)
+            _insert_entry(cursor, owner, name, place, body)
 
-        await self._engine.write(change, lasting=False)
+        await self._engine.write(change, durable=False)
 
-    async def live(self, owner: str, name: str) -> None:
+    async def update_heartbeat(self, owner: str, name: str) -> None:
         """Note that a run is still going on."""
         now = int(time())
         await self._engine.write(
-            lambda cursor: cursor.run("UPDATE runs SET alive = ? WHERE owner = ? AND id = ?", now, owner, name),
-            lasting=False,
+            lambda cursor: cursor.execute("UPDATE runs SET alive = ? WHERE owner = ? AND id = ?", now, owner, name),
+            durable=False,
         )
 
     async def end(self, owner: str, name: str, status: str, summary: bytes) -> None:
@@ -105,24 +105,24 @@ class Runs:
         statement = "UPDATE runs SET status = ?, summary = ? WHERE owner = ? AND id = ? AND status = ?"
 
         def change(cursor: Cursor) -> None:
-            cursor.run(statement, status, summary, owner, name, RUNNING)
-            cursor.run("DELETE FROM run_messages WHERE owner = ? AND run = ?", owner, name)
+            cursor.execute(statement, status, summary, owner, name, RUNNING)
+            cursor.execute("DELETE FROM run_messages WHERE owner = ? AND run = ?", owner, name)
 
         await self._engine.write(change)
 
-    async def see(self, owner: str, name: str) -> Seen | None:
+    async def find_status(self, owner: str, name: str) -> RunStatus | None:
         """Tell how far a run is."""
 
-        def look(cursor: Cursor) -> Seen | None:
+        def look(cursor: Cursor) -> RunStatus | None:
             columns = "status, summary, created, alive"
-            rows = cursor.rows(f"SELECT {columns} FROM runs WHERE owner = ? AND id = ?", owner, name)  # noqa: S608
+            rows = cursor.fetch_all(f"SELECT {columns} FROM runs WHERE owner = ? AND id = ?", owner, name)  # noqa: S608
             if not rows:
                 return None
             status, summary, created, alive = rows[0]
             newest = "SELECT body FROM run_entries WHERE owner = ? AND run = ? ORDER BY place DESC LIMIT 1"
-            entries = cursor.rows(newest, owner, name)
-            return Seen(
-                status=_as_it_is(status, alive),
+            entries = cursor.fetch_all(newest, owner, name)
+            return RunStatus(
+                status=_current_status(status, alive),
                 summary=bytes(summary),
                 created=created,
                 last=bytes(entries[0][0]) if entries else b"",
@@ -130,43 +130,43 @@ class Runs:
 
         return await self._engine.read(look)
 
-    async def entries(self, owner: str, name: str, after: int) -> list[tuple[int, bytes]]:
+    async def list_entries(self, owner: str, name: str, after: int) -> list[tuple[int, bytes]]:
         """Return the entries of a run behind a place, each with its own."""
         statement = "SELECT place, body FROM run_entries WHERE owner = ? AND run = ? AND place > ? ORDER BY place"
-        rows = await self._engine.read(lambda cursor: cursor.rows(statement, owner, name, after))
+        rows = await self._engine.read(lambda cursor: cursor.fetch_all(statement, owner, name, after))
         return [(place, bytes(body)) for place, body in rows]
 
-    async def say(self, said: RunMessage) -> None:
+    async def send_message(self, message: RunMessage) -> None:
         """Leave a word for a run, wherever it is; what was said first about a topic holds."""
         statement = (
             "INSERT INTO run_messages (owner, run, topic, body, created) VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING"
         )
-        values = (said.owner, said.run, said.topic, said.body, int(time()))
-        await self._engine.write(lambda cursor: cursor.run(statement, *values))
+        values = (message.owner, message.run, message.topic, message.body, int(time()))
+        await self._engine.write(lambda cursor: cursor.execute(statement, *values))
 
-    async def heard(self) -> list[RunMessage]:
+    async def list_messages(self) -> list[RunMessage]:
         """Return all that was said to runs that are not over."""
         statement = "SELECT owner, run, topic, body FROM run_messages"
-        rows = await self._engine.read(lambda cursor: cursor.rows(statement))
+        rows = await self._engine.read(lambda cursor: cursor.fetch_all(statement))
         return [RunMessage(owner, run, topic, bytes(body)) for owner, run, topic, body in rows]
 
-    async def find(self, owner: str, name: str) -> KeptRun | None:
+    async def find(self, owner: str, name: str) -> StoredRun | None:
         """Find a run, and all that was said in it."""
 
-        def look(cursor: Cursor) -> KeptRun | None:
+        def look(cursor: Cursor) -> StoredRun | None:
             columns = "model, status, summary, created, alive"
-            rows = cursor.rows(f"SELECT {columns} FROM runs WHERE owner = ? AND id = ?", owner, name)  # noqa: S608
+            rows = cursor.fetch_all(f"SELECT {columns} FROM runs WHERE owner = ? AND id = ?", owner, name)  # noqa: S608
             if not rows:
                 return None
             model, status, summary, created, alive = rows[0]
-            entries = cursor.rows(
+            entries = cursor.fetch_all(
                 "SELECT body FROM run_entries WHERE owner = ? AND run = ? ORDER BY place", owner, name
             )
-            return KeptRun(
+            return StoredRun(
                 owner=owner,
                 id=name,
                 model=model,
-                status=_as_it_is(status, alive),
+                status=_current_status(status, alive),
                 summary=bytes(summary),
                 created=created,
                 entries=tuple(bytes(body) for (body,) in entries),
@@ -174,32 +174,32 @@ class Runs:
 
         return await self._engine.read(look)
 
-    async def forget(self, owner: str, name: str) -> bool:
+    async def delete(self, owner: str, name: str) -> bool:
         """Forget a run; False if there is none of that name."""
 
         def change(cursor: Cursor) -> bool:
-            cursor.run("DELETE FROM run_entries WHERE owner = ? AND run = ?", owner, name)
-            cursor.run("DELETE FROM run_messages WHERE owner = ? AND run = ?", owner, name)
-            return bool(cursor.run("DELETE FROM runs WHERE owner = ? AND id = ?", owner, name))
+            cursor.execute("DELETE FROM run_entries WHERE owner = ? AND run = ?", owner, name)
+            cursor.execute("DELETE FROM run_messages WHERE owner = ? AND run = ?", owner, name)
+            return bool(cursor.execute("DELETE FROM runs WHERE owner = ? AND id = ?", owner, name))
 
         return await self._engine.write(change)
 
 
-def _as_it_is(status: str, alive: int) -> str:
-    return INTERRUPTED if status == RUNNING and alive < time() - SILENT else status
+def _current_status(status: str, alive: int) -> str:
+    return INTERRUPTED if status == RUNNING and alive < time() - INTERRUPTED_AFTER else status
 
 
-def _add(cursor: Cursor, owner: str, name: str, place: int, body: bytes) -> None:
+def _insert_entry(cursor: Cursor, owner: str, name: str, place: int, body: bytes) -> None:
     statement = "INSERT INTO run_entries (owner, run, place, body) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING"
-    cursor.run(statement, owner, name, place, body)
+    cursor.execute(statement, owner, name, place, body)
 
 
-def forget_runs(cursor: Cursor, limit: int) -> None:
+def delete_old_runs(cursor: Cursor, limit: int) -> None:
     """Forget runs that began before a time."""
     old = "SELECT 1 FROM runs WHERE runs.owner = run_entries.owner AND runs.id = run_entries.run AND created < ?"
-    cursor.run(f"DELETE FROM run_entries WHERE EXISTS ({old})", limit)  # noqa: S608
-    cursor.run("DELETE FROM runs WHERE created < ?", limit)
-    cursor.run("DELETE FROM run_messages WHERE created < ?", limit)
+    cursor.execute(f"DELETE FROM run_entries WHERE EXISTS ({old})", limit)  # noqa: S608
+    cursor.execute("DELETE FROM runs WHERE created < ?", limit)
+    cursor.execute("DELETE FROM run_messages WHERE created < ?", limit)
 
 
 class Claims:
@@ -208,7 +208,7 @@ class Claims:
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
 
-    async def take(self, owner: str, name: str, holder: str) -> bool:
+    async def acquire(self, owner: str, name: str, holder: str) -> bool:
         """Claim something; False if somebody else has it."""
         now = int(time())
         statement = (
@@ -218,11 +218,11 @@ class Claims:
         )
 
         def change(cursor: Cursor) -> bool:
-            return cursor.run(statement, owner, name, holder, now, int(now - SILENT)) == 1
+            return cursor.execute(statement, owner, name, holder, now, int(now - INTERRUPTED_AFTER)) == 1
 
-        return await self._engine.write(change, lasting=False)
+        return await self._engine.write(change, durable=False)
 
-    async def drop(self, owner: str, name: str, holder: str) -> None:
+    async def release(self, owner: str, name: str, holder: str) -> None:
         """Give a claim back."""
         statement = "DELETE FROM claims WHERE owner = ? AND name = ? AND holder = ?"
-        await self._engine.write(lambda cursor: cursor.run(statement, owner, name, holder), lasting=False)
+        await self._engine.write(lambda cursor: cursor.execute(statement, owner, name, holder), durable=False)

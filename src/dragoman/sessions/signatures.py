@@ -4,9 +4,9 @@ from collections.abc import Mapping, Sequence
 from time import time
 
 from dragoman.sessions.engine import Cursor, Engine
-from dragoman.sessions.rows import GROUP_MARKS, grouped
+from dragoman.sessions.rows import GROUP_MARKS, group_names
 
-_KEEP = (
+_SAVE = (
     "INSERT INTO signatures (owner, call, digest, issuer, value, created) VALUES (?, ?, ?, ?, ?, ?) "
     "ON CONFLICT (owner, call, digest) DO UPDATE SET issuer = excluded.issuer, value = excluded.value, "
     "created = excluded.created"
@@ -23,19 +23,19 @@ class SignatureTable:
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
 
-    async def keep_signatures(self, owner: str, signed: Mapping[tuple[str, str], tuple[str, str]]) -> None:
+    async def save(self, owner: str, signed: Mapping[tuple[str, str], tuple[str, str]]) -> None:
         """Keep issuer and value of signatures by the call's id and the digest of what it says."""
         now = int(time())
         rows = [(owner, call, digest, issuer, value, now) for (call, digest), (issuer, value) in signed.items()]
-        await self._engine.write(lambda cursor: cursor.run_many(_KEEP, rows), lasting=False)
+        await self._engine.write(lambda cursor: cursor.execute_many(_SAVE, rows), durable=False)
 
-    async def signatures(self, owner: str, calls: Sequence[str]) -> dict[str, dict[str, tuple[str, str]]]:
+    async def find(self, owner: str, calls: Sequence[str]) -> dict[str, dict[str, tuple[str, str]]]:
         """Return the signatures of calls by their ids: issuer and value, by the digest of what the call says."""
 
         def look(cursor: Cursor) -> dict[str, dict[str, tuple[str, str]]]:
             found: dict[str, dict[str, tuple[str, str]]] = {}
-            for group in grouped(calls):
-                for call, digest, issuer, value in cursor.rows(_FIND[len(group)], owner, *group):
+            for group in group_names(calls):
+                for call, digest, issuer, value in cursor.fetch_all(_FIND[len(group)], owner, *group):
                     found.setdefault(call, {})[digest] = (issuer, value)
             return found
 

@@ -17,36 +17,36 @@ from typing import Any, TypeVar
 
 from msgspec import Struct
 
-from dragoman.sessions.engine import Cursor, Work, migrate
+from dragoman.sessions.engine import Cursor, Transaction, migrate
 from dragoman.sessions.values import Unavailable
 
 T = TypeVar("T")
 _BUSY_SECONDS = 5.0
-_AGAIN_SECONDS = 0.01
-_PRIMARY = 0xFF
+_RETRY_SECONDS = 0.01
+_PRIMARY_CODE = 0xFF
 """The part of an error code that says what it is; the rest says where."""
-_MOST_AT_ONCE = 64
+_MAX_BATCH = 64
 _SLOW_SECONDS = 0.02
 _BY_THREAD_SECONDS = 5.0
 
 
 class _Job(Struct, frozen=True):
-    work: Work[Any]
-    done: "Future[Any]"
-    lasting: bool
+    work: Transaction[Any]
+    future: "Future[Any]"
+    durable: bool
 
 
 class _Cursor:
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
 
-    def run(self, statement: str, *values: Any) -> int:
+    def execute(self, statement: str, *values: Any) -> int:
         return self._connection.execute(statement, values).rowcount
 
-    def run_many(self, statement: str, rows: Sequence[Sequence[Any]]) -> None:
+    def execute_many(self, statement: str, rows: Sequence[Sequence[Any]]) -> None:
         self._connection.executemany(statement, rows)
 
-    def rows(self, statement: str, *values: Any) -> list[tuple[Any, ...]]:
+    def fetch_all(self, statement: str, *values: Any) -> list[tuple[Any, ...]]:
         return self._connection.execute(statement, values).fetchall()
 
 
@@ -66,20 +66,20 @@ class Sqlite:
             # Conversations are nobody else's business; SQLite gives its other files the mode of this one.
             path.touch(mode=0o600)
             self._connection = self._connect()
-            _use_log(self._connection)
+            _enable_wal(self._connection)
             self._connection.execute("BEGIN IMMEDIATE")
             migrate(_Cursor(self._connection), "BLOB")
             self._connection.execute("COMMIT")
-            self._unwaiting = self._connect(timeout=0.0)
+            self._lookup_connection = self._connect(timeout=0.0)
         except (sqlite3.Error, OSError) as error:
             raise Unavailable(str(error)) from None
-        self._writer = threading.Thread(target=self._write_all, name="sessions-write", daemon=True)
+        self._writer = threading.Thread(target=self._run_writer, name="sessions-write", daemon=True)
         self._writer.start()
 
-    async def read(self, work: Work[T]) -> T:
+    async def read(self, work: Transaction[T]) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._readers, self._read, work)
 
-    async def look_up(self, work: Work[T]) -> T:
+    async def look_up(self, work: Transaction[T]) -> T:
         """Find a few rows by their key.
 
         This runs on the event loop, because it takes microseconds and a thread would cost ten times as much. If the
@@ -88,7 +88,7 @@ class Sqlite:
         began = monotonic()
         if began >= self._by_thread_until:
             try:
-                return work(_Cursor(self._unwaiting))
+                return work(_Cursor(self._lookup_connection))
             except sqlite3.Error:
                 pass  # the file is locked: a thread can wait
             finally:
@@ -96,9 +96,9 @@ class Sqlite:
                     self._by_thread_until = monotonic() + _BY_THREAD_SECONDS
         return await self.read(work)
 
-    async def write(self, work: Work[T], *, lasting: bool = True) -> T:
+    async def write(self, work: Transaction[T], *, durable: bool = True) -> T:
         done: Future[T] = Future()
-        self._jobs.put(_Job(work, done, lasting))
+        self._jobs.put(_Job(work, done, durable))
         return await asyncio.wrap_future(done)
 
     async def close(self) -> None:
@@ -115,7 +115,7 @@ class Sqlite:
         self._open.append(connection)
         return connection
 
-    def _read(self, work: Work[T]) -> T:
+    def _read(self, work: Transaction[T]) -> T:
         try:
             connection: sqlite3.Connection | None = getattr(self._local, "connection", None)
             if connection is None:
@@ -129,50 +129,50 @@ class Sqlite:
         except sqlite3.Error as error:
             raise Unavailable(str(error)) from None
 
-    def _write_all(self) -> None:
+    def _run_writer(self) -> None:
         while (job := self._jobs.get()) is not None:
             jobs = [job]
-            while not self._jobs.empty() and len(jobs) < _MOST_AT_ONCE:
+            while not self._jobs.empty() and len(jobs) < _MAX_BATCH:
                 following = self._jobs.get()
                 if following is None:
                     self._jobs.put(None)
                     break
                 jobs.append(following)
-            self._write_together(jobs)
+            self._write_batch(jobs)
 
-    def _write_together(self, jobs: list[_Job]) -> None:
+    def _write_batch(self, jobs: list[_Job]) -> None:
         cursor = _Cursor(self._connection)
         told: list[Callable[[], None]] = []
         try:
             # Off the disk's cache with every commit that must last; the log alone keeps the file whole in any case.
-            cursor.run(f"PRAGMA synchronous = {'FULL' if any(job.lasting for job in jobs) else 'NORMAL'}")
-            cursor.run("BEGIN IMMEDIATE")
-            told = [self._tried(job, cursor) for job in jobs]
-            cursor.run("COMMIT")
+            cursor.execute(f"PRAGMA synchronous = {'FULL' if any(job.durable for job in jobs) else 'NORMAL'}")
+            cursor.execute("BEGIN IMMEDIATE")
+            told = [self._run_job(job, cursor) for job in jobs]
+            cursor.execute("COMMIT")
         except sqlite3.Error as error:
-            self._take_back()
+            self._roll_back()
             for job in jobs:
-                _set(job.done.set_exception, Unavailable(str(error)), job.done)
+                _resolve_future(job.future.set_exception, Unavailable(str(error)), job.future)
             return
         for tell in told:
             tell()
 
-    def _tried(self, job: _Job, cursor: Cursor) -> Callable[[], None]:
+    def _run_job(self, job: _Job, cursor: Cursor) -> Callable[[], None]:
         """Do one piece of work; return what tells how it went, once all is written."""
-        cursor.run("SAVEPOINT job")
+        cursor.execute("SAVEPOINT job")
         try:
             result = job.work(cursor)
         except sqlite3.DatabaseError:
             raise  # the disk is full, or the file is gone: nothing of this transaction can be written
         except Exception as error:  # noqa: BLE001  whatever it is belongs to who asked for the work
-            cursor.run("ROLLBACK TO job")
-            cursor.run("RELEASE job")
+            cursor.execute("ROLLBACK TO job")
+            cursor.execute("RELEASE job")
             failure = error
-            return lambda: _set(job.done.set_exception, failure, job.done)
-        cursor.run("RELEASE job")
-        return lambda: _set(job.done.set_result, result, job.done)
+            return lambda: _resolve_future(job.future.set_exception, failure, job.future)
+        cursor.execute("RELEASE job")
+        return lambda: _resolve_future(job.future.set_result, result, job.future)
 
-    def _take_back(self) -> None:
+    def _roll_back(self) -> None:
         """Leave a transaction that failed; a connection that cannot even do that is changed for a new one."""
         try:
             if self._connection.in_transaction:
@@ -183,21 +183,21 @@ class Sqlite:
                 self._connection = self._connect()
 
 
-def _use_log(connection: sqlite3.Connection) -> None:
+def _enable_wal(connection: sqlite3.Connection) -> None:
     """Let a file be written ahead; SQLite does not wait by itself for another process that is about to do the same."""
     end = monotonic() + _BUSY_SECONDS
     while True:
         try:
             connection.execute("PRAGMA journal_mode = WAL")
         except sqlite3.OperationalError as error:
-            if error.sqlite_errorcode & _PRIMARY != sqlite3.SQLITE_BUSY or monotonic() > end:
+            if error.sqlite_errorcode & _PRIMARY_CODE != sqlite3.SQLITE_BUSY or monotonic() > end:
                 raise
-            sleep(_AGAIN_SECONDS)
+            sleep(_RETRY_SECONDS)
         else:
             return
 
 
-def _set(tell: Callable[[Any], None], value: Any, done: "Future[Any]") -> None:
+def _resolve_future(set_outcome: Callable[[Any], None], value: Any, future: "Future[Any]") -> None:
     """Tell the result of work, unless nobody waits for it any more."""
-    if done.set_running_or_notify_cancel():
-        tell(value)
+    if future.set_running_or_notify_cancel():
+        set_outcome(value)

@@ -10,7 +10,7 @@ from uuid import uuid4
 from msgspec import Struct, field
 
 
-def fresh_key() -> str:
+def generate_key() -> str:
     """Return a key that nobody can guess."""
     return uuid4().hex
 
@@ -29,7 +29,7 @@ class Turn(Struct, frozen=True, kw_only=True):
 
     owner: str
     dialect: str
-    key: str = field(default_factory=fresh_key)
+    key: str = field(default_factory=generate_key)
     parent: str = ""
     """The key of the turn it goes on from."""
     id: str = ""

@@ -13,7 +13,7 @@ import msgspec
 from msgspec import Struct, structs
 
 from dragoman.http.exchange import Exchange
-from dragoman.http.message import JSON, Request
+from dragoman.http.message import JSON_HEADERS, Request
 from dragoman.simulator import model
 from dragoman.simulator.api import AcceptedRequest, ApiRejection, Chunking, HttpReply, ReplyMeta
 from dragoman.simulator.apis import APIS
@@ -38,7 +38,7 @@ from dragoman.simulator.script import Received, Unmet
 from dragoman.simulator.state import State
 from dragoman.simulator.talk import Answer
 from dragoman.wire.json import Malformed
-from dragoman.wire.splice import spliced
+from dragoman.wire.splice import set_member
 
 _SSE = {"content-type": SSE, "cache-control": "no-cache"}
 _STREAM_ERROR = ApiRejection(status=500, message="A fault in the stream, as asked for", rule="fault")
@@ -84,10 +84,12 @@ class AnswerHandler:
         accepted = self._accept()
         if self._route.operation == "count":
             counted = self._api.render_token_count(accepted, model.count_ask_tokens(accepted.ask))
-            return HttpReply(200, JSON, self._envelope.wrap_count(counted) if self._envelope is not None else counted)
+            return HttpReply(
+                200, JSON_HEADERS, self._envelope.wrap_count(counted) if self._envelope is not None else counted
+            )
         if self._route.operation == "compact" and self._api.compact is not None:
             tokens = model.count_ask_tokens(accepted.ask)
-            return HttpReply(200, JSON, self._api.compact(accepted, self._build_reply_meta(), tokens))
+            return HttpReply(200, JSON_HEADERS, self._api.compact(accepted, self._build_reply_meta(), tokens))
         await self._answer(accepted)
         return None
 
@@ -194,7 +196,9 @@ class AnswerHandler:
         if self._request.query.get("prettyPrint") == "false" and self._api.render_array is not None:
             whole = msgspec.json.format(whole, indent=-1)
         self._simulator.record_request(self._request, self._api.name, 200)
-        await send_reply(self._exchange, HttpReply(200, self._build_headers(JSON, occasion), whole), self._fault)
+        await send_reply(
+            self._exchange, HttpReply(200, self._build_headers(JSON_HEADERS, occasion), whole), self._fault
+        )
 
     def _run_script(self, accepted: AcceptedRequest) -> Answer | Fault | None:
         """Return what the script says; None where it says nothing."""
@@ -227,7 +231,7 @@ class AnswerHandler:
             frames = transform_frames(frames, self._envelope.wrap)
         headers = _SSE
         if api.render_array is not None and is_array_stream(self._request, self._route):
-            frames, headers = api.render_array(frames), JSON
+            frames, headers = api.render_array(frames), JSON_HEADERS
         failure = partial(self._render_failure, accepted, meta)
         await self._send_frames(self._build_headers(headers, meta), frames, failure)
 
@@ -288,7 +292,7 @@ def _split_fault(route: Route, body: bytes) -> tuple[Route, bytes, str]:
     try:
         named = msgspec.json.decode(body, type=_ModelField).model or ""
         model, fault = split_model(named)
-        return route, spliced(body, "model", msgspec.json.encode(model)) if fault else body, fault
+        return route, set_member(body, "model", msgspec.json.encode(model)) if fault else body, fault
     except (msgspec.MsgspecError, Malformed, UnicodeDecodeError, RecursionError):
         return route, body, ""  # what is wrong with it is the API's to say
 

@@ -7,7 +7,7 @@ from urllib.parse import parse_qs
 
 import msgspec
 
-from dragoman.http.message import JSON, Request
+from dragoman.http.message import JSON_HEADERS, Request
 from dragoman.simulator import catalogue
 from dragoman.simulator.api import Api, ApiRejection, HttpReply
 from dragoman.simulator.apis import APIS
@@ -21,7 +21,7 @@ _GRANTS = frozenset({"refresh_token", "authorization_code", "urn:ietf:params:oau
 
 
 def _build_json_reply(value: Any, status: int = 200) -> HttpReply:
-    return HttpReply(status, JSON, msgspec.json.encode(value))
+    return HttpReply(status, JSON_HEADERS, msgspec.json.encode(value))
 
 
 def find_api(request: Request, route: Route) -> str:
@@ -43,7 +43,7 @@ def answer_endpoint(request: Request, route: Route) -> HttpReply | Violation:
         case "code_assist":
             code_assist = import_module("dragoman.simulator.apis.gemini.code_assist")
             reply = code_assist.handle_setup_call(route.action, route.id, request.body)
-            return reply if isinstance(reply, Violation) else HttpReply(200, JSON, reply)
+            return reply if isinstance(reply, Violation) else HttpReply(200, JSON_HEADERS, reply)
         case "token":
             return _issue_token(request.body)
         case "rules":

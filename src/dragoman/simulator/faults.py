@@ -15,7 +15,7 @@ from typing import Any, Literal
 from msgspec import Struct
 
 from dragoman.http.exchange import Exchange
-from dragoman.http.message import JSON
+from dragoman.http.message import JSON_HEADERS
 from dragoman.simulator.api import HttpReply
 
 FaultName = Literal[
@@ -192,11 +192,11 @@ async def send_early_fault(exchange: Exchange, fault: Fault) -> None:
         case "reset":
             exchange.abort()
         case "hang":
-            await exchange.wait_gone()
+            await exchange.wait_disconnected()
         case "html":
             await exchange.send(fault.status, {"content-type": "text/html"}, _HTML)
         case _:
-            await exchange.send(200, JSON)
+            await exchange.send(200, JSON_HEADERS)
 
 
 async def send_reply(exchange: Exchange, reply: HttpReply, fault: Fault | None) -> None:
@@ -214,11 +214,11 @@ async def send_reply(exchange: Exchange, reply: HttpReply, fault: Fault | None) 
         case "stall":
             exchange.start(reply.status, reply.headers, len(body))
             await exchange.write(half)
-            await exchange.wait_gone()
+            await exchange.wait_disconnected()
         case "cut" | "eof":
             exchange.start(reply.status, reply.headers, len(body))
             await exchange.write(half)
-            exchange.cut()
+            exchange.truncate()
         case _:
             await exchange.send(reply.status, reply.headers, body)
 
@@ -252,9 +252,9 @@ async def send_frames(
         case "reset":
             exchange.abort()
         case "cut":
-            exchange.cut_within(following)
+            exchange.truncate_within(following)
         case "stall":
-            await exchange.wait_gone()
+            await exchange.wait_disconnected()
         case "stream-error":
             await exchange.write(render_failure(len(before)))
             await exchange.end()

@@ -5,7 +5,7 @@ from contextlib import AbstractContextManager, asynccontextmanager
 from socket import socket
 from typing import Any
 
-from dragoman.http.server import Server, in_background, listening
+from dragoman.http.server import Server, listen, run_in_thread
 from dragoman.simulator.app import Simulator
 from dragoman.simulator.state import Seen, Settings
 
@@ -40,10 +40,10 @@ async def running(
     if settings is not None and options:
         raise TypeError(f"Pass either settings or keyword options ({', '.join(options)}), not both.")
     simulator = Simulator(settings or Settings(**options))
-    async with listening(simulator.handle, sock or (host, port), grace=_GRACE) as server:
+    async with listen(simulator.handle, sock or (host, port), grace=_GRACE) as server:
         yield Running(simulator, server)
 
 
 def in_thread(settings: Settings | None = None, **options: Any) -> AbstractContextManager[Running]:
     """Run a simulator beside a program that does not use asyncio; it takes what `running` takes."""
-    return in_background(lambda: running(settings, **options), "dragoman simulator")
+    return run_in_thread(lambda: running(settings, **options), "dragoman simulator")

@@ -5,12 +5,14 @@ from dragoman.http.client import Outgoing
 from dragoman.http.message import Headers, Request
 from dragoman.upstreams.kind import Send, UpstreamKind, UpstreamTable
 from dragoman.upstreams.model_list import Listing, anthropic_rows
-from dragoman.upstreams.upstream import FixedPlace, Place, Site, only
+from dragoman.upstreams.upstream import FixedPlace, Place, Site, select_members
 
 BASE_URL = "https://api.anthropic.com"
 _VERSION = ("anthropic-version", "2023-06-01")
 """The newer version takes no sampling fields, also from models that have them."""
-COUNTED = frozenset({"model", "messages", "system", "tools", "tool_choice", "thinking", "output_config", "mcp_servers"})
+COUNTED_MEMBERS = frozenset(
+    {"model", "messages", "system", "tools", "tool_choice", "thinking", "output_config", "mcp_servers"}
+)
 
 
 class Anthropic:
@@ -26,10 +28,12 @@ class Anthropic:
         self._site = Site((base_url or BASE_URL).rstrip("/").removesuffix("/v1"), keys, agent)
 
     async def generate(self, call: Call, passed: Headers, *, translated: bool = False) -> Outgoing:  # noqa: ARG002
-        return self._site.post("/v1/messages", call.body, _versioned(passed))
+        return self._site.post("/v1/messages", call.body, _add_version(passed))
 
     async def count(self, call: Call, passed: Headers) -> Outgoing | None:
-        return self._site.post("/v1/messages/count_tokens", only(call.body, COUNTED), _versioned(passed))
+        return self._site.post(
+            "/v1/messages/count_tokens", select_members(call.body, COUNTED_MEMBERS), _add_version(passed)
+        )
 
     async def models(self) -> Listing | None:
         return Listing(self._site.get("/v1/models?limit=1000", (_VERSION,)), anthropic_rows)
@@ -41,7 +45,7 @@ class Anthropic:
         return self._site.send(request, request.target, missing)
 
 
-def _versioned(headers: Headers) -> Headers:
+def _add_version(headers: Headers) -> Headers:
     return headers if any(name == _VERSION[0] for name, _ in headers) else (_VERSION, *headers)
 
 

@@ -11,12 +11,12 @@ from dragoman.core.problems import Problem
 from dragoman.dialects.record import Call
 from dragoman.http.client import Outgoing
 from dragoman.http.message import Headers, Request
-from dragoman.upstreams.google_tokens import GoogleAccount, google_account
+from dragoman.upstreams.google_tokens import GoogleAccount, build_google_account
 from dragoman.upstreams.kind import Send, UpstreamKind, UpstreamTable
 from dragoman.upstreams.model_list import Listing
-from dragoman.upstreams.upstream import FixedPlace, Place, Site, generating
+from dragoman.upstreams.upstream import FixedPlace, Place, Site, choose_gemini_verb
 from dragoman.wire import json
-from dragoman.wire.splice import spliced
+from dragoman.wire.splice import set_member
 
 BASE_URL = "https://cloudcode-pa.googleapis.com"
 _METADATA = {"ideType": "IDE_UNSPECIFIED", "platform": "PLATFORM_UNSPECIFIED", "pluginType": "GEMINI"}
@@ -36,14 +36,14 @@ class CodeAssist:
         self._tokens = account.tokens
         self.site = Site(base_url or BASE_URL, (), agent)
         self._send = send
-        self._configured = account.project
+        self._configured_project = account.project
         self._project: str | None = None
         self._lock = asyncio.Lock()
 
     async def generate(self, call: Call, passed: Headers, *, translated: bool = False) -> Outgoing:
-        verb = generating(call, translated=translated)
-        project = await self._found_project()
-        return await self._post(verb, spliced(call.body, "project", json.encode(project)), passed)
+        verb = choose_gemini_verb(call, translated=translated)
+        project = await self._find_project()
+        return await self._post(verb, set_member(call.body, "project", json.encode(project)), passed)
 
     async def count(self, call: Call, passed: Headers) -> Outgoing | None:
         inner = json.decode_object(json.decode_object(call.body)["request"])
@@ -58,52 +58,54 @@ class CodeAssist:
         return None
 
     async def _post(self, verb: str, body: bytes, passed: Headers = ()) -> Outgoing:
-        return self.site.post(f"/v1internal:{verb}", body, (await self._bearer(), *passed))
+        return self.site.post(f"/v1internal:{verb}", body, (await self._build_bearer(), *passed))
 
-    async def _bearer(self) -> tuple[str, str]:
+    async def _build_bearer(self) -> tuple[str, str]:
         return "authorization", f"Bearer {await self._tokens.token()}"
 
-    async def _found_project(self) -> str:
+    async def _find_project(self) -> str:
         if self._project is None:
             async with self._lock:
                 if self._project is None:
-                    self._project = await self._discover()
+                    self._project = await self._discover_project()
         return self._project
 
-    async def _discover(self) -> str:
+    async def _discover_project(self) -> str:
         """Ask which project the account has, and have one set up where it may and has none."""
-        known = {"cloudaicompanionProject": self._configured} if self._configured else {}
+        known = {"cloudaicompanionProject": self._configured_project} if self._configured_project else {}
         loaded = await self._send(await self._post("loadCodeAssist", json.encode({**known, "metadata": _METADATA})))
         if loaded.get("currentTier"):
-            project = self._configured or loaded.get("cloudaicompanionProject")
+            project = self._configured_project or loaded.get("cloudaicompanionProject")
             if not project:
-                raise self._unusable("its licence needs a Google Cloud project: set `project`")
+                raise self._build_error("its licence needs a Google Cloud project: set `project`")
             return project
         tier = next((tier for tier in loaded.get("allowedTiers") or () if tier.get("isDefault")), None)
         if tier is None:
             reasons = [str(tier.get("reasonMessage") or "") for tier in loaded.get("ineligibleTiers") or ()]
-            raise self._unusable("; ".join(filter(None, reasons)) or "no tier is open to it")
+            raise self._build_error("; ".join(filter(None, reasons)) or "no tier is open to it")
         asked = {"tierId": tier.get("id"), **known, "metadata": _METADATA}
         operation = await self._send(await self._post("onboardUser", json.encode(asked)))
-        return await self._set_up(operation)
+        return await self._wait_for_setup(operation)
 
-    async def _set_up(self, operation: dict[str, Any]) -> str:
+    async def _wait_for_setup(self, operation: dict[str, Any]) -> str:
         for _ in range(_POLLS):
             if operation.get("done"):
                 made: dict[str, Any] = operation.get("response") or {}
                 project: dict[str, Any] = made.get("cloudaicompanionProject") or {}
-                return project.get("id") or self._configured
+                return project.get("id") or self._configured_project
             await asyncio.sleep(_BETWEEN_POLLS)
-            operation = await self._send(self.site.get(f"/v1internal/{operation.get('name')}", (await self._bearer(),)))
-        raise self._unusable("its set-up did not end")
+            operation = await self._send(
+                self.site.get(f"/v1internal/{operation.get('name')}", (await self._build_bearer(),))
+            )
+        raise self._build_error("its set-up did not end")
 
-    def _unusable(self, why: str) -> Problem:
-        words = f"the account of the upstream {self.name} cannot use Code Assist: {why}"
+    def _build_error(self, reason: str) -> Problem:
+        words = f"the account of the upstream {self.name} cannot use Code Assist: {reason}"
         return Problem("internal", words, status=502, code="credentials")
 
 
 def _open(name: str, table: UpstreamTable, agent: str, send: Send) -> Place:
-    return FixedPlace(CodeAssist(name, table.base_url, google_account(name, table), agent, send))
+    return FixedPlace(CodeAssist(name, table.base_url, build_google_account(name, table), agent, send))
 
 
 KIND = UpstreamKind(

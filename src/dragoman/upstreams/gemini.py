@@ -7,9 +7,9 @@ from dragoman.http.client import Outgoing
 from dragoman.http.message import Headers, Request
 from dragoman.upstreams.kind import Send, UpstreamKind, UpstreamTable
 from dragoman.upstreams.model_list import Listing, gemini_rows
-from dragoman.upstreams.upstream import FixedPlace, Place, Site, generating, in_path
+from dragoman.upstreams.upstream import FixedPlace, Place, Site, choose_gemini_verb, quote_path_segment
 from dragoman.wire.json import encode
-from dragoman.wire.splice import spliced
+from dragoman.wire.splice import set_member
 
 BASE_URL = "https://generativelanguage.googleapis.com"
 _VERSIONED = re.compile(r"(?P<base>.*)(?P<version>/v1(?:beta|beta1|alpha)?)")
@@ -32,12 +32,12 @@ class Gemini:
         self.site = Site(versioned["base"] if versioned else base, keys, agent)
 
     async def generate(self, call: Call, passed: Headers, *, translated: bool = False) -> Outgoing:
-        verb = generating(call, translated=translated)
+        verb = choose_gemini_verb(call, translated=translated)
         return self.site.post(self._path(call, verb), call.body, passed)
 
     async def count(self, call: Call, passed: Headers) -> Outgoing | None:
         named = encode(f"models/{call.model.removeprefix('models/')}")
-        body = b'{"generateContentRequest":' + spliced(call.body, "model", named) + b"}"
+        body = b'{"generateContentRequest":' + set_member(call.body, "model", named) + b"}"
         return self.site.post(self._path(call, "countTokens"), body, passed)
 
     async def models(self) -> Listing | None:
@@ -47,7 +47,7 @@ class Gemini:
         return self.site.send(request, request.target)
 
     def _path(self, call: Call, verb: str) -> str:
-        return f"{self._version}/models/{in_path(call.model.removeprefix('models/'))}:{verb}"
+        return f"{self._version}/models/{quote_path_segment(call.model.removeprefix('models/'))}:{verb}"
 
 
 def _open(name: str, table: UpstreamTable, agent: str, _send: Send) -> Place:

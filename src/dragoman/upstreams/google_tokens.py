@@ -23,16 +23,16 @@ from dragoman.wire import json
 
 _GRANTS = "https://oauth2.googleapis.com/token"
 SCOPES = ("https://www.googleapis.com/auth/cloud-platform",)
-_EARLY = 300.0
+_REFRESH_EARLY = 300.0
 """Seconds before its end at which a token is replaced; google-auth itself calls it expired some minutes before."""
-_UNKNOWN_LIFE = 600.0
-_SPARE = 10.0
+_DEFAULT_LIFETIME = 600.0
+_EXPIRY_MARGIN = 10.0
 """Seconds before its end at which a token is no longer used."""
-_AGAIN = 30.0
+_RETRY_SECONDS = 30.0
 """Seconds until the next try where a token is still good."""
 
 
-class Tokens(Protocol):
+class TokenSource(Protocol):
     """Gives an access token that is good now."""
 
     async def token(self) -> str:
@@ -44,7 +44,7 @@ class GoogleAccount(Struct, frozen=True):
     """A project at Google, and the access to it."""
 
     project: str
-    tokens: Tokens
+    tokens: TokenSource
     location: str = ""
 
 
@@ -58,7 +58,7 @@ class FixedToken:
         return self._token
 
 
-class GoogleTokens:
+class GoogleTokenSource:
     """Tokens of one account."""
 
     def __init__(self, load: Callable[[], Any], name: str) -> None:
@@ -66,17 +66,17 @@ class GoogleTokens:
         self._name = name
         self._credentials: Any = None
         self._token = ""
-        self._until = 0.0
+        self._refresh_at = 0.0
         """When it is to be replaced."""
-        self._end = 0.0
+        self._expires_at = 0.0
         self._lock = asyncio.Lock()
 
     async def token(self) -> str:
         now = time.monotonic()
-        if now < self._until or (now < self._end and self._lock.locked()):
+        if now < self._refresh_at or (now < self._expires_at and self._lock.locked()):
             return self._token
         async with self._lock:
-            if time.monotonic() >= self._until:
+            if time.monotonic() >= self._refresh_at:
                 await self._renew()
         return self._token
 
@@ -85,12 +85,12 @@ class GoogleTokens:
             self._token, life = await asyncio.to_thread(self._refresh)
         except Problem:
             now = time.monotonic()
-            if now >= self._end:
+            if now >= self._expires_at:
                 raise
-            self._until = min(now + _AGAIN, self._end)
+            self._refresh_at = min(now + _RETRY_SECONDS, self._expires_at)
         else:
             now = time.monotonic()
-            self._until, self._end = now + max(life - _EARLY, 1.0), now + life - _SPARE
+            self._refresh_at, self._expires_at = now + max(life - _REFRESH_EARLY, 1.0), now + life - _EXPIRY_MARGIN
 
     def _refresh(self) -> tuple[str, float]:
         from google.auth.exceptions import GoogleAuthError  # noqa: PLC0415  an extra
@@ -99,50 +99,50 @@ class GoogleTokens:
             if self._credentials is None:
                 self._credentials = self._load()
         except GoogleAuthError:
-            raise self._unusable("there are none where they usually are") from None
+            raise self._build_error("there are none where they usually are") from None
         except (json.Malformed, UnicodeDecodeError):
-            raise self._unusable("their file is no JSON") from None
+            raise self._build_error("their file is no JSON") from None
         except OSError as error:
-            raise self._unusable(f"their file cannot be read ({error.strerror})") from None
+            raise self._build_error(f"their file cannot be read ({error.strerror})") from None
         except ValueError as error:
-            raise self._unusable(str(error)) from None
+            raise self._build_error(str(error)) from None
         try:
-            self._credentials.refresh(_transport)
+            self._credentials.refresh(_send_request)
         except (GoogleAuthError, ValueError, OSError) as error:
-            raise self._unusable(str(error)) from None
-        return self._credentials.token, _life(self._credentials.expiry)
+            raise self._build_error(str(error)) from None
+        return self._credentials.token, _seconds_left(self._credentials.expiry)
 
-    def _unusable(self, why: str) -> Problem:
-        words = f"the upstream {self._name} has no usable Google credentials: {why}"
+    def _build_error(self, reason: str) -> Problem:
+        words = f"the upstream {self._name} has no usable Google credentials: {reason}"
         return Problem("internal", words, status=502, code="credentials")
 
 
-def google_account(name: str, table: UpstreamTable) -> GoogleAccount:
+def build_google_account(name: str, table: UpstreamTable) -> GoogleAccount:
     """Return the project of an upstream, with its token: a given one, one of a credentials file, or the default one."""
     if table.access_token:
-        tokens: Tokens = FixedToken(table.access_token)
+        tokens: TokenSource = FixedToken(table.access_token)
     elif table.credentials:
-        given = partial(credentials_file, table.credentials, table.client_id, table.client_secret)
-        tokens = GoogleTokens(given, name)
+        given = partial(load_credentials_file, table.credentials, table.client_id, table.client_secret)
+        tokens = GoogleTokenSource(given, name)
     else:
-        tokens = GoogleTokens(default_credentials, name)
+        tokens = GoogleTokenSource(load_default_credentials, name)
     return GoogleAccount(table.project, tokens, table.location)
 
 
-def _life(expiry: datetime | None) -> float:
+def _seconds_left(expiry: datetime | None) -> float:
     """Return the seconds until a time, which google-auth tells in UTC without saying so."""
     if expiry is None:
-        return _UNKNOWN_LIFE
+        return _DEFAULT_LIFETIME
     return (expiry if expiry.tzinfo else expiry.replace(tzinfo=UTC)).timestamp() - time.time()
 
 
-def default_credentials() -> Any:
+def load_default_credentials() -> Any:
     """Find the credentials that Google's own tools would use here."""
     google_auth: Any = import_module("google.auth")  # an extra, and not typed
     return google_auth.default(scopes=SCOPES)[0]
 
 
-def credentials_file(path: str, client_id: str = "", client_secret: str = "") -> Any:
+def load_credentials_file(path: str, client_id: str = "", client_secret: str = "") -> Any:
     """Read a service account's key or a user's grant.
 
     A grant that names no OAuth client, such as a command line keeps, is used with the client of the configuration.
@@ -165,7 +165,7 @@ def credentials_file(path: str, client_id: str = "", client_secret: str = "") ->
             raise ValueError("their file is neither a service account's key nor a user's grant")
 
 
-class _Answer:
+class _TransportResponse:
     """What google-auth wants of an answer."""
 
     def __init__(self, status: int, headers: Mapping[str, str], data: bytes) -> None:
@@ -174,23 +174,23 @@ class _Answer:
         self.data = data
 
 
-def _transport(
+def _send_request(
     url: str,
     method: str = "GET",
     body: bytes | None = None,
     headers: Mapping[str, str] | None = None,
     timeout: float | None = None,
     **_: Any,
-) -> _Answer:
+) -> _TransportResponse:
     """Ask for google-auth: it wants a library of its own for this otherwise."""
     if not url.startswith(("https://", "http://")):
         raise ValueError(f"{url!r} is no http(s) address")
     request = urllib.request.Request(url, body, dict(headers or {}), method=method)  # noqa: S310  checked above
     try:
         with urllib.request.urlopen(request, timeout=timeout or 30) as answer:  # noqa: S310
-            return _Answer(answer.status, dict(answer.headers), answer.read())
+            return _TransportResponse(answer.status, dict(answer.headers), answer.read())
     except urllib.error.HTTPError as error:
-        return _Answer(error.code, dict(error.headers), error.read())
+        return _TransportResponse(error.code, dict(error.headers), error.read())
     except urllib.error.URLError as error:
         from google.auth.exceptions import TransportError  # noqa: PLC0415  an extra
 

@@ -15,7 +15,7 @@ from dragoman.wire.json import Malformed, decode
 Row = dict[str, Any]
 
 
-_INPUT = (
+_INPUT_LIMIT_NAMES = (
     "context_length",
     "context_window",
     "max_model_len",
@@ -23,14 +23,14 @@ _INPUT = (
     "loaded_context_length",
     "max_input_tokens",
 )
-_OUTPUT = ("max_output_tokens", "max_completion_tokens", "max_tokens")
+_OUTPUT_LIMIT_NAMES = ("max_output_tokens", "max_completion_tokens", "max_tokens")
 
 
 class ListedModel(Struct, frozen=True, kw_only=True):
     """A model, as an upstream lists it."""
 
     name: str
-    shown: str = ""
+    display_name: str = ""
     """What a person is shown."""
     input_limit: int | None = None
     output_limit: int | None = None
@@ -47,7 +47,7 @@ class Listing(Struct, frozen=True):
 
 def openai_rows(body: bytes) -> list[ListedModel]:
     """Read the list of OpenAI, or of a server that speaks its language."""
-    return [_openai(row) for row in _rows(body, "data") if isinstance(row.get("id"), str)]
+    return [_parse_openai_row(row) for row in _decode_rows(body, "data") if isinstance(row.get("id"), str)]
 
 
 def anthropic_rows(body: bytes) -> list[ListedModel]:
@@ -55,12 +55,12 @@ def anthropic_rows(body: bytes) -> list[ListedModel]:
     return [
         ListedModel(
             name=row["id"],
-            shown=_text(row, "display_name"),
-            input_limit=_number(row, "max_input_tokens"),
-            output_limit=_number(row, "max_tokens"),
+            display_name=_string_member(row, "display_name"),
+            input_limit=_positive_int(row, "max_input_tokens"),
+            output_limit=_positive_int(row, "max_tokens"),
             row=row,
         )
-        for row in _rows(body, "data")
+        for row in _decode_rows(body, "data")
         if isinstance(row.get("id"), str)
     ]
 
@@ -70,37 +70,37 @@ def gemini_rows(body: bytes) -> list[ListedModel]:
     return [
         ListedModel(
             name=row["name"].removeprefix("models/"),
-            shown=_text(row, "displayName"),
-            input_limit=_number(row, "inputTokenLimit"),
-            output_limit=_number(row, "outputTokenLimit"),
+            display_name=_string_member(row, "displayName"),
+            input_limit=_positive_int(row, "inputTokenLimit"),
+            output_limit=_positive_int(row, "outputTokenLimit"),
             row=row,
         )
-        for row in _rows(body, "models")
+        for row in _decode_rows(body, "models")
         if isinstance(row.get("name"), str)
     ]
 
 
 def publisher_rows(body: bytes) -> list[ListedModel]:
     """Read the list of a publisher on Vertex: names only."""
-    rows = _rows(body, "publisherModels")
+    rows = _decode_rows(body, "publisherModels")
     return [
         ListedModel(name=row["name"].rpartition("/")[2], row={}) for row in rows if isinstance(row.get("name"), str)
     ]
 
 
-def _openai(row: Row) -> ListedModel:
+def _parse_openai_row(row: Row) -> ListedModel:
     inner = (row.get("top_provider"), row.get("meta"))
     places = [row, *(cast("Row", value) for value in inner if isinstance(value, dict))]
     return ListedModel(
         name=row["id"],
-        shown=_text(row, "name"),
-        input_limit=_first(places, (*_INPUT, "n_ctx_train")),
-        output_limit=_first(places, _OUTPUT),
+        display_name=_string_member(row, "name"),
+        input_limit=_first_number(places, (*_INPUT_LIMIT_NAMES, "n_ctx_train")),
+        output_limit=_first_number(places, _OUTPUT_LIMIT_NAMES),
         row=row,
     )
 
 
-def _rows(body: bytes, member: str) -> list[Row]:
+def _decode_rows(body: bytes, member: str) -> list[Row]:
     try:
         document = decode(body)
     except Malformed:
@@ -109,16 +109,16 @@ def _rows(body: bytes, member: str) -> list[Row]:
     return [cast("Row", row) for row in cast("list[Any]", rows) if isinstance(row, dict)] if rows else []
 
 
-def _first(places: Iterable[Row], names: tuple[str, ...]) -> int | None:
-    found = (_number(place, name) for place in places for name in names)
+def _first_number(places: Iterable[Row], names: tuple[str, ...]) -> int | None:
+    found = (_positive_int(place, name) for place in places for name in names)
     return next((number for number in found if number is not None), None)
 
 
-def _number(row: Row, name: str) -> int | None:
+def _positive_int(row: Row, name: str) -> int | None:
     value = row.get(name)
     return value if isinstance(value, int) and value > 0 else None
 
 
-def _text(row: Row, name: str) -> str:
+def _string_member(row: Row, name: str) -> str:
     value = row.get(name)
     return value if isinstance(value, str) else ""

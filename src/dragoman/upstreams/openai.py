@@ -5,12 +5,12 @@ from dragoman.http.client import Outgoing
 from dragoman.http.message import Headers, Request
 from dragoman.upstreams.kind import Send, UpstreamKind, UpstreamTable
 from dragoman.upstreams.model_list import Listing, openai_rows
-from dragoman.upstreams.upstream import FixedPlace, Place, Site, only
+from dragoman.upstreams.upstream import FixedPlace, Place, Site, select_members
 
 BASE_URL = "https://api.openai.com/v1"
 _CHAT, _RESPONSES = "chat", "responses"
 _VARIABLES = {"api_key": "OPENAI_API_KEY"}
-_COUNTED = frozenset(
+_COUNTED_MEMBERS = frozenset(
     {"model", "input", "instructions", "tools", "tool_choice", "parallel_tool_calls", "reasoning", "text", "truncation"}
 )
 
@@ -27,15 +27,15 @@ class OpenAI:
         keys: Headers = (("authorization", f"Bearer {api_key}"),) if api_key else ()
         self._site = Site(base_url or BASE_URL, keys, agent)
         self._path = "/responses" if responses else "/chat/completions"
-        self._counts = responses
+        self._has_counter = responses
 
     async def generate(self, call: Call, passed: Headers, *, translated: bool = False) -> Outgoing:  # noqa: ARG002
         return self._site.post(self._path, call.body, passed)
 
     async def count(self, call: Call, passed: Headers) -> Outgoing | None:
-        if not self._counts:
+        if not self._has_counter:
             return None
-        return self._site.post("/responses/input_tokens", only(call.body, _COUNTED), passed)
+        return self._site.post("/responses/input_tokens", select_members(call.body, _COUNTED_MEMBERS), passed)
 
     async def models(self) -> Listing | None:
         return Listing(self._site.get("/models"), openai_rows)

@@ -13,11 +13,11 @@ from msgspec import Struct
 
 from dragoman.dialects.record import Call
 from dragoman.http.client import Outgoing
-from dragoman.http.message import Headers, Request, split
+from dragoman.http.message import Headers, Request, split_url
 from dragoman.upstreams.model_list import Listing
 from dragoman.wire.json import decode_object, encode
 
-JSON = ("content-type", "application/json")
+JSON_HEADER = ("content-type", "application/json")
 
 
 class Upstream(Protocol):
@@ -80,13 +80,13 @@ class Site:
     """The address of an upstream, and the headers that every request there has."""
 
     def __init__(self, base_url: str, headers: Headers, agent: str) -> None:
-        self.origin, self.prefix = split(base_url)
+        self.origin, self.prefix = split_url(base_url)
         self._headers: Headers = (("user-agent", agent), ("accept-encoding", "identity"), *headers)
-        self._posting: Headers = (*self._headers, JSON)
+        self._json_headers: Headers = (*self._headers, JSON_HEADER)
 
     def post(self, path: str, body: bytes, passed: Headers = ()) -> Outgoing:
         """Send JSON to a path below the base."""
-        return Outgoing(self.origin, "POST", self.prefix + path, (*self._posting, *passed), body)
+        return Outgoing(self.origin, "POST", self.prefix + path, (*self._json_headers, *passed), body)
 
     def get(self, path: str, headers: Headers = ()) -> Outgoing:
         """Ask for what stands at a path below the base."""
@@ -98,19 +98,19 @@ class Site:
         return Outgoing(self.origin, request.method, self.prefix + path, passed, request.body)
 
 
-def generating(call: Call, *, translated: bool) -> str:
+def choose_gemini_verb(call: Call, *, translated: bool) -> str:
     """Return Gemini's verb for a request; a whole reply comes laid out for people unless that is said not to be."""
     if call.stream:
         return "streamGenerateContent?alt=sse"
     return "generateContent?prettyPrint=false" if translated else "generateContent"
 
 
-def only(body: bytes, names: frozenset[str]) -> bytes:
+def select_members(body: bytes, names: frozenset[str]) -> bytes:
     """Return a JSON object with some of its members only: an endpoint that counts takes fewer than one that answers."""
     return encode({name: raw for name, raw in decode_object(body).items() if name in names})
 
 
 @lru_cache(maxsize=1024)
-def in_path(model: str) -> str:
+def quote_path_segment(model: str) -> str:
     """Return a model's name as one segment of a path."""
     return quote(model, safe="@:.")

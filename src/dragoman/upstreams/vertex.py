@@ -4,16 +4,16 @@ from dragoman.core.problems import Problem
 from dragoman.dialects.record import Call
 from dragoman.http.client import Outgoing
 from dragoman.http.message import Headers, Request
-from dragoman.upstreams.anthropic import COUNTED
-from dragoman.upstreams.google_tokens import GoogleAccount, google_account
+from dragoman.upstreams.anthropic import COUNTED_MEMBERS
+from dragoman.upstreams.google_tokens import GoogleAccount, build_google_account
 from dragoman.upstreams.kind import Send, UpstreamKind, UpstreamTable
 from dragoman.upstreams.model_list import Listing, publisher_rows
-from dragoman.upstreams.upstream import FixedPlace, Place, Site, generating, in_path, only
+from dragoman.upstreams.upstream import FixedPlace, Place, Site, choose_gemini_verb, quote_path_segment, select_members
 from dragoman.wire.json import decode_object, encode
-from dragoman.wire.splice import removed, spliced
+from dragoman.wire.splice import remove_member, set_member
 
 _REGIONS = frozenset({"us", "eu"})
-_COUNTED = frozenset({"contents", "systemInstruction", "tools", "generationConfig"})
+_COUNTED_MEMBERS = frozenset({"contents", "systemInstruction", "tools", "generationConfig"})
 _TOOL_CONFIG = ("toolConfig", "tool_config")
 _STUDIO_ONLY = ("includeServerSideToolInvocations", "include_server_side_tool_invocations")
 _CLAUDE_VERSION = encode("vertex-2023-10-16")
@@ -38,22 +38,23 @@ class Vertex:
 
     def __init__(self, name: str, base_url: str, account: GoogleAccount, agent: str) -> None:
         self.name = name
-        self._place = f"/projects/{in_path(account.project)}/locations/{in_path(account.location)}/publishers"
+        project, location = quote_path_segment(account.project), quote_path_segment(account.location)
+        self._publishers_path = f"/projects/{project}/locations/{location}/publishers"
         self._tokens = account.tokens
         self.site = Site(base_url or base_url_of(account.location), (), agent)
 
     async def models(self) -> Listing | None:
         path = f"/v1beta1/publishers/{self.publisher}/models?pageSize=1000"
-        return Listing(self.site.get(path, (await self._bearer(),)), publisher_rows)
+        return Listing(self.site.get(path, (await self._build_bearer(),)), publisher_rows)
 
     def elsewhere(self, request: Request) -> Outgoing | None:
         del request  # its other endpoints are not for clients of models
         return None
 
     async def _post(self, path: str, body: bytes, passed: Headers) -> Outgoing:
-        return self.site.post(path, body, (await self._bearer(), *passed))
+        return self.site.post(path, body, (await self._build_bearer(), *passed))
 
-    async def _bearer(self) -> tuple[str, str]:
+    async def _build_bearer(self) -> tuple[str, str]:
         return "authorization", f"Bearer {await self._tokens.token()}"
 
 
@@ -64,14 +65,15 @@ class VertexGemini(Vertex):
     publisher = "google"
 
     async def generate(self, call: Call, passed: Headers, *, translated: bool = False) -> Outgoing:
-        verb = generating(call, translated=translated)
-        return await self._post(self._path(call, verb), _known_here(call.body), passed)
+        verb = choose_gemini_verb(call, translated=translated)
+        return await self._post(self._path(call, verb), _drop_studio_fields(call.body), passed)
 
     async def count(self, call: Call, passed: Headers) -> Outgoing | None:
-        return await self._post(self._path(call, "countTokens"), only(call.body, _COUNTED), passed)
+        return await self._post(self._path(call, "countTokens"), select_members(call.body, _COUNTED_MEMBERS), passed)
 
     def _path(self, call: Call, verb: str) -> str:
-        return f"/v1beta1{self._place}/google/models/{in_path(call.model.removeprefix('models/'))}:{verb}"
+        model = quote_path_segment(call.model.removeprefix("models/"))
+        return f"/v1beta1{self._publishers_path}/google/models/{model}:{verb}"
 
 
 class VertexAnthropic(Vertex):
@@ -84,17 +86,17 @@ class VertexAnthropic(Vertex):
         verb = "streamRawPredict" if call.stream else "rawPredict"
         if not call.model:
             raise Problem("invalid_request", "a model must be named", where="/model")
-        path = f"/v1{self._place}/anthropic/models/{in_path(call.model)}:{verb}"
-        body = spliced(removed(call.body, "model"), "anthropic_version", _CLAUDE_VERSION)
-        return await self._post(path, body, _without_version(passed))
+        path = f"/v1{self._publishers_path}/anthropic/models/{quote_path_segment(call.model)}:{verb}"
+        body = set_member(remove_member(call.body, "model"), "anthropic_version", _CLAUDE_VERSION)
+        return await self._post(path, body, _drop_version(passed))
 
     async def count(self, call: Call, passed: Headers) -> Outgoing | None:
-        path = f"/v1{self._place}/anthropic/models/count-tokens:rawPredict"
-        body = spliced(only(call.body, COUNTED), "anthropic_version", _CLAUDE_VERSION)
-        return await self._post(path, body, _without_version(passed))
+        path = f"/v1{self._publishers_path}/anthropic/models/count-tokens:rawPredict"
+        body = set_member(select_members(call.body, COUNTED_MEMBERS), "anthropic_version", _CLAUDE_VERSION)
+        return await self._post(path, body, _drop_version(passed))
 
 
-def _known_here(body: bytes) -> bytes:
+def _drop_studio_fields(body: bytes) -> bytes:
     """Leave out AI Studio's word for having its own tools beside a client's: here nobody knows it, or needs it."""
     if not any(word.encode() in body for word in _STUDIO_ONLY):
         return body
@@ -103,21 +105,21 @@ def _known_here(body: bytes) -> bytes:
         if name in members:
             config = bytes(members[name])
             for word in _STUDIO_ONLY:
-                config = removed(config, word)
-            body = spliced(body, name, config)
+                config = remove_member(config, word)
+            body = set_member(body, name, config)
     return body
 
 
-def _without_version(headers: Headers) -> Headers:
+def _drop_version(headers: Headers) -> Headers:
     return tuple(header for header in headers if header[0] != "anthropic-version")
 
 
 def _open_gemini(name: str, table: UpstreamTable, agent: str, _send: Send) -> Place:
-    return FixedPlace(VertexGemini(name, table.base_url, google_account(name, table), agent))
+    return FixedPlace(VertexGemini(name, table.base_url, build_google_account(name, table), agent))
 
 
 def _open_anthropic(name: str, table: UpstreamTable, agent: str, _send: Send) -> Place:
-    return FixedPlace(VertexAnthropic(name, table.base_url, google_account(name, table), agent))
+    return FixedPlace(VertexAnthropic(name, table.base_url, build_google_account(name, table), agent))
 
 
 GEMINI_KIND = UpstreamKind(

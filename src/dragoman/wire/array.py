@@ -8,11 +8,11 @@ from msgspec import Raw
 from dragoman.wire import json
 
 _BETWEEN = b" \t\r\n,"
-_GAP = re.compile(rb"[ \t\r\n]*,[ \t\r\n]*")
+_SEPARATOR = re.compile(rb"[ \t\r\n]*,[ \t\r\n]*")
 _OPENS = re.compile(rb"[ \t\r\n]*:[ \t\r\n]*\[")
 
 
-def first(body: bytes, name: str) -> int | None:
+def find_array(body: bytes, name: str) -> int | None:
     """Return where the items of the first array that is called `name` begin, on whatever level."""
     quoted = b'"%b"' % name.encode()
     # To look for the name first is far cheaper than one pattern for all of it.
@@ -28,14 +28,14 @@ def first(body: bytes, name: str) -> int | None:
     return None
 
 
-def opening(body: bytes, name: str) -> int | None:
+def find_top_array(body: bytes, name: str) -> int | None:
     """Return where the items of the top-level array `name` begin; None where that is not to be seen at once."""
-    start = first(body, name)
+    start = find_array(body, name)
     # Closed at once, the document is whole only if nothing but the top level was open.
     return start if start is not None and json.is_object(body[:start] + b"]}") else None
 
 
-def items(body: bytes, name: str, start: int) -> tuple[list[Raw], int] | None:
+def read_items(body: bytes, name: str, start: int) -> tuple[list[Raw], int] | None:
     """Return the items of the array that `opening` found, and how many bytes the body has from its bracket on.
 
     None if the body names another member so, behind it.
@@ -48,21 +48,21 @@ def items(body: bytes, name: str, start: int) -> tuple[list[Raw], int] | None:
     return json.decode_array(Raw(member)), len(tail) + 1
 
 
-def after(body: bytes, end: int) -> int | None:
+def find_next_item(body: bytes, end: int) -> int | None:
     """Return where the item behind the one that ends at `end` begins; None if that was the last."""
-    found = _GAP.match(body, end)
+    found = _SEPARATOR.match(body, end)
     return found.end() if found is not None else None
 
 
-def end_before(body: bytes, bracket: int, last: Sequence[Raw]) -> int:
+def find_end_before(body: bytes, bracket: int, last: Sequence[Raw]) -> int:
     """Return where an item ends that is followed only by the `last` ones and the bracket that closes the array."""
     place = bracket
     for raw in reversed(last):
-        place = _skipped_back(body, place) - len(bytes(raw))
-    return _skipped_back(body, place)
+        place = _skip_back(body, place) - len(bytes(raw))
+    return _skip_back(body, place)
 
 
-def _skipped_back(body: bytes, place: int) -> int:
+def _skip_back(body: bytes, place: int) -> int:
     while body[place - 1] in _BETWEEN:
         place -= 1
     return place

@@ -72,10 +72,10 @@ def decode_with(decoder: "Decoder[T]", body: bytes | str | Raw) -> T:
     try:
         return decoder.decode(body)
     except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as error:
-        raise malformed(error) from None
+        raise to_malformed(error) from None
 
 
-def malformed(error: Exception) -> Malformed:
+def to_malformed(error: Exception) -> Malformed:
     """Say what msgspec said, with a JSON pointer."""
     if isinstance(error, RecursionError):
         return Malformed("the JSON is nested too deeply")
@@ -98,7 +98,7 @@ def decode(body: bytes | str | Raw) -> Any:
     try:
         return _ANY.decode(body)
     except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as error:
-        raise malformed(error) from None
+        raise to_malformed(error) from None
 
 
 def encode_sorted(value: Any) -> bytes:
@@ -126,15 +126,15 @@ def decode_array(body: bytes | str | Raw) -> list[Raw]:
 
 def is_object(text: str | bytes) -> bool:
     """Tell whether `text` is one complete JSON object."""
-    return _is(_OBJECT, text)
+    return _can_decode(_OBJECT, text)
 
 
 def is_json(text: str | bytes) -> bool:
     """Tell whether `text` is one complete JSON value, whatever its numbers."""
-    return _is(_RAW, text)
+    return _can_decode(_RAW, text)
 
 
-def _is(decoder: "Decoder[Any]", text: str | bytes) -> bool:
+def _can_decode(decoder: "Decoder[Any]", text: str | bytes) -> bool:
     try:
         decode_with(decoder, text)
     except Malformed:
@@ -154,7 +154,7 @@ def one_line(body: bytes) -> bytes:
     try:
         return msgspec.json.format(body, indent=-1)
     except (msgspec.MsgspecError, RecursionError) as error:
-        raise malformed(error) from None
+        raise to_malformed(error) from None
 
 
 def with_members(body: bytes, members: Mapping[str, bytes]) -> bytes:
@@ -166,7 +166,7 @@ def with_members(body: bytes, members: Mapping[str, bytes]) -> bytes:
     return head + (b"" if head.endswith(b"{") else b",") + added + b"}"
 
 
-def leaves(raw: bytes | Raw, where: str) -> dict[str, Any]:
+def find_leaves(raw: bytes | Raw, where: str) -> dict[str, Any]:
     """Return the values of all leaves below `where` by pointer, in order; an empty container is a leaf."""
     found: dict[str, Any] = {}
     try:
@@ -199,7 +199,7 @@ class _Members(list[tuple[str, Any]]):
     """The members of an object, all of them."""
 
 
-def duplicate(body: bytes) -> str | None:
+def find_duplicate_key(body: bytes) -> str | None:
     """Return where a name stands for the second time in its object; None if none does, or the body is no JSON."""
     return decode_distinct(body)[1]
 
@@ -228,22 +228,22 @@ def _find_duplicate(body: bytes) -> str | None:
     try:
         text = body.decode()
         objects: list[list[tuple[str, Any]]] = []
-        _pairs_decoder(objects.append).decode(text)
+        _build_pairs_decoder(objects.append).decode(text)
         if all(len(members) == len(dict(members)) for members in objects):
             return None
-        return _first_duplicate(_pairs_decoder(_Members).decode(text))
+        return _find_first_duplicate(_build_pairs_decoder(_Members).decode(text))
     except RecursionError:
         raise Malformed("the JSON is nested too deeply") from None
     except ValueError:
         return None
 
 
-def _pairs_decoder(hook: Any) -> JSONDecoder:
+def _build_pairs_decoder(hook: Any) -> JSONDecoder:
     # Digits are not looked at: Python refuses to count with some thousand of them.
     return JSONDecoder(object_pairs_hook=hook, parse_int=len, parse_float=len, strict=False)
 
 
-def _first_duplicate(value: Any) -> str | None:
+def _find_first_duplicate(value: Any) -> str | None:
     """Return the first place, in the order of the document."""
     waiting: list[tuple[str, Any]] = [("", value)]
     while waiting:

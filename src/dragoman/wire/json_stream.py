@@ -25,13 +25,13 @@ class JsonStreamReader:
         self._in_string = False
         self._escaped = False
         self._array: bool | None = None
-        self._over = False
-        self._wrong: Malformed | None = None
+        self._is_over = False
+        self._error: Malformed | None = None
 
     def feed(self, chunk: bytes) -> list[bytes]:
         """Take the next bytes, return the values they complete. What is wrong behind a value is told after it."""
-        if self._wrong is not None:
-            raise self._wrong
+        if self._error is not None:
+            raise self._error
         values: list[bytes] = []
         position = 0
         if self._array is None:
@@ -42,72 +42,72 @@ class JsonStreamReader:
             position = len(chunk) - len(stripped) + (1 if self._array else 0)
         try:
             while position < len(chunk):
-                position = self._step(chunk, position, values)
+                position = self._read_mark(chunk, position, values)
         except Malformed as error:
-            self._wrong = error
+            self._error = error
             if not values:
                 raise
         return values
 
     def close(self) -> list[bytes]:
         """Raise `Malformed` if the end cut a value."""
-        if self._wrong is not None:
-            raise self._wrong
+        if self._error is not None:
+            raise self._error
         if self._depth or self._in_string or b"".join(self._pieces).strip(_SPACE):
             raise Malformed("the stream ended inside a JSON value")
-        if self._array and not self._over:
+        if self._array and not self._is_over:
             raise Malformed("the stream ended inside its JSON array")
         return []
 
-    def _step(self, chunk: bytes, position: int, values: list[bytes]) -> int:
+    def _read_mark(self, chunk: bytes, position: int, values: list[bytes]) -> int:
         """Go on to the next mark and return where to go on from."""
         if self._escaped:
-            self._keep(chunk[position : position + 1])
+            self._buffer(chunk[position : position + 1])
             self._escaped = False
             return position + 1
         found = (_IN_STRING if self._in_string else _MARK).search(chunk, position)
         if found is None:
-            self._keep(chunk[position:])
+            self._buffer(chunk[position:])
             return len(chunk)
         mark = found.group()
         end = found.end()
         if self._in_string:
-            self._keep(chunk[position:end])
+            self._buffer(chunk[position:end])
             self._escaped = mark == b"\\"
             self._in_string = mark != b'"'
         elif mark == b'"':
-            self._keep(chunk[position:end])
+            self._buffer(chunk[position:end])
             self._in_string = True
         elif mark in (b"{", b"["):
-            self._keep(chunk[position:end])
+            self._buffer(chunk[position:end])
             self._depth += 1
         elif self._depth == 0:
-            self._keep(chunk[position : end - 1])
+            self._buffer(chunk[position : end - 1])
             self._end_item(mark, values)
         elif mark in (b"}", b"]"):
-            self._keep(chunk[position:end])
+            self._buffer(chunk[position:end])
             self._depth -= 1
             if self._depth == 0:
-                self._tell(values)
+                self._emit_value(values)
         else:
-            self._keep(chunk[position:end])
+            self._buffer(chunk[position:end])
         return end
 
     def _end_item(self, mark: bytes, values: list[bytes]) -> None:
-        if self._over or not self._array or mark not in (b",", b"]"):
+        if self._is_over or not self._array or mark not in (b",", b"]"):
             raise Malformed("unexpected character between JSON values")
-        self._tell(values)
-        self._over = mark == b"]"
+        self._emit_value(values)
+        self._is_over = mark == b"]"
 
-    def _keep(self, piece: bytes) -> None:
-        if self._over and piece.strip(_SPACE):
+    def _buffer(self, piece: bytes) -> None:
+        if self._is_over and piece.strip(_SPACE):
             raise Malformed("data after the end of the JSON array")
         self._pieces.append(piece)
         self._size += len(piece)
         if self._size > self._limit:
             raise Malformed(f"a value is larger than {self._limit} bytes")
 
-    def _tell(self, values: list[bytes]) -> None:
+    def _emit_value(self, values: list[bytes]) -> None:
         value = b"".join(self._pieces).strip(_SPACE)
         self._pieces = []
         self._size = 0

@@ -25,9 +25,9 @@ class Document:
         for token in split(where):
             below = self._open.get(found)
             if below is None:
-                below = self._open[found] = _below(raw)
+                below = self._open[found] = _decode_level(raw)
             if isinstance(below, dict):
-                name = token if token in below else _snake(token)
+                name = token if token in below else _to_snake_case(token)
                 if name not in below:
                     return None
                 raw = below[name]
@@ -40,7 +40,7 @@ class Document:
         return found, bytes(raw)
 
 
-def _below(raw: bytes | Raw) -> dict[str, Raw] | list[Raw]:
+def _decode_level(raw: bytes | Raw) -> dict[str, Raw] | list[Raw]:
     """Return what stands one level below; nothing stands below a plain value."""
     first = json.first_byte(raw)
     # Who looks places up has read the document, and seen that it is UTF-8 from end to end.
@@ -50,5 +50,5 @@ def _below(raw: bytes | Raw) -> dict[str, Raw] | list[Raw]:
     return json.decode_array(seen) if first == b"[" else []
 
 
-def _snake(name: str) -> str:
+def _to_snake_case(name: str) -> str:
     return "".join("_" + letter.lower() if letter.isupper() else letter for letter in name)

@@ -31,7 +31,7 @@ class Wire(Struct, omit_defaults=True, forbid_unknown_fields=True, gc=False):
     """Base of wire shapes: the fields we read and those that are only carried, in the vendor's names."""
 
 
-def present(raw: Raw | bytes | None) -> bytes | None:
+def non_null_bytes(raw: Raw | bytes | None) -> bytes | None:
     """Return the bytes of a raw member that was sent and is not null."""
     if not raw:
         return None
@@ -39,16 +39,16 @@ def present(raw: Raw | bytes | None) -> bytes | None:
     return value if value != b"null" else None
 
 
-_CARRIED: dict[type[Struct], tuple[_GetAll, tuple[Raw, ...], tuple[str, ...]]] = {}
+_CARRIED_MEMBERS: dict[type[Struct], tuple[_GetAll, tuple[Raw, ...], tuple[str, ...]]] = {}
 """How to get the carried members of a struct, what that returns when none was sent, and their pointers."""
 
 
 def carried(value: Struct, where: str = "") -> dict[str, bytes] | None:
     """Return the members of `value`, which stands at `where`, that are only carried; None when none was sent."""
     try:
-        get, none, pointers = _CARRIED[value.__class__]
+        get, none, pointers = _CARRIED_MEMBERS[value.__class__]
     except KeyError:
-        get, none, pointers = _CARRIED[value.__class__] = _find_carried(value.__class__)
+        get, none, pointers = _CARRIED_MEMBERS[value.__class__] = _find_carried(value.__class__)
     found = get(value)
     if found == none:
         return None
@@ -59,10 +59,10 @@ def carried(value: Struct, where: str = "") -> dict[str, bytes] | None:
 def _find_carried(struct: type[Struct]) -> tuple[_GetAll, tuple[Raw, ...], tuple[str, ...]]:
     fields = [field for field in structs.fields(struct) if field.type == Carried]
     pointers = tuple([f"/{escape(field.encode_name)}" for field in fields])
-    return _get_all([field.name for field in fields]), (ABSENT,) * len(fields), pointers
+    return _build_getter([field.name for field in fields]), (ABSENT,) * len(fields), pointers
 
 
-def _get_all(names: list[str]) -> _GetAll:
+def _build_getter(names: list[str]) -> _GetAll:
     """Return a function that gets these attributes of a value, also if there is one or none."""
     if len(names) > 1:
         return attrgetter(*names)
@@ -82,7 +82,7 @@ def core_place(name: str) -> Meta:
     return Meta(extra={"core": name, "copied": False})
 
 
-def _core_mark(hint: Any) -> dict[str, Any]:
+def _read_core_mark(hint: Any) -> dict[str, Any]:
     """Return what `core_field` or `core_place` says of a member's type."""
     for mark in get_args(hint)[1:] if get_origin(hint) is Annotated else ():
         if isinstance(mark, Meta) and mark.extra is not None and "core" in mark.extra:
@@ -96,7 +96,7 @@ def core_pointers(struct: type[Struct], where: str = "") -> dict[str, tuple[str,
     for field in structs.fields(struct):
         pointer = f"{where}/{escape(field.encode_name)}"
         hint = get_args(field.type)[0] if get_origin(field.type) is Annotated else field.type
-        places = {name: (pointer,)} if (name := _core_mark(field.type).get("core")) else {}
+        places = {name: (pointer,)} if (name := _read_core_mark(field.type).get("core")) else {}
         for below in get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,):
             if isinstance(below, type) and issubclass(below, Struct):
                 places |= core_pointers(below, pointer)
@@ -109,12 +109,12 @@ class CoreFields:
     """The members of a wire struct that are fields of one core struct: "sampling", or "" for the request itself."""
 
     def __init__(self, struct: type[Struct], group: str = "") -> None:
-        rows = [(field, _core_mark(field.type)) for field in structs.fields(struct)]
+        rows = [(field, _read_core_mark(field.type)) for field in structs.fields(struct)]
         rows = [row for row in rows if row[1].get("copied") and row[1]["core"].rpartition(".")[0] == group]
         self._names = [mark["core"].rpartition(".")[2] for _, mark in rows]
         self._members = [field.encode_name for field, _ in rows]
-        self._get_members = _get_all([field.name for field, _ in rows])
-        self._get_fields = _get_all(self._names)
+        self._get_members = _build_getter([field.name for field, _ in rows])
+        self._get_fields = _build_getter(self._names)
         self._readers = [
             (name, mark["read"], f"/{member}")
             for name, member, (_, mark) in zip(self._names, self._members, rows, strict=True)
@@ -151,7 +151,7 @@ class Shape(Generic[T]):
         except msgspec.ValidationError as error:
             return self._levels.read(body, where, error)
         except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
-            raise json.malformed(error) from None
+            raise json.to_malformed(error) from None
 
     def read_at(self, raw: bytes | Raw, where: str) -> tuple[T, dict[str, bytes]]:
         """Decode a value that stands alone at `where`; its unread members come by pointer relative to it."""

@@ -14,12 +14,12 @@ _STRING = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
 _MARK = re.compile(rb'["{}\[\],]')
 
 
-def spliced(body: bytes, name: str, raw: bytes) -> bytes:
+def set_member(body: bytes, name: str, raw: bytes) -> bytes:
     """Return `body` with the top-level member `name` set to `raw`; a missing member is added at the end.
 
     A name that stands twice is set twice: readers differ on which of the two counts.
     """
-    places = [(start, end) for found, _, start, end in _members(body) if found == name]
+    places = [(start, end) for found, _, start, end in _iterate_members(body) if found == name]
     if places:
         for start, end in reversed(places):
             body = body[:start] + raw + body[end:]
@@ -32,57 +32,57 @@ def spliced(body: bytes, name: str, raw: bytes) -> bytes:
     return head + comma + encode(name) + b":" + raw + body[end:]
 
 
-def removed(body: bytes, name: str) -> bytes:
+def remove_member(body: bytes, name: str) -> bytes:
     """Return `body` without the top-level member `name`, and every other byte as it was."""
-    for found, key, _, end in reversed(list(_members(body))):
+    for found, key, _, end in reversed(list(_iterate_members(body))):
         if found != name:
             continue
-        after = _skip(body, end)
+        after = _skip_space(body, end)
         if body[after : after + 1] == b",":
-            body = body[:key] + body[_skip(body, after + 1) :]
+            body = body[:key] + body[_skip_space(body, after + 1) :]
         else:
             before = body[:key].rstrip()
             body = before.removesuffix(b",") + body[end:]
     return body
 
 
-def _members(body: bytes) -> Iterator[tuple[str, int, int, int]]:
+def _iterate_members(body: bytes) -> Iterator[tuple[str, int, int, int]]:
     """Iterate the members of a JSON object: name, where that starts, start and end of the value."""
-    position = _skip(body, 0)
+    position = _skip_space(body, 0)
     if body[position : position + 1] != b"{":
         raise Malformed("expected a JSON object")
     try:
         values = decode_object(Raw(body))
     except Malformed:
         values = {}
-    position = _skip(body, position + 1)
+    position = _skip_space(body, position + 1)
     while body[position : position + 1] == b'"':
         key = _STRING.match(body, position)
         if key is None:
             break
-        start = _skip(body, _skip(body, key.end()) + 1)
+        start = _skip_space(body, _skip_space(body, key.end()) + 1)
         name = decode(key.group())
-        end = _known_end(body, start, values.get(name)) or _value_end(body, start)
+        end = _find_decoded_end(body, start, values.get(name)) or _find_value_end(body, start)
         yield name, key.start(), start, end
-        position = _skip(body, end)
+        position = _skip_space(body, end)
         if body[position : position + 1] == b",":
-            position = _skip(body, position + 1)
+            position = _skip_space(body, position + 1)
 
 
-def _known_end(body: bytes, start: int, value: Raw | None) -> int:
+def _find_decoded_end(body: bytes, start: int, value: Raw | None) -> int:
     """Return the end of a member's value if it is the decoded one, else 0: a duplicate key is decoded once."""
     if value is None or not body.startswith(bytes(value), start):
         return 0
     end = start + len(value)
-    return end if body[_skip(body, end) : _skip(body, end) + 1] in (b",", b"}") else 0
+    return end if body[_skip_space(body, end) : _skip_space(body, end) + 1] in (b",", b"}") else 0
 
 
-def _skip(body: bytes, position: int) -> int:
+def _skip_space(body: bytes, position: int) -> int:
     found = _SPACE.match(body, position)
     return found.end() if found is not None else position
 
 
-def _value_end(body: bytes, start: int) -> int:
+def _find_value_end(body: bytes, start: int) -> int:
     depth = 0
     position = start
     while (found := _MARK.search(body, position)) is not None:
@@ -130,14 +130,14 @@ def graft(body: bytes, fields: Mapping[str, bytes]) -> bytes:
 def _graft_items(body: bytes, here: dict[str, bytes], deeper: dict[str, dict[str, bytes]]) -> bytes:
     items: list[bytes] = [bytes(raw) for raw in decode_array(body)]
     # Pointers count the items of the document that was read, so those taken out go back before others are entered.
-    for index, raw in sorted((_place(token), raw) for token, raw in here.items() if token.isdecimal()):
+    for index, raw in sorted((_to_index(token), raw) for token, raw in here.items() if token.isdecimal()):
         items.insert(index, raw)
     for token, below in deeper.items():
-        if token.isdecimal() and _place(token) < len(items):
-            items[_place(token)] = graft(items[_place(token)], below)
+        if token.isdecimal() and _to_index(token) < len(items):
+            items[_to_index(token)] = graft(items[_to_index(token)], below)
     return b"[" + b",".join(items) + b"]"
 
 
-def _place(token: str) -> int:
+def _to_index(token: str) -> int:
     """Return an index that Python takes for one: upstreams count as far as they like."""
     return int(token) if len(token) < 10 else sys.maxsize

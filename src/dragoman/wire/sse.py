@@ -29,8 +29,8 @@ class SseReader:
 
     def __init__(self, max_event_bytes: int = MAX_EVENT_BYTES) -> None:
         self._limit = max_event_bytes
-        self._rest: list[bytes] = []
-        self._rest_size = 0
+        self._partial_line: list[bytes] = []
+        self._partial_size = 0
         self._event = ""
         self._data: list[bytes] = []
         self._data_size = 0
@@ -61,35 +61,35 @@ class SseReader:
             del lines[0]  # the second half of a line end
         self._after_cr = chunk.endswith(b"\r")
         is_cut = not chunk.endswith((b"\n", b"\r"))
-        if self._rest and (not is_cut or len(lines) > 1):
-            self._rest.append(lines[0])
-            lines[0] = b"".join(self._rest)
-            self._rest = []
-            self._rest_size = 0
+        if self._partial_line and (not is_cut or len(lines) > 1):
+            self._partial_line.append(lines[0])
+            lines[0] = b"".join(self._partial_line)
+            self._partial_line = []
+            self._partial_size = 0
         if is_cut:
-            self._hold(lines.pop())
+            self._buffer_rest(lines.pop())
         frames: list[Frame] = []
         for line in lines:
-            self._line(line, frames)
-        self._between = not (self._rest or self._data or self._event or self._after_cr)
+            self._read_line(line, frames)
+        self._between = not (self._partial_line or self._data or self._event or self._after_cr)
         return frames
 
     def close(self) -> list[Frame]:
         """Tell what the end of the stream left without its blank line."""
         frames: list[Frame] = []
-        if self._rest:
-            self._line(b"".join(self._rest), frames)
-            self._rest = []
-        self._line(b"", frames)
+        if self._partial_line:
+            self._read_line(b"".join(self._partial_line), frames)
+            self._partial_line = []
+        self._read_line(b"", frames)
         return frames
 
-    def _hold(self, piece: bytes) -> None:
-        self._rest.append(piece)
-        self._rest_size += len(piece)
-        if self._rest_size + self._data_size > self._limit:
+    def _buffer_rest(self, piece: bytes) -> None:
+        self._partial_line.append(piece)
+        self._partial_size += len(piece)
+        if self._partial_size + self._data_size > self._limit:
             raise Malformed(f"an event is larger than {self._limit} bytes")
 
-    def _line(self, line: bytes, frames: list[Frame]) -> None:
+    def _read_line(self, line: bytes, frames: list[Frame]) -> None:
         if self._first:
             self._first = False
             line = line.removeprefix(_BOM)
@@ -112,25 +112,25 @@ class SseReader:
             self._event = value.decode("utf-8", "replace")
 
 
-def whole_frames(begun: bytearray, chunk: bytes) -> list[bytes]:
+def split_frames(partial: bytearray, chunk: bytes) -> list[bytes]:
     """Return the frames that are whole now as they came; what has come of the next is held in `begun`."""
     # Only what is new is looked at, and two bytes before it: a frame's end may come in pieces.
-    seam = bytes(begun[-2:]) + chunk
-    begun += chunk
+    seam = bytes(partial[-2:]) + chunk
+    partial += chunk
     end = max(seam.rfind(mark) + len(mark) if mark in seam else 0 for mark in (b"\n\n", b"\n\r\n"))
     if not end:
         return []
-    whole = len(begun) - len(seam) + end
-    known = bytes(begun[:whole])
-    del begun[:whole]
+    whole = len(partial) - len(seam) + end
+    known = bytes(partial[:whole])
+    del partial[:whole]
     return _FRAME.findall(known)
 
 
-def data_frame(data: bytes) -> bytes:
+def render_data_frame(data: bytes) -> bytes:
     """Write an event without a name."""
     return b"data: " + data + b"\n\n"
 
 
-def named_frame(event: str, data: bytes) -> bytes:
+def render_named_frame(event: str, data: bytes) -> bytes:
     """Write an event with a name."""
     return b"event: " + event.encode() + b"\ndata: " + data + b"\n\n"

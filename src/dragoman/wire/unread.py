@@ -105,7 +105,7 @@ class _Plan:
         self.tagged: dict[str, _Plan] = {}
 
 
-def _plan(hint: Any, snake: bool, known: dict[Any, _Plan]) -> _Plan:
+def _build_plan(hint: Any, snake: bool, known: dict[Any, _Plan]) -> _Plan:
     if hint in known:
         return known[hint]
     plan = known[hint] = _Plan(Decoder(hint))
@@ -115,9 +115,9 @@ def _plan(hint: Any, snake: bool, known: dict[Any, _Plan]) -> _Plan:
         origin = get_origin(member)
         if origin in (list, tuple):
             plan.sequence = origin
-            plan.item = _plan(get_args(member)[0], snake, known)
+            plan.item = _build_plan(get_args(member)[0], snake, known)
         elif origin is dict:
-            plan.value = _plan(get_args(member)[1], snake, known)
+            plan.value = _build_plan(get_args(member)[1], snake, known)
         elif isinstance(member, type) and issubclass(member, Struct):
             _add_struct(plan, member, snake, known)
     return plan
@@ -132,14 +132,14 @@ def _add_struct(plan: _Plan, struct: type[Struct], snake: bool, known: dict[Any,
         one.tag_field = plan.tag_field
     fields = structs.fields(struct)
     one.struct = struct
-    one.members = {field.encode_name: (field.name, _plan(field.type, snake, known)) for field in fields}
+    one.members = {field.encode_name: (field.name, _build_plan(field.type, snake, known)) for field in fields}
     if snake:
         # A carried member keeps the spelling it was sent in.
         one.renamed = frozenset(field.encode_name for field in fields if field.type != Carried)
     one.required = tuple(field.encode_name for field in fields if field.required)
 
 
-def _camel(name: str) -> str:
+def _to_camel_case(name: str) -> str:
     head, *rest = name.split("_")
     return head + "".join(word[:1].upper() + word[1:] for word in rest)
 
@@ -156,7 +156,7 @@ class LevelReader:
         """Decode `body`, which stands at `where` and could not be decoded whole because of `failure`."""
         unread = Unread()
         if self._plan is None:
-            self._plan = _plan(self._hint, self._snake, {})
+            self._plan = _build_plan(self._hint, self._snake, {})
         try:
             value = _read_level(body, self._plan, where, unread, failure)
         except json.Malformed as error:
@@ -186,7 +186,7 @@ def _read_level(raw: bytes | Raw, plan: _Plan, where: str, unread: Unread, failu
             return _sift_tagged(raw, plan, where, unread, failure)
         if plan.struct is not None:
             return _sift_members(json.decode_object(raw), plan, where, unread)
-    found = json.malformed(failure)
+    found = json.to_malformed(failure)
     raise json.Malformed(found.message, where + found.where)
 
 
@@ -199,7 +199,7 @@ def _sift_tagged(raw: bytes | Raw, plan: _Plan, where: str, unread: Unread, fail
         return _sift_members(members, chosen, where, unread)
     unknown = plan.tagged.get(UNKNOWN)
     if unknown is None or unknown.struct is None:
-        found = json.malformed(failure)
+        found = json.to_malformed(failure)
         raise json.Malformed(found.message, where + found.where)
     return unknown.struct(Raw(bytes(raw)))
 
@@ -210,7 +210,7 @@ def _sift_members(members: dict[str, Raw], plan: _Plan, where: str, unread: Unre
     for given, member in members.items():
         name = given
         if plan.renamed and "_" in given and given not in known:
-            camel = _camel(given)
+            camel = _to_camel_case(given)
             # Pointers use the known name, so that owners find what is theirs; `lookup` finds the way back.
             name = camel if camel in plan.renamed and camel not in members else given
         if name in known:

@@ -6,7 +6,7 @@ from typing import Any
 from dragoman.core.events import Event, Failed
 from dragoman.core.problems import Problem
 from dragoman.core.response import Response
-from dragoman.core.stream import checked, collect
+from dragoman.core.stream import check_events, collect
 from dragoman.dialects.chat import DIALECT
 
 
@@ -43,7 +43,7 @@ def decode(stream: bytes, size: int | None = None) -> list[Event]:
     events += decoder.close()
     assert decoder.feed(chunk({"content": "late"})) == []
     assert decoder.close() == []
-    return list(checked(events))
+    return list(check_events(events))
 
 
 def read(*stream: bytes) -> Response:

@@ -11,7 +11,7 @@ from dragoman.core.parts import Reasoning, Signature, Text, ToolCall
 from dragoman.core.response import Finish
 from dragoman.dialects.chat.decoder_state import StreamedCall
 from dragoman.wire.json import encode
-from dragoman.wire.sse import data_frame
+from dragoman.wire.sse import render_data_frame
 
 
 def test_arguments_beside_the_name_are_not_lost():
@@ -311,8 +311,8 @@ def test_arguments_in_pieces_are_whole_when_they_are_one_object(pieces: list[str
     call = StreamedCall("a", "f", 0)
     asked_often = StreamedCall("a", "f", 0)
     for piece in pieces:
-        call.grow(piece)
-        asked_often.grow(piece)
+        call.append_delta(piece)
+        asked_often.append_delta(piece)
         asked_often.is_whole()
     assert (call.is_whole(), asked_often.is_whole(), call.is_whole()) == (whole, whole, whole)
 
@@ -336,7 +336,7 @@ def test_the_pieces_of_another_answer_are_put_together():
         {"content": None, "tool_calls": None},
         {"content": "b", "tool_calls": [{"index": 1, "id": "b"}, {"index": 0, "function": {"arguments": "}"}}]},
     ]
-    pieces = [data_frame(encode({"id": "c", "choices": [{"index": 1, "delta": delta}]})) for delta in other]
+    pieces = [render_data_frame(encode({"id": "c", "choices": [{"index": 1, "delta": delta}]})) for delta in other]
     first = chunk({"content": "x"})
     extras = read(first, *pieces, STOP).extras
     call = {"index": 0, "id": "a", "function": {"name": "f", "arguments": "{}"}}

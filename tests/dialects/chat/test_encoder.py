@@ -23,7 +23,7 @@ from dragoman.core.parts import Citation, Reasoning, Refusal, Signature, Text, T
 from dragoman.core.problems import Problem
 from dragoman.core.request import Request
 from dragoman.core.response import Finish, Response, Usage
-from dragoman.core.stream import checked, collect, replay
+from dragoman.core.stream import check_events, collect, replay
 from dragoman.core.value import Extras
 from dragoman.dialects.chat import DIALECT
 from shelf import needs_shelf
@@ -45,7 +45,7 @@ def deltas(stream: bytes) -> list[Any]:
 
 def decode(stream: bytes) -> Response:
     decoder = DIALECT.decoder()
-    return collect(checked([*decoder.feed(stream), *decoder.close()]))
+    return collect(check_events([*decoder.feed(stream), *decoder.close()]))
 
 
 def told(*parts: Any, finish: str = "stop", **fields: Any) -> bytes:

@@ -11,7 +11,7 @@ from dragoman.core.problems import Problem
 from dragoman.core.response import Finish, Response, Usage
 from dragoman.core.value import Extras
 from dragoman.dialects.chat import DIALECT
-from dragoman.dialects.chat.encoder import finish_word, write_usage
+from dragoman.dialects.chat.encoder import write_finish, write_usage
 from dragoman.dialects.chat.response import read_finish, read_usage
 from dragoman.wire.json import encode
 
@@ -224,11 +224,11 @@ WORDS = {
 
 @pytest.mark.parametrize(("word", "reason"), WORDS.items())
 def test_every_finish_is_read_by_what_was_seen(word: str, reason: str):
-    assert read_finish(word or None, called=False, refused=False) == Finish(reason, word)  # pyright: ignore[reportArgumentType]
+    assert read_finish(word or None, has_call=False, has_refusal=False) == Finish(reason, word)  # pyright: ignore[reportArgumentType]
     refused = "refused" if reason == "stop" else reason
-    assert read_finish(word, called=False, refused=True) == Finish(refused, word)  # pyright: ignore[reportArgumentType]
+    assert read_finish(word, has_call=False, has_refusal=True) == Finish(refused, word)  # pyright: ignore[reportArgumentType]
     called = reason if reason in ("length", "filtered") else "tool_calls"
-    assert read_finish(word, called=True, refused=True) == Finish(called, word)  # pyright: ignore[reportArgumentType]
+    assert read_finish(word, has_call=True, has_refusal=True) == Finish(called, word)  # pyright: ignore[reportArgumentType]
 
 
 FINISHES = {
@@ -244,16 +244,16 @@ FINISHES = {
 
 @pytest.mark.parametrize(("reason", "word"), FINISHES.items())
 def test_every_finish_has_its_word(reason: Any, word: str):
-    assert finish_word(Finish(reason, "x"), refusal=False, legacy=False) == word
+    assert write_finish(Finish(reason, "x"), has_refusal=False, is_legacy=False) == word
     refusal = "stop" if reason == "refused" else word
-    assert finish_word(Finish(reason), refusal=True, legacy=False) == refusal
+    assert write_finish(Finish(reason), has_refusal=True, is_legacy=False) == refusal
     legacy = "function_call" if reason == "tool_calls" else word
-    assert finish_word(Finish(reason), refusal=False, legacy=True) == legacy
+    assert write_finish(Finish(reason), has_refusal=False, is_legacy=True) == legacy
 
 
 def test_a_malformed_call_is_an_error():
     with pytest.raises(Problem) as caught:
-        finish_word(Finish("malformed_call"), refusal=False, legacy=False)
+        write_finish(Finish("malformed_call"), has_refusal=False, is_legacy=False)
     assert short(caught.value) == (
         "Problem(kind='malformed_reply', message='the model made a malformed tool call', status=502, "
         "code='malformed_function_call')"

@@ -3,7 +3,7 @@
 import json
 
 from dialects.gemini import recordings
-from dragoman.core.stream import checked
+from dragoman.core.stream import check_events
 from dragoman.dialects.gemini import DIALECT
 
 GROUNDING = "/candidates/0/groundingMetadata"
@@ -36,7 +36,7 @@ def sse(*chunks):
 def decode(stream, size=1 << 20):
     decoder = DIALECT.decoder()
     events = [event for at in range(0, len(stream), size) for event in decoder.feed(stream[at : at + size])]
-    return [*checked([*events, *decoder.close()])]
+    return [*check_events([*events, *decoder.close()])]
 
 
 def cited(response):

@@ -9,7 +9,7 @@ from dragoman.core.parts import Reasoning, Signature, Text, ToolCall
 from dragoman.core.problems import Problem
 from dragoman.core.request import Request
 from dragoman.core.response import Finish
-from dragoman.core.stream import checked, collect
+from dragoman.core.stream import check_events, collect
 from dragoman.dialects.gemini import DIALECT
 
 ENVELOPED = Request(model="m", messages=(), spelling=frozenset({"code_assist"}))
@@ -21,7 +21,7 @@ def decode(stream, size=0):
     events = [event for at in range(0, len(stream), size) for event in decoder.feed(stream[at : at + size])]
     events.extend(decoder.close())
     assert decoder.feed(b"data: {}\n\n") == decoder.close() == []
-    return [*checked(events)]
+    return [*check_events(events)]
 
 
 def frame(*parts, **candidate):

@@ -8,7 +8,7 @@ import pytest
 from dialects.outline import outline
 from dragoman.core.events import Event, Failed, PartEnded
 from dragoman.core.problems import Problem
-from dragoman.core.stream import checked
+from dragoman.core.stream import check_events
 from dragoman.dialects.gemini import DIALECT
 from dragoman.dialects.gemini.decoder import GeminiChunkReader
 
@@ -32,7 +32,7 @@ def decode(stream: bytes, size: int = 1 << 20) -> list[Event]:
         events += decoder.feed(stream[start : start + size])
     events += decoder.close()
     assert decoder.feed(b"data: {}\n\n") == decoder.close() == []
-    return list(checked(events))
+    return list(check_events(events))
 
 
 STOP = chunk(finishReason="STOP")

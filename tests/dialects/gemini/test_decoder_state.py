@@ -10,7 +10,7 @@ def assemble(*pieces):
     assembler = Assembler()
     for piece in pieces:
         assembler.feed(json.dumps([piece]).encode())
-    return assembler.text()
+    return assembler.render()
 
 
 def at(path, **value):
@@ -48,7 +48,7 @@ def test_pieces_become_json(pieces, text):
 def test_number_tokens_are_kept():
     assembler = Assembler()
     assembler.feed(b'[{"jsonPath":"$.n","numberValue":1.0},{"jsonPath":"$.m","numberValue":12345678901234567890}]')
-    assert assembler.text() == '{"n":1.0,"m":12345678901234567890}'
+    assert assembler.render() == '{"n":1.0,"m":12345678901234567890}'
 
 
 @pytest.mark.parametrize(
@@ -79,6 +79,6 @@ def test_a_value_below_a_scalar_is_malformed():
 def test_a_string_that_waits_for_its_next_piece_is_not_whole():
     assembler = Assembler()
     assembler.feed(b'[{"jsonPath":"$.a","stringValue":"x","willContinue":true}]')
-    assert not assembler.whole
+    assert not assembler.is_whole
     assembler.feed(b'[{"jsonPath":"$.a","stringValue":""}]')
-    assert assembler.whole
+    assert assembler.is_whole

@@ -218,16 +218,16 @@ FINISHES: dict[Any, str] = {
 
 @pytest.mark.parametrize(("word", "reason"), FINISHES.items())
 def test_every_finish_is_read_and_comes_home(word: str, reason: Any):
-    assert read_finish(word, called=False) == Finish(reason, word)
+    assert read_finish(word, has_call=False) == Finish(reason, word)
     called = Finish("tool_calls" if reason in ("stop", "other") else reason, word)
-    assert read_finish(word, called=True) == called
+    assert read_finish(word, has_call=True) == called
     assert write_finish(Finish(reason, word)) == write_finish(called) == word
 
 
 def test_enums_by_number_are_read():
     words = ["FINISH_REASON_UNSPECIFIED", "STOP", "MAX_TOKENS", "SAFETY", "RECITATION", "OTHER", "6"]
-    assert [read_finish(number, called=False).raw for number in range(7)] == words
-    assert read_finish(None, called=False) == Finish("other", "")
+    assert [read_finish(number, has_call=False).raw for number in range(7)] == words
+    assert read_finish(None, has_call=False) == Finish("other", "")
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from dragoman.core.parts import Media, Opaque, Reasoning, Signature, Text, ToolC
 from dragoman.core.problems import Problem
 from dragoman.core.request import Request
 from dragoman.core.response import Finish, Response, Usage
-from dragoman.core.stream import checked, collect, replay
+from dragoman.core.stream import check_events, collect, replay
 from dragoman.core.value import Extras
 from dragoman.dialects.gemini import DIALECT
 from dragoman.dialects.gemini.decoder import GeminiChunkReader
@@ -38,7 +38,7 @@ def decode(stream, size=0):
     decoder = DIALECT.decoder()
     size = size or len(stream)
     events = [event for at in range(0, len(stream), size) for event in decoder.feed(stream[at : at + size])]
-    return [*checked([*events, *decoder.close()])]
+    return [*check_events([*events, *decoder.close()])]
 
 
 def encode(response, request=None):
@@ -273,7 +273,7 @@ def test_an_error_in_place_of_a_reply_is_its_problem():
 def as_one_chunk(body):
     reader = GeminiChunkReader()
     reader.feed(body.strip())
-    reader.conclude()
+    reader.finish()
     return collect(reader.events)
 
 

@@ -15,7 +15,7 @@ from dragoman.core.events import (
 )
 from dragoman.core.parts import Opaque, Reasoning, Signature, Text, ToolCall
 from dragoman.core.response import Finish, Usage
-from dragoman.core.stream import checked, collect, replay
+from dragoman.core.stream import check_events, collect, replay
 from dragoman.core.value import Extras
 from dragoman.dialects.messages import DIALECT
 
@@ -35,7 +35,7 @@ def decode(stream, size=None):
     decoder = DIALECT.decoder()
     size = size or max(len(stream), 1)
     events = [event for at in range(0, len(stream), size) for event in decoder.feed(stream[at : at + size])]
-    return list(checked([*events, *decoder.close()]))
+    return list(check_events([*events, *decoder.close()]))
 
 
 def encode(events):

@@ -7,7 +7,7 @@ import pytest
 
 from dialects.outline import outline
 from dragoman.core.events import Event, Failed
-from dragoman.core.stream import checked
+from dragoman.core.stream import check_events
 from dragoman.dialects.messages import DIALECT
 
 
@@ -21,7 +21,7 @@ def decode(stream: bytes) -> list[Event]:
     decoder = DIALECT.decoder()
     events = [*decoder.feed(stream), *decoder.close()]
     assert decoder.feed(sse(STOP)) == decoder.close() == []
-    return list(checked(events))
+    return list(check_events(events))
 
 
 def told(*events: dict[str, Any]) -> str:

@@ -20,14 +20,14 @@ from dragoman.core.events import (
 from dragoman.core.parts import Citation, Opaque, Reasoning, Refusal, Signature, Text, ToolCall
 from dragoman.core.problems import Problem
 from dragoman.core.response import Finish, Usage
-from dragoman.core.stream import checked, collect, replay
+from dragoman.core.stream import check_events, collect, replay
 from dragoman.core.value import Extras
 from dragoman.dialects.messages import DIALECT
 
 
 def decode(stream):
     decoder = DIALECT.decoder()
-    return list(checked([*decoder.feed(stream), *decoder.close()]))
+    return list(check_events([*decoder.feed(stream), *decoder.close()]))
 
 
 def encode(events):

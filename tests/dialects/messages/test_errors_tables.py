@@ -8,7 +8,7 @@ import pytest
 from dialects.outline import short
 from dragoman.core.problems import KINDS, Problem
 from dragoman.dialects.messages import DIALECT
-from dragoman.dialects.messages.errors import problem_of_event
+from dragoman.dialects.messages.errors import read_error_event
 
 TYPES = {
     "invalid_request_error": ("invalid_request", 400),
@@ -72,7 +72,7 @@ def parsed(status: int, error: Any, **headers: str) -> Problem:
 def test_a_type_decides_against_the_status(word: str, row: tuple[str, int]):
     problem = parsed(418, {"type": word, "message": "m"})
     assert (problem.kind, problem.status) == (row[0], 418)
-    told = problem_of_event(json.dumps({"type": "error", "error": {"type": word, "message": "m"}}).encode())
+    told = read_error_event(json.dumps({"type": "error", "error": {"type": word, "message": "m"}}).encode())
     assert (told.kind, told.status) == row
 
 
@@ -123,10 +123,10 @@ def test_a_body_of_any_shape_is_read_whole(body: bytes, read: str):
 
 def test_an_event_is_read_whole():
     data = b'{"type":"error","error":{"type":"overloaded_error","message":"m","details":{"error_code":"c"}}}'
-    assert short(problem_of_event(data)) == (
+    assert short(read_error_event(data)) == (
         f"Problem(kind='overloaded', message='m', status=529, code='c', detail={data!r}, detail_dialect='messages')"
     )
-    bare = problem_of_event(b"{}")
+    bare = read_error_event(b"{}")
     assert (bare.kind, bare.status, bare.message) == (
         "internal",
         500,

@@ -13,7 +13,7 @@ from dragoman.core.parts import (
 from dragoman.core.problems import Problem
 from dragoman.core.response import Finish, Response, Usage
 from dragoman.dialects.messages import DIALECT
-from dragoman.dialects.messages.response import finish_word, read_finish
+from dragoman.dialects.messages.response import read_finish, write_finish
 
 HI = Text(text="hi")
 
@@ -118,10 +118,10 @@ FINISHES = {
 
 @pytest.mark.parametrize(("word", "reason"), FINISHES.items())
 def test_every_finish_is_read_and_comes_home(word: str, reason: Any):
-    assert read_finish(word, "x", called=False) == Finish(reason, word, "x")
+    assert read_finish(word, "x", has_call=False) == Finish(reason, word, "x")
     called = "tool_calls" if reason in ("stop", "paused", "other") else reason
-    assert read_finish(word, None, called=True) == Finish(called, word)
-    assert finish_word(Finish(reason, word)) == word
+    assert read_finish(word, None, has_call=True) == Finish(called, word)
+    assert write_finish(Finish(reason, word)) == word
 
 
 @pytest.mark.parametrize(
@@ -136,8 +136,8 @@ def test_every_finish_is_read_and_comes_home(word: str, reason: Any):
     ],
 )
 def test_every_finish_has_its_word(reason: Any, word: str):
-    assert finish_word(Finish(reason)) == finish_word(Finish(reason, "STOP")) == word
-    assert read_finish(None, None, called=False) == read_finish("", None, called=False) == Finish("other", "")
+    assert write_finish(Finish(reason)) == write_finish(Finish(reason, "STOP")) == word
+    assert read_finish(None, None, has_call=False) == read_finish("", None, has_call=False) == Finish("other", "")
 
 
 @pytest.mark.parametrize(
@@ -153,7 +153,7 @@ def test_every_finish_has_its_word(reason: Any, word: str):
 )
 def test_an_end_without_a_word_is_an_error(finish: Finish, problem: str):
     with pytest.raises(Problem) as caught:
-        finish_word(finish)
+        write_finish(finish)
     assert short(caught.value) == f"Problem(kind='malformed_reply', {problem})"
 
 

@@ -4,7 +4,7 @@ import functools
 import json
 
 from dragoman.core.problems import Problem
-from dragoman.core.stream import checked, collect
+from dragoman.core.stream import check_events, collect
 from dragoman.dialects.responses import DIALECT
 from dragoman.wire.json import decode_object
 from dragoman.wire.sse import SseReader
@@ -31,7 +31,7 @@ def decode(data, size=1 << 20):
 
 def outcome(events):
     try:
-        return collect(checked(events))
+        return collect(check_events(events))
     except Problem as problem:
         return problem
 

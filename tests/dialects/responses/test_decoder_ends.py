@@ -8,12 +8,12 @@ import pytest
 from dialects.outline import outline
 from dialects.responses.streams import CREATED, added, completed, decode, done, sse
 from dragoman.core.events import Failed
-from dragoman.core.stream import checked
+from dragoman.core.stream import check_events
 from dragoman.dialects.responses import DIALECT
 
 
 def told(*events: Any) -> str:
-    return outline(list(checked(decode(sse(*events)))))
+    return outline(list(check_events(decode(sse(*events)))))
 
 
 def event(kind: str, **members: Any) -> dict[str, Any]:

@@ -4,11 +4,11 @@ from typing import Any
 
 from dialects.outline import outline
 from dialects.responses.streams import CALL, CREATED, added, arguments, completed, decode, done, sse, text
-from dragoman.core.stream import checked
+from dragoman.core.stream import check_events
 
 
 def told(*events: Any) -> str:
-    return outline(list(checked(decode(sse(*events)))))
+    return outline(list(check_events(decode(sse(*events)))))
 
 
 def event(kind: str, **members: Any) -> dict[str, Any]:

@@ -5,14 +5,16 @@ from pydantic import TypeAdapter
 
 from dragoman.core.parts import Opaque, Text, ToolCall, ToolResult
 from dragoman.core.request import Message
-from dragoman.dialects.responses.remote import recalled, told
+from dragoman.dialects.responses.remote import render_call, restore_calls
 from dragoman.dialects.responses.wire import NAME
 
 CALL = ToolCall(id="mcp_1", name="fail", arguments="{}")
 
 
 def test_a_call_that_failed_says_so_in_the_form_of_the_official_types():
-    (item,) = told("loc", CALL, ToolResult(call_id="mcp_1", content=(Text(text="no such file"),), failed=True), "")
+    (item,) = render_call(
+        "loc", CALL, ToolResult(call_id="mcp_1", content=(Text(text="no such file"),), failed=True), ""
+    )
     read = TypeAdapter(ResponseOutputItem).validate_json(item)
     assert read.status == "failed"
     assert read.error.type == "mcp_tool_execution_error"
@@ -20,8 +22,10 @@ def test_a_call_that_failed_says_so_in_the_form_of_the_official_types():
 
 
 def test_what_a_call_failed_for_comes_back_as_it_was_said():
-    (item,) = told("loc", CALL, ToolResult(call_id="mcp_1", content=(Text(text="no such file"),), failed=True), "")
+    (item,) = render_call(
+        "loc", CALL, ToolResult(call_id="mcp_1", content=(Text(text="no such file"),), failed=True), ""
+    )
     history = (Message(role="assistant", parts=(Opaque(dialect=NAME, raw=item),)),)
-    parts = [part for message in recalled(history, {"loc"}) for part in message.parts]
+    parts = [part for message in restore_calls(history, {"loc"}) for part in message.parts]
     result = next(part for part in parts if isinstance(part, ToolResult))
     assert (result.failed, result.content[0].text) == (True, "no such file")

@@ -13,7 +13,7 @@ from dragoman.core.parts import (
 from dragoman.core.request import Request
 from dragoman.core.response import Finish, Response
 from dragoman.dialects.responses import DIALECT
-from dragoman.dialects.responses.response import outcome_of, read_usage, write_usage
+from dragoman.dialects.responses.response import find_outcome, read_usage, write_usage
 
 
 def reply(*output: Any, **fields: Any) -> dict[str, Any]:
@@ -124,7 +124,7 @@ def test_calls_and_refusals_decide_the_end_of_a_complete_reply():
     ],
 )
 def test_every_finish_has_its_outcome(finish: Finish, parts: Any, outcome: str):
-    assert short(outcome_of(finish, parts)) == outcome
+    assert short(find_outcome(finish, parts)) == outcome
 
 
 def test_a_finish_that_cannot_be_said_fails_the_reply():

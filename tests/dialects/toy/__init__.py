@@ -10,7 +10,7 @@ from dialects.toy.request import parse_request, read_tools
 from dialects.toy.response import ENDS, build_response, parse_response
 from dialects.toy.traits import ROWS
 from dialects.toy.wire import ISSUER, NAME
-from dragoman.dialects.record import Dialect, Holds
+from dragoman.dialects.record import Dialect, ReplyCapabilities
 
 DIALECT = Dialect(
     name=NAME,
@@ -21,7 +21,7 @@ DIALECT = Dialect(
     turns=TURNS,
     traits=ROWS,
     api=API,
-    holds=Holds(reasoning=False, finishes=frozenset({"stop", "length", "tool_calls"})),
+    holds=ReplyCapabilities(reasoning=False, finishes=frozenset({"stop", "length", "tool_calls"})),
     pointers={
         "model": ("/model",),
         "messages": ("/lines",),

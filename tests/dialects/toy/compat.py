@@ -4,20 +4,26 @@ import re
 
 from msgspec import Raw
 
-from dragoman.dialects.record import UNASKED, Implied, Turns
+from dragoman.dialects.record import NOTHING_EXTRA, ConversationFormat, Implied
 from dragoman.wire import json
 from dragoman.wire.lookup import lookup
 
-IMPLIED = {"/loud": Implied((False,), UNASKED)}
+IMPLIED = {"/loud": Implied((False,), NOTHING_EXTRA)}
 
 
-def _plain(text: bytes) -> bytes:
+def _render_user_item(text: bytes) -> bytes:
     return json.encode({"type": "say", "by": "human", "text": Raw(text)})
 
 
-def _said(reply: bytes) -> list[bytes]:
+def _read_reply_items(reply: bytes) -> list[bytes]:
     found = lookup(reply, "/lines")
     return [bytes(line) for line in json.decode_array(found[1])] if found is not None else []
 
 
-TURNS = Turns(choice="pick", settings=("tools", "pick"), plain=_plain, said=_said, last=re.compile(rb'"end"\s*:'))
+TURNS = ConversationFormat(
+    choice_member="pick",
+    lasting_members=("tools", "pick"),
+    render_user_item=_render_user_item,
+    read_reply_items=_read_reply_items,
+    end_pattern=re.compile(rb'"end"\s*:'),
+)

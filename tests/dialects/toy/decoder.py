@@ -21,7 +21,7 @@ class ToyDecoder(FrameDecoder):
 
     _index = -1
 
-    def _take(self, frame: Frame) -> None:
+    def _decode_frame(self, frame: Frame) -> None:
         match json.decode(frame.data):
             case {"start": {"id": str(reply_id), "model": str(model)}}:
                 self._events.append(Started(reply_id, model))
@@ -34,10 +34,10 @@ class ToyDecoder(FrameDecoder):
                 self._events.append(PartEnded(self._index))
             case {"end": str(word), "tokens": {"read": int(read), "written": int(written)}}:
                 self._events += [UsageSeen(Usage(input=read, output=written)), Finished(finish_of(word))]
-                self._over = True
+                self._is_over = True
             case {"error": error}:
                 self._events.append(Failed(read_error(500, error)))
-                self._over = True
+                self._is_over = True
             case _:
                 pass
 

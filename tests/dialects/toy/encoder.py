@@ -10,7 +10,7 @@ from dragoman.core.request import Request
 from dragoman.core.response import Usage
 from dragoman.dialects.record import Encoder
 from dragoman.wire import json
-from dragoman.wire.sse import data_frame
+from dragoman.wire.sse import render_data_frame
 
 
 class ToyEncoder(Encoder):
@@ -40,10 +40,10 @@ class ToyEncoder(Encoder):
                 tokens = {"read": self._usage.input or 0, "written": self._usage.output or 0}
                 return _frame({"end": end_of(finish), "tokens": tokens})
             case Failed(problem):
-                return data_frame(error_body(problem))
+                return render_data_frame(error_body(problem))
             case _:
                 return b""
 
 
 def _frame(value: Any) -> bytes:
-    return data_frame(json.encode(value))
+    return render_data_frame(json.encode(value))

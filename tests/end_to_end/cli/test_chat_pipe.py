@@ -18,9 +18,9 @@ import pytest
 import dragoman
 from cli.terminal import environment
 from dragoman.cli import main
-from dragoman.config import NOBODY
+from dragoman.config import ANONYMOUS_NAME
 from dragoman.http.exchange import Exchange
-from dragoman.http.server import in_background, listening
+from dragoman.http.server import listen, run_in_thread
 from dragoman.mcp.server.service import LOCAL_CALLER
 from dragoman.simulator import Answer, Call, Received, read_fault
 from dragoman.simulator.serving import Running, in_thread
@@ -214,7 +214,7 @@ async def _never(_: Exchange) -> None:
 
 def test_a_named_conversation_goes_on_from_a_turn_whose_process_was_killed(chat, simulator, tmp_path):
     store = tmp_path / "sessions.db"
-    with in_background(lambda: listening(_never, grace=0), "pages") as pages:
+    with run_in_thread(lambda: listen(_never, grace=0), "pages") as pages:
         private = f'[web]\nprivate = ["{pages.base_url.removeprefix("http://")}"]\n'
         more = f'{private}[sessions]\nurl = "sqlite:///{store}"\n'
         chat("--session", "tale", "--once", "hello", more=more)
@@ -237,7 +237,7 @@ def test_a_named_conversation_goes_on_from_a_turn_whose_process_was_killed(chat,
 
 
 def test_a_named_conversation_belongs_to_whoever_starts_processes_here_as_those_of_query_do():
-    assert LOCAL_CALLER.owner == NOBODY
+    assert LOCAL_CALLER.owner == ANONYMOUS_NAME
 
 
 def test_another_model_answers_from_the_next_turn_on_and_an_agent_brings_its_own_tools(chat, simulator):

@@ -11,7 +11,7 @@ import pytest
 
 from cli.terminal import COLOUR, CTRL_D, Terminal, terminal
 from dragoman.http.exchange import Exchange
-from dragoman.http.server import in_background, listening
+from dragoman.http.server import listen, run_in_thread
 from dragoman.simulator import Answer, Call, Received
 from dragoman.simulator.serving import Running, in_thread
 from mcp_peers import PEERS
@@ -175,7 +175,7 @@ async def _never(_: Exchange) -> None:
 
 
 def test_ctrl_c_in_a_call_gives_it_a_result_and_a_second_one_leaves(tmp_path):
-    with in_background(lambda: listening(_never, grace=0), "pages") as pages:
+    with run_in_thread(lambda: listen(_never, grace=0), "pages") as pages:
         host = pages.base_url.removeprefix("http://")
         with chatting(tmp_path, "--tools", "web_fetch", more=f'[web]\nprivate = ["{host}"]\n') as (seen, simulator):
             seen.prompt()
@@ -202,8 +202,8 @@ async def _page(exchange: Exchange) -> None:
 
 def test_after_a_page_was_read_the_next_is_asked_for_and_always_holds_for_its_host_alone(tmp_path):
     with (
-        in_background(lambda: listening(_page), "pages") as one,
-        in_background(lambda: listening(_page), "more") as two,
+        run_in_thread(lambda: listen(_page), "pages") as one,
+        run_in_thread(lambda: listen(_page), "more") as two,
     ):
         here, there = (pages.base_url.removeprefix("http://") for pages in (one, two))
         options = ("--tools", "web_fetch", "--yes", "web_fetch")

@@ -6,7 +6,7 @@ import pytest
 
 from dragoman.config import Config, ConfigError, SessionsTable, UpstreamTable
 from dragoman.gateway.agents.settings import AgentCompaction, AgentLimits, AgentTable, PriceTable
-from dragoman.server.services import connected
+from dragoman.server.services import open_gateway_services
 from dragoman.simulator import Answer, Call
 from dragoman.simulator.serving import in_thread
 from end_to_end.gateway.test_agents import toolbox
@@ -74,7 +74,7 @@ def test_an_agent_that_could_not_work_as_it_is_configured_is_refused(agent, key,
     config = Config(upstreams={"m": nowhere, "n": nowhere}, agents={"a": agent}, sessions=sessions)
 
     async def opened():
-        async with connected(config):
+        async with open_gateway_services(config):
             pass
 
     with pytest.raises(ConfigError, match=key):

@@ -10,7 +10,7 @@ import pytest
 
 from dragoman.config import MediaTable, UpstreamTable
 from dragoman.http.exchange import Exchange
-from dragoman.http.server import in_background, listening
+from dragoman.http.server import listen, run_in_thread
 
 PIXEL = b64decode("iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==")
 PDF = b"%PDF-1.4\n1 0 obj<</Type/Catalog>>endobj\ntrailer<</Root 1 0 R>>\n%%EOF\n"
@@ -47,7 +47,7 @@ class Web:
 @pytest.fixture
 def web() -> Generator[Web]:
     found = Web()
-    with in_background(lambda: listening(found.handle), "web") as server:
+    with run_in_thread(lambda: listen(found.handle), "web") as server:
         found.base_url = server.base_url
         yield found
 

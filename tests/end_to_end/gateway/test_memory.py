@@ -30,7 +30,7 @@ def test_an_error_is_kept_as_its_words_once_everybody_was_told():
     seen: list[int] = []
     problem, held = _failed()
     record = Record(problem=problem, crash=problem, model="m" * 10_000)
-    Observers(ended=[lambda told: seen.append(len(told.problem.message))]).end(record)
+    Observers(on_end=[lambda told: seen.append(len(told.problem.message))]).end(record)
     del problem
     gc.collect()
     assert seen == [10_000]

@@ -7,7 +7,7 @@ import pytest
 
 from dragoman.config import Config, KeyTable, UpstreamTable, load
 from dragoman.http.exchange import Exchange
-from dragoman.http.server import in_background, listening
+from dragoman.http.server import listen, run_in_thread
 from dragoman.server.serving import running
 from oracles.clients import genai
 
@@ -88,7 +88,7 @@ def test_a_key_sees_the_models_it_may_ask_for(serve):
 def test_a_newcomer_without_a_key_sees_the_simulators_models(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     config: Config = load(environment={})
-    with in_background(lambda: running(config, port=0, grace=0.2), "gateway") as gateway:
+    with run_in_thread(lambda: running(config, port=0, grace=0.2), "gateway") as gateway:
         rows = httpx2.get(f"{gateway.base_url}/v1/models").json()["data"]
         assert {row["id"] for row in rows} >= {"gemini-3-flash", "claude-opus-4-8", "gpt-5.2"}
         assert len({row["id"] for row in rows}) == len(rows)
@@ -107,7 +107,7 @@ def odd(serve):
             rows = b'{"data":[{"id":"llama","max_model_len":8192},{"id":"qwen","meta":{"n_ctx_train":4096}},{"no":1}]}'
             await exchange.send(200, {}, rows)
 
-    with in_background(lambda: listening(handler, grace=0.1), "models") as server:
+    with run_in_thread(lambda: listen(handler, grace=0.1), "models") as server:
         gateway = serve(
             upstreams={
                 "local": UpstreamTable(kind="openai", base_url=f"{server.base_url}/good"),

@@ -14,7 +14,7 @@ import pytest
 from dragoman.config import Config, KeyTable, ServerTable, UpstreamTable
 from dragoman.http.exchange import Exchange
 from dragoman.http.message import Request
-from dragoman.http.server import in_background, listening
+from dragoman.http.server import listen, run_in_thread
 from dragoman.server.serving import running
 from oracles.clients import genai
 
@@ -70,7 +70,7 @@ class Vendor:
         elif path.endswith("/cut"):
             exchange.start(200, kind)
             await exchange.write(b"half")
-            exchange.cut()
+            exchange.truncate()
         else:
             headers, body = self._told(request, path)
             await exchange.send(200, {**kind, **headers}, body)
@@ -103,7 +103,7 @@ class Passing:
 @contextmanager
 def passing(*keys: KeyTable, more: dict[str, UpstreamTable] | None = None) -> Generator[Passing]:
     vendor = Vendor()
-    with in_background(lambda: listening(vendor.handle, grace=0.1), "vendor") as server:
+    with run_in_thread(lambda: listen(vendor.handle, grace=0.1), "vendor") as server:
         vendor.base_url = server.base_url
         upstreams = {
             "oai": UpstreamTable(kind="openai", base_url=f"{server.base_url}/api/v1", api_key="oai-key"),
@@ -117,7 +117,7 @@ def passing(*keys: KeyTable, more: dict[str, UpstreamTable] | None = None) -> Ge
             upstreams=upstreams | (more or {}),
             models={"emb": ("oai/real-embedding",), "gemb": ("goo/gemini-embedding",), "cloud": ("vertex/gemini-3",)},
         )
-        with in_background(lambda: running(config, grace=0.2), "gateway") as gateway:
+        with run_in_thread(lambda: running(config, grace=0.2), "gateway") as gateway:
             yield Passing(gateway.base_url, vendor)
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from dragoman.config import UpstreamTable
 from dragoman.http.exchange import Exchange
-from dragoman.http.server import listening
+from dragoman.http.server import listen
 from oracles.clients import genai
 
 PLAIN = b'{ "model" : "MODEL",\n "messages":[{"role":"user","content":"caf\\u00e9 \xc3\xa9"}], "max_completion_tokens" : 100 }'
@@ -37,7 +37,7 @@ def test_a_reply_in_the_clients_dialect_is_passed_on_byte_for_byte(serve, stream
         await exchange.send(200, {"content-type": "text/event-stream" if streamed else "application/json"}, said)
 
     async def steps() -> bytes:
-        async with listening(upstream, grace=0.1) as server:
+        async with listen(upstream, grace=0.1) as server:
             host, port = server.address
             gateway = serve(upstreams={"mine": UpstreamTable(kind="openai", base_url=f"http://{host}:{port}/v1")})
             body = {"model": "mine/m", "stream": streamed, "messages": [{"role": "user", "content": "x"}]}

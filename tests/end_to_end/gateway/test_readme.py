@@ -7,7 +7,7 @@ import httpx2
 import pytest
 
 from dragoman.config import Config, load
-from dragoman.http.server import in_background
+from dragoman.http.server import run_in_thread
 from dragoman.server.serving import running
 from oracles.clients import genai
 
@@ -20,7 +20,7 @@ def unconfigured(tmp_path, monkeypatch):
     """A gateway as a newcomer starts it: no file, no key."""
     monkeypatch.chdir(tmp_path)
     config: Config = load(environment={})
-    with in_background(lambda: running(config, port=0, grace=0.2), "gateway") as gateway:
+    with run_in_thread(lambda: running(config, port=0, grace=0.2), "gateway") as gateway:
         yield gateway
 
 

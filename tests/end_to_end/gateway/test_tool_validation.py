@@ -124,13 +124,13 @@ def test_two_tools_of_one_name_that_are_not_the_same_are_refused(gateway, dialec
 def test_many_tools_are_looked_at_beside_the_event_loop_and_once(serve, monkeypatch):
     gateway = serve()
     looked_at = []
-    whole = tools.schema_faults
+    whole = tools.find_schema_faults
 
     def watched(schema, **options):
         looked_at.append(threading.current_thread().name)
         return whole(schema, **options)
 
-    monkeypatch.setattr(tools, "schema_faults", watched)
+    monkeypatch.setattr(tools, "find_schema_faults", watched)
     schemas = {
         f"tool_{at}": {
             "type": "object",

@@ -8,7 +8,7 @@ import pytest
 
 from dragoman.config import UpstreamTable
 from dragoman.http.exchange import Exchange
-from dragoman.http.server import in_background, listening
+from dragoman.http.server import listen, run_in_thread
 from server.asking import CLIENTS, ask, told
 
 GOOD = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
@@ -58,7 +58,7 @@ class Vendor:
 @pytest.fixture(scope="module")
 def vendor() -> Generator[Vendor]:
     found = Vendor()
-    with in_background(lambda: listening(found.handle), "vendor") as server:
+    with run_in_thread(lambda: listen(found.handle), "vendor") as server:
         found.base_url = server.base_url
         yield found
 

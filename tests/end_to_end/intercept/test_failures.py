@@ -14,7 +14,7 @@ from dragoman.config import Config
 from dragoman.core.problems import Problem
 from dragoman.dialects.record import Call
 from dragoman.gateway.client_request import ClientRequest
-from dragoman.gateway.router import Places, Routes
+from dragoman.gateway.router import Routes, UpstreamSet
 from dragoman.http.client import Client as HttpClient
 from dragoman.http.message import Request
 from dragoman.intercept.settings import InterceptTable
@@ -231,12 +231,12 @@ def test_a_client_that_goes_on_alone_keeps_its_own_tools_and_nothing_is_captured
 def test_sessions_need_a_process_to_themselves(tmp_path):
     config = Config(intercept={"me": InterceptTable(upstream="simulator")})
     store = open_store(f"sqlite:///{tmp_path}/s.db")
-    alone = Interception(config, Routes(Places({}, {}), {}), HttpClient(), store, alone=False)
+    alone = Interception(config, Routes(UpstreamSet({}, {}), {}), HttpClient(), store, is_single_process=False)
     request = Request("POST", "/v1/chat/completions", (("x-dragoman-conversation", "me:x"),), b"{}")
     ask = ClientRequest(dialect="chat", call=Call(b"{}", "m"))
     with pytest.raises(Problem, match="serve with one worker"):
-        asyncio.run(alone.bound(ask, request, None))
-    assert asyncio.run(alone.bound(ask, Request("POST", "/v1/chat/completions", (), b"{}"), None)) is None
+        asyncio.run(alone.find_bound_session(ask, request, None))
+    assert asyncio.run(alone.find_bound_session(ask, Request("POST", "/v1/chat/completions", (), b"{}"), None)) is None
     asyncio.run(store.close())
 
 

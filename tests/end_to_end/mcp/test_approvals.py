@@ -14,7 +14,7 @@ from mcp import Client, StdioServerParameters, types
 import dragoman.simulator
 from dragoman.config import Config, ServerTable, SessionsTable, UpstreamTable
 from dragoman.http.exchange import Exchange
-from dragoman.http.server import listening
+from dragoman.http.server import listen
 from dragoman.server.serving import running
 from dragoman.simulator import Answer, Call, Received
 from dragoman.web_settings import WebTable
@@ -57,7 +57,7 @@ class Stage:
 @asynccontextmanager
 async def staged() -> AsyncGenerator[Stage]:
     stage = Stage()
-    async with listening(stage.page) as pages, dragoman.simulator.running(script=stage.script) as simulator:
+    async with listen(stage.page) as pages, dragoman.simulator.running(script=stage.script) as simulator:
         stage.pages, stage.simulator = pages.base_url, simulator
         yield stage
 

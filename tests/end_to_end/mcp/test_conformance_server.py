@@ -7,7 +7,7 @@ import subprocess
 import pytest
 
 from dragoman.config import Config, ServerTable, SessionsTable, UpstreamTable
-from dragoman.http.server import in_background
+from dragoman.http.server import run_in_thread
 from dragoman.mcp.settings import McpTable
 from dragoman.server.serving import running
 from npm import NODE
@@ -26,7 +26,7 @@ def endpoint(tmp_path):
         sessions=SessionsTable(url=f"sqlite:///{tmp_path}/sessions.db"),
         mcp=McpTable(fixtures=True),
     )
-    with in_background(lambda: running(config, port=0, grace=1.0), "gateway") as gateway:
+    with run_in_thread(lambda: running(config, port=0, grace=1.0), "gateway") as gateway:
         yield f"{gateway.base_url}/mcp"
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from dragoman.config import Config, KeyTable, ServerTable, SessionsTable, UpstreamTable
-from dragoman.http.server import in_background
+from dragoman.http.server import run_in_thread
 from dragoman.server.serving import running
 from npm import NODE
 
@@ -75,7 +75,7 @@ def test_over_http_it_shows_its_key_and_calls_tools(inspector, tmp_path, era):
         upstreams={"simulator": UpstreamTable(kind="simulator")},
         sessions=SessionsTable(url=f"sqlite:///{tmp_path}/http.db"),
     )
-    with in_background(lambda: running(config, port=0, grace=1.0), "gateway") as gateway:
+    with run_in_thread(lambda: running(config, port=0, grace=1.0), "gateway") as gateway:
         there = (f"{gateway.base_url}/mcp", "--transport", "http", "--protocol-era", era)
         key = ("--header", "Authorization: Bearer secret")
         answered = inspector.told(*there, *key, *QUERY, '{"prompt": "Who are you?"}')

@@ -16,7 +16,7 @@ from dragoman.core.request import Message, Request
 from dragoman.gateway.conversations.runs import RunBook
 from dragoman.mcp.settings import McpTable
 from dragoman.server.serving import running
-from dragoman.sessions.runs import SILENT
+from dragoman.sessions.runs import INTERRUPTED_AFTER
 from dragoman.sessions.store import open_store
 from dragoman.simulator import Answer
 
@@ -30,20 +30,20 @@ BEGUN = Request(
 SAID = Message(role="assistant", parts=(Text(text="I pay."), call("bank__pay", {"cents": 5}, "call_pay")))
 
 
-async def interrupt(tmp_path, run: str = "mcp:trip@0", seconds: float = SILENT + 5) -> None:
+async def interrupt(tmp_path, run: str = "mcp:trip@0", seconds: float = INTERRUPTED_AFTER + 5) -> None:
     """Leave what a killed process leaves: a run that is not over, without a sign of life."""
     store = open_store(f"sqlite:///{tmp_path}/sessions.db")
     book = RunBook(store.runs, "ann")
     await book.begin(run, BEGUN)
     await book.add(run, (SAID,))
-    book._pages[run].signs.cancel()
-    await store._engine.write(lambda cursor: cursor.run("UPDATE runs SET alive = alive - ?", int(seconds)))
+    book._pending[run].heartbeat.cancel()
+    await store._engine.write(lambda cursor: cursor.execute("UPDATE runs SET alive = alive - ?", int(seconds)))
     await store.close()
 
 
 async def runs_left(tmp_path) -> list[str]:
     store = open_store(f"sqlite:///{tmp_path}/sessions.db")
-    rows = await store._engine.read(lambda cursor: cursor.rows("SELECT id FROM runs"))
+    rows = await store._engine.read(lambda cursor: cursor.fetch_all("SELECT id FROM runs"))
     await store.close()
     return [name for (name,) in rows]
 

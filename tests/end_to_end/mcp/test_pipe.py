@@ -15,7 +15,7 @@ import pytest
 import dragoman.mcp
 from dragoman.config import Config, ServerTable, SessionsTable, UpstreamTable
 from dragoman.http.exchange import Exchange
-from dragoman.http.server import in_background, listening
+from dragoman.http.server import listen, run_in_thread
 from dragoman.server.serving import running
 from dragoman.simulator import Answer, Call, Received
 from dragoman.simulator.serving import Running, in_thread
@@ -81,7 +81,7 @@ class Host:
 
 @contextmanager
 def hosted(folder: Path, script: Any) -> Generator[Host]:
-    with in_background(lambda: listening(page), "pages") as pages, in_thread(script=script) as simulator:
+    with run_in_thread(lambda: listen(page), "pages") as pages, in_thread(script=script) as simulator:
         yield Host(folder, simulator, pages.base_url)
 
 
@@ -185,7 +185,7 @@ def test_without_the_extra_the_gateway_says_so_to_who_asks_for_mcp(tmp_path: Pat
         upstreams={"simulator": UpstreamTable(kind="simulator")},
         sessions=SessionsTable(url=f"sqlite:///{tmp_path}/sessions.db"),
     )
-    with in_background(lambda: running(config, port=0, grace=1.0), "gateway") as gateway:
+    with run_in_thread(lambda: running(config, port=0, grace=1.0), "gateway") as gateway:
         body = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
         reply = httpx2.post(f"{gateway.base_url}/mcp", json=body)
         assert reply.status_code == 501

@@ -197,11 +197,11 @@ def test_who_comes_second_waits_and_goes_on_from_the_first(scene, tmp_path):
     async def do(stage: Stage) -> None:
         here, there = await stage.gateway(), await stage.gateway()
         store = open_store(f"sqlite:///{tmp_path}/sessions.db")
-        await store.claims.take("local", "mcp:bills", "somebody")
+        await store.claims.acquire("local", "mcp:bills", "somebody")
         calls = [asyncio.create_task(query(base_url, "Hello.")) for base_url in (here, there)]
         done, _ = await asyncio.wait(calls, timeout=0.3)
         assert not done
-        await store.claims.drop("local", "mcp:bills", "somebody")
+        await store.claims.release("local", "mcp:bills", "somebody")
         answers = {(await call).structured_content["answer"] for call in calls}
         assert answers == {"1 turns", "3 turns"}
         await store.close()

@@ -13,7 +13,7 @@ import pytest
 from mcp import Client
 
 from dragoman.http.exchange import Exchange
-from dragoman.http.server import in_background, listening
+from dragoman.http.server import listen, run_in_thread
 from dragoman.simulator import Answer, Call, Received
 from dragoman.simulator.serving import in_thread
 from server.processes import Command, serving, until
@@ -98,7 +98,7 @@ def test_a_task_of_a_worker_that_was_killed_has_failed(tmp_path):
 
 @pytest.mark.slow
 def test_a_task_that_waits_for_a_word_waits_in_every_worker_and_is_answered_by_any(tmp_path):
-    with in_background(lambda: listening(_page), "pages") as pages:
+    with run_in_thread(lambda: listen(_page), "pages") as pages:
         place = pages.base_url.removeprefix("http://")
         more = f'[web]\nprivate = ["{place}"]\n'
 

@@ -4,16 +4,16 @@ import pytest
 
 from dragoman.core.events import PartCited, PartDelta, PartEnded, PartStarted
 from dragoman.core.parts import Citation, Reasoning, Text
-from dragoman.gateway.agents.reply import Paragraphs
+from dragoman.gateway.agents.reply import ParagraphSeparator
 
 
 def joined(*turns):
     """What is told of turns, each a list of the pieces of one text."""
-    paragraphs, told = Paragraphs(), ""
+    paragraphs, told = ParagraphSeparator(), ""
     for pieces in turns:
-        paragraphs.turn()
+        paragraphs.end_turn()
         events = [PartStarted(0, Text(text="")), *(PartDelta(0, piece) for piece in pieces), PartEnded(0)]
-        said = [paragraphs.told(event) for event in events]
+        said = [paragraphs.feed(event) for event in events]
         told += "".join(event.text for event in said if isinstance(event, PartDelta))
     return told
 
@@ -37,35 +37,35 @@ def test_each_turn_is_a_paragraph(turns, told):
 
 
 def test_two_texts_of_one_turn_stay_as_they_are_and_thoughts_are_no_text():
-    paragraphs = Paragraphs()
-    paragraphs.turn()
-    paragraphs.told(PartStarted(0, Text(text="")))
-    paragraphs.told(PartDelta(0, "a"))
-    paragraphs.turn()
-    paragraphs.told(PartStarted(0, Reasoning()))
-    assert paragraphs.told(PartDelta(0, "hm")) == PartDelta(0, "hm")
+    paragraphs = ParagraphSeparator()
+    paragraphs.end_turn()
+    paragraphs.feed(PartStarted(0, Text(text="")))
+    paragraphs.feed(PartDelta(0, "a"))
+    paragraphs.end_turn()
+    paragraphs.feed(PartStarted(0, Reasoning()))
+    assert paragraphs.feed(PartDelta(0, "hm")) == PartDelta(0, "hm")
     for index in (1, 2):
-        paragraphs.told(PartStarted(index, Text(text="")))
-    assert [paragraphs.told(PartDelta(index, "b")).text for index in (1, 2)] == ["\n\nb", "b"]
+        paragraphs.feed(PartStarted(index, Text(text="")))
+    assert [paragraphs.feed(PartDelta(index, "b")).text for index in (1, 2)] == ["\n\nb", "b"]
 
 
 def test_a_source_is_named_for_the_words_it_was_named_for():
-    paragraphs = Paragraphs()
+    paragraphs = ParagraphSeparator()
     cited = Citation("responses", b'{"start_index":0}', url="https://example.org/", start=0, end=4)
     bare = Citation("messages", b"{}", url="https://example.org/")
     for text, begin in (("a", 0), ("Rain", 2)):
-        paragraphs.turn()
-        paragraphs.told(PartStarted(0, Text(text="")))
-        paragraphs.told(PartDelta(0, text))
-        told = paragraphs.told(PartCited(0, cited)).citation
+        paragraphs.end_turn()
+        paragraphs.feed(PartStarted(0, Text(text="")))
+        paragraphs.feed(PartDelta(0, text))
+        told = paragraphs.feed(PartCited(0, cited)).citation
         assert (told.start, told.end, bool(told.raw)) == (begin, begin + 4, not begin)
-        assert paragraphs.told(PartCited(0, bare)).citation is bare
+        assert paragraphs.feed(PartCited(0, bare)).citation is bare
 
 
 def test_the_rest_of_a_turn_that_was_paused_goes_on_where_it_was():
-    paragraphs = Paragraphs()
-    paragraphs.told(PartStarted(0, Text(text="")))
-    paragraphs.told(PartDelta(0, "One, "))
-    paragraphs.turn(goes_on=True)
-    paragraphs.told(PartStarted(0, Text(text="")))
-    assert paragraphs.told(PartDelta(0, "two.")).text == "two."
+    paragraphs = ParagraphSeparator()
+    paragraphs.feed(PartStarted(0, Text(text="")))
+    paragraphs.feed(PartDelta(0, "One, "))
+    paragraphs.end_turn(continues=True)
+    paragraphs.feed(PartStarted(0, Text(text="")))
+    assert paragraphs.feed(PartDelta(0, "two.")).text == "two."

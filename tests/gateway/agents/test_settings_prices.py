@@ -3,7 +3,7 @@
 import pytest
 
 from dragoman.core.response import Usage
-from dragoman.gateway.agents.settings import PriceTable, price_by
+from dragoman.gateway.agents.settings import PriceTable, build_price
 
 PRICES = {
     "*": PriceTable(input=1.0, output=2.0),
@@ -18,21 +18,21 @@ PRICES = {
     ids=["name", "pattern", "anything"],
 )
 def test_a_model_has_the_price_of_its_name_or_of_the_longest_pattern(model, cost):
-    assert price_by(PRICES)(model, Usage(input=1_000_000, output=1_000_000)) == cost
+    assert build_price(PRICES)(model, Usage(input=1_000_000, output=1_000_000)) == cost
 
 
 def test_what_the_cache_did_has_its_own_price():
     usage = Usage(input=1_000_000, cached=500_000, cache_written=250_000, output=0)
-    assert price_by(PRICES)("gpt-5.2", usage) == 0.25 * 100 + 0.5 * 1 + 0.25 * 300
-    assert price_by(PRICES)("gpt-5", usage) == 10.0
+    assert build_price(PRICES)("gpt-5.2", usage) == 0.25 * 100 + 0.5 * 1 + 0.25 * 300
+    assert build_price(PRICES)("gpt-5", usage) == 10.0
 
 
 def test_a_name_that_only_the_vendor_knows_is_looked_for_by_the_one_that_was_asked_for():
     prices = {"usual": PriceTable(input=1.0, output=0.0)}
-    assert price_by(prices, "usual")("model-0042", Usage(input=1_000_000)) == 1.0
-    assert price_by(prices)("model-0042", Usage(input=1_000_000)) is None
+    assert build_price(prices, "usual")("model-0042", Usage(input=1_000_000)) == 1.0
+    assert build_price(prices)("model-0042", Usage(input=1_000_000)) is None
 
 
 def test_without_a_price_or_a_report_nothing_is_said_of_the_cost():
-    assert price_by({}) is None
-    assert price_by(PRICES)("gpt-5.2", Usage()) is None
+    assert build_price({}) is None
+    assert build_price(PRICES)("gpt-5.2", Usage()) is None

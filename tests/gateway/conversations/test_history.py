@@ -7,7 +7,7 @@ import pytest
 from dragoman.core.problems import Problem
 from dragoman.dialects.record import Call
 from dragoman.dialects.registry import dialect_named
-from dragoman.gateway.conversations.history import find_new
+from dragoman.gateway.conversations.history import match_history
 
 SYSTEM = {"role": "system", "content": "Be brief."}
 ASKED = {"role": "user", "content": "Hello"}
@@ -27,7 +27,7 @@ def read(*messages):
 
 
 def new(sent, kept, of_last=2):
-    return find_new(read(*sent), read(*kept), of_last, "c")
+    return match_history(read(*sent), read(*kept), of_last, "c")
 
 
 @pytest.mark.parametrize(
@@ -47,33 +47,33 @@ def new(sent, kept, of_last=2):
 )
 def test_what_is_new_begins_behind_what_is_known(sent, kept, begins):
     found = new(sent, kept)
-    assert (found.begins, found.answered) == (begins, False)
+    assert (found.first_new, found.is_repeat) == (begins, False)
 
 
 def test_an_answer_is_known_again_without_what_its_client_dropped_and_however_it_lays_it_out():
     bare = {"role": "assistant", "content": [{"type": "text", "text": "Good day."}]}
     laid_out = json.loads(json.dumps(CALLED).replace("null", '""'))
     laid_out["tool_calls"][0]["function"]["arguments"] = '{ "b": 2,\n "a": 1 }'
-    assert new([ASKED, bare, MORE], [ASKED, SAID]).begins == 2
-    assert new([ASKED, laid_out, RESULT], [ASKED, CALLED]).begins == 2
+    assert new([ASKED, bare, MORE], [ASKED, SAID]).first_new == 2
+    assert new([ASKED, laid_out, RESULT], [ASKED, CALLED]).first_new == 2
 
 
 def test_a_system_message_that_changes_stands_in_the_place_of_the_kept_one():
     other = {"role": "system", "content": "It is Monday."}
     for sent in ([other, MORE], [other, ASKED, SAID, MORE]):
         found = new(sent, [SYSTEM, ASKED, SAID])
-        assert (found.begins, found.systems) == (len(sent) - 1, 1)
-    assert new([SYSTEM, MORE], [SYSTEM, ASKED, SAID]).systems == 0
+        assert (found.first_new, found.new_systems) == (len(sent) - 1, 1)
+    assert new([SYSTEM, MORE], [SYSTEM, ASKED, SAID]).new_systems == 0
 
 
 def test_an_answer_in_the_pieces_it_was_streamed_in_is_known_again():
     pieces = [{"role": "assistant", "content": "Good "}, {"role": "assistant", "content": "day."}]
-    assert new([ASKED, *pieces, MORE], [ASKED, SAID]).begins == 3
+    assert new([ASKED, *pieces, MORE], [ASKED, SAID]).first_new == 3
 
 
 def test_the_last_question_with_all_before_it_is_asked_again():
-    assert new([ASKED, SAID, MORE], [ASKED, SAID, MORE, SAID]).answered
-    assert new([ASKED, CALLED, RESULT], [ASKED, CALLED, RESULT, SAID]).answered
+    assert new([ASKED, SAID, MORE], [ASKED, SAID, MORE, SAID]).is_repeat
+    assert new([ASKED, CALLED, RESULT], [ASKED, CALLED, RESULT, SAID]).is_repeat
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import pytest
 
 from dragoman.agent import Order, Runtime
 from dragoman.gateway.conversations.runner import Carrying
-from dragoman.sessions.runs import SILENT
+from dragoman.sessions.runs import INTERRUPTED_AFTER
 from dragoman.sessions.store import Store, open_store
 from dragoman.sessions.values import Conflict
 
@@ -100,7 +100,7 @@ def test_a_run_is_answered_from_every_process_and_the_first_answer_holds(scene, 
         await teller.tell("ann", "r", "word", "no")
         state = await pair.until(pair.there, "completed")
         assert state.outcome == b"{'yes': 1}"
-        assert await pair.store.runs.heard() == []
+        assert await pair.store.runs.list_messages() == []
 
     scene(asking, do)
 
@@ -174,8 +174,8 @@ def test_a_run_whose_process_stops_was_interrupted_and_its_name_is_free(scene):
 def test_a_run_of_which_nothing_is_heard_was_interrupted(scene):
     async def do(pair: Pair) -> None:
         await pair.here.start(ORDER)
-        then = int(time() - SILENT - 5)
-        await pair.store._engine.write(lambda cursor: cursor.run("UPDATE runs SET alive = ?", then))
+        then = int(time() - INTERRUPTED_AFTER - 5)
+        await pair.store._engine.write(lambda cursor: cursor.execute("UPDATE runs SET alive = ?", then))
         assert (await pair.there.state("ann", "r")).status == "interrupted"
         # Who carries it knows better.
         assert (await pair.here.state("ann", "r")).status == "running"

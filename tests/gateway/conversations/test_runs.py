@@ -15,7 +15,7 @@ from dragoman.agent import Agent, Compaction, Limits
 from dragoman.core.parts import Reasoning, Signature, Text
 from dragoman.core.request import Request
 from dragoman.gateway.conversations.runs import RunBook, past_run
-from dragoman.sessions.runs import SILENT
+from dragoman.sessions.runs import INTERRUPTED_AFTER
 from dragoman.sessions.store import open_store
 from dragoman.sessions.values import Unavailable
 from dragoman.tools import Executor, Registry, tool
@@ -75,7 +75,7 @@ def with_store(url, do):
 
 async def silent(store):
     """Let some time have passed in which nothing was heard."""
-    then = int(time() - SILENT - 5)
+    then = int(time() - INTERRUPTED_AFTER - 5)
     await store._engine.write(lambda cursor: cursor.run("UPDATE runs SET alive = ?", then))
 
 
@@ -151,7 +151,7 @@ def test_a_long_run_gives_signs_of_life(url):
         made = Agent(
             Scripted([call("work")], [Text(text="x")]),
             Executor(Registry(work)),
-            recorder=RunBook(store.runs, "ann", between_signs=0.01),
+            recorder=RunBook(store.runs, "ann", heartbeat_seconds=0.01),
         )
         told = made.steps(asked(), run="r")
         statuses = []

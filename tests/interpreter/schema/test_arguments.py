@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from dragoman.interpreter.schema.arguments import Alternative, ArgumentUndo, restore, takes
+from dragoman.interpreter.schema.arguments import Alternative, ArgumentUndo, accepts, restore_arguments
 
 NUMBER = ArgumentUndo(values={"1": "1"})
 INTEGER = ArgumentUndo(integer=True)
@@ -11,19 +11,19 @@ INTEGER = ArgumentUndo(integer=True)
 def test_where_nothing_changes_the_very_same_text_is_returned():
     text = '{ "a" : 1 , "b":[1.0,  2] }'
     undo = ArgumentUndo(properties={"a": INTEGER, "c": NUMBER}, optional=frozenset({"z"}), renamed={"y": "x"})
-    assert restore(text, undo) is text
+    assert restore_arguments(text, undo) is text
 
 
 def test_parts_beside_a_change_keep_their_bytes():
     undo = ArgumentUndo(properties={"a": NUMBER})
     text = '{"a":"1","b":{ "x" : 1.50,"y":"\\u00e9" },"c":12345678901234567890123}'
-    assert restore(text, undo) == '{"a":1,"b":{ "x" : 1.50,"y":"\\u00e9" },"c":12345678901234567890123}'
+    assert restore_arguments(text, undo) == '{"a":1,"b":{ "x" : 1.50,"y":"\\u00e9" },"c":12345678901234567890123}'
 
 
 @pytest.mark.parametrize("text", ["", "{", '{"a":"1"', "nonsense", "hello", '{"a":"1"} trailing', "\ud800", "[" * 5000])
 def test_what_is_not_json_is_returned_unchanged(text):
     undo = ArgumentUndo(properties={"a": NUMBER}, items=NUMBER, integer=True)
-    assert restore(text, undo) is text
+    assert restore_arguments(text, undo) is text
 
 
 def test_arguments_nested_beyond_measure_are_returned_unchanged():
@@ -32,19 +32,22 @@ def test_arguments_nested_beyond_measure_are_returned_unchanged():
         definitions={"N": ArgumentUndo(properties={"n": ArgumentUndo(references=("N",))}, integer=True)},
     )
     text = '{"n":' * 200 + "5.0" + "}" * 200
-    assert restore(text, undo) is text
+    assert restore_arguments(text, undo) is text
 
 
 def test_references_that_go_in_circles_end():
     ring = {"A": ArgumentUndo(references=("A", "B")), "B": ArgumentUndo(references=("B", "A"))}
     text = '{"a":1}'
-    assert restore(text, ArgumentUndo(references=("A",), definitions=ring)) is text
+    assert restore_arguments(text, ArgumentUndo(references=("A",), definitions=ring)) is text
 
 
 def test_a_recursive_undo_follows_the_arguments():
     node = ArgumentUndo(properties={"n": INTEGER, "next": ArgumentUndo(references=("N",))})
     undo = ArgumentUndo(references=("N",), definitions={"N": node})
-    assert restore('{"n":1.0,"next":{"n":2.0,"next":{"n":3.5}}}', undo) == '{"n":1,"next":{"n":2,"next":{"n":3.5}}}'
+    assert (
+        restore_arguments('{"n":1.0,"next":{"n":2.0,"next":{"n":3.5}}}', undo)
+        == '{"n":1,"next":{"n":2,"next":{"n":3.5}}}'
+    )
 
 
 @pytest.mark.parametrize(
@@ -62,39 +65,39 @@ def test_a_recursive_undo_follows_the_arguments():
     ],
 )
 def test_integers_are_written_as_integers(sent, meant):
-    assert restore(f'{{"n":{sent}}}', ArgumentUndo(properties={"n": INTEGER})) == f'{{"n":{meant}}}'
+    assert restore_arguments(f'{{"n":{sent}}}', ArgumentUndo(properties={"n": INTEGER})) == f'{{"n":{meant}}}'
 
 
 def test_names_are_changed_back():
     undo = ArgumentUndo(renamed={"a_b": "a b"}, properties={"a_b": NUMBER})
-    assert restore('{"a_b":"1","c":2}', undo) == '{"a b":1,"c":2}'
+    assert restore_arguments('{"a_b":"1","c":2}', undo) == '{"a b":1,"c":2}'
 
 
 def test_a_name_that_is_there_already_is_not_taken_by_another():
     undo = ArgumentUndo(renamed={"a_b": "a b"}, properties={"a_b": NUMBER})
-    assert restore('{"a_b":"1","a b":2}', undo) == '{"a_b":1,"a b":2}'
+    assert restore_arguments('{"a_b":"1","a b":2}', undo) == '{"a_b":1,"a b":2}'
 
 
 def test_a_wrapped_value_is_unwrapped_and_changed_back_inside():
     undo = ArgumentUndo(wrapped="value", properties={"value": ArgumentUndo(items=NUMBER)})
-    assert restore('{"value":["1","x"]}', undo) == '[1,"x"]'
-    assert restore('{"value":[ 2 ]}', undo) == "[ 2 ]"
+    assert restore_arguments('{"value":["1","x"]}', undo) == '[1,"x"]'
+    assert restore_arguments('{"value":[ 2 ]}', undo) == "[ 2 ]"
 
 
 def test_arguments_that_were_sent_unwrapped_stay():
     text = '{"other":1}'
-    assert restore(text, ArgumentUndo(wrapped="value")) is text
+    assert restore_arguments(text, ArgumentUndo(wrapped="value")) is text
 
 
 def test_nulls_of_optional_members_are_dropped_and_others_kept():
     undo = ArgumentUndo(optional=frozenset({"a"}))
-    assert restore('{"a": null ,"b":null}', undo) == '{"b":null}'
+    assert restore_arguments('{"a": null ,"b":null}', undo) == '{"b":null}'
 
 
 def test_text_that_should_be_json_and_is_not_stays_text():
     undo = ArgumentUndo(properties={"any": ArgumentUndo(parse=True)})
-    assert restore('{"any":"{broken"}', undo) == '{"any":"{broken"}'
-    assert restore('{"any":" [1, 2] "}', undo) == '{"any":[1, 2]}'
+    assert restore_arguments('{"any":"{broken"}', undo) == '{"any":"{broken"}'
+    assert restore_arguments('{"any":" [1, 2] "}', undo) == '{"any":[1, 2]}'
 
 
 def test_the_first_choice_thattakes_the_value_decides():
@@ -102,10 +105,10 @@ def test_the_first_choice_thattakes_the_value_decides():
     text = Alternative(kinds=frozenset({"string"}))
     listed = Alternative(kinds=frozenset({"array"}), undo=ArgumentUndo(items=NUMBER))
     undo = ArgumentUndo(properties={"p": ArgumentUndo(choices=(numbers, text, listed))})
-    assert restore('{"p":"1"}', undo) == '{"p":1}'
-    assert restore('{"p":"2"}', undo) == '{"p":"2"}'
-    assert restore('{"p":["1"]}', undo) == '{"p":[1]}'
-    assert restore('{"p":true}', undo) == '{"p":true}'
+    assert restore_arguments('{"p":"1"}', undo) == '{"p":1}'
+    assert restore_arguments('{"p":"2"}', undo) == '{"p":"2"}'
+    assert restore_arguments('{"p":["1"]}', undo) == '{"p":[1]}'
+    assert restore_arguments('{"p":true}', undo) == '{"p":true}'
 
 
 def test_a_choice_of_objects_needs_its_required_members_and_tags():
@@ -116,21 +119,21 @@ def test_a_choice_of_objects_needs_its_required_members_and_tags():
         undo=ArgumentUndo(properties={"a": NUMBER}),
     )
     undo = ArgumentUndo(choices=(first,))
-    assert restore('{"k":"x","a":"1"}', undo) == '{"k":"x","a":1}'
-    assert restore('{"k":"y","a":"1"}', undo) == '{"k":"y","a":"1"}'
-    assert restore('{"k":1,"a":"1"}', undo) == '{"k":1,"a":"1"}'
-    assert restore('{"k":"x"}', undo) == '{"k":"x"}'
+    assert restore_arguments('{"k":"x","a":"1"}', undo) == '{"k":"x","a":1}'
+    assert restore_arguments('{"k":"y","a":"1"}', undo) == '{"k":"y","a":"1"}'
+    assert restore_arguments('{"k":1,"a":"1"}', undo) == '{"k":1,"a":"1"}'
+    assert restore_arguments('{"k":"x"}', undo) == '{"k":"x"}'
 
 
 def test_positions_and_further_items_are_told_apart():
     undo = ArgumentUndo(prefix=(NUMBER, None), items=INTEGER)
-    assert restore('["1","1",1.0]', undo) == '[1,"1",1]'
+    assert restore_arguments('["1","1",1.0]', undo) == '[1,"1",1]'
 
 
 def test_restoring_twice_changes_nothing_more():
     undo = ArgumentUndo(properties={"a": NUMBER, "n": INTEGER}, optional=frozenset({"z"}))
-    once = restore('{"a":"1","n":5.0,"z":null}', undo)
-    assert restore(once, undo) is once
+    once = restore_arguments('{"a":"1","n":5.0,"z":null}', undo)
+    assert restore_arguments(once, undo) is once
     assert json.loads(once) == {"a": 1, "n": 5}
 
 
@@ -148,14 +151,14 @@ def test_restoring_twice_changes_nothing_more():
 )
 def test_a_choicetakes_values_of_its_kinds_and_no_others(text, kind):
     for other in ("string", "object", "array", "boolean", "null", "number"):
-        assert takes(Alternative(kinds=frozenset({other})), text) is (other == kind)
+        assert accepts(Alternative(kinds=frozenset({other})), text) is (other == kind)
 
 
 def test_a_choicetakes_the_texts_it_lists_or_every_text():
-    assert takes(Alternative(kinds=frozenset({"string"}), texts=frozenset({"a"})), b'"a"')
-    assert not takes(Alternative(kinds=frozenset({"string"}), texts=frozenset({"a"})), b'"b"')
+    assert accepts(Alternative(kinds=frozenset({"string"}), texts=frozenset({"a"})), b'"a"')
+    assert not accepts(Alternative(kinds=frozenset({"string"}), texts=frozenset({"a"})), b'"b"')
     undo = ArgumentUndo(choices=(Alternative(kinds=frozenset({"string"}), undo=ArgumentUndo(parse=True)),))
-    assert restore('"[1]"', undo) == "[1]"
+    assert restore_arguments('"[1]"', undo) == "[1]"
 
 
 def nested(levels, inner, opening, closing):
@@ -171,24 +174,26 @@ def test_values_are_changed_back_down_to_a_hundred_levels(path):
     opening, closing = ("[", "]") if path in ("items", "prefix") else ('{"a":', "}")
     inner = undo.properties["a"] if path == "properties" else undo.prefix[0] if path == "prefix" else None
     reached = inner or getattr(undo, path)
-    assert restore(nested(99, "5.0", opening, closing), reached) == nested(99, "5", opening, closing)
+    assert restore_arguments(nested(99, "5.0", opening, closing), reached) == nested(99, "5", opening, closing)
     text = nested(100, "5.0", opening, closing)
-    assert restore(text, undo) is text
+    assert restore_arguments(text, undo) is text
 
 
 def test_choices_and_references_count_as_levels():
     undo = INTEGER
     for _ in range(99):
         undo = ArgumentUndo(choices=(Alternative(kinds=frozenset({"number"}), undo=undo),))
-    assert restore("5.0", undo) == "5"
-    assert restore("5.0", ArgumentUndo(choices=(Alternative(kinds=frozenset({"number"}), undo=undo),))) == "5.0"
+    assert restore_arguments("5.0", undo) == "5"
+    assert (
+        restore_arguments("5.0", ArgumentUndo(choices=(Alternative(kinds=frozenset({"number"}), undo=undo),))) == "5.0"
+    )
 
     def chain(links):
         definitions = {str(i): ArgumentUndo(references=(str(i + 1),)) for i in range(links)}
         return ArgumentUndo(references=("0",), definitions={**definitions, str(links): INTEGER})
 
-    assert restore("5.0", chain(98)) == "5"
-    assert restore("5.0", chain(99)) == "5.0"
+    assert restore_arguments("5.0", chain(98)) == "5"
+    assert restore_arguments("5.0", chain(99)) == "5.0"
 
 
 def test_a_hundred_thousand_values_are_changed_back_and_no_more():
@@ -197,14 +202,14 @@ def test_a_hundred_thousand_values_are_changed_back_and_no_more():
     def sent(count, number="5.0"):
         return "[" + ",".join([number] * count) + "]"
 
-    assert restore(sent(99_999), undo) == sent(99_999, "5")
+    assert restore_arguments(sent(99_999), undo) == sent(99_999, "5")
     text = sent(100_000)
-    assert restore(text, undo) is text
+    assert restore_arguments(text, undo) is text
 
 
 def test_an_undo_that_says_nothing_changes_nothing():
     for text in ('"[1]"', "5.0", '{"value":{"a":5.0}}', "[5.0]", "true", "null"):
-        assert restore(text, ArgumentUndo()) is text
+        assert restore_arguments(text, ArgumentUndo()) is text
 
 
 @pytest.mark.parametrize(
@@ -212,4 +217,4 @@ def test_an_undo_that_says_nothing_changes_nothing():
     [('"{\\"k\\":1}"', '{"k":1}'), ('" {} "', "{}"), ('"1"', '"1"'), ('"[]"', '"[]"'), ('"{x"', '"{x"')],
 )
 def test_a_text_that_stands_for_a_map_is_read_only_if_it_holds_one(said, meant):
-    assert restore(said, ArgumentUndo(parse=True, parsed_kind="object")) == meant
+    assert restore_arguments(said, ArgumentUndo(parse=True, parsed_kind="object")) == meant

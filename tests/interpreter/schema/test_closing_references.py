@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from dragoman.interpreter.schema.arguments import restore
-from dragoman.interpreter.schema.closing import MOST_NODES
+from dragoman.interpreter.schema.arguments import restore_arguments
+from dragoman.interpreter.schema.closing import MAX_NODES
 from dragoman.interpreter.schema.roots import to_anthropic_output, to_openai_strict
 
 TEXT = {"type": "string"}
@@ -190,8 +190,8 @@ def test_a_union_over_a_reference_takes_what_its_target_takes():
     union = {"anyOf": [{"$ref": "#/$defs/T"}, {"$ref": "#/$defs/U"}, TEXT]}
     _, _, outcome = convert(to_openai_strict, {"p": union}, **{"$defs": definitions})
     assert outcome.undo is not None
-    assert restore('{"p":{"k":"x","a":null}}', outcome.undo) == '{"p":{"k":"x"}}'
-    assert restore('{"p":{"k":"y","a":null}}', outcome.undo) == '{"p":{"k":"y","a":null}}'
+    assert restore_arguments('{"p":{"k":"x","a":null}}', outcome.undo) == '{"p":{"k":"x"}}'
+    assert restore_arguments('{"p":{"k":"y","a":null}}', outcome.undo) == '{"p":{"k":"y","a":null}}'
 
 
 def test_a_schema_beyond_the_budget_is_narrowed_with_a_note():
@@ -199,11 +199,11 @@ def test_a_schema_beyond_the_budget_is_narrowed_with_a_note():
         return convert(to_anthropic_output, {f"p{i}": TEXT for i in range(members)})
 
     # The root is the first of all nodes.
-    document, notes, outcome = wide(MOST_NODES - 1)
-    assert document["properties"][f"p{MOST_NODES - 2}"] == TEXT
+    document, notes, outcome = wide(MAX_NODES - 1)
+    assert document["properties"][f"p{MAX_NODES - 2}"] == TEXT
     assert notes == []
-    document, notes, outcome = wide(MOST_NODES)
-    last = f"p{MOST_NODES - 1}"
+    document, notes, outcome = wide(MAX_NODES)
+    last = f"p{MAX_NODES - 1}"
     assert document["properties"][last] == {"type": SCALARS}
     assert notes == [(f"/properties/{last}", "schema is too large: the rest is narrowed to plain values")]
     assert outcome.narrowed
@@ -254,11 +254,11 @@ def test_a_union_over_a_target_without_a_type_takes_what_its_keywords_mean():
     union = {"anyOf": [{"$ref": "#/$defs/Any"}, {"$ref": "#/$defs/T"}]}
     _, _, outcome = convert(to_openai_strict, {"p": union}, **{"$defs": definitions})
     assert outcome.undo is not None
-    assert restore('{"p":{"a":null}}', outcome.undo) == '{"p":{}}'
+    assert restore_arguments('{"p":{"a":null}}', outcome.undo) == '{"p":{}}'
 
 
 def test_a_budget_is_five_thousand_nodes():
-    assert MOST_NODES == 5000
+    assert MAX_NODES == 5000
 
 
 @pytest.mark.parametrize(
@@ -276,7 +276,7 @@ def test_null_is_kept_where_the_target_of_a_reference_takes_it(target, kept):
     _, notes, outcome = convert(to_openai_strict, {"p": {"$ref": "#/$defs/T"}}, required=[], **{"$defs": definitions})
     absent = ("/properties/p", "not required: null stands for absent")
     assert (absent in notes) is not kept
-    back = restore('{"p":null}', outcome.undo) if outcome.undo else '{"p":null}'
+    back = restore_arguments('{"p":null}', outcome.undo) if outcome.undo else '{"p":null}'
     assert back == ('{"p":null}' if kept else "{}")
 
 
@@ -285,5 +285,5 @@ def test_alternatives_are_told_apart_by_their_constants():
     tree = {"type": "object", "properties": {"k": {"const": "tree"}, "n": {"type": ["string", "null"]}}}
     union = {"anyOf": [{"$ref": "#/$defs/leaf"}, {"$ref": "#/$defs/tree"}]}
     _, _, outcome = convert(to_openai_strict, {"p": union}, **{"$defs": {"leaf": leaf, "tree": tree}})
-    assert restore('{"p":{"k":"leaf","n":null}}', outcome.undo) == '{"p":{"k":"leaf"}}'
-    assert restore('{"p":{"k":"tree","n":null}}', outcome.undo) == '{"p":{"k":"tree","n":null}}'
+    assert restore_arguments('{"p":{"k":"leaf","n":null}}', outcome.undo) == '{"p":{"k":"leaf"}}'
+    assert restore_arguments('{"p":{"k":"tree","n":null}}', outcome.undo) == '{"p":{"k":"tree","n":null}}'

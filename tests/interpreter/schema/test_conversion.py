@@ -4,16 +4,16 @@ import pytest
 from msgspec import structs
 
 from dragoman.interpreter.schema.arguments import ArgumentUndo
-from dragoman.interpreter.schema.conversion import Converted, Note, conversion, unchanged
+from dragoman.interpreter.schema.conversion import ConvertedSchema, Note, keep_schema, note_history_changes
 
 NOTES = (Note("/a", "changed", "approximated"),)
 UNDO = ArgumentUndo(integer=True)
 
 
 def test_a_schema_that_fits_has_no_notes():
-    assert unchanged(b"{}", UNDO) == Converted(b"{}", (), UNDO)
-    assert unchanged(b"{}").undo is None
-    assert unchanged(b"{}").narrowed is False
+    assert keep_schema(b"{}", UNDO) == ConvertedSchema(b"{}", (), UNDO)
+    assert keep_schema(b"{}").undo is None
+    assert keep_schema(b"{}").narrowed is False
 
 
 @pytest.mark.parametrize(
@@ -30,8 +30,8 @@ def test_a_schema_that_fits_has_no_notes():
 )
 def test_an_undo_that_does_more_than_write_integers_is_told_in_histories_too(inside, retold):
     undo = ArgumentUndo(items=ArgumentUndo(**inside))
-    convert = conversion(lambda schema: Converted(schema, NOTES, undo, narrowed=True))
+    convert = note_history_changes(lambda schema: ConvertedSchema(schema, NOTES, undo, narrowed=True))
     schema = b"{}"
-    assert convert(schema) == Converted(
+    assert convert(schema) == ConvertedSchema(
         schema, NOTES, structs.replace(undo, retold=retold, only_integers=not retold), narrowed=True
     )

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from dragoman.interpreter.schema.arguments import Alternative, ArgumentUndo, restore
-from dragoman.interpreter.schema.conversion import retell
+from dragoman.interpreter.schema.arguments import Alternative, ArgumentUndo, restore_arguments
+from dragoman.interpreter.schema.conversion import convert_history_arguments
 from dragoman.interpreter.schema.openapi import to_openapi
 from dragoman.interpreter.schema.roots import to_openai_strict
 
@@ -32,57 +32,57 @@ WRAPPED = ArgumentUndo(wrapped="value", wrapped_kinds=frozenset({"array"}))
 )
 def test_what_was_changed_back_is_changed_again(undo, meant, said):
     said = said or '["1","2.5","true","\\"1\\"","{\\"a\\":1}"]'
-    assert retell(meant, undo) == said
-    assert json.loads(restore(said, undo)) == json.loads(meant)
+    assert convert_history_arguments(meant, undo) == said
+    assert json.loads(restore_arguments(said, undo)) == json.loads(meant)
 
 
 def test_where_nothing_changes_the_very_same_text_is_returned():
     text = '{ "a" : 5.0 , "b":["x",  2], "c":{} }'
     undo = ArgumentUndo(properties={"a": ArgumentUndo(integer=True), "b": ArgumentUndo(items=NUMBER), "d": ANY})
-    assert retell(text, undo) is text
+    assert convert_history_arguments(text, undo) is text
 
 
 def test_parts_beside_a_change_keep_their_bytes():
     text = '{"a":1,"b":{ "x" : 1.50,"y":"\\u00e9" },"c":12345678901234567890123}'
-    said = retell(text, ArgumentUndo(properties={"a": NUMBER}))
+    said = convert_history_arguments(text, ArgumentUndo(properties={"a": NUMBER}))
     assert said == '{"a":"1","b":{ "x" : 1.50,"y":"\\u00e9" },"c":12345678901234567890123}'
 
 
 @pytest.mark.parametrize("text", ["", "{", "[1, 2", "hello", "[1] trailing", "\ud800", "[" * 5000])
 def test_what_is_not_json_is_returned_unchanged(text):
-    assert retell(text, ArgumentUndo(wrapped="value")) is text
+    assert convert_history_arguments(text, ArgumentUndo(wrapped="value")) is text
 
 
 @pytest.mark.parametrize("text", ['{"other":1}', "null", '"[1]"', "{}"])
 def test_a_value_of_another_kind_is_not_wrapped(text):
-    assert retell(text, WRAPPED) is text
+    assert convert_history_arguments(text, WRAPPED) is text
 
 
 @pytest.mark.parametrize("text", ['["2","other",3]', '["x"]', "[false]", "[1.5]"])
 def test_a_value_that_is_not_listed_stays(text):
-    assert retell(text, ArgumentUndo(items=NUMBER)) is text
+    assert convert_history_arguments(text, ArgumentUndo(items=NUMBER)) is text
 
 
 def test_true_is_not_taken_for_one():
-    assert retell("[true,1]", ArgumentUndo(items=ArgumentUndo(values={"1": "1"}))) == '[true,"1"]'
-    assert retell('[{"a":true}]', ArgumentUndo(items=NUMBER)) == '[{"a":true}]'
+    assert convert_history_arguments("[true,1]", ArgumentUndo(items=ArgumentUndo(values={"1": "1"}))) == '[true,"1"]'
+    assert convert_history_arguments('[{"a":true}]', ArgumentUndo(items=NUMBER)) == '[{"a":true}]'
 
 
 def test_a_map_that_is_none_stays():
-    assert retell('{"m":"x"}', ArgumentUndo(properties={"m": MAP})) == '{"m":"x"}'
+    assert convert_history_arguments('{"m":"x"}', ArgumentUndo(properties={"m": MAP})) == '{"m":"x"}'
 
 
 def test_a_name_that_is_there_already_is_not_taken_by_another():
     text = '{"$top":1,"_top":2}'
-    assert retell(text, ArgumentUndo(renamed={"_top": "$top"})) is text
+    assert convert_history_arguments(text, ArgumentUndo(renamed={"_top": "$top"})) is text
 
 
 def test_members_that_are_absent_are_null_in_the_order_of_the_schema():
     undo = ArgumentUndo(optional=frozenset({"d", "b"}), order=("a", "b", "c", "d"))
-    assert retell('{"c":3,"x":0,"a":1}', undo) == '{"a":1,"b":null,"c":3,"d":null,"x":0}'
-    assert retell("{}", ArgumentUndo(optional=frozenset({"z", "y"}))) == '{"y":null,"z":null}'
+    assert convert_history_arguments('{"c":3,"x":0,"a":1}', undo) == '{"a":1,"b":null,"c":3,"d":null,"x":0}'
+    assert convert_history_arguments("{}", ArgumentUndo(optional=frozenset({"z", "y"}))) == '{"y":null,"z":null}'
     whole = '{"d":1,"c":2,"b":3,"a":4}'
-    assert retell(whole, undo) is whole
+    assert convert_history_arguments(whole, undo) is whole
 
 
 def test_the_alternative_that_would_be_changed_back_to_the_value_is_told():
@@ -90,8 +90,8 @@ def test_the_alternative_that_would_be_changed_back_to_the_value_is_told():
     text = Alternative(kinds=frozenset({"string"}))
     listed = Alternative(kinds=frozenset({"array"}), undo=ArgumentUndo(items=NUMBER))
     undo = ArgumentUndo(items=ArgumentUndo(choices=(numbers, text, listed)))
-    assert retell('[1,"x",[1],true]', undo) == '["1","x",["1"],true]'
-    assert retell('["1"]', undo) == '["1"]'
+    assert convert_history_arguments('[1,"x",[1],true]', undo) == '["1","x",["1"],true]'
+    assert convert_history_arguments('["1"]', undo) == '["1"]'
 
 
 def test_an_alternative_of_objects_is_known_by_its_members():
@@ -103,9 +103,9 @@ def test_an_alternative_of_objects_is_known_by_its_members():
         )
 
     undo = ArgumentUndo(choices=(one("a", "x"), one("b", "y")))
-    assert retell('{"b":1}', undo) == '{"b":1,"y":null}'
-    assert retell('{"a":1}', undo) == '{"a":1,"x":null}'
-    assert retell('{"c":1}', undo) == '{"c":1}'
+    assert convert_history_arguments('{"b":1}', undo) == '{"b":1,"y":null}'
+    assert convert_history_arguments('{"a":1}', undo) == '{"a":1,"x":null}'
+    assert convert_history_arguments('{"c":1}', undo) == '{"c":1}'
 
 
 def test_an_alternative_of_optional_members_only_is_known_by_what_it_has():
@@ -124,22 +124,22 @@ def test_an_alternative_of_optional_members_only_is_known_by_what_it_has():
         ('{"p":{"b":"x","c":null}}', '{"p":{"b":"x"}}'),
         ('{"p":{"a":"x","c":null}}', '{"p":{"a":"x"}}'),
     ):
-        assert restore(said, undo) == meant
-    assert retell('{"p":{"b":"x"}}', undo) == '{"p":{"b":"x","c":null}}'
+        assert restore_arguments(said, undo) == meant
+    assert convert_history_arguments('{"p":{"b":"x"}}', undo) == '{"p":{"b":"x","c":null}}'
 
 
 def test_a_recursive_undo_follows_the_arguments():
     node = ArgumentUndo(properties={"n": NUMBER, "next": ArgumentUndo(references=("N",))})
     undo = ArgumentUndo(references=("N", "M"), definitions={"N": node})
-    assert retell('{"n":1,"next":{"n":2.5}}', undo) == '{"n":"1","next":{"n":"2.5"}}'
+    assert convert_history_arguments('{"n":1,"next":{"n":2.5}}', undo) == '{"n":"1","next":{"n":"2.5"}}'
 
 
 def test_arguments_beyond_measure_are_returned_unchanged():
     ring = {"A": ArgumentUndo(references=("A", "B")), "B": ArgumentUndo(references=("B", "A"))}
     text = '{"a":1}'
-    assert retell(text, ArgumentUndo(references=("A",), definitions=ring)) is text
+    assert convert_history_arguments(text, ArgumentUndo(references=("A",), definitions=ring)) is text
     many = "[" + ",".join(["1"] * 100_000) + "]"
-    assert retell(many, ArgumentUndo(items=NUMBER)) is many
+    assert convert_history_arguments(many, ArgumentUndo(items=NUMBER)) is many
 
 
 def test_unions_in_unions_are_told_in_bounded_time():
@@ -149,7 +149,7 @@ def test_unions_in_unions_are_told_in_bounded_time():
         alike = Alternative(kinds=frozenset({"array"}), undo=ArgumentUndo(items=undo))
         undo = ArgumentUndo(choices=(alike, alike, alike))
     text = "[" * 40 + "2" + "]" * 40
-    assert retell(text, undo) is text
+    assert convert_history_arguments(text, undo) is text
 
 
 RECURSIVE = {
@@ -170,9 +170,9 @@ def test_values_behind_the_cut_of_a_recursion_are_changed_both_ways():
     for _ in range(6):
         said = f'{{"v":"1","kids":[{said}]}}'
     said = f'{{"t":{said}}}'
-    meant = restore(said, undo)
+    meant = restore_arguments(said, undo)
     assert meant == said.replace('"1"', "1").replace('"2"', "2")
-    assert retell(meant, undo) == said
+    assert convert_history_arguments(meant, undo) == said
 
 
 def test_a_recursion_in_which_nothing_changes_needs_no_undo():
@@ -184,7 +184,7 @@ def test_a_recursion_that_changes_only_beside_itself_is_cut_as_ever():
     beside = {**RECURSIVE, "properties": {"n": {"type": "integer"}, **RECURSIVE["properties"]}}
     beside = json.loads(json.dumps(beside).replace("[1, 2]", '["a", "b"]'))
     undo = to_openapi(json.dumps(beside).encode()).undo
-    assert restore('{"n":5.0,"t":{"kids":[{"kids":[{"v":"a"}]}]}}', undo) == (
+    assert restore_arguments('{"n":5.0,"t":{"kids":[{"kids":[{"v":"a"}]}]}}', undo) == (
         '{"n":5,"t":{"kids":[{"kids":[{"v":"a"}]}]}}'
     )
 
@@ -208,4 +208,4 @@ def test_strict_members_inside_unions_and_definitions_are_null_again():
     }
     undo = to_openai_strict(json.dumps(schema).encode()).undo
     said = '{"t":{"k":"tree","l":{"k":"leaf","n":null},"r":null}}'
-    assert retell(restore(said, undo), undo) == said
+    assert convert_history_arguments(restore_arguments(said, undo), undo) == said

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman.interpreter.schema.drafts import modernised
+from dragoman.interpreter.schema.drafts import to_draft_2020
 from dragoman.interpreter.schema.metaschema import META
 from dragoman.interpreter.schema.plain import adapt_gemini, adapt_root
 
@@ -35,7 +35,7 @@ DOCUMENTS = st.recursive(
 
 def said(schema):
     """What becomes of a schema, without notes."""
-    modern = modernised(schema)
+    modern = to_draft_2020(schema)
     assert modern.notes == ()
     return modern.document
 
@@ -124,7 +124,7 @@ def test_an_older_spelling_becomes_the_newer_one_and_nothing_is_noted(older, new
     ids=lambda value: json.dumps(value)[:60],
 )
 def test_what_no_draft_knows_is_said_in_words_or_left_out_and_noted(schema, kept, where, kind):
-    modern = modernised(schema)
+    modern = to_draft_2020(schema)
     assert modern.document == kept
     assert [(note.where, note.kind) for note in modern.notes] == [(where, kind)]
 
@@ -176,11 +176,11 @@ def test_required_names_keep_their_places_when_some_are_gone():
 
 @given(DOCUMENTS)
 def test_whatever_stands_for_a_schema_becomes_a_valid_one(document):
-    modern = modernised(document)
+    modern = to_draft_2020(document)
     if isinstance(document, dict):
         valid = jsonschema_rs.meta.is_valid({name: one for name, one in modern.document.items() if name != "$schema"})
         assert valid, modern.document
-        assert modernised(modern.document).document is modern.document
+        assert to_draft_2020(modern.document).document is modern.document
     fitted = json.loads(adapt_root(json.dumps(document).encode(), property_keys=True).schema or b"")
     assert jsonschema_rs.meta.is_valid({name: one for name, one in fitted.items() if name != "$schema"}), fitted
 

@@ -2,15 +2,15 @@
 
 import pytest
 
-from dragoman.interpreter.schema.arguments import ArgumentUndo, restore
-from dragoman.interpreter.schema.gemini_json import integers_in, merged_undo
+from dragoman.interpreter.schema.arguments import ArgumentUndo, restore_arguments
+from dragoman.interpreter.schema.gemini_json import find_integers, merge_undos
 
 INTEGER = ArgumentUndo(integer=True)
 
 
 def back(schema, sent):
-    undo = integers_in(schema)
-    return sent if undo is None else restore(sent, undo)
+    undo = find_integers(schema)
+    return sent if undo is None else restore_arguments(sent, undo)
 
 
 @pytest.mark.parametrize(
@@ -95,7 +95,7 @@ def test_a_double_is_written_as_an_integer_where_the_schema_says_so(schema, sent
     ],
 )
 def test_a_schema_without_integers_needs_nothing_undone(schema):
-    assert integers_in(schema) is None
+    assert find_integers(schema) is None
 
 
 def test_a_schema_is_searched_as_deep_as_schemas_are_read():
@@ -103,7 +103,7 @@ def test_a_schema_is_searched_as_deep_as_schemas_are_read():
         schema = {"type": "integer"}
         for _ in range(levels):
             schema = {"items": schema}
-        return integers_in(schema) is not None
+        return find_integers(schema) is not None
 
     assert found(64)
     assert not found(65)
@@ -116,14 +116,14 @@ def test_a_tree_is_searched_once():
 
 
 def test_one_undo_is_itself_and_none_is_none():
-    assert merged_undo([]) is None
-    assert merged_undo([INTEGER]) is INTEGER
+    assert merge_undos([]) is None
+    assert merge_undos([INTEGER]) is INTEGER
 
 
 def test_several_undos_of_one_value_become_one():
     first = ArgumentUndo(properties={"a": INTEGER}, prefix=(None, INTEGER), references=("x", "y"))
     second = ArgumentUndo(properties={"b": INTEGER}, others=INTEGER, items=INTEGER, references=("y",), integer=True)
-    assert merged_undo([first, second], {"x": INTEGER}) == ArgumentUndo(
+    assert merge_undos([first, second], {"x": INTEGER}) == ArgumentUndo(
         properties={"a": ArgumentUndo(integer=True), "b": INTEGER},
         others=INTEGER,
         prefix=(INTEGER, ArgumentUndo(integer=True)),
@@ -135,5 +135,5 @@ def test_several_undos_of_one_value_become_one():
 
 
 def test_a_single_undo_with_definitions_is_given_them():
-    undo = merged_undo([ArgumentUndo(references=("x",))], {"x": INTEGER})
+    undo = merge_undos([ArgumentUndo(references=("x",))], {"x": INTEGER})
     assert undo == ArgumentUndo(references=("x",), definitions={"x": INTEGER})

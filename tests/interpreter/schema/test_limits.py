@@ -2,11 +2,11 @@
 
 import pytest
 
-from dragoman.interpreter.schema.limits import Excess, excesses, is_recursive
+from dragoman.interpreter.schema.limits import Excess, find_excesses, is_recursive
 
 
 def found(schema):
-    return [(excess.where, excess.message) for excess in excesses(schema)]
+    return [(excess.where, excess.message) for excess in find_excesses(schema)]
 
 
 @pytest.mark.parametrize(
@@ -64,7 +64,7 @@ def test_a_schema_may_be_nested_sixty_four_times():
         return schema
 
     assert found(nested(64)) == []
-    assert list(excesses(nested(65))) == [Excess("/not" * 65, "nested deeper than 64 schemas")]
+    assert list(find_excesses(nested(65))) == [Excess("/not" * 65, "nested deeper than 64 schemas")]
 
 
 def fan_out(levels, leaves):

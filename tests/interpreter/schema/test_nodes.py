@@ -7,13 +7,13 @@ from dragoman.interpreter.schema.nodes import (
     as_list,
     as_node,
     as_number,
-    children,
+    infer_types,
+    iterate_children,
     keyword_at,
-    names_in,
+    list_names,
     read_document,
+    read_types,
     rewrite,
-    said_types,
-    types_of,
 )
 from dragoman.wire.json import Malformed
 
@@ -38,18 +38,18 @@ INNER = {"type": "string"}
 
 @pytest.mark.parametrize("keyword", SINGLE)
 def test_a_keyword_with_one_schema_has_one_child(keyword):
-    assert list(children({keyword: INNER})) == [(f"/{keyword}", INNER)]
-    assert list(children({keyword: False})) == [(f"/{keyword}", False)]
+    assert list(iterate_children({keyword: INNER})) == [(f"/{keyword}", INNER)]
+    assert list(iterate_children({keyword: False})) == [(f"/{keyword}", False)]
 
 
 @pytest.mark.parametrize("keyword", LISTS)
 def test_a_keyword_with_a_list_has_a_child_for_each_position(keyword):
-    assert list(children({keyword: [INNER, True]})) == [(f"/{keyword}/0", INNER), (f"/{keyword}/1", True)]
+    assert list(iterate_children({keyword: [INNER, True]})) == [(f"/{keyword}/0", INNER), (f"/{keyword}/1", True)]
 
 
 @pytest.mark.parametrize("keyword", MAPS)
 def test_a_keyword_with_named_schemas_has_a_child_for_each_name(keyword):
-    assert list(children({keyword: {"a/b": INNER, "c": True}})) == [
+    assert list(iterate_children({keyword: {"a/b": INNER, "c": True}})) == [
         (f"/{keyword}/a~1b", INNER),
         (f"/{keyword}/c", True),
     ]
@@ -57,7 +57,7 @@ def test_a_keyword_with_named_schemas_has_a_child_for_each_name(keyword):
 
 def test_lists_of_names_and_data_are_no_children():
     node = {"dependencies": {"a": ["b"]}, "enum": [{}], "default": {}, "anyOf": {}, "properties": [{}]}
-    assert list(children(node)) == []
+    assert list(iterate_children(node)) == []
 
 
 def test_a_rewrite_that_changes_nothing_returns_the_node_itself():
@@ -79,7 +79,7 @@ def test_a_rewrite_visits_the_same_places_as_children_names(keyword):
         node = {keyword: value, "title": "t"}
         seen = []
         rewrite(node, "/here", lambda child, where, seen=seen: seen.append((where, child)))
-        assert seen == [(f"/here{where}", child) for where, child in children(node)]
+        assert seen == [(f"/here{where}", child) for where, child in iterate_children(node)]
 
 
 def test_a_rewrite_replaces_each_kind_of_child_in_its_place():
@@ -128,7 +128,7 @@ def test_a_rewrite_keeps_lists_of_names_among_dependencies():
     ],
 )
 def test_the_words_for_types_that_callers_use_are_understood(said, types):
-    assert said_types({"type": said}) == types
+    assert read_types({"type": said}) == types
 
 
 @pytest.mark.parametrize(
@@ -143,9 +143,9 @@ def test_the_words_for_types_that_callers_use_are_understood(said, types):
 )
 def test_a_schema_without_a_type_means_the_one_its_keywords_are_about(meant, keywords):
     for keyword in keywords:
-        assert types_of({keyword: 1}) == [meant]
-        assert types_of({keyword: 1, "type": "boolean"}) == ["boolean"]
-    assert types_of({"title": "t", "enum": [1]}) == []
+        assert infer_types({keyword: 1}) == [meant]
+        assert infer_types({keyword: 1, "type": "boolean"}) == ["boolean"]
+    assert infer_types({"title": "t", "enum": [1]}) == []
 
 
 def test_values_are_taken_only_for_what_they_are():
@@ -154,8 +154,8 @@ def test_values_are_taken_only_for_what_they_are():
     assert as_list([1]) == [1]
     assert as_list("x") == []
     assert [as_number(value) for value in (1, 2.5, 0, True, False, "1", None)] == [1, 2.5, 0, None, None, None, None]
-    assert names_in(["b", 1, "a", "b"]) == ["b", "a"]
-    assert names_in("ab") == []
+    assert list_names(["b", 1, "a", "b"]) == ["b", "a"]
+    assert list_names("ab") == []
 
 
 def nested(levels, opening=b'{"a":', closing=b"}"):

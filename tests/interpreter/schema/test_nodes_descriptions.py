@@ -2,7 +2,7 @@
 
 import pytest
 
-from dragoman.interpreter.schema.nodes import alternatives, sentence, with_sentences
+from dragoman.interpreter.schema.nodes import append_sentences, describe_alternatives, describe_keyword
 
 
 @pytest.mark.parametrize(
@@ -51,33 +51,36 @@ from dragoman.interpreter.schema.nodes import alternatives, sentence, with_sente
     ],
 )  # fmt: skip
 def test_a_keyword_is_said_in_words(keyword, value, words):
-    assert sentence({keyword: value}, keyword) == words
+    assert describe_keyword({keyword: value}, keyword) == words
 
 
 def test_a_condition_is_said_with_what_follows_from_it():
     condition = {"required": ["a"]}
-    assert sentence({"if": condition}, "if") is None
+    assert describe_keyword({"if": condition}, "if") is None
     assert (
-        sentence({"if": condition, "then": {"minimum": 1}, "else": False}, "if")
+        describe_keyword({"if": condition, "then": {"minimum": 1}, "else": False}, "if")
         == 'if it matches {"required":["a"]} then it must match {"minimum":1} else it must match false'
     )
-    assert sentence({"if": True, "else": {"minimum": 1}}, "if") == 'if it matches true else it must match {"minimum":1}'
+    assert (
+        describe_keyword({"if": True, "else": {"minimum": 1}}, "if")
+        == 'if it matches true else it must match {"minimum":1}'
+    )
 
 
 def test_a_long_value_is_cut_to_three_hundred_characters():
     text = "x" * 298
-    assert sentence({"default": text}, "default") == f'Default: "{text}"'
-    cut = sentence({"default": text + "y"}, "default")
+    assert describe_keyword({"default": text}, "default") == f'Default: "{text}"'
+    cut = describe_keyword({"default": text + "y"}, "default")
     assert cut == f'Default: "{text}…'
     assert len(cut) - len("Default: ") == 300
 
 
 def test_alternatives_name_what_each_branch_requires():
     assert (
-        alternatives([{"required": ["a", "b"]}, {"required": ["c"]}, {"not": {}}, True])
+        describe_alternatives([{"required": ["a", "b"]}, {"required": ["c"]}, {"not": {}}, True])
         == 'at least one of these must be given: "a" and "b", or "c"'
     )
-    assert alternatives([{}, {"required": []}]) is None
+    assert describe_alternatives([{}, {"required": []}]) is None
 
 
 @pytest.mark.parametrize(
@@ -93,4 +96,4 @@ def test_alternatives_name_what_each_branch_requires():
     ],
 )
 def test_sentences_follow_the_description_in_brackets(description, said, whole):
-    assert with_sentences(description, said) == whole
+    assert append_sentences(description, said) == whole

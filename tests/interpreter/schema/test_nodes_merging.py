@@ -2,7 +2,7 @@
 
 import pytest
 
-from dragoman.interpreter.schema.nodes import both, merge
+from dragoman.interpreter.schema.nodes import intersect_schemas, merge
 
 
 def merged(first, second, *, join=True):
@@ -123,6 +123,6 @@ def test_what_only_one_says_is_kept_and_neither_is_changed():
     ],
 )
 def test_a_value_that_must_fit_both_has_the_narrower_schema(first, second, expected):
-    found = both(first, second)
+    found = intersect_schemas(first, second)
     assert found == expected
     assert type(found) is type(expected)

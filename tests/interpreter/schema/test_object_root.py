@@ -4,7 +4,7 @@ import pytest
 
 from dragoman.interpreter.schema.arguments import ArgumentUndo
 from dragoman.interpreter.schema.conversion import Note
-from dragoman.interpreter.schema.object_root import either, object_root, placed
+from dragoman.interpreter.schema.object_root import locate_notes, to_object_root, unite_schemas
 
 TEXT = {"type": "string"}
 EMPTY = {"type": "object", "properties": {}}
@@ -14,7 +14,7 @@ WORDED = "said in the description only"
 
 def rooted(schema, kind="approximated"):
     notes = []
-    root, undo = object_root(schema, notes)
+    root, undo = to_object_root(schema, notes)
     assert {note.kind for note in notes} <= {kind}
     return root, undo, [(note.where, note.what) for note in notes]
 
@@ -37,9 +37,9 @@ def test_what_says_nothing_is_an_object_without_members(schema):
 
 def test_what_nothing_fits_and_what_is_no_schema_is_noted():
     notes = []
-    assert object_root(False, notes) == (EMPTY, None)  # noqa: FBT003 - a schema may be a boolean
-    assert object_root([], notes) == (EMPTY, None)
-    assert object_root("x", notes) == (EMPTY, None)
+    assert to_object_root(False, notes) == (EMPTY, None)  # noqa: FBT003 - a schema may be a boolean
+    assert to_object_root([], notes) == (EMPTY, None)
+    assert to_object_root("x", notes) == (EMPTY, None)
     assert notes == [
         Note("", "a schema that nothing fits was replaced by one without arguments", "approximated"),
         Note("", "not a schema", "dropped"),
@@ -273,13 +273,13 @@ def test_notes_speak_of_places_in_the_callers_schema_once_each():
     ]
     document = {"items": {"minimum": 1}}
     cut = Note("/items", "lost", "approximated")
-    assert placed(notes, document, ArgumentUndo(wrapped="value")) == (cut, notes[1], notes[2])
-    assert placed([notes[1], notes[1]], document, None) == (notes[1],)
-    assert [note.where for note in placed(notes, document, None)] == ["", "/items", "/items/minimum"]
-    assert placed(notes, document, ArgumentUndo(renamed={"a": "b"})) == placed(notes, document, None)
+    assert locate_notes(notes, document, ArgumentUndo(wrapped="value")) == (cut, notes[1], notes[2])
+    assert locate_notes([notes[1], notes[1]], document, None) == (notes[1],)
+    assert [note.where for note in locate_notes(notes, document, None)] == ["", "/items", "/items/minimum"]
+    assert locate_notes(notes, document, ArgumentUndo(renamed={"a": "b"})) == locate_notes(notes, document, None)
 
 
 def test_a_value_that_may_fit_either_has_both_schemas_or_the_one():
-    assert either(TEXT, dict(TEXT)) == TEXT
-    assert either(TEXT, second={}) == {"anyOf": [TEXT, {}]}
-    assert either(1, second=True) == {"anyOf": [1, True]}
+    assert unite_schemas(TEXT, dict(TEXT)) == TEXT
+    assert unite_schemas(TEXT, second={}) == {"anyOf": [TEXT, {}]}
+    assert unite_schemas(1, second=True) == {"anyOf": [1, True]}

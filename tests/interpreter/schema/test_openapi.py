@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from dragoman.interpreter.schema.arguments import restore
+from dragoman.interpreter.schema.arguments import restore_arguments
 from dragoman.interpreter.schema.conversion import Note
 from dragoman.interpreter.schema.openapi import to_openapi
 
@@ -25,7 +25,7 @@ def came_back(schema, value, *, vertex=False):
     """What the caller gets when the model says `value` for the converted property."""
     undo = convert(schema, vertex=vertex)[1].undo
     text = json.dumps({"p": value})
-    return json.loads(restore(text, undo) if undo else text)["p"]
+    return json.loads(restore_arguments(text, undo) if undo else text)["p"]
 
 
 @pytest.mark.parametrize(
@@ -254,7 +254,7 @@ def test_a_root_map_is_wrapped_and_unwrapped():
     converted = to_openapi(b'{"type":"object","additionalProperties":{"type":"string"}}')
     assert json.loads(converted.schema or b"")["required"] == ["value"]
     assert converted.undo is not None
-    assert restore('{"value":"{\\"a\\": \\"b\\"}"}', converted.undo) == '{"a": "b"}'
+    assert restore_arguments('{"value":"{\\"a\\": \\"b\\"}"}', converted.undo) == '{"a": "b"}'
 
 
 @pytest.mark.parametrize(

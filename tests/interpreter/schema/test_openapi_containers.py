@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from dragoman.interpreter.schema.arguments import restore
+from dragoman.interpreter.schema.arguments import restore_arguments
 from dragoman.interpreter.schema.conversion import Note
 from dragoman.interpreter.schema.openapi import to_openapi
 
@@ -24,7 +24,7 @@ def noted(outcome):
 def came_back(schema, sent, *, vertex=False):
     undo = convert(schema, vertex=vertex)[1].undo
     text = f'{{"p":{sent}}}'
-    return (text if undo is None else restore(text, undo))[5:-1]
+    return (text if undo is None else restore_arguments(text, undo))[5:-1]
 
 
 def test_the_wished_order_comes_first_and_names_only_what_is_there():

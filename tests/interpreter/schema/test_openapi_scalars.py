@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from dragoman.interpreter.schema.arguments import restore
+from dragoman.interpreter.schema.arguments import restore_arguments
 from dragoman.interpreter.schema.conversion import Note
 from dragoman.interpreter.schema.openapi import to_openapi
 
@@ -142,7 +142,7 @@ def test_what_is_said_about_values_names_their_keyword():
 def test_listed_values_come_back_as_they_were(values, sent, meant):
     undo = convert({"enum": values})[1].undo
     assert undo is not None
-    assert restore(f'{{"p":{sent}}}', undo) == f'{{"p":{meant}}}'
+    assert restore_arguments(f'{{"p":{sent}}}', undo) == f'{{"p":{meant}}}'
 
 
 def test_strings_need_nothing_undone():

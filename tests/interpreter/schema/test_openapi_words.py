@@ -4,10 +4,16 @@ import json
 
 import pytest
 
-from dragoman.interpreter.schema.arguments import Alternative, ArgumentUndo, restore
+from dragoman.interpreter.schema.arguments import Alternative, ArgumentUndo, restore_arguments
 from dragoman.interpreter.schema.conversion import Note
 from dragoman.interpreter.schema.openapi import to_openapi
-from dragoman.interpreter.schema.openapi_words import Piece, choice, choices_between, collect_kinds, flat_choices
+from dragoman.interpreter.schema.openapi_words import (
+    ConvertedPiece,
+    build_alternative,
+    build_alternatives,
+    build_union_undo,
+    collect_kinds,
+)
 
 TEXT = {"type": "string"}
 ANY = "(any JSON value, written as JSON text)"
@@ -172,7 +178,7 @@ def test_words_stand_in_every_alternative_on_vertex():
     words = {"title": "t", "description": "d (Default: 5)"}
     assert found == {"anyOf": [{"type": "STRING", **words}, {"type": "INTEGER", **words}]}
     assert outcome.undo is not None
-    assert restore('{"p":5.0}', outcome.undo) == '{"p":5}'
+    assert restore_arguments('{"p":5.0}', outcome.undo) == '{"p":5}'
 
 
 def test_a_choice_describes_what_it_takes():
@@ -182,16 +188,16 @@ def test_a_choice_describes_what_it_takes():
         "properties": {"k": {"type": "STRING", "enum": ["x"]}, "n": {"enum": [1]}, "t": {"type": "STRING"}, "e": {"enum": []}},
         "required": ["k"],
     }  # fmt: skip
-    assert choice(schema, INTEGER) == Alternative(
+    assert build_alternative(schema, INTEGER) == Alternative(
         kinds=frozenset({"object", "null"}),
         required=frozenset({"k"}),
         tags={"k": frozenset({"x"})},
         undo=INTEGER,
     )
-    assert choice({"type": ["string", "integer"], "enum": ["a"]}, None) == Alternative(
+    assert build_alternative({"type": ["string", "integer"], "enum": ["a"]}, None) == Alternative(
         kinds=frozenset({"string", "number"}), texts=frozenset({"a"})
     )
-    assert choice({"type": "STRING", "enum": ["a", 1]}, None).texts is None
+    assert build_alternative({"type": "STRING", "enum": ["a", 1]}, None).texts is None
 
 
 def test_a_union_takes_the_kinds_of_all_its_branches():
@@ -206,11 +212,13 @@ def test_a_union_inside_a_union_is_flattened():
     strings, numbers = {"type": "STRING"}, {"type": "INTEGER"}
     plain = Alternative(kinds=frozenset({"string"}))
     number = Alternative(kinds=frozenset({"number"}), undo=INTEGER)
-    assert flat_choices({"anyOf": [strings, {"anyOf": [strings]}]}, None) == (plain, plain)
+    assert build_alternatives({"anyOf": [strings, {"anyOf": [strings]}]}, None) == (plain, plain)
     inner = ArgumentUndo(choices=(number, plain))
-    assert flat_choices({"anyOf": [numbers, strings]}, inner) == (number, plain)
-    assert flat_choices({"anyOf": [numbers, strings]}, INTEGER) == (
+    assert build_alternatives({"anyOf": [numbers, strings]}, inner) == (number, plain)
+    assert build_alternatives({"anyOf": [numbers, strings]}, INTEGER) == (
         Alternative(kinds=frozenset({"number", "string"}), undo=INTEGER),
     )
-    assert choices_between([Piece(strings), Piece(strings)]) is None
-    assert choices_between([Piece(strings), Piece(numbers, INTEGER)]) == ArgumentUndo(choices=(plain, number))
+    assert build_union_undo([ConvertedPiece(strings), ConvertedPiece(strings)]) is None
+    assert build_union_undo([ConvertedPiece(strings), ConvertedPiece(numbers, INTEGER)]) == ArgumentUndo(
+        choices=(plain, number)
+    )

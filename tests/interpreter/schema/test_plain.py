@@ -5,7 +5,7 @@ import json
 import pytest
 
 from dragoman.interpreter.schema.arguments import ArgumentUndo
-from dragoman.interpreter.schema.conversion import Converted
+from dragoman.interpreter.schema.conversion import ConvertedSchema
 from dragoman.interpreter.schema.drafts import find_faults
 from dragoman.interpreter.schema.from_openapi import convert_google
 from dragoman.interpreter.schema.gemini_json import convert_gemini
@@ -18,7 +18,7 @@ from dragoman.interpreter.schema.plain import (
     to_json_schema,
 )
 from dragoman.interpreter.schema.roots import convert_root
-from dragoman.interpreter.tools import schema_faults
+from dragoman.interpreter.tools import find_schema_faults
 
 SEARCH = {
     "type": "object",
@@ -57,7 +57,7 @@ def assert_same_as_general(schema: bytes):
         for keys in (False, True):
             assert adapt_root(schema, property_keys=keys, proof=given) == convert_root(schema, property_keys=keys)
         for openapi in (False, True):
-            assert schema_faults(schema, openapi=openapi, proof=given) == find_faults(schema, openapi=openapi)
+            assert find_schema_faults(schema, openapi=openapi, proof=given) == find_faults(schema, openapi=openapi)
 
 
 @pytest.mark.parametrize("indent", [None, 2])
@@ -69,7 +69,7 @@ def test_a_plain_schema_is_proven_and_its_integers_are_found(indent, ascii_only)
         properties={"limit": integer, "options": ArgumentUndo(properties={"depth": integer})}, only_integers=True
     )
     assert prove_plain(schema) == PlainProof(True, True, True, True, undo)  # noqa: FBT003 - all of them hold
-    assert adapt_gemini(schema) == Converted(schema, (), undo)
+    assert adapt_gemini(schema) == ConvertedSchema(schema, (), undo)
     assert adapt_gemini(schema).schema is schema
     assert adapt_root(schema, property_keys=True).schema is schema
     assert_same_as_general(schema)
@@ -79,8 +79,8 @@ def test_a_proof_that_is_given_is_not_made_again():
     schema = written(SEARCH)
     invalid = written({"type": "object", "required": 1})
     assert adapt_gemini(schema, UNPROVEN) == convert_gemini(schema)
-    assert schema_faults(invalid, proof=prove_plain(schema)) == ()
-    assert schema_faults(invalid, proof=UNPROVEN) == find_faults(invalid) != ()
+    assert find_schema_faults(invalid, proof=prove_plain(schema)) == ()
+    assert find_schema_faults(invalid, proof=UNPROVEN) == find_faults(invalid) != ()
 
 
 @pytest.mark.parametrize(

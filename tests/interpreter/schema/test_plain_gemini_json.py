@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from dragoman.interpreter.schema.arguments import restore
+from dragoman.interpreter.schema.arguments import restore_arguments
 from dragoman.interpreter.schema.conversion import Note
 from dragoman.interpreter.schema.plain import adapt_gemini
 
@@ -92,7 +92,7 @@ def test_a_root_that_is_no_object_is_wrapped():
     document, outcome = fitted({"type": "array", "items": {"type": "integer"}})
     assert document["properties"] == {"value": {"type": "array", "items": {"type": "integer"}}}
     assert outcome.undo is not None
-    assert restore('{"value":[1.0,2]}', outcome.undo) == "[1,2]"
+    assert restore_arguments('{"value":[1.0,2]}', outcome.undo) == "[1,2]"
 
 
 def test_integers_come_back_as_integers_wherever_the_schema_says_so():
@@ -112,7 +112,7 @@ def test_integers_come_back_as_integers_wherever_the_schema_says_so():
     assert outcome.undo is not None
     sent = '{"n":1.0,"x":1.0,"list":[2.0,"3.0"],"pair":[1.0,2.0],"map":{"a":3.0,"b":null},"tree":{"id":4.0,"children":[{"id":5.0}]}}'
     assert (
-        restore(sent, outcome.undo)
+        restore_arguments(sent, outcome.undo)
         == '{"n":1,"x":1.0,"list":[2,"3.0"],"pair":[1.0,2],"map":{"a":3,"b":null},"tree":{"id":4,"children":[{"id":5}]}}'
     )
 

@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from dragoman.interpreter.schema.arguments import ArgumentUndo, restore
+from dragoman.interpreter.schema.arguments import ArgumentUndo, restore_arguments
 from dragoman.interpreter.schema.conversion import Note
 from dragoman.interpreter.schema.plain import adapt_root
 
@@ -61,7 +61,7 @@ def test_a_root_that_is_no_object_is_wrapped_and_unwrapped(schema):
     assert document["properties"] == {"value": schema}
     assert document["required"] == ["value"]
     assert outcome.undo is not None
-    assert restore('{"value":["a", "b"]}', outcome.undo) == '["a", "b"]'
+    assert restore_arguments('{"value":["a", "b"]}', outcome.undo) == '["a", "b"]'
 
 
 def test_references_of_a_wrapped_root_still_point_at_something():
@@ -147,7 +147,7 @@ def test_illegal_property_names_are_renamed_injectively_and_back():
     assert document["required"] == sent
     assert outcome.undo is not None
     arguments = json.dumps(dict.fromkeys(sent, "v"))
-    assert list(json.loads(restore(arguments, outcome.undo))) == names
+    assert list(json.loads(restore_arguments(arguments, outcome.undo))) == names
 
 
 def test_property_names_stay_where_they_may():

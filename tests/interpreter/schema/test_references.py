@@ -4,10 +4,10 @@ import pytest
 
 from dragoman.interpreter.schema.references import (
     References,
-    existing_part,
-    name_of,
-    reference_of,
-    without_reference,
+    drop_reference,
+    find_reference,
+    get_last_token,
+    trim_to_existing,
 )
 
 DOCUMENT = {
@@ -141,22 +141,22 @@ def test_anchors_are_collected_as_deep_as_schemas_are_read():
 
 def test_what_a_pointer_names_is_returned_itself():
     references = References(DOCUMENT)
-    assert references.at("") is DOCUMENT
-    assert references.at("/$defs/a~1b~0c") is DOCUMENT["$defs"]["a/b~c"]
-    assert references.at("/$defs/listed/anyOf/1") == {"$anchor": "second"}
+    assert references.get_schema("") is DOCUMENT
+    assert references.get_schema("/$defs/a~1b~0c") is DOCUMENT["$defs"]["a/b~c"]
+    assert references.get_schema("/$defs/listed/anyOf/1") == {"$anchor": "second"}
 
 
 def test_the_reference_of_a_node_is_the_first_of_its_three_keywords():
-    assert reference_of({"$recursiveRef": "c", "$dynamicRef": "b", "$ref": "a"}) == "a"
-    assert reference_of({"$recursiveRef": "c", "$dynamicRef": "b"}) == "b"
-    assert reference_of({"$recursiveRef": "#"}) == "#"
-    assert reference_of({"$anchor": "x"}) is None
-    assert without_reference({"$ref": "a", "$dynamicRef": "b", "$recursiveRef": "c", "title": "t"}) == {"title": "t"}
+    assert find_reference({"$recursiveRef": "c", "$dynamicRef": "b", "$ref": "a"}) == "a"
+    assert find_reference({"$recursiveRef": "c", "$dynamicRef": "b"}) == "b"
+    assert find_reference({"$recursiveRef": "#"}) == "#"
+    assert find_reference({"$anchor": "x"}) is None
+    assert drop_reference({"$ref": "a", "$dynamicRef": "b", "$recursiveRef": "c", "title": "t"}) == {"title": "t"}
 
 
 def test_a_pointer_is_named_by_its_last_step():
-    assert name_of("/$defs/a~1b") == "a/b"
-    assert name_of("") == "the whole schema"
+    assert get_last_token("/$defs/a~1b") == "a/b"
+    assert get_last_token("") == "the whole schema"
 
 
 @pytest.mark.parametrize(
@@ -172,4 +172,4 @@ def test_a_pointer_is_named_by_its_last_step():
     ],
 )
 def test_a_pointer_is_cut_to_what_exists(pointer, part):
-    assert existing_part({"a": {"b/c": [{"d": "text"}]}}, pointer) == part
+    assert trim_to_existing({"a": {"b/c": [{"d": "text"}]}}, pointer) == part

@@ -2,13 +2,13 @@
 
 import pytest
 
-from dragoman.interpreter.schema.references import References, circles, definition_around
+from dragoman.interpreter.schema.references import References, find_cycles, find_definition
 
 
 def rings(definitions, keyword="$defs"):
     """The circles as sets of names, those of one member left out."""
     root = {keyword: {name: {"anyOf": [{"$ref": target} for target in to]} for name, to in definitions.items()}}
-    found = circles(root, References(root))
+    found = find_cycles(root, References(root))
     assert found.keys() == {f"/{keyword}/{name.replace('/', '~1')}" for name in definitions}
     groups = {}
     for pointer, representative in found.items():
@@ -53,7 +53,7 @@ def test_a_circle_may_lead_through_a_part_of_a_definition():
             "b": {"properties": {"q": {"items": {"$ref": "#/$defs/a"}}}},
         }
     }
-    found = circles(root, References(root))
+    found = find_cycles(root, References(root))
     assert found["/$defs/a"] == found["/$defs/b"]
 
 
@@ -64,13 +64,15 @@ def test_references_are_read_from_where_they_stand():
             "b": {"$ref": "#/$defs/a"},
         }
     }
-    found = circles(root, References(root))
+    found = find_cycles(root, References(root))
     assert found["/$defs/a"] != found["/$defs/b"]
 
 
 def test_a_document_without_definitions_has_no_circles():
-    assert circles(None, References(None)) == {}
-    assert circles({"$defs": [1], "definitions": {"a": True}}, References({})) == {"/definitions/a": "/definitions/a"}
+    assert find_cycles(None, References(None)) == {}
+    assert find_cycles({"$defs": [1], "definitions": {"a": True}}, References({})) == {
+        "/definitions/a": "/definitions/a"
+    }
 
 
 @pytest.mark.parametrize(
@@ -83,4 +85,4 @@ def test_a_document_without_definitions_has_no_circles():
     ],
 )
 def test_the_definition_around_a_place_is_one_of_the_root(pointer, definition):
-    assert definition_around(pointer) == definition
+    assert find_definition(pointer) == definition

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from dragoman.interpreter.schema.arguments import restore
+from dragoman.interpreter.schema.arguments import restore_arguments
 from dragoman.interpreter.schema.conversion import Note
 from dragoman.interpreter.schema.roots import to_anthropic_output, to_openai_strict
 
@@ -307,7 +307,7 @@ def test_strict_makes_null_stand_for_absent_and_says_where():
     assert noted(outcome) == [(f"{where}/a~1b", what), (f"{where}/v", what)]
     assert outcome.undo is not None
     sent = '{"p":{"a/b":null,"n":null,"c":null,"e":null,"u":null,"v":null}}'
-    assert restore(sent, outcome.undo) == '{"p":{"n":null,"c":null,"e":null,"u":null}}'
+    assert restore_arguments(sent, outcome.undo) == '{"p":{"n":null,"c":null,"e":null,"u":null}}'
 
 
 def test_strict_drops_nulls_inside_lists_unions_and_definitions():
@@ -327,8 +327,8 @@ def test_strict_drops_nulls_inside_lists_unions_and_definitions():
     assert found["properties"]["r"] == {"$ref": "#/definitions/E~1"}
     assert outcome.undo is not None
     sent = '{"p":{"u":{"a":null},"d":{"a":null},"r":{"a":null}}}'
-    assert restore(sent, outcome.undo) == '{"p":{"u":{},"d":{},"r":{}}}'
-    assert restore('{"p":[{"a":null},{"a":"x"}]}', outcome.undo) == '{"p":[{},{"a":"x"}]}'
+    assert restore_arguments(sent, outcome.undo) == '{"p":{"u":{},"d":{},"r":{}}}'
+    assert restore_arguments('{"p":[{"a":null},{"a":"x"}]}', outcome.undo) == '{"p":[{},{"a":"x"}]}'
     document = json.loads(outcome.schema or b"")
     closed_inner = {
         "type": "object",

@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from dragoman.interpreter.schema.arguments import restore
+from dragoman.interpreter.schema.arguments import restore_arguments
 from dragoman.interpreter.schema.roots import to_anthropic_output, to_openai_strict
 
 
@@ -138,7 +138,7 @@ def test_strict_requires_everything_and_makes_the_optional_nullable():
     }
     assert outcome.undo is not None
     sent = '{"a":"1","b":null,"c":null,"d":"x","e":{"n":null},"f":null}'
-    assert restore(sent, outcome.undo) == '{"a":"1","d":"x","e":{},"f":null}'
+    assert restore_arguments(sent, outcome.undo) == '{"a":"1","d":"x","e":{},"f":null}'
 
 
 def test_nulls_are_dropped_at_every_turn_of_a_recursion():
@@ -149,7 +149,7 @@ def test_nulls_are_dropped_at_every_turn_of_a_recursion():
     _, outcome = strict(schema)
     assert outcome.undo is not None
     assert (
-        restore('{"v":null,"next":{"v":"x","next":{"v":null,"next":null}}}', outcome.undo)
+        restore_arguments('{"v":null,"next":{"v":"x","next":{"v":null,"next":null}}}', outcome.undo)
         == '{"next":{"v":"x","next":{}}}'
     )
 
@@ -227,12 +227,15 @@ def test_a_schema_that_cannot_be_read_becomes_a_closed_object_with_a_note(conver
 def test_what_is_wrapped_for_a_vendor_is_unwrapped_and_its_nulls_dropped():
     _, outcome = output({"type": "array", "items": {"type": "string"}})
     assert outcome.undo is not None
-    assert restore('{"value":["a"]}', outcome.undo) == '["a"]'
+    assert restore_arguments('{"value":["a"]}', outcome.undo) == '["a"]'
     inner = {"type": "object", "properties": {"a": {"type": "string"}, "b": {"$ref": "#/$defs/B"}}}
     definitions = {"B": {"type": "object", "properties": {"c": {"type": "string"}}}}
     _, outcome = strict({"type": "array", "items": inner, "$defs": definitions})
     assert outcome.undo is not None
-    assert restore('{"value":[{"a":null,"b":{"c":null}},{"a":"x","b":null}]}', outcome.undo) == '[{"b":{}},{"a":"x"}]'
+    assert (
+        restore_arguments('{"value":[{"a":null,"b":{"c":null}},{"a":"x","b":null}]}', outcome.undo)
+        == '[{"b":{}},{"a":"x"}]'
+    )
 
 
 @pytest.mark.parametrize(

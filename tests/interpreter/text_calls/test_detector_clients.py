@@ -9,7 +9,7 @@ from dragoman.core.events import Failed, Finished, PartDelta, PartEnded, PartNat
 from dragoman.core.parts import Citation, Reasoning, Refusal, Signature, Text, ToolCall
 from dragoman.core.problems import Problem
 from dragoman.core.response import Finish, Response, Usage
-from dragoman.core.stream import checked, collect, replay
+from dragoman.core.stream import check_events, collect, replay
 from dragoman.core.value import Extras
 from dragoman.dialects.record import Call
 from dragoman.dialects.registry import dialect_named
@@ -19,7 +19,7 @@ from dragoman.interpreter.response import translate_response
 from dragoman.interpreter.stream import StreamTranslator
 from dragoman.interpreter.text_calls.detector import CallDetector, detect_calls
 from dragoman.interpreter.translate import translate_request
-from dragoman.interpreter.undo import Spoken
+from dragoman.interpreter.undo import TextCallSettings
 
 DIALECTS = ["chat", "responses", "messages", "gemini"]
 ASKED = {
@@ -51,7 +51,9 @@ def reply(*parts, reason="stop", reply_id="r1"):
 
 def hearing(ledger=None, *, runs_calls=False, **spoken):
     spoken = {"names": ("get_weather", "get_time"), **spoken}
-    return CallDetector(Spoken(**spoken), "call_", "1", Ledger({}) if ledger is None else ledger, runs_calls=runs_calls)
+    return CallDetector(
+        TextCallSettings(**spoken), "call_", "1", Ledger({}) if ledger is None else ledger, runs_calls=runs_calls
+    )
 
 
 def listened(response, **spoken):
@@ -83,7 +85,7 @@ def test_whole_and_streamed_tell_the_same_calls_in_every_dialect(client, upstrea
         translator = StreamTranslator(upstream, client, context)
         told = b"".join(translator.feed(stream[at : at + size]) for at in range(0, len(stream), size))
         decoder = there.decoder()
-        streamed = collect(checked([*decoder.feed(told + translator.close()), *decoder.close()]))
+        streamed = collect(check_events([*decoder.feed(told + translator.close()), *decoder.close()]))
         assert (streamed.parts, streamed.finish.reason) == (whole.parts, whole.finish.reason)
         assert translator.finish.reason == "tool_calls"
 
@@ -205,7 +207,7 @@ def test_sources_of_a_text_stand_on_it_unless_a_call_was_cut_out():
 
 def test_fields_that_come_with_a_text_stay_on_it():
     events = [Started("r", "m"), PartStarted(0, Text(text="")), PartNative(0, "chat", "/x", b"1"), PartDelta(0, "Hi")]
-    told = collect(checked(hearing().feed([*events, PartEnded(0), Finished(Finish("stop"))])))
+    told = collect(check_events(hearing().feed([*events, PartEnded(0), Finished(Finish("stop"))])))
     assert told.parts == (Text(text="Hi", extras=Extras("chat", {"/x": b"1"})),)
 
 
@@ -228,7 +230,7 @@ def test_interleaved_parts_are_heard_in_their_order():
         PartEnded(0),
         Finished(Finish("stop")),
     ]
-    told = collect(checked(hearing().feed(events)))
+    told = collect(check_events(hearing().feed(events)))
     assert [type(part) for part in told.parts] == [ToolCall, Reasoning]
 
 
@@ -252,7 +254,7 @@ BROKEN = "TOOL_CALL: get_time\nARGUMENTS: {,}"
 
 def test_who_runs_calls_is_told_which_text_is_a_call_that_cannot_be_read():
     said = reply(Text(text=f"{SAID}\nAnd:\n{BROKEN}", signature=Signature("google", "s")), Text(text="Done."))
-    told = collect(checked(hearing(runs_calls=True).feed(replay(said))))
+    told = collect(check_events(hearing(runs_calls=True).feed(replay(said))))
     texts = [(part.text, part.unread) for part in told.parts if isinstance(part, Text)]
     assert texts == [("I look it up.", False), ("And:", False), (f"\n{BROKEN}", True), ("Done.", False)]
     assert told.finish.reason == "tool_calls"

@@ -16,9 +16,9 @@ from dragoman.interpreter.adaptation import traits_for
 from dragoman.interpreter.ledger import Ledger
 from dragoman.interpreter.reply_adapter import Context
 from dragoman.interpreter.response import translate_response
-from dragoman.interpreter.text_calls.forms import Written
-from dragoman.interpreter.text_calls.prompt import call_text, describe_tools, harmless, result_text
-from dragoman.interpreter.text_calls.reader import Reader
+from dragoman.interpreter.text_calls.forms import WrittenCall
+from dragoman.interpreter.text_calls.prompt import describe_tools, escape_protocol, render_call, render_result
+from dragoman.interpreter.text_calls.reader import TextCallReader
 from dragoman.interpreter.translate import translate_request
 from interpreter.workbench import said
 
@@ -63,7 +63,7 @@ def test_the_system_prompt_ends_with_the_tools_and_how_to_call_them(form):
     assert {"name": "get_time"} in lines
     assert ("TOOL_CALL: " in told) is (form == "legacy")
     assert request.tools == ()
-    assert undo.spoken.names == ("get_weather", "get_time")
+    assert undo.text_calls.names == ("get_weather", "get_time")
     assert losses == [("/tools", "told in the prompt: the model calls tools in its text", "approximated")]
 
 
@@ -75,9 +75,9 @@ def test_without_a_system_prompt_the_words_are_one():
 def test_the_example_in_the_prompt_is_a_call_that_can_be_read():
     for form in FORMS:
         request, _, _ = words(form)
-        reader = Reader()
+        reader = TextCallReader()
         found = [*reader.feed(texts(request.messages[0])[0].split("- The arguments")[0]), *reader.close()]
-        assert [one.name for one in found if isinstance(one, Written)] == ["TOOL"]
+        assert [one.name for one in found if isinstance(one, WrittenCall)] == ["TOOL"]
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -87,8 +87,8 @@ def test_a_call_in_the_history_is_written_as_the_model_would_write_it(form):
     request, _, _ = words(form, HI, assistant(Text(text="I look."), call), user(result()))
     told = texts(request.messages[2])
     assert len(told) == 1
-    reader = Reader()
-    assert [*reader.feed(told[0]), *reader.close()] == ["I look.", Written("get_weather", arguments)]
+    reader = TextCallReader()
+    assert [*reader.feed(told[0]), *reader.close()] == ["I look.", WrittenCall("get_weather", arguments)]
 
 
 def test_results_stand_in_the_order_of_their_calls_in_one_message():
@@ -131,15 +131,15 @@ def test_nothing_can_be_called_out_of_a_result():
     assert told.count("</tool_result>") == 1
     inner = told.split("\n", 1)[1].rsplit("\n", 1)[0]
     for text in (told, inner, f"It says:\n{inner}"):
-        reader = Reader()
+        reader = TextCallReader()
         assert "".join([*reader.feed(text), *reader.close()]) == text
     assert any("spelled otherwise" in what for _, what, _ in losses)
 
 
 def test_results_that_hold_no_such_words_stay_as_they_are():
     text = "a tool_call in a sentence: the TOOL_CALL: of the day, and tool_results"
-    assert harmless(text) == text
-    assert text in result_text("f", text, failed=False)
+    assert escape_protocol(text) == text
+    assert text in render_result("f", text, failed=False)
 
 
 def test_a_model_that_goes_on_after_a_call_that_cannot_be_read_is_told_so():
@@ -214,7 +214,7 @@ def test_a_choice_is_asked_for_in_words(choice, told, untold):
     assert told in text
     assert not untold or untold not in text
     assert request.tool_choice is None
-    assert undo.spoken.single is (choice.parallel is False)
+    assert undo.text_calls.single_call is (choice.parallel is False)
     assert len(losses) > 1
 
 
@@ -225,7 +225,7 @@ def test_where_no_tool_may_be_called_none_is_told_of():
     assert [(where, kind) for where, _, kind in losses] == [("/tools/0", "dropped"), ("/tools/1", "dropped")]
     request, undo, _ = words("json", HI, assistant(CALL), user(result()), tool_choice=ToolChoice(mode="none"))
     assert texts(request.messages[0]) == ["Do not call any tool now: answer without one."]
-    assert undo.spoken.forbidden
+    assert undo.text_calls.forbidden
 
 
 def test_nobody_is_held_to_a_schema():
@@ -246,7 +246,7 @@ def test_a_shape_for_the_answer_is_asked_for_in_words():
 def test_made_up_results_are_stopped_where_the_model_can_be_asked_to():
     request, undo, _ = words("json", sampling=Sampling(stop=("END",)))
     assert request.sampling.stop == ("END", "<tool_result")
-    assert undo.spoken.stop == "<tool_result"
+    assert undo.text_calls.stop == "<tool_result"
     assert words("json", dialect="chat", model="gpt-5.2")[0].sampling.stop == ()
     full = Sampling(stop=("1", "2", "3", "4"))
     assert words("json", sampling=full)[0].sampling == full
@@ -264,8 +264,8 @@ def test_a_request_without_tools_needs_no_words():
 
 
 def test_arguments_that_are_no_object_are_told_as_text():
-    assert '"arguments": "{broken"' in call_text("f", "{broken", "json")
-    assert call_text("f", "{broken", "legacy") == 'TOOL_CALL: f\nARGUMENTS: "{broken"'
+    assert '"arguments": "{broken"' in render_call("f", "{broken", "json")
+    assert render_call("f", "{broken", "legacy") == 'TOOL_CALL: f\nARGUMENTS: "{broken"'
 
 
 def body(**more):

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman.interpreter.text_calls.forms import UnreadableText, Written
-from dragoman.interpreter.text_calls.reader import Reader
+from dragoman.interpreter.text_calls.forms import UnreadableText, WrittenCall
+from dragoman.interpreter.text_calls.reader import TextCallReader
 from strategies import words
 
 ARGUMENTS = '{"query": {"all": [{"a": "}"}, {"b": "\\"{"}]}, "tags": ["x", ["y"]]}'
@@ -17,7 +17,7 @@ ARGUMENTS = '{"query": {"all": [{"a": "}"}, {"b": "\\"{"}]}, "tags": ["x", ["y"]
 
 def read(*pieces):
     """What is read of a text that comes in pieces, texts that follow each other as one."""
-    reader = Reader()
+    reader = TextCallReader()
     told = [one for piece in pieces for one in reader.feed(piece)] + reader.close()
     joined = []
     for one in told:
@@ -119,9 +119,9 @@ def test_a_call_is_read(case):
 @pytest.mark.parametrize("case", BROKEN)
 def test_what_cannot_be_read_stays_text(case):
     text = BROKEN[case]
-    reader = Reader()
+    reader = TextCallReader()
     assert "".join([*reader.feed(text), *reader.close()]) == text
-    assert reader.unread == 1
+    assert reader.unread_count == 1
 
 
 @pytest.mark.parametrize("case", TEXTS)
@@ -180,23 +180,23 @@ def test_any_text_is_read_alike_in_any_pieces_and_none_of_it_is_lost(tokens, dat
 def test_a_call_in_fifty_pieces_is_told_only_when_it_is_whole():
     text = f'<tool_call>{{"name": "search", "arguments": {ARGUMENTS}}}</tool_call>'
     places = [at * len(text) // 50 for at in range(51)]
-    reader = Reader()
+    reader = TextCallReader()
     told = [reader.feed(text[begin:end]) for begin, end in pairwise(places)]
     assert len(told) == 50
     assert sum(map(len, told)) == 1
-    assert [one for some in told for one in some] == [Written("search", ARGUMENTS)]
+    assert [one for some in told for one in some] == [WrittenCall("search", ARGUMENTS)]
     assert reader.close() == []
 
 
 def test_ordinary_text_is_told_at_once():
-    reader = Reader()
+    reader = TextCallReader()
     for word in ["The", " weather", " in", " Tokyo", ":", "\n-", " Temperature", " 72", " <b>", "F", "</b>", " **ok**"]:
         told = "".join(map(str, reader.feed(word)))
         assert told.endswith(word.strip())
 
 
 def test_what_may_become_a_call_is_held_until_it_cannot():
-    reader = Reader()
+    reader = TextCallReader()
     assert reader.feed("Take this: <tool") == ["Take this:"]
     assert reader.feed("_call> and") == [" <tool_call>", " and"]
     assert reader.feed("\nTOOL_CA") == []
@@ -245,7 +245,7 @@ def test_behind_the_end_of_a_broken_call_the_next_is_heard():
 def test_a_long_call_in_small_pieces_takes_time_in_proportion():
     def seconds(size):
         text = '<tool_call>{"name": "a", "arguments": {"text": "' + "x{}" * size + '"}}</tool_call>'
-        reader = Reader()
+        reader = TextCallReader()
         began = time.process_time()
         told = [one for at in range(0, len(text), 6) for one in reader.feed(text[at : at + 6])]
         assert len(told) == 1
@@ -257,14 +257,20 @@ def test_a_long_call_in_small_pieces_takes_time_in_proportion():
 
 def stretches(text, size):
     """What is read of a text, and which of it is of a call that cannot be read."""
-    reader, told = Reader(), []
+    reader, told = TextCallReader(), []
     pieces = [one for at in range(0, len(text), size) for one in reader.feed(text[at : at + size])]
     for piece in [*pieces, *reader.close()]:
-        kind = Written if isinstance(piece, Written) else UnreadableText if isinstance(piece, UnreadableText) else str
-        if told and told[-1][0] is kind is not Written:
+        kind = (
+            WrittenCall
+            if isinstance(piece, WrittenCall)
+            else UnreadableText
+            if isinstance(piece, UnreadableText)
+            else str
+        )
+        if told and told[-1][0] is kind is not WrittenCall:
             told[-1] = (kind, told[-1][1] + piece)
         else:
-            told.append((kind, piece.name if kind is Written else piece))
+            told.append((kind, piece.name if kind is WrittenCall else piece))
     return [(kind.__name__, one) for kind, one in told]
 
 

@@ -12,7 +12,7 @@ from mcp import Client
 from mcp.server.mcpserver import Context, MCPServer
 
 from dragoman.http.exchange import Exchange
-from dragoman.http.server import listening
+from dragoman.http.server import listen
 from dragoman.mcp.server.http import HttpEndpoint
 from dragoman.mcp.server.server import build_server, configure_low_level
 from dragoman.mcp.server.service import ToolCaller, caller_of
@@ -61,7 +61,7 @@ async def staged() -> AsyncGenerator[Stage]:
     async def handle(exchange: Exchange) -> None:
         await endpoint.handle_request(exchange, ToolCaller(owner="ann"))
 
-    async with listening(handle, grace=1.0) as http:
+    async with listen(handle, grace=1.0) as http:
         stage.url = f"{http.base_url}/mcp"
         yield stage
     await endpoint.close()

@@ -10,7 +10,7 @@ from agent.scripted import Scripted, agent, asked, call, results_of
 from dragoman.agent import Limits
 from dragoman.agent.admission import host_of
 from dragoman.core.parts import Text
-from dragoman.http.addresses import Allowed, Refused, location_of
+from dragoman.http.addresses import AllowList, LinkRefused, parse_location
 from dragoman.tools import tool
 from dragoman.tools.web import Settings, Web, web_fetch
 from dragoman.tools.web.fetching import DomainFilter, RedirectPolicy
@@ -34,8 +34,8 @@ def reads_alike(url: str) -> None:
     """Where both find a host, it is the same one; the tool may refuse what the loop would let go."""
     seen = host_of(url)
     try:
-        place = location_of(url.strip())
-    except Refused:
+        place = parse_location(url.strip())
+    except LinkRefused:
         return
     if seen:
         usual = place.authority == place.url.split("/")[2] and place.port in (80, 443)
@@ -142,10 +142,12 @@ def test_and_only_told_where_one_can_though_the_host_is_listed():
 @pytest.mark.parametrize("leaves", [True, False])
 def test_no_redirect_leads_from_the_public_web_to_a_place_that_only_we_can_reach(leaves):
     def led(*urls: str) -> None:
-        journey = RedirectPolicy(DomainFilter(), Allowed(["wiki.corp:443", "www.wiki.corp:443"]), may_leave_host=leaves)
+        journey = RedirectPolicy(
+            DomainFilter(), AllowList(["wiki.corp:443", "www.wiki.corp:443"]), may_leave_host=leaves
+        )
         for url in urls:
-            journey.require_allowed(location_of(url))
+            journey.require_allowed(parse_location(url))
 
-    with pytest.raises(Refused, match="not public"):
+    with pytest.raises(LinkRefused, match="not public"):
         led("https://page.example/", "https://wiki.corp/delete?all")
     led("https://wiki.corp/", "https://www.wiki.corp/")

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from dragoman.core.parts import ToolResult
-from dragoman.http.addresses import Refused, location_of
+from dragoman.http.addresses import LinkRefused, parse_location
 from dragoman.tools.web import Settings, Web
 from dragoman.tools.web.fetching import DomainFilter
 from tools.web.asking import Names, asked, listening, moved, words
@@ -40,10 +40,10 @@ def test_a_domain_stands_for_itself_and_all_below_it(allow, deny, url, may):
         with pytest.raises(ValueError, match="no domain"):
             DomainFilter(allow, deny)
     elif may:
-        DomainFilter(allow, deny).require_allowed(location_of(url))
+        DomainFilter(allow, deny).require_allowed(parse_location(url))
     else:
-        with pytest.raises(Refused, match="not among the hosts"):
-            DomainFilter(allow, deny).require_allowed(location_of(url))
+        with pytest.raises(LinkRefused, match="not among the hosts"):
+            DomainFilter(allow, deny).require_allowed(parse_location(url))
 
 
 def test_a_host_that_is_denied_is_not_even_looked_up():

@@ -155,7 +155,7 @@ class Commands:
 
     def _list_tools(self, _: str) -> None:
         lines = [_describe_tool(handler) for handler in self._session.registry]
-        for status in self._session.services.toolbox.status():
+        for status in self._session.services.tool_services.list_statuses():
             if not status.connected:
                 lines.append(f"the server {status.name} is not there: {status.error}")
             lines += [f"{each.name} is blocked: its server has changed it" for each in status.blocked]

@@ -107,7 +107,7 @@ def _print_welcome(session: ChatSession, screen: Screen) -> None:
         if session.history:
             screen.write_note(f"(going on after {len(session.history)} messages)")
     warn_if_simulated(session, screen)
-    for status in session.services.toolbox.status():
+    for status in session.services.tool_services.list_statuses():
         if not status.connected:
             screen.write_note(f"the server {status.name} is not there: {status.error}", "yellow")
 

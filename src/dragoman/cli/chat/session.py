@@ -12,17 +12,17 @@ from msgspec import Struct, structs
 from dragoman.agent import Agent, ApprovalRequest, Decision, Limits, Recorder, RunEnded, Step
 from dragoman.agent.admission import host_of
 from dragoman.agent.equipment import Price
-from dragoman.config import NOBODY, Config
+from dragoman.config import ANONYMOUS_NAME, Config
 from dragoman.core.parts import Text, ToolCall
 from dragoman.core.problems import Problem
 from dragoman.core.request import Message, Request
 from dragoman.gateway.agents.settings import AgentCompaction
-from dragoman.gateway.agents.toolset import Roster, ToolServers, compaction_of, limits_of
-from dragoman.gateway.conversations.runs import Unfinished, begun, in_conversation, kept, written
+from dragoman.gateway.agents.toolset import AgentRegistry, ToolServers, build_compaction, build_limits
+from dragoman.gateway.conversations.runs import TurnStart, begin_turn, claim_conversation, save_turn, start_recording
 from dragoman.server import log
-from dragoman.server.agent_services import Bench, open_bench
-from dragoman.server.exchanges import Watch
-from dragoman.server.services import agent_price
+from dragoman.server.agent_services import AgentServices, open_agent_services
+from dragoman.server.exchanges import Observability
+from dragoman.server.services import find_agent_price
 from dragoman.sessions.values import Unavailable
 from dragoman.tools import Registry
 from dragoman.tools.results import replace_surrogates
@@ -54,17 +54,17 @@ class Assistant(Struct, frozen=True, kw_only=True):
     """No model answers, but the simulator."""
 
 
-def find_assistant(services: Bench, name: str, *, interactive: bool) -> Assistant:
+def find_assistant(services: AgentServices, name: str, *, interactive: bool) -> Assistant:
     """Return who answers to a name, or raise the `Problem` for which nobody does; `patient` if a person can stop it."""
     table, agent = services.config.mcp, services.config.agents.get(name)
     model = name if agent is None else agent.model
     if not model:
         raise Problem("invalid_request", "no model is configured: name one with --model")
-    targets = services.connected.gateway.routes.of(model)
+    targets = services.gateway_services.gateway.routes.find_targets(model)
     if agent is None:
         limits = Limits(turns=table.max_turns, seconds=None if interactive else table.seconds)
     else:
-        limits = limits_of(agent.limits)
+        limits = build_limits(agent.limits)
     return Assistant(
         name=name,
         model=model,
@@ -72,37 +72,43 @@ def find_assistant(services: Bench, name: str, *, interactive: bool) -> Assistan
         limits=structs.replace(limits, seconds=None) if interactive else limits,
         destinations=table.destinations if agent is None else agent.destinations,
         compaction=_DEFAULT_COMPACTION if agent is None or not agent.compaction.context else agent.compaction,
-        price=agent_price(services.config, name, services.connected.gateway.routes) if agent is not None else None,
+        price=find_agent_price(services.config, name, services.gateway_services.gateway.routes)
+        if agent is not None
+        else None,
         tools=None if agent is None else agent.tools,
         is_simulated=any(services.config.upstreams[target.upstream.name].kind == "simulator" for target in targets),
     )
 
 
-def select_tools(services: Bench, patterns: tuple[str, ...] | None) -> Registry:
+def select_tools(services: AgentServices, patterns: tuple[str, ...] | None) -> Registry:
     """Return the tools that are meant by names, servers and patterns, as they come and go; all there are for None."""
-    whole, roster = services.toolbox.executor.registry, roster_of(services)
+    whole, roster = services.tool_services.executor.registry, roster_of(services)
     if patterns is None:
         return whole
 
     def choose() -> tuple[str, ...]:
-        names = dict.fromkeys(name for word in patterns for name in roster.meant(word))
+        names = dict.fromkeys(name for word in patterns for name in roster.find_tools(word))
         return (*names, _ARTIFACTS) if names else ()
 
     return whole.select(choose)
 
 
-def roster_of(services: Bench) -> Roster:
+def roster_of(services: AgentServices) -> AgentRegistry:
     """Return what knows tools by the names of their servers, too."""
-    return Roster(services.toolbox.executor.registry, servers=ToolServers(origin=services.toolbox.origin))
+    return AgentRegistry(
+        services.tool_services.executor.registry, servers=ToolServers(find_origin=services.tool_services.find_origin)
+    )
 
 
-def require_known_tools(services: Bench, patterns: tuple[str, ...], option: str, servers: Iterable[str]) -> None:
+def require_known_tools(
+    services: AgentServices, patterns: tuple[str, ...], option: str, servers: Iterable[str]
+) -> None:
     """Raise a `Problem` for a word that means no tool, with what would, also of servers that were not started."""
     roster = roster_of(services)
-    down = {status.name: status.error for status in services.toolbox.status() if not status.connected}
+    down = {status.name: status.error for status in services.tool_services.list_statuses() if not status.connected}
     for word in patterns:
         server = word.partition("__")[0]
-        if roster.meant(word):
+        if roster.find_tools(word):
             continue
         if server in down:
             raise Problem("not_found", f"{option}: the server {server!r} is not there: {down[server]}")
@@ -188,14 +194,14 @@ class ChatOptions(Struct, frozen=True, kw_only=True):
 class ChatSession:
     """What was said so far, and with whom."""
 
-    def __init__(self, services: Bench, options: ChatOptions) -> None:
+    def __init__(self, services: AgentServices, options: ChatOptions) -> None:
         self._options = options
         self.services = services
-        self.assistant = find_assistant(services, options.model or services.usual, interactive=options.can_ask)
+        self.assistant = find_assistant(services, options.model or services.default_model, interactive=options.can_ask)
         self.history: tuple[Message, ...] = ()
         self.consent = ConsentPolicy(self._is_preapproved)
-        self._conversations = services.conversations(0)
-        self._model = services.model(NOBODY, _CLIENT_NAME)
+        self._conversations = services.build_conversations(0)
+        self._model = services.build_model(ANONYMOUS_NAME, _CLIENT_NAME)
         self._agent: Agent | None = None
         self._run = ""
         self._stopped = False
@@ -203,7 +209,7 @@ class ChatSession:
 
     def _is_preapproved(self, name: str) -> bool:
         roster = roster_of(self.services)
-        return any(name in roster.meant(word) for word in self._options.yes)
+        return any(name in roster.find_tools(word) for word in self._options.yes)
 
     @property
     def registry(self) -> Registry:
@@ -220,13 +226,15 @@ class ChatSession:
 
     async def list_models(self) -> list[str]:
         """Return the names of all models and agents."""
-        return sorted({*await self.services.connected.gateway.catalogue.entries(), *self.services.config.agents})
+        return sorted(
+            {*await self.services.gateway_services.gateway.catalogue.list_entries(), *self.services.config.agents}
+        )
 
     async def load(self) -> None:
         """Read what was said before in a conversation that is kept."""
         if self._options.session:
             with _map_store_errors():
-                self.history = (await self._conversations.open(NOBODY, self._options.session)).messages
+                self.history = (await self._conversations.open(ANONYMOUS_NAME, self._options.session)).messages
 
     async def run_turn(self, prompt: str, on_step: Callable[[Step], None]) -> RunEnded | None:
         """Say something and tell what happens then; None if it was stopped before it began."""
@@ -245,23 +253,23 @@ class ChatSession:
             ended = await self._run_agent(self._build_agent(None), request, on_step, f"run_{uuid4().hex}")
             self.history = self._history_after(ended, self.history, message)
             return ended
-        async with in_conversation(self._conversations, NOBODY, self._options.session):
+        async with claim_conversation(self._conversations, ANONYMOUS_NAME, self._options.session):
             return await self._run_saved_turn(message, on_step)
 
     async def _run_saved_turn(self, message: Message, on_step: Callable[[Step], None]) -> RunEnded | None:
-        unfinished = await begun(self._conversations, NOBODY, self._options.session)
+        unfinished = await begin_turn(self._conversations, ANONYMOUS_NAME, self._options.session)
         if self._is_new:
-            unfinished = Unfinished(structs.replace(unfinished.opened, messages=()), ())
-        opened, before = unfinished.opened, unfinished.before
-        recorder = await written(self._conversations, unfinished)
+            unfinished = TurnStart(structs.replace(unfinished.opened, messages=()), ())
+        opened, before = unfinished.opened, unfinished.history
+        recorder = await start_recording(self._conversations, unfinished)
         agent, request = self._build_agent(recorder), self._build_request(before, message)
-        ended = await self._run_agent(agent, request, on_step, unfinished.run, untrusted=not opened.whole)
+        ended = await self._run_agent(agent, request, on_step, unfinished.run_id, untrusted=not opened.is_whole)
         self.history = self._history_after(ended, before, message)
         if self.history != opened.messages:
-            await kept(self._conversations, unfinished, self.history, self.assistant.model)
+            await save_turn(self._conversations, unfinished, self.history, self.assistant.model)
             self._is_new = False
         else:
-            await self._conversations.runs.forget(NOBODY, unfinished.run)
+            await self._conversations.runs.delete(ANONYMOUS_NAME, unfinished.run_id)
         return ended
 
     def _history_after(
@@ -298,14 +306,14 @@ class ChatSession:
         role = self.assistant
         return Agent(
             self._model,
-            self.services.toolbox.executor.of(self.registry),
+            self.services.tool_services.executor.of(self.registry),
             limits=structs.replace(role.limits, approval=_APPROVAL_SECONDS if self._options.can_ask else 0.0),
             approve=self.consent,
             destinations=role.destinations,
             recorder=recorder,
             price=role.price,
-            compaction=compaction_of(role.compaction, self._model, role.model),
-            runtime=self.services.connected.carrier.runtime,
+            compaction=build_compaction(role.compaction, self._model, role.model),
+            runtime=self.services.gateway_services.carrier.runtime,
         )
 
     def answer(self, topic: str, *, yes: bool) -> None:
@@ -332,9 +340,11 @@ def _map_store_errors() -> Generator[None]:
 @asynccontextmanager
 async def open_session(config: Config, options: ChatOptions) -> AsyncGenerator[ChatSession]:
     """Open what a conversation needs, as long as the block runs."""
-    with log.opened(config) as lines:
-        asyncio.get_running_loop().set_exception_handler(lines.loop_failed)
-        async with open_bench(_drop_unused_servers(config, options), Watch(config, [lines.ended]).observers) as bench:
+    with log.open_log(config) as lines:
+        asyncio.get_running_loop().set_exception_handler(lines.on_loop_error)
+        async with open_agent_services(
+            _drop_unused_servers(config, options), Observability(config, [lines.on_end]).observers
+        ) as bench:
             require_known_tools(bench, options.tools or (), "--tools", config.tools)
             require_known_tools(bench, options.yes, "--yes", config.tools)
             talk = ChatSession(bench, options)

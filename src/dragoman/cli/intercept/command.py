@@ -205,8 +205,8 @@ async def _open_gateway(plan: InterceptionPlan) -> AsyncGenerator[tuple[str, str
         config = replace(config, keys=(*config.keys, KeyTable(key=shown, name="intercept")))
     if config.server.log == "stderr":
         config = replace(config, server=replace(config.server, log=str(_find_log_file())))
-    with log.opened(config, None) as lines:
-        async with running(config, observers=[lines.ended], grace=_GRACE) as gateway:
+    with log.open_log(config, None) as lines:
+        async with running(config, observers=[lines.on_end], grace=_GRACE) as gateway:
             yield _require_loopback(gateway.base_url), shown
 
 

@@ -16,7 +16,7 @@ from dragoman.cli.intercept.hosts import find_entries, path_of
 from dragoman.cli.intercept.show import format_exchange
 from dragoman.config import Config, ConfigError, ServerTable
 from dragoman.http.client import Client, Deadlines, Outgoing
-from dragoman.http.message import split
+from dragoman.http.message import split_url
 from dragoman.intercept.exchange import SavedExchange, decode_body, decode_exchange
 from dragoman.intercept.settings import InterceptTable
 from dragoman.server.serving import running
@@ -95,16 +95,16 @@ async def replay_exchange(replay: ReplayRequest, config: Config) -> int:
 
 async def _send(client: Client, base_url: str, replay: ReplayRequest) -> int:
     exchange = replay.exchange
-    origin, prefix = split(base_url)
+    origin, prefix = split_url(base_url)
     target = exchange.target if replay.use_original else exchange.target_left or exchange.target
     body = decode_body(exchange.came if replay.use_original or exchange.left is None else exchange.left)
     headers = _build_headers(replay, os.environ)
-    incoming = await client.ask(Outgoing(origin, exchange.method, prefix + target, headers, body), Deadlines())
+    incoming = await client.send(Outgoing(origin, exchange.method, prefix + target, headers, body), Deadlines())
     sys.stderr.write(f"dragoman: {exchange.method} {target}: {incoming.status}\n")
-    while piece := await incoming.piece():
+    while piece := await incoming.read_chunk():
         sys.stdout.buffer.write(piece)
         sys.stdout.buffer.flush()
-    return 0 if incoming.good else 1
+    return 0 if incoming.is_success else 1
 
 
 def _build_headers(replay: ReplayRequest, environment: Mapping[str, str]) -> tuple[tuple[str, str], ...]:

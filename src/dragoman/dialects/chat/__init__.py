@@ -11,7 +11,7 @@ from dragoman.dialects.chat.request import parse_request, read_tools
 from dragoman.dialects.chat.response import build_response, parse_response
 from dragoman.dialects.chat.traits import ROWS
 from dragoman.dialects.chat.wire import NAME
-from dragoman.dialects.record import Dialect, Holds
+from dragoman.dialects.record import Dialect, ReplyCapabilities
 
 DIALECT = Dialect(
     name=NAME,
@@ -22,7 +22,7 @@ DIALECT = Dialect(
     turns=TURNS,
     traits=ROWS,
     api=API,
-    holds=Holds(
+    holds=ReplyCapabilities(
         reasoning=True,
         signatures=frozenset({"call"}),
         call_issuers=frozenset({"google"}),

@@ -9,11 +9,11 @@ from dragoman.dialects.record import (
     DEFAULT_TIER,
     NO_PADDING,
     NOT_STORED,
+    NOTHING_EXTRA,
     SAYS_NOTHING,
     TEXT_ANYWAY,
-    UNASKED,
+    ConversationFormat,
     Implied,
-    Turns,
 )
 from dragoman.wire import json
 from dragoman.wire.lookup import lookup
@@ -24,8 +24,8 @@ IMPLIED = {
     "/store": Implied((False,), NOT_STORED),
     "/service_tier": Implied(("auto", "default"), DEFAULT_TIER),
     "/modalities/#": Implied(("text",), TEXT_ANYWAY),
-    "/logprobs": Implied((False,), UNASKED),
-    "/top_logprobs": Implied((0,), UNASKED),
+    "/logprobs": Implied((False,), NOTHING_EXTRA),
+    "/top_logprobs": Implied((0,), NOTHING_EXTRA),
     "/logit_bias": Implied(({},), SAYS_NOTHING),
     "/messages/#/annotations": Implied(([],), SAYS_NOTHING),
     "/messages/#/tool_calls/#/index": Implied(tuple(range(128)), "calls are told in the order of the list"),
@@ -49,19 +49,19 @@ SHARED_FIELDS = frozenset(
 """Fields that OpenAI's dialects have with one meaning."""
 
 
-def _plain(text: bytes) -> bytes:
+def _render_user_item(text: bytes) -> bytes:
     return json.encode({"role": "user", "content": Raw(text)})
 
 
-def _said(reply: bytes) -> list[bytes]:
+def _read_reply_items(reply: bytes) -> list[bytes]:
     found = lookup(reply, "/choices/0/message")
     return [found[1]] if found is not None else []
 
 
-TURNS = Turns(
-    choice="tool_choice",
-    settings=("tools", "tool_choice"),
-    plain=_plain,
-    said=_said,
-    last=re.compile(rb'"finish_reason"\s*:\s*"[^"]|^data:\s*\[DONE\]', re.MULTILINE),
+TURNS = ConversationFormat(
+    choice_member="tool_choice",
+    lasting_members=("tools", "tool_choice"),
+    render_user_item=_render_user_item,
+    read_reply_items=_read_reply_items,
+    end_pattern=re.compile(rb'"finish_reason"\s*:\s*"[^"]|^data:\s*\[DONE\]', re.MULTILINE),
 )

@@ -26,15 +26,15 @@ from dragoman.core.events import (
 from dragoman.core.parts import AnyPart, Reasoning, Refusal, Signature, Text, ToolCall
 from dragoman.core.problems import Problem
 from dragoman.dialects.chat import wire, wire_reply
-from dragoman.dialects.chat.decoder_state import Answers, CallTable, Fields, StreamedCall
+from dragoman.dialects.chat.decoder_state import CallTable, FieldPieces, OtherChoices, StreamedCall
 from dragoman.dialects.chat.errors import read_error
-from dragoman.dialects.chat.fields import REASONING_MEMBERS, Spelling, spell
+from dragoman.dialects.chat.fields import REASONING_MEMBERS, Spelling, join_spelling
 from dragoman.dialects.chat.parts import GOOGLE, read_arguments, read_citation, read_part
 from dragoman.dialects.chat.response import is_whole, read_finish, read_usage
 from dragoman.dialects.chat.wire import NAME
 from dragoman.dialects.decoder import FrameDecoder
 from dragoman.wire.json import Malformed, encode
-from dragoman.wire.shape import present
+from dragoman.wire.shape import non_null_bytes
 from dragoman.wire.sse import Frame
 from dragoman.wire.unread import Unread
 
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from msgspec import Raw
 
 
-_Growing = Literal["", "text", "reasoning", "refusal"]
+_TextKind = Literal["", "text", "reasoning", "refusal"]
 _NO_ERROR = (b"{}", b'""', b"false", b"[]")
 _MESSAGE = "/choices/0/message"
 _CUT_OFF = "the stream ended before the reply was finished"
@@ -55,27 +55,27 @@ class ChatDecoder(FrameDecoder):
         super().__init__()
         self._started = False
         self._count = 0
-        self._growing: _Growing = ""
-        self._growing_index = 0
+        self._open_kind: _TextKind = ""
+        self._open_index = 0
         self._calls = CallTable()
         self._refused = False
         self._cited = 0
-        self._listed = 0
-        self._word: str | None = None
+        self._content_count = 0
+        self._finish_reason: str | None = None
         self._usage: bytes | None = None
-        self._fields = Fields()
+        self._fields = FieldPieces()
         self._last_fields: dict[str, Raw] = {}
-        self._answers = Answers()
+        self._other_choices = OtherChoices()
 
-    def _take(self, frame: Frame) -> None:
+    def _decode_frame(self, frame: Frame) -> None:
         data = frame.data
-        if self._growing == "text" and not frame.event and self._append_text(data):
+        if self._open_kind == "text" and not frame.event and self._append_text(data):
             return
         if data[:1] != b"{" and data.strip() == b"[DONE]":
             self._finish(done=True)
             return
         chunk, unread = wire_reply.CHUNK.read(data)
-        if chunk.error and (error := present(chunk.error)) is not None and error not in _NO_ERROR:
+        if chunk.error and (error := non_null_bytes(chunk.error)) is not None and error not in _NO_ERROR:
             raise read_error(error)
         if chunk.object == "error" or frame.event == "error":
             raise read_error(data)
@@ -83,7 +83,7 @@ class ChatDecoder(FrameDecoder):
         if not self._started and (chunk.id or choices):
             self._start(chunk)
         if chunk.system_fingerprint or chunk.service_tier or chunk.provider:
-            for pointer, given in self._new_fields(chunk):
+            for pointer, given in self._find_changed_fields(chunk):
                 self._last_fields[pointer] = given
                 self._add_field(pointer, bytes(given))
         if chunk.usage and chunk.usage != wire.NULL:
@@ -93,11 +93,11 @@ class ChatDecoder(FrameDecoder):
             if choice.index:
                 has_others = True
             else:
-                self._choice(choice, position, unread)
+                self._read_choice(choice, position, unread)
         if has_others:
-            self._answers.add(data)
+            self._other_choices.add(data)
         if unread is not None:
-            self._keep(unread, choices)
+            self._keep_unread(unread, choices)
 
     def _append_text(self, data: bytes) -> bool:
         """Take a chunk that only continues the open text; return False, with nothing taken, for any other."""
@@ -105,9 +105,9 @@ class ChatDecoder(FrameDecoder):
             chunk = wire_reply.TEXT_CHUNK.decode(data)
         except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
             return False
-        if (chunk.system_fingerprint or chunk.service_tier or chunk.provider) and self._new_fields(chunk):
+        if (chunk.system_fingerprint or chunk.service_tier or chunk.provider) and self._find_changed_fields(chunk):
             return False
-        self._events.append(PartDelta(self._growing_index, chunk.choices[0].delta.content))
+        self._events.append(PartDelta(self._open_index, chunk.choices[0].delta.content))
         return True
 
     def _end(self) -> None:
@@ -115,14 +115,14 @@ class ChatDecoder(FrameDecoder):
 
     def _fail(self, error: Malformed | Problem) -> None:
         if self._started and self._usage is not None:
-            self._tell_usage()
+            self._emit_usage()
         super()._fail(error)
 
     def _start(self, chunk: wire_reply.ChatChunk) -> None:
         self._started = True
         self._events.append(Started(chunk.id or "", chunk.model or "", int(chunk.created) if chunk.created else None))
 
-    def _new_fields(self, chunk: wire_reply.ChatChunk | wire_reply.ChatTextChunk) -> "list[tuple[str, Raw]]":
+    def _find_changed_fields(self, chunk: wire_reply.ChatChunk | wire_reply.ChatTextChunk) -> "list[tuple[str, Raw]]":
         """Return the fields of the reply that say something else than the last time."""
         return [
             (pointer, given)
@@ -138,7 +138,7 @@ class ChatDecoder(FrameDecoder):
         if raw != b"null":
             self._fields.add(pointer, raw)
 
-    def _keep(self, unread: Unread, choices: "list[wire_reply.ChunkChoice] | tuple[()]") -> None:
+    def _keep_unread(self, unread: Unread, choices: "list[wire_reply.ChunkChoice] | tuple[()]") -> None:
         """Keep fields nobody read, by their pointers in a whole reply."""
         for pointer, raw in unread.rest().items():
             if not pointer.startswith("/choices/"):
@@ -149,15 +149,15 @@ class ChatDecoder(FrameDecoder):
                 below = f"message/{rest.removeprefix('delta/')}" if rest.startswith("delta/") else rest
                 self._add_field(f"/choices/0/{below}", raw)
 
-    def _choice(self, choice: wire_reply.ChunkChoice, position: int, unread: Unread | None) -> None:
+    def _read_choice(self, choice: wire_reply.ChunkChoice, position: int, unread: Unread | None) -> None:
         if choice.delta is not None:
-            self._delta(choice.delta, position, unread)
+            self._read_delta(choice.delta, position, unread)
         if choice.finish_reason:
-            self._word = choice.finish_reason
+            self._finish_reason = choice.finish_reason
         if choice.logprobs or choice.native_finish_reason or choice.content_filter_results:
-            self._take_choice_fields(choice)
+            self._read_choice_fields(choice)
 
-    def _take_choice_fields(self, choice: wire_reply.ChunkChoice) -> None:
+    def _read_choice_fields(self, choice: wire_reply.ChunkChoice) -> None:
         for word, given in (
             ("logprobs", choice.logprobs),
             ("native_finish_reason", choice.native_finish_reason),
@@ -166,45 +166,45 @@ class ChatDecoder(FrameDecoder):
             if given is not wire.ABSENT and given != wire.NULL:
                 self._add_field(f"/choices/0/{word}", bytes(given))
 
-    def _delta(self, delta: wire_reply.Delta, position: int, unread: Unread | None) -> None:
+    def _read_delta(self, delta: wire_reply.Delta, position: int, unread: Unread | None) -> None:
         thought = delta.reasoning_content or delta.reasoning
         if thought:
             word = "reasoning_content" if delta.reasoning_content else "reasoning"
-            self._grow("reasoning", thought, spell(word))
+            self._append_delta("reasoning", thought, join_spelling(word))
             if delta.reasoning and delta.reasoning != thought:
                 self._add_field("/choices/0/message/reasoning", encode(delta.reasoning))
         if delta.content:
             if isinstance(delta.content, str):
-                self._grow("text", delta.content)
+                self._append_delta("text", delta.content)
             else:
                 for index, part in enumerate(delta.content):
-                    self._content_part(read_part(part, f"/choices/{position}/delta/content/{index}", unread))
+                    self._read_content_part(read_part(part, f"/choices/{position}/delta/content/{index}", unread))
         if delta.refusal:
-            self._grow("refusal", delta.refusal)
+            self._append_delta("refusal", delta.refusal)
         if delta.tool_calls:
             for index, call in enumerate(delta.tool_calls):
                 where = f"/choices/{position}/delta/tool_calls/{index}"
-                self._call(call, unread.take(where) if unread is not None else None)
+                self._read_call(call, unread.take(where) if unread is not None else None)
         legacy = delta.function_call
         if legacy is not None and (legacy.name or legacy.arguments):
-            self._legacy_call(legacy)
+            self._read_legacy_call(legacy)
         if delta.annotations:
             self._cite(delta)
         if delta.reasoning_details is not wire.ABSENT:
             self._add_field("/choices/0/message/reasoning_details", bytes(delta.reasoning_details))
 
-    def _grow(self, kind: _Growing, text: str, spelling: str = "") -> None:
-        if self._growing != kind:
-            self._open(kind, spelling)
+    def _append_delta(self, kind: _TextKind, text: str, spelling: str = "") -> None:
+        if self._open_kind != kind:
+            self._open_part(kind, spelling)
         if text:
-            self._events.append(PartDelta(self._growing_index, text))
+            self._events.append(PartDelta(self._open_index, text))
 
-    def _open(self, kind: _Growing, spelling: str) -> None:
-        self._end_growing()
+    def _open_part(self, kind: _TextKind, spelling: str) -> None:
+        self._end_open_part()
         self._end_whole_calls()
         part: AnyPart
         listed = spelling in (Spelling.PART, Spelling.THINKING)
-        where = self._place_in_content() if listed else f"{_MESSAGE}/{_member_of(kind, spelling)}"
+        where = self._take_content_pointer() if listed else f"{_MESSAGE}/{_member_of(kind, spelling)}"
         match kind:
             case "reasoning":
                 part = Reasoning(spelling=spelling, where=where)
@@ -213,60 +213,62 @@ class ChatDecoder(FrameDecoder):
                 self._refused = True
             case _:
                 part = Text(text="", spelling=spelling, where=where)
-        self._growing = kind
-        self._growing_index = self._begin(part)
+        self._open_kind = kind
+        self._open_index = self._start_part(part)
 
-    def _place_in_content(self) -> str:
+    def _take_content_pointer(self) -> str:
         """Return where the next part of a content list stands in a whole reply."""
-        place = f"{_MESSAGE}/content/{self._listed}"
-        self._listed += 1
+        place = f"{_MESSAGE}/content/{self._content_count}"
+        self._content_count += 1
         return place
 
-    def _begin(self, part: AnyPart) -> int:
+    def _start_part(self, part: AnyPart) -> int:
         index = self._count
         self._count += 1
         self._events.append(PartStarted(index, part))
         return index
 
-    def _end_growing(self) -> None:
-        if self._growing:
-            self._events.append(PartEnded(self._growing_index))
-            self._growing = ""
+    def _end_open_part(self) -> None:
+        if self._open_kind:
+            self._events.append(PartEnded(self._open_index))
+            self._open_kind = ""
 
     def _end_whole_calls(self) -> None:
-        for call in self._calls.whole():
+        for call in self._calls.pop_complete():
             call.ended = True
             self._events.append(PartEnded(call.index))
 
-    def _content_part(self, part: AnyPart) -> None:
+    def _read_content_part(self, part: AnyPart) -> None:
         match part:
             case Text(text=text):
-                kind: _Growing = "text"
+                kind: _TextKind = "text"
             case Reasoning(texts=texts):
                 kind, text = "reasoning", "".join(texts)
             case Refusal(text=text):
                 kind = "refusal"
             case _:
-                self._end_growing()
-                self._events.append(PartEnded(self._begin(structs.replace(part, where=self._place_in_content()))))
+                self._end_open_part()
+                self._events.append(
+                    PartEnded(self._start_part(structs.replace(part, where=self._take_content_pointer())))
+                )
                 return
         if text or part.extras is not None:
-            self._grow(kind, text, part.spelling or Spelling.PART)
+            self._append_delta(kind, text, part.spelling or Spelling.PART)
         if part.extras is not None:
             for field, raw in part.extras.fields.items():
-                self._events.append(PartNative(self._growing_index, NAME, field, raw))
+                self._events.append(PartNative(self._open_index, NAME, field, raw))
 
     def _cite(self, delta: wire_reply.Delta) -> None:
         annotations = delta.annotations or []
-        if self._growing == "text":
+        if self._open_kind == "text":
             for raw in annotations:
                 place = f"{_MESSAGE}/annotations/{self._cited}"
                 self._cited += 1
-                self._events.append(PartCited(self._growing_index, read_citation(raw, place)))
+                self._events.append(PartCited(self._open_index, read_citation(raw, place)))
         else:
             self._add_field("/choices/0/message/annotations", encode(annotations))
 
-    def _call(self, delta: wire.ReplyCall, unread: dict[str, bytes] | None) -> None:
+    def _read_call(self, delta: wire.ReplyCall, unread: dict[str, bytes] | None) -> None:
         custom = delta.custom if delta.type == "custom" or delta.function is None else None
         if custom is not None:
             name, text = custom.name or "", custom.input or ""
@@ -282,40 +284,40 @@ class ChatDecoder(FrameDecoder):
         for field, raw in (unread or {}).items():
             if raw != b"null":
                 call.fields[field] = raw
-        self._advance(call, text)
+        self._append_arguments(call, text)
 
-    def _legacy_call(self, delta: wire.ChatFunctionCall) -> None:
-        call = self._calls.legacy(delta.name or "")
-        self._advance(call, read_arguments(delta.arguments))
+    def _read_legacy_call(self, delta: wire.ChatFunctionCall) -> None:
+        call = self._calls.get_legacy_call(delta.name or "")
+        self._append_arguments(call, read_arguments(delta.arguments))
 
-    def _advance(self, call: StreamedCall, text: str) -> None:
+    def _append_arguments(self, call: StreamedCall, text: str) -> None:
         """Tell what is new about a call, once it can be told."""
         if call.ended:
             call.check_repeat(text)
             return
-        call.grow(text)
+        call.append_delta(text)
         if call.index < 0:
             if not call.name or not (call.id or call.pieces):
                 return
-            self._begin_call(call)
+            self._start_call(call)
         elif text:
             self._events.append(PartDelta(call.index, text))
-            self._calls.note_growth(call)
-        self._tell_call_fields(call)
+            self._calls.mark_changed(call)
+        self._emit_call_fields(call)
 
-    def _begin_call(self, call: StreamedCall) -> None:
-        self._end_growing()
+    def _start_call(self, call: StreamedCall) -> None:
+        self._end_open_part()
         self._end_whole_calls()
         spelling = Spelling.FUNCTION_CALL if call.is_legacy else ""
         place = "function_call" if call.is_legacy else f"tool_calls/{call.ordinal}"
         where = f"{_MESSAGE}/{place}"
         part = ToolCall(id=call.id, name=call.name, arguments="", form=call.form, where=where, spelling=spelling)
-        call.index = self._begin(part)
-        self._calls.note_growth(call)
+        call.index = self._start_part(part)
+        self._calls.mark_changed(call)
         if call.pieces:
             self._events.append(PartDelta(call.index, "".join(call.pieces)))
 
-    def _tell_call_fields(self, call: StreamedCall) -> None:
+    def _emit_call_fields(self, call: StreamedCall) -> None:
         if call.signature is not None:
             self._events.append(PartSigned(call.index, call.signature))
             call.signature = None
@@ -325,7 +327,7 @@ class ChatDecoder(FrameDecoder):
 
     def _finish(self, *, done: bool) -> None:
         """Tell the end of the reply, if what was seen allows one."""
-        if self._word is None and not (done and self._count and self._calls.all_whole()):
+        if self._finish_reason is None and not (done and self._count and self._calls.are_complete()):
             raise Problem("malformed_reply", _CUT_OFF)
         if not self._started:
             self._start(wire_reply.ChatChunk())
@@ -334,12 +336,14 @@ class ChatDecoder(FrameDecoder):
             if not call.name:
                 raise Problem("malformed_reply", "a tool call has no name")
             if call.index < 0:
-                self._begin_call(call)
-                self._tell_call_fields(call)
-        self._end_growing()
-        fields = [*self._fields.items(), *self._answers.items()]
+                self._start_call(call)
+                self._emit_call_fields(call)
+        self._end_open_part()
+        fields = [*self._fields.items(), *self._other_choices.items()]
         stopped_by = dict(fields).get("/choices/0/stop_reason")
-        finish = read_finish(self._word, called=bool(calls), refused=self._refused, stopped_by=stopped_by)
+        finish = read_finish(
+            self._finish_reason, has_call=bool(calls), has_refusal=self._refused, stopped_by=stopped_by
+        )
         for call in calls:
             if call.ended:
                 continue
@@ -349,11 +353,11 @@ class ChatDecoder(FrameDecoder):
                 self._events.append(PartDelta(call.index, "{}"))
             self._events.append(PartEnded(call.index, whole))
         self._events.extend(Native(NAME, field, raw) for field, raw in fields)
-        self._tell_usage()
+        self._emit_usage()
         self._events.append(Finished(finish))
-        self._over = True
+        self._is_over = True
 
-    def _tell_usage(self) -> None:
+    def _emit_usage(self) -> None:
         usage = read_usage(self._usage)
         if usage is not None:
             self._events.append(UsageSeen(usage))

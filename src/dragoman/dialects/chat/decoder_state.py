@@ -42,10 +42,10 @@ class _Brackets:
             if found is None:
                 return
             position = found.end()
-            self._mark(found.group())
+            self._read_mark(found.group())
         self.exceeded = self.exceeded or bool(text[position:].strip())
 
-    def _mark(self, mark: str) -> None:
+    def _read_mark(self, mark: str) -> None:
         if self._in_string:
             self._in_string = mark != '"'
             self._escaped = mark == "\\"
@@ -95,13 +95,13 @@ class StreamedCall:
         self.signature: Signature | None = None
         self.fields: dict[str, bytes] = {}
 
-    def grow(self, text: str) -> None:
+    def append_delta(self, text: str) -> None:
         """Take the next piece of the arguments."""
         if text:
             self.pieces.append(text)
             self.size += len(text)
 
-    def says(self, text: str) -> bool:
+    def has_arguments(self, text: str) -> bool:
         """Tell whether the arguments are exactly this."""
         return len(text) == self.size and text == "".join(self.pieces)
 
@@ -124,7 +124,7 @@ class StreamedCall:
 
     def check_repeat(self, text: str) -> None:
         """Let a server repeat itself after a call is over; anything new would be lost, so it fails the reply."""
-        if text.strip() and not self.says(text):
+        if text.strip() and not self.has_arguments(text):
             raise Problem("malformed_reply", "arguments arrived for a tool call that was over")
 
 
@@ -136,38 +136,38 @@ class CallTable:
         self._by_id: dict[str, StreamedCall] = {}
         self._by_index: dict[int, StreamedCall] = {}
         self._legacy: StreamedCall | None = None
-        self._grown: dict[StreamedCall, None] = {}
+        self._changed: dict[StreamedCall, None] = {}
         """Calls that were told and have grown since they were last looked at."""
 
     def find(self, call_id: str, index: int | None, name: str, text: str) -> StreamedCall:
         """Return the call a piece belongs to, a new one if it begins one."""
-        call = self._known(call_id, index, name, text)
+        call = self._find_known(call_id, index, name, text)
         if call is None:
-            call = self._new(call_id, name)
+            call = self._add_call(call_id, name)
         elif call.index < 0:
             call.id = call.id or call_id
             call.name = call.name or name
         if call_id:
             self._by_id[call_id] = call
         if index is not None:
-            self._put(index, call)
+            self._set_index(index, call)
         return call
 
-    def _new(self, call_id: str, name: str) -> StreamedCall:
+    def _add_call(self, call_id: str, name: str) -> StreamedCall:
         call = StreamedCall(call_id, name, len(self.calls))
         self.calls.append(call)
         return call
 
-    def _put(self, index: int, call: StreamedCall) -> None:
+    def _set_index(self, index: int, call: StreamedCall) -> None:
         before = self._by_index.get(index)
         if before is not None:
             before.places -= 1
         call.places += 1
         self._by_index[index] = call
 
-    def _known(self, call_id: str, index: int | None, name: str, text: str) -> StreamedCall | None:
+    def _find_known(self, call_id: str, index: int | None, name: str, text: str) -> StreamedCall | None:
         if call_id in self._by_id:
-            return self._of_id(call_id, index, name, text)
+            return self._find_by_id(call_id, index, name, text)
         recent = self.calls[-1] if self.calls else None
         known = recent if index is None else self._by_index.get(index)
         if known is None:
@@ -181,7 +181,7 @@ class CallTable:
             return None
         return None if text and known.is_whole() else known
 
-    def _of_id(self, call_id: str, index: int | None, name: str, text: str) -> StreamedCall | None:
+    def _find_by_id(self, call_id: str, index: int | None, name: str, text: str) -> StreamedCall | None:
         """Return the call of a known id, of several the one at `index`; None for a new call of that id."""
         there = None if index is None else self._by_index.get(index)
         known = there if there is not None and there.id == call_id else self._by_id[call_id]
@@ -191,36 +191,36 @@ class CallTable:
             return None
         # Whole arguments are looked for only where others begin: some servers repeat id and name with every piece.
         begins = text.lstrip().startswith("{")
-        return None if begins and not known.says(text) and known.is_whole() else known
+        return None if begins and not known.has_arguments(text) and known.is_whole() else known
 
-    def legacy(self, name: str) -> StreamedCall:
+    def get_legacy_call(self, name: str) -> StreamedCall:
         """Return the one call of the legacy field."""
         if self._legacy is None:
-            self._legacy = self._new("", name)
+            self._legacy = self._add_call("", name)
             self._legacy.is_legacy = True
         self._legacy.name = self._legacy.name or name
         return self._legacy
 
-    def note_growth(self, call: StreamedCall) -> None:
+    def mark_changed(self, call: StreamedCall) -> None:
         """Note that a call that was told has grown, or has just been told."""
-        self._grown[call] = None
+        self._changed[call] = None
 
-    def whole(self) -> list[StreamedCall]:
+    def pop_complete(self) -> list[StreamedCall]:
         """Return the calls that were told and to which nothing can be added, each once."""
-        grown, self._grown = self._grown, {}
+        grown, self._changed = self._changed, {}
         return sorted((call for call in grown if not call.ended and call.is_whole()), key=lambda call: call.ordinal)
 
-    def all_whole(self) -> bool:
+    def are_complete(self) -> bool:
         """Tell whether nothing is missing from any call."""
         return all(call.ended or call.is_whole() for call in self.calls)
 
 
-_JOINED = frozenset(
+_TEXT_MEMBERS = frozenset(
     {"content", "reasoning_content", "reasoning", "refusal", "arguments", "input", "transcript", "data"}
 )
 
 
-class Fields:
+class FieldPieces:
     """Vendor fields of the reply by pointer."""
 
     def __init__(self) -> None:
@@ -234,23 +234,23 @@ class Fields:
 
     def items(self) -> list[tuple[str, bytes]]:
         """Return every field whole."""
-        return [(pointer, _joined(pieces)) for pointer, pieces in self._pieces.items()]
+        return [(pointer, _join_pieces(pieces)) for pointer, pieces in self._pieces.items()]
 
 
-def _joined(pieces: list[bytes]) -> bytes:
+def _join_pieces(pieces: list[bytes]) -> bytes:
     if len(pieces) == 1:
         return pieces[0]
     whole: Any = None
     try:
         for piece in pieces:
-            whole = merged(whole, decode(piece))
+            whole = merge_piece(whole, decode(piece))
     except (Malformed, RecursionError):
         # Legal JSON that is no Python value, such as 1e999, or nested too deeply: it cannot be joined to anything.
         return pieces[-1]
-    return encode(settled(whole))
+    return encode(to_plain(whole))
 
 
-class _Text:
+class _TextPieces:
     """A text in pieces."""
 
     __slots__ = ("pieces",)
@@ -259,7 +259,7 @@ class _Text:
         self.pieces = list(pieces)
 
 
-class _Calls:
+class _CallPieces:
     """Calls in pieces, by their numbers."""
 
     __slots__ = ("known",)
@@ -272,43 +272,45 @@ class _Calls:
         for piece in pieces:
             number = encode(piece.get("index"))
             known = self.known.get(number)
-            self.known[number] = _merged_members({} if known is None else known, piece)
+            self.known[number] = _merge_members({} if known is None else known, piece)
 
 
-def merged(known: Any, piece: Any) -> Any:
+def merge_piece(accumulated: Any, piece: Any) -> Any:
     """Return what is known with one more piece; what is known grows in place, and is read with `settled`."""
-    if isinstance(known, _Text | _Calls):
-        known = settled(known)
-    if isinstance(known, dict) and isinstance(piece, dict):
-        return _merged_members(cast("dict[str, Any]", known), cast("dict[str, Any]", piece))
-    if isinstance(known, list) and isinstance(piece, list):
-        items = cast("list[Any]", known)
+    if isinstance(accumulated, _TextPieces | _CallPieces):
+        accumulated = to_plain(accumulated)
+    if isinstance(accumulated, dict) and isinstance(piece, dict):
+        return _merge_members(cast("dict[str, Any]", accumulated), cast("dict[str, Any]", piece))
+    if isinstance(accumulated, list) and isinstance(piece, list):
+        items = cast("list[Any]", accumulated)
         items.extend(cast("list[Any]", piece))
         return items
-    return cast("Any", known) if piece is None else piece
+    return cast("Any", accumulated) if piece is None else piece
 
 
-def _merged_members(known: dict[str, Any], piece: dict[str, Any]) -> dict[str, Any]:
+def _merge_members(accumulated: dict[str, Any], piece: dict[str, Any]) -> dict[str, Any]:
     for name, value in piece.items():
-        before = known.get(name)
+        before = accumulated.get(name)
         if value is None and before is not None:
             continue
-        if name in _JOINED and isinstance(value, str) and isinstance(before, str | _Text):
-            text = known[name] = before if isinstance(before, _Text) else _Text(before)
+        if name in _TEXT_MEMBERS and isinstance(value, str) and isinstance(before, str | _TextPieces):
+            text = accumulated[name] = before if isinstance(before, _TextPieces) else _TextPieces(before)
             text.pieces.append(value)
-        elif name == "tool_calls" and _are_calls(value) and (isinstance(before, _Calls) or _are_calls(before or [])):
-            calls = known[name] = before if isinstance(before, _Calls) else _Calls(before or [])
+        elif (
+            name == "tool_calls" and _are_calls(value) and (isinstance(before, _CallPieces) or _are_calls(before or []))
+        ):
+            calls = accumulated[name] = before if isinstance(before, _CallPieces) else _CallPieces(before or [])
             calls.add(cast("list[dict[str, Any]]", value))
         else:
-            known[name] = merged(before, value)
-    return known
+            accumulated[name] = merge_piece(before, value)
+    return accumulated
 
 
 def _are_calls(value: Any) -> bool:
     return isinstance(value, list) and all(isinstance(item, dict) for item in cast("list[Any]", value))
 
 
-def settled(value: Any) -> Any:
+def to_plain(value: Any) -> Any:
     """Return what has been put together as plain values."""
     top = [value]
     waiting: list[dict[Any, Any] | list[Any]] = [top]
@@ -316,9 +318,9 @@ def settled(value: Any) -> Any:
         holder = waiting.pop()
         for place, held in list(holder.items() if isinstance(holder, dict) else enumerate(holder)):
             plain: Any = held
-            if isinstance(held, _Text):
+            if isinstance(held, _TextPieces):
                 plain = "".join(held.pieces)
-            elif isinstance(held, _Calls):
+            elif isinstance(held, _CallPieces):
                 plain = list(held.known.values())
             holder[place] = plain
             if isinstance(plain, dict | list):
@@ -326,7 +328,7 @@ def settled(value: Any) -> Any:
     return top[0]
 
 
-class Answers:
+class OtherChoices:
     """The answers beside the first, each as a whole reply would hold it."""
 
     def __init__(self) -> None:
@@ -340,11 +342,11 @@ class Answers:
                 continue
             known = self._choices.setdefault(index, {"index": index, "message": {}, "finish_reason": None})
             try:
-                known["message"] = merged(known["message"], choice.pop("delta", None))
-                self._choices[index] = merged(known, choice)
+                known["message"] = merge_piece(known["message"], choice.pop("delta", None))
+                self._choices[index] = merge_piece(known, choice)
             except RecursionError:
                 raise Malformed("the JSON is nested too deeply") from None
 
     def items(self) -> list[tuple[str, bytes]]:
         """Return every answer by its pointer."""
-        return [(f"/choices/{index}", encode(settled(choice))) for index, choice in sorted(self._choices.items())]
+        return [(f"/choices/{index}", encode(to_plain(choice))) for index, choice in sorted(self._choices.items())]

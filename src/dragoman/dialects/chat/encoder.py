@@ -28,14 +28,14 @@ from dragoman.core.problems import Problem
 from dragoman.core.request import Request
 from dragoman.core.response import Finish, FinishReason, Usage
 from dragoman.core.value import own_extras
-from dragoman.dialects.chat.errors import error_body
+from dragoman.dialects.chat.errors import render_error_body
 from dragoman.dialects.chat.fields import REASONING_MEMBERS, Spelling, is_legacy
 from dragoman.dialects.chat.parts import GOOGLE, write_citation
 from dragoman.dialects.chat.wire import NAME
 from dragoman.dialects.decoder import Encoder
 from dragoman.wire.json import Malformed, decode_object, encode, first_byte, one_line, with_members
 from dragoman.wire.splice import graft
-from dragoman.wire.sse import data_frame
+from dragoman.wire.sse import render_data_frame
 
 _DONE = b"data: [DONE]\n\n"
 _THINKING = b'{"content":[{"type":"thinking","thinking":[{"type":"text","text":'
@@ -80,28 +80,28 @@ def wants_usage(request: Request | None) -> bool:
     return bytes(decode_object(raw).get("include_usage", b"")) == b"true"
 
 
-def _call_at(opened: _OpenPart) -> dict[str, Any]:
+def _build_call_head(open_part: _OpenPart) -> dict[str, Any]:
     """Begin a chunk of a call; the official helper insists on a function in each."""
-    return {"index": opened.ordinal, "function": {}} if opened.is_json_call else {"index": opened.ordinal}
+    return {"index": open_part.ordinal, "function": {}} if open_part.is_json_call else {"index": open_part.ordinal}
 
 
 class ChatEncoder(Encoder):
     """Events in, bytes for the client out."""
 
     def __init__(self, request: Request | None) -> None:
-        self._usage_wanted = wants_usage(request)
-        self._tail = b',"usage":null}\n\n' if self._usage_wanted else b"}\n\n"
+        self._sends_usage = wants_usage(request)
+        self._tail = b',"usage":null}\n\n' if self._sends_usage else b"}\n\n"
         self._prefix = b""
         self._parts: dict[int, _OpenPart] = {}
         self._calls = 0
         self._usage: Usage | None = None
         self._native: dict[str, bytes] = {}
         self._annotations: list[dict[str, Any] | Raw] = []
-        self._said = 0
+        self._has_content = 0
         """How long the texts are that are over: a client counts from where the first begins."""
         self._refusal = False
         self._legacy = False
-        self._reasoned = False
+        self._has_reasoning = False
 
     def feed(self, event: Event) -> bytes:
         """Take the next event."""
@@ -116,12 +116,12 @@ class ChatEncoder(Encoder):
                 return self._sign(index, signature.issuer, signature.value)
             case PartCited(index, citation):
                 opened = self._parts.get(index)
-                written = write_citation(citation, self._said, opened.size if opened is not None else 0)
+                written = write_citation(citation, self._has_content, opened.size if opened is not None else 0)
                 if written is not None:
                     self._annotations.append(written)
                 return b""
             case PartNative(index, dialect, field, raw):
-                return self._part_field(index, field, raw) if dialect == NAME else b""
+                return self._write_part_field(index, field, raw) if dialect == NAME else b""
             case Native(dialect, field, raw):
                 if dialect == NAME:
                     self._native[field] = raw
@@ -134,7 +134,7 @@ class ChatEncoder(Encoder):
             case Finished(finish):
                 return self._finish(finish)
             case Failed(problem):
-                return data_frame(error_body(problem))
+                return render_data_frame(render_error_body(problem))
 
     def _start(self, event: Started) -> bytes:
         head = {
@@ -144,54 +144,54 @@ class ChatEncoder(Encoder):
             "model": event.model,
         }
         self._prefix = b"data: " + encode(head)[:-1] + b',"choices":['
-        return self._delta(b'{"role":"assistant","content":"","refusal":null}')
+        return self._write_delta(b'{"role":"assistant","content":"","refusal":null}')
 
-    def _chunk(self, choices: bytes) -> bytes:
+    def _write_chunk(self, choices: bytes) -> bytes:
         return self._prefix + choices + b"]" + self._tail
 
-    def _delta(self, delta: bytes) -> bytes:
-        return self._chunk(b'{"index":0,"delta":' + delta + b',"finish_reason":null}')
+    def _write_delta(self, delta: bytes) -> bytes:
+        return self._write_chunk(b'{"index":0,"delta":' + delta + b',"finish_reason":null}')
 
     def _begin(self, index: int, part: AnyPart) -> bytes:
         opened = self._parts[index] = _OpenPart(part)
         match part:
             case Text():
-                self._frame_deltas(opened, b'{"content":', b"}")
+                self._set_delta_frame(opened, b'{"content":', b"}")
             case Refusal():
                 self._refusal = True
-                self._frame_deltas(opened, b'{"refusal":', b"}")
+                self._set_delta_frame(opened, b'{"refusal":', b"}")
             case Reasoning(spelling=Spelling.THINKING):
-                self._frame_deltas(opened, _THINKING, b"}]}]}")
+                self._set_delta_frame(opened, _THINKING, b"}]}]}")
             case Reasoning():
                 word = REASONING_MEMBERS.get(part.spelling, "reasoning_content")
-                self._frame_deltas(opened, b'{"' + word.encode() + b'":', b"}")
+                self._set_delta_frame(opened, b'{"' + word.encode() + b'":', b"}")
             case ToolCall():
                 return self._begin_call(opened, part)
             case Opaque(dialect=dialect) if dialect == NAME:
-                return self._delta(encode({"content": [Raw(one_line(part.raw))]}))
+                return self._write_delta(encode({"content": [Raw(one_line(part.raw))]}))
             case _:
                 return b""
         fields = own_extras(part, NAME) or {}
-        return b"".join(self._part_field(index, field, raw) for field, raw in fields.items())
+        return b"".join(self._write_part_field(index, field, raw) for field, raw in fields.items())
 
-    def _frame_deltas(self, opened: _OpenPart, head: bytes, tail: bytes) -> None:
-        opened.head = self._prefix + b'{"index":0,"delta":' + head
-        opened.tail = tail + b',"finish_reason":null}]' + self._tail
+    def _set_delta_frame(self, open_part: _OpenPart, head: bytes, tail: bytes) -> None:
+        open_part.head = self._prefix + b'{"index":0,"delta":' + head
+        open_part.tail = tail + b',"finish_reason":null}]' + self._tail
 
-    def _begin_call(self, opened: _OpenPart, call: ToolCall) -> bytes:
-        opened.is_json_call = call.form == "json"
+    def _begin_call(self, open_part: _OpenPart, call: ToolCall) -> bytes:
+        open_part.is_json_call = call.form == "json"
         if is_legacy(call):
             self._legacy = True
-            self._frame_deltas(opened, b'{"function_call":{"arguments":', b"}}")
-            return self._delta(encode({"function_call": {"name": call.name, "arguments": ""}}))
-        opened.ordinal = self._calls
+            self._set_delta_frame(open_part, b'{"function_call":{"arguments":', b"}}")
+            return self._write_delta(encode({"function_call": {"name": call.name, "arguments": ""}}))
+        open_part.ordinal = self._calls
         self._calls += 1
-        number = str(opened.ordinal).encode()
-        kind, field = ("function", "arguments") if opened.is_json_call else ("custom", "input")
+        number = str(open_part.ordinal).encode()
+        kind, field = ("function", "arguments") if open_part.is_json_call else ("custom", "input")
         head = b'{"tool_calls":[{"index":' + number + b',"' + kind.encode() + b'":{"' + field.encode() + b'":'
-        self._frame_deltas(opened, head, b"}}]}")
+        self._set_delta_frame(open_part, head, b"}}]}")
         value: dict[str, Any] = {
-            "index": opened.ordinal,
+            "index": open_part.ordinal,
             "id": call.id,
             "type": kind,
             kind: {"name": call.name, field: ""},
@@ -199,52 +199,54 @@ class ChatEncoder(Encoder):
         body = encode(value)
         if call.extras is not None and (fields := own_extras(call, NAME)):
             body = one_line(graft(body, fields))
-        first = self._delta(b'{"tool_calls":[' + body + b"]}")
+        first = self._write_delta(b'{"tool_calls":[' + body + b"]}")
         signature = call.signature
-        return first if signature is None else first + self._signed(opened, signature.issuer, signature.value)
+        return (
+            first if signature is None else first + self._write_signature(open_part, signature.issuer, signature.value)
+        )
 
-    def _append(self, opened: _OpenPart | None, text: str, piece: int) -> bytes:
-        if opened is None or not opened.head:
+    def _append(self, open_part: _OpenPart | None, text: str, piece: int) -> bytes:
+        if open_part is None or not open_part.head:
             return b""
-        if opened.kind is Reasoning:
-            text = self._separated(opened, text, piece)
-        opened.grown = True
-        opened.size += len(text)
-        return opened.head + encode(text) + opened.tail
+        if open_part.kind is Reasoning:
+            text = self._separate_summaries(open_part, text, piece)
+        open_part.grown = True
+        open_part.size += len(text)
+        return open_part.head + encode(text) + open_part.tail
 
-    def _separated(self, opened: _OpenPart, text: str, piece: int) -> str:
+    def _separate_summaries(self, open_part: _OpenPart, text: str, piece: int) -> str:
         """Put a blank line between summaries, as a whole reply does."""
-        starts = piece != opened.piece or not opened.grown
-        between = starts and self._reasoned
-        opened.piece = piece
-        self._reasoned = True
+        starts = piece != open_part.piece or not open_part.grown
+        between = starts and self._has_reasoning
+        open_part.piece = piece
+        self._has_reasoning = True
         return f"\n\n{text}" if between else text
 
-    def _end_part(self, opened: _OpenPart | None, complete: bool) -> bytes:
-        if opened is not None and isinstance(opened.part, Text):
-            self._said += opened.size
-        if opened is None or opened.grown or not opened.is_json_call or not complete:
+    def _end_part(self, open_part: _OpenPart | None, complete: bool) -> bytes:
+        if open_part is not None and isinstance(open_part.part, Text):
+            self._has_content += open_part.size
+        if open_part is None or open_part.grown or not open_part.is_json_call or not complete:
             return b""
         # Clients parse what they have gathered, and nothing is not JSON.
-        return self._append(opened, "{}", 0)
+        return self._append(open_part, "{}", 0)
 
     def _sign(self, index: int, issuer: str, value: str) -> bytes:
         opened = self._parts.get(index)
-        return self._signed(opened, issuer, value) if opened is not None and opened.ordinal >= 0 else b""
+        return self._write_signature(opened, issuer, value) if opened is not None and opened.ordinal >= 0 else b""
 
-    def _signed(self, opened: _OpenPart, issuer: str, value: str) -> bytes:
+    def _write_signature(self, open_part: _OpenPart, issuer: str, value: str) -> bytes:
         if issuer != GOOGLE:
             return b""
-        signed = {**_call_at(opened), "extra_content": {GOOGLE: {"thought_signature": value}}}
-        return self._delta(encode({"tool_calls": [signed]}))
+        signed = {**_build_call_head(open_part), "extra_content": {GOOGLE: {"thought_signature": value}}}
+        return self._write_delta(encode({"tool_calls": [signed]}))
 
-    def _part_field(self, index: int, field: str, raw: bytes) -> bytes:
+    def _write_part_field(self, index: int, field: str, raw: bytes) -> bytes:
         opened = self._parts.get(index)
         if opened is None:
             return b""
         if opened.ordinal >= 0:
-            body = one_line(graft(encode(_call_at(opened)), {field: raw}))
-            return self._delta(b'{"tool_calls":[' + body + b"]}")
+            body = one_line(graft(encode(_build_call_head(opened)), {field: raw}))
+            return self._write_delta(b'{"tool_calls":[' + body + b"]}")
         match opened.part:
             case Text():
                 empty: dict[str, Any] = {"type": "text", "text": ""}
@@ -252,13 +254,13 @@ class ChatEncoder(Encoder):
                 empty = {"type": "thinking", "thinking": []}
             case _:
                 return b""
-        return self._delta(b'{"content":[' + one_line(graft(encode(empty), {field: raw})) + b"]}")
+        return self._write_delta(b'{"content":[' + one_line(graft(encode(empty), {field: raw})) + b"]}")
 
     def _finish(self, finish: Finish) -> bytes:
         try:
-            word = finish_word(finish, refusal=self._refusal, legacy=self._legacy)
+            word = write_finish(finish, has_refusal=self._refusal, is_legacy=self._legacy)
         except Problem as problem:
-            return data_frame(error_body(problem))
+            return render_data_frame(render_error_body(problem))
         others: list[bytes] = []
         choice: dict[str, bytes] = {}
         message: dict[str, bytes] = {}
@@ -269,29 +271,29 @@ class ChatEncoder(Encoder):
             elif field.startswith("/choices/0/"):
                 choice[field.removeprefix("/choices/0")] = raw
             elif field.startswith("/choices/"):
-                others.append(_as_delta(raw))
+                others.append(_choice_to_delta(raw))
             else:
                 top[field] = raw
-        told = b"".join(self._chunk(one_line(other)) for other in others)
+        told = b"".join(self._write_chunk(one_line(other)) for other in others)
         if self._annotations:
             # All at once: the official accumulator raises at a second list of annotations.
-            told += self._delta(one_line(encode({"annotations": self._annotations})))
+            told += self._write_delta(one_line(encode({"annotations": self._annotations})))
         if message:
-            told += self._delta(one_line(graft(b"{}", message)))
+            told += self._write_delta(one_line(graft(b"{}", message)))
         last = b'{"index":0,"delta":{},"finish_reason":' + encode(word) + b"}"
-        finished = self._chunk(graft(last, choice) if choice else last)
+        finished = self._write_chunk(graft(last, choice) if choice else last)
         if top:
             body = graft(finished.removeprefix(b"data: ").rstrip(), top)
-            finished = data_frame(one_line(body))
-        return told + finished + self._usage_chunk() + _DONE
+            finished = render_data_frame(one_line(body))
+        return told + finished + self._write_usage_chunk() + _DONE
 
-    def _usage_chunk(self) -> bytes:
-        if not self._usage_wanted or self._usage is None:
+    def _write_usage_chunk(self) -> bytes:
+        if not self._sends_usage or self._usage is None:
             return b""
         return self._prefix + b'],"usage":' + one_line(encode(write_usage(self._usage))) + b"}\n\n"
 
 
-def _as_delta(raw: bytes) -> bytes:
+def _choice_to_delta(raw: bytes) -> bytes:
     """Turn a whole answer into one piece of it."""
     try:
         members = {name: bytes(value) for name, value in decode_object(raw).items()}
@@ -317,12 +319,12 @@ def write_usage(usage: Usage) -> dict[str, Any] | Raw:
     return Raw(graft(encode(value), fields)) if fields else value
 
 
-def finish_word(finish: Finish, *, refusal: bool, legacy: bool) -> str:
+def write_finish(finish: Finish, *, has_refusal: bool, is_legacy: bool) -> str:
     """Choose the vendor's word for the finish; a malformed call has none and is an error."""
     if finish.reason == "malformed_call":
         raise Problem("malformed_reply", _MALFORMED_CALL, code="malformed_function_call")
-    if finish.reason == "refused" and refusal:
+    if finish.reason == "refused" and has_refusal:
         return "stop"
-    if finish.reason == "tool_calls" and legacy:
+    if finish.reason == "tool_calls" and is_legacy:
         return "function_call"
     return _WORDS[finish.reason]

@@ -67,7 +67,7 @@ _TOO_LONG = re.compile(
 )
 _TRY_AGAIN = re.compile(r"try again in (\d+(?:\.\d+)?)(ms|s)\b")
 
-_WORDS: dict[Kind, tuple[int, str, str | None]] = {
+_WIRE_ERRORS: dict[Kind, tuple[int, str, str | None]] = {
     "invalid_request": (400, "invalid_request_error", None),
     "unsupported": (400, "invalid_request_error", "unsupported_value"),
     "context_length": (400, "invalid_request_error", "context_length_exceeded"),
@@ -86,7 +86,7 @@ _WORDS: dict[Kind, tuple[int, str, str | None]] = {
     "unreachable": (502, "server_error", None),
     "policy": (403, "invalid_request_error", "content_policy_violation"),
 }
-_KEPTSTATUS_KINDS: dict[Kind, frozenset[int]] = {
+_KEPT_STATUSES: dict[Kind, frozenset[int]] = {
     "invalid_request": frozenset({400, 404, 413, 422}),
     "unsupported": frozenset({400, 422, 501}),
     "policy": frozenset({400, 403}),
@@ -97,17 +97,17 @@ _KEPTSTATUS_KINDS: dict[Kind, frozenset[int]] = {
 
 def parse_error(status: int, headers: Mapping[str, str], body: bytes) -> Problem:
     """Read an error reply; never raises."""
-    error, document = _find(body)
-    message = _message(error) or _message(document) or f"the upstream answered with status {status}"
+    error, document = _find_error(body)
+    message = _find_message(error) or _find_message(document) or f"the upstream answered with status {status}"
     code = error.get("code")
     told = code if isinstance(code, str) and not code.isdigit() else None
     return Problem(
-        _kind(status, error, message),
+        _find_kind(status, error, message),
         message,
         status=status,
-        where=_where(error),
+        where=_read_where(error),
         code=told,
-        retry_after=_retry_after(headers, error, message),
+        retry_after=_find_retry_after(headers, error, message),
         detail=body or None,
         detail_dialect=NAME,
     )
@@ -116,13 +116,13 @@ def parse_error(status: int, headers: Mapping[str, str], body: bytes) -> Problem
 def read_error(raw: bytes) -> Problem:
     """Read an error that came inside a reply of status 200; `raw` is the value of `error`."""
     body = b'{"error":' + raw + b"}"
-    error, _ = _find(body)
+    error, _ = _find_error(body)
     given = (error.get("status_code"), error.get("code"), error.get("status"))
     statuses = (int(word) for word in given if isinstance(word, int) or (isinstance(word, str) and word.isdigit()))
     status = next((number for number in statuses if 400 <= number < 600), None)
     problem = parse_error(status or 500, {}, body)
     if status is None:
-        kind = _kind(0, error, problem.message)
+        kind = _find_kind(0, error, problem.message)
         problem = Problem(
             kind,
             problem.message,
@@ -135,49 +135,49 @@ def read_error(raw: bytes) -> Problem:
     return problem
 
 
-def _where(error: dict[str, Any]) -> str:
+def _read_where(error: dict[str, Any]) -> str:
     param = error.get("param")
     return pointer.from_path(f".{param}") if isinstance(param, str) else ""
 
 
-def _find(body: bytes) -> tuple[dict[str, Any], dict[str, Any]]:
+def _find_error(body: bytes) -> tuple[dict[str, Any], dict[str, Any]]:
     """Find the error object and the document it stands in."""
     try:
         value = decode(body)
     except Malformed:
         return {}, {}
-    document = _members(_first(value))
+    document = _as_object(_unwrap_list(value))
     error = document.get("error")
     if isinstance(error, str):
         return {**document, "message": error}, document
-    return (_members(error) or document), document
+    return (_as_object(error) or document), document
 
 
-def _members(value: Any) -> dict[str, Any]:
+def _as_object(value: Any) -> dict[str, Any]:
     return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
 
 
-def _items(value: Any) -> list[Any]:
+def _as_list(value: Any) -> list[Any]:
     return cast("list[Any]", value) if isinstance(value, list) else []
 
 
-def _first(value: Any) -> Any:
+def _unwrap_list(value: Any) -> Any:
     """Google's compatible endpoint wraps errors in an array."""
-    items = _items(value)
+    items = _as_list(value)
     return items[0] if items else value
 
 
-def _message(error: dict[str, Any]) -> str:
+def _find_message(error: dict[str, Any]) -> str:
     for word in ("message", "detail", "error_description"):
         value = error.get(word)
         if isinstance(value, str) and value:
             return value
-        if _members(value) or _items(value):
+        if _as_object(value) or _as_list(value):
             return encode(value).decode()
     return ""
 
 
-def _kind(status: int, error: dict[str, Any], message: str) -> Kind:
+def _find_kind(status: int, error: dict[str, Any], message: str) -> Kind:
     code = error.get("code")
     if isinstance(code, str) and code in _CODES:
         return _CODES[code]
@@ -195,12 +195,12 @@ def _kind(status: int, error: dict[str, Any], message: str) -> Kind:
     return _WEAK_TYPES.get(word, "internal") if isinstance(word, str) else "internal"
 
 
-def _retry_after(headers: Mapping[str, str], error: dict[str, Any], message: str) -> float | None:
-    milliseconds = _number(headers.get("retry-after-ms"))
+def _find_retry_after(headers: Mapping[str, str], error: dict[str, Any], message: str) -> float | None:
+    milliseconds = _parse_number(headers.get("retry-after-ms"))
     if milliseconds is not None:
         return milliseconds / 1000
     header = headers.get("retry-after")
-    seconds = _number(header)
+    seconds = _parse_number(header)
     if seconds is not None:
         return seconds
     if header:
@@ -208,16 +208,16 @@ def _retry_after(headers: Mapping[str, str], error: dict[str, Any], message: str
             return max(0.0, (parsedate_to_datetime(header) - datetime.now(UTC)).total_seconds())
         except (TypeError, ValueError):
             pass
-    for detail in _items(error.get("details")):
-        delay = _members(detail).get("retryDelay")
-        seconds = _number(delay.removesuffix("s")) if isinstance(delay, str) else None
+    for detail in _as_list(error.get("details")):
+        delay = _as_object(detail).get("retryDelay")
+        seconds = _parse_number(delay.removesuffix("s")) if isinstance(delay, str) else None
         if seconds is not None:
             return seconds
     found = _TRY_AGAIN.search(message)
     return float(found[1]) / (1000 if found[2] == "ms" else 1) if found else None
 
 
-def _number(text: str | None) -> float | None:
+def _parse_number(text: str | None) -> float | None:
     try:
         number = float(text) if text else None
     except ValueError:
@@ -227,23 +227,23 @@ def _number(text: str | None) -> float | None:
 
 def build_error(problem: Problem) -> ErrorReply:
     """Write an error reply."""
-    status, _, _ = _WORDS[problem.kind]
-    if problem.status in _KEPTSTATUS_KINDS.get(problem.kind, ()):
+    status, _, _ = _WIRE_ERRORS[problem.kind]
+    if problem.status in _KEPT_STATUSES.get(problem.kind, ()):
         status = problem.status
     headers = {"content-type": "application/json"}
     if problem.retry_after is not None:
         headers["retry-after"] = str(math.ceil(problem.retry_after))
         if problem.retry_after % 1:
             headers["retry-after-ms"] = f"{problem.retry_after * 1000:.0f}"
-    return ErrorReply(status, headers, error_body(problem))
+    return ErrorReply(status, headers, render_error_body(problem))
 
 
-def error_body(problem: Problem) -> bytes:
+def render_error_body(problem: Problem) -> bytes:
     """Write the envelope; what this dialect's own vendor said in it survives."""
-    _, kind, code = _WORDS[problem.kind]
+    _, kind, code = _WIRE_ERRORS[problem.kind]
     own: dict[str, Any] = {}
     if problem.detail_dialect == NAME and problem.detail is not None:
-        found, document = _find(problem.detail)
+        found, document = _find_error(problem.detail)
         own = found if found is not document else {}
     message = problem.message
     if problem.kind == "rate_limit" and problem.retry_after is not None and "try again in" not in message:
@@ -251,13 +251,13 @@ def error_body(problem: Problem) -> bytes:
     error = {
         "message": message,
         "type": kind,
-        "param": _param(problem.where),
+        "param": _to_param(problem.where),
         "code": problem.code or code,
         **{name: value for name, value in own.items() if name != "message" and value is not None},
     }
     return encode({"error": error})
 
 
-def _param(where: str) -> str | None:
+def _to_param(where: str) -> str | None:
     """Write a pointer the way this vendor names parameters: `messages[0].content`."""
     return pointer.to_path(where) or None

@@ -17,7 +17,7 @@ from dragoman.core.request import EFFORTS, OutputFormat, Sampling, Thinking
 from dragoman.core.value import Extras, own_extras
 from dragoman.dialects.chat.wire import NAME, ChatRequest, ResponseFormat
 from dragoman.wire.json import encode
-from dragoman.wire.shape import CoreFields, Wire, carried, core_pointers, present
+from dragoman.wire.shape import CoreFields, Wire, carried, core_pointers, non_null_bytes
 from dragoman.wire.splice import graft
 from dragoman.wire.unread import Unread
 
@@ -68,42 +68,42 @@ REASONING_MEMBERS = {f"{NAME} {word}": word for word in ("reasoning_content", "r
 """The member of a message that holds reasoning, by spelling."""
 
 
-def spell(*words: str) -> str:
+def join_spelling(*words: str) -> str:
     """Return the spelling of those words that are not empty; "" for none."""
     said = " ".join(filter(None, words))
     return _PREFIX + said if said else ""
 
 
-def words_of(spelling: str) -> tuple[str, ...] | list[str]:
+def split_spelling(spelling: str) -> tuple[str, ...] | list[str]:
     """Return the words of a spelling, none of a foreign one."""
     return spelling[len(_PREFIX) :].split() if spelling.startswith(_PREFIX) else ()
 
 
-def extras_at(unread: Unread | None, where: str, owner: Struct | None = None) -> Extras | None:
+def take_extras(unread: Unread | None, where: str, owner: Struct | None = None) -> Extras | None:
     """Take what nobody read below `where`, and what its owner there only carries."""
-    below = known_extras(unread.take(where)) if unread is not None else None
+    below = build_extras(unread.take(where)) if unread is not None else None
     fields = carried(owner) if owner is not None else None
     return add_fields(below, fields) if fields else below
 
 
 def add_fields(extras: Extras | None, fields: dict[str, bytes]) -> Extras | None:
     """Return extras with more fields before them."""
-    return known_extras({**fields, **(extras.fields if extras is not None else {})})
+    return build_extras({**fields, **(extras.fields if extras is not None else {})})
 
 
-def known_extras(fields: dict[str, bytes] | None) -> Extras | None:
+def build_extras(fields: dict[str, bytes] | None) -> Extras | None:
     """Make extras of unread fields; null is absent."""
     told = {pointer: raw for pointer, raw in fields.items() if raw != _NULL} if fields else None
     return Extras(NAME, told) if told else None
 
 
-def with_extras(value: dict[str, Any], owner: Any) -> dict[str, Any] | Raw:
+def restore_extras(value: dict[str, Any], owner: Any) -> dict[str, Any] | Raw:
     """Put the owner's unread fields back."""
     fields = own_extras(owner, NAME)
     return Raw(graft(encode(value), fields)) if fields else value
 
 
-def whole_again(value: Wire, extras: Extras | None) -> bytes:
+def encode_with_extras(value: Wire, extras: Extras | None) -> bytes:
     """Put a value that was taken apart together again."""
     return graft(encode(value), extras.fields) if extras is not None else encode(value)
 
@@ -159,7 +159,7 @@ def _read_output(
 ) -> OutputFormat | None:
     kind: Any = FORMAT_KINDS.get(form.type)
     if kind is None or (kind == "json_schema") != (form.json_schema is not None):
-        extras["/response_format"] = whole_again(form, extras_at(unread, "/response_format"))
+        extras["/response_format"] = encode_with_extras(form, take_extras(unread, "/response_format"))
         return None
     if form.json_schema is None:
         return OutputFormat(kind=kind)
@@ -168,7 +168,7 @@ def _read_output(
         words.add("output description")
     return OutputFormat(
         kind=kind,
-        schema=present(shape.schema),
+        schema=non_null_bytes(shape.schema),
         name=shape.name or "",
         description=shape.description or "",
         strict=shape.strict,
@@ -187,7 +187,7 @@ def _read_user(body: ChatRequest, words: set[str], extras: dict[str, bytes]) -> 
 
 def _read_metadata(metadata: Raw, extras: dict[str, bytes]) -> dict[str, str] | None:
     """Read labels; those that are not pairs of texts stay in extras."""
-    raw = present(metadata)
+    raw = non_null_bytes(metadata)
     if raw is None:
         return None
     try:

@@ -35,7 +35,15 @@ from dragoman.core.parts import (
 )
 from dragoman.core.value import Extras
 from dragoman.dialects.chat import wire, wire_reply
-from dragoman.dialects.chat.fields import Spelling, add_fields, extras_at, spell, whole_again, with_extras, words_of
+from dragoman.dialects.chat.fields import (
+    Spelling,
+    add_fields,
+    encode_with_extras,
+    join_spelling,
+    restore_extras,
+    split_spelling,
+    take_extras,
+)
 from dragoman.dialects.chat.wire import NAME
 from dragoman.wire.json import encode
 from dragoman.wire.shape import ABSENT, carried
@@ -65,7 +73,7 @@ def read_part(part: wire.Part, where: str, unread: Unread | None) -> AnyPart:
         and part.cache_control is ABSENT
     ):
         return Text(text=part.text, where=where)
-    cache, extras = _read_mark(part, extras_at(unread, where, part))
+    cache, extras = _read_mark(part, take_extras(unread, where, part))
     match part:
         case wire.ChatTextPart(text=text):
             return Text(text=text, where=where, extras=extras, cache=cache)
@@ -97,9 +105,9 @@ def _read_mark(part: wire.Part, extras: Extras | None) -> tuple[str | None, Extr
 def _read_media(part: MediaPart, where: str, extras: Extras | None, cache: str | None) -> Media | Opaque:
     found = _find_source(part)
     if found is None:
-        return Opaque(dialect=NAME, raw=whole_again(part, extras), where=where)
+        return Opaque(dialect=NAME, raw=encode_with_extras(part, extras), where=where)
     kind, media_type, source, words = found
-    if fields := _carried_fields(part):
+    if fields := _read_url_fields(part):
         extras = add_fields(extras, fields)
     return Media(
         kind=kind,
@@ -107,7 +115,7 @@ def _read_media(part: MediaPart, where: str, extras: Extras | None, cache: str |
         source=source,
         name=(part.file.filename or "") if isinstance(part, wire.FilePart) else "",
         where=where,
-        spelling=spell(*words),
+        spelling=join_spelling(*words),
         extras=extras,
         cache=cache,
     )
@@ -128,7 +136,7 @@ def _find_source(part: MediaPart) -> tuple[MediaKind, str, Inline | Link | Store
             return _read_file(file)
 
 
-def _carried_fields(part: MediaPart) -> dict[str, bytes]:
+def _read_url_fields(part: MediaPart) -> dict[str, bytes]:
     """Return what the object around a URL has beside it, by pointer."""
     match part:
         case wire.ImagePart(image_url=wire.Url() as url):
@@ -168,7 +176,7 @@ def _read_thinking(part: wire.ThinkingPart, where: str, extras: Extras | None) -
     try:
         texts = tuple(_THINKING_TEXT.decode(raw).text for raw in part.thinking)
     except (msgspec.MsgspecError, RecursionError):
-        return Opaque(dialect=NAME, raw=whole_again(part, extras), where=where)
+        return Opaque(dialect=NAME, raw=encode_with_extras(part, extras), where=where)
     return Reasoning(texts=texts, where=where, spelling=Spelling.THINKING, extras=extras)
 
 
@@ -180,8 +188,8 @@ def read_call(call: wire.ChatCall, where: str, unread: Unread | None) -> ToolCal
         arguments = function.arguments
         if isinstance(arguments, str):
             return ToolCall(id=call.id or "", name=function.name or "", arguments=arguments, where=where)
-    unknown = extras_at(unread, where)
-    extras = _call_extras(call, add_fields(unknown, carried(call) or {}))
+    unknown = take_extras(unread, where)
+    extras = _keep_other_call(call, add_fields(unknown, carried(call) or {}))
     google = call.extra_content.google if call.extra_content is not None else None
     signature = Signature(GOOGLE, google.thought_signature) if google and google.thought_signature else None
     if call.function is not None and call.type != "custom":
@@ -192,7 +200,7 @@ def read_call(call: wire.ChatCall, where: str, unread: Unread | None) -> ToolCal
             name=call.function.name or "",
             arguments=read_arguments(arguments),
             where=where,
-            spelling=spell(spelling, "object" if isinstance(arguments, dict) else ""),
+            spelling=join_spelling(spelling, "object" if isinstance(arguments, dict) else ""),
             signature=signature,
             extras=extras,
         )
@@ -206,10 +214,10 @@ def read_call(call: wire.ChatCall, where: str, unread: Unread | None) -> ToolCal
             signature=signature,
             extras=extras,
         )
-    return Opaque(dialect=NAME, raw=whole_again(call, unknown), where=where, spelling=Spelling.CALL)
+    return Opaque(dialect=NAME, raw=encode_with_extras(call, unknown), where=where, spelling=Spelling.CALL)
 
 
-def _call_extras(call: wire.ChatCall, extras: Extras | None) -> Extras | None:
+def _keep_other_call(call: wire.ChatCall, extras: Extras | None) -> Extras | None:
     """Keep what a server says of the other kind of call, beside the one it is."""
     if call.function is None or call.custom is None:
         return extras
@@ -234,7 +242,7 @@ def read_legacy_call(call: wire.ChatFunctionCall, where: str, unread: Unread | N
         arguments=read_arguments(call.arguments),
         where=where,
         spelling=Spelling.FUNCTION_CALL,
-        extras=extras_at(unread, where),
+        extras=take_extras(unread, where),
     )
 
 
@@ -279,7 +287,7 @@ def write_part(part: AnyPart) -> dict[str, Any] | Raw | None:
         case Text(text=text):
             value: dict[str, Any] = {"type": "text", "text": text}
         case Media():
-            value = _write_media(part, words_of(part.spelling))
+            value = _write_media(part, split_spelling(part.spelling))
         case Data(json=raw):
             value = {"type": "text", "text": raw.decode()}
         case Refusal(text=text):
@@ -293,7 +301,7 @@ def write_part(part: AnyPart) -> dict[str, Any] | Raw | None:
     if part.cache is not None:
         mark = {"mode": "explicit"}
         value["prompt_cache_breakpoint"] = {**mark, "ttl": part.cache} if part.cache else mark
-    return with_extras(value, part)
+    return restore_extras(value, part)
 
 
 def _write_media(part: Media, words: Sequence[str]) -> dict[str, Any]:
@@ -305,7 +313,7 @@ def _write_media(part: Media, words: Sequence[str]) -> dict[str, Any]:
         return {"type": word, word: url if "bare" in words else {"url": url}}
     if part.kind == "audio" and isinstance(source, Inline) and "file" not in words:
         audio = {"data": source.data}
-        form = _audio_format(part, words)
+        form = _find_audio_format(part, words)
         return {"type": "input_audio", "input_audio": {**audio, "format": form} if form else audio}
     file: dict[str, str] = {"filename": part.name} if part.name else {}
     if isinstance(source, Stored):
@@ -317,7 +325,7 @@ def _write_media(part: Media, words: Sequence[str]) -> dict[str, Any]:
     return {"type": "file", "file": file}
 
 
-def _audio_format(part: Media, words: Sequence[str]) -> str:
+def _find_audio_format(part: Media, words: Sequence[str]) -> str:
     for word in words:
         if _AUDIO_TYPES.get(word, f"audio/{word}") == part.media_type:
             return word
@@ -346,17 +354,17 @@ def write_call(call: ToolCall) -> dict[str, Any] | Raw:
         value["type"] = "function"
         value["function"] = {"name": call.name, "arguments": call.arguments}
     else:
-        spelling = words_of(call.spelling)
+        spelling = split_spelling(call.spelling)
         if "untyped" not in spelling:
             value["type"] = "function"
         as_object = "object" in spelling and call.arguments.startswith("{")
         arguments = Raw(call.arguments.encode()) if as_object else call.arguments
         value["function"] = {"name": call.name, "arguments": arguments}
-    return with_call_fields(value, call)
+    return restore_call_fields(value, call)
 
 
-def with_call_fields(value: dict[str, Any], call: ToolCall) -> dict[str, Any] | Raw:
+def restore_call_fields(value: dict[str, Any], call: ToolCall) -> dict[str, Any] | Raw:
     """Put Google's signature and the unread fields of a call back."""
     if call.signature is not None and call.signature.issuer == GOOGLE:
         value["extra_content"] = {GOOGLE: {"thought_signature": call.signature.value}}
-    return value if call.extras is None else with_extras(value, call)
+    return value if call.extras is None else restore_extras(value, call)

@@ -10,7 +10,7 @@ from typing import Any
 from msgspec import Raw
 
 from dragoman.core.parts import AnyPart, Data, Opaque, Reasoning, Refusal, Text, ToolCall, ToolResult
-from dragoman.core.request import Message, NativeTool, OutputFormat, Request, Tool, ToolChoice, leading_systems
+from dragoman.core.request import Message, NativeTool, OutputFormat, Request, Tool, ToolChoice, count_leading_systems
 from dragoman.core.traits import Traits
 from dragoman.core.value import own_extras
 from dragoman.dialects.chat.fields import (
@@ -19,11 +19,11 @@ from dragoman.dialects.chat.fields import (
     SAMPLING_FIELDS,
     Spelling,
     is_legacy,
-    with_extras,
-    words_of,
+    restore_extras,
+    split_spelling,
 )
 from dragoman.dialects.chat.parts import write_call, write_part
-from dragoman.dialects.chat.request import MODEL_IN_URL, REASONING_WORDS
+from dragoman.dialects.chat.request import MODEL_IN_URL, REASONING_FIELDS
 from dragoman.dialects.chat.wire import NAME
 from dragoman.dialects.record import Call
 from dragoman.wire.json import decode, encode
@@ -37,7 +37,7 @@ _USERS = ("safety_identifier", "user")
 
 def render_request(request: Request, traits: Traits) -> Call:
     """Write a request."""
-    split = leading_systems(request.messages)
+    split = count_leading_systems(request.messages)
     messages = [item for message in request.messages[:split] for item in _write_message(message)]
     if request.written:
         messages.append(Raw(request.written))
@@ -71,7 +71,7 @@ def _write_message(message: Message) -> list[Written]:
     if message.role == "assistant":
         return [_write_assistant(message)]
     if message.role == "system":
-        role = "developer" if "developer" in words_of(message.spelling) else "system"
+        role = "developer" if "developer" in split_spelling(message.spelling) else "system"
         return [_write_plain(role, message, message.parts)]
     written: list[Written] = []
     rest: list[AnyPart] = []
@@ -92,12 +92,12 @@ def _write_plain(role: str, message: Message, parts: tuple[AnyPart, ...]) -> Wri
     value: dict[str, Any] = {"role": role, "content": _write_content(parts, message.spelling)}
     if message.name:
         value["name"] = message.name
-    return with_extras(value, message)
+    return restore_extras(value, message)
 
 
 def _write_content(parts: tuple[AnyPart, ...], spelling: str) -> str | list[Written] | None:
     """Write content as text where that says it all, else as a list."""
-    said = words_of(spelling)
+    said = split_spelling(spelling)
     if "list" not in said:
         if not parts:
             return None if "null" in said else ""
@@ -114,11 +114,11 @@ def _write_content(parts: tuple[AnyPart, ...], spelling: str) -> str | list[Writ
 def _write_result(result: ToolResult) -> Written:
     content = _write_content(result.content, result.spelling)
     if result.spelling == Spelling.FUNCTION and not result.call_id:
-        return with_extras({"role": "function", "name": result.name, "content": content}, result)
+        return restore_extras({"role": "function", "name": result.name, "content": content}, result)
     value: dict[str, Any] = {"role": "tool", "tool_call_id": result.call_id, "content": content}
-    if "named" in words_of(result.spelling):
+    if "named" in split_spelling(result.spelling):
         value["name"] = result.name
-    return with_extras(value, result)
+    return restore_extras(value, result)
 
 
 def _write_assistant(message: Message) -> Written:
@@ -130,7 +130,7 @@ def _write_assistant(message: Message) -> Written:
             case ToolCall():
                 if is_legacy(part):
                     call = {"name": part.name, "arguments": part.arguments}
-                    value["function_call"] = with_extras(call, part)
+                    value["function_call"] = restore_extras(call, part)
                 else:
                     calls.append(write_call(part))
             case Opaque(dialect=dialect, spelling=Spelling.CALL, raw=raw) if dialect == NAME:
@@ -145,17 +145,17 @@ def _write_assistant(message: Message) -> Written:
                 content.append(part)
     if calls:
         value["tool_calls"] = calls
-    value["content"] = _write_said(content, value, message.spelling)
-    for word in words_of(message.spelling):
-        if word in REASONING_WORDS:
+    value["content"] = _write_text_content(content, value, message.spelling)
+    for word in split_spelling(message.spelling):
+        if word in REASONING_FIELDS:
             value.setdefault(word, "")
     if message.name:
         value["name"] = message.name
-    return with_extras(value, message)
+    return restore_extras(value, message)
 
 
-def _write_said(content: list[AnyPart], value: dict[str, Any], spelling: str) -> str | list[Written] | None:
-    said = words_of(spelling)
+def _write_text_content(content: list[AnyPart], value: dict[str, Any], spelling: str) -> str | list[Written] | None:
+    said = split_spelling(spelling)
     if content or "list" in said:
         return _write_content(tuple(content), spelling)
     if "blank" in said:
@@ -169,9 +169,9 @@ def _write_reasoning(part: Reasoning, value: dict[str, Any]) -> None:
     if part.redacted or not part.texts:
         return
     text = "\n\n".join(part.texts)
-    given = words_of(part.spelling)
-    used = REASONING_WORDS if "both" in given else [word for word in given if word in REASONING_WORDS]
-    for word in used or REASONING_WORDS[:1]:
+    given = split_spelling(part.spelling)
+    used = REASONING_FIELDS if "both" in given else [word for word in given if word in REASONING_FIELDS]
+    for word in used or REASONING_FIELDS[:1]:
         value[word] = f"{value[word]}\n\n{text}" if word in value else text
 
 
@@ -185,7 +185,7 @@ def _write_tool(tool: Tool | NativeTool) -> dict[str, Any] | Raw | None:
     if isinstance(tool, NativeTool):
         return Raw(tool.raw) if tool.dialect == NAME else None
     about: dict[str, Any] = {"name": tool.name}
-    said = words_of(tool.spelling)
+    said = split_spelling(tool.spelling)
     if tool.description or "blank" in said:
         about["description"] = tool.description
     if tool.form == "text":
@@ -195,20 +195,20 @@ def _write_tool(tool: Tool | NativeTool) -> dict[str, Any] | Raw | None:
             about["format"] = {"type": "grammar", "grammar": rules}
         elif "format" in said:
             about["format"] = {"type": "text"}
-        return with_extras({"type": "custom", "custom": about}, tool)
+        return restore_extras({"type": "custom", "custom": about}, tool)
     if tool.parameters is not None:
         about["parameters"] = Raw(tool.parameters)
     if tool.strict is not None:
         about["strict"] = tool.strict
     if "functions" in said:
-        return with_extras(about, tool)
+        return restore_extras(about, tool)
     value = {"function": about} if "untyped" in said else {"type": "function", "function": about}
-    return with_extras(value, tool)
+    return restore_extras(value, tool)
 
 
 def _is_legacy(tool: Tool | NativeTool) -> bool:
     """Tell whether a tool came in the legacy field."""
-    return isinstance(tool, Tool) and "functions" in words_of(tool.spelling)
+    return isinstance(tool, Tool) and "functions" in split_spelling(tool.spelling)
 
 
 def write_choice(choice: ToolChoice, request: Request, body: dict[str, Any]) -> None:
@@ -217,10 +217,10 @@ def write_choice(choice: ToolChoice, request: Request, body: dict[str, Any]) -> 
         body["parallel_tool_calls"] = choice.parallel
     if choice.mode is None:
         return
-    said = words_of(choice.spelling)
+    said = split_spelling(choice.spelling)
     if choice.spelling == Spelling.FUNCTION_CALL:
         only = {"name": choice.names[0]} if choice.names else None
-        body["function_call"] = with_extras(only, choice) if only else choice.mode
+        body["function_call"] = restore_extras(only, choice) if only else choice.mode
         return
     if choice.mode == "none" or not (choice.names or choice.spelling == Spelling.ALLOWED_TOOLS):
         required = "any" in said and choice.mode == "required"
@@ -229,17 +229,17 @@ def write_choice(choice: ToolChoice, request: Request, body: dict[str, Any]) -> 
     free = {tool.name for tool in request.tools if isinstance(tool, Tool) and tool.form == "text"}
     if len(choice.names) == 1 and choice.mode == "required" and choice.spelling != Spelling.ALLOWED_TOOLS:
         name = choice.names[0]
-        named = _named(name, "custom" if name in free or "custom" in said else "function")
+        named = _write_named(name, "custom" if name in free or "custom" in said else "function")
         if "untyped" in said:
             del named["type"]
-        body["tool_choice"] = with_extras(named, choice)
+        body["tool_choice"] = restore_extras(named, choice)
         return
-    tools = [_named(name, "custom" if name in free else "function") for name in choice.names]
+    tools = [_write_named(name, "custom" if name in free else "function") for name in choice.names]
     allowed = {"type": "allowed_tools", "allowed_tools": {"mode": choice.mode, "tools": tools}}
-    body["tool_choice"] = with_extras(allowed, choice)
+    body["tool_choice"] = restore_extras(allowed, choice)
 
 
-def _named(name: str, kind: str) -> dict[str, Any]:
+def _write_named(name: str, kind: str) -> dict[str, Any]:
     return {"type": kind, kind: {"name": name}}
 
 

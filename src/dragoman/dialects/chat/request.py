@@ -19,18 +19,18 @@ from dragoman.core.request import Message, NativeTool, Request, Role, Tool, Tool
 from dragoman.dialects.chat import wire
 from dragoman.dialects.chat.fields import (
     Spelling,
-    extras_at,
-    known_extras,
+    build_extras,
+    encode_with_extras,
+    join_spelling,
     read_options,
     read_sampling,
-    spell,
-    whole_again,
+    take_extras,
 )
 from dragoman.dialects.chat.parts import read_call, read_legacy_call, read_part, write_part
 from dragoman.dialects.chat.wire import NAME
 from dragoman.dialects.record import Call, ReadTools
 from dragoman.wire.json import Malformed, decode_object, encode
-from dragoman.wire.shape import carried, present
+from dragoman.wire.shape import carried, non_null_bytes
 from dragoman.wire.unread import Unread
 
 _MODES = {"auto": "auto", "none": "none", "required": "required", "any": "required"}
@@ -47,7 +47,7 @@ _get_rest = attrgetter(
 )
 """What a message of the model has beside text and calls."""
 _NO_REST = _get_rest(wire.AssistantMessage())
-REASONING_WORDS = ("reasoning_content", "reasoning")
+REASONING_FIELDS = ("reasoning_content", "reasoning")
 
 
 def read_tools(raw: bytes, where: str) -> tuple[Tool | NativeTool, ...]:
@@ -62,19 +62,19 @@ def read_tools(raw: bytes, where: str) -> tuple[Tool | NativeTool, ...]:
 def _read_tool(tool: wire.ChatTool, index: int, above: str, unread: Unread | None) -> Tool | NativeTool:
     """Read one tool; a kind nobody knows is the vendor's own."""
     where = f"{above}/{index}"
-    extras = extras_at(unread, f"/{index}")
+    extras = take_extras(unread, f"/{index}")
     if tool.function is not None and tool.type in (None, "function"):
         return _read_function(tool.function, where, "" if tool.type else "untyped", extras)
     if tool.custom is not None and tool.type == "custom":
         return _read_custom(tool.custom, where, extras)
-    return NativeTool(dialect=NAME, raw=whole_again(tool, extras), where=where)
+    return NativeTool(dialect=NAME, raw=encode_with_extras(tool, extras), where=where)
 
 
 def read_legacy_functions(functions: list[wire.Function], unread: Unread | None) -> list[Tool]:
     """Read the functions of the legacy field."""
     places = [f"/functions/{index}" for index in range(len(functions))]
     return [
-        _read_function(function, where, "functions", extras_at(unread, where))
+        _read_function(function, where, "functions", take_extras(unread, where))
         for function, where in zip(functions, places, strict=True)
     ]
 
@@ -87,10 +87,10 @@ def _read_function(function: wire.Function, where: str, word: str, extras: Any) 
     return Tool(
         name=function.name,
         description=function.description or "",
-        parameters=present(function.parameters),
+        parameters=non_null_bytes(function.parameters),
         strict=function.strict,
         where=where,
-        spelling=spell(word, blank) if word or blank else "",
+        spelling=join_spelling(word, blank) if word or blank else "",
         extras=extras,
     )
 
@@ -107,7 +107,7 @@ def _read_custom(custom: wire.Custom, where: str, extras: Any) -> Tool:
         form="text",
         grammar=grammar,
         where=where,
-        spelling=spell("blank" if custom.description == "" else "", "format" if free else ""),
+        spelling=join_spelling("blank" if custom.description == "" else "", "format" if free else ""),
         extras=extras,
     )
 
@@ -117,18 +117,18 @@ def read_choice(request: wire.ChatRequest, unread: Unread | None, extras: dict[s
     parallel = request.parallel_tool_calls
     found = _read_tool_choice(request.tool_choice, parallel, unread)
     if request.tool_choice is not None and found is None:
-        extras["/tool_choice"] = _whole_choice(request.tool_choice, "/tool_choice", unread)
+        extras["/tool_choice"] = _encode_choice(request.tool_choice, "/tool_choice", unread)
     if request.function_call is None:
         return found or (ToolChoice(parallel=parallel) if parallel is not None else None)
     legacy = _read_function_call(request.function_call, parallel, unread)
     if request.tool_choice is None and legacy is not None:
         return legacy
-    extras["/function_call"] = _whole_choice(request.function_call, "/function_call", unread)
+    extras["/function_call"] = _encode_choice(request.function_call, "/function_call", unread)
     return found or (ToolChoice(parallel=parallel) if parallel is not None else None)
 
 
-def _whole_choice(choice: str | wire.ChatChoice | wire.FunctionChoice, where: str, unread: Unread | None) -> bytes:
-    return encode(choice) if isinstance(choice, str) else whole_again(choice, extras_at(unread, where))
+def _encode_choice(choice: str | wire.ChatChoice | wire.FunctionChoice, where: str, unread: Unread | None) -> bytes:
+    return encode(choice) if isinstance(choice, str) else encode_with_extras(choice, take_extras(unread, where))
 
 
 def _read_tool_choice(
@@ -161,8 +161,8 @@ def _read_tool_choice(
         listed=spelling == "allowed_tools",
         parallel=parallel,
         where=where,
-        spelling=spell(spelling),
-        extras=extras_at(unread, where),
+        spelling=join_spelling(spelling),
+        extras=take_extras(unread, where),
     )
 
 
@@ -182,7 +182,7 @@ def _read_function_call(
         parallel=parallel,
         where=where,
         spelling=Spelling.FUNCTION_CALL,
-        extras=extras_at(unread, where),
+        extras=take_extras(unread, where),
     )
 
 
@@ -190,7 +190,7 @@ def parse_request(call: Call, *, first: int = 0, read_tools: ReadTools = read_to
     """Read a request."""
     try:
         body, unread = wire.REQUEST.read(call.body)
-        fields, raw_tools = carried(body), present(body.tools)
+        fields, raw_tools = carried(body), non_null_bytes(body.tools)
         tools = read_tools(raw_tools, "/tools") if raw_tools is not None else ()
     except Malformed as error:
         raise Problem("invalid_request", error.message, where=error.where) from None
@@ -222,17 +222,17 @@ def parse_request(call: Call, *, first: int = 0, read_tools: ReadTools = read_to
         tool_choice=choice,
         sampling=sampling,
         stream=body.stream or call.stream,
-        extras=known_extras(extras) if extras else None,
+        extras=build_extras(extras) if extras else None,
         spelling=frozenset(words),
     )
 
 
-def _read_messages(messages: list[wire.Message], unread: Unread | None, known: int) -> tuple[Message, ...]:
+def _read_messages(messages: list[wire.Message], unread: Unread | None, first: int) -> tuple[Message, ...]:
     """Read all messages of a request, the first of which is number `known`."""
     below = unread if unread is not None and unread.has("messages") else None
     if below is not None:
-        below.renumber("messages", known)
-    return tuple([_read_message(message, f"/messages/{index}", below) for index, message in enumerate(messages, known)])
+        below.renumber("messages", first)
+    return tuple([_read_message(message, f"/messages/{index}", below) for index, message in enumerate(messages, first)])
 
 
 def _read_message(message: wire.Message, where: str, unread: Unread | None) -> Message:
@@ -242,11 +242,11 @@ def _read_message(message: wire.Message, where: str, unread: Unread | None) -> M
         if isinstance(content, str):
             parts: tuple[AnyPart, ...] = (Text(text=content, where=where + "/content"),)
         else:
-            parts, word = read_content(content, where, unread), f"{word} {_form(content)}".strip()
-        spelling = spell(word) if word else ""
+            parts, word = read_content(content, where, unread), f"{word} {_find_content_form(content)}".strip()
+        spelling = join_spelling(word) if word else ""
         if unread is None and message.name is None:
             return Message(role=role, parts=parts, where=where, spelling=spelling)
-        extras = extras_at(unread, where)
+        extras = take_extras(unread, where)
         return Message(role=role, parts=parts, name=message.name or "", where=where, spelling=spelling, extras=extras)
     match message:
         case wire.AssistantMessage():
@@ -269,7 +269,7 @@ def read_content(content: str | list[wire.Part] | None, where: str, unread: Unre
     return tuple([read_part(part, f"{where}/content/{index}", unread) for index, part in enumerate(content)])
 
 
-def _form(content: str | list[wire.Part] | None) -> str:
+def _find_content_form(content: str | list[wire.Part] | None) -> str:
     if isinstance(content, str):
         return ""
     return "null" if content is None else "list"
@@ -277,7 +277,7 @@ def _form(content: str | list[wire.Part] | None) -> str:
 
 def _read_assistant(message: wire.AssistantMessage, where: str, unread: Unread | None) -> Message:
     content, calls = message.content, message.tool_calls or ()
-    words = [_form(content)]
+    words = [_find_content_form(content)]
     has_more = unread is not None or _get_rest(message) != _NO_REST
     parts = _read_reasoning(message, where, words) if has_more else []
     if content == "" and (calls or message.function_call):
@@ -294,20 +294,24 @@ def _read_assistant(message: wire.AssistantMessage, where: str, unread: Unread |
         parts=tuple(parts),
         name=message.name or "",
         where=where,
-        spelling=spell(*words),
-        extras=extras_at(unread, where, message) if has_more else None,
+        spelling=join_spelling(*words),
+        extras=take_extras(unread, where, message) if has_more else None,
     )
 
 
 def _read_reasoning(message: wire.AssistantMessage, where: str, empty: list[str]) -> list[AnyPart]:
     parts: list[AnyPart] = []
-    for word, text in ((REASONING_WORDS[0], message.reasoning_content), (REASONING_WORDS[1], message.reasoning)):
+    for word, text in ((REASONING_FIELDS[0], message.reasoning_content), (REASONING_FIELDS[1], message.reasoning)):
         if text:
-            parts.append(Reasoning(texts=(text,), where=f"{where}/{word}", spelling=spell(word)))
+            parts.append(Reasoning(texts=(text,), where=f"{where}/{word}", spelling=join_spelling(word)))
         elif text == "":
             empty.append(word)
     if len(parts) > 1 and message.reasoning_content == message.reasoning:
-        return [Reasoning(texts=(message.reasoning or "",), where=f"{where}/reasoning_content", spelling=spell("both"))]
+        return [
+            Reasoning(
+                texts=(message.reasoning or "",), where=f"{where}/reasoning_content", spelling=join_spelling("both")
+            )
+        ]
     return parts
 
 
@@ -319,25 +323,25 @@ def _read_result(message: wire.ToolMessage | wire.FunctionMessage, where: str, u
             return ToolResult(call_id=message.tool_call_id, content=content, where=where)
     elif message.content:
         parts = read_content(message.content, where, unread)
-        content = tuple([_as_content(part) for part in parts])
+        content = tuple([_to_content(part) for part in parts])
     if isinstance(message, wire.FunctionMessage):
         call_id, spelling = "", Spelling.FUNCTION
     elif message.tool_call_id is None:
         raise Problem("invalid_request", "a tool message names no call", where=f"{where}/tool_call_id")
     else:
         call_id = message.tool_call_id
-        spelling = spell(_form(message.content), "" if message.name is None else "named")
+        spelling = join_spelling(_find_content_form(message.content), "" if message.name is None else "named")
     return ToolResult(
         call_id=call_id,
         name=message.name or "",
         content=content,
         where=where,
         spelling=spelling,
-        extras=extras_at(unread, where),
+        extras=take_extras(unread, where),
     )
 
 
-def _as_content(part: AnyPart) -> Content:
+def _to_content(part: AnyPart) -> Content:
     """Keep a part that no tool can answer with as it is, since nobody else could say it there either."""
     if isinstance(part, Text | Data | Media | Opaque):
         return part

@@ -15,26 +15,33 @@ from dragoman.core.request import Request
 from dragoman.core.response import Finish, FinishReason, Response, Usage
 from dragoman.core.value import own_extras
 from dragoman.dialects.chat import wire_reply
-from dragoman.dialects.chat.encoder import finish_word, write_usage
+from dragoman.dialects.chat.encoder import write_finish, write_usage
 from dragoman.dialects.chat.errors import read_error
-from dragoman.dialects.chat.fields import REASONING_MEMBERS, Spelling, is_legacy, known_extras, spell, with_extras
+from dragoman.dialects.chat.fields import (
+    REASONING_MEMBERS,
+    Spelling,
+    build_extras,
+    is_legacy,
+    join_spelling,
+    restore_extras,
+)
 from dragoman.dialects.chat.parts import (
     read_call,
     read_citation,
     read_legacy_call,
-    with_call_fields,
+    restore_call_fields,
     write_citation,
     write_part,
 )
 from dragoman.dialects.chat.request import read_content
 from dragoman.dialects.chat.wire import NAME
 from dragoman.wire.json import Malformed, decode_array, decode_object, encode, is_json, peek
-from dragoman.wire.shape import carried, present
+from dragoman.wire.shape import carried, non_null_bytes
 from dragoman.wire.splice import graft
 from dragoman.wire.unread import Unread
 
-_REASONING_CONTENT = spell("reasoning_content")
-_REASONING = spell("reasoning")
+_REASONING_CONTENT = join_spelling("reasoning_content")
+_REASONING = join_spelling("reasoning")
 _IN_CONTENT = frozenset({Spelling.THINKING, Spelling.PART})
 """Spellings of reasoning and refusals that are parts of a content list."""
 _REASONS: dict[str, FinishReason] = {
@@ -49,56 +56,56 @@ _REASONS: dict[str, FinishReason] = {
     "model_length": "length",
     "max_tokens": "length",
 }
-_CUT = frozenset({"length", "filtered", "malformed_call"})
+_CUT_OFF_REASONS = frozenset({"length", "filtered", "malformed_call"})
 
 
 def parse_response(body: bytes) -> Response:
     """Read a whole reply; one that holds an error, or nothing, raises it."""
     try:
         reply, unread = wire_reply.REPLY.read(body)
-        error = present(reply.error)
+        error = non_null_bytes(reply.error)
         if error is not None and not reply.choices:
             raise read_error(error)
     except Malformed as problem:
         raise Problem("malformed_reply", problem.message, where=problem.where) from None
     if not reply.choices:
         raise Problem("malformed_reply", "the reply has no choices", where="/choices")
-    position = _position(reply.choices)
+    position = _find_first_choice(reply.choices)
     choice, where = reply.choices[position], f"/choices/{position}"
     extras = {**(carried(reply) or {}), **(carried(choice, where) or {})}
     if error is not None:
         extras["/error"] = error
     if len(reply.choices) > 1:
-        extras.update(_others(body, position, unread))
+        extras.update(_read_other_choices(body, position, unread))
     message = choice.message or wire_reply.ReplyMessage()
     parts = _read_message(message, f"{where}/message", unread, extras)
     if unread is not None:
         extras.update(unread.rest())
     finish = read_finish(
         choice.finish_reason,
-        called=bool(message.tool_calls) or ToolCall in map(type, parts),
-        refused=Refusal in map(type, parts),
-        stopped_by=present(choice.stop_reason),
+        has_call=bool(message.tool_calls) or ToolCall in map(type, parts),
+        has_refusal=Refusal in map(type, parts),
+        stopped_by=non_null_bytes(choice.stop_reason),
     )
     return Response(
         id=reply.id or "",
         model=reply.model or "",
-        parts=_judged(parts, finish),
+        parts=_complete_calls(parts, finish),
         finish=finish,
-        usage=read_usage(present(reply.usage)),
+        usage=read_usage(non_null_bytes(reply.usage)),
         created=int(reply.created) if reply.created else None,
-        extras=known_extras(extras),
+        extras=build_extras(extras),
     )
 
 
-def _position(choices: list[wire_reply.ReplyChoice]) -> int:
+def _find_first_choice(choices: list[wire_reply.ReplyChoice]) -> int:
     """Return where answer 0 stands: some servers send several in any order."""
     if choices[0].index:
         return next((position for position, choice in enumerate(choices) if choice.index == 0), 0)
     return 0
 
 
-def _others(body: bytes, position: int, unread: Unread | None) -> dict[str, bytes]:
+def _read_other_choices(body: bytes, position: int, unread: Unread | None) -> dict[str, bytes]:
     """Return the other answers whole."""
     others: dict[str, bytes] = {}
     for index, raw in enumerate(decode_array(decode_object(body)["choices"])):
@@ -121,20 +128,20 @@ def _read_message(
     if type(content) is str and content:
         parts.append(Text(text=content, where=f"{where}/content"))
     elif content:
-        parts.extend(_read_said(message, where, unread))
+        parts.extend(_read_content(message, where, unread))
     if message.refusal:
         parts.append(Refusal(text=message.refusal, where=f"{where}/refusal"))
     for index, call in enumerate(message.tool_calls or ()):
-        parts.append(_named(read_call(call, f"{where}/tool_calls/{index}", unread)))
+        parts.append(_require_name(read_call(call, f"{where}/tool_calls/{index}", unread)))
     if message.function_call is not None and (message.function_call.name or message.function_call.arguments):
-        parts.append(_named(read_legacy_call(message.function_call, f"{where}/function_call", unread)))
+        parts.append(_require_name(read_legacy_call(message.function_call, f"{where}/function_call", unread)))
     if message.annotations:
-        _cite(parts, message.annotations, where, extras)
+        _attach_annotations(parts, message.annotations, where, extras)
     extras.update(carried(message, where) or {})
     return parts
 
 
-def _read_said(message: wire_reply.ReplyMessage, where: str, unread: Unread | None) -> Iterator[AnyPart]:
+def _read_content(message: wire_reply.ReplyMessage, where: str, unread: Unread | None) -> Iterator[AnyPart]:
     """Read content that is a list; an empty text says nothing."""
     for part in read_content(message.content, where, unread):
         if not isinstance(part, Text):
@@ -143,13 +150,13 @@ def _read_said(message: wire_reply.ReplyMessage, where: str, unread: Unread | No
             yield structs.replace(part, spelling=Spelling.PART)
 
 
-def _named(call: ToolCall | Opaque) -> ToolCall | Opaque:
+def _require_name(call: ToolCall | Opaque) -> ToolCall | Opaque:
     if isinstance(call, ToolCall) and not call.name:
         raise Problem("malformed_reply", "a tool call has no name", where=call.where)
     return call
 
 
-def _cite(parts: list[AnyPart], annotations: list[Raw], where: str, extras: dict[str, bytes]) -> None:
+def _attach_annotations(parts: list[AnyPart], annotations: list[Raw], where: str, extras: dict[str, bytes]) -> None:
     """Put annotations on the text; without one they stay where they were."""
     for index in range(len(parts) - 1, -1, -1):
         part = parts[index]
@@ -161,7 +168,7 @@ def _cite(parts: list[AnyPart], annotations: list[Raw], where: str, extras: dict
     extras[f"{where}/annotations"] = encode(annotations)
 
 
-def _judged(parts: list[AnyPart], finish: Finish) -> tuple[AnyPart, ...]:
+def _complete_calls(parts: list[AnyPart], finish: Finish) -> tuple[AnyPart, ...]:
     """Fill in absent arguments, and mark the calls that the limit cut off."""
     cut = finish.reason == "length"
     last = next((part for part in reversed(parts) if type(part) is ToolCall), None) if cut else None
@@ -179,7 +186,7 @@ def build_response(response: Response, _request: Request | None) -> bytes:
     message = _write_message(response.parts)
     finish = response.finish
     refusal = finish.reason == "refused" and Refusal in map(type, response.parts)
-    word = finish_word(finish, refusal=refusal, legacy="function_call" in message)
+    word = write_finish(finish, has_refusal=refusal, is_legacy="function_call" in message)
     choice: dict[str, Any] = {"index": 0, "message": message, "finish_reason": word}
     if not fields or "/choices/0/logprobs" not in fields:
         choice["logprobs"] = None
@@ -208,7 +215,7 @@ def _write_message(parts: tuple[AnyPart, ...]) -> dict[str, Any]:
                 is_cited = True
         elif isinstance(part, ToolCall):
             if part.spelling and is_legacy(part):
-                message["function_call"] = with_extras({"name": part.name, "arguments": part.arguments}, part)
+                message["function_call"] = restore_extras({"name": part.name, "arguments": part.arguments}, part)
             else:
                 calls.append(_write_call(part))
         elif part.spelling in _IN_CONTENT:
@@ -225,7 +232,7 @@ def _write_message(parts: tuple[AnyPart, ...]) -> dict[str, Any]:
     if len(said) == 1 and type(said[0]) is Text and said[0].spelling != Spelling.PART:
         message["content"] = said[0].text
     elif said:
-        message["content"] = _write_said(said)
+        message["content"] = _write_content(said)
     for word, texts in reasoning.items():
         if texts:
             message[word] = "\n\n".join(texts)
@@ -243,7 +250,7 @@ def _write_call(call: ToolCall) -> dict[str, Any] | Raw:
         value: dict[str, Any] = {"id": call.id, "type": "function", "function": function}
     else:
         value = {"id": call.id, "type": "custom", "custom": {"name": call.name, "input": call.arguments}}
-    return value if call.signature is None and call.extras is None else with_call_fields(value, call)
+    return value if call.signature is None and call.extras is None else restore_call_fields(value, call)
 
 
 def _write_citations(parts: tuple[AnyPart, ...]) -> list[dict[str, Any] | Raw]:
@@ -257,28 +264,30 @@ def _write_citations(parts: tuple[AnyPart, ...]) -> list[dict[str, Any] | Raw]:
     return [value for value in written if value is not None]
 
 
-def _write_said(said: list[AnyPart]) -> str | list[Any]:
+def _write_content(parts: list[AnyPart]) -> str | list[Any]:
     """Write content as text, unless it came as a list or holds what text cannot say."""
-    texts = [part.text for part in said if type(part) is Text and part.spelling != Spelling.PART]
-    if len(texts) == len(said):
+    texts = [part.text for part in parts if type(part) is Text and part.spelling != Spelling.PART]
+    if len(texts) == len(parts):
         return "".join(texts)
-    return [value for value in map(write_part, said) if value is not None]
+    return [value for value in map(write_part, parts) if value is not None]
 
 
-def read_finish(word: str | None, *, called: bool, refused: bool, stopped_by: bytes | None = None) -> Finish:
+def read_finish(
+    finish_reason: str | None, *, has_call: bool, has_refusal: bool, stopped_by: bytes | None = None
+) -> Finish:
     """Say why the model stopped: a call that was seen makes "stop" a "tool_calls".
 
     vLLM tells in `stopped_by` which stop sequence was hit; a number there is a token of the model's own.
     """
-    raw = word or ""
+    raw = finish_reason or ""
     reason: FinishReason = _REASONS.get(raw, "other") if raw else "stop"
-    if reason in _CUT:
+    if reason in _CUT_OFF_REASONS:
         return Finish(reason, raw)
-    if called:
+    if has_call:
         return Finish("tool_calls", raw)
     if reason == "tool_calls":
         reason = "stop"
-    if reason != "stop" or refused:
+    if reason != "stop" or has_refusal:
         return Finish("refused" if reason == "stop" else reason, raw)
     sequence = peek(stopped_by) if stopped_by is not None else None
     return Finish(reason, raw, sequence if isinstance(sequence, str) and sequence else None)
@@ -322,5 +331,5 @@ def read_usage(raw: bytes | None) -> Usage | None:
         cached=None if prompt is None else prompt.cached_tokens,
         cache_written=None if prompt is None else prompt.cache_write_tokens,
         reasoning=reasoning,
-        extras=known_extras(extras),
+        extras=build_extras(extras),
     )

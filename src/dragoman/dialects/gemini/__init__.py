@@ -12,7 +12,7 @@ from dragoman.dialects.gemini.request import parse_request, read_tools
 from dragoman.dialects.gemini.response import build_response, parse_response
 from dragoman.dialects.gemini.traits import ROWS
 from dragoman.dialects.gemini.wire import ISSUER, NAME
-from dragoman.dialects.record import Count, Dialect, Holds
+from dragoman.dialects.record import Dialect, ReplyCapabilities, TokenCountFormat
 
 DIALECT = Dialect(
     name=NAME,
@@ -23,7 +23,7 @@ DIALECT = Dialect(
     turns=TURNS,
     traits=ROWS,
     api=API,
-    holds=Holds(
+    holds=ReplyCapabilities(
         reasoning=True,
         signatures=frozenset({"reasoning", "call", "text"}),
         partial_calls=False,
@@ -56,7 +56,7 @@ DIALECT = Dialect(
     error_words=ERROR_WORDS,
     is_wrapped=is_wrapped,
     unwrap=unwrap_request,
-    count=Count("totalTokens"),
+    count=TokenCountFormat("totalTokens"),
     implied=IMPLIED,
     vendor_tools=VENDOR_TOOLS,
 )

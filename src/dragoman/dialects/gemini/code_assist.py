@@ -13,7 +13,7 @@ from dragoman.wire import json
 from dragoman.wire.pointer import escape
 from dragoman.wire.splice import graft
 
-WORD = "code_assist"
+SPELLING = "code_assist"
 """Stands in `Request.spelling` of a request that came in the envelope."""
 INNER = "/request"
 _WRAPPED = re.compile(rb'\s*(?:data:\s*)?\{\s*"(?:response|traceId)"')
@@ -22,9 +22,9 @@ _SESSION = frozenset({"session_id", "sessionId"})
 MEMBERS = frozenset({"/traceId", "/metadata", "/consumedCredits", "/remainingCredits"})
 
 
-def enveloped(request: Request | None) -> bool:
+def uses_envelope(request: Request | None) -> bool:
     """Tell whether the client speaks through the envelope."""
-    return request is not None and WORD in request.spelling
+    return request is not None and SPELLING in request.spelling
 
 
 def is_wrapped(head: bytes) -> bool:

@@ -8,11 +8,11 @@ from dragoman.dialects.record import (
     DEFAULT_DETAIL,
     DEFAULT_TIER,
     NOT_STORED,
+    NOTHING_EXTRA,
     SAYS_NOTHING,
     TEXT_ANYWAY,
-    UNASKED,
+    ConversationFormat,
     Implied,
-    Turns,
     VendorTool,
 )
 from dragoman.wire import json
@@ -20,9 +20,9 @@ from dragoman.wire.lookup import lookup
 
 IMPLIED = {
     "/generationConfig/responseModalities/#": Implied(("TEXT",), TEXT_ANYWAY),
-    "/generationConfig/responseLogprobs": Implied((False,), UNASKED),
-    "/generationConfig/logprobs": Implied((0,), UNASKED),
-    "/generationConfig/audioTimestamp": Implied((False,), UNASKED),
+    "/generationConfig/responseLogprobs": Implied((False,), NOTHING_EXTRA),
+    "/generationConfig/logprobs": Implied((0,), NOTHING_EXTRA),
+    "/generationConfig/audioTimestamp": Implied((False,), NOTHING_EXTRA),
     "/generationConfig/mediaResolution": Implied(("MEDIA_RESOLUTION_UNSPECIFIED",), DEFAULT_DETAIL),
     "/safetySettings": Implied(([],), SAYS_NOTHING),
     "/store": Implied((False,), NOT_STORED),
@@ -38,19 +38,19 @@ VENDOR_TOOLS = {
 """Google Search, code execution and URL context."""
 
 
-def _plain(text: bytes) -> bytes:
+def _render_user_item(text: bytes) -> bytes:
     return json.encode({"role": "user", "parts": [{"text": Raw(text)}]})
 
 
-def _said(reply: bytes) -> list[bytes]:
+def _read_reply_items(reply: bytes) -> list[bytes]:
     found = lookup(reply, "/candidates/0/content")
     return [found[1]] if found is not None and lookup(found[1], "/parts") is not None else []
 
 
-TURNS = Turns(
-    choice="toolConfig",
-    settings=("tools", "toolConfig", "systemInstruction"),
-    plain=_plain,
-    said=_said,
-    last=re.compile(rb'"finish_?[rR]eason"\s*:'),
+TURNS = ConversationFormat(
+    choice_member="toolConfig",
+    lasting_members=("tools", "toolConfig", "systemInstruction"),
+    render_user_item=_render_user_item,
+    read_reply_items=_read_reply_items,
+    end_pattern=re.compile(rb'"finish_?[rR]eason"\s*:'),
 )

@@ -30,7 +30,7 @@ from dragoman.core.events import (
     UsageSeen,
 )
 from dragoman.core.parts import Reasoning, Signature, Text, ToolCall
-from dragoman.core.problems import NOTHING_SAID, Problem
+from dragoman.core.problems import EMPTY_REPLY_CODE, Problem
 from dragoman.core.response import Finish
 from dragoman.core.stream import replay_part
 from dragoman.core.value import Extras
@@ -53,7 +53,7 @@ from dragoman.dialects.gemini.wire import (
 )
 from dragoman.wire import json
 from dragoman.wire.json_stream import JsonStreamReader
-from dragoman.wire.shape import carried, present
+from dragoman.wire.shape import carried, non_null_bytes
 from dragoman.wire.sse import Frame, SseReader
 from dragoman.wire.unread import Unread
 
@@ -77,32 +77,32 @@ class GeminiChunkReader:
         self._model = ""
         self._count = 0
         self._open = -1
-        self._thought = False
-        self._sealed = False
+        self._is_thought = False
+        self._is_signed = False
         self._partial: tuple[int, Assembler] | None = None
-        self._called = False
-        self._answered = False
+        self._has_call = False
+        self._has_candidate = False
         self._finish_word: str | int | None = None
-        self._blocked = ""
+        self._block_reason = ""
         self._usage = ABSENT
-        self._counted = False
-        self._early = False
+        self._has_counts = False
+        self._is_usage_pending = False
         """Usage has just been seen for the first time: it is told at once, for clients that start with it."""
-        self._told = ABSENT
+        self._sent_usage = ABSENT
         self._native: dict[str, bytes] = {}
         self._others: OtherCandidates | None = None
-        self._said: list[str] = []
+        self._texts: list[str] = []
         """All texts of the reply, without thoughts."""
-        self._begins: dict[int, int] = {}
+        self._text_starts: dict[int, int] = {}
         """Where in them each text part begins."""
         self._layout: list[int] = []
         """Where in them each part of the first chunk begins."""
         self._sources: SourceReader | None = None
 
     @property
-    def finished(self) -> bool:
+    def is_finished(self) -> bool:
         """The reply has said why it ended."""
-        return self._finish_word is not None or bool(self._blocked)
+        return self._finish_word is not None or bool(self._block_reason)
 
     def feed(self, body: bytes) -> None:
         """Take one chunk, or an array of chunks."""
@@ -111,7 +111,7 @@ class GeminiChunkReader:
 
     def append_text(self, body: bytes) -> bool:
         """Take a chunk that only continues the open text; return False for any other, which `feed` has to take."""
-        if self._open < 0 or self._sealed:
+        if self._open < 0 or self._is_signed:
             return False
         try:
             chunk = _TEXT_CHUNK.decode(body)
@@ -119,48 +119,48 @@ class GeminiChunkReader:
             return False
         part = chunk.candidates[0].content.parts[0]
         usage = chunk.usage_metadata
-        if part.thought is not self._thought or (usage and not (self._counted and len(usage) > _ODD_USAGE)):
+        if part.thought is not self._is_thought or (usage and not (self._has_counts and len(usage) > _ODD_USAGE)):
             return False
         if usage:
             self._usage = usage
         if not part.thought:
-            self._said.append(part.text)
+            self._texts.append(part.text)
         self.events.append(PartDelta(self._open, part.text))
         return True
 
-    def conclude(self) -> None:
+    def finish(self) -> None:
         """Tell the end of the reply; raise a `Problem` if there was no reply."""
-        if not self._answered and not self._blocked:
-            raise Problem("malformed_reply", "the reply has no candidates", code=NOTHING_SAID)
+        if not self._has_candidate and not self._block_reason:
+            raise Problem("malformed_reply", "the reply has no candidates", code=EMPTY_REPLY_CODE)
         self._start()
         if self._partial is not None:
-            self._end_partial(complete=self._finish().reason == "stop" and self._partial[1].whole)
+            self._end_partial(complete=self._finish().reason == "stop" and self._partial[1].is_whole)
         self._end_open(last=True)
-        self.tell_usage()
+        self.emit_usage()
         if self._sources is not None:
-            self._native.update(self._sources.fields())
+            self._native.update(self._sources.build_fields())
         if self._others is not None:
-            self._native.update(self._others.fields())
+            self._native.update(self._others.build_fields())
         self.events.extend(Native(NAME, field, raw) for field, raw in self._native.items())
         self.events.append(Finished(self._finish()))
 
-    def tell_usage(self) -> None:
+    def emit_usage(self) -> None:
         """Tell the last usage, if it has not been told."""
-        if self._started and self._usage and self._usage is not self._told:
-            self._told = self._usage
+        if self._started and self._usage and self._usage is not self._sent_usage:
+            self._sent_usage = self._usage
             self.events.append(UsageSeen(read_usage(bytes(self._usage))))
 
     def _finish(self) -> Finish:
-        if self._blocked and self._finish_word is None:
-            return Finish("filtered", self._blocked)
-        return read_finish(self._finish_word, called=self._called)
+        if self._block_reason and self._finish_word is None:
+            return Finish("filtered", self._block_reason)
+        return read_finish(self._finish_word, has_call=self._has_call)
 
     def _read(self, body: bytes) -> None:
         chunk, unread = REPLY.read(body)
-        if chunk.error and present(chunk.error) is not None:
+        if chunk.error and non_null_bytes(chunk.error) is not None:
             raise read_frame(body)
-        if chunk.response and (inner := present(chunk.response)) is not None:
-            trace = present(chunk.trace_id)
+        if chunk.response and (inner := non_null_bytes(chunk.response)) is not None:
+            trace = non_null_bytes(chunk.trace_id)
             if trace is not None:
                 self._native["/traceId"] = trace
             if unread is not None:
@@ -168,21 +168,21 @@ class GeminiChunkReader:
             body = inner
             chunk, unread = REPLY.read(inner)
         self._native.update(carried(chunk) or {})
-        self._take(chunk, unread, body)
+        self._read_chunk(chunk, unread, body)
 
-    def _take(self, chunk: GenerateContentResponse, unread: Unread | None, body: bytes) -> None:
+    def _read_chunk(self, chunk: GenerateContentResponse, unread: Unread | None, body: bytes) -> None:
         if not self._started:
             self._id = chunk.response_id or self._id
             self._model = chunk.model_version or self._model
         if chunk.usage_metadata:
-            self._take_usage(chunk.usage_metadata)
+            self._read_usage(chunk.usage_metadata)
         if chunk.prompt_feedback:
             feedback = self._native["/promptFeedback"] = bytes(chunk.prompt_feedback)
-            self._blocked = read_block_reason(feedback) or self._blocked
+            self._block_reason = read_block_reason(feedback) or self._block_reason
         for position, candidate in enumerate(chunk.candidates or ()):
             index = position if candidate.index is None else candidate.index
             if index == 0:
-                self._take_candidate(candidate, position, unread)
+                self._read_candidate(candidate, position, unread)
             else:
                 self._others = self._others or OtherCandidates()
                 self._others.add(index, body, position)
@@ -190,32 +190,32 @@ class GeminiChunkReader:
                     unread.take(f"/candidates/{position}")
         if unread is not None:
             self._native.update(unread.rest())
-        if self._early and self._started:
-            self._early = False
-            self.tell_usage()
+        if self._is_usage_pending and self._started:
+            self._is_usage_pending = False
+            self.emit_usage()
 
-    def _take_usage(self, raw: Raw) -> None:
-        if self._counted and len(raw) > _ODD_USAGE:
+    def _read_usage(self, raw: Raw) -> None:
+        if self._has_counts and len(raw) > _ODD_USAGE:
             self._usage = raw
             return
         counted = b'TokenCount"' in bytes(raw) or b'_token_count"' in bytes(raw)
         # Vertex sends usage without counts until the end; such must not hide counts already seen.
-        if counted or not self._counted:
+        if counted or not self._has_counts:
             self._usage = raw
-        self._early = counted and not self._counted
-        self._counted = self._counted or counted
+        self._is_usage_pending = counted and not self._has_counts
+        self._has_counts = self._has_counts or counted
 
-    def _take_candidate(self, candidate: Candidate, position: int, unread: Unread | None) -> None:
-        self._answered = True
+    def _read_candidate(self, candidate: Candidate, position: int, unread: Unread | None) -> None:
+        self._has_candidate = True
         self._start()
         content = candidate.content
         parts = (content.parts if content is not None else None) or ()
         if isinstance(parts, GeminiPart):
             parts = [parts]
         if candidate.grounding_metadata:
-            self._take_sources(GROUNDING_FIELD, candidate.grounding_metadata)
+            self._read_sources(GROUNDING_FIELD, candidate.grounding_metadata)
         if candidate.citation_metadata:
-            self._take_sources(CITATION_FIELD, candidate.citation_metadata)
+            self._read_sources(CITATION_FIELD, candidate.citation_metadata)
         whole = self._count == 0
         if whole:
             self._layout.clear()
@@ -223,9 +223,9 @@ class GeminiChunkReader:
             where = f"/candidates/{position}/content/parts/{index}"
             fields = unread.take(where) if unread is not None else None
             if whole:
-                self._layout.append(len(self._said))
+                self._layout.append(len(self._texts))
             # Later chunks count from 0 again; a whole reply would go on.
-            self._take_part(part, where if whole else f"/candidates/0/content/parts/{self._count}", fields)
+            self._read_part(part, where if whole else f"/candidates/0/content/parts/{self._count}", fields)
         if unread is not None:
             for pointer, raw in (unread.take(f"/candidates/{position}") or {}).items():
                 self._native["/candidates/0" + pointer] = raw
@@ -233,59 +233,59 @@ class GeminiChunkReader:
         if candidate.finish_reason is not None:
             self._finish_word = candidate.finish_reason
 
-    def _take_sources(self, field: str, raw: Raw) -> None:
+    def _read_sources(self, field: str, raw: Raw) -> None:
         # Known before the parts of the same chunk end, so that each of them can tell its own.
         self._native[field] = b""
         if self._sources is None:
-            self._sources = SourceReader(self._said, self._begins, self._layout)
-        self._sources.take(field, bytes(raw))
+            self._sources = SourceReader(self._texts, self._text_starts, self._layout)
+        self._sources.add(field, bytes(raw))
 
-    def _take_part(self, part: GeminiPart, where: str, fields: dict[str, bytes] | None) -> None:
+    def _read_part(self, part: GeminiPart, where: str, fields: dict[str, bytes] | None) -> None:
         call = part.function_call
         alone = part.function_response is None and part.inline_data is None and part.file_data is None
         if alone and call is None and (part.text is not None or (part.thought_signature and not fields)):
-            self._take_text(part, where, fields)
+            self._read_text(part, where, fields)
         elif alone and call is not None and part.text is None and (call.name or self._partial is not None):
             # A call has a name, unless it goes on with the one that is open.
-            self._take_call(call, part.thought_signature, where, fields)
+            self._read_call(call, part.thought_signature, where, fields)
         else:
             self._end_open()
             self.events.extend(replay_part(self._count, read_part(part, where, fields)))
             self._count += 1
 
-    def _take_text(self, part: GeminiPart, where: str, fields: dict[str, bytes] | None) -> None:
+    def _read_text(self, part: GeminiPart, where: str, fields: dict[str, bytes] | None) -> None:
         text = part.text
         signature = part.thought_signature
         if not text and not signature and not fields:
             return
         thought = part.thought is True
-        if self._open < 0 or self._sealed or self._thought is not thought:
+        if self._open < 0 or self._is_signed or self._is_thought is not thought:
             self._end_open()
             self._open = self._count
             self._count += 1
-            self._thought = thought
+            self._is_thought = thought
             started = Reasoning(where=where) if thought else Text(text="", where=where)
             self.events.append(PartStarted(self._open, started))
             if not thought:
-                self._begins[self._open] = len(self._said)
+                self._text_starts[self._open] = len(self._texts)
         if text:
             if not thought:
-                self._said.append(text)
+                self._texts.append(text)
             self.events.append(PartDelta(self._open, text))
         if fields:
             self.events.extend(PartNative(self._open, NAME, field, raw) for field, raw in fields.items())
         if signature:
             self.events.append(PartSigned(self._open, Signature(ISSUER, signature)))
-            self._sealed = True
+            self._is_signed = True
 
-    def _take_call(
+    def _read_call(
         self, call: FunctionCall, signature: str | None, where: str, fields: dict[str, bytes] | None
     ) -> None:
-        pieces = present(call.partial_args) if call.partial_args else None
+        pieces = non_null_bytes(call.partial_args) if call.partial_args else None
         continues = bytes(call.will_continue) == b"true"
         if call.name:
             if self._partial is not None:
-                self._end_partial(complete=self._partial[1].whole)
+                self._end_partial(complete=self._partial[1].is_whole)
             self._end_open()
             index = self._count
             self._count += 1
@@ -295,16 +295,16 @@ class GeminiChunkReader:
             if signature:
                 self.events.append(PartSigned(index, Signature(ISSUER, signature)))
             if not continues and pieces is None:
-                arguments = present(call.args)
+                arguments = non_null_bytes(call.args)
                 self.events.append(PartDelta(index, "{}" if arguments is None else arguments.decode()))
                 self.events.append(PartEnded(index))
-                self._called = True
+                self._has_call = True
                 return
             self._partial = (index, Assembler())
         if self._partial is None:
             return
-        if (arguments := present(call.args)) is not None:
-            self._partial[1].seed(arguments)
+        if (arguments := non_null_bytes(call.args)) is not None:
+            self._partial[1].set_arguments(arguments)
         if pieces is not None:
             self._partial[1].feed(pieces)
         if not continues:
@@ -315,9 +315,9 @@ class GeminiChunkReader:
             return
         index, assembler = self._partial
         self._partial = None
-        self.events.append(PartDelta(index, assembler.text(complete=complete)))
+        self.events.append(PartDelta(index, assembler.render(complete=complete)))
         self.events.append(PartEnded(index, complete))
-        self._called = self._called or complete
+        self._has_call = self._has_call or complete
 
     def _start(self) -> None:
         if not self._started:
@@ -326,12 +326,12 @@ class GeminiChunkReader:
 
     def _end_open(self, *, last: bool = False) -> None:
         if self._open >= 0:
-            if not self._thought and self._sources is not None:
-                cited = self._sources.cited(self._open, last=last)
+            if not self._is_thought and self._sources is not None:
+                cited = self._sources.build_citations(self._open, last=last)
                 self.events.extend(PartCited(self._open, citation) for citation in cited)
             self.events.append(PartEnded(self._open))
             self._open = -1
-            self._sealed = False
+            self._is_signed = False
 
 
 class GeminiReader(SseReader):
@@ -351,11 +351,11 @@ class GeminiReader(SseReader):
     def _feed_lines(self, chunk: bytes, lines: list[bytes]) -> list[Frame]:
         if self._values is not None:
             return [Frame("", value) for value in self._values.feed(chunk)]
-        is_begin = self._first and not self._rest
+        is_begin = self._first and not self._partial_line
         if is_begin:
             chunk = chunk.lstrip()
             lines = chunk.splitlines()
-        if chunk.startswith((b"{", b"[") if is_begin else b"{") and not self._rest:
+        if chunk.startswith((b"{", b"[") if is_begin else b"{") and not self._partial_line:
             start = 0
         elif (found := _BARE_JSON.search(chunk)) is not None:
             start = found.end() - 1
@@ -373,7 +373,7 @@ class GeminiDecoder(FrameDecoder):
         super().__init__(GeminiReader())
         self._chunks = GeminiChunkReader(self._events)
 
-    def _take(self, frame: Frame) -> None:
+    def _decode_frame(self, frame: Frame) -> None:
         data = frame.data
         if self._chunks.append_text(data):
             return
@@ -388,12 +388,12 @@ class GeminiDecoder(FrameDecoder):
             self._chunks.feed(data)
 
     def _end(self) -> None:
-        if not self._chunks.finished:
+        if not self._chunks.is_finished:
             raise Problem("malformed_reply", "the stream ended before the reply was finished")
-        self._chunks.conclude()
-        self._over = True
+        self._chunks.finish()
+        self._is_over = True
 
     def _fail(self, error: json.Malformed | Problem) -> None:
         with suppress(json.Malformed):
-            self._chunks.tell_usage()
+            self._chunks.emit_usage()
         super()._fail(error)

@@ -12,14 +12,14 @@ from msgspec import Raw
 
 from dragoman.dialects.gemini.wire import PARTIAL_ARGS, PartialArg
 from dragoman.wire import json
-from dragoman.wire.shape import present
+from dragoman.wire.shape import non_null_bytes
 
 MAX_STEPS = 100
 _STEP = re.compile(r"""\.([^.\[\]{}]+)|\[(\d{1,9})\]|\['((?:[^'\\]|\\.)*)'\]|\["((?:[^"\\]|\\.)*)"\]|(\[\]|\{\})$""")
 _ESCAPED = re.compile(r"\\(.)")
 
 
-class _Text:
+class _StringNode:
     """A string while it grows."""
 
     __slots__ = ("pieces",)
@@ -27,11 +27,11 @@ class _Text:
     def __init__(self) -> None:
         self.pieces: list[str] = []
 
-    def plain(self) -> Any:
+    def to_plain(self) -> Any:
         return "".join(self.pieces)
 
 
-class _Token:
+class _RawNode:
     """A number, boolean or null, or a value that was sent whole: its JSON."""
 
     __slots__ = ("raw",)
@@ -39,11 +39,11 @@ class _Token:
     def __init__(self, raw: bytes) -> None:
         self.raw = raw
 
-    def plain(self) -> Any:
+    def to_plain(self) -> Any:
         return Raw(self.raw)
 
 
-class _Object:
+class _ObjectNode:
     """An object while it grows."""
 
     __slots__ = ("members",)
@@ -51,11 +51,11 @@ class _Object:
     def __init__(self) -> None:
         self.members: dict[str, _Node] = {}
 
-    def plain(self) -> Any:
-        return {name: node.plain() for name, node in self.members.items()}
+    def to_plain(self) -> Any:
+        return {name: node.to_plain() for name, node in self.members.items()}
 
 
-class _Array:
+class _ArrayNode:
     """An array while it grows."""
 
     __slots__ = ("items",)
@@ -63,116 +63,116 @@ class _Array:
     def __init__(self) -> None:
         self.items: list[_Node] = []
 
-    def plain(self) -> Any:
-        return [node.plain() for node in self.items]
+    def to_plain(self) -> Any:
+        return [node.to_plain() for node in self.items]
 
 
-_Node = _Text | _Token | _Object | _Array
+_Node = _StringNode | _RawNode | _ObjectNode | _ArrayNode
 
 
 class Assembler:
     """Pieces in, JSON text out."""
 
     def __init__(self) -> None:
-        self._root = _Object()
-        self._growing: tuple[str, _Text] | None = None
+        self._root = _ObjectNode()
+        self._open_string: tuple[str, _StringNode] | None = None
 
     @property
-    def whole(self) -> bool:
+    def is_whole(self) -> bool:
         """No string waits for its next piece."""
-        return self._growing is None
+        return self._open_string is None
 
-    def seed(self, arguments: bytes) -> None:
+    def set_arguments(self, arguments: bytes) -> None:
         """Start from arguments that were sent whole."""
         for name, raw in json.decode_object(arguments).items():
-            self._root.members[name] = _Token(bytes(raw))
+            self._root.members[name] = _RawNode(bytes(raw))
 
     def feed(self, partial_args: bytes) -> None:
         """Take one `partialArgs` list; raise `Malformed` for what cannot be placed."""
         pieces, _ = PARTIAL_ARGS.read(partial_args)
         for piece in pieces:
-            self._take(piece)
+            self._apply(piece)
 
-    def text(self, *, complete: bool = True) -> str:
+    def render(self, *, complete: bool = True) -> str:
         """Return the arguments so far as JSON text; without what closes it if the call was cut."""
-        text = json.encode(self._root.plain()).decode()
+        text = json.encode(self._root.to_plain()).decode()
         return text if complete else text.rstrip('}]"') or "{"
 
-    def _take(self, piece: PartialArg) -> None:
+    def _apply(self, piece: PartialArg) -> None:
         if piece.string_value is not None:
-            self._grow(piece.json_path, piece.string_value)
+            self._append_text(piece.json_path, piece.string_value)
             if not piece.will_continue:
-                self._growing = None
+                self._open_string = None
             return
-        self._growing = None
-        steps, empty = _steps(piece.json_path)
-        number = present(piece.number_value)
+        self._open_string = None
+        steps, empty = _parse_path(piece.json_path)
+        number = non_null_bytes(piece.number_value)
         if number is not None:
-            _place(self._root, steps, _Token(number))
+            _set_at(self._root, steps, _RawNode(number))
         elif piece.bool_value is not None:
-            _place(self._root, steps, _Token(b"true" if piece.bool_value else b"false"))
+            _set_at(self._root, steps, _RawNode(b"true" if piece.bool_value else b"false"))
         elif piece.null_value:
-            _place(self._root, steps, _Token(b"null"))
-        elif steps and _find(self._root, steps) is None:
-            made = {"[]": _Array, "{}": _Object}.get(empty)
-            _place(self._root, steps, _Token(b"null") if made is None else made())
+            _set_at(self._root, steps, _RawNode(b"null"))
+        elif steps and _find_node(self._root, steps) is None:
+            made = {"[]": _ArrayNode, "{}": _ObjectNode}.get(empty)
+            _set_at(self._root, steps, _RawNode(b"null") if made is None else made())
 
-    def _grow(self, path: str, text: str) -> None:
-        if self._growing is None or self._growing[0] != path:
-            steps, _ = _steps(path)
-            node = _find(self._root, steps)
-            if not isinstance(node, _Text):
-                node = _Text()
-                _place(self._root, steps, node)
-            self._growing = (path, node)
-        self._growing[1].pieces.append(text)
+    def _append_text(self, path: str, text: str) -> None:
+        if self._open_string is None or self._open_string[0] != path:
+            steps, _ = _parse_path(path)
+            node = _find_node(self._root, steps)
+            if not isinstance(node, _StringNode):
+                node = _StringNode()
+                _set_at(self._root, steps, node)
+            self._open_string = (path, node)
+        self._open_string[1].pieces.append(text)
 
 
-def _find(root: _Object, steps: list[str | int]) -> _Node | None:
+def _find_node(root: _ObjectNode, steps: list[str | int]) -> _Node | None:
     node: _Node | None = root
     for step in steps:
         if node is None:
             return None
-        node = _child(node, step)
+        node = _get_child(node, step)
     return node
 
 
-def _child(node: _Node, step: str | int) -> _Node | None:
+def _get_child(node: _Node, step: str | int) -> _Node | None:
     match node, step:
-        case _Object(), str():
+        case _ObjectNode(), str():
             return node.members.get(step)
-        case _Array(), int():
+        case _ArrayNode(), int():
             return node.items[step] if step < len(node.items) else None
         case _:
             return None
 
 
-def _place(root: _Object, steps: list[str | int], value: _Node) -> None:
+def _set_at(root: _ObjectNode, steps: list[str | int], value: _Node) -> None:
     if not steps:
         raise json.Malformed("streamed arguments have a value at their root")
     node: _Node = root
     for position, step in enumerate(steps[:-1]):
-        child = _child(node, step)
+        child = _get_child(node, step)
         if child is None:
-            child = _Array() if isinstance(steps[position + 1], int) else _Object()
-            _put(node, step, child)
+            child = _ArrayNode() if isinstance(steps[position + 1], int) else _ObjectNode()
+            _set_child(node, step, child)
         node = child
-    _put(node, steps[-1], value)
+    _set_child(node, steps[-1], value)
 
 
-def _put(node: _Node, step: str | int, value: _Node) -> None:
+def _set_child(node: _Node, step: str | int, value: _Node) -> None:
     match node, step:
-        case _Object(), str():
+        case _ObjectNode(), str():
             node.members[step] = value
-        case _Array(), int() if step < len(node.items):
+        case _ArrayNode(), int() if step < len(node.items):
             node.items[step] = value
-        case _Array(), int() if step == len(node.items):
+        case _ArrayNode(), int() if step == len(node.items):
             node.items.append(value)
         case _:
             raise json.Malformed(f"streamed arguments have no place for {step!r}")
 
 
-def _steps(path: str) -> tuple[list[str | int], str]:
+def _parse_path(path: str) -> tuple[list[str | int], str]:
     """Split a JSON path; the second value is the empty container at its end, if it names one."""
     if not path.startswith("$"):
         raise json.Malformed(f"not a JSON path: {path[:80]!r}")
@@ -205,7 +205,7 @@ class OtherCandidates:
         raw = bytes(json.decode_array(json.decode_object(body)["candidates"])[position])
         self._chunks.setdefault(index, []).append(raw)
 
-    def fields(self) -> dict[str, bytes]:
+    def build_fields(self) -> dict[str, bytes]:
         """Return every candidate by its pointer in the reply."""
         return {f"/candidates/{index}": _join_chunks(chunks) for index, chunks in sorted(self._chunks.items())}
 

@@ -27,8 +27,8 @@ from dragoman.core.value import Extras, own_extras
 from dragoman.dialects.decoder import Encoder
 from dragoman.dialects.gemini import code_assist
 from dragoman.dialects.gemini.errors import build_error
-from dragoman.dialects.gemini.grounding import joined, write_grounding
-from dragoman.dialects.gemini.response import identity, wrap, write_reply, write_reply_part
+from dragoman.dialects.gemini.grounding import join_texts, write_grounding
+from dragoman.dialects.gemini.response import build_identity, wrap_reply, write_reply, write_reply_part
 from dragoman.dialects.gemini.wire import NAME
 from dragoman.wire import json
 from dragoman.wire.splice import graft
@@ -36,7 +36,7 @@ from dragoman.wire.splice import graft
 _END = b"\r\n\r\n"
 
 
-class _Held:
+class _BufferedPart:
     """A part that is written when it is whole."""
 
     __slots__ = ("fields", "part", "pieces", "signature")
@@ -48,7 +48,7 @@ class _Held:
         self.fields: dict[str, bytes] = dict(own_extras(part, NAME) or {})
 
 
-class _Spoken:
+class _StreamedText:
     """A text as it is told, with the sources named for it; `thought` is the member that marks a thought, or nothing."""
 
     __slots__ = ("citations", "head", "piece", "pieces", "signature", "tail", "thought")
@@ -62,7 +62,7 @@ class _Spoken:
         self.citations: list[Citation] = []
         self.signature: Signature | None = None
 
-    def part(self) -> AnyPart:
+    def build_part(self) -> AnyPart:
         if self.thought:
             return Reasoning(texts=("".join(self.pieces),))
         return Text(text="".join(self.pieces), citations=tuple(self.citations), signature=self.signature)
@@ -73,19 +73,19 @@ class GeminiEncoder(Encoder):
 
     def __init__(self, request: Request | None) -> None:
         self._request = request
-        self._enveloped = code_assist.enveloped(request)
+        self._uses_envelope = code_assist.uses_envelope(request)
         self._identity: dict[str, str] = {}
         self._head = b""
         self._tail = b""
-        self._texts: dict[int, _Spoken] = {}
-        self._told: list[_Spoken | AnyPart] = []
+        self._texts: dict[int, _StreamedText] = {}
+        self._sent_parts: list[_StreamedText | AnyPart] = []
         """What has been told, in order; a part that is not text stands for itself."""
-        self._cited = False
-        self._held: dict[int, _Held] = {}
-        self._said = False
+        self._has_citations = False
+        self._buffered: dict[int, _BufferedPart] = {}
+        self._has_content = False
         self._usage: Usage | None = None
         self._fields: dict[str, bytes] = {}
-        self._frame(Started("", ""))
+        self._set_frame(Started("", ""))
 
     def feed(self, event: Event) -> bytes:
         """Take the next event."""
@@ -107,42 +107,42 @@ class GeminiEncoder(Encoder):
             case Native(dialect, field, raw) if dialect == NAME:
                 self._fields[field] = raw
             case Started():
-                self._frame(event)
+                self._set_frame(event)
             case Finished(finish):
-                return self._last(finish)
+                return self._write_last_chunk(finish)
             case Failed(problem):
                 return b"data: " + json.one_line(build_error(problem).body) + _END
             case _:
                 pass
         return b""
 
-    def _frame(self, started: Started) -> None:
+    def _set_frame(self, started: Started) -> None:
         """Prepare what stands around the parts of every chunk."""
-        self._identity = identity(started.id, started.model, self._request)
-        head = b'data: {"response":{' if self._enveloped else b"data: {"
+        self._identity = build_identity(started.id, started.model, self._request)
+        head = b'data: {"response":{' if self._uses_envelope else b"data: {"
         members = json.encode(self._identity)[1:-1]
-        end = b"}}" if self._enveloped else b"}"
+        end = b"}}" if self._uses_envelope else b"}"
         self._head = head + b'"candidates":[{"content":{"parts":['
         self._tail = b'],"role":"model"},"index":0}]' + (b"," + members if members else b"") + end + _END
 
-    def _chunk(self, part: bytes) -> bytes:
-        self._said = True
+    def _write_chunk(self, part: bytes) -> bytes:
+        self._has_content = True
         return self._head + part + self._tail
 
     def _start(self, index: int, part: AnyPart) -> bytes:
         if not isinstance(part, Text | Refusal | Reasoning) or (isinstance(part, Reasoning) and part.redacted):
-            self._held[index] = _Held(part)
+            self._buffered[index] = _BufferedPart(part)
             return b""
         thought = b',"thought":true' if isinstance(part, Reasoning) else b""
-        spoken = self._texts[index] = _Spoken(thought, self._head, self._tail)
-        self._told.append(spoken)
+        spoken = self._texts[index] = _StreamedText(thought, self._head, self._tail)
+        self._sent_parts.append(spoken)
         fields = own_extras(part, NAME)
         return self._add_field(index, fields) if fields else b""
 
     def _append(self, index: int, text: str, piece: int) -> bytes:
         spoken = self._texts.get(index)
         if spoken is None:
-            held = self._held.get(index)
+            held = self._buffered.get(index)
             if held is not None:
                 held.pieces.append(text)
             return b""
@@ -151,7 +151,7 @@ class GeminiEncoder(Encoder):
             spoken.piece = piece
             text = "\n\n" + text
         spoken.pieces.append(text)
-        self._said = True
+        self._has_content = True
         return spoken.head + json.encode(text) + spoken.tail
 
     def _sign(self, index: int, signature: Signature) -> bytes:
@@ -159,70 +159,70 @@ class GeminiEncoder(Encoder):
         if spoken is not None:
             spoken.signature = signature
             value = json.encode(signature.value)
-            return self._chunk(b'{"text":""' + spoken.thought + b',"thoughtSignature":' + value + b"}")
-        if index in self._held:
-            self._held[index].signature = signature
+            return self._write_chunk(b'{"text":""' + spoken.thought + b',"thoughtSignature":' + value + b"}")
+        if index in self._buffered:
+            self._buffered[index].signature = signature
         return b""
 
     def _cite(self, index: int, citation: Citation) -> None:
         spoken = self._texts.get(index)
         if spoken is not None and not spoken.thought and citation.url and citation.dialect != NAME:
             spoken.citations.append(citation)
-            self._cited = True
+            self._has_citations = True
 
-    def _sources(self) -> dict[str, bytes]:
+    def _write_sources(self) -> dict[str, bytes]:
         """Name the sources of all that was told, in the parts that a reader of the stream puts together."""
         told: list[AnyPart] = []
         thinking = False
-        for item in self._told:
-            if not isinstance(item, _Spoken):
+        for item in self._sent_parts:
+            if not isinstance(item, _StreamedText):
                 told.append(item)
                 thinking = False
             elif item.pieces or item.signature is not None:
                 if not (thinking and item.thought):
-                    told.append(item.part())
+                    told.append(item.build_part())
                 thinking = bool(item.thought) and item.signature is None
-        return write_grounding(joined(told))
+        return write_grounding(join_texts(told))
 
     def _add_field(self, index: int, fields: dict[str, bytes]) -> bytes:
         spoken = self._texts.get(index)
         if spoken is not None:
-            return self._chunk(json.one_line(graft(b'{"text":""' + spoken.thought + b"}", fields)))
-        if index in self._held:
-            self._held[index].fields.update(fields)
+            return self._write_chunk(json.one_line(graft(b'{"text":""' + spoken.thought + b"}", fields)))
+        if index in self._buffered:
+            self._buffered[index].fields.update(fields)
         return b""
 
     def _finish_part(self, index: int, complete: bool) -> bytes:
-        held = self._held.pop(index, None)
+        held = self._buffered.pop(index, None)
         if held is None:
             return b""
-        part = _whole(held, complete)
+        part = _build_part(held, complete)
         written = write_reply_part(part)
         if written is None:
             return b""
-        self._told.append(part)
-        return self._chunk(json.one_line(json.encode(written)))
+        self._sent_parts.append(part)
+        return self._write_chunk(json.one_line(json.encode(written)))
 
-    def _last(self, finish: Finish) -> bytes:
-        parts = [Raw(b'{"text":""}')] if self._said else []
-        fields = {**self._sources(), **self._fields} if self._cited else self._fields
+    def _write_last_chunk(self, finish: Finish) -> bytes:
+        parts = [Raw(b'{"text":""}')] if self._has_content else []
+        fields = {**self._write_sources(), **self._fields} if self._has_citations else self._fields
         body = write_reply(parts=parts, finish=finish, usage=self._usage, fields=fields, identity=self._identity)
-        if self._enveloped:
-            body = wrap(body, self._fields)
+        if self._uses_envelope:
+            body = wrap_reply(body, self._fields)
         return b"data: " + json.one_line(body) + _END
 
 
-def _whole(held: _Held, complete: bool) -> AnyPart:
-    part = held.part
-    extras = Extras(NAME, held.fields) if held.fields else None
+def _build_part(buffered: _BufferedPart, complete: bool) -> AnyPart:
+    part = buffered.part
+    extras = Extras(NAME, buffered.fields) if buffered.fields else None
     if isinstance(part, ToolCall):
-        arguments = part.arguments + "".join(held.pieces)
+        arguments = part.arguments + "".join(buffered.pieces)
         return ToolCall(
             id=part.id,
             name=part.name,
             arguments=arguments or "{}",
             complete=complete,
-            signature=held.signature,
+            signature=buffered.signature,
             extras=extras,
         )
-    return structs.replace(part, signature=held.signature, extras=extras)
+    return structs.replace(part, signature=buffered.signature, extras=extras)

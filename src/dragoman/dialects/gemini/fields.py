@@ -6,9 +6,9 @@ unread and so comes home unchanged. Empty objects and a level in lower case are 
 
 from dragoman.core.request import EFFORTS, Effort, OutputFormat, Sampling, Thinking
 from dragoman.dialects.gemini.code_assist import INNER
-from dragoman.dialects.gemini.wire import GenerateContentRequest, GenerationConfig, Leftovers, ThinkingConfig
+from dragoman.dialects.gemini.wire import GenerateContentRequest, GenerationConfig, ThinkingConfig, UnreadMembers
 from dragoman.wire import json
-from dragoman.wire.shape import CoreFields, core_pointers, present
+from dragoman.wire.shape import CoreFields, core_pointers, non_null_bytes
 
 _PLAIN_POINTERS = core_pointers(GenerateContentRequest)
 POINTERS = {
@@ -45,7 +45,7 @@ def read_sampling(config: GenerationConfig, where: str, words: set[str]) -> Samp
     return Sampling(**SAMPLING_FIELDS.read(config, where), stop=tuple(config.stop_sequences or ()))
 
 
-def read_thinking(config: ThinkingConfig, where: str, words: set[str], leftovers: Leftovers) -> Thinking | None:
+def read_thinking(config: ThinkingConfig, where: str, words: set[str], leftovers: UnreadMembers) -> Thinking | None:
     """Return how much to think, None when the object says nothing."""
     level = config.thinking_level
     effort: Effort | None = None
@@ -60,11 +60,11 @@ def read_thinking(config: ThinkingConfig, where: str, words: set[str], leftovers
     return thinking if thinking != NO_THINKING else None
 
 
-def read_output(config: GenerationConfig, where: str, leftovers: Leftovers) -> OutputFormat | None:
+def read_output(config: GenerationConfig, where: str, leftovers: UnreadMembers) -> OutputFormat | None:
     """Return the shape the answer must have."""
     mime_type = config.response_mime_type
-    openapi = present(config.response_schema)
-    schema = present(config.response_json_schema)
+    openapi = non_null_bytes(config.response_schema)
+    schema = non_null_bytes(config.response_json_schema)
     if mime_type == JSON:
         if schema is not None:
             if openapi is not None:

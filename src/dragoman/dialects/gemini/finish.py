@@ -16,7 +16,7 @@ from dragoman.wire import json
 from dragoman.wire.shape import carried
 from dragoman.wire.splice import graft
 
-FINISHES: dict[str, FinishReason] = {
+FINISH_REASONS: dict[str, FinishReason] = {
     "STOP": "stop",
     "MAX_TOKENS": "length",
     "SAFETY": "filtered",
@@ -36,7 +36,7 @@ FINISHES: dict[str, FinishReason] = {
 """Words beginning with IMAGE_ are "filtered" too; all others are "other"."""
 _NUMBERS = {0: "FINISH_REASON_UNSPECIFIED", 1: "STOP", 2: "MAX_TOKENS", 3: "SAFETY", 4: "RECITATION", 5: "OTHER"}
 """Some clients record enums by number; above 5 AI Studio and Vertex number them differently."""
-WORDS: dict[FinishReason, str] = {
+REASON_NAMES: dict[FinishReason, str] = {
     "stop": "STOP",
     "tool_calls": "STOP",
     "length": "MAX_TOKENS",
@@ -51,15 +51,21 @@ TOTAL = "/totalTokenCount"
 TOOL_USE = "/toolUsePromptTokenCount"
 
 
-def read_finish(word: str | int | None, *, called: bool) -> Finish:
+def read_finish(finish_reason: str | int | None, *, has_call: bool) -> Finish:
     """Return why the reply ended; `called` says that it holds a complete call."""
-    raw = word if isinstance(word, str) else _NUMBERS.get(word, str(word)) if word is not None else ""
-    reason = FINISHES.get(raw) or _reason(raw)
-    return Finish("tool_calls" if called and reason in _FINAL else reason, raw)
+    raw = (
+        finish_reason
+        if isinstance(finish_reason, str)
+        else _NUMBERS.get(finish_reason, str(finish_reason))
+        if finish_reason is not None
+        else ""
+    )
+    reason = FINISH_REASONS.get(raw) or _find_reason(raw)
+    return Finish("tool_calls" if has_call and reason in _FINAL else reason, raw)
 
 
-def _reason(raw: str) -> FinishReason:
-    return "filtered" if raw.startswith("IMAGE_") else FINISHES.get(raw, "other")
+def _find_reason(raw: str) -> FinishReason:
+    return "filtered" if raw.startswith("IMAGE_") else FINISH_REASONS.get(raw, "other")
 
 
 def read_block_reason(prompt_feedback: bytes) -> str:
@@ -75,19 +81,19 @@ def write_finish(finish: Finish) -> str:
     raw = finish.raw
     # Google's words are upper case and nobody else's are, so a new word of Google's comes home too.
     own = raw.isupper() and (
-        _reason(raw) == finish.reason or (finish.reason == "tool_calls" and _reason(raw) in _FINAL)
+        _find_reason(raw) == finish.reason or (finish.reason == "tool_calls" and _find_reason(raw) in _FINAL)
     )
-    return raw if own else WORDS[finish.reason]
+    return raw if own else REASON_NAMES[finish.reason]
 
 
 def read_usage(raw: bytes) -> Usage:
     """Return what was used; raise `Malformed` if it is not usage."""
     usage, unread = USAGE.read(raw)
     fields = carried(usage) or {}
-    return usage_of(usage, {**unread.rest(), **fields} if unread else fields)
+    return build_usage(usage, {**unread.rest(), **fields} if unread else fields)
 
 
-def usage_of(wire: UsageMetadata, fields: dict[str, bytes]) -> Usage:
+def build_usage(wire: UsageMetadata, fields: dict[str, bytes]) -> Usage:
     """Return what was used; `fields` are the members that the core has no field for."""
     given, tool_use = wire.prompt_token_count, wire.tool_use_prompt_token_count
     output, thoughts = wire.candidates_token_count, wire.thoughts_token_count

@@ -24,8 +24,8 @@ from dragoman.wire import json
 GROUNDING_FIELD = "/candidates/0/groundingMetadata"
 CITATION_FIELD = "/candidates/0/citationMetadata"
 _LISTS = ("citations", "citationSources", "citation_sources")
-_GROUNDS = frozenset({"groundingChunks", "groundingSupports", "grounding_chunks", "grounding_supports"})
-_NEAR = 4096
+_SOURCE_MEMBERS = frozenset({"groundingChunks", "groundingSupports", "grounding_chunks", "grounding_supports"})
+_SEARCH_DISTANCE = 4096
 """How many characters off Google's numbers may be; its words are looked for no further."""
 
 
@@ -55,22 +55,22 @@ class Mentions:
         self._new.append((self._count, mention))
         self._count += 1
 
-    def place(self, begun: list[int] | None, base: Callable[[int], int | None]) -> None:
+    def locate(self, started: list[int] | None, find_start: Callable[[int], int | None]) -> None:
         """Find the places of new mentions and of those in parts that have `begun` (None: in any part).
 
         `base` tells the byte where a part begins, None if it has not begun.
         """
         waiting, self._new = self._new, []
-        for part in list(self._unplaced) if begun is None else begun:
+        for part in list(self._unplaced) if started is None else started:
             waiting.extend(self._unplaced.pop(part, ()))
         for order, mention in waiting:
-            begins = base(mention.part)
+            begins = find_start(mention.part)
             if begins is None:
                 self._unplaced.setdefault(mention.part, []).append((order, mention))
             else:
                 heappush(self._placed, (begins + (mention.start or 0), order, mention))
 
-    def between(self, begin: int, end: int | None) -> list[tuple[int, Mention]]:
+    def pop_between(self, begin: int, end: int | None) -> list[tuple[int, Mention]]:
         """Return the mentions that begin from `begin` to before `end`, in their order; those before are over."""
         found: list[tuple[int, int, Mention]] = []
         while self._placed and (end is None or self._placed[0][0] < end):
@@ -85,7 +85,7 @@ class Metadata:
 
     def __init__(self, field: str) -> None:
         self._field = field
-        self._only: bytes | None = None
+        self._single: bytes | None = None
         """All there is, as it came."""
         self._members: dict[str, Raw] = {}
         self._lists: dict[str, list[Raw]] = {}
@@ -93,10 +93,10 @@ class Metadata:
         self._changed = False
         self.mentions = Mentions()
 
-    def take(self, raw: bytes) -> None:
+    def add(self, raw: bytes) -> None:
         """Take what another chunk says."""
         first = not self._members and not self._lists
-        self._only = raw if first or json.first_byte(raw) != b"{" else None
+        self._single = raw if first or json.first_byte(raw) != b"{" else None
         if json.first_byte(raw) != b"{":
             self._members, self._lists, self._read = {}, {}, {}
             return
@@ -108,22 +108,22 @@ class Metadata:
             if json.first_byte(listed) == b"[":
                 del members[name]
                 self._members.pop(name, None)
-                self._go_on(name, json.decode_array(listed))
+                self._extend_list(name, json.decode_array(listed))
             else:
                 self._lists.pop(name, None)
-        self._changed = self._changed or not _GROUNDS.isdisjoint(members)
+        self._changed = self._changed or not _SOURCE_MEMBERS.isdisjoint(members)
         self._members.update(members)
 
-    def _go_on(self, name: str, items: list[Raw]) -> None:
+    def _extend_list(self, name: str, items: list[Raw]) -> None:
         known = self._lists.setdefault(name, [])
         # Some chunks tell all that was told before again.
         more = items[len(known) :] if items[: len(known)] == known else items
         known.extend(more)
 
-    def whole(self) -> bytes:
+    def build(self) -> bytes:
         """Return it put together."""
-        if self._only is not None:
-            return self._only
+        if self._single is not None:
+            return self._single
         lists = {name: json.encode(items) for name, items in self._lists.items()}
         return json.with_members(b"{}", {**{name: bytes(raw) for name, raw in self._members.items()}, **lists})
 
@@ -143,11 +143,11 @@ class Metadata:
             return
         self._changed = False
         self.mentions = Mentions()
-        grounds = {name: bytes(raw) for name, raw in self._members.items() if name in _GROUNDS}
+        grounds = {name: bytes(raw) for name, raw in self._members.items() if name in _SOURCE_MEMBERS}
         raw = json.with_members(b"{}", grounds)
-        leaves = frozenset(json.leaves(raw, GROUNDING_FIELD))
-        for mention in _grounding(raw):
-            self.mentions.add(_standing(mention, leaves))
+        leaves = frozenset(json.find_leaves(raw, GROUNDING_FIELD))
+        for mention in _read_supports(raw):
+            self.mentions.add(_keep_existing_places(mention, leaves))
 
     def _read_citations(self) -> None:
         for name, items in self._lists.items():
@@ -155,24 +155,24 @@ class Metadata:
             self._read[name] = len(items)
             for number, item in enumerate(items[begin:], begin):
                 where = f"{CITATION_FIELD}/{name}/{number}"
-                mention = _citation(item, where)
+                mention = _read_citation(item, where)
                 if mention is not None:
-                    self.mentions.add(_standing(mention, frozenset(json.leaves(item, where))))
+                    self.mentions.add(_keep_existing_places(mention, frozenset(json.find_leaves(item, where))))
 
 
-def _standing(mention: Mention, leaves: frozenset[str]) -> Mention:
+def _keep_existing_places(mention: Mention, leaves: frozenset[str]) -> Mention:
     """Return a mention with those of its places that are there."""
     places = tuple([place for place in mention.places if place in leaves])
     return Mention(mention.url, mention.title, places, mention.quote, mention.part, mention.start, mention.end)
 
 
-def _grounding(raw: bytes) -> Iterator[Mention]:
+def _read_supports(raw: bytes) -> Iterator[Mention]:
     metadata, _ = GROUNDING.read(raw)
     chunks = metadata.grounding_chunks or []
     for number, support in enumerate(metadata.grounding_supports or ()):
         segment = support.segment or Segment()
         for order, index in enumerate(support.grounding_chunk_indices or ()):
-            source = _source(chunks[index]) if 0 <= index < len(chunks) else None
+            source = _find_page(chunks[index]) if 0 <= index < len(chunks) else None
             if source is None:
                 continue
             word, page = source
@@ -190,13 +190,13 @@ def _grounding(raw: bytes) -> Iterator[Mention]:
             )
 
 
-def _source(chunk: GroundingChunk) -> tuple[str, Source] | None:
+def _find_page(chunk: GroundingChunk) -> tuple[str, Source] | None:
     """Return the page a chunk is from and the member that names it; None for one without an address."""
     pages = (("web", chunk.web), ("retrievedContext", chunk.retrieved_context), ("maps", chunk.maps))
     return next(((word, page) for word, page in pages if page is not None and page.uri), None)
 
 
-def _citation(item: Raw, where: str) -> Mention | None:
+def _read_citation(item: Raw, where: str) -> Mention | None:
     metadata, _ = CITATIONS.read(b'{"citations":[' + bytes(item) + b"]}")
     for source in metadata.citations or ():
         if source.uri:
@@ -224,36 +224,38 @@ class SourceReader:
         self._sizes = [0]
         self._metadata: dict[str, Metadata] = {}
 
-    def take(self, field: str, raw: bytes) -> None:
+    def add(self, field: str, raw: bytes) -> None:
         """Take metadata that stands at `field`."""
         if field not in self._metadata:
             self._metadata[field] = Metadata(field)
-        self._metadata[field].take(raw)
+        self._metadata[field].add(raw)
 
-    def fields(self) -> dict[str, bytes]:
+    def build_fields(self) -> dict[str, bytes]:
         """Return all metadata, each kind put together."""
-        return {field: metadata.whole() for field, metadata in self._metadata.items()}
+        return {field: metadata.build() for field, metadata in self._metadata.items()}
 
-    def cited(self, index: int, *, last: bool) -> list[Citation]:
+    def build_citations(self, index: int, *, last: bool) -> list[Citation]:
         """Return the citations of text `index`, which ends now; after the `last` one nothing more is said."""
         sizes = self._sizes
-        sizes.extend(islice(accumulate((len(piece.encode()) for piece in self._new()), initial=sizes[-1]), 1, None))
+        sizes.extend(
+            islice(accumulate((len(piece.encode()) for piece in self._new_pieces()), initial=sizes[-1]), 1, None)
+        )
         begin = self._begins[index]
-        named = self._named(sizes[begin], None if last else sizes[-1], last=last)
+        named = self._find_mentions(sizes[begin], None if last else sizes[-1], last=last)
         if not named:
             return []
         text = "".join(self._pieces[begin:])
-        offsets = _offsets(text)
+        offsets = _list_byte_offsets(text)
         found: dict[Citation, list[str]] = {}
         for start, mention in named:
-            citation = _cited(mention, text, offsets, start - sizes[begin])
+            citation = _build_citation(mention, text, offsets, start - sizes[begin])
             found.setdefault(citation, []).extend(mention.places)
         return [structs.replace(citation, places=tuple(places)) for citation, places in found.items()]
 
-    def _new(self) -> Iterator[str]:
+    def _new_pieces(self) -> Iterator[str]:
         return islice(self._pieces, len(self._sizes) - 1, None)
 
-    def _named(self, begin: int, end: int | None, *, last: bool) -> list[tuple[int, Mention]]:
+    def _find_mentions(self, begin: int, end: int | None, *, last: bool) -> list[tuple[int, Mention]]:
         begun = [*range(self._placed, len(self._layout)), *islice(self._begins, self._texts, None)]
         self._placed, self._texts = len(self._layout), len(self._begins)
         named: list[tuple[int, Mention]] = []
@@ -261,11 +263,11 @@ class SourceReader:
             metadata = self._metadata.get(field)
             if metadata is not None:
                 metadata.read_new()
-                metadata.mentions.place(None if last else begun, partial(self._base, last=last))
-                named.extend(metadata.mentions.between(begin, end))
+                metadata.mentions.locate(None if last else begun, partial(self._find_start, last=last))
+                named.extend(metadata.mentions.pop_between(begin, end))
         return named
 
-    def _base(self, part: int, *, last: bool) -> int | None:
+    def _find_start(self, part: int, *, last: bool) -> int | None:
         """Return the byte of all that is said where a part begins; None if it has not begun."""
         if not part:
             # Most replies name no part, whatever stands before their text.
@@ -277,37 +279,40 @@ class SourceReader:
         return None if begins is None else self._sizes[begins]
 
 
-def _cited(mention: Mention, text: str, offsets: list[int], start: int) -> Citation:
+def _build_citation(mention: Mention, text: str, offsets: list[int], start: int) -> Citation:
     """Return the citation for `text`, in which the mention begins at byte `start`."""
     if mention.start is None and mention.end is None:
         return Citation(NAME, b"", mention.url, mention.title, mention.quote)
     length = max((mention.end or 0) - (mention.start or 0), 0)
-    first, last = _character(offsets, start), _character(offsets, start + length)
+    first, last = _find_character(offsets, start), _find_character(offsets, start + length)
     quote = mention.quote
     if quote and text[first:last] != quote:
         # With some tools Google's numbers are one off; its words are right.
-        found = _nearest(text, quote, first)
+        found = _find_nearest(text, quote, first)
         if found >= 0:
             first, last = found, found + len(quote)
     return Citation(NAME, b"", mention.url, mention.title, quote or text[first:last], first, last)
 
 
-def _nearest(text: str, words: str, place: int) -> int:
-    end = place + len(words)
-    before, after = text.rfind(words, max(place - _NEAR, 0), end), text.find(words, place, end + _NEAR)
+def _find_nearest(text: str, quote: str, near: int) -> int:
+    end = near + len(quote)
+    before, after = (
+        text.rfind(quote, max(near - _SEARCH_DISTANCE, 0), end),
+        text.find(quote, near, end + _SEARCH_DISTANCE),
+    )
     if before < 0 or after < 0:
         return max(before, after)
-    return before if place - before <= after - place else after
+    return before if near - before <= after - near else after
 
 
-def _offsets(text: str) -> list[int]:
+def _list_byte_offsets(text: str) -> list[int]:
     """Return the byte at which each character begins, and the size of the whole."""
     if text.isascii():
         return list(range(len(text) + 1))
     return [0, *accumulate(len(character.encode()) for character in text)]
 
 
-def _character(offsets: list[int], byte: int) -> int:
+def _find_character(offsets: list[int], byte: int) -> int:
     """Return the character that holds a byte, or the end."""
     return min(bisect_right(offsets, byte) - 1, len(offsets) - 1)
 
@@ -319,36 +324,36 @@ def is_cited(part: AnyPart) -> bool:
     return any(citation.url and citation.dialect != NAME for citation in part.citations)
 
 
-def joined(parts: Iterable[AnyPart]) -> list[AnyPart]:
+def join_texts(parts: Iterable[AnyPart]) -> list[AnyPart]:
     """Put texts that follow each other into one: most clients count from where all text begins."""
     kept: list[AnyPart] = []
     run: list[Text] = []
     for part in parts:
-        if run and not _goes_on(run[-1], part):
-            kept.append(_one(run))
+        if run and not _can_join(run[-1], part):
+            kept.append(_join_run(run))
             run = []
         if isinstance(part, Text):
             run.append(part)
         else:
             kept.append(part)
-    return [*kept, _one(run)] if run else kept
+    return [*kept, _join_run(run)] if run else kept
 
 
-def _goes_on(before: Text, part: AnyPart) -> bool:
-    return isinstance(part, Text) and before.signature is None and before.extras is None and part.extras is None
+def _can_join(previous: Text, part: AnyPart) -> bool:
+    return isinstance(part, Text) and previous.signature is None and previous.extras is None and part.extras is None
 
 
-def _one(run: list[Text]) -> Text:
+def _join_run(run: list[Text]) -> Text:
     """Return the texts of a run as one, signed as the last is."""
     citations: list[Citation] = []
     size = 0
     for text in run:
-        citations.extend(_spanned(text, size))
+        citations.extend(_shift_citations(text, size))
         size += len(text.text)
     return structs.replace(run[-1], text="".join(text.text for text in run), citations=tuple(citations))
 
 
-def _spanned(text: Text, begin: int) -> tuple[Citation, ...]:
+def _shift_citations(text: Text, begin: int) -> tuple[Citation, ...]:
     """Return the citations of a text that begins at `begin`, each with its span; without one it is about all of it."""
     size = len(text.text)
     spanned: list[Citation] = []
@@ -369,7 +374,7 @@ def write_grounding(parts: Iterable[AnyPart]) -> dict[str, bytes]:
     for position, part in enumerate(parts):
         if not isinstance(part, Text) or not is_cited(part):
             continue
-        offsets = _offsets(part.text)
+        offsets = _list_byte_offsets(part.text)
         for citation in part.citations:
             if not citation.url or citation.dialect == NAME:
                 continue

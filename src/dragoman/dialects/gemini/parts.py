@@ -39,7 +39,7 @@ from dragoman.dialects.gemini.wire import (
     GeminiPart,
 )
 from dragoman.wire import json
-from dragoman.wire.shape import present
+from dragoman.wire.shape import non_null_bytes
 from dragoman.wire.splice import graft
 
 Fields = dict[str, bytes] | None
@@ -68,7 +68,7 @@ def read_part(part: GeminiPart, where: str, fields: Fields) -> AnyPart:
         spelling = NOT_A_THOUGHT if part.thought is False else ""
         return Text(text=part.text, where=where, signature=signature, extras=extras, spelling=spelling)
     if (call, result, blob, file, part.text).count(None) < 4 or (call is not None and not call.name):
-        return Opaque(dialect=NAME, raw=whole(part, fields), where=where, signature=signature)
+        return Opaque(dialect=NAME, raw=encode_part(part, fields), where=where, signature=signature)
     spelling = NOT_A_THOUGHT if part.thought is False else ""
     if part.thought:
         fields = {**(fields or {}), "/thought": b"true"}
@@ -80,7 +80,7 @@ def read_part(part: GeminiPart, where: str, fields: Fields) -> AnyPart:
     return _read_media(blob or file or Blob(), where, extras, signature, spelling)
 
 
-def whole(part: GeminiPart, fields: Fields) -> bytes:
+def encode_part(part: GeminiPart, fields: Fields) -> bytes:
     """Return the JSON of a part as it was received, but for white space and snake_case."""
     body = json.encode(part)
     return graft(body, fields) if fields else body
@@ -88,14 +88,14 @@ def whole(part: GeminiPart, fields: Fields) -> bytes:
 
 def _read_without_content(part: GeminiPart, where: str, fields: Fields, signature: Signature | None) -> AnyPart:
     if signature is None or fields or part.thought is not None:
-        return Opaque(dialect=NAME, raw=whole(part, fields), where=where, signature=signature)
+        return Opaque(dialect=NAME, raw=encode_part(part, fields), where=where, signature=signature)
     return Text(text="", where=where, signature=signature, spelling=NO_TEXT)
 
 
 def _read_call(call: FunctionCall, where: str, fields: Fields, signature: Signature | None, spelling: str) -> ToolCall:
-    arguments = present(call.args)
+    arguments = non_null_bytes(call.args)
     if call.partial_args or call.will_continue:
-        fields = {**(fields or {}), **_streaming_members(call)}
+        fields = {**(fields or {}), **_read_streaming_members(call)}
     return ToolCall(
         id=call.id or "",
         name=call.name or "",
@@ -107,21 +107,21 @@ def _read_call(call: FunctionCall, where: str, fields: Fields, signature: Signat
     )
 
 
-def _streaming_members(call: FunctionCall) -> dict[str, bytes]:
+def _read_streaming_members(call: FunctionCall) -> dict[str, bytes]:
     members = (("partialArgs", call.partial_args), ("willContinue", call.will_continue))
-    return {f"/functionCall/{name}": bytes(raw) for name, raw in members if present(raw) is not None}
+    return {f"/functionCall/{name}": bytes(raw) for name, raw in members if non_null_bytes(raw) is not None}
 
 
 def _read_result(
     result: FunctionResponse, where: str, fields: Fields, signature: Signature | None, spelling: str
 ) -> ToolResult:
-    response = present(result.response)
+    response = non_null_bytes(result.response)
     content: list[Content] = []
     if response is not None:
         content.append(Data(json=response, where=f"{where}/functionResponse/response"))
     for index, part in enumerate(result.parts or ()):
         inner = f"/functionResponse/parts/{index}"
-        below = _take(fields, inner)
+        below = _take_fields(fields, inner)
         medium = part.inline_data or part.file_data
         if medium is None or (part.inline_data and part.file_data):
             body = json.encode(part)
@@ -135,7 +135,7 @@ def _read_result(
         call_id=result.id or "",
         name=result.name or "",
         content=tuple(content),
-        failed=response is not None and _only_error(response),
+        failed=response is not None and _is_error_only(response),
         where=where,
         spelling=f"{word} {spelling}" if spelling else word,
         signature=signature,
@@ -143,7 +143,7 @@ def _read_result(
     )
 
 
-def _take(fields: Fields, where: str) -> Fields:
+def _take_fields(fields: Fields, where: str) -> Fields:
     """Remove and return the fields below `where`."""
     if not fields:
         return None
@@ -153,17 +153,17 @@ def _take(fields: Fields, where: str) -> Fields:
     return {pointer[len(where) :]: raw for pointer, raw in taken.items()} or None
 
 
-def _only_error(response: bytes) -> bool:
+def _is_error_only(response: bytes) -> bool:
     return b'"error"' in response and json.is_object(response) and [*json.decode_object(response)] == ["error"]
 
 
 def _read_media(
     medium: Blob | FileData, where: str, extras: Extras | None, signature: Signature | None, spelling: str
 ) -> Media:
-    source = Inline(medium.data or "") if isinstance(medium, Blob) else _source(medium.file_uri or "")
+    source = Inline(medium.data or "") if isinstance(medium, Blob) else _build_source(medium.file_uri or "")
     words = f"{DISPLAY_NAME} {spelling}".rstrip() if medium.display_name else spelling
     return Media(
-        kind=_kind(medium.mime_type, source),
+        kind=_find_kind(medium.mime_type, source),
         media_type=medium.mime_type,
         source=source,
         name=medium.display_name,
@@ -174,12 +174,12 @@ def _read_media(
     )
 
 
-def _source(uri: str) -> Link | Stored:
+def _build_source(uri: str) -> Link | Stored:
     stored = uri.startswith("files/") or ("generativelanguage.googleapis.com" in uri and "/files/" in uri)
     return Stored(ISSUER, uri) if stored else Link(uri)
 
 
-def _kind(mime_type: str, source: Inline | Link | Stored) -> MediaKind:
+def _find_kind(mime_type: str, source: Inline | Link | Stored) -> MediaKind:
     if not mime_type and isinstance(source, Link) and ("youtube.com/" in source.url or "youtu.be/" in source.url):
         return "video"
     return _KINDS.get(mime_type.partition("/")[0].lower(), "document")
@@ -246,27 +246,27 @@ def _write_result(result: ToolResult) -> dict[str, Any]:
         written["response"] = Raw(content[0].json)
         content = content[1:]
     elif not words or not words.startswith(NO_RESPONSE):
-        written["response"] = {"error" if result.failed else "output": _answer(content)}
+        written["response"] = {"error" if result.failed else "output": _render_answer(content)}
     parts = [part for item in content if type(item) is not Text and (part := _write_result_part(item)) is not None]
     if parts:
         written["parts"] = parts
     return written
 
 
-def _answer(content: tuple[Content, ...]) -> Any:
+def _render_answer(content: tuple[Content, ...]) -> Any:
     if len(content) == 1 and isinstance(content[0], Text):
-        return _structured(content[0].text)
+        return _parse_object(content[0].text)
     said = [item for item in content if isinstance(item, Text | Data)]
     if len(said) == 1:
         only = said[0]
         if isinstance(only, Text):
-            return _structured(only.text)
+            return _parse_object(only.text)
         if _REFERENCE not in only.json:
             return Raw(only.json)
     return "\n".join(item.text if isinstance(item, Text) else item.json.decode() for item in said)
 
 
-def _structured(text: str) -> Raw | str:
+def _parse_object(text: str) -> Raw | str:
     """Return the object that a text is, or the text: other dialects have no other way to hand over an object."""
     if not text.lstrip().startswith("{"):
         return text

@@ -106,7 +106,7 @@ def render_request(request: Request, traits: Traits) -> Call:  # noqa: ARG001 - 
         body |= REQUEST_FIELDS.write(request)
     encoded = json.encode(body)
     extras = own_extras(request, NAME) if request.extras is not None else None
-    if extras or code_assist.WORD in words:
+    if extras or code_assist.SPELLING in words:
         encoded = _wrap(encoded, request, extras)
     return Call(body=encoded, model=request.model, stream=request.stream)
 
@@ -121,7 +121,7 @@ def _wrap(encoded: bytes, request: Request, extras: dict[str, bytes] | None) -> 
     outside = all(message.where.startswith(code_assist.INNER + "/") for message in request.messages)
     if extras and not outside:
         encoded = graft(encoded, extras)
-    if code_assist.WORD in request.spelling:
+    if code_assist.SPELLING in request.spelling:
         encoded = code_assist.wrap_request(encoded, request.model)
     return graft(encoded, extras) if extras and outside else encoded
 
@@ -139,11 +139,11 @@ def _write_message(message: Message) -> Any:
     if not message.spelling and message.extras is None:
         return {"role": "model" if message.role == "assistant" else "user", "parts": _write_parts(message.parts)}
     words = message.spelling.split()
-    content = _spelled_parts(message.parts, words)
+    content = _write_parts_as(message.parts, words)
     if NO_ROLE not in words:
         role = "model" if message.role == "assistant" or f"{ROLE}model" in words else "user"
         content = {"role": role, **content}
-    return _with_extras(content, message)
+    return _restore_extras(content, message)
 
 
 def _write_system(messages: tuple[Message, ...]) -> Any:
@@ -154,11 +154,11 @@ def _write_system(messages: tuple[Message, ...]) -> Any:
     words = first.spelling.split()
     if STRING in words and len(parts) == 1 and isinstance(parts[0], Text):
         return parts[0].text
-    content = _spelled_parts(parts, words)
+    content = _write_parts_as(parts, words)
     for word in words:
         if word.startswith(ROLE):
             content["role"] = word[len(ROLE) :]
-    return _with_extras(content, first)
+    return _restore_extras(content, first)
 
 
 def _write_parts(parts: Iterable[AnyPart]) -> list[Written]:
@@ -172,14 +172,14 @@ def _write_parts(parts: Iterable[AnyPart]) -> list[Written]:
     return written
 
 
-def _spelled_parts(parts: tuple[AnyPart, ...], words: Iterable[str]) -> dict[str, Any]:
+def _write_parts_as(parts: tuple[AnyPart, ...], words: Iterable[str]) -> dict[str, Any]:
     written = _write_parts(parts)
     if not written and NO_PARTS in words:
         return {}
     return {"parts": written[0] if ONE_PART in words and len(written) == 1 else written}
 
 
-def _with_extras(content: dict[str, Any], message: Message) -> Any:
+def _restore_extras(content: dict[str, Any], message: Message) -> Any:
     fields = own_extras(message, NAME)
     return Raw(graft(json.encode(content), fields)) if fields else content
 

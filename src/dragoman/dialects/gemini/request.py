@@ -32,11 +32,11 @@ from dragoman.dialects.gemini.wire import (
     FunctionCallingConfig,
     GeminiPart,
     GenerateContentRequest,
-    Leftovers,
+    UnreadMembers,
 )
 from dragoman.dialects.record import Call, ReadTools
 from dragoman.wire import json
-from dragoman.wire.shape import carried, present
+from dragoman.wire.shape import carried, non_null_bytes
 from dragoman.wire.splice import graft
 from dragoman.wire.unread import Unread
 
@@ -55,7 +55,7 @@ ONE_TOOL = "tools_object"
 NO_TOOLS = "tools"
 CONFIG = "toolConfig"
 CALLING_CONFIG = "functionCallingConfig"
-_KEPT = ("cachedContent", "cached_content", "continuationToken", "continuation_token")
+_STORED_MEMBERS = ("cachedContent", "cached_content", "continuationToken", "continuation_token")
 _NO_SAMPLING = Sampling()
 _ROLES: dict[str | None, Role] = {
     "user": "user",
@@ -102,10 +102,10 @@ def _read_group(
 
 
 def _read_tool(declaration: wire.FunctionDeclaration, where: str, word: str, fields: dict[str, bytes] | None) -> Tool:
-    openapi = present(declaration.parameters)
-    schema = present(declaration.parameters_json_schema)
+    openapi = non_null_bytes(declaration.parameters)
+    schema = non_null_bytes(declaration.parameters_json_schema)
     if declaration.parameters_json_schema is ABSENT:
-        schema = present(declaration.snake_schema)
+        schema = non_null_bytes(declaration.snake_schema)
     elif declaration.snake_schema is not ABSENT:
         fields = {"/parameters_json_schema": bytes(declaration.snake_schema), **(fields or {})}
     if declaration.response_json_schema is not ABSENT or declaration.snake_response_schema is not ABSENT:
@@ -143,18 +143,18 @@ def parse_request(call: Call, *, first: int = 0, read_tools: ReadTools = read_to
     """Read a request, in Code Assist's envelope or without it."""
     try:
         body, unread = REQUEST.read(call.body)
-        inner = present(body.request)
+        inner = non_null_bytes(body.request)
         if inner is not None and body.contents is None:
-            return _read_enveloped(body, inner, unread, call, read_tools)
+            return _read_wrapped(body, inner, unread, call, read_tools)
         if inner is not None:
             unread = unread or Unread()
             unread.add("/request", inner)
-        return _read_request(_Read(body, unread, call, first=first), read_tools)
+        return _read_request(_DecodedRequest(body, unread, call, first=first), read_tools)
     except json.Malformed as error:
         raise Problem("invalid_request", error.message, where=error.where) from None
 
 
-class _Read(Struct, frozen=True):
+class _DecodedRequest(Struct, frozen=True):
     """A decoded request and its position in the document."""
 
     body: GenerateContentRequest
@@ -168,7 +168,7 @@ class _Read(Struct, frozen=True):
     """The members of the envelope."""
 
 
-def _read_enveloped(
+def _read_wrapped(
     wrapper: GenerateContentRequest, inner: bytes, envelope: Unread | None, call: Call, read_tools: ReadTools
 ) -> Request:
     try:
@@ -176,30 +176,30 @@ def _read_enveloped(
     except json.Malformed as error:
         raise json.Malformed(error.message, code_assist.INNER + error.where) from None
     outer = {**(carried(wrapper) or {}), **(envelope.rest() if envelope else {})}
-    model = _bare_model(outer.pop("/model", b'""'))
+    model = _strip_model_prefix(outer.pop("/model", b'""'))
     enveloped = Call(body=b"", model=model or call.model, stream=call.stream)
-    return _read_request(_Read(body, unread, enveloped, prefix=code_assist.INNER, outer=outer), read_tools)
+    return _read_request(_DecodedRequest(body, unread, enveloped, prefix=code_assist.INNER, outer=outer), read_tools)
 
 
-def _read_request(read: _Read, read_tools: ReadTools) -> Request:
+def _read_request(read: _DecodedRequest, read_tools: ReadTools) -> Request:
     body, unread, call, prefix, outer = read.body, read.unread, read.call, read.prefix, read.outer
     if body.contents is None:
         raise Problem("invalid_request", "contents is missing", where=f"{prefix}/contents")
     if unread is not None:
         unread.renumber("contents", read.first)
-    leftovers = Leftovers(unread or Unread(), prefix)
+    leftovers = UnreadMembers(unread or Unread(), prefix)
     below = leftovers if unread else None
-    leftovers.carry(body, "")
-    words: set[str] = set() if outer is None else {code_assist.WORD}
+    leftovers.add_carried(body, "")
+    words: set[str] = set() if outer is None else {code_assist.SPELLING}
     messages = tuple(_read_messages(body, prefix, below, words, read.first))
-    raw_tools = present(body.tools)
+    raw_tools = non_null_bytes(body.tools)
     tools = read_tools(raw_tools, f"{prefix}/tools") if raw_tools is not None else ()
-    if raw_tools is not None and (word := _tools_word(raw_tools)):
+    if raw_tools is not None and (word := _find_tools_spelling(raw_tools)):
         words.add(word)
     choice = None
     if body.tool_config is not None:
         words.add(CONFIG)
-        leftovers.carry(body.tool_config, "/toolConfig")
+        leftovers.add_carried(body.tool_config, "/toolConfig")
         calling = body.tool_config.function_calling_config
         if calling is not None:
             words.add(CALLING_CONFIG)
@@ -209,7 +209,7 @@ def _read_request(read: _Read, read_tools: ReadTools) -> Request:
     if config is not None:
         where = f"{prefix}/generationConfig"
         words.add(PRESENT)
-        leftovers.carry(config, "/generationConfig")
+        leftovers.add_carried(config, "/generationConfig")
         sampling = read_sampling(config, where, words)
         if config.thinking_config is not None:
             thinking = read_thinking(config.thinking_config, f"{where}/thinkingConfig", words, leftovers)
@@ -218,7 +218,7 @@ def _read_request(read: _Read, read_tools: ReadTools) -> Request:
     rest = {**outer, **leftovers.rest()} if outer else leftovers.rest()
     return Request(
         **simple,
-        model=call.model or _bare_model(rest.get("/model", b'""')),
+        model=call.model or _strip_model_prefix(rest.get("/model", b'""')),
         messages=messages,
         tools=tools,
         tool_choice=choice,
@@ -226,31 +226,31 @@ def _read_request(read: _Read, read_tools: ReadTools) -> Request:
         thinking=thinking,
         output=output,
         stream=call.stream,
-        references=_references(rest, prefix) if rest else (),
+        references=_find_references(rest, prefix) if rest else (),
         extras=Extras(NAME, rest) if rest else None,
         spelling=frozenset(words),
     )
 
 
-def _references(rest: dict[str, bytes], prefix: str) -> tuple[Reference, ...]:
+def _find_references(rest: dict[str, bytes], prefix: str) -> tuple[Reference, ...]:
     """Find what a request stands on or goes on from that only Google keeps."""
-    places = (f"{prefix}/{name}" for name in _KEPT)
+    places = (f"{prefix}/{name}" for name in _STORED_MEMBERS)
     return tuple(Reference(place) for place in places if rest.get(place, b'""') not in (b'""', b"null"))
 
 
-def _bare_model(raw: bytes) -> str:
+def _strip_model_prefix(raw: bytes) -> str:
     model = json.decode(raw)
     return model.removeprefix("models/") if isinstance(model, str) else ""
 
 
 def _read_messages(
-    body: GenerateContentRequest, prefix: str, leftovers: Leftovers | None, words: set[str], known: int
+    body: GenerateContentRequest, prefix: str, leftovers: UnreadMembers | None, words: set[str], first: int
 ) -> Iterator[Message]:
     if body.system_instruction is not None:
         yield _read_system(body.system_instruction, f"{prefix}/systemInstruction", leftovers)
     match body.contents:
         case list() as contents:
-            for index, content in enumerate(contents, known):
+            for index, content in enumerate(contents, first):
                 yield _read_message(content, f"{prefix}/contents/{index}", leftovers)
         case wire.Content() as content:
             words.add(ONE_CONTENT)
@@ -259,7 +259,7 @@ def _read_messages(
             pass
 
 
-def _read_system(instruction: wire.Content | str, where: str, leftovers: Leftovers | None) -> Message:
+def _read_system(instruction: wire.Content | str, where: str, leftovers: UnreadMembers | None) -> Message:
     if isinstance(instruction, str):
         return Message(role="system", parts=(Text(text=instruction, where=where),), where=where, spelling=STRING)
     parts, spelling = _read_parts(instruction, where, leftovers)
@@ -270,7 +270,7 @@ def _read_system(instruction: wire.Content | str, where: str, leftovers: Leftove
     return Message(role="system", parts=parts, where=where, spelling=spelling, extras=extras)
 
 
-def _read_message(content: wire.Content, where: str, leftovers: Leftovers | None) -> Message:
+def _read_message(content: wire.Content, where: str, leftovers: UnreadMembers | None) -> Message:
     role = _ROLES.get(content.role)
     if role is None:
         raise Problem("invalid_request", f"not a valid role: {content.role!r}", where=f"{where}/role")
@@ -285,7 +285,7 @@ def _read_message(content: wire.Content, where: str, leftovers: Leftovers | None
     return Message(role=role, parts=parts, where=where, spelling=spelling, extras=extras)
 
 
-def _read_parts(content: wire.Content, where: str, leftovers: Leftovers | None) -> tuple[tuple[AnyPart, ...], str]:
+def _read_parts(content: wire.Content, where: str, leftovers: UnreadMembers | None) -> tuple[tuple[AnyPart, ...], str]:
     parts = content.parts
     if parts is None:
         return (), NO_PARTS
@@ -299,7 +299,7 @@ def _read_parts(content: wire.Content, where: str, leftovers: Leftovers | None) 
     return tuple(read), ""
 
 
-def _tools_word(raw: bytes) -> str:
+def _find_tools_spelling(raw: bytes) -> str:
     """Return how tools were written, where it was not as a list of some."""
     if raw.startswith(b"{"):
         return ONE_TOOL

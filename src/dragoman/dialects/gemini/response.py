@@ -21,8 +21,8 @@ from dragoman.core.stream import collect
 from dragoman.core.value import Extras, own_extras
 from dragoman.dialects.gemini import code_assist
 from dragoman.dialects.gemini.decoder import GeminiChunkReader
-from dragoman.dialects.gemini.finish import read_block_reason, read_finish, usage_of, write_finish, write_usage
-from dragoman.dialects.gemini.grounding import is_cited, joined, write_grounding
+from dragoman.dialects.gemini.finish import build_usage, read_block_reason, read_finish, write_finish, write_usage
+from dragoman.dialects.gemini.grounding import is_cited, join_texts, write_grounding
 from dragoman.dialects.gemini.parts import Written, write_part
 from dragoman.dialects.gemini.wire import ISSUER, NAME, Camel, UsageMetadata
 from dragoman.wire import json
@@ -98,7 +98,7 @@ def parse_response(body: bytes) -> Response:
 def _read_as_chunk(body: bytes) -> Response:
     reader = GeminiChunkReader()
     reader.feed(body.strip())
-    reader.conclude()
+    reader.finish()
     return structs.replace(collect(reader.events), spelling=AS_CHUNK)
 
 
@@ -120,8 +120,8 @@ def _read_directly(body: bytes) -> Response | None:
         id=reply.response_id,
         model=reply.model_version,
         parts=tuple(parts),
-        finish=read_finish(candidate.finish_reason, called=ToolCall in map(type, parts)),
-        usage=None if usage is None else usage_of(usage, carried(usage) or {}),
+        finish=read_finish(candidate.finish_reason, has_call=ToolCall in map(type, parts)),
+        usage=None if usage is None else build_usage(usage, carried(usage) or {}),
         extras=Extras(NAME, fields) if fields else None,
     )
 
@@ -157,16 +157,16 @@ def build_response(response: Response, request: Request | None) -> bytes:
         finish=response.finish,
         usage=response.usage,
         fields=fields,
-        identity=identity(response.id, response.model, request),
+        identity=build_identity(response.id, response.model, request),
     )
-    return wrap(body, fields) if code_assist.enveloped(request) else body
+    return wrap_reply(body, fields) if code_assist.uses_envelope(request) else body
 
 
 def _write_parts(parts: tuple[AnyPart, ...]) -> tuple[list[Written], dict[str, bytes]]:
     """Return the parts of a reply, and the field that names their sources."""
     if not any(map(is_cited, parts)):
         return [written for part in parts if (written := write_reply_part(part)) is not None], {}
-    pairs = [(part, written) for part in joined(parts) if (written := write_reply_part(part)) is not None]
+    pairs = [(part, written) for part in join_texts(parts) if (written := write_reply_part(part)) is not None]
     return [written for _, written in pairs], write_grounding(part for part, _ in pairs)
 
 
@@ -180,7 +180,7 @@ def write_reply_part(part: AnyPart) -> Written | None:
     return write_part(part)
 
 
-def identity(response_id: str, model: str, request: Request | None) -> dict[str, str]:
+def build_identity(response_id: str, model: str, request: Request | None) -> dict[str, str]:
     """Return the members every chunk repeats."""
     model = model or (request.model if request is not None else "")
     members = {"modelVersion": model} if model else {}
@@ -200,7 +200,7 @@ def write_reply(
     """Return the JSON of a reply, or of the last chunk of one."""
     written = list(parts)
     body: dict[str, Any] = {}
-    if not written and _blocked_by(fields) == finish.raw != "":
+    if not written and _find_block_reason(fields) == finish.raw != "":
         if any(field.startswith("/candidates/0/") for field in fields):
             body["candidates"] = [{}]
     else:
@@ -216,12 +216,12 @@ def write_reply(
     return graft(encoded, own) if own else encoded
 
 
-def _blocked_by(fields: dict[str, bytes]) -> str:
+def _find_block_reason(fields: dict[str, bytes]) -> str:
     """Return why the prompt was refused: such a reply has no candidates."""
     raw = fields.get(PROMPT_FEEDBACK_FIELD)
     return "" if raw is None else read_block_reason(raw)
 
 
-def wrap(body: bytes, fields: dict[str, bytes]) -> bytes:
+def wrap_reply(body: bytes, fields: dict[str, bytes]) -> bytes:
     """Put a reply into Code Assist's envelope."""
     return code_assist.wrap_response(body, {name: fields[name] for name in code_assist.MEMBERS & fields.keys()})

@@ -345,7 +345,7 @@ CITATIONS: Shape[CitationMetadata] = Shape(CitationMetadata, snake=True)
 PARTIAL_ARGS: Shape[list[PartialArg]] = Shape(list[PartialArg], snake=True)
 
 
-class Leftovers:
+class UnreadMembers:
     """Unread members of a request, found and told by absolute pointers though read below `prefix`."""
 
     __slots__ = ("_offset", "_prefix", "_unread")
@@ -363,7 +363,7 @@ class Leftovers:
         """Note one more member that did not reach the core."""
         self._unread.add(where[self._offset :], raw)
 
-    def carry(self, value: Wire, where: str) -> None:
+    def add_carried(self, value: Wire, where: str) -> None:
         """Note the members that `value`, which stands at `where` below `prefix`, only carries."""
         fields = carried(value)
         if fields is not None:

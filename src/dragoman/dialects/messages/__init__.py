@@ -12,7 +12,7 @@ from dragoman.dialects.messages.request import parse_request, read_tools
 from dragoman.dialects.messages.response import build_response, parse_response
 from dragoman.dialects.messages.traits import ROWS
 from dragoman.dialects.messages.wire import ISSUER, NAME
-from dragoman.dialects.record import Count, Dialect, Holds
+from dragoman.dialects.record import Dialect, ReplyCapabilities, TokenCountFormat
 
 DIALECT = Dialect(
     name=NAME,
@@ -24,7 +24,7 @@ DIALECT = Dialect(
     traits=ROWS,
     api=API,
     remote=REMOTE,
-    holds=Holds(
+    holds=ReplyCapabilities(
         reasoning=True,
         signatures=frozenset({"reasoning"}),
         object_arguments=True,
@@ -57,7 +57,7 @@ DIALECT = Dialect(
     parse_error=parse_error,
     build_error=build_error,
     error_words=ERROR_WORDS,
-    count=Count("input_tokens"),
+    count=TokenCountFormat("input_tokens"),
     id_header="request-id",
     id_member="request_id",
     implied=IMPLIED,

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from dragoman.dialects.api import LOOK, Api, Endpoint, ServedPath
+from dragoman.dialects.api import READ_METHODS, Api, Endpoint, ServedPath
 
 _BLOCKS = {"tool_use", "tool_result", "thinking", "redacted_thinking", "image", "document"}
 
@@ -20,7 +20,7 @@ API = Api(
         ServedPath("/v1/messages", Endpoint(operation="generate", queried=True)),
         ServedPath("/v1/messages/count_tokens", Endpoint(operation="count")),
         # Claude Code asks for it to see whether it can reach the server.
-        ServedPath("/api/hello", Endpoint(operation="health"), LOOK),
+        ServedPath("/api/hello", Endpoint(operation="health"), READ_METHODS),
     ),
     other_paths=(r"/v1/(?:messages/batches|complete|skills)(?:[/:].+)?",),
     own_headers=frozenset({"anthropic-version"}),

@@ -5,7 +5,15 @@ import re
 from msgspec import Raw
 
 from dragoman.core.request import ToolChoice
-from dragoman.dialects.record import DEFAULT_TIER, LOADED_AT_ONCE, SAYS_NOTHING, UNASKED, Implied, Turns, VendorTool
+from dragoman.dialects.record import (
+    DEFAULT_TIER,
+    LOADED_AT_ONCE,
+    NOTHING_EXTRA,
+    SAYS_NOTHING,
+    ConversationFormat,
+    Implied,
+    VendorTool,
+)
 from dragoman.wire import json
 from dragoman.wire.lookup import lookup
 
@@ -17,11 +25,11 @@ IMPLIED = {
         ({"type": "clear_thinking_20251015", "keep": "all"},), "nothing is cleared at any target"
     ),
     "/tools/#/defer_loading": Implied((False,), LOADED_AT_ONCE),
-    "/tools/#/eager_input_streaming": Implied((False,), "arguments are told as they come", streamed=(True,)),
+    "/tools/#/eager_input_streaming": Implied((False,), "arguments are told as they come", streaming_values=(True,)),
     "/tools/#/allowed_callers": Implied((["direct"],), "only the model itself calls a tool"),
     "/tools/#/input_examples": Implied(([],), SAYS_NOTHING),
     "/messages/#/content/#/caller": Implied(({"type": "direct"},), "only the model itself calls a tool"),
-    "/messages/#/content/#/citations": Implied(({"enabled": False},), UNASKED),
+    "/messages/#/content/#/citations": Implied(({"enabled": False},), NOTHING_EXTRA),
 }
 """A field that the caller asks for and will not get has no row, however usual it is: cache marks, keys, labels."""
 
@@ -45,11 +53,11 @@ VENDOR_TOOLS = {
 """Web search, web fetch and code execution."""
 
 
-def _plain(text: bytes) -> bytes:
+def _render_user_item(text: bytes) -> bytes:
     return json.encode({"role": "user", "content": Raw(text)})
 
 
-def _said(reply: bytes) -> list[bytes]:
+def _read_reply_items(reply: bytes) -> list[bytes]:
     found = lookup(reply, "/content")
     # A turn in which nothing was said cannot stand in a history.
     if found is None or not json.decode_array(found[1]):
@@ -57,10 +65,10 @@ def _said(reply: bytes) -> list[bytes]:
     return [json.encode({"role": "assistant", "content": Raw(found[1])})]
 
 
-TURNS = Turns(
-    choice="tool_choice",
-    settings=("tools", "tool_choice", "system"),
-    plain=_plain,
-    said=_said,
-    last=re.compile(rb'"type"\s*:\s*"message_(?:delta|stop)"'),
+TURNS = ConversationFormat(
+    choice_member="tool_choice",
+    lasting_members=("tools", "tool_choice", "system"),
+    render_user_item=_render_user_item,
+    read_reply_items=_read_reply_items,
+    end_pattern=re.compile(rb'"type"\s*:\s*"message_(?:delta|stop)"'),
 )

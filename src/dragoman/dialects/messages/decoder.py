@@ -28,9 +28,9 @@ from dragoman.core.problems import Problem
 from dragoman.core.stream import replay_part
 from dragoman.core.value import Extras
 from dragoman.dialects.decoder import FrameDecoder
-from dragoman.dialects.messages.errors import problem_of_event
+from dragoman.dialects.messages.errors import read_error_event
 from dragoman.dialects.messages.parts import read_citation, read_part
-from dragoman.dialects.messages.response import named, read_finish, read_usage, replied, said
+from dragoman.dialects.messages.response import complete_call, drop_nulls, read_finish, read_usage, require_name
 from dragoman.dialects.messages.wire import (
     ISSUER,
     NAME,
@@ -61,7 +61,7 @@ _EVENT: Shape[StreamEvent] = Shape(StreamEvent)
 _EMPTY_INPUTS = ("", "{}")
 
 
-_GROWS: dict[type[AnyPart], type[Delta]] = {Text: TextDelta, ToolCall: JsonDelta, Reasoning: ThinkingDelta}
+_DELTA_TYPES: dict[type[AnyPart], type[Delta]] = {Text: TextDelta, ToolCall: JsonDelta, Reasoning: ThinkingDelta}
 
 
 class _OpenBlock:
@@ -72,7 +72,7 @@ class _OpenBlock:
     def __init__(self, part: AnyPart) -> None:
         self.part = part
         self.index = -1
-        self.grows = _GROWS.get(type(part))
+        self.grows = _DELTA_TYPES.get(type(part))
         self.fragments: list[str] | None = None if isinstance(part, Text | Reasoning) else []
         self.given = ""
         self.fields: dict[str, list[Any]] = {}
@@ -87,77 +87,77 @@ class MessagesDecoder(FrameDecoder):
         self._id: str | None = None
         self._count = 0
         self._open: dict[int, _OpenBlock] = {}
-        self._called = False
+        self._has_call = False
         self._counts = UsageShape()
         self._usage_fields: dict[str, bytes] = {}
         self._stop_reason: str | None = None
         self._stop_sequence: str | None = None
 
-    def _take(self, frame: Frame) -> None:
+    def _decode_frame(self, frame: Frame) -> None:
         event, unread = _EVENT.read(frame.data)
         if type(event) is BlockDelta:
-            self._grow(event, unread)
+            self._append_delta(event, unread)
         else:
-            self._events.extend(self._tell(event, frame, unread))
+            self._events.extend(self._decode_event(event, frame, unread))
 
     def _end(self) -> None:
         raise Problem("malformed_reply", "the stream ended before message_stop")
 
-    def _tell(self, event: StreamEvent, frame: Frame, unread: Unread | None) -> Iterator[Event]:
+    def _decode_event(self, event: StreamEvent, frame: Frame, unread: Unread | None) -> Iterator[Event]:
         if self._id is None and not isinstance(event, MessageStart | Ping | ErrorEvent):
-            yield self._begin("", "")
+            yield self._start_reply("", "")
         match event:
             case MessageStart():
-                yield from self._start(event, unread)
+                yield from self._read_message_start(event, unread)
             case BlockStart():
                 yield from self._open_block(event, unread)
             case BlockStop(index):
                 if index in self._open:
-                    yield from self._stop(self._open.pop(index))
+                    yield from self._end_block(self._open.pop(index))
             case MessageDelta():
-                yield from self._conclude(event, unread)
+                yield from self._read_message_delta(event, unread)
             case MessageStop():
                 yield from self._finish(unread)
             case ErrorEvent():
-                raise problem_of_event(frame.data)
+                raise read_error_event(frame.data)
             case Unknown():
-                yield self._strange(frame)
+                yield self._decode_unknown(frame)
             case _:
                 pass
 
-    def _strange(self, frame: Frame) -> Event:
+    def _decode_unknown(self, frame: Frame) -> Event:
         members = decode_object(frame.data)
         # Servers in between report errors in their own shapes, without Anthropic's type.
         if frame.event == "error" or ("error" in members and "type" not in members):
-            raise problem_of_event(frame.data)
+            raise read_error_event(frame.data)
         kind = decode(members["type"]) if "type" in members else frame.event
         return Native(NAME, "/" + escape(str(kind)), frame.data)
 
-    def _begin(self, given: str, model: str) -> Started:
+    def _start_reply(self, given: str, model: str) -> Started:
         self._id = given
         return Started(given, model)
 
-    def _start(self, event: MessageStart, unread: Unread | None) -> Iterator[Event]:
+    def _read_message_start(self, event: MessageStart, unread: Unread | None) -> Iterator[Event]:
         message = event.message
         # Anthropic has been seen to send the same start twice.
         if self._id is None:
-            yield self._begin(message.id or "", message.model or "")
+            yield self._start_reply(message.id or "", message.model or "")
         elif self._id != message.id or self._count:
             raise Malformed("a second message_start")
         for position, block in enumerate(message.content or ()):
-            part = replied(read_part(block, f"/message/content/{position}", unread))
+            part = complete_call(read_part(block, f"/message/content/{position}", unread))
             part = structs.replace(part, where=f"/content/{position}")
-            self._called = self._called or isinstance(part, ToolCall)
+            self._has_call = self._has_call or isinstance(part, ToolCall)
             yield from replay_part(self._count, part)
             self._count += 1
         if message.usage is not None:
-            yield self._count_up(message.usage, unread, "/message/usage")
+            yield self._update_usage(message.usage, unread, "/message/usage")
         self._stop_reason = message.stop_reason
         self._stop_sequence = message.stop_sequence
-        yield from _natives(carried(message))
+        yield from _to_native_events(carried(message))
         if unread is not None:
-            yield from _natives(unread.take("/message"))
-            yield from _natives(unread.rest())
+            yield from _to_native_events(unread.take("/message"))
+            yield from _to_native_events(unread.rest())
 
     def _open_block(self, event: BlockStart, unread: Unread | None) -> Iterator[Event]:
         if event.index in self._open:
@@ -166,14 +166,14 @@ class MessagesDecoder(FrameDecoder):
         part = structs.replace(part, where=f"/content/{event.index}")
         block = self._open[event.index] = _OpenBlock(part)
         if unread is not None:
-            yield from _natives(unread.rest())
+            yield from _to_native_events(unread.rest())
         if isinstance(part, Opaque):
             return
         block.index = self._count
         self._count += 1
         match part:
             case ToolCall(arguments=arguments):
-                part = named(part)
+                part = require_name(part)
                 block.given = "" if arguments in _EMPTY_INPUTS else arguments
                 yield PartStarted(block.index, structs.replace(part, arguments=""))
             case Text() | Reasoning(redacted=False):
@@ -182,7 +182,7 @@ class MessagesDecoder(FrameDecoder):
             case _:
                 yield PartStarted(block.index, part)
 
-    def _grow(self, event: BlockDelta, unread: Unread | None) -> None:
+    def _append_delta(self, event: BlockDelta, unread: Unread | None) -> None:
         block = self._open.get(event.index)
         if block is None:
             raise Malformed(f"a delta of block {event.index}, which is not open")
@@ -195,18 +195,18 @@ class MessagesDecoder(FrameDecoder):
                 if not block.given:
                     self._events.append(PartDelta(block.index, text))
         else:
-            self._events.extend(_grow_otherwise(block, delta))
+            self._events.extend(_read_other_delta(block, delta))
         if unread is not None:
-            _note_fields(block, unread.take("/delta") or {})
-            self._events.extend(_natives(unread.rest()))
+            _keep_fields(block, unread.take("/delta") or {})
+            self._events.extend(_to_native_events(unread.rest()))
 
-    def _stop(self, block: _OpenBlock) -> Iterator[Event]:
+    def _end_block(self, block: _OpenBlock) -> Iterator[Event]:
         complete = True
         match block.part:
             case Opaque() as part:
                 block.index = self._count
                 self._count += 1
-                yield PartStarted(block.index, structs.replace(part, raw=_whole(block, part.raw)))
+                yield PartStarted(block.index, structs.replace(part, raw=_complete_block(block, part.raw)))
             case ToolCall():
                 grown = "".join(block.fragments or ())
                 complete = not grown or is_json(grown)
@@ -215,15 +215,15 @@ class MessagesDecoder(FrameDecoder):
                     complete = True
                 elif not grown:
                     yield PartDelta(block.index, "{}")
-                self._called = self._called or complete
+                self._has_call = self._has_call or complete
             case _:
                 pass
         if not isinstance(block.part, Opaque):
             for pointer, pieces in block.fields.items():
-                yield PartNative(block.index, NAME, pointer, encode(_joined(pieces)))
+                yield PartNative(block.index, NAME, pointer, encode(_join_pieces(pieces)))
         yield PartEnded(block.index, complete)
 
-    def _count_up(self, usage: UsageShape, unread: Unread | None, where: str) -> UsageSeen:
+    def _update_usage(self, usage: UsageShape, unread: Unread | None, where: str) -> UsageSeen:
         """Lay new numbers over the old ones: they are totals, never to be added."""
         for name in usage.__struct_fields__:
             value = getattr(usage, name)
@@ -236,35 +236,35 @@ class MessagesDecoder(FrameDecoder):
         extras = Extras(NAME, dict(self._usage_fields)) if self._usage_fields else None
         return UsageSeen(structs.replace(totals, extras=extras))
 
-    def _conclude(self, event: MessageDelta, unread: Unread | None) -> Iterator[Event]:
+    def _read_message_delta(self, event: MessageDelta, unread: Unread | None) -> Iterator[Event]:
         if event.delta.stop_reason is not None:
             self._stop_reason = event.delta.stop_reason
         if event.delta.stop_sequence is not None:
             self._stop_sequence = event.delta.stop_sequence
-        yield from _natives(carried(event.delta))
-        yield from _natives(carried(event))
+        yield from _to_native_events(carried(event.delta))
+        yield from _to_native_events(carried(event))
         if event.usage is not None:
-            yield self._count_up(event.usage, unread, "/usage")
+            yield self._update_usage(event.usage, unread, "/usage")
         if unread is not None:
-            yield from _natives(unread.take("/delta"))
-            yield from _natives(unread.rest())
+            yield from _to_native_events(unread.take("/delta"))
+            yield from _to_native_events(unread.rest())
 
     def _finish(self, unread: Unread | None) -> Iterator[Event]:
         for block in list(self._open.values()):
-            yield from self._stop(block)
+            yield from self._end_block(block)
         self._open.clear()
         if unread is not None:
-            yield from _natives(unread.rest())
-        self._over = True
-        yield Finished(read_finish(self._stop_reason, self._stop_sequence, called=self._called))
+            yield from _to_native_events(unread.rest())
+        self._is_over = True
+        yield Finished(read_finish(self._stop_reason, self._stop_sequence, has_call=self._has_call))
 
 
-def _natives(fields: dict[str, bytes] | None) -> Iterator[Native]:
-    for pointer, raw in said(fields or {}).items():
+def _to_native_events(fields: dict[str, bytes] | None) -> Iterator[Native]:
+    for pointer, raw in drop_nulls(fields or {}).items():
         yield Native(NAME, pointer, raw)
 
 
-def _grow_otherwise(block: _OpenBlock, delta: Delta) -> Iterator[Event]:
+def _read_other_delta(block: _OpenBlock, delta: Delta) -> Iterator[Event]:
     part = block.part
     match delta:
         case SignatureDelta(signature) if isinstance(part, Reasoning):
@@ -277,16 +277,16 @@ def _grow_otherwise(block: _OpenBlock, delta: Delta) -> Iterator[Event]:
         case strange:
             raw = strange.raw if isinstance(strange, Unknown) else encode(strange)
             members = decode_object(raw).items()
-            _note_fields(block, {"/" + escape(name): bytes(value) for name, value in members if name != "type"})
+            _keep_fields(block, {"/" + escape(name): bytes(value) for name, value in members if name != "type"})
 
 
-def _note_fields(block: _OpenBlock, fields: dict[str, bytes]) -> None:
+def _keep_fields(block: _OpenBlock, fields: dict[str, bytes]) -> None:
     """Note members of a delta that nobody reads, for when the block is whole: they may be text in pieces."""
     for pointer, raw in fields.items():
         block.fields.setdefault(pointer, []).append(decode(raw))
 
 
-def _joined(pieces: list[Any]) -> Any:
+def _join_pieces(pieces: list[Any]) -> Any:
     """Put the pieces of a member together: texts go on, and of anything else the last counts."""
     texts: list[str] = []
     for piece in reversed(pieces):
@@ -296,7 +296,7 @@ def _joined(pieces: list[Any]) -> Any:
     return "".join(reversed(texts)) if texts else pieces[-1]
 
 
-def _whole(block: _OpenBlock, raw: bytes) -> bytes:
+def _complete_block(block: _OpenBlock, raw: bytes) -> bytes:
     """Put what arrived by deltas into the block that waited for it."""
     grown = "".join(block.fragments or ())
     if not grown and not block.fields:
@@ -306,7 +306,7 @@ def _whole(block: _OpenBlock, raw: bytes) -> bytes:
         members["input"] = grown.encode() if is_json(grown) else encode(grown)
     for pointer, pieces in block.fields.items():
         name = unescape(pointer[1:])
-        value = _joined(pieces)
+        value = _join_pieces(pieces)
         known = decode(members[name]) if name in members else None
         members[name] = encode(known + value if isinstance(known, str) and isinstance(value, str) else value)
     return with_members(b"{}", members)

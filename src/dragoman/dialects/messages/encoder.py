@@ -30,14 +30,14 @@ from dragoman.core.request import Request
 from dragoman.core.response import Finish, Usage
 from dragoman.core.value import own_extras
 from dragoman.dialects.decoder import Encoder
-from dragoman.dialects.messages.errors import error_body
+from dragoman.dialects.messages.errors import render_error_body
 from dragoman.dialects.messages.parts import write_citation, write_part
-from dragoman.dialects.messages.response import finish_word, reply_id, write_usage
+from dragoman.dialects.messages.response import ensure_reply_id, write_finish, write_usage
 from dragoman.dialects.messages.wire import NAME, TextBlock, ThinkingBlock, ToolUseBlock
 from dragoman.wire.json import encode, one_line
 from dragoman.wire.shape import Wire
 from dragoman.wire.splice import graft
-from dragoman.wire.sse import named_frame
+from dragoman.wire.sse import render_named_frame
 
 _PLAIN_NAME = re.compile(r"[A-Za-z0-9_]+")
 """What a delta may be called: its name is written into the middle of an event."""
@@ -74,15 +74,15 @@ class MessagesEncoder(Encoder):
             case PartStarted(_, part):
                 return self._start(part)
             case PartEnded():
-                return self._stop()
+                return self._end_block()
             case PartSigned(_, signature):
                 self._signature = signature.value
                 return b""
             case PartCited(_, citation):
                 raw = write_citation(citation) if isinstance(self._part, Text) else None
-                return b"" if raw is None else self._delta("citations_delta", "citation", bytes(raw))
+                return b"" if raw is None else self._write_delta("citations_delta", "citation", bytes(raw))
             case PartNative(_, dialect, field, raw):
-                return self._strange(field, raw) if dialect == NAME and self._prefix else b""
+                return self._write_unknown_delta(field, raw) if dialect == NAME and self._prefix else b""
             case UsageSeen(usage):
                 self._usage = usage
                 return b""
@@ -91,11 +91,11 @@ class MessagesEncoder(Encoder):
                     self._fields[field] = raw
                 return b""
             case Started():
-                return _message_start(event)
+                return _render_message_start(event)
             case Finished(finish):
                 return self._finish(finish)
             case Failed(problem):
-                return error_frame(problem)
+                return render_error_frame(problem)
 
     def _start(self, part: AnyPart) -> bytes:
         self._part = part
@@ -104,13 +104,13 @@ class MessagesEncoder(Encoder):
         match part:
             case Text() | Refusal():
                 self._open(b"text_delta", b"text")
-                return self._block(part, TextBlock(""))
+                return self._write_block_start(part, TextBlock(""))
             case ToolCall():
                 self._open(b"input_json_delta", b"partial_json")
-                return self._block(part, ToolUseBlock(part.id, part.name, _EMPTY_INPUT))
+                return self._write_block_start(part, ToolUseBlock(part.id, part.name, _EMPTY_INPUT))
             case Reasoning(redacted=False):
                 self._open(b"thinking_delta", b"thinking")
-                return self._block(part, ThinkingBlock("", ""))
+                return self._write_block_start(part, ThinkingBlock("", ""))
             case Reasoning():
                 return b""
             case _:
@@ -124,7 +124,7 @@ class MessagesEncoder(Encoder):
     def _open(self, kind: bytes, field: bytes) -> None:
         self._prefix = _DELTA % (self._count, kind, field)
 
-    def _block(self, part: AnyPart, block: Wire) -> bytes:
+    def _write_block_start(self, part: AnyPart, block: Wire) -> bytes:
         body = encode(block)
         fields = own_extras(part, NAME)
         if fields:
@@ -142,27 +142,27 @@ class MessagesEncoder(Encoder):
         self._grown = True
         return self._prefix + encode(text) + _DELTA_END
 
-    def _delta(self, kind: str, field: str, raw: bytes) -> bytes:
+    def _write_delta(self, kind: str, field: str, raw: bytes) -> bytes:
         return _DELTA % (self._count, kind.encode(), field.encode()) + one_line(raw) + _DELTA_END
 
-    def _strange(self, field: str, raw: bytes) -> bytes:
+    def _write_unknown_delta(self, field: str, raw: bytes) -> bytes:
         name = field[1:]
         plain = _PLAIN_NAME.fullmatch(name) is not None and name not in _OWN_DELTAS
-        return self._delta(f"{name}_delta", name, raw) if plain else b""
+        return self._write_delta(f"{name}_delta", name, raw) if plain else b""
 
-    def _stop(self) -> bytes:
+    def _end_block(self) -> bytes:
         part, self._part = self._part, None
         if not self._prefix:
-            return self._redacted(part) if isinstance(part, Reasoning) else b""
+            return self._write_redacted(part) if isinstance(part, Reasoning) else b""
         written = b""
         if self._signature and isinstance(part, Reasoning):
-            written = self._delta("signature_delta", "signature", encode(self._signature))
+            written = self._write_delta("signature_delta", "signature", encode(self._signature))
         written += _STOP % self._count
         self._count += 1
         self._prefix = b""
         return written
 
-    def _redacted(self, part: Reasoning) -> bytes:
+    def _write_redacted(self, part: Reasoning) -> bytes:
         """Write a redacted block, whose data may have come after its start."""
         if not self._signature:
             return b""
@@ -175,24 +175,24 @@ class MessagesEncoder(Encoder):
 
     def _finish(self, finish: Finish) -> bytes:
         try:
-            word = finish_word(finish)
+            word = write_finish(finish)
         except Problem as problem:
-            return error_frame(problem)
+            return render_error_frame(problem)
         delta = encode({"stop_reason": word, "stop_sequence": finish.sequence})
         inside = {field: raw for field, raw in self._fields.items() if field not in _BESIDE_DELTA}
         beside = {field: raw for field, raw in self._fields.items() if field in _BESIDE_DELTA}
         body = encode({"type": "message_delta", "delta": Raw(graft(delta, inside)), "usage": write_usage(self._usage)})
-        return named_frame("message_delta", one_line(graft(body, beside))) + _MESSAGE_STOP
+        return render_named_frame("message_delta", one_line(graft(body, beside))) + _MESSAGE_STOP
 
 
-def error_frame(problem: Problem) -> bytes:
+def render_error_frame(problem: Problem) -> bytes:
     """Write an error in the middle of a stream; without its `event:` line clients would drop it."""
-    return named_frame("error", one_line(error_body(problem)))
+    return render_named_frame("error", one_line(render_error_body(problem)))
 
 
-def _message_start(event: Started) -> bytes:
+def _render_message_start(event: Started) -> bytes:
     message: dict[str, Any] = {
-        "id": reply_id(event.id),
+        "id": ensure_reply_id(event.id),
         "type": "message",
         "role": "assistant",
         "model": event.model,
@@ -201,4 +201,4 @@ def _message_start(event: Started) -> bytes:
         "stop_sequence": None,
         "usage": write_usage(None),
     }
-    return named_frame("message_start", encode({"type": "message_start", "message": message}))
+    return render_named_frame("message_start", encode({"type": "message_start", "message": message}))

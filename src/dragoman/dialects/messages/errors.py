@@ -61,36 +61,38 @@ _KEPT_STATUSES: dict[Kind, range] = {"invalid_request": range(400, 500), "intern
 _TOO_LONG = "prompt is too long"
 _TOO_LONG_WORDS = (_TOO_LONG, "exceed context limit", "exceeds the context window")
 _NO_CREDIT = "credit balance is too low"
-_LONGEST_TEXT = 500
+_MAX_TEXT = 500
 
 
 def parse_error(status: int, headers: Mapping[str, str], body: bytes) -> Problem:
     """Read an error reply of any shape; never raises."""
-    error = _error_object(body)
-    kind = _KINDS.get(_word(error, "type")) or STATUS_KINDS.get(status)
+    error = _find_error(body)
+    kind = _KINDS.get(_get_text(error, "type")) or STATUS_KINDS.get(status)
     if kind is None:
         kind = "internal" if status >= 500 else "invalid_request"
-    message = _word(error, "message") or _plain_text(body) or f"the upstream answered {status} without a message"
+    message = (
+        _get_text(error, "message") or _read_plain_text(body) or f"the upstream answered {status} without a message"
+    )
     return Problem(
-        _refined(kind, message),
+        _refine_kind(kind, message),
         message,
         status=status,
-        code=_code(error),
-        retry_after=_retry_after(headers),
+        code=_find_code(error),
+        retry_after=_read_retry_after(headers),
         detail=body,
         detail_dialect=NAME,
     )
 
 
-def problem_of_event(data: bytes) -> Problem:
+def read_error_event(data: bytes) -> Problem:
     """Read an `event: error` frame, which has no status of its own."""
-    error = _error_object(data)
-    message = _word(error, "message") or "the upstream reported an error without a message"
-    kind = _refined(_KINDS.get(_word(error, "type"), "internal"), message)
-    return Problem(kind, message, status=_STATUSES[kind], code=_code(error), detail=data, detail_dialect=NAME)
+    error = _find_error(data)
+    message = _get_text(error, "message") or "the upstream reported an error without a message"
+    kind = _refine_kind(_KINDS.get(_get_text(error, "type"), "internal"), message)
+    return Problem(kind, message, status=_STATUSES[kind], code=_find_code(error), detail=data, detail_dialect=NAME)
 
 
-def _error_object(body: bytes) -> dict[str, Any]:
+def _find_error(body: bytes) -> dict[str, Any]:
     try:
         value = decode(body)
     except Malformed:
@@ -106,23 +108,23 @@ def _error_object(body: bytes) -> dict[str, Any]:
     return cast("dict[str, Any]", error) if isinstance(error, dict) else members
 
 
-def _word(error: dict[str, Any], name: str) -> str:
+def _get_text(error: dict[str, Any], name: str) -> str:
     value = error.get(name)
     return value if isinstance(value, str) else ""
 
 
-def _code(error: dict[str, Any]) -> str | None:
+def _find_code(error: dict[str, Any]) -> str | None:
     details = error.get("details")
     code = cast("dict[str, Any]", details).get("error_code") if isinstance(details, dict) else None
     return code if isinstance(code, str) else None
 
 
-def _plain_text(body: bytes) -> str:
-    text = body[:_LONGEST_TEXT].decode("utf-8", "replace").strip()
+def _read_plain_text(body: bytes) -> str:
+    text = body[:_MAX_TEXT].decode("utf-8", "replace").strip()
     return "" if text.startswith(("<", "{", "[")) or "\ufffd" in text else text
 
 
-def _refined(kind: Kind, message: str) -> Kind:
+def _refine_kind(kind: Kind, message: str) -> Kind:
     """Tell apart what Anthropic calls an invalid request and says only in words."""
     if kind != "invalid_request":
         return kind
@@ -132,7 +134,7 @@ def _refined(kind: Kind, message: str) -> Kind:
     return "billing" if _NO_CREDIT in words else kind
 
 
-def _retry_after(headers: Mapping[str, str]) -> float | None:
+def _read_retry_after(headers: Mapping[str, str]) -> float | None:
     for name, unit in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
         try:
             seconds = float(headers.get(name, "")) * unit
@@ -145,7 +147,7 @@ def _retry_after(headers: Mapping[str, str]) -> float | None:
 
 def build_error(problem: Problem) -> ErrorReply:
     """Write an error reply."""
-    kind = _told_kind(problem)
+    kind = _map_client_kind(problem)
     status = _STATUSES[kind]
     if problem.status in _KEPT_STATUSES.get(kind, ()):
         status = problem.status
@@ -154,33 +156,33 @@ def build_error(problem: Problem) -> ErrorReply:
         headers["x-should-retry"] = "false"
     if problem.retry_after is not None:
         headers["retry-after"] = str(math.ceil(problem.retry_after))
-    return ErrorReply(status, headers, error_body(problem))
+    return ErrorReply(status, headers, render_error_body(problem))
 
 
-def _told_kind(problem: Problem) -> Kind:
+def _map_client_kind(problem: Problem) -> Kind:
     """Tell another vendor's empty account as a limit: `billing_error` would send the caller to Anthropic's own."""
     return "rate_limit" if problem.kind == "billing" and problem.detail_dialect not in ("", NAME) else problem.kind
 
 
-def error_body(problem: Problem) -> bytes:
+def render_error_body(problem: Problem) -> bytes:
     """Write the error envelope; members of Anthropic's own error survive."""
-    known, request_id = _own_detail(problem)
-    word = _TYPES[_told_kind(problem)]
-    error = encode({"type": word, "message": _message(problem)})
+    known, request_id = _read_own_detail(problem)
+    word = _TYPES[_map_client_kind(problem)]
+    error = encode({"type": word, "message": _render_message(problem)})
     if problem.code is not None and "details" not in known:
         known["details"] = encode({"error_code": problem.code})
     envelope = {"type": "error", "error": Raw(with_members(error, known)), "request_id": request_id}
     return encode(envelope)
 
 
-def _message(problem: Problem) -> str:
+def _render_message(problem: Problem) -> str:
     # Clients compact their history when they read these words, and at nothing else.
     if problem.kind == "context_length" and not any(words in problem.message.lower() for words in _TOO_LONG_WORDS):
         return f"{_TOO_LONG}: {problem.message}"
     return problem.message
 
 
-def _own_detail(problem: Problem) -> tuple[dict[str, bytes], Raw | None]:
+def _read_own_detail(problem: Problem) -> tuple[dict[str, bytes], Raw | None]:
     if problem.detail is None or problem.detail_dialect != NAME:
         return {}, None
     try:

@@ -13,7 +13,7 @@ from dragoman.core.request import EFFORTS, OutputFormat, Reference, Sampling, Th
 from dragoman.dialects.messages.wire import ChoiceShape, FormatShape, MetadataShape, RequestShape, ThinkingShape
 from dragoman.wire import json
 from dragoman.wire.json import encode
-from dragoman.wire.shape import ABSENT, CoreFields, Shape, core_pointers, present
+from dragoman.wire.shape import ABSENT, CoreFields, Shape, core_pointers, non_null_bytes
 
 POINTERS = {
     **core_pointers(RequestShape),
@@ -61,7 +61,7 @@ def read_thinking(shape: RequestShape, fields: dict[str, bytes], words: set[str]
     if effort is not None and effort not in EFFORTS:
         fields["/output_config/effort"] = encode(effort)
         effort = None
-    raw = present(shape.thinking)
+    raw = non_null_bytes(shape.thinking)
     if raw is None:
         return Thinking(effort=effort) if effort else None
     thinking, below = _THINKING.read_at(raw, "/thinking")
@@ -97,7 +97,7 @@ def read_output(shape: RequestShape, fields: dict[str, bytes], words: set[str]) 
 
 
 def _read_format(member: Raw, where: str, fields: dict[str, bytes]) -> OutputFormat | None:
-    raw = present(member)
+    raw = non_null_bytes(member)
     if raw is None:
         return None
     shape, below = _FORMAT.read_at(raw, where)
@@ -108,7 +108,7 @@ def _read_format(member: Raw, where: str, fields: dict[str, bytes]) -> OutputFor
     return OutputFormat(kind="json_schema", schema=None if shape.schema is ABSENT else bytes(shape.schema))
 
 
-def thread_references(thread: Raw) -> tuple[Reference, ...]:
+def find_thread_references(thread: Raw) -> tuple[Reference, ...]:
     """Return what a request goes on from; one that begins a thread says everything itself."""
     if thread is ABSENT or json.first_byte(thread) != b"{":
         return ()

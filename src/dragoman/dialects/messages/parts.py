@@ -58,17 +58,17 @@ from dragoman.wire.unread import Unknown, Unread
 Fields = dict[str, bytes] | None
 
 
-def extras_of(fields: Fields) -> Extras | None:
+def build_extras(fields: Fields) -> Extras | None:
     """Own the fields nobody reads."""
     return Extras(NAME, fields) if fields else None
 
 
-def cache_mark(control: CacheControl | None) -> str | None:
+def read_cache_mark(control: CacheControl | None) -> str | None:
     """Return the lifetime of a cache mark, "" when it was not said."""
     return None if control is None else control.ttl or ""
 
 
-def cache_control(mark: str | None) -> CacheControl | None:
+def write_cache_mark(mark: str | None) -> CacheControl | None:
     """Write a cache mark."""
     return None if mark is None else CacheControl("ephemeral", mark or None)
 
@@ -78,7 +78,7 @@ def read_part(block: Block, where: str, unread: Unread | None) -> AnyPart:
     return _READERS[type(block)](block, where, unread)
 
 
-def _taken(unread: Unread | None, where: str) -> Fields:
+def _take_unread(unread: Unread | None, where: str) -> Fields:
     return None if unread is None else unread.take(where)
 
 
@@ -92,10 +92,10 @@ def _read_text(block: TextBlock, where: str, unread: Unread | None) -> Text:
     return Text(
         where=where,
         spelling="" if citations is None or citations else "citations",
-        extras=None if unread is None else extras_of(unread.take(where)),
+        extras=None if unread is None else build_extras(unread.take(where)),
         text=block.text,
         citations=tuple(map(read_citation, citations)) if citations else (),
-        cache=cache_mark(block.cache_control),
+        cache=read_cache_mark(block.cache_control),
     )
 
 
@@ -103,28 +103,28 @@ def _read_thinking(block: ThinkingBlock, where: str, unread: Unread | None) -> R
     return Reasoning(
         where=where,
         spelling="unsigned" if block.signature is None else "",
-        extras=extras_of(_taken(unread, where)),
+        extras=build_extras(_take_unread(unread, where)),
         texts=(block.thinking,) if block.thinking else (),
         signature=Signature(ISSUER, block.signature) if block.signature else None,
     )
 
 
 def _read_redacted(block: RedactedBlock, where: str, unread: Unread | None) -> Reasoning:
-    extras = extras_of(_taken(unread, where))
+    extras = build_extras(_take_unread(unread, where))
     return Reasoning(where=where, extras=extras, redacted=True, signature=Signature(ISSUER, block.data))
 
 
 def _read_call(block: ToolUseBlock, where: str, unread: Unread | None) -> ToolCall:
-    fields = _taken(unread, where)
+    fields = _take_unread(unread, where)
     if block.caller is not ABSENT:
         fields = {"/caller": bytes(block.caller), **(fields or {})}
     return ToolCall(
         where=where,
-        extras=extras_of(fields),
+        extras=build_extras(fields),
         id=block.id,
         name=block.name,
         arguments=bytes(block.input).decode(),
-        cache=cache_mark(block.cache_control),
+        cache=read_cache_mark(block.cache_control),
     )
 
 
@@ -143,11 +143,11 @@ def _read_result(block: ToolResultBlock, where: str, unread: Unread | None) -> T
     return ToolResult(
         where=where,
         spelling=spelling,
-        extras=None if unread is None else extras_of(unread.take(where)),
+        extras=None if unread is None else build_extras(unread.take(where)),
         call_id=block.tool_use_id,
         content=content,
         failed=block.is_error is True,
-        cache=cache_mark(block.cache_control),
+        cache=read_cache_mark(block.cache_control),
     )
 
 
@@ -162,7 +162,7 @@ def _read_content(block: ResultBlock, where: str, unread: Unread | None) -> Cont
 
 
 def _read_media(block: ImageBlock | DocumentBlock, where: str, unread: Unread | None) -> Media | Opaque:
-    fields = _taken(unread, where)
+    fields = _take_unread(unread, where)
     document = isinstance(block, DocumentBlock)
     spelling = media_type = ""
     match block.source:
@@ -176,23 +176,23 @@ def _read_media(block: ImageBlock | DocumentBlock, where: str, unread: Unread | 
         case TextSource(media_type, data):
             source = Plain(data)
         case unknown:
-            whole = encode(_with_raw_source(block, unknown))
+            whole = encode(_restore_raw_source(block, unknown))
             return Opaque(where=where, dialect=NAME, raw=graft(whole, fields) if fields else whole)
     if document and block.citations is not ABSENT:
         fields = {"/citations": bytes(block.citations), **(fields or {})}
     return Media(
         where=where,
         spelling=spelling,
-        extras=extras_of(fields),
+        extras=build_extras(fields),
         kind="document" if document else "image",
         media_type=media_type,
         source=source,
         name=(block.title or "") if document else "",
-        cache=cache_mark(block.cache_control),
+        cache=read_cache_mark(block.cache_control),
     )
 
 
-def _with_raw_source(block: ImageBlock | DocumentBlock, source: Source) -> Any:
+def _restore_raw_source(block: ImageBlock | DocumentBlock, source: Source) -> Any:
     """Give back the block as it stood, of which only the source is strange."""
     if isinstance(source, Unknown):
         block.source = source.raw  # pyright: ignore[reportAttributeAccessIssue]
@@ -276,9 +276,9 @@ def _write_block(part: AnyPart) -> Wire | None:  # one case a kind of part
         case Media():
             return _write_media(part)
         case Refusal(text=text):
-            return TextBlock(text, cache_control=cache_control(part.cache))
+            return TextBlock(text, cache_control=write_cache_mark(part.cache))
         case Data(json=json):
-            return TextBlock(json.decode(), cache_control=cache_control(part.cache))
+            return TextBlock(json.decode(), cache_control=write_cache_mark(part.cache))
         case Opaque():
             return None
 
@@ -288,8 +288,8 @@ def _write_text(part: Text) -> TextBlock:
     if part.citations:
         citations = [raw for citation in part.citations if (raw := write_citation(citation)) is not None]
     if not citations and part.spelling != "citations":
-        return TextBlock(part.text, cache_control=cache_control(part.cache))
-    return TextBlock(part.text, citations, cache_control(part.cache))
+        return TextBlock(part.text, cache_control=write_cache_mark(part.cache))
+    return TextBlock(part.text, citations, write_cache_mark(part.cache))
 
 
 def _write_call(part: ToolCall) -> ToolUseBlock | None:
@@ -297,7 +297,7 @@ def _write_call(part: ToolCall) -> ToolUseBlock | None:
     if not part.complete:
         return None
     arguments = Raw(part.arguments.encode()) if part.arguments else ABSENT
-    return ToolUseBlock(part.id, part.name, arguments, cache_control(part.cache))
+    return ToolUseBlock(part.id, part.name, arguments, write_cache_mark(part.cache))
 
 
 def _write_reasoning(part: Reasoning) -> ThinkingBlock | RedactedBlock | None:
@@ -323,29 +323,29 @@ def _write_result(part: ToolResult) -> ToolResultBlock:
         case several:
             content = write_parts(several)
     failed = True if part.failed else False if "is_error" in part.spelling else None
-    return ToolResultBlock(part.call_id, content, failed, cache_control(part.cache))
+    return ToolResultBlock(part.call_id, content, failed, write_cache_mark(part.cache))
 
 
 def _write_media(part: Media) -> ImageBlock | DocumentBlock | None:
     if part.kind == "image":
         match part.source:
             case Inline(data):
-                return ImageBlock(Base64Source(part.media_type or "image/png", data), cache_control(part.cache))
+                return ImageBlock(Base64Source(part.media_type or "image/png", data), write_cache_mark(part.cache))
             case Link(url):
-                return ImageBlock(UrlSource(url), cache_control(part.cache))
+                return ImageBlock(UrlSource(url), write_cache_mark(part.cache))
             case Stored(_, file_id):
-                return ImageBlock(FileSource(file_id), cache_control(part.cache))
+                return ImageBlock(FileSource(file_id), write_cache_mark(part.cache))
             case Plain():
                 return None
     if part.kind != "document":
         return None
-    return DocumentBlock(_document_source(part), part.name or None, cache_control(part.cache))
+    return DocumentBlock(_build_document_source(part), part.name or None, write_cache_mark(part.cache))
 
 
-def _document_source(part: Media) -> Source:
+def _build_document_source(part: Media) -> Source:
     match part.source:
         case Inline(data):
-            text = _text_of(data) if part.media_type.startswith("text/") and part.spelling != "base64" else None
+            text = _decode_text(data) if part.media_type.startswith("text/") and part.spelling != "base64" else None
             if text is not None:
                 return TextSource("text/plain", text)
             return Base64Source(part.media_type or "application/pdf", data)
@@ -357,7 +357,7 @@ def _document_source(part: Media) -> Source:
             return TextSource(part.media_type or "text/plain", text)
 
 
-def _text_of(data: str) -> str | None:
+def _decode_text(data: str) -> str | None:
     """Base64 documents may only be PDFs; text has a source of its own."""
     try:
         return base64.b64decode(data, validate=True).decode()

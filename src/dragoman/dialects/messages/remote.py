@@ -14,10 +14,10 @@ from dragoman.core.problems import Problem
 from dragoman.core.request import Message, NativeTool, Request, Tool
 from dragoman.core.value import Extras
 from dragoman.dialects.messages.wire import NAME
-from dragoman.dialects.record import AskedServer, Remote
+from dragoman.dialects.record import RemoteToolFormat, RequestedServer
 from dragoman.wire import json
 
-_JOINT = "__"
+_NAME_SEPARATOR = "__"
 _SERVERS = "/mcp_servers"
 
 
@@ -27,7 +27,7 @@ class _Switch(Struct):
     enabled: bool | None = None
 
 
-class _Older(_Switch):
+class _ToolConfiguration(_Switch):
     """How the older form says which tools may be used."""
 
     allowed_tools: frozenset[str] | None = None
@@ -37,7 +37,7 @@ class _Server(Struct):
     """A server, as far as it matters which it is: where it stands is ours to know."""
 
     name: str
-    tool_configuration: _Older | None = None
+    tool_configuration: _ToolConfiguration | None = None
 
 
 class _Toolset(Struct):
@@ -48,7 +48,7 @@ class _Toolset(Struct):
     configs: dict[str, _Switch] | None = None
 
 
-def asked(request: Request, known: Container[str]) -> tuple[Request, tuple[AskedServer, ...]]:
+def take_servers(request: Request, known_servers: Container[str]) -> tuple[Request, tuple[RequestedServer, ...]]:
     """Take known servers, and their toolsets, out of a request."""
     fields = request.extras.fields if request.extras is not None else {}
     raw = fields.get(_SERVERS)
@@ -56,19 +56,21 @@ def asked(request: Request, known: Container[str]) -> tuple[Request, tuple[Asked
         return request, ()
     try:
         servers = msgspec.json.decode(raw, type=list[_Server])
-        toolsets = {at: _toolset(tool) for at, tool in enumerate(request.tools) if _is_toolset(tool)}
+        toolsets = {at: _decode_toolset(tool) for at, tool in enumerate(request.tools) if _is_toolset(tool)}
     except msgspec.ValidationError as error:
         raise Problem("invalid_request", f"the MCP servers cannot be read: {error}", where=_SERVERS) from None
     by_name = {toolset.mcp_server_name: toolset for toolset in toolsets.values()}
     wanted = tuple(
-        _wanted(server, by_name.get(server.name), f"{_SERVERS}/{at}")
+        _build_server(server, by_name.get(server.name), f"{_SERVERS}/{at}")
         for at, server in enumerate(servers)
-        if server.name in known
+        if server.name in known_servers
     )
     if not wanted:
         return request, ()
     left = [
-        bytes(item) for item, server in zip(json.decode_array(raw), servers, strict=True) if server.name not in known
+        bytes(item)
+        for item, server in zip(json.decode_array(raw), servers, strict=True)
+        if server.name not in known_servers
     ]
     others = {field: value for field, value in fields.items() if field != _SERVERS}
     if left:
@@ -83,45 +85,47 @@ def _is_toolset(tool: Tool | NativeTool) -> bool:
     return isinstance(tool, NativeTool) and tool.dialect == NAME and json.decode(tool.raw).get("type") == "mcp_toolset"
 
 
-def _toolset(tool: Tool | NativeTool) -> _Toolset:
+def _decode_toolset(tool: Tool | NativeTool) -> _Toolset:
     return msgspec.json.decode(tool.raw if isinstance(tool, NativeTool) else b"", type=_Toolset)
 
 
-def _wanted(server: _Server, toolset: _Toolset | None, where: str) -> AskedServer:
+def _build_server(server: _Server, toolset: _Toolset | None, where: str) -> RequestedServer:
     if toolset is None:
-        older = server.tool_configuration or _Older()
+        older = server.tool_configuration or _ToolConfiguration()
         only = frozenset[str]() if older.enabled is False else older.allowed_tools
-        return AskedServer(name=server.name, where=where, only=only)
+        return RequestedServer(name=server.name, where=where, allowed_tools=only)
     configs = (toolset.configs or {}).items()
     on = frozenset(tool for tool, switch in configs if switch.enabled is True)
     off = frozenset(tool for tool, switch in configs if switch.enabled is False)
     usual = toolset.default_config or _Switch()
-    return AskedServer(name=server.name, where=where, only=on if usual.enabled is False else None, without=off)
+    return RequestedServer(
+        name=server.name, where=where, allowed_tools=on if usual.enabled is False else None, excluded_tools=off
+    )
 
 
-def opening(server: str, tools: Iterable[Tool], request: Request, error: str) -> tuple[bytes, ...]:
+def render_tool_list(server: str, tools: Iterable[Tool], request: Request, error: str) -> tuple[bytes, ...]:
     """Say nothing: the dialect lists no tools."""
     del server, tools, request, error
     return ()
 
 
-def told(server: str, call: ToolCall, result: ToolResult, approved: str) -> tuple[bytes, ...]:
+def render_call(server: str, call: ToolCall, result: ToolResult, approval_id: str) -> tuple[bytes, ...]:
     """Say a call and its result as two blocks."""
-    del approved
+    del approval_id
     arguments = Raw(call.arguments.encode() if json.is_object(call.arguments) else b"{}")
     use = {"type": "mcp_tool_use", "id": call.id, "name": call.name, "server_name": server, "input": arguments}
-    content = [{"type": "text", "text": words} for words in map(_words, result.content)]
+    content = [{"type": "text", "text": words} for words in map(_content_to_text, result.content)]
     answer = {"type": "mcp_tool_result", "tool_use_id": call.id, "is_error": result.failed, "content": content}
     return json.encode(use), json.encode(answer)
 
 
-def approval(server: str, call: ToolCall) -> tuple[bytes, ...]:
+def render_approval_request(server: str, call: ToolCall) -> tuple[bytes, ...]:
     """Ask nothing: the dialect has no word for it, and no request asks for it."""
     del server, call
     return ()
 
 
-def _words(part: Content) -> str:
+def _content_to_text(part: Content) -> str:
     match part:
         case Text(text=text):
             return text
@@ -131,18 +135,18 @@ def _words(part: Content) -> str:
             return f"[{getattr(part, 'kind', 'something')} that cannot be told here]"
 
 
-def recalled(messages: Iterable[Message], known: Container[str]) -> tuple[Message, ...]:
+def restore_calls(messages: Iterable[Message], known_servers: Container[str]) -> tuple[Message, ...]:
     """Make calls and results of what a history tells of known servers."""
     found: list[Message] = []
     ours: set[str] = set()
     for message in messages:
-        parts = tuple(_part(part, known, ours) for part in message.parts)
+        parts = tuple(_restore_part(part, known_servers, ours) for part in message.parts)
         is_same = all(one is other for one, other in zip(parts, message.parts, strict=True))
         found.append(message if is_same else Message(role=message.role, parts=parts))
     return tuple(found)
 
 
-def _part(part: AnyPart, known: Container[str], ours: set[str]) -> AnyPart:
+def _restore_part(part: AnyPart, known_servers: Container[str], call_ids: set[str]) -> AnyPart:
     if not isinstance(part, Opaque) or part.dialect != NAME:
         return part
     match json.decode(part.raw):
@@ -153,29 +157,31 @@ def _part(part: AnyPart, known: Container[str], ours: set[str]) -> AnyPart:
             "id": str(call_id),
             "input": given,
         }:
-            if server not in known:
+            if server not in known_servers:
                 return part
-            ours.add(call_id)
+            call_ids.add(call_id)
             arguments = json.encode(given).decode()
-            return ToolCall(id=call_id, name=server + _JOINT + name, arguments=arguments, executor="provider")
-        case {"type": "mcp_tool_result", "tool_use_id": str(call_id), **rest} if call_id in ours:
-            content = tuple(map(_content, _listed(rest.get("content"))))
+            return ToolCall(id=call_id, name=server + _NAME_SEPARATOR + name, arguments=arguments, executor="provider")
+        case {"type": "mcp_tool_result", "tool_use_id": str(call_id), **rest} if call_id in call_ids:
+            content = tuple(map(_read_content, _as_list(rest.get("content"))))
             failed = rest.get("is_error") is True
             return ToolResult(call_id=call_id, content=content, failed=failed, executor="provider")
         case _:
             return part
 
 
-def _listed(said: Any) -> list[Any]:
-    return [said] if isinstance(said, str) else said or []
+def _as_list(content: Any) -> list[Any]:
+    return [content] if isinstance(content, str) else content or []
 
 
-def _content(said: Any) -> Content:
-    match said:
+def _read_content(item: Any) -> Content:
+    match item:
         case str() | {"text": str()}:
-            return Text(text=said if isinstance(said, str) else str(said["text"]))
+            return Text(text=item if isinstance(item, str) else str(item["text"]))
         case _:
-            return Data(json=json.encode(said))
+            return Data(json=json.encode(item))
 
 
-REMOTE = Remote(b'"mcp_servers"', asked, opening, told, approval, recalled, "mcptoolu_")
+REMOTE = RemoteToolFormat(
+    b'"mcp_servers"', take_servers, render_tool_list, render_call, render_approval_request, restore_calls, "mcptoolu_"
+)

@@ -15,7 +15,7 @@ from dragoman.core.request import Message, NativeTool, OutputFormat, Request, To
 from dragoman.core.traits import Traits
 from dragoman.core.value import own_extras
 from dragoman.dialects.messages.fields import METADATA_FIELDS, SAMPLING_FIELDS
-from dragoman.dialects.messages.parts import cache_control, is_plain, write_parts
+from dragoman.dialects.messages.parts import is_plain, write_cache_mark, write_parts
 from dragoman.dialects.messages.wire import (
     ABSENT,
     NAME,
@@ -99,7 +99,7 @@ def _write_tool(tool: Tool | NativeTool) -> Any:
         description=tool.description or ("" if "description" in tool.spelling else None),
         input_schema=_write_schema(tool),
         strict=tool.strict,
-        cache_control=cache_control(tool.cache),
+        cache_control=write_cache_mark(tool.cache),
     )
     fields = own_extras(tool, NAME)
     return Raw(graft(encode(shape), fields)) if fields else shape

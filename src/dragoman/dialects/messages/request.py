@@ -18,12 +18,12 @@ from dragoman.core.problems import Problem
 from dragoman.core.request import Message, NativeTool, Request, Tool, ToolChoice
 from dragoman.dialects.messages.fields import (
     METADATA_FIELDS,
+    find_thread_references,
     read_output,
     read_sampling,
     read_thinking,
-    thread_references,
 )
-from dragoman.dialects.messages.parts import cache_mark, extras_of, read_part
+from dragoman.dialects.messages.parts import build_extras, read_cache_mark, read_part
 from dragoman.dialects.messages.wire import ABSENT, NAME, Block, ChoiceShape, RequestShape, ToolShape
 from dragoman.dialects.record import Call, ReadTools
 from dragoman.wire.json import Malformed, decode_with, encode
@@ -61,12 +61,12 @@ def _read_tool(raw: Raw, where: str) -> Tool | NativeTool:
     return Tool(
         where=where,
         spelling=spelling,
-        extras=extras_of(fields),
+        extras=build_extras(fields),
         name=shape.name,
         description=shape.description or "",
         parameters=None if shape.input_schema is ABSENT else bytes(shape.input_schema),
         strict=shape.strict,
-        cache=cache_mark(shape.cache_control),
+        cache=read_cache_mark(shape.cache_control),
     )
 
 
@@ -85,7 +85,7 @@ def read_choice(raw: Raw, fields: dict[str, bytes]) -> ToolChoice | None:
     disabled = shape.disable_parallel_tool_use
     return ToolChoice(
         where="/tool_choice",
-        extras=extras_of(below),
+        extras=build_extras(below),
         mode=_CHOICE_MODES[shape.type],
         names=(shape.name,) if shape.name and shape.type == "tool" else (),
         parallel=None if disabled is None else not disabled,
@@ -106,7 +106,7 @@ def parse_request(call: Call, *, first: int = 0, read_tools: ReadTools = read_to
 def _read_request(call: Call, shape: RequestShape, unread: Unread | None, first: int, read_tools: ReadTools) -> Request:
     fields = carried(shape) or {}
     tools = read_tools(bytes(shape.tools), "/tools") if shape.tools else ()
-    words = _empty_words(shape, call)
+    words = _list_spelling(shape, call)
     if shape.tools and not tools and bytes(shape.tools) != b"null":
         words.add("tools")
     messages = tuple(_read_messages(shape, unread, first))
@@ -125,13 +125,13 @@ def _read_request(call: Call, shape: RequestShape, unread: Unread | None, first:
         thinking=thinking,
         output=output,
         stream=call.stream if shape.stream is None else shape.stream,
-        references=thread_references(shape.thread),
-        extras=extras_of(fields),
+        references=find_thread_references(shape.thread),
+        extras=build_extras(fields),
         spelling=frozenset(words),
     )
 
 
-def _empty_words(shape: RequestShape, call: Call) -> set[str]:
+def _list_spelling(shape: RequestShape, call: Call) -> set[str]:
     words: set[str] = set()
     if shape.model is None:
         words.add("no model")
@@ -148,18 +148,18 @@ def _empty_words(shape: RequestShape, call: Call) -> set[str]:
     return words
 
 
-def _read_messages(shape: RequestShape, unread: Unread | None, known: int) -> Iterator[Message]:
+def _read_messages(shape: RequestShape, unread: Unread | None, first: int) -> Iterator[Message]:
     if unread is not None:
-        unread.renumber("messages", known)
+        unread.renumber("messages", first)
     if shape.system is not None:
         spelling, parts = _read_content(shape.system, "/system", unread)
         yield Message(where="/system", spelling=spelling, role="system", parts=parts)
-    for index, message in enumerate(shape.messages, known):
+    for index, message in enumerate(shape.messages, first):
         where = f"/messages/{index}"
         spelling, parts = _read_content(message.content, where + "/content", unread)
         if message.role == "system":
             spelling += " inline"
-        extras = None if unread is None else extras_of(unread.take(where))
+        extras = None if unread is None else build_extras(unread.take(where))
         yield Message(where=where, spelling=spelling, extras=extras, role=message.role, parts=parts)
 
 

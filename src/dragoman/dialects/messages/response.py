@@ -12,8 +12,8 @@ from dragoman.core.problems import Problem
 from dragoman.core.request import Request
 from dragoman.core.response import Finish, FinishReason, Response, Usage
 from dragoman.core.value import own_extras
-from dragoman.dialects.messages.errors import problem_of_event
-from dragoman.dialects.messages.parts import extras_of, is_whole_call, read_part, write_parts
+from dragoman.dialects.messages.errors import read_error_event
+from dragoman.dialects.messages.parts import build_extras, is_whole_call, read_part, write_parts
 from dragoman.dialects.messages.wire import (
     NAME,
     Block,
@@ -28,7 +28,7 @@ from dragoman.wire.unread import Unread
 
 _REPLY: Shape[ReplyShape] = Shape(ReplyShape)
 
-FINISHES: dict[str, FinishReason] = {
+FINISH_REASONS: dict[str, FinishReason] = {
     "end_turn": "stop",
     "stop_sequence": "stop",
     "max_tokens": "length",
@@ -38,7 +38,7 @@ FINISHES: dict[str, FinishReason] = {
     "refusal": "refused",
     "compaction": "other",
 }
-_WORDS: dict[FinishReason, str] = {
+_STOP_REASONS: dict[FinishReason, str] = {
     "stop": "end_turn",
     "length": "max_tokens",
     "tool_calls": "tool_use",
@@ -56,7 +56,7 @@ def parse_response(body: bytes) -> Response:
         shape, unread = _REPLY.read(body)
         if shape.content is None:
             if shape.type == "error" or bytes(decode_object(body).get("error", _NULL)) != _NULL:
-                raise problem_of_event(body)
+                raise read_error_event(body)
             raise Malformed("the reply has no content", "/content")  # noqa: TRY301
         return _read_reply(shape, shape.content, unread)
     except Malformed as error:
@@ -66,7 +66,7 @@ def parse_response(body: bytes) -> Response:
 
 
 def _read_reply(shape: ReplyShape, content: list[Block], unread: Unread | None) -> Response:
-    parts = tuple([replied(read_part(block, f"/content/{index}", unread)) for index, block in enumerate(content)])
+    parts = tuple([complete_call(read_part(block, f"/content/{index}", unread)) for index, block in enumerate(content)])
     usage = None
     if shape.usage is not None:
         usage = read_usage(shape.usage, unread.take("/usage") if unread is not None else None)
@@ -77,47 +77,47 @@ def _read_reply(shape: ReplyShape, content: list[Block], unread: Unread | None) 
         id=shape.id or "",
         model=shape.model or "",
         parts=parts,
-        finish=read_finish(shape.stop_reason, shape.stop_sequence, called=ToolCall in map(type, parts)),
+        finish=read_finish(shape.stop_reason, shape.stop_sequence, has_call=ToolCall in map(type, parts)),
         usage=usage,
-        extras=extras_of(said(fields)),
+        extras=build_extras(drop_nulls(fields)),
     )
 
 
-def said(fields: dict[str, bytes]) -> dict[str, bytes]:
+def drop_nulls(fields: dict[str, bytes]) -> dict[str, bytes]:
     """Leave out nulls: in a reply they say the same as silence, and streams and whole replies differ in them."""
     return {pointer: raw for pointer, raw in fields.items() if raw != _NULL} if fields else fields
 
 
-def replied(part: AnyPart) -> AnyPart:
+def complete_call(part: AnyPart) -> AnyPart:
     """Give a call without input the empty object it stands for."""
-    if type(part) is ToolCall and not named(part).arguments:
+    if type(part) is ToolCall and not require_name(part).arguments:
         return structs.replace(part, arguments="{}")
     return part
 
 
-def named(call: ToolCall) -> ToolCall:
+def require_name(call: ToolCall) -> ToolCall:
     """Return a call that says which tool it is for."""
     if not call.name:
         raise Malformed("a tool call has no name", f"{call.where}/name")
     return call
 
 
-def read_finish(word: str | None, sequence: str | None, *, called: bool) -> Finish:
+def read_finish(stop_reason: str | None, sequence: str | None, *, has_call: bool) -> Finish:
     """Name why the model stopped; a complete call outweighs a friendlier word."""
-    reason = FINISHES.get(word or "", "other")
-    if called and reason in _YIELDS_TO_CALLS:
+    reason = FINISH_REASONS.get(stop_reason or "", "other")
+    if has_call and reason in _YIELDS_TO_CALLS:
         reason = "tool_calls"
-    return Finish(reason, word or "", sequence)
+    return Finish(reason, stop_reason or "", sequence)
 
 
-def finish_word(finish: Finish) -> str:
+def write_finish(finish: Finish) -> str:
     """Return the stop reason to write; raise for an end that Messages can only call an error."""
-    known = FINISHES.get(finish.raw)
+    known = FINISH_REASONS.get(finish.raw)
     if known == finish.reason:
         return finish.raw
     if finish.reason == "stop" and finish.sequence is not None:
         return "stop_sequence"
-    word = _WORDS.get(finish.reason)
+    word = _STOP_REASONS.get(finish.reason)
     if word is not None:
         return word
     if finish.reason == "malformed_call":
@@ -135,7 +135,7 @@ def read_usage(shape: UsageShape, unread: dict[str, bytes] | None) -> Usage:
         cached=cached,
         cache_written=written,
         reasoning=None if shape.output_tokens_details is None else shape.output_tokens_details.thinking_tokens,
-        extras=extras_of(said(fields)),
+        extras=build_extras(drop_nulls(fields)),
     )
 
 
@@ -150,9 +150,9 @@ def write_usage(usage: Usage | None) -> Any:
     return Raw(graft(encode(shape), fields)) if fields else shape
 
 
-def reply_id(given: str) -> str:
+def ensure_reply_id(upstream_id: str) -> str:
     """Clients key on the id, so there is always one."""
-    return given or "msg_0"
+    return upstream_id or "msg_0"
 
 
 def build_response(response: Response, request: Request | None) -> bytes:
@@ -160,12 +160,12 @@ def build_response(response: Response, request: Request | None) -> bytes:
     del request
     body = encode(
         {
-            "id": reply_id(response.id),
+            "id": ensure_reply_id(response.id),
             "type": "message",
             "role": "assistant",
             "model": response.model,
             "content": write_parts(filter(_is_sayable, response.parts)),
-            "stop_reason": finish_word(response.finish),
+            "stop_reason": write_finish(response.finish),
             "stop_sequence": response.finish.sequence,
             "usage": write_usage(response.usage),
         }

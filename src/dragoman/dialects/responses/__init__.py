@@ -1,16 +1,16 @@
 """OpenAI Responses."""
 
-from dragoman.dialects.record import Count, Dialect, Holds
+from dragoman.dialects.record import Dialect, ReplyCapabilities, TokenCountFormat
 from dragoman.dialects.responses.api import API
 from dragoman.dialects.responses.compat import IMPLIED, TURNS, VENDOR_TOOLS
 from dragoman.dialects.responses.decoder import ResponsesDecoder
 from dragoman.dialects.responses.encoder import ResponsesEncoder
 from dragoman.dialects.responses.errors import ERROR_WORDS, build_error, parse_error
 from dragoman.dialects.responses.fields import POINTERS
-from dragoman.dialects.responses.parts import field_place
+from dragoman.dialects.responses.parts import find_field_pointer
 from dragoman.dialects.responses.remote import REMOTE
 from dragoman.dialects.responses.renderer import render_request, write_tools
-from dragoman.dialects.responses.request import declared_tools, parse_request, read_tools
+from dragoman.dialects.responses.request import parse_request, read_declared_tools, read_tools
 from dragoman.dialects.responses.response import REPEATED, STATUSES, build_response, parse_response
 from dragoman.dialects.responses.traits import ROWS
 from dragoman.dialects.responses.wire import ISSUER, NAME
@@ -25,7 +25,7 @@ DIALECT = Dialect(
     traits=ROWS,
     api=API,
     remote=REMOTE,
-    holds=Holds(
+    holds=ReplyCapabilities(
         reasoning=True,
         signatures=frozenset({"reasoning"}),
         refusal=True,
@@ -57,12 +57,12 @@ DIALECT = Dialect(
     build_response=build_response,
     decoder=ResponsesDecoder,
     encoder=ResponsesEncoder,
-    declared=declared_tools,
-    field_place=field_place,
+    read_declared_tools=read_declared_tools,
+    field_place=find_field_pointer,
     parse_error=parse_error,
     build_error=build_error,
     error_words=ERROR_WORDS,
-    count=Count("input_tokens", {"object": "response.input_tokens"}),
+    count=TokenCountFormat("input_tokens", {"object": "response.input_tokens"}),
     id_header="x-request-id",
     implied=IMPLIED,
     vendor_tools=VENDOR_TOOLS,

@@ -6,7 +6,7 @@ _RESPONSE = r"/v1/responses/(?P<name>[^/]+)"
 _CONVERSATION = r"/v1/conversations/(?P<name>[^/]+)"
 
 
-def _stored(method: str, path: str, action: str) -> ServedPath:
+def _build_stored_path(method: str, path: str, action: str) -> ServedPath:
     """Return the row for an action on a stored object, which the path names."""
     return ServedPath(path, Endpoint(operation="kept", action=action), (method,), is_pattern=True, escaped=True)
 
@@ -16,17 +16,17 @@ API = Api(
         ServedPath("/v1/responses", Endpoint(operation="generate", flat=True)),
         ServedPath("/v1/responses/input_tokens", Endpoint(operation="count", flat=True)),
         ServedPath("/v1/conversations", Endpoint(operation="kept", action="conversations.create")),
-        _stored("GET", _RESPONSE, "responses.retrieve"),
-        _stored("DELETE", _RESPONSE, "responses.delete"),
-        _stored("POST", rf"{_RESPONSE}/cancel", "responses.cancel"),
-        _stored("GET", rf"{_RESPONSE}/input_items", "responses.input_items"),
-        _stored("GET", _CONVERSATION, "conversations.retrieve"),
-        _stored("POST", _CONVERSATION, "conversations.update"),
-        _stored("DELETE", _CONVERSATION, "conversations.delete"),
-        _stored("GET", rf"{_CONVERSATION}/items", "conversations.items"),
-        _stored("POST", rf"{_CONVERSATION}/items", "conversations.add"),
-        _stored("GET", rf"{_CONVERSATION}/items/(?P<item>[^/]+)", "conversations.item"),
-        _stored("DELETE", rf"{_CONVERSATION}/items/(?P<item>[^/]+)", "conversations.remove"),
+        _build_stored_path("GET", _RESPONSE, "responses.retrieve"),
+        _build_stored_path("DELETE", _RESPONSE, "responses.delete"),
+        _build_stored_path("POST", rf"{_RESPONSE}/cancel", "responses.cancel"),
+        _build_stored_path("GET", rf"{_RESPONSE}/input_items", "responses.input_items"),
+        _build_stored_path("GET", _CONVERSATION, "conversations.retrieve"),
+        _build_stored_path("POST", _CONVERSATION, "conversations.update"),
+        _build_stored_path("DELETE", _CONVERSATION, "conversations.delete"),
+        _build_stored_path("GET", rf"{_CONVERSATION}/items", "conversations.items"),
+        _build_stored_path("POST", rf"{_CONVERSATION}/items", "conversations.add"),
+        _build_stored_path("GET", rf"{_CONVERSATION}/items/(?P<item>[^/]+)", "conversations.item"),
+        _build_stored_path("DELETE", rf"{_CONVERSATION}/items/(?P<item>[^/]+)", "conversations.remove"),
     ),
     own_paths=r"^/v1/responses",
     passed_headers=frozenset({"openai-beta"}),

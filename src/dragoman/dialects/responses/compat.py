@@ -12,10 +12,10 @@ from dragoman.dialects.record import (
     LOADED_AT_ONCE,
     NO_PADDING,
     NOT_STORED,
+    NOTHING_EXTRA,
     SAYS_NOTHING,
-    UNASKED,
+    ConversationFormat,
     Implied,
-    Turns,
     VendorTool,
 )
 from dragoman.dialects.responses.wire import NAME
@@ -32,7 +32,7 @@ IMPLIED = {
     "/truncation": Implied(("disabled",), "no target shortens a prompt that is too long"),
     "/service_tier": Implied(("auto", "default"), DEFAULT_TIER),
     "/stream_options/include_obfuscation": Implied((False,), NO_PADDING),
-    "/top_logprobs": Implied((0,), UNASKED),
+    "/top_logprobs": Implied((0,), NOTHING_EXTRA),
     "/tools/#/defer_loading": Implied((False,), LOADED_AT_ONCE),
     "/input/#/id": Implied((), "an id that only OpenAI's store knows: the item itself is sent", _ITEM_IDS),
     "/input/#/status": Implied(("completed",), "an item that is sent is taken for whole"),
@@ -57,21 +57,21 @@ VENDOR_TOOLS = {
 """Web search and the code interpreter."""
 
 
-def _plain(text: bytes) -> bytes:
+def _render_user_item(text: bytes) -> bytes:
     return json.encode({"type": "message", "role": "user", "content": Raw(text)})
 
 
-def _said(reply: bytes) -> list[bytes]:
+def _read_reply_items(reply: bytes) -> list[bytes]:
     found = lookup(reply, "/output")
     return [bytes(item) for item in json.decode_array(found[1])] if found is not None else []
 
 
-TURNS = Turns(
-    choice="tool_choice",
-    settings=("tools", "tool_choice"),
-    plain=_plain,
-    said=_said,
-    last=re.compile(rb'"type"\s*:\s*"response\.(?:completed|incomplete)"'),
-    keeps=True,
-    below="response",
+TURNS = ConversationFormat(
+    choice_member="tool_choice",
+    lasting_members=("tools", "tool_choice"),
+    render_user_item=_render_user_item,
+    read_reply_items=_read_reply_items,
+    end_pattern=re.compile(rb'"type"\s*:\s*"response\.(?:completed|incomplete)"'),
+    has_store_member=True,
+    reply_member="response",
 )

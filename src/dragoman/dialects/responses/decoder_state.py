@@ -14,7 +14,7 @@ from dragoman.dialects.responses.parts import read_citation
 from dragoman.dialects.responses.wire import NAME, StreamEvent, WireItem
 from dragoman.wire.json import Malformed
 
-_MOST_PIECES = 100_000
+_MAX_PIECES = 100_000
 """Whoever holds the texts of a thought makes room for all before the last."""
 
 
@@ -32,14 +32,14 @@ class OpenPart:
         self.fields = dict(part.extras.fields) if part.extras else {}
         self.ended = False
 
-    def grow(self, text: str, piece: int) -> None:
+    def append_delta(self, text: str, piece: int) -> None:
         """Note more of a text."""
-        if not 0 <= piece < _MOST_PIECES:
+        if not 0 <= piece < _MAX_PIECES:
             raise Malformed(f"a thought has no text number {piece}")
         self.pieces.setdefault(piece, []).append(text)
         self.sizes[piece] = self.sizes.get(piece, 0) + len(text)
 
-    def told(self, piece: int = 0) -> str:
+    def get_text(self, piece: int = 0) -> str:
         """Return the text told so far."""
         return "".join(self.pieces.get(piece, ()))
 
@@ -60,12 +60,12 @@ class OpenItem:
         self.done = False
 
 
-class Items:
+class OpenItems:
     """The items of a stream, found by id, else by output index: some servers' ids change from event to event."""
 
     def __init__(self) -> None:
         self._order: list[OpenItem] = []
-        self._free = 0
+        self._released_count = 0
         """How many items at the head wait for none."""
         self._by_id: dict[str, OpenItem] = {}
         self._by_index: dict[int, OpenItem] = {}
@@ -81,11 +81,11 @@ class Items:
             self._by_index[event.output_index] = known
         return known
 
-    def append(self, known: OpenItem) -> OpenItem:
+    def append(self, item: OpenItem) -> OpenItem:
         """Note an item at the end, such as one that only the terminal object has."""
-        known.order = len(self._order)
-        self._order.append(known)
-        return known
+        item.order = len(self._order)
+        self._order.append(item)
+        return item
 
     def find(self, event: StreamEvent) -> OpenItem | None:
         """Find the item an event is about; an event that names none is about the last."""
@@ -94,17 +94,17 @@ class Items:
             return known
         if event.output_index is not None:
             return self._by_index.get(event.output_index)
-        return self.last() if event.item_id is None else None
+        return self.get_last() if event.item_id is None else None
 
-    def by_id(self, item: WireItem | None) -> OpenItem | None:
+    def find_by_id(self, item: WireItem | None) -> OpenItem | None:
         """Find an item by its own id."""
         return self._by_id.get(item.id) if item is not None and item.id else None
 
-    def at(self, index: int, told: int) -> OpenItem | None:
+    def find_at(self, index: int, seen: int) -> OpenItem | None:
         """Find the item at a place of the terminal object, among the first `told` in order of appearance if need be."""
-        return self._by_index.get(index) or (self._order[index] if index < told else None)
+        return self._by_index.get(index) or (self._order[index] if index < seen else None)
 
-    def last(self) -> OpenItem | None:
+    def get_last(self) -> OpenItem | None:
         """Return the item noted last."""
         return self._order[-1] if self._order else None
 
@@ -112,54 +112,56 @@ class Items:
         """Count the items."""
         return len(self._order)
 
-    def released(self, done: OpenItem) -> list[OpenItem]:
+    def pop_released(self, done: OpenItem) -> list[OpenItem]:
         """Return the items that can be told now that one is done: those behind an unknown one wait until it is."""
-        first = self._free
-        while self._free < len(self._order) and (self._order[self._free].done or self._order[self._free].item):
-            self._free += 1
-        released = self._order[first : self._free]
+        first = self._released_count
+        while self._released_count < len(self._order) and (
+            self._order[self._released_count].done or self._order[self._released_count].item
+        ):
+            self._released_count += 1
+        released = self._order[first : self._released_count]
         return [done, *released] if done.order < first else released
 
-    def all(self) -> list[OpenItem]:
+    def list_all(self) -> list[OpenItem]:
         """Return the items in order of appearance."""
         return self._order
 
 
-class Teller:
+class EventWriter:
     """Parts in, events out."""
 
     def __init__(self, events: list[Event]) -> None:
         self.events = events
         self.parts: list[AnyPart] = []
 
-    def open(self, part: AnyPart) -> OpenPart:
+    def start_part(self, part: AnyPart) -> OpenPart:
         """Start an empty part."""
         opened = OpenPart(len(self.parts), part)
         self.parts.append(part)
         self.events.append(PartStarted(opened.index, part))
         return opened
 
-    def tell(self, part: AnyPart) -> None:
+    def write_part(self, part: AnyPart) -> None:
         """Tell a whole part."""
         index = len(self.parts)
         self.parts.append(part)
         self.events.extend(replay_part(index, part))
 
-    def grow(self, part: OpenPart | None, text: str, piece: int = 0) -> None:
+    def append_delta(self, part: OpenPart | None, text: str, piece: int = 0) -> None:
         """Tell the next piece of a text."""
         if part is None or not text:
             return
-        part.grow(text, piece)
+        part.append_delta(text, piece)
         self.events.append(PartDelta(part.index, text, piece))
 
-    def complete(self, part: OpenPart, whole: str, piece: int = 0) -> None:
+    def append_missing(self, part: OpenPart, text: str, piece: int = 0) -> None:
         """Tell what is missing of a text."""
         size = part.sizes.get(piece, 0)
         # What is no longer than that is not compared: some servers tell an end again and again.
-        if len(whole) > size and whole.startswith(part.told(piece)):
-            self.grow(part, whole[size:], piece)
+        if len(text) > size and text.startswith(part.get_text(piece)):
+            self.append_delta(part, text[size:], piece)
 
-    def cite(self, part: OpenPart, annotation: bytes) -> None:
+    def write_citation(self, part: OpenPart, annotation: bytes) -> None:
         """Tell a source of a text."""
         if not isinstance(part.part, Text):
             return
@@ -172,21 +174,21 @@ class Teller:
             return
         match whole:
             case Text(text=text, citations=citations):
-                self.complete(part, text)
+                self.append_missing(part, text)
                 for citation in citations[part.citations :]:
                     self.events.append(PartCited(part.index, citation))
                 part.citations = max(part.citations, len(citations))
             case Refusal(text=text):
-                self.complete(part, text)
+                self.append_missing(part, text)
             case ToolCall(arguments=arguments):
-                self.complete(part, arguments)
+                self.append_missing(part, arguments)
             case Reasoning(texts=texts):
                 for piece, text in enumerate(texts):
                     if piece not in part.pieces:
-                        part.grow(text, piece)
+                        part.append_delta(text, piece)
                         self.events.append(PartDelta(part.index, text, piece))
                     else:
-                        self.complete(part, text, piece)
+                        self.append_missing(part, text, piece)
             case _:
                 return
         if whole.signature is not None:
@@ -196,7 +198,7 @@ class Teller:
                 part.fields[name] = raw
                 self.events.append(PartNative(part.index, NAME, name, raw))
 
-    def end(self, part: OpenPart, status: str | None = None) -> None:
+    def end_part(self, part: OpenPart, status: str | None = None) -> None:
         """End a part, once; a call without arguments has none, and one whose arguments broke off is not complete."""
         if part.ended:
             return
@@ -204,6 +206,6 @@ class Teller:
         complete = True
         if isinstance(part.part, ToolCall):
             if part.part.form == "json" and not part.pieces:
-                self.grow(part, NO_ARGUMENTS)
-            complete = is_complete(structs.replace(part.part, arguments=part.told()), status)
+                self.append_delta(part, NO_ARGUMENTS)
+            complete = is_complete(structs.replace(part.part, arguments=part.get_text()), status)
         self.events.append(PartEnded(part.index, complete))

@@ -12,7 +12,7 @@ from typing import Any
 from msgspec import Raw
 from msgspec.json import Decoder
 
-from dragoman.core.problems import FINDINGS, Kind, Problem
+from dragoman.core.problems import OWN_ERROR_CODES, Kind, Problem
 from dragoman.dialects.record import STATUS_KINDS, ErrorReply
 from dragoman.dialects.responses.wire import NAME
 from dragoman.wire import json, pointer
@@ -62,7 +62,7 @@ _TYPES: dict[str, Kind] = {
     "service_unavailable_error": "overloaded",
     "timeout_error": "timeout",
 }
-_WORDS: dict[Kind, tuple[int, str, str | None]] = {
+_WIRE_ERRORS: dict[Kind, tuple[int, str, str | None]] = {
     "invalid_request": (400, "invalid_request_error", None),
     "unsupported": (400, "invalid_request_error", "unsupported_value"),
     "context_length": (400, "invalid_request_error", "context_length_exceeded"),
@@ -91,10 +91,10 @@ _DELAY = re.compile(r"try again in (\d+(?:\.\d+)?)(ms|s)", re.IGNORECASE)
 
 def parse_error(status: int, headers: Mapping[str, str], body: bytes) -> Problem:
     """Read an error reply."""
-    members = _envelope(body)
-    retry_after = _seconds(headers)
+    members = _find_error(body)
+    retry_after = _read_retry_after(headers)
     if members is None:
-        kind = _kind("", "", "", status)
+        kind = _find_kind("", "", "", status)
         message = f"the server answered with status {status} and no readable error"
         return Problem(kind, message, status=status, retry_after=retry_after, detail=body or None, detail_dialect=NAME)
     return read_error(members, status, retry_after, body)
@@ -104,13 +104,13 @@ def read_error(
     members: dict[str, Any], status: int | None, retry_after: float | None = None, detail: bytes | None = None
 ) -> Problem:
     """Read the members of an `error` object; in a stream there is no status."""
-    code, word = _word(members.get("code")), _word(members.get("type"))
-    message = _word(members.get("message")) or code or word or "the server reported an error"
+    code, word = _to_text(members.get("code")), _to_text(members.get("type"))
+    message = _to_text(members.get("message")) or code or word or "the server reported an error"
     if retry_after is None and (found := _DELAY.search(message)):
         retry_after = float(found[1]) / (1000 if found[2].lower() == "ms" else 1)
     param = members.get("param")
     return Problem(
-        _kind(code, word, message, status),
+        _find_kind(code, word, message, status),
         message,
         status=status,
         where=pointer.from_path(f".{param}") if isinstance(param, str) else "",
@@ -121,7 +121,7 @@ def read_error(
     )
 
 
-def _envelope(body: bytes) -> dict[str, Any] | None:
+def _find_error(body: bytes) -> dict[str, Any] | None:
     """Find the error in a body of any shape: enveloped, bare, in a list, a string, or FastAPI's `detail`."""
     try:
         if json.first_byte(body) == b"[":
@@ -137,15 +137,15 @@ def _envelope(body: bytes) -> dict[str, Any] | None:
     return members if "message" in members else None
 
 
-def _word(value: object) -> str:
+def _to_text(value: object) -> str:
     return str(value) if isinstance(value, str | int) else ""
 
 
-def _kind(code: str, word: str, message: str, status: int | None) -> Kind:
-    kind = _CODES.get(code) or _TYPES.get(word) or _TYPES.get(code)
-    if kind is None and "server_error" in (code, word):
+def _find_kind(code: str, error_type: str, message: str, status: int | None) -> Kind:
+    kind = _CODES.get(code) or _TYPES.get(error_type) or _TYPES.get(code)
+    if kind is None and "server_error" in (code, error_type):
         kind = "internal" if status is None else STATUS_KINDS.get(status, "internal")
-    if kind is None and word == "invalid_request_error" and status in (None, 400):
+    if kind is None and error_type == "invalid_request_error" and status in (None, 400):
         kind = "invalid_request"
     if kind is None and status is not None:
         kind = STATUS_KINDS.get(status) or ("internal" if status >= 500 else "invalid_request")
@@ -154,7 +154,7 @@ def _kind(code: str, word: str, message: str, status: int | None) -> Kind:
     return kind or "internal"
 
 
-def _seconds(headers: Mapping[str, str]) -> float | None:
+def _read_retry_after(headers: Mapping[str, str]) -> float | None:
     for name, unit in (("retry-after-ms", 1000.0), ("retry-after", 1.0)):
         try:
             return float(headers[name]) / unit
@@ -176,30 +176,30 @@ def build_error(problem: Problem) -> ErrorReply:
 
 def write_error(problem: Problem) -> tuple[int, dict[str, Any]]:
     """Return the status and the members of the `error` object."""
-    status, word, code = _WORDS[problem.kind]
+    status, word, code = _WIRE_ERRORS[problem.kind]
     members: dict[str, Any] = {
-        "message": _said(problem),
+        "message": _render_message(problem),
         "type": word,
         "param": pointer.to_path(problem.where) or None,
-        "code": _own_code(problem) or code,
+        "code": _find_own_code(problem) or code,
     }
-    own = _own_members(problem)
+    own = _read_own_members(problem)
     if own is not None:
         members.update(own)
         if problem.kind == "rate_limit":
-            members["message"] = _said(problem)
+            members["message"] = _render_message(problem)
     kept = (own is not None or problem.kind == "invalid_request") and 400 <= problem.status < 500
     if kept or (problem.kind == "internal" and problem.status == 502):
         status = problem.status
     return status, members
 
 
-def _own_code(problem: Problem) -> str | None:
+def _find_own_code(problem: Problem) -> str | None:
     """A code is passed on only where clients of this dialect know it, or where it names our own finding."""
-    return problem.code if problem.code in _CODES or problem.code in FINDINGS else None
+    return problem.code if problem.code in _CODES or problem.code in OWN_ERROR_CODES else None
 
 
-def _own_members(problem: Problem) -> dict[str, Any] | None:
+def _read_own_members(problem: Problem) -> dict[str, Any] | None:
     if problem.detail is None or problem.detail_dialect != NAME:
         return None
     try:
@@ -212,7 +212,7 @@ def _own_members(problem: Problem) -> dict[str, Any] | None:
     return {name: Raw(raw) for name, raw in found.items() if name not in ("message", "code") or bytes(raw) != b"null"}
 
 
-def _said(problem: Problem) -> str:
+def _render_message(problem: Problem) -> str:
     """Codex reads the delay from the words, and only from these."""
     if problem.kind != "rate_limit" or problem.retry_after is None or _DELAY.search(problem.message):
         return problem.message

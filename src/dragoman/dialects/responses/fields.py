@@ -21,7 +21,7 @@ from dragoman.dialects.responses.wire import (
     decode_known,
 )
 from dragoman.wire import json
-from dragoman.wire.shape import CoreFields, Shape, carried, core_pointers, present
+from dragoman.wire.shape import CoreFields, Shape, carried, core_pointers, non_null_bytes
 from dragoman.wire.unread import Unknown
 
 POINTERS = {
@@ -57,7 +57,7 @@ def read_sampling(body: ResponsesRequest) -> Sampling:
 
 def read_thinking(member: Raw, words: set[str], extras: dict[str, bytes]) -> Thinking | None:
     """Read `reasoning`: how much to think, and whether to show it."""
-    raw = present(member)
+    raw = non_null_bytes(member)
     if raw is None:
         return None
     settings, unread = _REASONING.read_at(raw, "/reasoning")
@@ -79,7 +79,7 @@ def read_thinking(member: Raw, words: set[str], extras: dict[str, bytes]) -> Thi
 
 def read_text(member: Raw, extras: dict[str, bytes]) -> tuple[OutputFormat | None, str | None]:
     """Read `text`: the format of the answer, and its verbosity."""
-    raw = present(member)
+    raw = non_null_bytes(member)
     if raw is None:
         return None, None
     settings, unread = _TEXT.read_at(raw, "/text")
@@ -102,7 +102,7 @@ def _read_format(settings: TextSettings) -> OutputFormat | None:
         case SchemaFormat(name=name, schema=schema, strict=strict, description=description):
             return OutputFormat(
                 kind="json_schema",
-                schema=present(schema),
+                schema=non_null_bytes(schema),
                 name=name or "",
                 description=description or "",
                 strict=strict,
@@ -113,7 +113,7 @@ def _read_format(settings: TextSettings) -> OutputFormat | None:
 
 def read_user(body: ResponsesRequest, words: set[str], extras: dict[str, bytes]) -> str | None:
     """Read who asks: `safety_identifier` replaced `user`, and a caller who sends both means the new one."""
-    raw = present(body.user)
+    raw = non_null_bytes(body.user)
     if raw is None:
         return body.safety_identifier
     if body.safety_identifier is not None:
@@ -128,7 +128,7 @@ def read_user(body: ResponsesRequest, words: set[str], extras: dict[str, bytes])
 
 def read_metadata(member: Raw, extras: dict[str, bytes]) -> dict[str, str] | None:
     """Read labels; those that are not pairs of texts stay in extras."""
-    raw = present(member)
+    raw = non_null_bytes(member)
     pairs = None if raw is None else decode_known(_PAIRS, raw)
     if raw is not None and pairs is None:
         extras["/metadata"] = raw

@@ -17,7 +17,7 @@ from dragoman.core.parts import AnyPart, Content, Data, Opaque, Reasoning, Signa
 from dragoman.core.problems import Problem
 from dragoman.core.request import Message, Role
 from dragoman.core.value import own_extras
-from dragoman.dialects.responses.parts import PART, extras_of, read_contents, write_contents
+from dragoman.dialects.responses.parts import PART, build_extras, read_contents, write_contents
 from dragoman.dialects.responses.wire import ISSUER, NAME, ContentPart, ReasoningText, WireItem, decode_known
 from dragoman.wire import json
 from dragoman.wire.pointer import escape
@@ -37,7 +37,7 @@ _DECLARING = frozenset({"type", "role", "tools"})
 """The members of such an item that are said by declaring its tools."""
 
 _ROLES: dict[str, Role] = {"user": "user", "assistant": "assistant", "system": "system", "developer": "system"}
-_KNOWN = frozenset(
+_KNOWN_TYPES = frozenset(
     {
         "message",
         "function_call",
@@ -47,10 +47,10 @@ _KNOWN = frozenset(
         "reasoning",
     }
 )
-_FAST: Decoder[list[WireItem]] = Decoder(list[WireItem])
-_ONE: Decoder[WireItem] = Decoder(WireItem)
+_ITEMS_DECODER: Decoder[list[WireItem]] = Decoder(list[WireItem])
+_ITEM_DECODER: Decoder[WireItem] = Decoder(WireItem)
 _SHAPE: Shape[WireItem] = Shape(WireItem)
-_USED = {
+_USED_FIELDS = {
     "message": {"content", "role"},
     "function_call": {"call_id", "name", "namespace", "arguments"},
     "custom_tool_call": {"call_id", "name", "namespace", "input"},
@@ -60,17 +60,17 @@ _USED = {
 }
 _UNUSED_NAMES = {
     kind: tuple(name for name in WireItem.__struct_fields__ if name != "type" and name not in used)
-    for kind, used in _USED.items()
+    for kind, used in _USED_FIELDS.items()
 }
-_UNUSED = {kind: tuple(f"/{name}" for name in names) for kind, names in _UNUSED_NAMES.items()}
+_UNUSED_POINTERS = {kind: tuple(f"/{name}" for name in names) for kind, names in _UNUSED_NAMES.items()}
 _GET_UNUSED = {kind: attrgetter(*names) for kind, names in _UNUSED_NAMES.items()}
 _DEFAULTS = {field.name: field.default for field in structs.fields(WireItem)}
-_NOTHING = {kind: tuple(_DEFAULTS[name] for name in names) for kind, names in _UNUSED_NAMES.items()}
+_UNUSED_DEFAULTS = {kind: tuple(_DEFAULTS[name] for name in names) for kind, names in _UNUSED_NAMES.items()}
 
 
 def read_items(raw: Raw, known: int = 0) -> list[Message]:
     """Read a list of items, the first of which is number `known`."""
-    items = decode_known(_FAST, raw)
+    items = decode_known(_ITEMS_DECODER, raw)
     if items is None:
         return [read_item(one, f"/input/{index}") for index, one in enumerate(json.decode_array(raw), known)]
     raws: list[Raw] = []
@@ -92,28 +92,28 @@ def read_item(raw: Raw, where: str) -> Message:
         message = None if item is None else _read_known(item, where, unread)
     except json.Malformed as error:
         raise json.Malformed(error.message, where + error.where) from None
-    return _opaque(raw, where) if message is None else message
+    return _read_opaque(raw, where) if message is None else message
 
 
 def decode_item(raw: Raw | bytes) -> tuple[WireItem | None, Unread | None]:
     """Decode an item and what it has beyond its shape; None for an item of another type."""
-    known = decode_known(_ONE, raw)
+    known = decode_known(_ITEM_DECODER, raw)
     if known is not None:
         return known, None
     kind = json.decode_object(raw).get("type")
     word = "message" if kind is None else json.decode(kind)
     if word is not None and not isinstance(word, str):
         raise json.Malformed("the type of an item must be a string", "/type")
-    if word is not None and word not in _KNOWN:
+    if word is not None and word not in _KNOWN_TYPES:
         return None, None
     return _SHAPE.read(raw)
 
 
-def item_fields(item: WireItem, kind: str, unread: Unread | None) -> dict[str, bytes]:
+def collect_item_fields(item: WireItem, kind: str, unread: Unread | None) -> dict[str, bytes]:
     """Collect the members of an item that its reader does not use."""
     values = _GET_UNUSED[kind](item)
-    given = [*map(is_not, values, _NOTHING[kind])]
-    fields = dict(zip(compress(_UNUSED[kind], given), map(json.encode, compress(values, given)), strict=True))
+    given = [*map(is_not, values, _UNUSED_DEFAULTS[kind])]
+    fields = dict(zip(compress(_UNUSED_POINTERS[kind], given), map(json.encode, compress(values, given)), strict=True))
     if unread is not None:
         fields.update(unread.rest())
     return fields
@@ -149,7 +149,7 @@ def _read_message(item: WireItem, role: Role, where: str, unread: Unread | None)
     return Message(
         where=where,
         spelling=f"item {item.role} {form} {typed}",
-        extras=extras_of(item_fields(item, "message", unread)),
+        extras=build_extras(collect_item_fields(item, "message", unread)),
         role=role,
         parts=parts,
     )
@@ -160,7 +160,7 @@ def read_call(item: WireItem, where: str, unread: Unread | None) -> ToolCall:
     text = item.type == "custom_tool_call"
     return ToolCall(
         where=where,
-        extras=extras_of(item_fields(item, "custom_tool_call" if text else "function_call", unread)),
+        extras=build_extras(collect_item_fields(item, "custom_tool_call" if text else "function_call", unread)),
         id=item.call_id or "",
         name=item.name or "",
         arguments=(item.input if text else item.arguments) or "",
@@ -179,24 +179,24 @@ def read_reasoning(item: WireItem, where: str, unread: Unread | None) -> Reasoni
     if content and not summary:
         texts = [piece.text for piece in content if isinstance(piece, ReasoningText)]
         spelling = CONTENT
-        kept = _other_pieces(content)
+        kept = _encode_other_pieces(content)
     elif content:
         whole = json.encode([piece.raw if isinstance(piece, Unknown) else piece for piece in content])
         kept["/content"] = graft(whole, (unread.take("/content") if unread else None) or {})
     for index, piece in enumerate(item.summary or ()):
         if isinstance(piece, Unknown):
             kept[f"/summary/{index}"] = bytes(piece.raw)
-    fields = item_fields(item, "reasoning", unread)
+    fields = collect_item_fields(item, "reasoning", unread)
     return Reasoning(
         where=where,
         spelling=spelling,
-        extras=extras_of({**fields, **kept}),
+        extras=build_extras({**fields, **kept}),
         texts=tuple(texts),
         signature=None if item.encrypted_content is None else Signature(ISSUER, item.encrypted_content, item.id or ""),
     )
 
 
-def _other_pieces(content: list[ContentPart]) -> dict[str, bytes]:
+def _encode_other_pieces(content: list[ContentPart]) -> dict[str, bytes]:
     return {
         f"/content/{index}": bytes(piece.raw) if isinstance(piece, Unknown) else json.encode(piece)
         for index, piece in enumerate(content)
@@ -214,13 +214,13 @@ def _read_result(item: WireItem, where: str, unread: Unread | None) -> ToolResul
     elif output is None:
         content, spelling = (), "nothing"
     else:
-        content = _results(read_contents(output, where + "/output", "/output", unread))
+        content = _to_content(read_contents(output, where + "/output", "/output", unread))
         spelling = _LIST
     kind = item.type or "function_call_output"
     return ToolResult(
         where=where,
         spelling=spelling if item.name is None else f"{spelling} {_NAMED}",
-        extras=extras_of(item_fields(item, kind, unread)),
+        extras=build_extras(collect_item_fields(item, kind, unread)),
         call_id=item.call_id,
         name=item.name or "",
         content=content,
@@ -228,7 +228,7 @@ def _read_result(item: WireItem, where: str, unread: Unread | None) -> ToolResul
     )
 
 
-def _results(parts: tuple[AnyPart, ...]) -> tuple[Content, ...]:
+def _to_content(parts: tuple[AnyPart, ...]) -> tuple[Content, ...]:
     """A result holds text and media; anything else in it is nobody's but this dialect's."""
     content: list[Content] = []
     for part in parts:
@@ -240,18 +240,18 @@ def _results(parts: tuple[AnyPart, ...]) -> tuple[Content, ...]:
     return tuple(content)
 
 
-def _opaque(raw: Raw, where: str) -> Message:
+def _read_opaque(raw: Raw, where: str) -> Message:
     members = json.decode_object(raw)
     word = json.decode(members["type"]) if "type" in members else None
     if word is None and "role" not in members and "id" not in members:
         raise json.Malformed("an item needs a type or a role", where + "/type")
     declares = word == ADDITIONAL_TOOLS
     fields = {f"/{escape(name)}": bytes(value) for name, value in members.items() if name not in _DECLARING}
-    extras = extras_of(fields) if declares else None
+    extras = build_extras(fields) if declares else None
     kind = str(word or REFERENCE)
     refers = "/id" if kind == REFERENCE and not _is_thought(members.get("id")) else ""
     part = Opaque(where=where, extras=extras, dialect=NAME, raw=bytes(raw), declares=declares, refers=refers)
-    return Message(where=where, spelling="item", role=_speaker(kind), parts=(part,))
+    return Message(where=where, spelling="item", role=_find_role(kind), parts=(part,))
 
 
 def _is_thought(item_id: Raw | None) -> bool:
@@ -259,10 +259,10 @@ def _is_thought(item_id: Raw | None) -> bool:
     return item_id is not None and bytes(item_id).startswith(b'"rs_')
 
 
-def _speaker(word: str) -> Role:
-    if word == "mcp_approval_response":
+def _find_role(item_type: str) -> Role:
+    if item_type == "mcp_approval_response":
         return "user"
-    if word.endswith("_call") or word.startswith("mcp_") or word in ("compaction", REFERENCE, "program"):
+    if item_type.endswith("_call") or item_type.startswith("mcp_") or item_type in ("compaction", REFERENCE, "program"):
         return "assistant"
     return "user"
 
@@ -305,7 +305,7 @@ def _write_message_item(message: Message, parts: list[AnyPart]) -> Any:
     wire: dict[str, Any] = {"role": role} if own and "easy" in words else {"type": "message", "role": role}
     if not parts and "nothing" in words:
         pass
-    elif len(parts) == 1 and _LIST not in words[2:3] and (text := plain_text(parts[0])) is not None:
+    elif len(parts) == 1 and _LIST not in words[2:3] and (text := find_plain_text(parts[0])) is not None:
         wire["content"] = text
     else:
         wire["content"] = write_contents(parts, assistant=assistant)
@@ -313,7 +313,7 @@ def _write_message_item(message: Message, parts: list[AnyPart]) -> Any:
     return Raw(graft(json.encode(wire), fields)) if fields else wire
 
 
-def plain_text(part: AnyPart) -> str | None:
+def find_plain_text(part: AnyPart) -> str | None:
     """Return the text of a part that is nothing but its text."""
     if not isinstance(part, Text) or part.cache is not None or part.citations or own_extras(part, NAME):
         return None
@@ -332,7 +332,7 @@ def write_call(part: ToolCall, status: str = "", item_id: str = "") -> Any:
     if part.namespace:
         wire["namespace"] = part.namespace
     wire["arguments" if part.form == "json" else "input"] = part.arguments
-    return with_fields(wire, own_extras(part, NAME))
+    return restore_fields(wire, own_extras(part, NAME))
 
 
 def write_reasoning(part: Reasoning, item_id: str = "") -> Any:
@@ -352,10 +352,10 @@ def write_reasoning(part: Reasoning, item_id: str = "") -> Any:
         wire["content"] = []
     if part.signature is not None:
         wire["encrypted_content"] = part.signature.value
-    return with_fields(wire, own_extras(part, NAME))
+    return restore_fields(wire, own_extras(part, NAME))
 
 
-def with_fields(wire: dict[str, Any], fields: dict[str, bytes] | None) -> Any:
+def restore_fields(wire: dict[str, Any], fields: dict[str, bytes] | None) -> Any:
     """Put an item's own fields back; they win over what was written."""
     if not fields:
         return wire
@@ -373,15 +373,15 @@ def _write_result(part: ToolResult) -> Any:
     if _NAMED in words:
         wire["name"] = part.name
     if not part.content and "nothing" in words:
-        return with_fields(wire, own_extras(part, NAME))
+        return restore_fields(wire, own_extras(part, NAME))
     if not part.content:
         wire["output"] = [] if _LIST in words else ""
-    elif len(part.content) == 1 and _LIST not in words and (text := _only_text(part.content[0])) is not None:
+    elif len(part.content) == 1 and _LIST not in words and (text := _find_only_text(part.content[0])) is not None:
         wire["output"] = text
     else:
         wire["output"] = write_contents(part.content, assistant=False)
-    return with_fields(wire, own_extras(part, NAME))
+    return restore_fields(wire, own_extras(part, NAME))
 
 
-def _only_text(part: Content) -> str | None:
-    return part.json.decode() if isinstance(part, Data) else plain_text(part)
+def _find_only_text(part: Content) -> str | None:
+    return part.json.decode() if isinstance(part, Data) else find_plain_text(part)

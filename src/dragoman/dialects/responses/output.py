@@ -16,16 +16,16 @@ from dragoman.core.parts import AnyPart, Data, Inline, Media, Opaque, Reasoning,
 from dragoman.core.problems import Problem
 from dragoman.core.value import own_extras
 from dragoman.dialects.responses.items import (
+    collect_item_fields,
     decode_item,
-    item_fields,
     read_reasoning,
-    with_fields,
+    restore_fields,
     write_call,
     write_reasoning,
 )
 from dragoman.dialects.responses.parts import (
     ITEM_FIELDS,
-    extras_of,
+    build_extras,
     is_item_field,
     read_contents,
     write_citations,
@@ -34,8 +34,8 @@ from dragoman.dialects.responses.wire import NAME, WireItem
 from dragoman.wire import json
 from dragoman.wire.unread import Unread
 
-FIRST = "first"
-SAME = "same"
+FIRST_PART = "first"
+SAME_MESSAGE = "same"
 COMPLETED = b'"completed"'
 NO_ARGUMENTS = "{}"
 _TEXTS = (Text, Refusal, Data)
@@ -65,7 +65,7 @@ def _read_call(item: WireItem, where: str, unread: Unread | None) -> ToolCall:
     if not item.name:
         raise Problem("malformed_reply", "a call has no name", where=where + "/name")
     text = item.type == "custom_tool_call"
-    fields = item_fields(item, "custom_tool_call" if text else "function_call", unread)
+    fields = collect_item_fields(item, "custom_tool_call" if text else "function_call", unread)
     call = ToolCall(
         where=where,
         id=item.call_id or "",
@@ -77,7 +77,7 @@ def _read_call(item: WireItem, where: str, unread: Unread | None) -> ToolCall:
     complete = is_complete(call, item.status)
     if item.status == "completed" or not complete:
         fields.pop("/status", None)
-    return structs.replace(call, extras=extras_of(fields), complete=complete) if fields or not complete else call
+    return structs.replace(call, extras=build_extras(fields), complete=complete) if fields or not complete else call
 
 
 def is_complete(call: ToolCall, status: str | None) -> bool:
@@ -94,7 +94,7 @@ def _read_message(item: WireItem, where: str, unread: Unread | None) -> list[Any
         parts: tuple[AnyPart, ...] = (Text(where=f"{where}/content", text=item.content),)
     else:
         parts = read_contents(item.content or [], f"{where}/content", "/content", unread)
-    fields = item_fields(item, "message", unread)
+    fields = collect_item_fields(item, "message", unread)
     status = fields.pop("/status", COMPLETED)
     last = len(parts) - 1
     told: list[AnyPart] = []
@@ -104,7 +104,7 @@ def _read_message(item: WireItem, where: str, unread: Unread | None) -> list[Any
             own = {**own, **{ITEM_FIELDS + name[1:]: raw for name, raw in fields.items()}}
         if index == last and status != COMPLETED:
             own = {**own, ITEM_FIELDS + "status": status}
-        told.append(structs.replace(part, spelling=SAME if index else FIRST, extras=extras_of(own)))
+        told.append(structs.replace(part, spelling=SAME_MESSAGE if index else FIRST_PART, extras=build_extras(own)))
     return told
 
 
@@ -112,13 +112,13 @@ _PREFIXES: dict[type[AnyPart], str] = {ToolCall: "fc_", Reasoning: "rs_", Media:
 """How the ids of items begin; those of all others are messages."""
 
 
-class Ids:
+class ItemIds:
     """Item ids made from the reply's id: the same reply always gets the same ids."""
 
     def __init__(self, response_id: str) -> None:
-        self._stem = hashlib.sha256(response_id.encode()).hexdigest()[:32]
+        self._suffix = hashlib.sha256(response_id.encode()).hexdigest()[:32]
 
-    def of(self, part: AnyPart, output_index: int) -> str:
+    def get_id(self, part: AnyPart, output_index: int) -> str:
         """Return the id of the item a part begins: its own, or one made for it."""
         fields = own_extras(part, NAME) if part.extras is not None else None
         own = (fields.get("/item/id") or fields.get("/id")) if fields else None
@@ -127,32 +127,32 @@ class Ids:
         prefix = _PREFIXES.get(type(part), "msg_")
         if type(part) is ToolCall and part.form == "text":
             prefix = "ctc_"
-        return f"{prefix}{self._stem}{output_index:04x}"
+        return f"{prefix}{self._suffix}{output_index:04x}"
 
 
 def write_output(parts: Iterable[AnyPart], response_id: str) -> list[Any]:
     """Write the output items of a reply."""
-    ids = Ids(response_id)
+    ids = ItemIds(response_id)
     items: list[Any] = []
     message: list[AnyPart] = []
     for part in parts:
-        if message and part.spelling != SAME:
-            items.append(write_message_item(message, ids.of(message[0], len(items))))
+        if message and part.spelling != SAME_MESSAGE:
+            items.append(write_message_item(message, ids.get_id(message[0], len(items))))
             message = []
-        if in_message(part):
+        if is_message_part(part):
             message.append(part)
             continue
-        item = write_item(part, ids.of(part, len(items)))
+        item = write_item(part, ids.get_id(part, len(items)))
         if item is not None:
             items.append(item)
     if message:
-        items.append(write_message_item(message, ids.of(message[0], len(items))))
+        items.append(write_message_item(message, ids.get_id(message[0], len(items))))
     return items
 
 
-def in_message(part: AnyPart) -> bool:
+def is_message_part(part: AnyPart) -> bool:
     """Tell whether a part belongs into a message item."""
-    return isinstance(part, _TEXTS) or (isinstance(part, Opaque) and part.spelling in (FIRST, SAME))
+    return isinstance(part, _TEXTS) or (isinstance(part, Opaque) and part.spelling in (FIRST_PART, SAME_MESSAGE))
 
 
 def write_item(part: AnyPart, item_id: str) -> Any:
@@ -172,10 +172,10 @@ def write_item(part: AnyPart, item_id: str) -> Any:
 
 def write_message_item(parts: list[AnyPart], item_id: str) -> Any:
     """Write a message item of these parts."""
-    return message_item([write_content(part) for part in parts], item_fields_of(parts), item_id)
+    return render_message_item([write_content(part) for part in parts], collect_message_fields(parts), item_id)
 
 
-def message_item(contents: list[Any], fields: dict[str, bytes], item_id: str) -> Any:
+def render_message_item(contents: list[Any], fields: dict[str, bytes], item_id: str) -> Any:
     """Write a message item of parts already written."""
     wire: dict[str, Any] = {
         "type": "message",
@@ -184,10 +184,10 @@ def message_item(contents: list[Any], fields: dict[str, bytes], item_id: str) ->
         "role": "assistant",
         "content": contents,
     }
-    return with_fields(wire, fields)
+    return restore_fields(wire, fields)
 
 
-def item_fields_of(parts: Iterable[AnyPart]) -> dict[str, bytes]:
+def collect_message_fields(parts: Iterable[AnyPart]) -> dict[str, bytes]:
     """Collect the fields of the message item these parts came from."""
     fields: dict[str, bytes] = {}
     for part in parts:
@@ -219,4 +219,4 @@ def write_content(part: AnyPart) -> Any:
     if part.extras is None:
         return wire
     fields = {name: raw for name, raw in (own_extras(part, NAME) or {}).items() if not is_item_field(name)}
-    return with_fields(wire, fields)
+    return restore_fields(wire, fields)

@@ -43,7 +43,7 @@ from dragoman.dialects.responses.wire import (
     RefusalText,
 )
 from dragoman.wire import json
-from dragoman.wire.shape import present
+from dragoman.wire.shape import non_null_bytes
 from dragoman.wire.splice import graft
 from dragoman.wire.unread import Unknown, Unread
 
@@ -51,7 +51,7 @@ BARE_DATA = "bare data"
 PART = "part"
 OWN = "input"
 _UNNAMED = {"application/pdf": "document.pdf", "text/plain": "document.txt"}
-_AUDIO_WORDS = {"mpeg": "mp3", "x-wav": "wav", "wave": "wav", "vnd.wave": "wav"}
+_AUDIO_FORMATS = {"mpeg": "mp3", "x-wav": "wav", "wave": "wav", "vnd.wave": "wav"}
 
 
 def read_part(part: ContentPart, where: str, fields: dict[str, bytes] | None) -> AnyPart:
@@ -63,7 +63,7 @@ def read_part(part: ContentPart, where: str, fields: dict[str, bytes] | None) ->
         case OutputText():
             return _read_output_text(part, where, fields or {})
         case RefusalText(refusal=refusal):
-            return Refusal(where=where, extras=extras_of(fields), text=refusal)
+            return Refusal(where=where, extras=build_extras(fields), text=refusal)
         case ReasoningText() | Unknown():
             raw = bytes(part.raw) if isinstance(part, Unknown) else graft(json.encode(part), fields or {})
             return Opaque(where=where, spelling=PART, dialect=NAME, raw=raw)
@@ -83,7 +83,7 @@ def read_contents(parts: list[ContentPart], where: str, inner: str, unread: Unre
     )
 
 
-def extras_of(fields: dict[str, bytes] | None) -> Extras | None:
+def build_extras(fields: dict[str, bytes] | None) -> Extras | None:
     """Wrap the fields of a value, if there are any."""
     return Extras(NAME, fields) if fields else None
 
@@ -97,31 +97,31 @@ def read_citation(raw: bytes) -> Citation:
     return Citation(
         NAME,
         raw,
-        url=_text(members.get("url")),
-        title=_text(members.get("title")) or _text(members.get("filename")),
+        url=_as_text(members.get("url")),
+        title=_as_text(members.get("title")) or _as_text(members.get("filename")),
         start=start if isinstance(start, int) else None,
         end=end if isinstance(end, int) else None,
     )
 
 
-def _text(value: object) -> str:
+def _as_text(value: object) -> str:
     return value if isinstance(value, str) else ""
 
 
 def _read_mark(part: MARKED, fields: dict[str, bytes] | None) -> tuple[str | None, Extras | None]:
     mark = part.prompt_cache_breakpoint
     if mark is None:
-        return None, extras_of(fields)
+        return None, build_extras(fields)
     kept = dict(fields or {})
     if mark.mode != "explicit":
         kept["/prompt_cache_breakpoint/mode"] = json.encode(mark.mode)
-    return mark.ttl or "", extras_of(kept)
+    return mark.ttl or "", build_extras(kept)
 
 
 def _read_output_text(part: OutputText, where: str, fields: dict[str, bytes]) -> Text:
     logprobs = bytes(part.logprobs)
     spelling = "full" if logprobs == b"[]" else "output_text"
-    if present(logprobs) is not None and (spelling != "full" or part.annotations is None):
+    if non_null_bytes(logprobs) is not None and (spelling != "full" or part.annotations is None):
         fields = {**fields, "/logprobs": logprobs}
     cache, extras = _read_mark(part, fields)
     return Text(
@@ -229,7 +229,7 @@ def is_item_field(name: str) -> bool:
     return name.startswith(ITEM_FIELDS)
 
 
-def field_place(where: str, name: str) -> str:
+def find_field_pointer(where: str, name: str) -> str:
     """Return where a field stands that a part at `where` carries in a reply."""
     if not is_item_field(name):
         return where + name
@@ -278,7 +278,7 @@ def _write_media(part: Media) -> dict[str, Any]:
         word = part.media_type.removeprefix("audio/")
         return {
             "type": "input_audio",
-            "input_audio": {"data": part.source.data, "format": _AUDIO_WORDS.get(word, word)},
+            "input_audio": {"data": part.source.data, "format": _AUDIO_FORMATS.get(word, word)},
         }
     image = part.kind == "image"
     wire: dict[str, Any] = {"type": "input_image" if image else "input_file"}

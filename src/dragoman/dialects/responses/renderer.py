@@ -17,7 +17,7 @@ from dragoman.core.request import (
     Request,
     Tool,
     ToolChoice,
-    leading_systems,
+    count_leading_systems,
 )
 from dragoman.core.traits import Traits
 from dragoman.core.value import own_extras
@@ -27,7 +27,7 @@ from dragoman.dialects.responses.fields import (
     SAMPLING_FIELDS,
     TEXT_FIELDS,
 )
-from dragoman.dialects.responses.items import INSTRUCTIONS, plain_text, write_message
+from dragoman.dialects.responses.items import INSTRUCTIONS, find_plain_text, write_message
 from dragoman.dialects.responses.request import (
     EMPTY_DESCRIPTION,
     GROUP,
@@ -53,7 +53,9 @@ def render_request(request: Request, traits: Traits) -> Call:
     del traits
     body: dict[str, Any] = {"model": request.model} if request.model else {}
     messages = request.messages
-    instructions = None if _is_alone(request) or _needs_the_word(request) else leading_instructions(messages)
+    instructions = (
+        None if _is_single_message(request) or _lacks_json_word(request) else find_leading_instructions(messages)
+    )
     if instructions is not None:
         body["instructions"] = instructions
         messages = messages[1:]
@@ -69,12 +71,12 @@ def render_request(request: Request, traits: Traits) -> Call:
     return Call(graft(encoded, extras) if extras else encoded, request.model, request.stream)
 
 
-def _is_alone(request: Request) -> bool:
+def _is_single_message(request: Request) -> bool:
     """Tell whether a foreign request is one message: as `instructions` it would leave `input` empty, a 400."""
     return len(request.messages) == 1 and request.messages[0].spelling != INSTRUCTIONS and not request.written
 
 
-def _needs_the_word(request: Request) -> bool:
+def _lacks_json_word(request: Request) -> bool:
     """Tell whether only foreign instructions say "json": OpenAI gives JSON only to who asks for it in the input."""
     if request.output is None or request.output.kind != "json":
         return False
@@ -82,10 +84,10 @@ def _needs_the_word(request: Request) -> bool:
     if first is None or first.role != "system" or first.spelling == INSTRUCTIONS:
         return False
     texts = [part.text for message in rest for part in message.parts if isinstance(part, Text)]
-    return not any("json" in text.lower() for text in (*texts, *_texts_of(request.written)))
+    return not any("json" in text.lower() for text in (*texts, *_find_texts(request.written)))
 
 
-def _texts_of(written: bytes) -> Iterable[str]:
+def _find_texts(written: bytes) -> Iterable[str]:
     """Return what messages say among items that were written before: the name of a call or a file says nothing."""
     if b"json" not in written.lower():
         return ()
@@ -95,21 +97,21 @@ def _texts_of(written: bytes) -> Iterable[str]:
     return [*(text for text in contents if isinstance(text, str)), *(piece.get("text", "") for piece in pieces)]
 
 
-def leading_instructions(messages: tuple[Message, ...]) -> str | None:
+def find_leading_instructions(messages: tuple[Message, ...]) -> str | None:
     """Return the text of a first system message that is, or may become, `instructions`."""
     if not messages or messages[0].role != "system" or messages[0].spelling.startswith("item"):
         return None
-    texts = [plain_text(part) for part in messages[0].parts]
+    texts = [find_plain_text(part) for part in messages[0].parts]
     plain = [text for text in texts if text is not None]
     return "\n\n".join(plain) if texts and len(plain) == len(texts) else None
 
 
 def _write_input(messages: tuple[Message, ...], written: bytes) -> Any:
     if len(messages) == 1 and messages[0].spelling == STRING_INPUT and messages[0].where == "/input":
-        text = plain_text(messages[0].parts[0]) if len(messages[0].parts) == 1 else None
+        text = find_plain_text(messages[0].parts[0]) if len(messages[0].parts) == 1 else None
         if text is not None:
             return text
-    split = leading_systems(messages)
+    split = count_leading_systems(messages)
     items = [item for message in messages[:split] for item in write_message(message)]
     if written:
         items.append(Raw(written))

@@ -27,7 +27,7 @@ from dragoman.dialects.responses.fields import (
     read_user,
 )
 from dragoman.dialects.responses.items import INSTRUCTIONS, read_items
-from dragoman.dialects.responses.parts import extras_of
+from dragoman.dialects.responses.parts import build_extras
 from dragoman.dialects.responses.wire import (
     NAME,
     AllowedTools,
@@ -42,7 +42,7 @@ from dragoman.dialects.responses.wire import (
     decode_known,
 )
 from dragoman.wire import json
-from dragoman.wire.shape import ABSENT, Shape, carried, present
+from dragoman.wire.shape import ABSENT, Shape, carried, non_null_bytes
 from dragoman.wire.unread import Unknown, Unread
 
 GROUP = "group"
@@ -60,14 +60,14 @@ _FAST: Decoder[list[AnyTool]] = Decoder(list[AnyTool])
 _TOOL: Shape[AnyTool] = Shape(AnyTool)
 _CHOICE: Shape[Choice] = Shape(Choice)
 _REQUEST: Shape[ResponsesRequest] = Shape(ResponsesRequest)
-_KEPT = ("conversation", "prompt")
+_STORED_MEMBERS = ("conversation", "prompt")
 """Members that name what OpenAI keeps: earlier turns, instructions written once."""
 STRING_INPUT = "string"
 NO_INPUT = "no input"
 STREAM_FALSE = "stream:false"
 
 
-def declared_tools(messages: Iterable[Message]) -> tuple[Tool | NativeTool, ...]:
+def read_declared_tools(messages: Iterable[Message]) -> tuple[Tool | NativeTool, ...]:
     """Read the tools that items in the middle of a conversation declare."""
     tools: list[Tool | NativeTool] = []
     for message in messages:
@@ -78,7 +78,7 @@ def declared_tools(messages: Iterable[Message]) -> tuple[Tool | NativeTool, ...]
 
 
 def _read_declared(item: Opaque) -> tuple[Tool | NativeTool, ...]:
-    raw = present(json.decode_object(item.raw).get("tools"))
+    raw = non_null_bytes(json.decode_object(item.raw).get("tools"))
     if raw is None:
         return ()
     place = f"{item.where}/tools"
@@ -124,9 +124,9 @@ def _read_own(
     where: str,
     fields: dict[str, bytes] | None,
     namespace: str = "",
-    word: str = "",
+    spelling: str = "",
 ) -> Tool:
-    words = [word] if word else []
+    words = [spelling] if spelling else []
     if wire.description == "":
         words.append(EMPTY_DESCRIPTION)
     grammar = parameters = strict = None
@@ -134,12 +134,12 @@ def _read_own(
         strict = wire.strict
         if wire.defer_loading is not ABSENT:
             fields = {"/defer_loading": bytes(wire.defer_loading), **(fields or {})}
-        parameters = present(wire.parameters)
+        parameters = non_null_bytes(wire.parameters)
         if strict is None:
             words.append(NO_STRICT)
         if parameters is None:
             words.append(NO_PARAMETERS)
-    elif present(wire.format) is not None:
+    elif non_null_bytes(wire.format) is not None:
         match json.decode(wire.format):
             case {"type": "text", **more} if not more:
                 words.append(TEXT_FORMAT)
@@ -150,7 +150,7 @@ def _read_own(
     return Tool(
         where=where,
         spelling=",".join(words),
-        extras=extras_of(fields),
+        extras=build_extras(fields),
         name=wire.name,
         description=wire.description or "",
         parameters=parameters,
@@ -181,21 +181,21 @@ def _read_group(group: NamespaceTool, where: str, unread: Unread | None) -> list
     first = tools[0]
     own = first.extras.fields if first.extras else {}
     described = group.description or ""
-    tools[0] = structs.replace(first, extras=extras_of({**own, **kept}), namespace_description=described)
+    tools[0] = structs.replace(first, extras=build_extras({**own, **kept}), namespace_description=described)
     return tools
 
 
 def read_choice(choice: Raw | None, parallel: bool | None) -> ToolChoice | None:
     """Read `tool_choice` and `parallel_tool_calls`."""
     where = "/tool_choice"
-    raw = present(choice)
+    raw = non_null_bytes(choice)
     if raw is None:
         return None if parallel is None else ToolChoice(where=where, parallel=parallel)
     mode = _MODES.get(raw)
     if mode is not None:
         return ToolChoice(where=where, mode=mode, parallel=parallel)
     if json.first_byte(raw) != b"{":
-        return _native_choice(raw, parallel)
+        return _keep_native_choice(raw, parallel)
     try:
         wire, unread = _CHOICE.read(raw)
     except json.Malformed as error:
@@ -203,9 +203,11 @@ def read_choice(choice: Raw | None, parallel: bool | None) -> ToolChoice | None:
     fields = unread.rest() if unread else {}
     match wire:
         case Unknown():
-            return _native_choice(raw, parallel)
+            return _keep_native_choice(raw, parallel)
         case NamedTool(name=name) | NamedCustomTool(name=name):
-            return ToolChoice(where=where, extras=extras_of(fields), mode="required", names=(name,), parallel=parallel)
+            return ToolChoice(
+                where=where, extras=build_extras(fields), mode="required", names=(name,), parallel=parallel
+            )
         case AllowedTools(mode=mode, tools=tools):
             for index, tool in enumerate(tools):
                 if isinstance(tool, Unknown):
@@ -213,7 +215,7 @@ def read_choice(choice: Raw | None, parallel: bool | None) -> ToolChoice | None:
             return ToolChoice(
                 where=where,
                 spelling="allowed_tools",
-                extras=extras_of(fields),
+                extras=build_extras(fields),
                 mode=mode,
                 names=tuple([tool.name for tool in tools if not isinstance(tool, Unknown)]),
                 parallel=parallel,
@@ -221,7 +223,7 @@ def read_choice(choice: Raw | None, parallel: bool | None) -> ToolChoice | None:
             )
 
 
-def _native_choice(raw: bytes, parallel: bool | None) -> ToolChoice:
+def _keep_native_choice(raw: bytes, parallel: bool | None) -> ToolChoice:
     """A choice of the vendor's own tools says nothing about the caller's: kept whole, under the empty pointer."""
     return ToolChoice(where="/tool_choice", extras=Extras(NAME, {"": raw}), parallel=parallel)
 
@@ -245,13 +247,13 @@ def _read_request(
         words.add(STREAM_FALSE)
     thinking = read_thinking(body.reasoning, words, extras)
     output, verbosity = read_text(body.text, extras)
-    tools = present(body.tools)
+    tools = non_null_bytes(body.tools)
     choice = read_choice(body.tool_choice, body.parallel_tool_calls)
     if tools is not None and tools.strip() == b"[]":
         words.add("tools:[]")
     user = read_user(body, words, extras)
     metadata = read_metadata(body.metadata, extras)
-    instructions = present(body.instructions)
+    instructions = non_null_bytes(body.instructions)
     if instructions is not None and not instructions.startswith(b'"'):
         extras["/instructions"] = instructions
     fields = {**(carried(body) or {}), **(unread.rest() if unread is not None else {})}
@@ -267,15 +269,17 @@ def _read_request(
         output=output,
         verbosity=verbosity,
         stream=bool(body.stream) or call.stream,
-        references=tuple(Reference(where) for name in _KEPT if (where := _reference(name, extras)) is not None),
+        references=tuple(
+            Reference(where) for name in _STORED_MEMBERS if (where := _find_reference(name, extras)) is not None
+        ),
         user=user,
         metadata=metadata,
-        extras=extras_of(extras),
+        extras=build_extras(extras),
         spelling=frozenset(words),
     )
 
 
-def _reference(name: str, extras: dict[str, bytes]) -> str | None:
+def _find_reference(name: str, extras: dict[str, bytes]) -> str | None:
     """Return where a member says by its id what it means, if it does."""
     raw = extras.get(f"/{name}", b"null")
     if json.first_byte(raw) == b'"':
@@ -284,13 +288,13 @@ def _reference(name: str, extras: dict[str, bytes]) -> str | None:
     return f"/{name}/id" if json.first_byte(named) == b'"' else None
 
 
-def _read_messages(body: ResponsesRequest, words: set[str], known: int) -> tuple[Message, ...]:
+def _read_messages(body: ResponsesRequest, words: set[str], first: int) -> tuple[Message, ...]:
     messages: list[Message] = []
-    instructions = present(body.instructions)
+    instructions = non_null_bytes(body.instructions)
     if instructions is not None and instructions.startswith(b'"'):
         text = Text(where="/instructions", text=json.decode(instructions))
         messages.append(Message(where="/instructions", spelling=INSTRUCTIONS, role="system", parts=(text,)))
-    if present(body.input) is None:
+    if non_null_bytes(body.input) is None:
         words.add(NO_INPUT)
         return tuple(messages)
     match json.first_byte(body.input):
@@ -298,7 +302,7 @@ def _read_messages(body: ResponsesRequest, words: set[str], known: int) -> tuple
             text = Text(where="/input", text=json.decode(body.input))
             messages.append(Message(where="/input", spelling=STRING_INPUT, role="user", parts=(text,)))
         case b"[":
-            messages.extend(read_items(body.input, known))
+            messages.extend(read_items(body.input, first))
         case _:
             raise json.Malformed("input must be a string or a list of items", "/input")
     return tuple(messages)

@@ -18,8 +18,8 @@ from dragoman.core.response import Finish, FinishReason, Response, Usage
 from dragoman.core.value import own_extras
 from dragoman.dialects.responses.errors import read_error, write_error
 from dragoman.dialects.responses.output import read_known, read_output, write_output
-from dragoman.dialects.responses.parts import extras_of
-from dragoman.dialects.responses.renderer import leading_instructions, write_settings
+from dragoman.dialects.responses.parts import build_extras
+from dragoman.dialects.responses.renderer import find_leading_instructions, write_settings
 from dragoman.dialects.responses.wire import (
     NAME,
     InputDetails,
@@ -27,10 +27,10 @@ from dragoman.dialects.responses.wire import (
     TokenCounts,
     WireItem,
     decode_known,
-    optional,
+    take_optional,
 )
 from dragoman.wire import json, pointer
-from dragoman.wire.shape import Shape, present
+from dragoman.wire.shape import Shape, non_null_bytes
 from dragoman.wire.splice import graft
 
 _STRING: Decoder[str] = Decoder(str)
@@ -107,7 +107,7 @@ def parse_response(body: bytes) -> Response:
 def _parse(members: dict[str, Raw]) -> Response:
     output = members.pop("output", _NULL)
     head = read_head(members)
-    if present(output) is None:
+    if non_null_bytes(output) is None:
         raise Problem("malformed_reply", "the reply has no output", where="/output")
     parts = _read_items(output)
     return Response(
@@ -115,16 +115,16 @@ def _parse(members: dict[str, Raw]) -> Response:
         model=head.model,
         created=head.created,
         parts=tuple(parts),
-        finish=finish_of(head, parts),
+        finish=find_finish(head, parts),
         usage=head.usage,
-        extras=extras_of(head.fields),
+        extras=build_extras(head.fields),
     )
 
 
 def _read_items(output: Raw) -> list[AnyPart]:
     """Read all output items at once; those that take more than their known members are read on their own."""
     items = decode_known(_ITEMS, output)
-    raws = None if items else optional({"output": output}, "output", _RAW_ITEMS)
+    raws = None if items else take_optional({"output": output}, "output", _RAW_ITEMS)
     parts: list[AnyPart] = []
     for index in range(len(items or raws or ())):
         read = _read_known(items[index], f"/output/{index}") if items else None
@@ -169,25 +169,25 @@ class Head(Struct):
 
 def read_head(members: dict[str, Raw]) -> Head:
     """Read everything but the output; raise what a failed reply says."""
-    status = _word(members, "status")
+    status = _take_text(members, "status")
     fields: dict[str, bytes] = {}
     error = members.pop("error", _NULL)
-    if present(error) is not None:
+    if non_null_bytes(error) is not None:
         if status in ("", "failed"):
-            raise _failure(error)
+            raise _read_failure(error)
         fields["/error"] = bytes(error)
     elif status == "failed":
         raise Problem("internal", "the reply failed without saying why", code="server_error")
-    created = optional(members, "created_at", _NUMBER)
+    created = take_optional(members, "created_at", _NUMBER)
     usage = members.pop("usage", _NULL)
     members.pop("object", None)
     head = Head(
-        id=_word(members, "id"),
-        model=_word(members, "model"),
+        id=_take_text(members, "id"),
+        model=_take_text(members, "model"),
         created=None if created is None else int(created),
         status=status,
         incomplete=_read_incomplete(members, fields) if status == "incomplete" else "",
-        usage=None if present(usage) is None else read_usage(usage),
+        usage=None if non_null_bytes(usage) is None else read_usage(usage),
         fields=fields,
     )
     if status not in ("", "completed", "incomplete") and status not in _STATUSES:
@@ -199,11 +199,11 @@ def read_head(members: dict[str, Raw]) -> Head:
     return head
 
 
-def _word(members: dict[str, Raw], name: str) -> str:
-    return optional(members, name, _STRING) or ""
+def _take_text(members: dict[str, Raw], name: str) -> str:
+    return take_optional(members, name, _STRING) or ""
 
 
-def _failure(raw: Raw) -> Problem:
+def _read_failure(raw: Raw) -> Problem:
     try:
         return read_error(json.decode_with(_OBJECT, raw), None)
     except json.Malformed:
@@ -212,13 +212,13 @@ def _failure(raw: Raw) -> Problem:
 
 def _read_incomplete(members: dict[str, Raw], fields: dict[str, bytes]) -> str:
     """Take the reason out of `incomplete_details`; details of a reply that is complete mean nothing and stay extras."""
-    details = optional(members, "incomplete_details", _DETAILS) or {}
-    reason = optional(details, "reason", _STRING) or ""
+    details = take_optional(members, "incomplete_details", _DETAILS) or {}
+    reason = take_optional(details, "reason", _STRING) or ""
     fields.update({f"/incomplete_details/{pointer.escape(name)}": bytes(raw) for name, raw in details.items()})
     return reason
 
 
-def finish_of(head: Head, parts: Iterable[AnyPart]) -> Finish:
+def find_finish(head: Head, parts: Iterable[AnyPart]) -> Finish:
     """Derive why the model stopped."""
     if head.status == "incomplete":
         return Finish(_INCOMPLETE.get(head.incomplete, "other"), head.incomplete or head.status)
@@ -252,7 +252,7 @@ def read_usage(raw: Raw | bytes) -> Usage:
         cached=read.cached_tokens,
         cache_written=read.cache_write_tokens,
         reasoning=written.reasoning_tokens,
-        extras=extras_of(fields),
+        extras=build_extras(fields),
     )
 
 
@@ -269,7 +269,7 @@ def write_usage(usage: Usage) -> Any:
     return Raw(graft(json.encode(wire), fields)) if fields else wire
 
 
-def outcome_of(finish: Finish, parts: Iterable[AnyPart]) -> Outcome:
+def find_outcome(finish: Finish, parts: Iterable[AnyPart]) -> Outcome:
     """Say a finish in this dialect's words."""
     told = list(parts)
     match finish.reason:
@@ -279,23 +279,23 @@ def outcome_of(finish: Finish, parts: Iterable[AnyPart]) -> Outcome:
             problem = Problem("malformed_reply", "the model made a malformed call", code="malformed_function_call")
             return Outcome("failed", problem=problem)
         case "filtered":
-            return _filtered(told)
+            return _find_filter_outcome(told)
         case "refused" if not any(isinstance(part, Refusal) for part in told):
-            return _filtered(told)
+            return _find_filter_outcome(told)
         case "other":
-            return _other(finish)
+            return _find_other_outcome(finish)
         case _:
             return Outcome("completed")
 
 
-def _filtered(parts: list[AnyPart]) -> Outcome:
+def _find_filter_outcome(parts: list[AnyPart]) -> Outcome:
     """Codex repeats an incomplete reply; a prompt that will never be answered has to fail instead."""
     if parts:
         return Outcome("incomplete", "content_filter")
     return Outcome("failed", problem=Problem("policy", "the prompt was blocked", code="invalid_prompt"))
 
 
-def _other(finish: Finish) -> Outcome:
+def _find_other_outcome(finish: Finish) -> Outcome:
     if finish.raw in _INCOMPLETE_WORDS:
         return Outcome("incomplete", finish.raw)
     if finish.raw in _STATUSES or finish.raw == "incomplete":
@@ -307,13 +307,13 @@ def _other(finish: Finish) -> Outcome:
 def build_response(response: Response, request: Request | None) -> bytes:
     """Write a whole reply."""
     own = own_extras(response, NAME) or {}
-    outcome = Outcome("completed") if "/status" in own else outcome_of(response.finish, response.parts)
-    members = envelope(response.id, response.model, response.created, request)
-    conclude(members, outcome, write_output(response.parts, response.id), response.usage)
-    return with_reply_fields(members, own)
+    outcome = Outcome("completed") if "/status" in own else find_outcome(response.finish, response.parts)
+    members = render_envelope(response.id, response.model, response.created, request)
+    write_end(members, outcome, write_output(response.parts, response.id), response.usage)
+    return encode_with_fields(members, own)
 
 
-def envelope(response_id: str, model: str, created: int | None, request: Request | None) -> dict[str, Any]:
+def render_envelope(response_id: str, model: str, created: int | None, request: Request | None) -> dict[str, Any]:
     """Write the members a reply has from its beginning."""
     members: dict[str, Any] = {
         "id": response_id,
@@ -334,13 +334,13 @@ def envelope(response_id: str, model: str, created: int | None, request: Request
         "usage": None,
     }
     if request is not None:
-        members.update(_echo(request))
+        members.update(_echo_request(request))
     return members
 
 
-def _echo(request: Request) -> dict[str, Any]:
+def _echo_request(request: Request) -> dict[str, Any]:
     settings = write_settings(request, explicit=True)
-    instructions = leading_instructions(request.messages)
+    instructions = find_leading_instructions(request.messages)
     if instructions is not None:
         settings["instructions"] = instructions
     fields = own_extras(request, NAME) or {}
@@ -350,7 +350,7 @@ def _echo(request: Request) -> dict[str, Any]:
     return dict(json.decode_object(graft(json.encode(settings), echoed)))
 
 
-def conclude(members: dict[str, Any], outcome: Outcome, output: list[Any], usage: Usage | None) -> None:
+def write_end(members: dict[str, Any], outcome: Outcome, output: list[Any], usage: Usage | None) -> None:
     """Write the members a reply has at its end."""
     members["status"] = outcome.status
     members["output"] = output
@@ -363,7 +363,7 @@ def conclude(members: dict[str, Any], outcome: Outcome, output: list[Any], usage
         members["usage"] = write_usage(usage)
 
 
-def with_reply_fields(members: dict[str, Any], own: dict[str, bytes]) -> bytes:
+def encode_with_fields(members: dict[str, Any], own: dict[str, bytes]) -> bytes:
     """Encode a reply with its own fields back in their places."""
     if not own:
         return json.encode(members)

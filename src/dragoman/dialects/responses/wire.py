@@ -11,7 +11,7 @@ from msgspec import MsgspecError, Raw, Struct, ValidationError
 from msgspec.json import Decoder
 
 from dragoman.wire import json
-from dragoman.wire.shape import ABSENT, Wire, core_field, core_place, present
+from dragoman.wire.shape import ABSENT, Wire, core_field, core_place, non_null_bytes
 from dragoman.wire.unread import Carried, Unknown
 
 NAME = "responses"
@@ -331,10 +331,10 @@ def decode_known(decoder: Decoder[T], raw: Raw | bytes) -> T | None:
         json.require_json(raw)
         return None
     except (MsgspecError, RecursionError, UnicodeDecodeError) as error:
-        raise json.malformed(error) from None
+        raise json.to_malformed(error) from None
 
 
-def optional(members: dict[str, Raw], name: str, decoder: Decoder[T]) -> T | None:
+def take_optional(members: dict[str, Raw], name: str, decoder: Decoder[T]) -> T | None:
     """Take the member `name` out of `members` and decode it; None when it is absent or null."""
     raw = members.pop(name, None)
     if raw is None:
@@ -342,7 +342,7 @@ def optional(members: dict[str, Raw], name: str, decoder: Decoder[T]) -> T | Non
     try:
         return decoder.decode(raw)
     except (MsgspecError, RecursionError, UnicodeDecodeError) as error:
-        if present(raw) is None:
+        if non_null_bytes(raw) is None:
             return None
-        problem = json.malformed(error)
+        problem = json.to_malformed(error)
         raise json.Malformed(problem.message, f"/{name}{problem.where}") from None

@@ -13,7 +13,7 @@ from msgspec import Meta, Struct
 
 from dragoman.agent.equipment import Price
 from dragoman.core.response import Usage
-from dragoman.http.addresses import destination_of
+from dragoman.http.addresses import parse_destination
 
 _Count = Annotated[int, Meta(ge=0)]
 
@@ -60,7 +60,7 @@ class AgentTable(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     def __post_init__(self) -> None:
         for entry in self.destinations:
-            destination_of(entry)
+            parse_destination(entry)
 
 
 _MILLION = 1_000_000
@@ -77,7 +77,7 @@ class PriceTable(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     cache_written: _Amount | None = None
     """Of input that the vendor put into its cache; as `input` where nothing is said."""
 
-    def of(self, usage: Usage) -> float | None:
+    def cost_of(self, usage: Usage) -> float | None:
         """Return what was spent; None if nothing was reported."""
         if usage.input is None and usage.output is None:
             return None
@@ -89,7 +89,7 @@ class PriceTable(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         return spent / _MILLION
 
 
-def table_of(prices: Mapping[str, PriceTable], *names: str) -> PriceTable | None:
+def find_price_table(prices: Mapping[str, PriceTable], *names: str) -> PriceTable | None:
     """Return the price of a model that has several names; that of the first for which there is one."""
     for name in names:
         fitting = [pattern for pattern in prices if pattern == name or fnmatchcase(name, pattern)]
@@ -98,13 +98,13 @@ def table_of(prices: Mapping[str, PriceTable], *names: str) -> PriceTable | None
     return None
 
 
-def price_by(prices: Mapping[str, PriceTable], *asked: str) -> Price | None:
+def build_price(prices: Mapping[str, PriceTable], *names: str) -> Price | None:
     """Return what turns of a model cost that is asked for by these names; None where that is not known."""
     if not prices:
         return None
 
     def price(model: str, usage: Usage) -> float | None:
-        table = table_of(prices, model, *asked)
-        return table.of(usage) if table is not None else None
+        table = find_price_table(prices, model, *names)
+        return table.cost_of(usage) if table is not None else None
 
     return price

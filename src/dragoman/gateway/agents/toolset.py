@@ -18,16 +18,16 @@ from dragoman.agent.equipment import Price
 from dragoman.core.losses import Loss
 from dragoman.core.parts import Text
 from dragoman.core.problems import Problem
-from dragoman.core.request import Message, Request, Tool, leading_systems
-from dragoman.dialects.record import AskedServer
+from dragoman.core.request import Message, Request, Tool, count_leading_systems
+from dragoman.dialects.record import RequestedServer
 from dragoman.dialects.registry import dialect_named
 from dragoman.gateway.agents.settings import AgentCompaction, AgentLimits, AgentTable
 from dragoman.gateway.client_request import ClientRequest
 from dragoman.tools import Registry
 from dragoman.tools.handler import NAMESPACE_SEPARATOR, qualify_name
 
-HEADER = "x-dragoman-tools"
-_ARTIFACTS = "read_artifact"
+TOOLS_HEADER = "x-dragoman-tools"
+_ARTIFACT_TOOL = "read_artifact"
 """What reads outputs that were too large: every tool's may be."""
 
 
@@ -38,36 +38,36 @@ class ToolOrigin(NamedTuple):
     tool: str
 
 
-def by_name(name: str) -> ToolOrigin | None:
+def parse_origin(name: str) -> ToolOrigin | None:
     """Tell from its name where a tool is from."""
     server, joint, tool = name.partition(NAMESPACE_SEPARATOR)
     return ToolOrigin(server, tool) if joint else None
 
 
-class _Wanted(NamedTuple):
+class _SelectedTools(NamedTuple):
     """What a request itself asks for."""
 
-    free: dict[str, None]
-    waiting: dict[str, None]
+    automatic: dict[str, None]
+    needs_approval: dict[str, None]
     """Tools that are run when the client has said so."""
-    told: dict[str, ToolOrigin]
+    origins: dict[str, ToolOrigin]
     """Tools of servers that it names, and where they are from."""
 
 
 class Toolset(Struct, frozen=True, kw_only=True):
     """A request, and the tools that are run for it."""
 
-    asked: Request
+    client_request: Request
     """The request as its client wrote it."""
     request: Request
     """The same, without what is said of our tools in it."""
     registry: Registry
     """Tools that are run."""
-    waiting: Registry
+    approval_registry: Registry
     """Tools that are run when the client has said so."""
-    origins: Callable[[], Mapping[str, ToolOrigin]] = dict
+    find_origins: Callable[[], Mapping[str, ToolOrigin]] = dict
     """Tells the servers that the client asked for tools, by the names of these, and their names there."""
-    listed: Mapping[str, str] = {}
+    server_errors: Mapping[str, str] = {}
     """The servers that the client asked for by their names, and why one cannot be reached."""
     losses: tuple[Loss, ...] = ()
     """What was asked for and is not there."""
@@ -78,17 +78,17 @@ class Toolset(Struct, frozen=True, kw_only=True):
     compaction: AgentCompaction = AgentCompaction()
 
     @property
-    def servers(self) -> Mapping[str, ToolOrigin]:
+    def tool_origins(self) -> Mapping[str, ToolOrigin]:
         """By the name of a tool, the server that the client asked for it, and its name there: so it is told of."""
-        return self.origins()
+        return self.find_origins()
 
     @property
-    def theirs(self) -> frozenset[str]:
+    def client_tools(self) -> frozenset[str]:
         """The names of the tools that the client runs."""
-        return names_of(self.request)
+        return tool_names_of(self.request)
 
 
-def _no_trouble(_server: str) -> str:
+def _no_error(_name: str) -> str:
     return ""
 
 
@@ -97,13 +97,13 @@ class ToolServers(Struct, frozen=True):
 
     names: Collection[str] = ()
     """Those that a request may name."""
-    origin: Callable[[str], tuple[str, str] | None] = by_name
+    find_origin: Callable[[str], tuple[str, str] | None] = parse_origin
     """Returns the server of a tool, and the name of the tool there."""
-    trouble: Callable[[str], str] = _no_trouble
+    find_error: Callable[[str], str] = _no_error
     """Returns why a server cannot be reached; "" if it can."""
 
 
-class Roster:
+class AgentRegistry:
     """Knows all agents and tools."""
 
     def __init__(
@@ -118,13 +118,13 @@ class Roster:
         servers = servers or ToolServers()
         self.servers = servers.names
         """Those that a request may name."""
-        self._origin = servers.origin
-        self._trouble = servers.trouble
+        self._find_origin = servers.find_origin
+        self._find_error = servers.find_error
         self._prices = prices or {}
         """By the name of an agent, what its turns cost."""
 
     @property
-    def _known(self) -> list[str]:
+    def _known_names(self) -> list[str]:
         """What a request may ask for: servers, and tools that are of none."""
         return [*sorted(self.servers), *(name for name in self.registry.names if NAMESPACE_SEPARATOR not in name)]
 
@@ -133,134 +133,136 @@ class Roster:
         """The agents by their names, and the model of each."""
         return {name: agent.model for name, agent in self.agents.items()}
 
-    def model(self, name: str) -> str:
+    def resolve_model(self, name: str) -> str:
         """Return the model that answers for a name: an agent's own, or the name itself."""
         agent = self.agents.get(name)
         return name if agent is None else agent.model
 
-    def crew(self, ask: ClientRequest) -> Toolset | None:
+    def select_tools(self, client_request: ClientRequest) -> Toolset | None:
         """Return who works on a request; None if it asks for none of our tools."""
-        agent = self.agents.get(ask.call.model)
-        if agent is None and not ask.tools and not self.servers:
+        agent = self.agents.get(client_request.call.model)
+        if agent is None and not client_request.tools and not self.servers:
             return None
-        dialect = dialect_named(ask.dialect)
+        dialect = dialect_named(client_request.dialect)
         remote = dialect.remote if self.servers else None
-        is_marked = remote is not None and remote.mark in ask.call.body
-        if agent is None and not ask.tools and not is_marked:
+        is_marked = remote is not None and remote.marker in client_request.call.body
+        if agent is None and not client_request.tools and not is_marked:
             return None
-        asked = request = dialect.parse_request(ask.call)
-        servers: tuple[AskedServer, ...] = ()
+        asked = request = dialect.parse_request(client_request.call)
+        servers: tuple[RequestedServer, ...] = ()
         if remote is not None and is_marked:
-            request, servers = remote.asked(request, self.servers)
-        if agent is None and not ask.tools and not servers:
+            request, servers = remote.take_servers(request, self.servers)
+        if agent is None and not client_request.tools and not servers:
             return None
-        return self._gathered(ask, agent, asked, request, servers)
+        return self._build_toolset(client_request, agent, asked, request, servers)
 
-    def _gathered(
+    def _build_toolset(
         self,
-        ask: ClientRequest,
+        client_request: ClientRequest,
         agent: AgentTable | None,
-        asked: Request,
+        original: Request,
         request: Request,
-        servers: tuple[AskedServer, ...],
+        servers: tuple[RequestedServer, ...],
     ) -> Toolset:
-        theirs = names_of(request)
-        words = [word.strip() for word in ask.tools.split(",") if word.strip()]
+        theirs = tool_names_of(request)
+        words = [word.strip() for word in client_request.tools.split(",") if word.strip()]
         for said in words:
-            self._require(said)
-        listed = {server.name: self._away(server.name) for server in servers}
-        wanted = self._wanted(words, servers)
-        for name in (*wanted.free, *wanted.waiting):
-            _require_allowed(name, ask)
-        taken = theirs.intersection((*wanted.free, *wanted.waiting))
+            self._require_known(said)
+        listed = {server.name: self._explain_missing(server.name) for server in servers}
+        wanted = self._select(words, servers)
+        for name in (*wanted.automatic, *wanted.needs_approval):
+            _require_allowed(name, client_request)
+        taken = theirs.intersection((*wanted.automatic, *wanted.needs_approval))
         if taken:
             told = f"the tool {min(taken)!r} is run by the gateway, as you ask: give your own another name"
             raise Problem("invalid_request", told, code="invalid_tool", where="/tools")
         if agent is not None:
-            request = _instructed(structs.replace(request, model=agent.model), agent.system)
+            request = _add_instructions(structs.replace(request, model=agent.model), agent.system)
 
         seen = [(self.registry.handlers, wanted)]
 
-        def wanted_now() -> _Wanted:
+        def current_selection() -> _SelectedTools:
             if seen[0][0] is not self.registry.handlers:
-                seen[0] = (self.registry.handlers, self._wanted(words, servers))
+                seen[0] = (self.registry.handlers, self._select(words, servers))
             return seen[0][1]
 
-        def chosen() -> list[str]:
-            now = wanted_now()
-            named = [name for name in now.free if _is_allowed(name, ask)]
-            named += [name for said in (agent.tools if agent is not None else ()) for name in self.meant(said)]
-            named = [name for name in dict.fromkeys(named) if name not in theirs and name not in now.waiting]
-            return [*named, _ARTIFACTS] if named and _ARTIFACTS not in theirs else named
+        def choose() -> list[str]:
+            now = current_selection()
+            named = [name for name in now.automatic if _is_allowed(name, client_request)]
+            named += [name for said in (agent.tools if agent is not None else ()) for name in self.find_tools(said)]
+            named = [name for name in dict.fromkeys(named) if name not in theirs and name not in now.needs_approval]
+            return [*named, _ARTIFACT_TOOL] if named and _ARTIFACT_TOOL not in theirs else named
 
         # Tools that come while it runs join in; those that wait for the client's word it has to be told of first.
-        registry = self.registry.select(chosen)
-        _require_choosable(request, listed, (*theirs, *registry.names, *wanted.waiting))
+        registry = self.registry.select(choose)
+        _require_reachable_choice(request, listed, (*theirs, *registry.names, *wanted.needs_approval))
         return Toolset(
-            asked=asked,
+            client_request=original,
             request=request,
             registry=registry,
-            waiting=self.registry.subset(wanted.waiting),
-            origins=lambda: wanted_now().told,
-            listed=listed,
+            approval_registry=self.registry.subset(wanted.needs_approval),
+            find_origins=lambda: current_selection().origins,
+            server_errors=listed,
             losses=tuple(
                 Loss(server.where, listed[server.name], "dropped") for server in servers if listed[server.name]
             ),
-            limits=limits_of(agent.limits) if agent is not None else Limits(),
+            limits=build_limits(agent.limits) if agent is not None else Limits(),
             destinations=agent.destinations if agent is not None else (),
-            price=self._prices.get(ask.call.model) if agent is not None else None,
+            price=self._prices.get(client_request.call.model) if agent is not None else None,
             compaction=agent.compaction if agent is not None else AgentCompaction(),
         )
 
-    def _wanted(self, words: Iterable[str], servers: Iterable[AskedServer]) -> _Wanted:
+    def _select(self, patterns: Iterable[str], servers: Iterable[RequestedServer]) -> _SelectedTools:
         """Return what a request itself asks for, of the tools that there are now."""
-        wanted = _Wanted({name: None for said in words for name in self.meant(said)}, {}, {})
+        wanted = _SelectedTools({name: None for said in patterns for name in self.find_tools(said)}, {}, {})
         for server in servers:
-            for name, origin in self._of_server(server):
-                wanted.told[name] = origin
-                is_free = server.free is None or origin.tool in server.free
-                (wanted.free if is_free else wanted.waiting)[name] = None
+            for name, origin in self._allowed_tools_of(server):
+                wanted.origins[name] = origin
+                is_free = server.approval_free is None or origin.tool in server.approval_free
+                (wanted.automatic if is_free else wanted.needs_approval)[name] = None
         return wanted
 
-    def _require(self, said: str) -> None:
+    def _require_known(self, pattern: str) -> None:
         """Raise a `Problem` that says why there is nothing of a name."""
-        if self.meant(said):
+        if self.find_tools(pattern):
             return
-        if words := self._away(said.partition(NAMESPACE_SEPARATOR)[0]):
-            raise Problem("unreachable", f"{HEADER}: {words}")
-        close = self.registry.nearest(said)
-        hint = f": did you mean {' or '.join(close)}?" if close else near(said, self._known)
-        words = f"{HEADER}: there is no tool or server {said!r}{hint}"
+        if words := self._explain_missing(pattern.partition(NAMESPACE_SEPARATOR)[0]):
+            raise Problem("unreachable", f"{TOOLS_HEADER}: {words}")
+        close = self.registry.nearest(pattern)
+        hint = f": did you mean {' or '.join(close)}?" if close else suggest_names(pattern, self._known_names)
+        words = f"{TOOLS_HEADER}: there is no tool or server {pattern!r}{hint}"
         raise Problem("invalid_request", words, code="unknown_tool")
 
-    def _away(self, server: str) -> str:
+    def _explain_missing(self, server: str) -> str:
         """Say why a server has no tools here; "" if it has some, or nobody knows of it."""
-        words = "" if any(self._from(server)) else self._trouble(server)
+        words = "" if any(self._tools_of(server)) else self._find_error(server)
         return f"the server {server!r} is not reachable: {words}" if words else ""
 
-    def meant(self, said: str) -> list[str]:
+    def find_tools(self, pattern: str) -> list[str]:
         """Return the tools that a name stands for: one, all of a server, or those that fit a pattern."""
-        if self.registry.has(said):
-            return [said]
-        if "*" in said:
-            return [name for name in self.registry.names if fnmatchcase(name, said)]
-        return [name for name, _ in self._from(said)]
+        if self.registry.has(pattern):
+            return [pattern]
+        if "*" in pattern:
+            return [name for name in self.registry.names if fnmatchcase(name, pattern)]
+        return [name for name, _ in self._tools_of(pattern)]
 
-    def _from(self, server: str) -> Iterator[tuple[str, ToolOrigin]]:
+    def _tools_of(self, server: str) -> Iterator[tuple[str, ToolOrigin]]:
         for name in self.registry.names:
-            origin = self._origin(name)
+            origin = self._find_origin(name)
             if origin is not None and origin[0] == server:
                 yield name, ToolOrigin(*origin)
 
-    def _of_server(self, server: AskedServer) -> Iterator[tuple[str, ToolOrigin]]:
-        for name, origin in self._from(server.name):
-            if origin.tool not in server.without and (server.only is None or origin.tool in server.only):
+    def _allowed_tools_of(self, server: RequestedServer) -> Iterator[tuple[str, ToolOrigin]]:
+        for name, origin in self._tools_of(server.name):
+            if origin.tool not in server.excluded_tools and (
+                server.allowed_tools is None or origin.tool in server.allowed_tools
+            ):
                 yield name, origin
 
 
-def _require_choosable(request: Request, listed: Mapping[str, str], names: Collection[str]) -> None:
+def _require_reachable_choice(request: Request, server_errors: Mapping[str, str], names: Collection[str]) -> None:
     """Raise a `Problem` where a call must be made that only a server could answer which is not there."""
-    choice, away = request.tool_choice, [(server, words) for server, words in listed.items() if words]
+    choice, away = request.tool_choice, [(server, words) for server, words in server_errors.items() if words]
     if choice is None or not away:
         return
     for server, words in away:
@@ -270,73 +272,73 @@ def _require_choosable(request: Request, listed: Mapping[str, str], names: Colle
         raise Problem("unreachable", away[0][1], where="/tool_choice")
 
 
-def _is_allowed(name: str, ask: ClientRequest) -> bool:
-    return not ask.allowed or any(fnmatchcase(name, pattern) for pattern in ask.allowed)
+def _is_allowed(name: str, client_request: ClientRequest) -> bool:
+    return not client_request.allowed or any(fnmatchcase(name, pattern) for pattern in client_request.allowed)
 
 
-def _require_allowed(name: str, ask: ClientRequest) -> None:
-    if not _is_allowed(name, ask):
+def _require_allowed(name: str, client_request: ClientRequest) -> None:
+    if not _is_allowed(name, client_request):
         raise Problem("permission", f"this key may not use the tool {name!r}")
 
 
-def names_of(request: Request) -> frozenset[str]:
+def tool_names_of(request: Request) -> frozenset[str]:
     """Return the names of the tools that a request declares."""
     return frozenset(qualify_name(tool.namespace, tool.name) for tool in request.tools if isinstance(tool, Tool))
 
 
-def limits_of(said: AgentLimits) -> Limits:
+def build_limits(limits: AgentLimits) -> Limits:
     """Return how far a run of an agent may go."""
     return Limits(
-        turns=said.turns,
-        seconds=said.seconds or None,
-        tokens=said.tokens or None,
-        calls=said.calls or None,
-        cost=said.cost or None,
+        turns=limits.turns,
+        seconds=limits.seconds or None,
+        tokens=limits.tokens or None,
+        calls=limits.calls or None,
+        cost=limits.cost or None,
     )
 
 
-def compaction_of(said: AgentCompaction, model: Model, usual: str) -> Compaction | None:
+def build_compaction(settings: AgentCompaction, model: Model, default_model: str) -> Compaction | None:
     """Return how a history that grows is made shorter; `usual` is the model that is asked where none is named."""
-    if not said.context:
+    if not settings.context:
         return None
-    summarise = summary_by(model, said.model or usual)
-    return Compaction(summarise=summarise, context=said.context, share=said.share, keep=said.keep)
+    summarise = summary_by(model, settings.model or default_model)
+    return Compaction(summarise=summarise, context=settings.context, share=settings.share, keep=settings.keep)
 
 
-def _instructed(request: Request, system: str) -> Request:
+def _add_instructions(request: Request, system: str) -> Request:
     """Let an agent's instructions stand before those of its client."""
     if not system:
         return request
-    leading = leading_systems(request.messages)
+    leading = count_leading_systems(request.messages)
     theirs = tuple(part for message in request.messages[:leading] for part in message.parts)
     first = Message(role="system", parts=(Text(text=system), *theirs))
     return structs.replace(request, messages=(first, *request.messages[leading:]))
 
 
-BUILT_IN = ("web_fetch", "read_artifact")
+BUILT_IN_TOOLS = ("web_fetch", "read_artifact")
 """Tools that are always there."""
 
 
-def unmeant(agents: Mapping[str, AgentTable], servers: Collection[str]) -> Iterable[tuple[str, str]]:
+def find_unknown_tools(agents: Mapping[str, AgentTable], servers: Collection[str]) -> Iterable[tuple[str, str]]:
     """Iterate the words of agents that mean no tool and no server: the key that has one, and what to say of it."""
     for name, agent in agents.items():
         for word in agent.tools:
-            if not _can_mean(word, servers):
-                yield f"agents.{name}.tools", f"{word!r} means no tool and no server{near(word, servers)}"
+            if not _can_match(word, servers):
+                yield f"agents.{name}.tools", f"{word!r} means no tool and no server{suggest_names(word, servers)}"
 
 
-def near(word: str, servers: Collection[str]) -> str:
+def suggest_names(name: str, servers: Collection[str]) -> str:
     """Say what may be meant, or else what there is."""
-    known = list(dict.fromkeys((*servers, *BUILT_IN)))
-    close = get_close_matches(word.partition(NAMESPACE_SEPARATOR)[0], known, 2)
+    known = list(dict.fromkeys((*servers, *BUILT_IN_TOOLS)))
+    close = get_close_matches(name.partition(NAMESPACE_SEPARATOR)[0], known, 2)
     return f": did you mean {' or '.join(close)}?" if close else f": there are {', '.join(known[:20])}"
 
 
-def _can_mean(word: str, servers: Collection[str]) -> bool:
-    if "*" not in word:
-        return word in BUILT_IN or word.partition(NAMESPACE_SEPARATOR)[0] in servers
-    if any(fnmatchcase(tool, word) for tool in BUILT_IN):
+def _can_match(pattern: str, servers: Collection[str]) -> bool:
+    if "*" not in pattern:
+        return pattern in BUILT_IN_TOOLS or pattern.partition(NAMESPACE_SEPARATOR)[0] in servers
+    if any(fnmatchcase(tool, pattern) for tool in BUILT_IN_TOOLS):
         return True
-    begins = word.partition("*")[0]
+    begins = pattern.partition("*")[0]
     beginnings = [f"{server}{NAMESPACE_SEPARATOR}" for server in servers]
     return any(known.startswith(begins) or begins.startswith(known) for known in beginnings)

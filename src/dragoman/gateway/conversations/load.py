@@ -13,60 +13,66 @@ from dragoman.core.request import Request, Tool
 from dragoman.dialects.record import Call, Dialect
 from dragoman.dialects.registry import dialect_named
 from dragoman.gateway.client_request import ClientRequest
-from dragoman.gateway.conversations.history import REFERENCE, find_before, find_said
-from dragoman.gateway.conversations.options import ConversationOptions, asked_by_body, asked_by_headers
-from dragoman.gateway.conversations.recorder import Keeper, Question, fresh_response, item_id, unavailable
-from dragoman.gateway.conversations.repeats import digest_of, find_repeated
-from dragoman.gateway.errors import malformed_body
+from dragoman.gateway.conversations.history import REFERENCE_TYPE, find_continuation, find_new_items
+from dragoman.gateway.conversations.options import ConversationOptions, read_body_options, read_header_options
+from dragoman.gateway.conversations.recorder import (
+    ConversationRecorder,
+    Question,
+    build_unavailable_error,
+    find_or_generate_id,
+    generate_response_id,
+)
+from dragoman.gateway.conversations.repeats import digest_of, find_repeated_turn
+from dragoman.gateway.errors import build_body_error
 from dragoman.sessions.store import Store
 from dragoman.sessions.values import Item, Turn, Unavailable
 from dragoman.wire import json
-from dragoman.wire.splice import removed, spliced
+from dragoman.wire.splice import remove_member, set_member
 
 Members = Mapping[str, Raw]
 _TOOLS = "tools"
 
 
-def member(members: Members, name: str) -> Raw | None:
+def find_member(members: Members, name: str) -> Raw | None:
     """Return a member by its name, which may be written in snake_case too."""
     found = members.get(name)
-    return found if found is not None else members.get(_snake(name))
+    return found if found is not None else members.get(_to_snake_case(name))
 
 
-def in_force(sent: Members, kept: bytes, dialect: Dialect, *, has_results: bool) -> dict[str, Raw]:
+def merge_settings(sent: Members, stored_settings: bytes, dialect: Dialect, *, has_results: bool) -> dict[str, Raw]:
     """Return the settings that hold for a turn: those it brings, and the kept ones that it does not replace.
 
     A kept choice that forces a call is not forced again on the turn that brings the call's result: that would never
     end. Neither is one that names a tool which is no longer there.
     """
     turns = dialect.turns
-    stored = json.decode_object(kept)
-    held = {name: raw for name in turns.settings if (raw := member(sent, name)) is not None}
-    for name in turns.settings:
+    stored = json.decode_object(stored_settings)
+    held = {name: raw for name in turns.lasting_members if (raw := find_member(sent, name)) is not None}
+    for name in turns.lasting_members:
         if name not in held and name in stored:
             held[name] = stored[name]
     if (
-        turns.choice in held
-        and member(sent, turns.choice) is None
-        and not _still_holds(held, dialect, has_results=has_results)
+        turns.choice_member in held
+        and find_member(sent, turns.choice_member) is None
+        and not _is_choice_valid(held, dialect, has_results=has_results)
     ):
-        del held[turns.choice]
+        del held[turns.choice_member]
     return held
 
 
-def lasting(held: Members, sent: Members, kept: bytes, dialect: Dialect) -> bytes:
+def select_saved_settings(settings: Members, sent: Members, stored_settings: bytes, dialect: Dialect) -> bytes:
     """Return the settings to be kept: a choice that was only left out for this turn stays, its tool permitting."""
     turns = dialect.turns
-    stored = json.decode_object(kept)
-    choice = stored.get(turns.choice)
-    if choice is None or turns.choice in held or member(sent, turns.choice) is not None:
-        return json.encode(dict(held))
-    again = {**held, turns.choice: choice}
-    return json.encode(again if _still_holds(again, dialect, has_results=False) else dict(held))
+    stored = json.decode_object(stored_settings)
+    choice = stored.get(turns.choice_member)
+    if choice is None or turns.choice_member in settings or find_member(sent, turns.choice_member) is not None:
+        return json.encode(dict(settings))
+    again = {**settings, turns.choice_member: choice}
+    return json.encode(again if _is_choice_valid(again, dialect, has_results=False) else dict(settings))
 
 
-def _still_holds(held: Members, dialect: Dialect, *, has_results: bool) -> bool:
-    request = _read(held, dialect)
+def _is_choice_valid(settings: Members, dialect: Dialect, *, has_results: bool) -> bool:
+    request = _parse_settings(settings, dialect)
     choice = request.tool_choice
     if choice is None:
         return True
@@ -76,56 +82,60 @@ def _still_holds(held: Members, dialect: Dialect, *, has_results: bool) -> bool:
     return not (has_results and (choice.mode == "required" or choice.names))
 
 
-def _read(held: Members, dialect: Dialect) -> Request:
+def _parse_settings(settings: Members, dialect: Dialect) -> Request:
     """Read settings as the dialect does, in a request that says nothing else."""
-    body = {name: raw for name, raw in held.items() if name in {_TOOLS, dialect.turns.choice}}
+    body = {name: raw for name, raw in settings.items() if name in {_TOOLS, dialect.turns.choice_member}}
     return dialect.parse_request(Call(json.encode({"model": "", dialect.history: [], **body})))
 
 
-def _snake(name: str) -> str:
+def _to_snake_case(name: str) -> str:
     return "".join("_" + letter.lower() if letter.isupper() else letter for letter in name)
 
 
-_STATE = ("conversation", "previous_response_id", "store", "background")
-_ENCRYPTED = "reasoning.encrypted_content"
+_STATE_MEMBERS = ("conversation", "previous_response_id", "store", "background")
+_ENCRYPTED_REASONING = "reasoning.encrypted_content"
 
 
-def made_whole(
-    ask: ClientRequest, members: Mapping[str, Raw], items: Sequence[bytes], held: Mapping[str, Raw], dialect: Dialect
+def complete_request(
+    client_request: ClientRequest,
+    members: Mapping[str, Raw],
+    items: Sequence[bytes],
+    settings: Mapping[str, Raw],
+    dialect: Dialect,
 ) -> ClientRequest:
     """Write the request with all items and the settings that hold, and without what is about the state."""
-    body = spliced(ask.call.body, dialect.history, b"[" + b",".join(items) + b"]")
-    for name, raw in held.items():
-        if member(members, name) is None:
-            body = spliced(body, name, bytes(raw))
-    for name in _STATE:
+    body = set_member(client_request.call.body, dialect.history, b"[" + b",".join(items) + b"]")
+    for name, raw in settings.items():
+        if find_member(members, name) is None:
+            body = set_member(body, name, bytes(raw))
+    for name in _STATE_MEMBERS:
         if name in members:
-            body = removed(body, name)
-    call = structs.replace(ask.call, body=body)
-    native = structs.replace(call, body=_unstored(body, members)) if dialect.turns.keeps else None
-    return structs.replace(ask, call=call, native=native, is_kept=True)
+            body = remove_member(body, name)
+    call = structs.replace(client_request.call, body=body)
+    native = structs.replace(call, body=_disable_storage(body, members)) if dialect.turns.has_store_member else None
+    return structs.replace(client_request, call=call, native=native, is_kept=True)
 
 
-def _unstored(body: bytes, members: Mapping[str, Raw]) -> bytes:
+def _disable_storage(body: bytes, members: Mapping[str, Raw]) -> bytes:
     """ClientRequest an upstream of the same dialect to keep nothing, and to give us its thoughts to keep."""
     include: list[str] = (json.decode(members["include"]) if "include" in members else None) or []
-    if _ENCRYPTED not in include:
-        body = spliced(body, "include", json.encode([*include, _ENCRYPTED]))
-    return spliced(body, "store", b"false")
+    if _ENCRYPTED_REASONING not in include:
+        body = set_member(body, "include", json.encode([*include, _ENCRYPTED_REASONING]))
+    return set_member(body, "store", b"false")
 
 
-def echoed(wanted: ConversationOptions, dialect: Dialect) -> dict[str, bytes]:
+def build_echo(options: ConversationOptions, dialect: Dialect) -> dict[str, bytes]:
     """Return what the answer says of its conversation, where the dialect or the path has a place for that."""
-    if not dialect.turns.keeps:
-        return {"conversation": json.encode(wanted.conversation)} if wanted.is_told else {}
-    told = {"id": json.encode(fresh_response())} if wanted.is_named else {}
-    told["store"] = json.encode(wanted.is_named)
-    if wanted.is_background:
+    if not dialect.turns.has_store_member:
+        return {"conversation": json.encode(options.conversation)} if options.echoes_conversation else {}
+    told = {"id": json.encode(generate_response_id())} if options.is_named else {}
+    told["store"] = json.encode(options.is_named)
+    if options.is_background:
         told["background"] = b"true"
-    if wanted.previous:
-        told["previous_response_id"] = json.encode(wanted.previous)
-    if wanted.conversation:
-        told["conversation"] = json.encode({"id": wanted.conversation})
+    if options.previous:
+        told["previous_response_id"] = json.encode(options.previous)
+    if options.conversation:
+        told["conversation"] = json.encode({"id": options.conversation})
     return told
 
 
@@ -138,52 +148,52 @@ class LoadedRequest(Struct, frozen=True, kw_only=True):
     """The turn that answered the same question before: it is not asked twice."""
 
 
-async def open_request(
-    store: Store, ask: ClientRequest, members: Mapping[str, Raw], wanted: ConversationOptions
+async def load_request(
+    store: Store, client_request: ClientRequest, members: Mapping[str, Raw], options: ConversationOptions
 ) -> LoadedRequest:
     """Make a request whole; a `Problem` if what it goes on from is not there, or is not as the client thinks."""
     try:
-        return await _opened(store, ask, members, wanted)
+        return await _load_request(store, client_request, members, options)
     except Unavailable:
-        raise unavailable() from None
+        raise build_unavailable_error() from None
     except json.Malformed as error:
-        raise malformed_body(error) from None
+        raise build_body_error(error) from None
 
 
-async def _opened(
-    store: Store, ask: ClientRequest, members: Mapping[str, Raw], wanted: ConversationOptions
+async def _load_request(
+    store: Store, client_request: ClientRequest, members: Mapping[str, Raw], options: ConversationOptions
 ) -> LoadedRequest:
-    dialect = dialect_named(ask.dialect)
-    before = await find_before(store, wanted, wanted.owner, ask.dialect)
-    said = await find_said(store, members.get(dialect.history), before, wanted, dialect)
+    dialect = dialect_named(client_request.dialect)
+    before = await find_continuation(store, options, options.owner, client_request.dialect)
+    said = await find_new_items(store, members.get(dialect.history), before, options, dialect)
     history = before.history
-    held = in_force(members, history.settings, dialect, has_results=said.has_results)
-    digest = digest_of(ask.call.model, said.items, {**members, **held}, dialect.history)
+    held = merge_settings(members, history.settings, dialect, has_results=said.has_results)
+    digest = digest_of(client_request.call.model, said.items, {**members, **held}, dialect.history)
     turn = Turn(
-        owner=wanted.owner,
-        dialect=ask.dialect,
+        owner=options.owner,
+        dialect=client_request.dialect,
         parent=history.last.key if history.last is not None else "",
         conversation=before.conversation.id if before.conversation is not None else "",
-        model=ask.call.model,
-        items=tuple(Item(item_id(body), body) for body in said.items),
-        settings=lasting(held, members, history.settings, dialect),
+        model=client_request.call.model,
+        items=tuple(Item(find_or_generate_id(body), body) for body in said.items),
+        settings=select_saved_settings(held, members, history.settings, dialect),
         calls=said.calls,
         digest=digest,
-        attempt=wanted.attempt,
+        attempt=options.attempt,
     )
     question = Question(
         turn=turn,
         conversation=before.conversation,
-        keeps=wanted.keeps,
-        is_named=wanted.is_named,
-        is_background=wanted.is_background,
-        members=echoed(wanted, dialect),
-        below=dialect.turns.below,
+        keeps=options.is_saved,
+        is_named=options.is_named,
+        is_background=options.is_background,
+        members=build_echo(options, dialect),
+        below=dialect.turns.reply_member,
     )
     return LoadedRequest(
-        ask=made_whole(ask, members, [*said.before, *said.items], held, dialect),
+        ask=complete_request(client_request, members, [*said.earlier_items, *said.items], held, dialect),
         question=question,
-        again=await find_repeated(store, before, said, wanted, digest),
+        again=await find_repeated_turn(store, before, said, options, digest),
     )
 
 
@@ -194,35 +204,37 @@ class ConversationLoader:
         self.store = store
         self._keeps_responses = keeps_responses
 
-    def wanted(self, ask: ClientRequest, headers: Mapping[str, str]) -> ConversationOptions | None:
+    def read_options(self, client_request: ClientRequest, headers: Mapping[str, str]) -> ConversationOptions | None:
         """Return what the headers ask for; None if a request has nothing to do with what is kept."""
-        wanted = asked_by_headers(headers)
-        return wanted if wanted.conversation or self._states(dialect_named(ask.dialect)) else None
+        wanted = read_header_options(headers)
+        return wanted if wanted.conversation or self._is_stateful(dialect_named(client_request.dialect)) else None
 
-    def _states(self, dialect: Dialect) -> bool:
+    def _is_stateful(self, dialect: Dialect) -> bool:
         """Tell whether requests of a dialect say themselves what is to be kept, and we keep it."""
-        return dialect.turns.keeps and self._keeps_responses
+        return dialect.turns.has_store_member and self._keeps_responses
 
-    async def open(self, ask: ClientRequest, wanted: ConversationOptions) -> LoadedRequest | None:
+    async def load(self, client_request: ClientRequest, options: ConversationOptions) -> LoadedRequest | None:
         """Make a request whole; None for one that has nothing to do with what is kept."""
-        dialect = dialect_named(ask.dialect)
-        states = self._states(dialect)
-        members = _members(ask.call.body)
+        dialect = dialect_named(client_request.dialect)
+        states = self._is_stateful(dialect)
+        members = _decode_members(client_request.call.body)
         if states:
-            wanted = asked_by_body(members, wanted)
-        if not (wanted.keeps or wanted.previous or (states and REFERENCE in ask.call.body)):
+            options = read_body_options(members, options)
+        if not (options.is_saved or options.previous or (states and REFERENCE_TYPE in client_request.call.body)):
             return None
-        if dialect.unwrap is not None and dialect.unwrap(ask.call) is not None:
+        if dialect.unwrap is not None and dialect.unwrap(client_request.call) is not None:
             raise Problem("unsupported", "a request in an envelope cannot be part of a kept conversation")
-        return await open_request(self.store, ask, members, structs.replace(wanted, owner=ask.owner))
+        return await load_request(
+            self.store, client_request, members, structs.replace(options, owner=client_request.owner)
+        )
 
-    def keeper(self, opened: LoadedRequest) -> Keeper:
+    def build_recorder(self, loaded: LoadedRequest) -> ConversationRecorder:
         """Return what keeps the answer to an opened request."""
-        return Keeper(self.store, opened.question)
+        return ConversationRecorder(self.store, loaded.question)
 
 
-def _members(body: bytes) -> dict[str, Raw]:
+def _decode_members(body: bytes) -> dict[str, Raw]:
     try:
         return json.decode_object(body)
     except json.Malformed as error:
-        raise malformed_body(error) from None
+        raise build_body_error(error) from None

@@ -12,12 +12,12 @@ from msgspec import Raw, Struct
 from dragoman.core.problems import Problem
 from dragoman.dialects.record import Call
 from dragoman.gateway.client_request import CONVERSATION_HEADERS, read_call
-from dragoman.gateway.conversations.recorder import fresh_conversation
-from dragoman.gateway.errors import malformed_body
+from dragoman.gateway.conversations.recorder import generate_conversation_id
+from dragoman.gateway.errors import build_body_error
 from dragoman.wire import json
-from dragoman.wire.splice import removed, spliced
+from dragoman.wire.splice import remove_member, set_member
 
-_LONGEST_NAME = 256
+_MAX_NAME = 256
 
 
 class ConversationOptions(Struct, frozen=True, kw_only=True):
@@ -29,47 +29,50 @@ class ConversationOptions(Struct, frozen=True, kw_only=True):
     """The answer it goes on from."""
     is_named: bool = False
     """The answer can be asked for by its id."""
-    may_repeat: bool = False
+    may_resend_history: bool = False
     """The client may send the whole history again."""
     attempt: str = ""
     """What the client calls this attempt, the same for each time it sends it."""
-    is_repeated: bool = False
+    is_retry: bool = False
     """The client says that it has sent the same before."""
     is_background: bool = False
     """Nobody waits for the answer: it is asked for later."""
-    is_told: bool = False
+    echoes_conversation: bool = False
     """The answer says which conversation it belongs to."""
 
     @property
-    def keeps(self) -> bool:
+    def is_saved(self) -> bool:
         """Whether the answer is to be kept."""
         return self.is_named or bool(self.conversation)
 
 
-_NOTHING = ConversationOptions()
+_NO_OPTIONS = ConversationOptions()
 
 
-def asked_by_headers(said: Mapping[str, str]) -> ConversationOptions:
+def read_header_options(headers: Mapping[str, str]) -> ConversationOptions:
     """Read what the headers ask for."""
-    if CONVERSATION_HEADERS.isdisjoint(said):
-        return _NOTHING
-    count = said.get("x-stainless-retry-count", "0")
+    if CONVERSATION_HEADERS.isdisjoint(headers):
+        return _NO_OPTIONS
+    count = headers.get("x-stainless-retry-count", "0")
     return ConversationOptions(
-        conversation=checked_name(said.get("x-dragoman-conversation", ""), "x-dragoman-conversation"),
-        may_repeat=True,
-        attempt=said.get("idempotency-key", ""),
-        is_repeated=bool(count.strip("0")),
+        conversation=check_name(headers.get("x-dragoman-conversation", ""), "x-dragoman-conversation"),
+        may_resend_history=True,
+        attempt=headers.get("idempotency-key", ""),
+        is_retry=bool(count.strip("0")),
     )
 
 
-def asked_by_body(members: Mapping[str, Raw], headers: ConversationOptions) -> ConversationOptions:
+def read_body_options(members: Mapping[str, Raw], headers: ConversationOptions) -> ConversationOptions:
     """Read what a Responses request asks for; what its body names goes before the header."""
-    conversation = named_conversation(members.get("conversation"))
-    previous = _text(members, "previous_response_id")
+    conversation = read_conversation_id(members.get("conversation"))
+    previous = _read_text(members, "previous_response_id")
     if previous and (conversation or headers.conversation):
         words = "'conversation' and 'previous_response_id' cannot be used together"
         raise Problem("invalid_request", words, where="/previous_response_id", code="mutually_exclusive_parameters")
-    is_named, is_background = _flag(members, "store", usual=True), _flag(members, "background", usual=False)
+    is_named, is_background = (
+        _read_flag(members, "store", default=True),
+        _read_flag(members, "background", default=False),
+    )
     if is_background and not is_named:
         raise Problem("invalid_request", "a background response must be stored", where="/background")
     return ConversationOptions(
@@ -77,16 +80,16 @@ def asked_by_body(members: Mapping[str, Raw], headers: ConversationOptions) -> C
         previous=previous,
         is_named=is_named,
         is_background=is_background,
-        may_repeat=bool(headers.conversation) and not conversation,
+        may_resend_history=bool(headers.conversation) and not conversation,
         attempt=headers.attempt,
-        is_repeated=headers.is_repeated,
+        is_retry=headers.is_retry,
     )
 
 
-def checked_name(name: str, where: str) -> str:
+def check_name(name: str, where: str) -> str:
     """Return a name a client chose for a conversation, or refuse it."""
-    if len(name) > _LONGEST_NAME:
-        words = f"the name of a conversation has {_LONGEST_NAME} characters at most"
+    if len(name) > _MAX_NAME:
+        words = f"the name of a conversation has {_MAX_NAME} characters at most"
         raise Problem("invalid_request", words, where=where)
     if not name.isprintable():
         words = "the name of a conversation has printable characters only, no control characters"
@@ -94,27 +97,27 @@ def checked_name(name: str, where: str) -> str:
     return name
 
 
-def named_conversation(raw: Raw | None) -> str:
+def read_conversation_id(raw: Raw | None) -> str:
     """Return the conversation a body names, by its id alone or in an object; "" for none."""
     said = json.decode(raw) if raw is not None else None
     match said:
         case None:
             return ""
         case str() | {"id": str()}:
-            return checked_name(said if isinstance(said, str) else str(said["id"]), "/conversation")
+            return check_name(said if isinstance(said, str) else str(said["id"]), "/conversation")
         case _:
             raise Problem("invalid_request", "a conversation is named by its id", where="/conversation")
 
 
-def _flag(members: Mapping[str, Raw], name: str, *, usual: bool) -> bool:
+def _read_flag(members: Mapping[str, Raw], name: str, *, default: bool) -> bool:
     raw = members.get(name)
     said = json.decode(raw) if raw is not None else None
     if said is not None and not isinstance(said, bool):
         raise Problem("invalid_request", f"{name} must be true or false", where=f"/{name}")
-    return usual if said is None else said
+    return default if said is None else said
 
 
-def _text(members: Mapping[str, Raw], name: str) -> str:
+def _read_text(members: Mapping[str, Raw], name: str) -> str:
     raw = members.get(name)
     said = json.decode(raw) if raw is not None else None
     if said is not None and not isinstance(said, str):
@@ -122,36 +125,37 @@ def _text(members: Mapping[str, Raw], name: str) -> str:
     return said or ""
 
 
-_THEIRS = "contents"
-_OURS = ("model", "stream", "conversation", "input")
+_CONTENTS = "contents"
+_OWN_MEMBERS = ("model", "stream", "conversation", "input")
 
 
-def native_call(body: bytes) -> tuple[Call, ConversationOptions]:
+def parse_session_request(body: bytes) -> tuple[Call, ConversationOptions]:
     """Return the request that Gemini would be sent, and the conversation it belongs to."""
     named = read_call(body)
     try:
         members = json.decode_object(body)
-        contents = _contents(members)
+        contents = _build_contents(members)
         wanted = ConversationOptions(
-            conversation=named_conversation(members.get("conversation")) or fresh_conversation(), is_told=True
+            conversation=read_conversation_id(members.get("conversation")) or generate_conversation_id(),
+            echoes_conversation=True,
         )
-        for name in _OURS:
+        for name in _OWN_MEMBERS:
             if name in members:
-                body = removed(body, name)
-        return Call(spliced(body, "contents", contents), named.model, named.stream), wanted
+                body = remove_member(body, name)
+        return Call(set_member(body, "contents", contents), named.model, named.stream), wanted
     except json.Malformed as error:
-        raise malformed_body(error) from None
+        raise build_body_error(error) from None
 
 
-def _contents(members: dict[str, Raw]) -> bytes:
-    if _THEIRS in members:
+def _build_contents(members: dict[str, Raw]) -> bytes:
+    if _CONTENTS in members:
         raise Problem("invalid_request", "what is new stands in input here, not in contents", where="/contents")
     if "input" not in members:
         raise Problem("invalid_request", "input is missing: a string, parts or contents", where="/input")
     said = members["input"]
     match json.first_byte(said):
         case b'"':
-            return json.encode([_turn([{"text": said}])])
+            return json.encode([_build_user_turn([{"text": said}])])
         case b"{":
             items = [said]
         case b"[":
@@ -163,10 +167,10 @@ def _contents(members: dict[str, Raw]) -> bytes:
         return json.encode(items)
     if any(whole):
         raise Problem("invalid_request", "input is either parts or contents, not both", where="/input")
-    return json.encode([_turn(items)])
+    return json.encode([_build_user_turn(items)])
 
 
-def _turn(parts: list[Any]) -> dict[str, Any]:
+def _build_user_turn(parts: list[Any]) -> dict[str, Any]:
     return {"role": "user", "parts": parts}
 
 

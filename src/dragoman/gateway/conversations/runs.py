@@ -20,11 +20,11 @@ from msgspec import Raw, Struct
 
 from dragoman.agent import RunEnded, closed
 from dragoman.core.parts import ToolResult
-from dragoman.core.preserved import preserved, restored
+from dragoman.core.preserved import decode_messages, encode_messages
 from dragoman.core.problems import Problem
-from dragoman.core.request import Message, Request, leading_systems
-from dragoman.gateway.conversations.recorder import unavailable
-from dragoman.sessions.conversations import Conversations, Opened
+from dragoman.core.request import Message, Request, count_leading_systems
+from dragoman.gateway.conversations.recorder import build_unavailable_error
+from dragoman.sessions.conversations import Conversations, OpenConversation
 from dragoman.sessions.runs import Claims, Runs
 from dragoman.sessions.store import Store
 from dragoman.sessions.values import Conflict, Conversation, Unavailable
@@ -32,28 +32,28 @@ from dragoman.tasks import TaskSet, start_task
 from dragoman.wire import json
 
 _CLAIM_INTERVAL = 5.0
-_BETWEEN_TRIES = 0.1
+_CLAIM_RETRY_SECONDS = 0.1
 
 
 @asynccontextmanager
-async def claimed(claims: Claims, owner: str, name: str, *, words: str, patience: float = 0.0) -> AsyncGenerator[None]:
+async def hold_claim(claims: Claims, owner: str, name: str, *, message: str, wait: float = 0.0) -> AsyncGenerator[None]:
     """Hold a claim as long as the block runs; a `Problem` with these words if it was not free in time."""
-    holder, end = uuid4().hex, monotonic() + patience
-    while not await claims.take(owner, name, holder):
+    holder, end = uuid4().hex, monotonic() + wait
+    while not await claims.acquire(owner, name, holder):
         if monotonic() >= end:
-            raise Problem("conflict", words, code="conversation_locked")
-        await asyncio.sleep(_BETWEEN_TRIES)
+            raise Problem("conflict", message, code="conversation_locked")
+        await asyncio.sleep(_CLAIM_RETRY_SECONDS)
     try:
         async with TaskSet() as background:
-            background.start(_renew(claims, owner, name, holder), f"renew the claim of {name}")
+            background.start(_renew_claim(claims, owner, name, holder), f"renew the claim of {name}")
             yield
     finally:
         with contextlib.suppress(Unavailable):
-            await claims.drop(owner, name, holder)
+            await claims.release(owner, name, holder)
 
 
 @asynccontextmanager
-async def held(store: Store, conversation: Conversation) -> AsyncGenerator[None]:
+async def hold_conversation(store: Store, conversation: Conversation) -> AsyncGenerator[None]:
     """Hold a conversation of a client's while tools are run in it.
 
     A `Problem` if another request is at work in it, or has gone on with it since it was read: before any tool is run.
@@ -61,24 +61,24 @@ async def held(store: Store, conversation: Conversation) -> AsyncGenerator[None]
     owner, name = conversation.owner, conversation.id
     words = f"another request is at work in the conversation {name!r}: ask again when it has ended"
     try:
-        async with claimed(store.claims, owner, name, words=words):
-            now = await store.conversation(owner, name)
+        async with hold_claim(store.claims, owner, name, message=words):
+            now = await store.find_conversation(owner, name)
             if (0 if now is None else now.revision) != conversation.revision:
                 words = f"the conversation {name!r} has gone on meanwhile: ask again"
                 raise Problem("conflict", words, code="conversation_changed")
             yield
     except Unavailable:
-        raise unavailable() from None
+        raise build_unavailable_error() from None
 
 
-async def _renew(claims: Claims, owner: str, name: str, holder: str) -> None:
+async def _renew_claim(claims: Claims, owner: str, name: str, holder: str) -> None:
     while True:
         await asyncio.sleep(_CLAIM_INTERVAL)
         with contextlib.suppress(Unavailable):
-            await claims.take(owner, name, holder)
+            await claims.acquire(owner, name, holder)
 
 
-_BETWEEN_SIGNS = 5.0
+_HEARTBEAT_SECONDS = 5.0
 
 
 class PastRun(Struct, frozen=True, kw_only=True):
@@ -93,11 +93,11 @@ class PastRun(Struct, frozen=True, kw_only=True):
     """Its statistics as a JSON object, if it is over."""
 
 
-class _Page(Struct):
+class _PendingWrites(Struct):
     """One run while it is written."""
 
-    signs: asyncio.Task[None]
-    place: int = 0
+    heartbeat: asyncio.Task[None]
+    last_entry: int = 0
     unwritten: list[tuple[int, bytes]] = []
     replaces: bool = False
     """The first of what is unwritten takes the place of everything before it."""
@@ -109,65 +109,69 @@ class RunBook:
     With `anew` a run takes the place of one of its name that is over, or was interrupted.
     """
 
-    def __init__(self, runs: Runs, owner: str, between_signs: float = _BETWEEN_SIGNS, *, anew: bool = False) -> None:
+    def __init__(
+        self, runs: Runs, owner: str, heartbeat_seconds: float = _HEARTBEAT_SECONDS, *, replaces_ended: bool = False
+    ) -> None:
         self._runs = runs
         self._owner = owner
-        self._between_signs = between_signs
-        self._anew = anew
-        self._pages: dict[str, _Page] = {}
+        self._heartbeat_seconds = heartbeat_seconds
+        self._replaces_ended = replaces_ended
+        self._pending: dict[str, _PendingWrites] = {}
 
     async def begin(self, run: str, request: Request) -> None:
         """Begin a page; a `Problem` if there is one of that name, or no store to write in."""
         # Before it is written: what is cancelled meanwhile may have been written all the same, and is ended then.
-        self._pages[run] = _Page(start_task(self._live(run), f"heartbeat of {run}"))
+        self._pending[run] = _PendingWrites(start_task(self._send_heartbeats(run), f"heartbeat of {run}"))
         try:
-            await self._runs.begin(self._owner, run, request.model, preserved(request.messages), anew=self._anew)
+            await self._runs.begin(
+                self._owner, run, request.model, encode_messages(request.messages), replaces_ended=self._replaces_ended
+            )
         except (Conflict, Unavailable) as error:
-            self._pages.pop(run).signs.cancel()
+            self._pending.pop(run).heartbeat.cancel()
             taken = Problem("conflict", f"there is a run {run!r} already")
-            raise (taken if isinstance(error, Conflict) else unavailable()) from None
+            raise (taken if isinstance(error, Conflict) else build_unavailable_error()) from None
 
     async def add(self, run: str, messages: tuple[Message, ...]) -> None:
         """Write what was said."""
         if messages:
-            await self._write(run, messages)
+            await self._record_messages(run, messages)
 
     async def replace(self, run: str, messages: tuple[Message, ...]) -> None:
         """Write a history that takes the place of the one before."""
-        page = self._pages[run]
+        page = self._pending[run]
         page.unwritten, page.replaces = [], True
-        await self._write(run, messages)
+        await self._record_messages(run, messages)
 
     async def end(self, ended: RunEnded) -> None:
         """Close the page."""
-        page = self._pages.pop(ended.run, None)
+        page = self._pending.pop(ended.run, None)
         if page is None:
             return  # it could not be begun
-        page.signs.cancel()
+        page.heartbeat.cancel()
         with contextlib.suppress(Unavailable):
             await self._flush(ended.run, page)
-            await self._runs.end(self._owner, ended.run, ended.stop, _summary(ended))
+            await self._runs.end(self._owner, ended.run, ended.stop, _render_summary(ended))
 
-    async def _write(self, run: str, messages: tuple[Message, ...]) -> None:
-        page = self._pages[run]
-        page.place += 1
-        page.unwritten.append((page.place, preserved(messages)))
+    async def _record_messages(self, run: str, messages: tuple[Message, ...]) -> None:
+        page = self._pending[run]
+        page.last_entry += 1
+        page.unwritten.append((page.last_entry, encode_messages(messages)))
         with contextlib.suppress(Unavailable):
             await self._flush(run, page)
 
-    async def _flush(self, run: str, page: _Page) -> None:
-        while page.unwritten:
-            place, body = page.unwritten[0]
-            write = self._runs.replace if page.replaces else self._runs.add
+    async def _flush(self, run: str, pending: _PendingWrites) -> None:
+        while pending.unwritten:
+            place, body = pending.unwritten[0]
+            write = self._runs.replace_entries if pending.replaces else self._runs.add_entry
             await write(self._owner, run, place, body)
-            page.replaces = False
-            page.unwritten = [entry for entry in page.unwritten if entry[0] > place]
+            pending.replaces = False
+            pending.unwritten = [entry for entry in pending.unwritten if entry[0] > place]
 
-    async def _live(self, run: str) -> None:
+    async def _send_heartbeats(self, run: str) -> None:
         while True:
-            await asyncio.sleep(self._between_signs)
+            await asyncio.sleep(self._heartbeat_seconds)
             with contextlib.suppress(Unavailable):
-                await self._runs.live(self._owner, run)
+                await self._runs.update_heartbeat(self._owner, run)
 
 
 async def past_run(runs: Runs, owner: str, name: str) -> PastRun | None:
@@ -175,11 +179,11 @@ async def past_run(runs: Runs, owner: str, name: str) -> PastRun | None:
     kept = await runs.find(owner, name)
     if kept is None:
         return None
-    messages = tuple(message for body in kept.entries for message in restored(body))
+    messages = tuple(message for body in kept.entries for message in decode_messages(body))
     return PastRun(id=kept.id, status=kept.status, history=closed(messages), summary=kept.summary)
 
 
-def _summary(ended: RunEnded) -> bytes:
+def _render_summary(ended: RunEnded) -> bytes:
     statistics = ended.statistics
     return json.encode(
         {
@@ -195,20 +199,20 @@ def _summary(ended: RunEnded) -> bytes:
     )
 
 
-class Unfinished(Struct, frozen=True):
+class TurnStart(Struct, frozen=True):
     """A conversation at the beginning of a turn."""
 
-    opened: Opened
-    before: tuple[Message, ...]
+    opened: OpenConversation
+    history: tuple[Message, ...]
     """What was said so far, in a turn that was not kept too."""
 
     @property
-    def run(self) -> str:
+    def run_id(self) -> str:
         """The name under which the turn is written down."""
-        return _place(self.opened)
+        return _run_id_of(self.opened)
 
 
-class _Packed(Struct, frozen=True):
+class _EncodedStart(Struct, frozen=True):
     name: str
     kept: Conversation
     messages: Raw
@@ -216,58 +220,58 @@ class _Packed(Struct, frozen=True):
     whole: bool
 
 
-def packed(unfinished: Unfinished) -> str:
+def encode_start(start: TurnStart) -> str:
     """Write a beginning down, as a step returns it."""
-    opened = unfinished.opened
-    said, before = Raw(preserved(opened.messages)), Raw(preserved(unfinished.before))
-    return msgspec.json.encode(_Packed(opened.name, opened.kept, said, before, opened.whole)).decode()
+    opened = start.opened
+    said, before = Raw(encode_messages(opened.messages)), Raw(encode_messages(start.history))
+    return msgspec.json.encode(_EncodedStart(opened.name, opened.stored, said, before, opened.is_whole)).decode()
 
 
-def unpacked(text: str) -> Unfinished:
+def decode_start(text: str) -> TurnStart:
     """Read a beginning that was written down."""
-    found = msgspec.json.decode(text, type=_Packed)
-    opened = Opened(found.name, restored(bytes(found.messages)), found.kept, found.whole)
-    return Unfinished(opened, restored(bytes(found.before)))
+    found = msgspec.json.decode(text, type=_EncodedStart)
+    opened = OpenConversation(found.name, decode_messages(bytes(found.messages)), found.kept, found.whole)
+    return TurnStart(opened, decode_messages(bytes(found.before)))
 
 
-async def begun(conversations: Conversations, owner: str, name: str) -> Unfinished:
+async def begin_turn(conversations: Conversations, owner: str, name: str) -> TurnStart:
     """Open a conversation that is claimed, to begin a turn in it."""
     opened = await conversations.open(owner, name)
-    past = None if opened.is_over else await past_run(conversations.runs, owner, _place(opened))
+    past = None if opened.is_over else await past_run(conversations.runs, owner, _run_id_of(opened))
     if past is None:
-        return Unfinished(opened, opened.messages)
-    said = past.history[leading_systems(past.history) :]
+        return TurnStart(opened, opened.messages)
+    said = past.history[count_leading_systems(past.history) :]
     while said and _is_question(said[-1]):
         said = said[:-1]
-    return Unfinished(opened, said)
+    return TurnStart(opened, said)
 
 
-async def written(conversations: Conversations, unfinished: Unfinished) -> RunBook:
+async def start_recording(conversations: Conversations, start: TurnStart) -> RunBook:
     """Return what writes the turn down, in place of the one before it."""
-    owner = unfinished.opened.kept.owner
-    await conversations.runs.forget(owner, unfinished.run)
+    owner = start.opened.stored.owner
+    await conversations.runs.delete(owner, start.run_id)
     return RunBook(conversations.runs, owner)
 
 
-async def kept(conversations: Conversations, unfinished: Unfinished, said: tuple[Message, ...], model: str) -> None:
+async def save_turn(conversations: Conversations, start: TurnStart, messages: tuple[Message, ...], model: str) -> None:
     """Keep the conversation as it is after the turn."""
-    await conversations.keep(unfinished.opened, said, model)
+    await conversations.save(start.opened, messages, model)
     with contextlib.suppress(Unavailable):
-        await conversations.runs.forget(unfinished.opened.kept.owner, unfinished.run)
+        await conversations.runs.delete(start.opened.stored.owner, start.run_id)
 
 
 @asynccontextmanager
-async def in_conversation(
-    conversations: Conversations, owner: str, name: str, *, patience: float = 0.0
+async def claim_conversation(
+    conversations: Conversations, owner: str, name: str, *, wait: float = 0.0
 ) -> AsyncGenerator[None]:
     """Hold a conversation for a turn; a `Problem` if another turn is under way, here or in another process."""
     words = f"another call is at work in the session {name!r}: ask again when it has ended, or in half a minute"
-    async with claimed(conversations.claims, owner, conversations.claim_of(name), words=words, patience=patience):
+    async with hold_claim(conversations.claims, owner, conversations.claim_of(name), message=words, wait=wait):
         yield
 
 
-def _place(opened: Opened) -> str:
-    return f"{opened.kept.id}@{opened.kept.revision}"
+def _run_id_of(conversation: OpenConversation) -> str:
+    return f"{conversation.stored.id}@{conversation.stored.revision}"
 
 
 def _is_question(message: Message) -> bool:

@@ -13,12 +13,12 @@ from msgspec import Raw, Struct
 
 from dragoman.wire.json import Malformed, decode, decode_array, decode_object, first_byte, is_json, with_members
 
-_WHOLE = re.compile(rb"(-?[0-9]+)\.0+")
+_INTEGRAL = re.compile(rb"(-?[0-9]+)\.0+")
 _SCIENTIFIC = re.compile(rb"-?[0-9]+(\.[0-9]+)?[eE][+-]?[0-9]+")
 _FRACTION = re.compile(r"[0-9](?:\.[0-9]|[eE][-+0-9])")
 """Text without this holds no number that is not written as an integer."""
-DEEPEST = 100
-MOST_STEPS = 100_000
+MAX_DEPTH = 100
+MAX_STEPS = 100_000
 
 
 class ArgumentUndo(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
@@ -81,19 +81,19 @@ class Alternative(Struct, frozen=True, kw_only=True):
 _KINDS = {b'"': "string", b"{": "object", b"[": "array", b"t": "boolean", b"f": "boolean", b"n": "null"}
 
 
-def restore(arguments: str, undo: ArgumentUndo) -> str:
+def restore_arguments(arguments: str, undo: ArgumentUndo) -> str:
     """Return `arguments` as the caller's schema wants them."""
     if undo.only_integers and _FRACTION.search(arguments) is None:
         return arguments
     text = arguments.encode("utf-8", "surrogatepass")
     try:
-        restored = Restoring(undo.definitions).value(text, undo, DEEPEST)
+        restored = ArgumentRestorer(undo.definitions).restore_value(text, undo, MAX_DEPTH)
     except Malformed:
         return arguments
     return arguments if restored is text else restored.decode("utf-8", "surrogatepass")
 
 
-def parts_of(undo: ArgumentUndo) -> Iterator[ArgumentUndo]:
+def iterate_undos(undo: ArgumentUndo) -> Iterator[ArgumentUndo]:
     """Iterate an undo and all that it is made of."""
     waiting: list[ArgumentUndo | None] = [undo]
     while waiting:
@@ -105,43 +105,43 @@ def parts_of(undo: ArgumentUndo) -> Iterator[ArgumentUndo]:
         waiting += [choice.undo for choice in part.choices]
 
 
-class Restoring:
+class ArgumentRestorer:
     """Walks a value along an undo. Each method returns the very bytes it was given where nothing changes."""
 
     def __init__(self, definitions: Mapping[str, ArgumentUndo]) -> None:
         self.definitions = definitions
-        self.steps_left = MOST_STEPS
+        self.steps_left = MAX_STEPS
 
-    def value(self, text: bytes, undo: ArgumentUndo, depth: int) -> bytes:
+    def restore_value(self, text: bytes, undo: ArgumentUndo, depth: int) -> bytes:
         """Change back one value."""
         self.steps_left -= 1
         if depth == 0 or self.steps_left < 0:
             raise Malformed("the arguments are too large to be changed")
         for reference in undo.references:
             target = self.definitions.get(reference)
-            text = text if target is None else self.value(text, target, depth - 1)
+            text = text if target is None else self.restore_value(text, target, depth - 1)
         if undo.choices:
-            text = self.choice(text, undo.choices, depth)
-        match kind_of(text):
+            text = self.restore_choice(text, undo.choices, depth)
+        match find_json_type(text):
             case "object":
-                return self.members(text, undo, depth)
+                return self.restore_members(text, undo, depth)
             case "array" if undo.prefix or undo.items is not None:
-                return self.array(text, undo, depth)
+                return self.restore_array(text, undo, depth)
             case "string" if undo.values or undo.parse:
-                return _string(text, undo)
+                return _restore_string(text, undo)
             case "number" if undo.integer:
-                return _integer(text)
+                return _normalise_integer(text)
             case _:
                 return text
 
-    def choice(self, text: bytes, choices: tuple[Alternative, ...], depth: int) -> bytes:
+    def restore_choice(self, text: bytes, choices: tuple[Alternative, ...], depth: int) -> bytes:
         """Change back a value of a union."""
         for choice in choices:
-            if takes(choice, text) and is_declared(text, choice.undo, self.definitions):
-                return text if choice.undo is None else self.value(text, choice.undo, depth - 1)
+            if accepts(choice, text) and has_declared_members(text, choice.undo, self.definitions):
+                return text if choice.undo is None else self.restore_value(text, choice.undo, depth - 1)
         return text
 
-    def members(self, text: bytes, undo: ArgumentUndo, depth: int) -> bytes:
+    def restore_members(self, text: bytes, undo: ArgumentUndo, depth: int) -> bytes:
         members = decode_object(text)
         restored: dict[str, bytes] = {}
         changed = False
@@ -151,7 +151,7 @@ class Restoring:
                 changed = True
                 continue
             inside = undo.properties.get(name, undo.others)
-            after = before if inside is None else self.value(before, inside, depth - 1)
+            after = before if inside is None else self.restore_value(before, inside, depth - 1)
             meant = undo.renamed.get(name, name)
             if meant is not name and meant in members:
                 meant = name  # the target used the caller's name too: neither may take the other's place
@@ -161,16 +161,16 @@ class Restoring:
             return restored[undo.wrapped]
         return with_members(b"{}", restored) if changed else text
 
-    def array(self, text: bytes, undo: ArgumentUndo, depth: int) -> bytes:
+    def restore_array(self, text: bytes, undo: ArgumentUndo, depth: int) -> bytes:
         before = [bytes(raw) for raw in decode_array(text)]
         after: list[bytes] = []
         for index, item in enumerate(before):
             inside = undo.prefix[index] if index < len(undo.prefix) else undo.items
-            after.append(item if inside is None else self.value(item, inside, depth - 1))
+            after.append(item if inside is None else self.restore_value(item, inside, depth - 1))
         return b"[" + b",".join(after) + b"]" if any(map(is_not, after, before)) else text
 
 
-def _string(text: bytes, undo: ArgumentUndo) -> bytes:
+def _restore_string(text: bytes, undo: ArgumentUndo) -> bytes:
     said = decode(text)
     meant = undo.values.get(said)
     if meant is not None:
@@ -183,18 +183,18 @@ def _string(text: bytes, undo: ArgumentUndo) -> bytes:
 
 def _may_hold(inner: bytes, undo: ArgumentUndo) -> bool:
     """Tell whether a string's text is a value that an undo parses."""
-    return (not undo.parsed_kind or kind_of(inner) == undo.parsed_kind) and is_json(inner)
+    return (not undo.parsed_kind or find_json_type(inner) == undo.parsed_kind) and is_json(inner)
 
 
-def kind_of(text: bytes | Raw) -> str:
+def find_json_type(text: bytes | Raw) -> str:
     """Tell what JSON type a value has."""
     return _KINDS.get(first_byte(text), "number")
 
 
-def _integer(text: bytes) -> bytes:
+def _normalise_integer(text: bytes) -> bytes:
     """Write `5.0` and `5e0` as `5`."""
     token = text.strip()
-    if whole := _WHOLE.fullmatch(token):
+    if whole := _INTEGRAL.fullmatch(token):
         return whole[1]
     if _SCIENTIFIC.fullmatch(token) is None:
         return text
@@ -202,38 +202,38 @@ def _integer(text: bytes) -> bytes:
     return b"%d" % number if math.isfinite(number) and number.is_integer() else text
 
 
-def takes(choice: Alternative, text: bytes) -> bool:
+def accepts(choice: Alternative, text: bytes) -> bool:
     """Tell whether a value, as the target says it, is meant for an alternative."""
-    kind = kind_of(text)
+    kind = find_json_type(text)
     if kind not in choice.kinds:
         return False
     if kind == "string":
-        return _takes_string(choice, decode(text))
+        return _accepts_string(choice, decode(text))
     if kind == "array" and choice.items:
-        return all(any(takes(one, bytes(item)) for one in choice.items) for item in decode_array(text))
+        return all(any(accepts(one, bytes(item)) for one in choice.items) for item in decode_array(text))
     if kind != "object":
         return True
     members = decode_object(text)
     return choice.required <= members.keys() and all(
-        name not in members or (kind_of(members[name]) == "string" and decode(members[name]) in tags)
+        name not in members or (find_json_type(members[name]) == "string" and decode(members[name]) in tags)
         for name, tags in choice.tags.items()
     )
 
 
-def _takes_string(choice: Alternative, said: str) -> bool:
+def _accepts_string(choice: Alternative, string: str) -> bool:
     if choice.texts is not None:
-        return said in choice.texts
+        return string in choice.texts
     undo = choice.undo
     # Text that stands for one kind of value is not meant for it when it holds another: a constant may be said so too.
-    return undo is None or not (undo.parse and undo.parsed_kind) or _may_hold(said.encode(), undo)
+    return undo is None or not (undo.parse and undo.parsed_kind) or _may_hold(string.encode(), undo)
 
 
-def is_declared(text: bytes, undo: ArgumentUndo | None, definitions: Mapping[str, ArgumentUndo]) -> bool:
+def has_declared_members(text: bytes, undo: ArgumentUndo | None, definitions: Mapping[str, ArgumentUndo]) -> bool:
     """Tell whether an object has none but the members that are known of its alternative."""
-    for _ in range(DEEPEST):
+    for _ in range(MAX_DEPTH):
         if undo is None or len(undo.references) != 1:
             break
         undo = definitions.get(undo.references[0])
-    if undo is None or not undo.order or kind_of(text) != "object":
+    if undo is None or not undo.order or find_json_type(text) != "object":
         return True
     return decode_object(text).keys() <= set(undo.order)

@@ -13,76 +13,78 @@ from typing import Any, Concatenate, Literal, ParamSpec, cast
 from msgspec import Struct, structs
 
 from dragoman.interpreter.schema.arguments import (
-    DEEPEST,
-    MOST_STEPS,
+    MAX_DEPTH,
+    MAX_STEPS,
     Alternative,
+    ArgumentRestorer,
     ArgumentUndo,
-    Restoring,
-    is_declared,
-    kind_of,
-    parts_of,
-    takes,
+    accepts,
+    find_json_type,
+    has_declared_members,
+    iterate_undos,
 )
 from dragoman.wire.json import Malformed, decode, decode_array, decode_object, encode, require_json, with_members
 
 
-def retell(arguments: str, undo: ArgumentUndo) -> str:
+def convert_history_arguments(arguments: str, undo: ArgumentUndo) -> str:
     """Return `arguments` as the target would have said them."""
     text = arguments.encode("utf-8", "surrogatepass")
     try:
         require_json(text)
-        retold = _Retelling(undo.definitions).value(text, undo, DEEPEST)
+        retold = _ArgumentConverter(undo.definitions).convert_value(text, undo, MAX_DEPTH)
     except Malformed:
         return arguments
     return arguments if retold is text else retold.decode("utf-8", "surrogatepass")
 
 
-def is_retold(undo: ArgumentUndo) -> bool:
+def changes_history(undo: ArgumentUndo) -> bool:
     """Tell whether anything is said in another way; a number is the same however it is written."""
-    return any(part.values or part.parse or part.optional or part.renamed or part.wrapped for part in parts_of(undo))
+    return any(
+        part.values or part.parse or part.optional or part.renamed or part.wrapped for part in iterate_undos(undo)
+    )
 
 
-class _Retelling:
+class _ArgumentConverter:
     """Walks a value along an undo. Each method returns the very bytes it was given where nothing changes."""
 
     def __init__(self, definitions: Mapping[str, ArgumentUndo]) -> None:
         self.definitions = definitions
-        self.steps_left = MOST_STEPS
+        self.steps_left = MAX_STEPS
 
-    def value(self, text: bytes, undo: ArgumentUndo, depth: int) -> bytes:
+    def convert_value(self, text: bytes, undo: ArgumentUndo, depth: int) -> bytes:
         self.steps_left -= 1
         if depth == 0 or self.steps_left < 0:
             raise Malformed("the arguments are too large to be changed")
-        text = self.own(text, undo, depth)
+        text = self.convert_own(text, undo, depth)
         if undo.choices:
-            text = self.choice(text, undo.choices, depth)
+            text = self.convert_choice(text, undo.choices, depth)
         for reference in reversed(undo.references):
             target = self.definitions.get(reference)
-            text = text if target is None else self.value(text, target, depth - 1)
+            text = text if target is None else self.convert_value(text, target, depth - 1)
         return text
 
-    def own(self, text: bytes, undo: ArgumentUndo, depth: int) -> bytes:
+    def convert_own(self, text: bytes, undo: ArgumentUndo, depth: int) -> bytes:
         if undo.wrapped:
-            return self.wrapped(text, undo, depth)
+            return self.wrap_value(text, undo, depth)
         if undo.values:
-            return _listed(text, undo.values)
-        kind = kind_of(text)
+            return _find_listed(text, undo.values)
+        kind = find_json_type(text)
         if undo.parse:
             return text if undo.parsed_kind not in ("", kind) else encode(text.strip().decode())
         if kind == "object":
-            return self.members(text, undo, depth)
+            return self.convert_members(text, undo, depth)
         if kind == "array" and (undo.prefix or undo.items is not None):
-            return self.array(text, undo, depth)
+            return self.convert_array(text, undo, depth)
         return text
 
-    def wrapped(self, text: bytes, undo: ArgumentUndo, depth: int) -> bytes:
-        if undo.wrapped_kinds and kind_of(text) not in undo.wrapped_kinds:
+    def wrap_value(self, text: bytes, undo: ArgumentUndo, depth: int) -> bytes:
+        if undo.wrapped_kinds and find_json_type(text) not in undo.wrapped_kinds:
             return text
         inside = undo.properties.get(undo.wrapped)
-        after = text if inside is None else self.value(text, inside, depth - 1)
+        after = text if inside is None else self.convert_value(text, inside, depth - 1)
         return with_members(b"{}", {undo.wrapped: after.strip()})
 
-    def members(self, text: bytes, undo: ArgumentUndo, depth: int) -> bytes:
+    def convert_members(self, text: bytes, undo: ArgumentUndo, depth: int) -> bytes:
         members = decode_object(text)
         names = {meant: sent for sent, meant in undo.renamed.items()}
         retold: dict[str, bytes] = {}
@@ -93,7 +95,7 @@ class _Retelling:
             if sent is not name and sent in members:
                 sent = name
             inside = undo.properties.get(sent, undo.others)
-            after = before if inside is None else self.value(before, inside, depth - 1)
+            after = before if inside is None else self.convert_value(before, inside, depth - 1)
             changed = changed or after is not before or sent is not name
             retold[sent] = after
         if not undo.optional <= retold.keys():
@@ -102,64 +104,64 @@ class _Retelling:
             retold = {name: b"" for name in undo.order if name in retold or name in absent} | absent | retold
         return with_members(b"{}", retold) if changed else text
 
-    def array(self, text: bytes, undo: ArgumentUndo, depth: int) -> bytes:
+    def convert_array(self, text: bytes, undo: ArgumentUndo, depth: int) -> bytes:
         before = [bytes(raw) for raw in decode_array(text)]
         after: list[bytes] = []
         for index, item in enumerate(before):
             inside = undo.prefix[index] if index < len(undo.prefix) else undo.items
-            after.append(item if inside is None else self.value(item, inside, depth - 1))
+            after.append(item if inside is None else self.convert_value(item, inside, depth - 1))
         return b"[" + b",".join(after) + b"]" if any(map(is_not, after, before)) else text
 
-    def choice(self, text: bytes, choices: tuple[Alternative, ...], depth: int) -> bytes:
+    def convert_choice(self, text: bytes, choices: tuple[Alternative, ...], depth: int) -> bytes:
         for choice in choices:
-            if not _may_be_meant(choice, text):
+            if not _may_match(choice, text):
                 continue
-            said = text if choice.undo is None else self.value(text, choice.undo, depth - 1)
+            said = text if choice.undo is None else self.convert_value(text, choice.undo, depth - 1)
             if (
-                takes(choice, said)
-                and is_declared(said, choice.undo, self.definitions)
-                and self.means(said, text, choices, depth)
+                accepts(choice, said)
+                and has_declared_members(said, choice.undo, self.definitions)
+                and self.restores_to(said, text, choices, depth)
             ):
                 return said
         return text
 
-    def means(self, said: bytes, text: bytes, choices: tuple[Alternative, ...], depth: int) -> bool:
-        restoring = Restoring(self.definitions)
+    def restores_to(self, converted: bytes, text: bytes, choices: tuple[Alternative, ...], depth: int) -> bool:
+        restoring = ArgumentRestorer(self.definitions)
         restoring.steps_left = self.steps_left
-        restored = restoring.choice(said, choices, depth)
+        restored = restoring.restore_choice(converted, choices, depth)
         self.steps_left = restoring.steps_left
-        return restored == text or _typed(decode(restored)) == _typed(decode(text))
+        return restored == text or _distinguish_booleans(decode(restored)) == _distinguish_booleans(decode(text))
 
 
-def _may_be_meant(choice: Alternative, text: bytes) -> bool:
+def _may_match(choice: Alternative, text: bytes) -> bool:
     """Tell whether an alternative is worth a try: unions in unions would else be tried in all combinations."""
     undo = choice.undo
     if undo is not None and (undo.values or undo.parse or undo.choices or undo.references):
         return True
-    kind = kind_of(text)
+    kind = find_json_type(text)
     if kind != "object" or kind not in choice.kinds:
         return kind in choice.kinds
     optional = undo.optional if undo is not None else frozenset[str]()
     return choice.required <= decode_object(text).keys() | optional
 
 
-def _listed(text: bytes, values: Mapping[str, str]) -> bytes:
-    meant = _typed(decode(text))
+def _find_listed(text: bytes, values: Mapping[str, str]) -> bytes:
+    meant = _distinguish_booleans(decode(text))
     for said, value in values.items():
-        if _typed(decode(value)) == meant:
+        if _distinguish_booleans(decode(value)) == meant:
             return encode(said)
     return text
 
 
-def _typed(value: Any) -> object:
+def _distinguish_booleans(value: Any) -> object:
     """Keep true apart from 1, which Python holds to be the same."""
     match value:
         case bool():
             return ("boolean", value)
         case dict():
-            return {name: _typed(member) for name, member in cast("dict[str, Any]", value).items()}
+            return {name: _distinguish_booleans(member) for name, member in cast("dict[str, Any]", value).items()}
         case list():
-            return [_typed(item) for item in cast("list[Any]", value)]
+            return [_distinguish_booleans(item) for item in cast("list[Any]", value)]
         case _:
             return value
 
@@ -178,7 +180,7 @@ class Note(Struct, frozen=True, order=True):
 P = ParamSpec("P")
 
 
-class Converted(Struct, frozen=True):
+class ConvertedSchema(Struct, frozen=True):
     """A schema adapted. `schema` is None where the target takes no parameters at all."""
 
     schema: bytes | None
@@ -188,15 +190,17 @@ class Converted(Struct, frozen=True):
     """Values that fitted before do not fit any more, and nothing says so in words."""
 
 
-def conversion(convert: Callable[Concatenate[bytes, P], Converted]) -> Callable[Concatenate[bytes, P], Converted]:
+def note_history_changes(
+    convert: Callable[Concatenate[bytes, P], ConvertedSchema],
+) -> Callable[Concatenate[bytes, P], ConvertedSchema]:
     """Note in the undo of a conversion whether the arguments of calls in a history must be changed as well."""
 
     @wraps(convert)
-    def convert_whole(schema: bytes, /, *args: P.args, **options: P.kwargs) -> Converted:
+    def convert_whole(schema: bytes, /, *args: P.args, **options: P.kwargs) -> ConvertedSchema:
         converted = convert(schema, *args, **options)
         undo = converted.undo
         if undo is not None:
-            retold = is_retold(undo)
+            retold = changes_history(undo)
             undo = structs.replace(undo, retold=retold, only_integers=not retold)
             return structs.replace(converted, undo=undo)
         return converted
@@ -204,6 +208,6 @@ def conversion(convert: Callable[Concatenate[bytes, P], Converted]) -> Callable[
     return convert_whole
 
 
-def unchanged(schema: bytes, undo: ArgumentUndo | None = None) -> Converted:
+def keep_schema(schema: bytes, undo: ArgumentUndo | None = None) -> ConvertedSchema:
     """Say that `schema` fits as it is."""
-    return Converted(schema, (), undo)
+    return ConvertedSchema(schema, (), undo)

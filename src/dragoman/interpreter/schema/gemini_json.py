@@ -14,10 +14,10 @@ from typing import Any
 from msgspec import structs
 
 from dragoman.interpreter.schema.arguments import ArgumentUndo
-from dragoman.interpreter.schema.conversion import Converted, Note, conversion, unchanged
-from dragoman.interpreter.schema.drafts import modernised
+from dragoman.interpreter.schema.conversion import ConvertedSchema, Note, keep_schema, note_history_changes
+from dragoman.interpreter.schema.drafts import to_draft_2020
 from dragoman.interpreter.schema.nodes import (
-    DEEPEST_SCHEMA,
+    MAX_SCHEMA_DEPTH,
     REMOVED,
     Node,
     as_list,
@@ -26,54 +26,54 @@ from dragoman.interpreter.schema.nodes import (
     merge,
     properties_of,
     read_document,
+    read_types,
     rewrite,
-    said_types,
 )
-from dragoman.interpreter.schema.object_root import object_root, placed
+from dragoman.interpreter.schema.object_root import locate_notes, to_object_root
 from dragoman.interpreter.schema.references import (
     References,
-    reference_of,
-    severed,
-    without_reference,
-    without_required_cycles,
+    break_required_cycles,
+    describe_reference,
+    drop_reference,
+    find_reference,
 )
-from dragoman.interpreter.schema.roots import declared_only
+from dragoman.interpreter.schema.roots import drop_undeclared_required
 from dragoman.wire.json import Malformed, encode
 
 _IN_PLACE = ("anyOf", "oneOf", "allOf")
 NO_INTEGER = ArgumentUndo()
 
 
-def integers_in(root: Node) -> ArgumentUndo | None:
+def find_integers(root: Node) -> ArgumentUndo | None:
     """Return the undo that writes integers as integers; None if the schema has none."""
-    return _Search(root).undo()
+    return _IntegerSearch(root).build_undo()
 
 
-class _Search:
+class _IntegerSearch:
     def __init__(self, root: Node) -> None:
         self.root = root
         self.references = References(root)
         self.definitions: dict[str, ArgumentUndo | None] = {}
 
-    def undo(self) -> ArgumentUndo | None:
+    def build_undo(self) -> ArgumentUndo | None:
         found = self.search(self.root, 0)
         known = {name: undo for name, undo in self.definitions.items() if undo is not None}
-        if found is None or not (known or _says_integer(found)):
+        if found is None or not (known or _has_integer(found)):
             return None
-        return merged_undo([found], definitions=known)
+        return merge_undos([found], definitions=known)
 
     def search(self, schema: object, depth: int) -> ArgumentUndo | None:
         node = as_node(schema)
-        if node is None or depth > DEEPEST_SCHEMA:
+        if node is None or depth > MAX_SCHEMA_DEPTH:
             return None
-        own = ArgumentUndo(integer=True) if "integer" in said_types(node) else None
+        own = ArgumentUndo(integer=True) if "integer" in read_types(node) else None
         below = depth + 1
-        found = [own, self.members(node, below), self.referenced(node, below)]
+        found = [own, self.search_members(node, below), self.search_reference(node, below)]
         for keyword in _IN_PLACE:
             found += [self.search(branch, below) for branch in as_list(node.get(keyword))]
-        return merged_undo([undo for undo in found if undo is not None])
+        return merge_undos([undo for undo in found if undo is not None])
 
-    def members(self, node: Node, depth: int) -> ArgumentUndo | None:
+    def search_members(self, node: Node, depth: int) -> ArgumentUndo | None:
         inner = {name: self.search(child, depth) for name, child in properties_of(node).items()}
         positions = as_list(node.get("prefixItems")) or as_list(node.get("items"))
         prefix = tuple(self.search(child, depth) for child in positions)
@@ -86,45 +86,45 @@ class _Search:
             return None
         return ArgumentUndo(properties=properties, prefix=prefix, items=items, others=others)
 
-    def referenced(self, node: Node, depth: int) -> ArgumentUndo | None:
-        reference = reference_of(node)
+    def search_reference(self, node: Node, depth: int) -> ArgumentUndo | None:
+        reference = find_reference(node)
         pointer = None if reference is None else self.references.locate(reference)
         if pointer is None:
             return None
         if pointer not in self.definitions:
             self.definitions[pointer] = None
-            self.definitions[pointer] = self.search(self.references.at(pointer), depth)
+            self.definitions[pointer] = self.search(self.references.get_schema(pointer), depth)
         return ArgumentUndo(references=(pointer,))
 
 
-def _says_integer(undo: ArgumentUndo) -> bool:
+def _has_integer(undo: ArgumentUndo) -> bool:
     inner = [*undo.properties.values(), undo.others, undo.items, *undo.prefix]
-    return undo.integer or any(part is not None and _says_integer(part) for part in inner)
+    return undo.integer or any(part is not None and _has_integer(part) for part in inner)
 
 
-def merged_undo(parts: list[ArgumentUndo], definitions: dict[str, ArgumentUndo] | None = None) -> ArgumentUndo | None:
+def merge_undos(parts: list[ArgumentUndo], definitions: dict[str, ArgumentUndo] | None = None) -> ArgumentUndo | None:
     """Return one undo for a value that several schemas speak of; writing an integer as one is right for all."""
     if not parts or (len(parts) == 1 and not definitions):
         return parts[0] if parts else None
     names = dict.fromkeys(name for part in parts for name in part.properties)
-    members = {name: _one(part.properties.get(name, part.others) for part in parts) for name in names}
+    members = {name: _merge_present(part.properties.get(name, part.others) for part in parts) for name in names}
     longest = max(len(part.prefix) for part in parts)
     return ArgumentUndo(
         properties={name: undo for name, undo in members.items() if undo is not None},
-        others=_one(part.others for part in parts),
+        others=_merge_present(part.others for part in parts),
         prefix=tuple(
-            _one(part.prefix[index] if index < len(part.prefix) else part.items for part in parts)
+            _merge_present(part.prefix[index] if index < len(part.prefix) else part.items for part in parts)
             for index in range(longest)
         ),
-        items=_one(part.items for part in parts),
+        items=_merge_present(part.items for part in parts),
         references=tuple(dict.fromkeys(name for part in parts for name in part.references)),
         integer=any(part.integer for part in parts),
         definitions=definitions or {},
     )
 
 
-def _one(parts: Iterable[ArgumentUndo | None]) -> ArgumentUndo | None:
-    return merged_undo([part for part in parts if part is not None])
+def _merge_present(parts: Iterable[ArgumentUndo | None]) -> ArgumentUndo | None:
+    return merge_undos([part for part in parts if part is not None])
 
 
 _EMPTY_ROOT = frozenset(
@@ -133,39 +133,39 @@ _EMPTY_ROOT = frozenset(
 )
 _BOOLEAN_IS_FINE = frozenset({"additionalProperties", "unevaluatedProperties", "unevaluatedItems", "additionalItems"})
 _DEFINITIONS = "/definitions/"
-_MOST_NODES = 20_000
-_LONGEST_TRAIL = 30
+_MAX_NODES = 20_000
+_MAX_TRAIL = 30
 
 
-@conversion
-def convert_gemini(schema: bytes) -> Converted:
+@note_history_changes
+def convert_gemini(schema: bytes) -> ConvertedSchema:
     """Adapt a JSON Schema that is not proven plain."""
     try:
         document = read_document(schema)
     except Malformed as error:
-        return Converted(None, (Note("", f"schema is not readable: {error.message}", "dropped"),))
+        return ConvertedSchema(None, (Note("", f"schema is not readable: {error.message}", "dropped"),))
     notes: list[Note] = []
-    modern = modernised(document)
-    root, undo = object_root(modern.document, notes)
-    if _takes_nothing(root):
-        return Converted(None, placed(notes, document, undo, modern))
+    modern = to_draft_2020(document)
+    root, undo = to_object_root(modern.document, notes)
+    if _is_empty_object(root):
+        return ConvertedSchema(None, locate_notes(notes, document, undo, modern))
     if b"Ref" in schema or b"$ref" in schema:
-        root = without_required_cycles(root, notes)
-    fitted = _Rewrite(root, notes).node(root, "", ())
-    integers = integers_in(root) if b"integer" in schema else None
-    together = _together(undo, integers)
+        root = break_required_cycles(root, notes)
+    fitted = _Rewrite(root, notes).rewrite_node(root, "", ())
+    integers = find_integers(root) if b"integer" in schema else None
+    together = _combine_undos(undo, integers)
     if fitted is document:
-        return unchanged(schema, together)
-    return Converted(encode(fitted), placed(notes, document, undo, modern), together)
+        return keep_schema(schema, together)
+    return ConvertedSchema(encode(fitted), locate_notes(notes, document, undo, modern), together)
 
 
-def _takes_nothing(root: Node) -> bool:
+def _is_empty_object(root: Node) -> bool:
     if properties_of(root) or not root.keys() <= _EMPTY_ROOT:
         return False
     return not as_node(root.get("additionalProperties"))
 
 
-def _together(undo: ArgumentUndo | None, integers: ArgumentUndo | None) -> ArgumentUndo | None:
+def _combine_undos(undo: ArgumentUndo | None, integers: ArgumentUndo | None) -> ArgumentUndo | None:
     if undo is None or integers is None:
         return integers if undo is None else undo
     return structs.replace(undo, properties=integers.properties, definitions=integers.definitions)
@@ -175,24 +175,24 @@ class _Rewrite:
     def __init__(self, root: Node, notes: list[Note]) -> None:
         self.notes = notes
         self.references = References(root)
-        self.nodes_left = _MOST_NODES
+        self.nodes_left = _MAX_NODES
 
-    def node(self, node: Node, where: str, trail: tuple[str, ...]) -> Node:
+    def rewrite_node(self, node: Node, where: str, trail: tuple[str, ...]) -> Node:
         self.nodes_left -= 1
-        if where.count("/") > DEEPEST_SCHEMA * 2:
+        if where.count("/") > MAX_SCHEMA_DEPTH * 2:
             return node
-        node, trail, stays = self.dereferenced(node, where, trail)
-        node = rewrite(node, where, lambda child, inner: self.visit(child, inner, trail))
-        node = declared_only(node, where, self.notes)
+        node, trail, stays = self.inline_reference(node, where, trail)
+        node = rewrite(node, where, lambda child, inner: self.rewrite_schema(child, inner, trail))
+        node = drop_undeclared_required(node, where, self.notes)
         if stays is not None:
-            node = {**node, "anyOf": [{"$ref": _pointed(stays)}]}
+            node = {**node, "anyOf": [{"$ref": _to_reference(stays)}]}
         if "definitions" not in node:
             return node
         moved = {**node, "$defs": {**(as_node(node["definitions"]) or {}), **(as_node(node.get("$defs")) or {})}}
         del moved["definitions"]
         return moved
 
-    def visit(self, schema: Any, where: str, trail: tuple[str, ...]) -> Any:
+    def rewrite_schema(self, schema: Any, where: str, trail: tuple[str, ...]) -> Any:
         if isinstance(schema, bool):
             if keyword_at(where) in _BOOLEAN_IS_FINE:
                 return schema
@@ -201,27 +201,29 @@ class _Rewrite:
             self.notes.append(Note(where, "a value that nothing fits", "dropped"))
             return REMOVED
         node = as_node(schema)
-        return schema if node is None else self.node(node, where, trail)
+        return schema if node is None else self.rewrite_node(node, where, trail)
 
-    def dereferenced(self, node: Node, where: str, trail: tuple[str, ...]) -> tuple[Node, tuple[str, ...], str | None]:
+    def inline_reference(
+        self, node: Node, where: str, trail: tuple[str, ...]
+    ) -> tuple[Node, tuple[str, ...], str | None]:
         """Inline a reference that has siblings; return where one points that stays though it has some."""
-        while (reference := reference_of(node)) is not None:
+        while (reference := find_reference(node)) is not None:
             pointer = self.references.locate(reference, where)
             if pointer is None:
-                return severed(node, where, self.notes), trail, None
+                return describe_reference(node, where, self.notes), trail, None
             own = {name: value for name, value in node.items() if not name.startswith("$")}
             if not own and _is_plain(reference, pointer):
-                return _renamed(node, pointer), trail, None
+                return _rename_reference(node, pointer), trail, None
             recursive = pointer in trail or where == pointer or where.startswith(f"{pointer}/")
-            if recursive or self.nodes_left < 0 or len(trail) > _LONGEST_TRAIL:
+            if recursive or self.nodes_left < 0 or len(trail) > _MAX_TRAIL:
                 # A union of one may have siblings where a reference may not.
-                rest = without_reference(node)
+                rest = drop_reference(node)
                 if "anyOf" in rest:
                     rest["allOf"] = [*as_list(rest.get("allOf")), {"anyOf": rest.pop("anyOf")}]
                     self.notes.append(Note(f"{where}/anyOf", "it stands beside a recursive reference", "approximated"))
                 return rest, trail, pointer
             self.nodes_left -= 1
-            target = as_node(self.references.at(pointer)) or {}
+            target = as_node(self.references.get_schema(pointer)) or {}
             merged = merge(own, target, lambda _: None, join=False)
             node = {**merged, "$defs": node["$defs"]} if "$defs" in node else merged
             trail = (*trail, pointer)
@@ -237,15 +239,15 @@ def _is_plain(reference: object, pointer: str) -> bool:
     return reference == f"#{pointer}"
 
 
-def _renamed(node: Node, pointer: str) -> Node:
+def _rename_reference(node: Node, pointer: str) -> Node:
     """Write a lone reference as a pointer; what is one already stays, unless definitions have moved."""
     is_pointed = not isinstance(node.get("$ref"), str) or node["$ref"].startswith("#")
     if is_pointed and _DEFINITIONS not in pointer:
         return node
-    return {**node, "$ref": _pointed(pointer)}
+    return {**node, "$ref": _to_reference(pointer)}
 
 
-def _pointed(pointer: str) -> str:
+def _to_reference(pointer: str) -> str:
     """Write a pointer into the schema as it is sent, where all definitions are `$defs`."""
     steps: list[str] = []
     for step in pointer.split("/"):

@@ -11,15 +11,22 @@ from typing import Any
 
 from msgspec import Struct
 
-from dragoman.interpreter.schema.nodes import as_list, as_node, children, names_in, properties_of, read_document
+from dragoman.interpreter.schema.nodes import (
+    as_list,
+    as_node,
+    iterate_children,
+    list_names,
+    properties_of,
+    read_document,
+)
 from dragoman.interpreter.schema.references import REFERENCES, References
 from dragoman.wire.json import Malformed
 from dragoman.wire.pointer import unescape
 
-LARGEST = 262_144
-DEEPEST = 64
-MOST_EXPANDED = 10_000
-LONGEST_CHAIN = 200
+MAX_SCHEMA_BYTES = 262_144
+MAX_DEPTH = 64
+MAX_EXPANDED = 10_000
+MAX_REFERENCE_CHAIN = 200
 """Schemas entered one inside the other when references are followed."""
 DIALECTS = frozenset(
     {
@@ -39,7 +46,7 @@ class Excess(Struct, frozen=True):
     message: str
 
 
-def excesses(document: object) -> Iterator[Excess]:
+def find_excesses(document: object) -> Iterator[Excess]:
     """Iterate what speaks against compiling a schema: unknown dialect, foreign references, depth, expansion."""
     node = as_node(document)
     if node is None:
@@ -47,21 +54,21 @@ def excesses(document: object) -> Iterator[Excess]:
     dialect = node.get("$schema")
     if dialect is not None and not (isinstance(dialect, str) and dialect.rstrip("#") in DIALECTS):
         yield Excess("/$schema", f"unknown dialect {dialect!r}; known are drafts 4, 6, 7, 2019-09 and 2020-12")
-    survey = _Survey(document)
+    survey = _SchemaSurvey(document)
     survey.walk(document, "", 0)
     yield from survey.found
-    if not survey.found and survey.expanded(document) > MOST_EXPANDED:
-        yield Excess("", f"references expand to more than {MOST_EXPANDED} schemas")
+    if not survey.found and survey.count_expanded(document) > MAX_EXPANDED:
+        yield Excess("", f"references expand to more than {MAX_EXPANDED} schemas")
 
 
 def is_recursive(document: object) -> bool:
     """Tell whether a schema contains itself."""
-    survey = _Survey(document)
-    survey.expanded(document)
+    survey = _SchemaSurvey(document)
+    survey.count_expanded(document)
     return survey.recursive
 
 
-class _Survey:
+class _SchemaSurvey:
     def __init__(self, document: object) -> None:
         self.references = References(document)
         self.found: list[Excess] = []
@@ -74,21 +81,21 @@ class _Survey:
         node = as_node(schema)
         if node is None:
             return
-        if depth > DEEPEST:
-            self.found.append(Excess(where, f"nested deeper than {DEEPEST} schemas"))
+        if depth > MAX_DEPTH:
+            self.found.append(Excess(where, f"nested deeper than {MAX_DEPTH} schemas"))
             return
         for keyword in REFERENCES:
             if keyword in node and self.references.locate(node[keyword], where) is None:
-                self.found.append(Excess(f"{where}/{keyword}", _unfound(node[keyword])))
-        for relative, child in children(node):
+                self.found.append(Excess(f"{where}/{keyword}", _describe_missing(node[keyword])))
+        for relative, child in iterate_children(node):
             self.walk(child, where + relative, depth + 1)
 
-    def expanded(self, schema: object, where: str = "", depth: int = 0) -> float:
+    def count_expanded(self, schema: object, where: str = "", depth: int = 0) -> float:
         """Count the schemas that a full inlining would give; a schema inside itself counts once."""
         node = as_node(schema)
         if node is None:
             return 1
-        if depth > LONGEST_CHAIN:
+        if depth > MAX_REFERENCE_CHAIN:
             return inf
         if where in self.counts:
             self.recursive = self.recursive or where in self.open
@@ -96,66 +103,66 @@ class _Survey:
         self.counts[where] = 1
         self.open.add(where)
         total: float = 1
-        for relative, child in children(node):
+        for relative, child in iterate_children(node):
             # Definitions cost where they are used.
             if not relative.startswith(("/$defs/", "/definitions/")):
-                total += self.expanded(child, where + relative, depth + 1)
+                total += self.count_expanded(child, where + relative, depth + 1)
         for keyword in REFERENCES:
             pointer = self.references.locate(node.get(keyword), where)
             if pointer is not None:
-                total += self.expanded(self.references.at(pointer), pointer, depth + 1)
+                total += self.count_expanded(self.references.get_schema(pointer), pointer, depth + 1)
         self.open.remove(where)
         self.counts[where] = total
         return total
 
 
-def _unfound(reference: object) -> str:
+def _describe_missing(reference: object) -> str:
     if isinstance(reference, str) and reference.startswith("#"):
         return f"reference {reference} points at nothing"
     return f"reference {reference} leads outside the schema and is never fetched"
 
 
-MOST_STEPS = 20_000
-_DEEPEST = 300
+MAX_STEPS = 20_000
+_MAX_VALUE_DEPTH = 300
 
 _DEFINITIONS = frozenset({"$defs", "definitions", "defs", "contentSchema"})
 _OF_MEMBERS = frozenset({"additionalProperties", "unevaluatedProperties", "patternProperties"})
 _OF_ITEMS = frozenset({"items", "prefixItems", "additionalItems", "unevaluatedItems", "contains"})
 
 
-def steps(document: object, value: object) -> float:
+def count_steps(document: object, value: object) -> float:
     """Return the number of steps; infinite where the value is too deep to be walked."""
-    return _Count(document).steps(document, "", value, 0)
+    return _StepCounter(document).count_steps(document, "", value, 0)
 
 
-class _Count:
+class _StepCounter:
     def __init__(self, document: object) -> None:
         self.references = References(document)
-        self.known: dict[tuple[str, int], float] = {}
+        self.counts: dict[tuple[str, int], float] = {}
 
-    def steps(self, schema: object, where: str, value: Any, depth: int) -> float:
+    def count_steps(self, schema: object, where: str, value: Any, depth: int) -> float:
         node = as_node(schema)
         if node is None:
             return 1
-        if depth > _DEEPEST:
+        if depth > _MAX_VALUE_DEPTH:
             return inf
         key = (where, id(value))
-        if key in self.known:
-            return self.known[key]
-        self.known[key] = 1
+        if key in self.counts:
+            return self.counts[key]
+        self.counts[key] = 1
         total: float = 1
-        for relative, child in children(node):
-            for part in _parts(relative, value):
-                total += self.steps(child, where + relative, part, depth + 1)
+        for relative, child in iterate_children(node):
+            for part in _select_values(relative, value):
+                total += self.count_steps(child, where + relative, part, depth + 1)
         for keyword in REFERENCES:
             pointer = self.references.locate(node.get(keyword), where)
             if pointer is not None:
-                total += self.steps(self.references.at(pointer), pointer, value, depth + 1)
-        self.known[key] = total
+                total += self.count_steps(self.references.get_schema(pointer), pointer, value, depth + 1)
+        self.counts[key] = total
         return total
 
 
-def _parts(relative: str, value: Any) -> list[Any]:
+def _select_values(relative: str, value: Any) -> list[Any]:
     """Return what of `value` the schema under a keyword is applied to."""
     _, keyword, *rest = relative.split("/")
     if keyword in _DEFINITIONS:
@@ -179,7 +186,7 @@ class Complexity(Struct, frozen=True):
     unions: int = 0
 
 
-def complexity(schema: bytes | None) -> Complexity:
+def measure_complexity(schema: bytes | None) -> Complexity:
     """Count the parameters of a schema, at every level; one that cannot be read has none."""
     if schema is None:
         return Complexity()
@@ -194,7 +201,7 @@ def complexity(schema: bytes | None) -> Complexity:
         node = as_node(value)
         if node is None:
             continue
-        required = names_in(node.get("required"))
+        required = list_names(node.get("required"))
         for name, child in properties_of(node).items():
             optional += name not in required
             unions += _is_union(child)

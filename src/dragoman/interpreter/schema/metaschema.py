@@ -8,7 +8,7 @@ from collections.abc import Callable
 from math import isfinite
 from typing import Any
 
-from dragoman.interpreter.schema.nodes import as_list, as_node, as_number, names_in, text_of
+from dragoman.interpreter.schema.nodes import as_list, as_node, as_number, list_names, to_json_text
 from dragoman.wire.json import Malformed, decode
 
 META = "https://json-schema.org/draft/2020-12/schema"
@@ -23,16 +23,16 @@ ANCHOR = re.compile(r"[A-Za-z_][-A-Za-z0-9._]*")
 _FLAGS = {"true": True, "false": False}
 
 
-class Unsayable:
+class InvalidValue:
     """What `mended` returns where a value means nothing by its keyword."""
 
 
-UNSAYABLE = Unsayable()
+INVALID = InvalidValue()
 
 
-def mended(keyword: str, value: Any) -> Any:
+def repair_value(keyword: str, value: Any) -> Any:
     """Return `value` itself where the keyword may hold it, one that it may hold and that means the same, or neither."""
-    mend = _MENDS.get(keyword)
+    mend = _REPAIRS.get(keyword)
     return value if mend is None else mend(value)
 
 
@@ -46,96 +46,96 @@ def is_list(value: object) -> bool:
     return isinstance(value, list)
 
 
-def _text(value: Any) -> Any:
-    return value if isinstance(value, str) else UNSAYABLE
+def _repair_text(value: Any) -> Any:
+    return value if isinstance(value, str) else INVALID
 
 
-def _words(value: Any) -> Any:
-    return value if isinstance(value, str) else text_of(value)
+def _repair_description(value: Any) -> Any:
+    return value if isinstance(value, str) else to_json_text(value)
 
 
-def _flag(value: Any) -> Any:
+def _repair_flag(value: Any) -> Any:
     if isinstance(value, bool):
         return value
-    return _FLAGS.get(value.lower(), UNSAYABLE) if isinstance(value, str) else UNSAYABLE
+    return _FLAGS.get(value.lower(), INVALID) if isinstance(value, str) else INVALID
 
 
-def _number(value: Any) -> Any:
+def _repair_number(value: Any) -> Any:
     if isinstance(value, str):
         try:
             value = decode(value)
         except Malformed:
-            return UNSAYABLE
+            return INVALID
     number = as_number(value)
-    return value if isinstance(number, int) or (number is not None and isfinite(number)) else UNSAYABLE
+    return value if isinstance(number, int) or (number is not None and isfinite(number)) else INVALID
 
 
-def _positive(value: Any) -> Any:
-    number = _number(value)
-    return number if number is not UNSAYABLE and number > 0 else UNSAYABLE
+def _repair_positive(value: Any) -> Any:
+    number = _repair_number(value)
+    return number if number is not INVALID and number > 0 else INVALID
 
 
-def _count(value: Any) -> Any:
-    number = _number(value)
-    return number if number is not UNSAYABLE and number >= 0 and number == int(number) else UNSAYABLE
+def _repair_count(value: Any) -> Any:
+    number = _repair_number(value)
+    return number if number is not INVALID and number >= 0 and number == int(number) else INVALID
 
 
-def _values(value: Any) -> Any:
-    return value if is_list(value) else UNSAYABLE
+def _repair_values(value: Any) -> Any:
+    return value if is_list(value) else INVALID
 
 
-def _examples(value: Any) -> Any:
+def _repair_examples(value: Any) -> Any:
     return value if is_list(value) else [value]
 
 
-def _names(value: Any) -> Any:
+def _repair_names(value: Any) -> Any:
     """Distinct names; one alone may stand for a list of it."""
     if isinstance(value, str):
         return [value]
-    names = names_in(value)
+    names = list_names(value)
     if not is_list(value) or any(not isinstance(name, str) for name in as_list(value)):
-        return UNSAYABLE
+        return INVALID
     return value if len(names) == len(as_list(value)) else names
 
 
-def _names_by_name(value: Any) -> Any:
+def _repair_name_map(value: Any) -> Any:
     members = as_node(value)
     if members is None:
-        return UNSAYABLE
-    found = {name: _names(names) for name, names in members.items()}
-    if UNSAYABLE in found.values():
-        return UNSAYABLE
+        return INVALID
+    found = {name: _repair_names(names) for name, names in members.items()}
+    if INVALID in found.values():
+        return INVALID
     return value if all(found[name] is names for name, names in members.items()) else found
 
 
-def _anchor(value: Any) -> Any:
-    return value if isinstance(value, str) and ANCHOR.fullmatch(value) else UNSAYABLE
+def _repair_anchor(value: Any) -> Any:
+    return value if isinstance(value, str) and ANCHOR.fullmatch(value) else INVALID
 
 
-def _identity(value: Any) -> Any:
-    return value if isinstance(value, str) and "#" not in value.removesuffix("#") else UNSAYABLE
+def _repair_id(value: Any) -> Any:
+    return value if isinstance(value, str) and "#" not in value.removesuffix("#") else INVALID
 
 
-def _vocabulary(value: Any) -> Any:
+def _repair_vocabulary(value: Any) -> Any:
     members = as_node(value)
-    return value if members is not None and all(isinstance(one, bool) for one in members.values()) else UNSAYABLE
+    return value if members is not None and all(isinstance(one, bool) for one in members.values()) else INVALID
 
 
-_MENDS: dict[str, Callable[[Any], Any]] = {
-    **dict.fromkeys(("$schema", "$ref", "$dynamicRef", "$recursiveRef", "$comment"), _text),
-    **dict.fromkeys(("format", "pattern", "contentEncoding", "contentMediaType"), _text),
-    **dict.fromkeys(("title", "description"), _words),
-    **dict.fromkeys(("uniqueItems", "deprecated", "readOnly", "writeOnly"), _flag),
-    **dict.fromkeys(("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"), _number),
-    **dict.fromkeys(("minLength", "maxLength", "minItems", "maxItems", "minContains", "maxContains"), _count),
-    **dict.fromkeys(("minProperties", "maxProperties"), _count),
-    **dict.fromkeys(("$anchor", "$dynamicAnchor", "$recursiveAnchor"), _anchor),
-    "multipleOf": _positive,
-    "enum": _values,
-    "examples": _examples,
-    "required": _names,
-    "dependentRequired": _names_by_name,
-    "$id": _identity,
-    "$vocabulary": _vocabulary,
+_REPAIRS: dict[str, Callable[[Any], Any]] = {
+    **dict.fromkeys(("$schema", "$ref", "$dynamicRef", "$recursiveRef", "$comment"), _repair_text),
+    **dict.fromkeys(("format", "pattern", "contentEncoding", "contentMediaType"), _repair_text),
+    **dict.fromkeys(("title", "description"), _repair_description),
+    **dict.fromkeys(("uniqueItems", "deprecated", "readOnly", "writeOnly"), _repair_flag),
+    **dict.fromkeys(("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"), _repair_number),
+    **dict.fromkeys(("minLength", "maxLength", "minItems", "maxItems", "minContains", "maxContains"), _repair_count),
+    **dict.fromkeys(("minProperties", "maxProperties"), _repair_count),
+    **dict.fromkeys(("$anchor", "$dynamicAnchor", "$recursiveAnchor"), _repair_anchor),
+    "multipleOf": _repair_positive,
+    "enum": _repair_values,
+    "examples": _repair_examples,
+    "required": _repair_names,
+    "dependentRequired": _repair_name_map,
+    "$id": _repair_id,
+    "$vocabulary": _repair_vocabulary,
 }
-_KNOWN = frozenset({*_MENDS, *SCHEMAS, *SCHEMA_LISTS, *SCHEMA_MAPS, "type", "dependencies"})
+_KNOWN = frozenset({*_REPAIRS, *SCHEMAS, *SCHEMA_LISTS, *SCHEMA_MAPS, "type", "dependencies"})

@@ -15,8 +15,8 @@ from dragoman.wire.pointer import escape
 
 Node: TypeAlias = dict[str, Any]
 
-DEEPEST_DOCUMENT = 128
-DEEPEST_SCHEMA = 64
+MAX_DOCUMENT_DEPTH = 128
+MAX_SCHEMA_DEPTH = 64
 SINGLE = (
     "items",
     "additionalItems",
@@ -36,7 +36,7 @@ MAPS = ("properties", "patternProperties", "$defs", "definitions", "defs", "depe
 TYPES = ("string", "number", "integer", "boolean", "array", "object", "null")
 ANNOTATIONS = frozenset({"title", "description", "default", "example", "examples", "deprecated"})
 
-_SPOKEN_TYPES = {
+_TYPE_ALIASES = {
     "str": "string",
     "int": "integer",
     "float": "number",
@@ -48,7 +48,7 @@ _SPOKEN_TYPES = {
     "tuple": "array",
     "none": "null",
 }
-_TELLING = (
+_TYPE_BY_KEYWORDS = (
     ("object", ("properties", "required", "additionalProperties", "patternProperties", "propertyNames")),
     ("object", ("minProperties", "maxProperties", "dependentRequired", "dependentSchemas")),
     ("array", ("items", "prefixItems", "minItems", "maxItems", "uniqueItems", "contains")),
@@ -67,14 +67,14 @@ REMOVED = Removed()
 def read_document(schema: bytes) -> Any:
     """Decode a schema, refusing what is nested too deeply to be walked."""
     document = decode(schema)
-    if schema.count(b"{") + schema.count(b"[") > DEEPEST_DOCUMENT and _too_deep(document):
+    if schema.count(b"{") + schema.count(b"[") > MAX_DOCUMENT_DEPTH and _is_too_deep(document):
         raise Malformed("the schema is nested too deeply")
     return document
 
 
-def _too_deep(document: object) -> bool:
+def _is_too_deep(document: object) -> bool:
     level = [document]
-    for _ in range(DEEPEST_DOCUMENT):
+    for _ in range(MAX_DOCUMENT_DEPTH):
         below: list[object] = []
         for value in level:
             if isinstance(value, dict):
@@ -100,7 +100,7 @@ def as_number(value: object) -> int | float | None:
     return value if isinstance(value, int | float) and not isinstance(value, bool) else None
 
 
-def names_in(value: object) -> list[str]:
+def list_names(value: object) -> list[str]:
     """Return the distinct strings of an array, in order."""
     return list(dict.fromkeys(name for name in as_list(value) if isinstance(name, str)))
 
@@ -110,12 +110,12 @@ def properties_of(node: Node) -> Node:
     return as_node(node.get("properties")) or {}
 
 
-def text_of(value: object) -> str:
+def to_json_text(value: object) -> str:
     """Write a value as JSON text."""
     return encode(value).decode()
 
 
-def children(node: Node) -> Iterator[tuple[str, object]]:
+def iterate_children(node: Node) -> Iterator[tuple[str, object]]:
     """Iterate the schemas directly inside `node`, with their relative pointers."""
     for keyword in SINGLE:
         if keyword in node and not isinstance(node[keyword], list):
@@ -149,7 +149,7 @@ def rewrite(node: Node, where: str, visit: Visit) -> Node:
     changes: Node = {}
     for keyword in SINGLE:
         if keyword in node and not isinstance(node[keyword], list):
-            _change(changes, keyword, node[keyword], visit(node[keyword], f"{where}/{keyword}"))
+            _add_change(changes, keyword, node[keyword], visit(node[keyword], f"{where}/{keyword}"))
     for keyword in LISTS:
         if before := as_list(node.get(keyword)):
             after = [visit(child, f"{where}/{keyword}/{index}") for index, child in enumerate(before)]
@@ -158,7 +158,7 @@ def rewrite(node: Node, where: str, visit: Visit) -> Node:
     for keyword in MAPS:
         if members := as_node(node.get(keyword)):
             changed = _rewrite_members(members, f"{where}/{keyword}", visit)
-            _change(changes, keyword, members, changed)
+            _add_change(changes, keyword, members, changed)
     if not changes:
         return node
     return {keyword: value for keyword, value in {**node, **changes}.items() if value is not REMOVED}
@@ -173,30 +173,30 @@ def _rewrite_members(members: Node, where: str, visit: Visit) -> Node:
     return {name: child for name, child in after.items() if child is not REMOVED}
 
 
-def _change(changes: Node, keyword: str, before: object, after: object) -> None:
+def _add_change(changes: Node, keyword: str, before: object, after: object) -> None:
     if after is not before:
         changes[keyword] = after
 
 
-def said_types(node: Node) -> list[str]:
+def read_types(node: Node) -> list[str]:
     """Return the JSON types that `type` names, in lower case; words that mean nothing are left out."""
     said = node.get("type")
-    words = [said] if isinstance(said, str) else names_in(said)
-    spoken = [_SPOKEN_TYPES.get(word.lower(), word.lower()) for word in words]
+    words = [said] if isinstance(said, str) else list_names(said)
+    spoken = [_TYPE_ALIASES.get(word.lower(), word.lower()) for word in words]
     return list(dict.fromkeys(word for word in spoken if word in TYPES))
 
 
-def types_of(node: Node) -> list[str]:
+def infer_types(node: Node) -> list[str]:
     """Return the types a schema means: those it names, else the one its keywords are about, else none."""
-    if said := said_types(node):
+    if said := read_types(node):
         return said
-    for meant, keywords in _TELLING:
+    for meant, keywords in _TYPE_BY_KEYWORDS:
         if any(keyword in node for keyword in keywords):
             return [meant]
     return []
 
 
-_LONGEST = 300
+_MAX_SHOWN = 300
 
 _TEMPLATES = {
     "multipleOf": "must be a multiple of {}",
@@ -227,63 +227,63 @@ _TEMPLATES = {
 }
 
 
-def sentence(node: Node, keyword: str) -> str | None:
+def describe_keyword(node: Node, keyword: str) -> str | None:
     """Return what `keyword` demands, in words; None if it demands nothing."""
     value = node.get(keyword)
     if keyword == "uniqueItems":
         return "items must be unique" if value is True else None
     if keyword == "if":
-        return _condition(node)
+        return _describe_condition(node)
     if keyword in {"dependentRequired", "dependencies", "dependentSchemas"}:
-        return _dependencies(value)
+        return _describe_dependencies(value)
     if keyword == "patternProperties":
         members = as_node(value) or {}
-        return "; ".join(f"members named like {name} must match {_short(child)}" for name, child in members.items())
+        return "; ".join(f"members named like {name} must match {_shorten(child)}" for name, child in members.items())
     template = _TEMPLATES.get(keyword)
     if template is None or (isinstance(value, bool) and keyword not in {"default", "const"}):
         return None
-    return template.format(value if isinstance(value, str) and keyword != "default" else _short(value))
+    return template.format(value if isinstance(value, str) and keyword != "default" else _shorten(value))
 
 
-def alternatives(branches: Iterable[object]) -> str | None:
+def describe_alternatives(branches: Iterable[object]) -> str | None:
     """Return what a union of mere `required` lists demands."""
-    groups = [names_in((as_node(branch) or {}).get("required")) for branch in branches]
+    groups = [list_names((as_node(branch) or {}).get("required")) for branch in branches]
     said = [" and ".join(f'"{name}"' for name in group) for group in groups if group]
     return f"at least one of these must be given: {', or '.join(said)}" if said else None
 
 
-def with_sentences(description: object, sentences: Iterable[str | None]) -> str:
+def append_sentences(description: object, sentences: Iterable[str | None]) -> str:
     """Append sentences to a description, in brackets."""
     said = "; ".join(dict.fromkeys(text for text in sentences if text))
-    start = description if isinstance(description, str) else "" if description is None else _short(description)
+    start = description if isinstance(description, str) else "" if description is None else _shorten(description)
     return f"{start} ({said})".lstrip() if said else start
 
 
-def _condition(node: Node) -> str | None:
-    parts = [f"if it matches {_short(node.get('if'))}"]
-    parts += [f"{word} it must match {_short(node[word])}" for word in ("then", "else") if word in node]
+def _describe_condition(node: Node) -> str | None:
+    parts = [f"if it matches {_shorten(node.get('if'))}"]
+    parts += [f"{word} it must match {_shorten(node[word])}" for word in ("then", "else") if word in node]
     return " ".join(parts) if len(parts) > 1 else None
 
 
-def _dependencies(value: object) -> str:
+def _describe_dependencies(value: object) -> str:
     said: list[str] = []
     for name, demand in (as_node(value) or {}).items():
-        if needed := ", ".join(f'"{other}"' for other in names_in(demand)):
+        if needed := ", ".join(f'"{other}"' for other in list_names(demand)):
             said.append(f'with "{name}" these are required: {needed}')
         else:
-            said.append(f'with "{name}" it must match {_short(demand)}')
+            said.append(f'with "{name}" it must match {_shorten(demand)}')
     return "; ".join(said)
 
 
-def _short(value: Any) -> str:
-    text = text_of(value)
-    return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
+def _shorten(value: Any) -> str:
+    text = to_json_text(value)
+    return text if len(text) <= _MAX_SHOWN else text[: _MAX_SHOWN - 1] + "…"
 
 
-_HIGHEST = frozenset({"minimum", "exclusiveMinimum", "minLength", "minItems", "minProperties", "minContains"})
-_LOWEST = frozenset({"maximum", "exclusiveMaximum", "maxLength", "maxItems", "maxProperties", "maxContains"})
-_INNER = frozenset({"items", "additionalProperties", "additionalItems", "contains", "propertyNames"})
-_NAMED = frozenset({"properties", "patternProperties", "$defs", "definitions", "dependentSchemas"})
+_LOWER_BOUNDS = frozenset({"minimum", "exclusiveMinimum", "minLength", "minItems", "minProperties", "minContains"})
+_UPPER_BOUNDS = frozenset({"maximum", "exclusiveMaximum", "maxLength", "maxItems", "maxProperties", "maxContains"})
+_SCHEMA_KEYWORDS = frozenset({"items", "additionalProperties", "additionalItems", "contains", "propertyNames"})
+_SCHEMA_MAPS = frozenset({"properties", "patternProperties", "$defs", "definitions", "dependentSchemas"})
 _WORDS = frozenset({"title", "default", "example", "examples", "$schema", "$id", "$comment", "$anchor"})
 _NUMBERS = frozenset({"number", "integer"})
 """Types that have the integers in common."""
@@ -308,29 +308,31 @@ def merge(first: Node, second: Node, clash: Clash, *, join: bool) -> Node:
 def _combine(keyword: str, merged: Node, theirs: Any, clash: Clash) -> Any:
     ours = merged[keyword]
     if keyword == "type":
-        return _common_type(merged, theirs, clash)
+        return _intersect_types(merged, theirs, clash)
     if keyword == "required":
-        return names_in([*as_list(ours), *as_list(theirs)])
+        return list_names([*as_list(ours), *as_list(theirs)])
     if keyword == "enum":
-        return _common_values(ours, theirs, clash)
+        return _intersect_values(ours, theirs, clash)
     if keyword == "allOf":
         return [*as_list(ours), *as_list(theirs)]
     if keyword == "uniqueItems":
         return ours is True or theirs is True
-    if keyword in _HIGHEST | _LOWEST and as_number(ours) is not None and as_number(theirs) is not None:
-        return max(ours, theirs) if keyword in _HIGHEST else min(ours, theirs)
-    if keyword in _INNER:
-        return both(ours, theirs)
-    if keyword in _NAMED and (mine := as_node(ours)) is not None and (yours := as_node(theirs)) is not None:
+    if keyword in _LOWER_BOUNDS | _UPPER_BOUNDS and as_number(ours) is not None and as_number(theirs) is not None:
+        return max(ours, theirs) if keyword in _LOWER_BOUNDS else min(ours, theirs)
+    if keyword in _SCHEMA_KEYWORDS:
+        return intersect_schemas(ours, theirs)
+    if keyword in _SCHEMA_MAPS and (mine := as_node(ours)) is not None and (yours := as_node(theirs)) is not None:
         return {
-            name: both(mine[name], yours[name]) if name in mine and name in yours else mine.get(name, yours.get(name))
+            name: intersect_schemas(mine[name], yours[name])
+            if name in mine and name in yours
+            else mine.get(name, yours.get(name))
             for name in {**mine, **yours}
         }
     clash(keyword)
     return ours
 
 
-def both(first: Any, second: Any) -> Any:
+def intersect_schemas(first: Any, second: Any) -> Any:
     """Return the schema of a value that must fit both."""
     if first == second and type(first) is type(second):
         return first
@@ -343,8 +345,8 @@ def both(first: Any, second: Any) -> Any:
     return {"allOf": [first, second]}
 
 
-def _common_type(merged: Node, theirs: Any, clash: Clash) -> Any:
-    ours, others = said_types(merged), said_types({"type": theirs})
+def _intersect_types(merged: Node, theirs: Any, clash: Clash) -> Any:
+    ours, others = read_types(merged), read_types({"type": theirs})
     shared = [kind for kind in ours if kind in others or (kind in _NUMBERS and not _NUMBERS.isdisjoint(others))]
     common = list(dict.fromkeys(kind if kind in others else "integer" for kind in shared))
     if not common:
@@ -354,9 +356,9 @@ def _common_type(merged: Node, theirs: Any, clash: Clash) -> Any:
     return common[0] if len(common) == 1 else common
 
 
-def _common_values(ours: Any, theirs: Any, clash: Clash) -> Any:
-    allowed = {text_of(value) for value in as_list(theirs)}
-    common = [value for value in as_list(ours) if text_of(value) in allowed]
+def _intersect_values(ours: Any, theirs: Any, clash: Clash) -> Any:
+    allowed = {to_json_text(value) for value in as_list(theirs)}
+    common = [value for value in as_list(ours) if to_json_text(value) in allowed]
     if not common:
         clash("enum")
     return common or ours

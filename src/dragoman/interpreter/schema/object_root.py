@@ -9,31 +9,37 @@ from typing import Any
 
 from dragoman.interpreter.schema.arguments import ArgumentUndo
 from dragoman.interpreter.schema.conversion import Note
-from dragoman.interpreter.schema.drafts import Modern
+from dragoman.interpreter.schema.drafts import ModernSchema
 from dragoman.interpreter.schema.nodes import (
     Node,
-    alternatives,
+    append_sentences,
     as_list,
     as_node,
+    describe_alternatives,
+    describe_keyword,
+    infer_types,
+    list_names,
     merge,
-    names_in,
     properties_of,
     rewrite,
-    sentence,
-    types_of,
-    with_sentences,
 )
-from dragoman.interpreter.schema.references import References, existing_part, reference_of, severed, without_reference
+from dragoman.interpreter.schema.references import (
+    References,
+    describe_reference,
+    drop_reference,
+    find_reference,
+    trim_to_existing,
+)
 
-WRAPPED = "value"
+WRAPPER_KEY = "value"
 
 _FORBIDDEN = ("anyOf", "oneOf", "allOf", "not", "enum", "const")
 _DEFINITIONS = ("$defs", "definitions")
-_MERGES = 1000
-_LONGEST_TRAIL = 50
+_MAX_MERGES = 1000
+_MAX_TRAIL = 50
 
 
-def object_root(document: object, notes: list[Note]) -> tuple[Node, ArgumentUndo | None]:
+def to_object_root(document: object, notes: list[Note]) -> tuple[Node, ArgumentUndo | None]:
     """Return an object schema that means `document`; `document` itself where it is one already."""
     node = as_node(document)
     if document is False:
@@ -42,134 +48,134 @@ def object_root(document: object, notes: list[Note]) -> tuple[Node, ArgumentUndo
         notes.append(Note("", "not a schema", "dropped"))
     if not node:
         return {"type": "object", "properties": {}}, None
-    if node.get("type") == "object" and reference_of(node) is None and not any(word in node for word in _FORBIDDEN):
+    if node.get("type") == "object" and find_reference(node) is None and not any(word in node for word in _FORBIDDEN):
         return node, None
-    return _Rooting(node, notes).root()
+    return _RootBuilder(node, notes).build_root()
 
 
-def placed(
-    notes: list[Note], document: object, undo: ArgumentUndo | None, modern: Modern | None = None
+def locate_notes(
+    notes: list[Note], document: object, undo: ArgumentUndo | None, modern: ModernSchema | None = None
 ) -> tuple[Note, ...]:
     """Let notes about what `object_root` made of a schema speak of places in the caller's document, once each."""
-    inside = f"/properties/{WRAPPED}" if undo is not None and undo.wrapped else ""
+    inside = f"/properties/{WRAPPER_KEY}" if undo is not None and undo.wrapped else ""
     found: dict[Note, None] = dict.fromkeys(modern.notes if modern is not None else ())
     for note in notes:
         where = note.where.removeprefix(inside)
-        where = where if modern is None else modern.before(where)
-        exists = existing_part(document, where)
+        where = where if modern is None else modern.find_original_pointer(where)
+        exists = trim_to_existing(document, where)
         # What is gone from a copy is not all that stands where the copy was put.
         found[Note(exists, note.what, note.kind if exists == where else "approximated")] = None
     return tuple(found)
 
 
-class _Rooting:
+class _RootBuilder:
     def __init__(self, document: Node, notes: list[Note]) -> None:
         self.document = document
         self.notes = notes
         self.references = References(document)
-        self.merges = _MERGES
+        self.merges_left = _MAX_MERGES
 
-    def root(self) -> tuple[Node, ArgumentUndo | None]:
-        node = self.flat(self.document, "", ())
+    def build_root(self) -> tuple[Node, ArgumentUndo | None]:
+        node = self.flatten(self.document, "", ())
         if node is not None:
-            node = self.united(node)
-        kinds = [] if node is None else types_of(node)
+            node = self.unite_unions(node)
+        kinds = [] if node is None else infer_types(node)
         if node is None or (kinds and "object" not in kinds) or "enum" in node or "const" in node:
             taken = frozenset("number" if kind == "integer" else kind for kind in kinds)
-            return self.wrap(), ArgumentUndo(wrapped=WRAPPED, wrapped_kinds=taken)
+            return self.wrap_root(), ArgumentUndo(wrapped=WRAPPER_KEY, wrapped_kinds=taken)
         if "not" in node:
-            node = self.worded(node, "not", sentence(node, "not"))
+            node = self.move_to_description(node, "not", describe_keyword(node, "not"))
         if node.get("type") != "object":
             if len(kinds) > 1:
                 self.notes.append(Note("/type", "the arguments must be an object", "approximated"))
             node = {"type": "object", **{keyword: value for keyword, value in node.items() if keyword != "type"}}
-        return self.mended(node), None
+        return self.drop_broken_references(node), None
 
-    def flat(self, node: Node, where: str, trail: tuple[str, ...]) -> Node | None:
+    def flatten(self, node: Node, where: str, trail: tuple[str, ...]) -> Node | None:
         """Inline references and merge `allOf`; None for what cannot be told."""
-        self.merges -= 1
-        if self.merges < 0 or len(trail) > _LONGEST_TRAIL:
+        self.merges_left -= 1
+        if self.merges_left < 0 or len(trail) > _MAX_TRAIL:
             return None
-        reference = reference_of(node)
+        reference = find_reference(node)
         if reference is not None:
             pointer = self.references.locate(reference, where)
             if pointer is None:
-                return severed(node, where, self.notes)
+                return describe_reference(node, where, self.notes)
             if pointer in trail:
                 return None
-            target = self.known(self.references.at(pointer), pointer, (*trail, pointer))
-            own = without_reference(node)
-            return None if target is None else self.merged(own, target, where, join=False)
+            target = self.flatten_schema(self.references.get_schema(pointer), pointer, (*trail, pointer))
+            own = drop_reference(node)
+            return None if target is None else self.merge_schemas(own, target, where, join=False)
         branches = as_list(node.get("allOf"))
         merged = {keyword: value for keyword, value in node.items() if keyword != "allOf"}
         for index, branch in enumerate(branches):
-            part = self.known(branch, f"{where}/allOf/{index}", trail)
+            part = self.flatten_schema(branch, f"{where}/allOf/{index}", trail)
             if part is None:
                 return None
-            merged = self.merged(merged, part, where, join=True)
+            merged = self.merge_schemas(merged, part, where, join=True)
         return merged
 
-    def known(self, schema: Any, where: str, trail: tuple[str, ...]) -> Node | None:
+    def flatten_schema(self, schema: Any, where: str, trail: tuple[str, ...]) -> Node | None:
         if schema is True:
             return {}
         node = as_node(schema)
-        return None if node is None else self.flat(node, where, trail)
+        return None if node is None else self.flatten(node, where, trail)
 
-    def merged(self, first: Node, second: Node, where: str, *, join: bool) -> Node:
+    def merge_schemas(self, first: Node, second: Node, where: str, *, join: bool) -> Node:
         def clash(keyword: str) -> None:
             self.notes.append(Note(where, f"conflicting values of {keyword}; the first is kept", "approximated"))
 
         return merge(first, second, clash, join=join)
 
-    def united(self, node: Node) -> Node | None:
+    def unite_unions(self, node: Node) -> Node | None:
         """Unite the variants of `anyOf` and `oneOf`; None if a variant is not an object."""
         for keyword in ("anyOf", "oneOf"):
             if keyword not in node:
                 continue
             branches = as_list(node[keyword])
             base = {name: value for name, value in node.items() if name != keyword}
-            variants = [self.known(branch, f"/{keyword}/{index}", ()) for index, branch in enumerate(branches)]
-            known = [part for part in variants if part is not None and types_of(part) != ["null"]]
-            if any(part is None for part in variants) and not _says_object(base):
+            variants = [self.flatten_schema(branch, f"/{keyword}/{index}", ()) for index, branch in enumerate(branches)]
+            known = [part for part in variants if part is not None and infer_types(part) != ["null"]]
+            if any(part is None for part in variants) and not _is_object(base):
                 return None
-            if any(not _may_be_object(part) for part in known) and not _says_object(base):
+            if any(not _may_be_object(part) for part in known) and not _is_object(base):
                 return None
             if not any(properties_of(part) for part in known):
-                node = self.worded(node, keyword, alternatives(known))
+                node = self.move_to_description(node, keyword, describe_alternatives(known))
             else:
-                node = self.unite(base, known, keyword)
+                node = self.unite_variants(base, known, keyword)
         return node
 
-    def unite(self, base: Node, variants: list[Node], keyword: str) -> Node:
+    def unite_variants(self, base: Node, variants: list[Node], keyword: str) -> Node:
         self.notes.append(Note(f"/{keyword}", "variants were united into one object", "approximated"))
         properties = dict(properties_of(base))
         for variant in variants:
             for name, child in properties_of(variant).items():
-                properties[name] = either(properties[name], child) if name in properties else child
-        always = set(names_in(variants[0].get("required"))).intersection(
-            *(names_in(variant.get("required")) for variant in variants)
+                properties[name] = unite_schemas(properties[name], child) if name in properties else child
+        always = set(list_names(variants[0].get("required"))).intersection(
+            *(list_names(variant.get("required")) for variant in variants)
         )
-        required = [name for name in properties if name in always or name in names_in(base.get("required"))]
+        required = [name for name in properties if name in always or name in list_names(base.get("required"))]
         united = {**base, "properties": properties, "required": required}
-        united["description"] = with_sentences(base.get("description"), [f"one of: {_listed(variants)}"])
+        united["description"] = append_sentences(base.get("description"), [f"one of: {_list_variants(variants)}"])
         if not required:
             del united["required"]
         return {**united, "additionalProperties": False} if all(map(_is_closed, variants)) else united
 
-    def worded(self, node: Node, keyword: str, said: str | None) -> Node:
+    def move_to_description(self, node: Node, keyword: str, description_text: str | None) -> Node:
         self.notes.append(Note(f"/{keyword}", "said in the description only", "approximated"))
         rest = {name: value for name, value in node.items() if name != keyword}
-        description = with_sentences(node.get("description"), [said])
+        description = append_sentences(node.get("description"), [description_text])
         return {**rest, "description": description} if description else rest
 
-    def wrap(self) -> Node:
-        self.notes.append(Note("", f'not an object: sent as the member "{WRAPPED}" of one', "approximated"))
+    def wrap_root(self) -> Node:
+        self.notes.append(Note("", f'not an object: sent as the member "{WRAPPER_KEY}" of one', "approximated"))
         inside = {name: value for name, value in self.document.items() if name not in (*_DEFINITIONS, "$schema")}
         hoisted = {name: self.document[name] for name in (*_DEFINITIONS, "$schema") if name in self.document}
-        wrapped = {"type": "object", "properties": {WRAPPED: inside}, "required": [WRAPPED], **hoisted}
+        wrapped = {"type": "object", "properties": {WRAPPER_KEY: inside}, "required": [WRAPPER_KEY], **hoisted}
         return _repoint(wrapped)
 
-    def mended(self, node: Node) -> Node:
+    def drop_broken_references(self, node: Node) -> Node:
         """Replace references to places that the merge has taken away."""
         references = References(node)
 
@@ -177,17 +183,17 @@ class _Rooting:
             inner = as_node(schema)
             if inner is None:
                 return schema
-            reference = reference_of(inner)
+            reference = find_reference(inner)
             was_known = reference is not None and self.references.locate(reference) is not None
             if was_known and references.locate(reference) is None:
                 self.notes.append(Note("", f"reference {reference} points into a merged part", "dropped"))
-                return without_reference(inner)
+                return drop_reference(inner)
             return rewrite(inner, where, visit)
 
         return rewrite(node, "", visit)
 
 
-def either(first: Any, second: Any) -> Any:
+def unite_schemas(first: Any, second: Any) -> Any:
     """Return the schema of a value that may fit one or the other."""
     return first if first == second and type(first) is type(second) else {"anyOf": [first, second]}
 
@@ -201,7 +207,7 @@ def _repoint(wrapped: Node) -> Node:
             return schema
         reference = node.get("$ref")
         if isinstance(reference, str) and not reference.startswith(_HOISTED) and f"{reference}/".startswith("#/"):
-            node = {**node, "$ref": f"#/properties/{WRAPPED}{reference[1:]}"}
+            node = {**node, "$ref": f"#/properties/{WRAPPER_KEY}{reference[1:]}"}
         return rewrite(node, where, visit)
 
     return rewrite(wrapped, "", visit)
@@ -210,12 +216,12 @@ def _repoint(wrapped: Node) -> Node:
 _HOISTED = tuple(f"#/{name}/" for name in _DEFINITIONS)
 
 
-def _says_object(node: Node) -> bool:
-    return types_of(node) == ["object"]
+def _is_object(node: Node) -> bool:
+    return infer_types(node) == ["object"]
 
 
 def _may_be_object(node: Node) -> bool:
-    kinds = types_of(node)
+    kinds = infer_types(node)
     return not kinds or "object" in kinds
 
 
@@ -223,10 +229,10 @@ def _is_closed(node: Node) -> bool:
     return node.get("additionalProperties") is False
 
 
-def _listed(variants: Iterable[Node]) -> str:
-    return " | ".join("{" + ", ".join(_marked(variant)) + "}" for variant in variants)
+def _list_variants(variants: Iterable[Node]) -> str:
+    return " | ".join("{" + ", ".join(_list_properties(variant)) + "}" for variant in variants)
 
 
-def _marked(variant: Node) -> list[str]:
-    required = names_in(variant.get("required"))
+def _list_properties(variant: Node) -> list[str]:
+    required = list_names(variant.get("required"))
     return [name if name in required else f"{name}?" for name in properties_of(variant)]

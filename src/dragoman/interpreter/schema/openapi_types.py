@@ -12,18 +12,18 @@ from dragoman.interpreter.schema.nodes import (
     as_list,
     as_node,
     as_number,
-    names_in,
+    describe_keyword,
+    list_names,
     properties_of,
-    sentence,
-    text_of,
+    to_json_text,
 )
 from dragoman.interpreter.schema.openapi_words import (
-    At,
-    Conversion,
-    Piece,
-    described,
-    with_annotations,
-    worded_constraints,
+    ConvertedPiece,
+    SchemaPosition,
+    TypeConverter,
+    add_annotations,
+    add_description,
+    describe_constraints,
 )
 from dragoman.wire.json import encode
 
@@ -34,20 +34,20 @@ FORMATS = {
 }
 
 
-def string_piece(conversion: Conversion, node: Node, at: At) -> Piece:
+def convert_string(conversion: TypeConverter, node: Node, at: SchemaPosition) -> ConvertedPiece:
     """Convert a string schema without enum."""
     schema: Node = {"type": "STRING"}
     copy_counts(node, schema, ("minLength", "maxLength"))
     if isinstance(pattern := node.get("pattern"), str):
         schema["pattern"] = pattern
-    words = (*_format(conversion, node, "string", schema, at), *worded_constraints(node, "string"))
-    return with_annotations(Piece(schema), node, words)
+    words = (*_convert_format(conversion, node, "string", schema, at), *describe_constraints(node, "string"))
+    return add_annotations(ConvertedPiece(schema), node, words)
 
 
-def number_piece(conversion: Conversion, node: Node, kind: str, at: At) -> Piece:
+def convert_number(conversion: TypeConverter, node: Node, kind: str, at: SchemaPosition) -> ConvertedPiece:
     """Convert a number or integer schema without enum."""
     schema: Node = {"type": kind.upper()}
-    words: list[str | None] = list(_format(conversion, node, kind, schema, at))
+    words: list[str | None] = list(_convert_format(conversion, node, kind, schema, at))
     for keyword, exclusive, tighter in (("minimum", "exclusiveMinimum", max), ("maximum", "exclusiveMaximum", min)):
         bound, open_bound = as_number(node.get(keyword)), as_number(node.get(exclusive))
         if node.get(exclusive) is True:
@@ -58,12 +58,12 @@ def number_piece(conversion: Conversion, node: Node, kind: str, at: At) -> Piece
             bound = nearest if bound is None else tighter(bound, nearest)
         elif open_bound is not None and (bound is None or tighter(bound, open_bound) == open_bound):
             bound = open_bound
-            words.append(sentence({exclusive: open_bound}, exclusive))
-            conversion.note(f"{at.where}/{exclusive}", f"{exclusive} is weakened to {keyword}")
+            words.append(describe_keyword({exclusive: open_bound}, exclusive))
+            conversion.add_note(f"{at.where}/{exclusive}", f"{exclusive} is weakened to {keyword}")
         if bound is not None:
             schema[keyword] = bound
     undo = ArgumentUndo(integer=True) if kind == "integer" else None
-    return with_annotations(Piece(schema, undo), node, (*words, *worded_constraints(node, kind)))
+    return add_annotations(ConvertedPiece(schema, undo), node, (*words, *describe_constraints(node, kind)))
 
 
 def copy_counts(node: Node, schema: Node, keywords: tuple[str, ...]) -> None:
@@ -74,7 +74,9 @@ def copy_counts(node: Node, schema: Node, keywords: tuple[str, ...]) -> None:
             schema[keyword] = int(value)
 
 
-def _format(conversion: Conversion, node: Node, kind: str, schema: Node, at: At) -> tuple[str | None, ...]:
+def _convert_format(
+    conversion: TypeConverter, node: Node, kind: str, schema: Node, at: SchemaPosition
+) -> tuple[str | None, ...]:
     said = node.get("format")
     if not isinstance(said, str):
         return ()
@@ -82,11 +84,11 @@ def _format(conversion: Conversion, node: Node, kind: str, schema: Node, at: At)
     if said in FORMATS[kind] or (conversion.vertex and kind == "string"):
         schema["format"] = said
         return ()
-    conversion.note(f"{at.where}/format", f"format {said} is said in the description only")
-    return (sentence(node, "format"),)
+    conversion.add_note(f"{at.where}/format", f"format {said} is said in the description only")
+    return (describe_keyword(node, "format"),)
 
 
-def enumeration(conversion: Conversion, node: Node, at: At) -> Piece:
+def convert_enum(conversion: TypeConverter, node: Node, at: SchemaPosition) -> ConvertedPiece:
     """Convert `const` or `enum`."""
     keyword = "const" if "const" in node else "enum"
     values: list[Any] = [node["const"]] if keyword == "const" else as_list(node["enum"])
@@ -94,106 +96,110 @@ def enumeration(conversion: Conversion, node: Node, at: At) -> Piece:
     nullable = len(members) < len(values) or node.get("nullable") is True
     marks: Node = {"nullable": True} if nullable else {}
     if not members:
-        return with_annotations(Piece({"type": "NULL"}), node, worded_constraints(node))
+        return add_annotations(ConvertedPiece({"type": "NULL"}), node, describe_constraints(node))
     if all(isinstance(value, bool) for value in members):
-        return _booleans(conversion, node, members, marks, f"{at.where}/{keyword}")
-    texts = _texts(members)
+        return _convert_booleans(conversion, node, members, marks, f"{at.where}/{keyword}")
+    texts = _build_enum_texts(members)
     schema: Node = {"type": "STRING"}
-    words: list[str | None] = [*worded_constraints(node)]
+    words: list[str | None] = [*describe_constraints(node)]
     if kept := [text for text in texts if text]:
         schema["enum"] = kept
     if len(kept) < len(texts):
         place = f"{at.where}/enum/{values.index('')}" if keyword == "enum" else f"{at.where}/const"
-        conversion.note(place, "the empty string cannot be listed in an enum", "dropped")
+        conversion.add_note(place, "the empty string cannot be listed in an enum", "dropped")
         words.append("" if kept else 'must be ""')
-    changed = {text: text_of(value) for text, value in texts.items() if text != value}
+    changed = {text: to_json_text(value) for text, value in texts.items() if text != value}
     undo = None
     if changed:
-        conversion.note(f"{at.where}/{keyword}", "values are sent as strings and changed back")
+        conversion.add_note(f"{at.where}/{keyword}", "values are sent as strings and changed back")
         undo = ArgumentUndo(values=changed, integer=all(isinstance(value, int) for value in members))
-    return with_annotations(Piece({**schema, **marks}, undo), node, tuple(words))
+    return add_annotations(ConvertedPiece({**schema, **marks}, undo), node, tuple(words))
 
 
-def _booleans(conversion: Conversion, node: Node, members: list[bool], marks: Node, where: str) -> Piece:
-    words = worded_constraints(node)
+def _convert_booleans(
+    conversion: TypeConverter, node: Node, members: list[bool], marks: Node, where: str
+) -> ConvertedPiece:
+    words = describe_constraints(node)
     if len(set(members)) == 1:
-        words = (f"must be {text_of(members[0])}", *words)
-        conversion.note(where, "the one allowed boolean is said in the description only")
-    return with_annotations(Piece({"type": "BOOLEAN", **marks}), node, words)
+        words = (f"must be {to_json_text(members[0])}", *words)
+        conversion.add_note(where, "the one allowed boolean is said in the description only")
+    return add_annotations(ConvertedPiece({"type": "BOOLEAN", **marks}), node, words)
 
 
-def _texts(members: list[Any]) -> dict[str, Any]:
+def _build_enum_texts(members: list[Any]) -> dict[str, Any]:
     """Give each value a distinct string; a string whose text another value needs is written with its quotes."""
-    others = {text_of(value) for value in members if not isinstance(value, str)}
+    others = {to_json_text(value) for value in members if not isinstance(value, str)}
     texts: dict[str, Any] = {}
     for value in members:
         plain = isinstance(value, str) and value not in others
-        texts.setdefault(value if plain else text_of(value), value)
+        texts.setdefault(value if plain else to_json_text(value), value)
     return texts
 
 
 _MAP_WORDS = "a JSON object, written as JSON text"
 
 
-def object_piece(conversion: Conversion, node: Node, at: At) -> Piece:
+def convert_object(conversion: TypeConverter, node: Node, at: SchemaPosition) -> ConvertedPiece:
     """Convert an object schema; a map without declared members becomes JSON text where the target has no maps."""
     declared = properties_of(node)
     if not declared and _is_map(node) and not conversion.vertex:
-        return _map_as_text(conversion, node, at)
+        return _convert_map(conversion, node, at)
     schema: Node = {"type": "OBJECT"}
     properties: Node = {}
     undos: dict[str, ArgumentUndo] = {}
     for name, child in declared.items():
         if child is False:
-            conversion.note(at.below("properties", name).where, "a property that nothing fits", "dropped")
+            conversion.add_note(at.descend("properties", name).where, "a property that nothing fits", "dropped")
             continue
-        piece = conversion.convert(child, at.below("properties", name))
+        piece = conversion.convert(child, at.descend("properties", name))
         properties[name] = piece.schema
         if piece.undo is not None:
             undos[name] = piece.undo
     if properties:
         schema["properties"] = properties
-        schema["propertyOrdering"] = _order(node, properties)
-    if required := _required(conversion, node, properties, at):
+        schema["propertyOrdering"] = _order_properties(node, properties)
+    if required := _find_required(conversion, node, properties, at):
         schema["required"] = required
     copy_counts(node, schema, ("minProperties", "maxProperties"))
-    others = _additional(conversion, node, schema, at)
+    others = _convert_additional(conversion, node, schema, at)
     undo = ArgumentUndo(properties=undos, others=others) if undos or others is not None else None
-    return with_annotations(Piece(schema, undo), node, worded_constraints(node, "object"))
+    return add_annotations(ConvertedPiece(schema, undo), node, describe_constraints(node, "object"))
 
 
 def _is_map(node: Node) -> bool:
     return any(node.get(keyword) not in (None, False) for keyword in ("additionalProperties", "patternProperties"))
 
 
-def _map_as_text(conversion: Conversion, node: Node, at: At) -> Piece:
-    conversion.note(f"{at.where}/additionalProperties", "a map: sent as JSON text and read back")
+def _convert_map(conversion: TypeConverter, node: Node, at: SchemaPosition) -> ConvertedPiece:
+    conversion.add_note(f"{at.where}/additionalProperties", "a map: sent as JSON text and read back")
     members = node.get("additionalProperties")
     said = f"; members match {encode(members).decode()[:300]}" if as_node(members) else ""
     undo = ArgumentUndo(parse=True, parsed_kind="object")
-    text = with_annotations(Piece({"type": "STRING"}, undo), node, worded_constraints(node, "object"))
-    return described(text, {}, _MAP_WORDS + said)
+    text = add_annotations(ConvertedPiece({"type": "STRING"}, undo), node, describe_constraints(node, "object"))
+    return add_description(text, {}, _MAP_WORDS + said)
 
 
-def _order(node: Node, properties: Node) -> list[str]:
-    wished = [name for name in names_in(node.get("propertyOrdering")) if name in properties]
+def _order_properties(node: Node, properties: Node) -> list[str]:
+    wished = [name for name in list_names(node.get("propertyOrdering")) if name in properties]
     return list(dict.fromkeys([*wished, *properties]))
 
 
-def _required(conversion: Conversion, node: Node, properties: Node, at: At) -> list[str]:
+def _find_required(conversion: TypeConverter, node: Node, properties: Node, at: SchemaPosition) -> list[str]:
     for index, name in enumerate(as_list(node.get("required"))):
         if not isinstance(name, str) or name not in properties:
-            conversion.note(f"{at.where}/required/{index}", f'"{name}" is required but not declared', "dropped")
-    return [name for name in names_in(node.get("required")) if name in properties]
+            conversion.add_note(f"{at.where}/required/{index}", f'"{name}" is required but not declared', "dropped")
+    return [name for name in list_names(node.get("required")) if name in properties]
 
 
-def _additional(conversion: Conversion, node: Node, schema: Node, at: At) -> ArgumentUndo | None:
+def _convert_additional(conversion: TypeConverter, node: Node, schema: Node, at: SchemaPosition) -> ArgumentUndo | None:
     if "additionalProperties" not in node:
         return None
     members = node["additionalProperties"]
     if not conversion.vertex:
         if members is not True:
-            conversion.note(f"{at.where}/additionalProperties", "additionalProperties has no counterpart", "dropped")
+            conversion.add_note(
+                f"{at.where}/additionalProperties", "additionalProperties has no counterpart", "dropped"
+            )
         return None
     if isinstance(members, bool):
         schema["additionalProperties"] = members
@@ -201,33 +207,33 @@ def _additional(conversion: Conversion, node: Node, schema: Node, at: At) -> Arg
     if not members:
         schema["additionalProperties"] = True
         return None
-    piece = conversion.convert(members, at.below("additionalProperties"))
+    piece = conversion.convert(members, at.descend("additionalProperties"))
     schema["additionalProperties"] = piece.schema
     return piece.undo
 
 
-def array_piece(conversion: Conversion, node: Node, at: At) -> Piece:
+def convert_array(conversion: TypeConverter, node: Node, at: SchemaPosition) -> ConvertedPiece:
     """Convert an array schema; `items` is always there, because the target refuses an array without."""
-    positions, rest, _ = _positions(node)
+    positions, rest, _ = _split_positions(node)
     if positions:
-        return _tuple(conversion, node, at)
+        return _convert_tuple(conversion, node, at)
     schema: Node = {"type": "ARRAY"}
     undo = None
     if rest is None or rest is False:
         schema["items"] = {"type": "STRING"}
         if rest is None:
-            conversion.note(at.where, "an array without items: they are declared as strings")
+            conversion.add_note(at.where, "an array without items: they are declared as strings")
     else:
-        piece = conversion.convert(rest, at.below("items"))
+        piece = conversion.convert(rest, at.descend("items"))
         schema["items"] = piece.schema
         undo = ArgumentUndo(items=piece.undo) if piece.undo is not None else None
     copy_counts(node, schema, ("minItems", "maxItems"))
     if rest is False:
         schema["maxItems"] = 0
-    return with_annotations(Piece(schema, undo), node, worded_constraints(node, "array"))
+    return add_annotations(ConvertedPiece(schema, undo), node, describe_constraints(node, "array"))
 
 
-def _positions(node: Node) -> tuple[list[Any], Any, str]:
+def _split_positions(node: Node) -> tuple[list[Any], Any, str]:
     """Return the schemas by position, the one of further items, and the keyword that holds the positions."""
     if positions := as_list(node.get("prefixItems")):
         return positions, node.get("items"), "prefixItems"
@@ -237,11 +243,11 @@ def _positions(node: Node) -> tuple[list[Any], Any, str]:
     return [], items, "items"
 
 
-def _tuple(conversion: Conversion, node: Node, at: At) -> Piece:
-    positions, rest, keyword = _positions(node)
-    inside, behind = at.below(keyword), at.below("items" if keyword == "prefixItems" else "additionalItems")
-    conversion.note(inside.where, "positions of a tuple are said in the description only")
-    pieces = [conversion.convert(child, inside.below(str(index))) for index, child in enumerate(positions)]
+def _convert_tuple(conversion: TypeConverter, node: Node, at: SchemaPosition) -> ConvertedPiece:
+    positions, rest, keyword = _split_positions(node)
+    inside, behind = at.descend(keyword), at.descend("items" if keyword == "prefixItems" else "additionalItems")
+    conversion.add_note(inside.where, "positions of a tuple are said in the description only")
+    pieces = [conversion.convert(child, inside.descend(str(index))) for index, child in enumerate(positions)]
     further = conversion.convert(rest, behind) if rest not in (None, True, False) else None
     distinct = list({encode(piece.schema): piece for piece in [*pieces, *([further] if further else [])]}.values())
     schema: Node = {"type": "ARRAY"}
@@ -254,14 +260,14 @@ def _tuple(conversion: Conversion, node: Node, at: At) -> Piece:
     undos = tuple(piece.undo for piece in pieces)
     items_undo = None if further is None else further.undo
     undo = ArgumentUndo(prefix=undos, items=items_undo) if any(undos) or items_undo is not None else None
-    order = ", ".join(_named(child) for child in positions)
-    words = (f"items in order: {order}", *worded_constraints(node, "array"))
-    return with_annotations(Piece(schema, undo), node, words)
+    order = ", ".join(_describe_item(child) for child in positions)
+    words = (f"items in order: {order}", *describe_constraints(node, "array"))
+    return add_annotations(ConvertedPiece(schema, undo), node, words)
 
 
-def _named(child: object) -> str:
+def _describe_item(child: object) -> str:
     node = as_node(child) or {}
     if "const" in node:
-        return str(sentence(node, "const"))
+        return str(describe_keyword(node, "const"))
     said = node.get("title") or node.get("description") or node.get("type")
     return said if isinstance(said, str) else "any"

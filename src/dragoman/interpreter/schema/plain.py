@@ -12,13 +12,13 @@ from msgspec import UNSET, Meta, Struct, UnsetType, field
 from msgspec.json import Decoder
 
 from dragoman.interpreter.schema.arguments import ArgumentUndo
-from dragoman.interpreter.schema.conversion import Converted
+from dragoman.interpreter.schema.conversion import ConvertedSchema
 from dragoman.interpreter.schema.from_openapi import convert_google
-from dragoman.interpreter.schema.gemini_json import NO_INTEGER, convert_gemini, merged_undo
+from dragoman.interpreter.schema.gemini_json import NO_INTEGER, convert_gemini, merge_undos
 from dragoman.interpreter.schema.roots import LEGAL_KEY, convert_root
 from dragoman.wire.json import Malformed, decode_with
 
-_DEEPEST = 32
+_MAX_DEPTH = 32
 """Well below the depths at which the general conversions stop."""
 _INTEGER = ArgumentUndo(integer=True)
 
@@ -109,7 +109,7 @@ def prove_plain(schema: bytes) -> PlainProof:
     check = _Check()
     try:
         root = decode_with(_DECODER, schema)
-        integers = check.members(root, _DEEPEST)
+        integers = check.check_members(root, _MAX_DEPTH)
     except (Malformed, _NotPlainError):
         return UNPROVEN
     # `adapt_gemini` looks for integers only where the bytes hold the word: an escaped one stays unseen.
@@ -122,42 +122,42 @@ def prove_plain(schema: bytes) -> PlainProof:
     properties = root.properties or {}
     return PlainProof(
         valid=True,
-        fits_gemini=check.declared and bool(properties),
-        fits_root=check.declared and check.complete and root.properties is not UNSET,
+        fits_gemini=check.is_required_declared and bool(properties),
+        fits_root=check.is_required_declared and check.is_complete and root.properties is not UNSET,
         legal_keys=all(map(LEGAL_KEY.fullmatch, properties)),
         integers=integers,
     )
 
 
-def adapt_gemini(schema: bytes, proof: PlainProof | None = None) -> Converted:
+def adapt_gemini(schema: bytes, proof: PlainProof | None = None) -> ConvertedSchema:
     """Adapt a JSON Schema to `parametersJsonSchema`; None where the tool takes no arguments.
 
     `proof` is what `prove_plain` found of these bytes, if it has read them before.
     """
     proof = prove_plain(schema) if proof is None else proof
-    return Converted(schema, undo=proof.integers) if proof.fits_gemini else convert_gemini(schema)
+    return ConvertedSchema(schema, undo=proof.integers) if proof.fits_gemini else convert_gemini(schema)
 
 
 def adapt_root(
     schema: bytes, *, property_keys: bool = False, add_properties: bool = True, proof: PlainProof | None = None
-) -> Converted:
+) -> ConvertedSchema:
     """Make a JSON Schema acceptable as tool parameters for targets that demand an object root.
 
     `proof` is what `prove_plain` found of these bytes, if it has read them before.
     """
     proof = prove_plain(schema) if proof is None else proof
     if proof.fits_root and (proof.legal_keys or not property_keys):
-        return Converted(schema)
+        return ConvertedSchema(schema)
     return convert_root(schema, property_keys=property_keys, add_properties=add_properties)
 
 
-def to_json_schema(schema: bytes, proof: PlainProof | None = None) -> Converted:
+def to_json_schema(schema: bytes, proof: PlainProof | None = None) -> ConvertedSchema:
     """Convert a `Schema` of Google's to JSON Schema.
 
     `proof` is what `prove_plain` found of these bytes, if it has read them before.
     """
     proof = prove_plain(schema) if proof is None else proof
-    return Converted(schema) if proof.valid else convert_google(schema)
+    return ConvertedSchema(schema) if proof.valid else convert_google(schema)
 
 
 class _NotPlainError(Exception):
@@ -168,51 +168,51 @@ class _Check:
     """Checks what types cannot say, and on the way finds the integers that `integers_in` finds."""
 
     def __init__(self) -> None:
-        self.complete = True
+        self.is_complete = True
         """Every object schema has properties and every array schema has items."""
-        self.declared = True
+        self.is_required_declared = True
         """Types and required properties are named once each, and what is required is declared."""
 
-    def schema(self, schema: _Schema, depth: int) -> ArgumentUndo | None:
+    def check_schema(self, schema: _Schema, depth: int) -> ArgumentUndo | None:
         """Check one schema and return the undo for its integers."""
         if depth == 0:
             raise _NotPlainError
         said, properties, items = schema.type, schema.properties, schema.items
         own = _INTEGER if said == "integer" else None
         if isinstance(said, list):
-            own = self.types(said)
+            own = self.check_types(said)
         elif (said == "object" and properties is UNSET) or (said == "array" and items is UNSET):
-            self.complete = False
+            self.is_complete = False
         if schema.format == "enum":
             raise _NotPlainError  # `to_json_schema` takes that format for Google's
         inner = None
         if not (properties is items is schema.required is UNSET and schema.additional_properties is True):
-            inner = self.members(schema, depth)
+            inner = self.check_members(schema, depth)
         if schema.any_of is schema.one_of is schema.all_of is UNSET:
-            return own if inner is None else inner if own is None else merged_undo([own, inner])
+            return own if inner is None else inner if own is None else merge_undos([own, inner])
         branches = [*(schema.any_of or ()), *(schema.one_of or ()), *(schema.all_of or ())]
-        found = [own, inner, *(self.schema(branch, depth - 1) for branch in branches)]
-        return merged_undo([undo for undo in found if undo is not None])
+        found = [own, inner, *(self.check_schema(branch, depth - 1) for branch in branches)]
+        return merge_undos([undo for undo in found if undo is not None])
 
-    def types(self, types: list[_Type]) -> ArgumentUndo | None:
+    def check_types(self, types: list[_Type]) -> ArgumentUndo | None:
         """Check a list of types."""
         if not types:
             raise _NotPlainError
-        self.declared = self.declared and len(set(types)) == len(types)
+        self.is_required_declared = self.is_required_declared and len(set(types)) == len(types)
         return _INTEGER if "integer" in types else None
 
-    def members(self, schema: _Members, depth: int) -> ArgumentUndo | None:
+    def check_members(self, schema: _Members, depth: int) -> ArgumentUndo | None:
         """Check the schemas of members and items and return the undo for the integers in them."""
         declared, required, additional = schema.properties, schema.required, schema.additional_properties
         if required:
             names = set(required)
             if len(names) < len(required) or not (declared is UNSET or names <= declared.keys()):
-                self.declared = False
-        others = None if isinstance(additional, bool) else self.schema(additional, depth - 1)
-        items = None if schema.items is UNSET else self.schema(schema.items, depth - 1)
+                self.is_required_declared = False
+        others = None if isinstance(additional, bool) else self.check_schema(additional, depth - 1)
+        items = None if schema.items is UNSET else self.check_schema(schema.items, depth - 1)
         properties: dict[str, ArgumentUndo] = {}
         for name, child in declared.items() if declared else ():
-            undo = self.schema(child, depth - 1)
+            undo = self.check_schema(child, depth - 1)
             if undo is not None:
                 properties[name] = undo
             elif others is not None:

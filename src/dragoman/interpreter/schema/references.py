@@ -12,15 +12,15 @@ from msgspec import Struct
 
 from dragoman.interpreter.schema.conversion import Note
 from dragoman.interpreter.schema.nodes import (
-    DEEPEST_SCHEMA,
+    MAX_SCHEMA_DEPTH,
     Node,
+    append_sentences,
     as_list,
     as_node,
-    children,
-    names_in,
+    iterate_children,
+    list_names,
     properties_of,
     rewrite,
-    with_sentences,
 )
 from dragoman.wire.pointer import escape, split, unescape
 
@@ -32,29 +32,29 @@ class References:
 
     def __init__(self, root: object) -> None:
         self.root = root
-        self._named: dict[str, str] = {}
+        self._pointers_by_name: dict[str, str] = {}
         self._resources: dict[str, str] = {}
-        self._collected = False
+        self._is_collected = False
 
     def locate(self, reference: object, where: str = "") -> str | None:
         """Return the pointer of what `reference`, standing at `where`, names; None if it is not in this document."""
         if not isinstance(reference, str):
             return None
-        if not self._collected:
-            self._collected = True
+        if not self._is_collected:
+            self._is_collected = True
             self._collect(self.root, "", "", 0)
-        resource, base = self._resource(where) if self._resources else ("", "")
+        resource, base = self._find_resource(where) if self._resources else ("", "")
         location, _, fragment = reference.partition("#")
         if location:
-            found = self._named.get(_joined(base, location))
+            found = self._pointers_by_name.get(_join_uri(base, location))
             if found is None:
                 return None
-            resource, base = found, _joined(base, location)
+            resource, base = found, _join_uri(base, location)
         if not fragment or fragment.startswith("/"):
-            return self._existing(resource + unquote(fragment))
-        return self._named.get(f"{base}#{fragment}")
+            return self._find_existing(resource + unquote(fragment))
+        return self._pointers_by_name.get(f"{base}#{fragment}")
 
-    def at(self, pointer: str) -> Any:
+    def get_schema(self, pointer: str) -> Any:
         """Return the schema at a pointer that `locate` gave."""
         value: Any = self.root
         for token in split(pointer):
@@ -62,46 +62,46 @@ class References:
             value = as_list(value)[int(token)] if node is None else node[token]
         return value
 
-    def _resource(self, where: str) -> tuple[str, str]:
+    def _find_resource(self, where: str) -> tuple[str, str]:
         """Return pointer and base URI of the innermost schema with an id around `where`."""
         while where not in self._resources and where:
             where = where.rpartition("/")[0]
         return where, self._resources.get(where, "")
 
-    def _existing(self, pointer: str) -> str | None:
-        return pointer if existing_part(self.root, pointer) == pointer and self._is_schema(pointer) else None
+    def _find_existing(self, pointer: str) -> str | None:
+        return pointer if trim_to_existing(self.root, pointer) == pointer and self._is_schema(pointer) else None
 
     def _is_schema(self, pointer: str) -> bool:
-        return isinstance(self.at(pointer), dict | bool)
+        return isinstance(self.get_schema(pointer), dict | bool)
 
     def _collect(self, schema: object, where: str, base: str, depth: int) -> None:
         node = as_node(schema)
-        if node is None or depth > DEEPEST_SCHEMA:
+        if node is None or depth > MAX_SCHEMA_DEPTH:
             return
         identity = node.get("$id")
         if isinstance(identity, str) and identity:
             # Draft 7 wrote anchors as ids.
-            uri = base + identity if identity.startswith("#") else _joined(base, identity)
-            self._named.setdefault(uri, where)
+            uri = base + identity if identity.startswith("#") else _join_uri(base, identity)
+            self._pointers_by_name.setdefault(uri, where)
             if not identity.startswith("#"):
                 base = uri.rstrip("#")
                 self._resources[where] = base
-                self._named.setdefault(base, where)
+                self._pointers_by_name.setdefault(base, where)
         for keyword in ("$anchor", "$dynamicAnchor"):
             if isinstance(node.get(keyword), str):
-                self._named.setdefault(f"{base}#{node[keyword]}", where)
-        for relative, child in children(node):
+                self._pointers_by_name.setdefault(f"{base}#{node[keyword]}", where)
+        for relative, child in iterate_children(node):
             self._collect(child, where + relative, base, depth + 1)
 
 
-def _joined(base: str, reference: str) -> str:
+def _join_uri(base: str, reference: str) -> str:
     try:
         return urljoin(base, reference)
     except ValueError:
         return reference
 
 
-def reference_of(node: Node) -> object:
+def find_reference(node: Node) -> object:
     """Return the reference a node makes, None if it makes none."""
     for keyword in REFERENCES:
         if keyword in node:
@@ -109,28 +109,28 @@ def reference_of(node: Node) -> object:
     return None
 
 
-def without_reference(node: Node) -> Node:
+def drop_reference(node: Node) -> Node:
     """Return what stands beside a reference."""
     return {keyword: value for keyword, value in node.items() if keyword not in REFERENCES}
 
 
-def severed(node: Node, where: str, notes: list[Note]) -> Node:
+def describe_reference(node: Node, where: str, notes: list[Note]) -> Node:
     """Say in words what a reference to another document names: vendors refuse it, and nobody fetches it."""
     keyword = next(word for word in REFERENCES if word in node)
     reference = node[keyword]
     what = f"reference {reference} is not in this schema: said in the description only"
     notes.append(Note(f"{where}/{keyword}", what, "approximated"))
-    rest = without_reference(node)
-    return {**rest, "description": with_sentences(rest.get("description"), [f"as described at {reference}"])}
+    rest = drop_reference(node)
+    return {**rest, "description": append_sentences(rest.get("description"), [f"as described at {reference}"])}
 
 
-def name_of(pointer: str) -> str:
+def get_last_token(pointer: str) -> str:
     """Return the last step of a pointer, for people."""
     tokens = split(pointer)
     return tokens[-1] if tokens else "the whole schema"
 
 
-def existing_part(root: object, pointer: str) -> str:
+def trim_to_existing(root: object, pointer: str) -> str:
     """Cut a pointer to the part that exists in the document; merged schemas have places that do not."""
     value: Any = root
     found = ""
@@ -150,20 +150,20 @@ DEFINITIONS = ("$defs", "definitions")
 IN_DEFINITIONS = tuple(f"/{keyword}/" for keyword in DEFINITIONS)
 
 
-def definition_around(pointer: str) -> str:
+def find_definition(pointer: str) -> str:
     """Return the pointer of the root's definition that `pointer` is in; empty if it is in none."""
     return "/".join(pointer.split("/")[:3]) if pointer.startswith(IN_DEFINITIONS) else ""
 
 
-def circles(root: object, references: References) -> dict[str, str]:
+def find_cycles(root: object, references: References) -> dict[str, str]:
     """Return for each definition one that stands for its circle; definitions of one circle have the same."""
-    graph = {pointer: _targets(schema, pointer, references) for pointer, schema in _definitions(root).items()}
+    graph = {pointer: _find_targets(schema, pointer, references) for pointer, schema in _list_definitions(root).items()}
     backwards: dict[str, set[str]] = {pointer: set() for pointer in graph}
     for pointer, targets in graph.items():
         for target in targets & graph.keys():
             backwards[target].add(pointer)
     found: dict[str, str] = {}
-    for pointer in reversed(_finished(graph)):
+    for pointer in reversed(_order_by_finish(graph)):
         waiting = [pointer]
         while waiting:
             member = waiting.pop()
@@ -173,7 +173,7 @@ def circles(root: object, references: References) -> dict[str, str]:
     return found
 
 
-def _definitions(root: object) -> dict[str, object]:
+def _list_definitions(root: object) -> dict[str, object]:
     node = as_node(root) or {}
     return {
         f"/{keyword}/{escape(name)}": schema
@@ -182,7 +182,7 @@ def _definitions(root: object) -> dict[str, object]:
     }
 
 
-def _targets(schema: object, where: str, references: References) -> set[str]:
+def _find_targets(schema: object, where: str, references: References) -> set[str]:
     found: set[str] = set()
     waiting = [(schema, where)]
     while waiting:
@@ -190,14 +190,14 @@ def _targets(schema: object, where: str, references: References) -> set[str]:
         node = as_node(inner)
         if node is None:
             continue
-        waiting += [(child, place + relative) for relative, child in children(node)]
-        target = references.locate(reference_of(node), place)
+        waiting += [(child, place + relative) for relative, child in iterate_children(node)]
+        target = references.locate(find_reference(node), place)
         if target is not None:
-            found.add(definition_around(target))
+            found.add(find_definition(target))
     return found
 
 
-def _finished(graph: dict[str, set[str]]) -> list[str]:
+def _order_by_finish(graph: dict[str, set[str]]) -> list[str]:
     """Return the definitions in the order in which a walk along the references leaves them."""
     order: list[str] = []
     entered: set[str] = set()
@@ -215,8 +215,8 @@ def _finished(graph: dict[str, set[str]]) -> list[str]:
     return order[:-1]
 
 
-_THROUGH = ("items", "prefixItems", "anyOf", "oneOf", "allOf", "additionalProperties")
-_MOST_TARGETS = 400
+_FOLLOWED_KEYWORDS = ("items", "prefixItems", "anyOf", "oneOf", "allOf", "additionalProperties")
+_MAX_TARGETS = 400
 
 Step = tuple[str, str]
 """Where an object schema stands, and a property it requires."""
@@ -231,19 +231,21 @@ class _Edge(Struct, frozen=True):
     step: Step | None
 
 
-def without_required_cycles(root: Node, notes: list[Note]) -> Node:
+def break_required_cycles(root: Node, notes: list[Note]) -> Node:
     """Return the schema without circles that every value has to go round; the same object if there are none."""
     references = References(root)
-    targets = _required_targets(root, references)
-    if not targets or len(targets) > _MOST_TARGETS:
+    targets = _list_targets(root, references)
+    if not targets or len(targets) > _MAX_TARGETS:
         return root
-    edges = [edge for start in targets for edge in _edges(references.at(start), start, start, references, None)]
-    steps = {edge.step for edge in _circular(edges) if edge.step is not None}
-    cut = {edge.place: edge.end for edge in _circular([edge for edge in edges if edge.step not in steps])}
-    return _changed(root, steps, cut, notes) if steps or cut else root
+    edges = [
+        edge for start in targets for edge in _find_edges(references.get_schema(start), start, start, references, None)
+    ]
+    steps = {edge.step for edge in _find_cyclic(edges) if edge.step is not None}
+    cut = {edge.place: edge.end for edge in _find_cyclic([edge for edge in edges if edge.step not in steps])}
+    return _cut_cycles(root, steps, cut, notes) if steps or cut else root
 
 
-def _required_targets(root: Node, references: References) -> set[str]:
+def _list_targets(root: Node, references: References) -> set[str]:
     found: set[str] = set()
     waiting: list[tuple[object, str]] = [(root, "")]
     while waiting:
@@ -251,40 +253,40 @@ def _required_targets(root: Node, references: References) -> set[str]:
         node = as_node(schema)
         if node is None:
             continue
-        pointer = references.locate(reference_of(node), where)
+        pointer = references.locate(find_reference(node), where)
         if pointer is not None:
             found.add(pointer)
-        waiting += [(child, where + relative) for relative, child in children(node)]
+        waiting += [(child, where + relative) for relative, child in iterate_children(node)]
     return found
 
 
-def _edges(schema: object, start: str, where: str, references: References, step: Step | None) -> Iterator[_Edge]:
+def _find_edges(schema: object, start: str, where: str, references: References, step: Step | None) -> Iterator[_Edge]:
     node = as_node(schema)
     if node is None:
         for index, item in enumerate(as_list(schema)):
-            yield from _edges(item, start, f"{where}/{index}", references, step)
+            yield from _find_edges(item, start, f"{where}/{index}", references, step)
         return
-    end = references.locate(reference_of(node), where)
+    end = references.locate(find_reference(node), where)
     if end is not None:
         yield _Edge(start, end, where, step)
-    required = names_in(node.get("required"))
+    required = list_names(node.get("required"))
     for name, child in properties_of(node).items():
         if name in required:
-            yield from _edges(child, start, f"{where}/properties/{escape(name)}", references, (where, name))
-    for keyword in _THROUGH:
-        yield from _edges(node.get(keyword), start, f"{where}/{keyword}", references, step)
+            yield from _find_edges(child, start, f"{where}/properties/{escape(name)}", references, (where, name))
+    for keyword in _FOLLOWED_KEYWORDS:
+        yield from _find_edges(node.get(keyword), start, f"{where}/{keyword}", references, step)
 
 
-def _circular(edges: list[_Edge]) -> list[_Edge]:
+def _find_cyclic(edges: list[_Edge]) -> list[_Edge]:
     """Return the edges that lie on a circle."""
     onward: dict[str, set[str]] = {}
     for edge in edges:
         onward.setdefault(edge.start, set()).add(edge.end)
-    reached = {pointer: _reached(pointer, onward) for pointer in {edge.end for edge in edges}}
+    reached = {pointer: _find_reachable(pointer, onward) for pointer in {edge.end for edge in edges}}
     return [edge for edge in edges if edge.start in reached[edge.end]]
 
 
-def _reached(start: str, onward: dict[str, set[str]]) -> set[str]:
+def _find_reachable(start: str, onward: dict[str, set[str]]) -> set[str]:
     found = {start}
     waiting = [start]
     while waiting:
@@ -294,17 +296,17 @@ def _reached(start: str, onward: dict[str, set[str]]) -> set[str]:
     return found
 
 
-def _changed(root: Node, steps: set[Step], cut: dict[str, str], notes: list[Note]) -> Node:
+def _cut_cycles(root: Node, steps: set[Step], cut: dict[str, str], notes: list[Note]) -> Node:
     def visit(schema: Any, where: str) -> Any:
         node = as_node(schema)
         if node is None:
             return schema
         if where in cut:
-            what = f"a circle of {name_of(cut[where])} that nothing can leave: any value"
+            what = f"a circle of {get_last_token(cut[where])} that nothing can leave: any value"
             notes.append(Note(f"{where}/$ref", what, "approximated"))
-            node = without_reference(node)
+            node = drop_reference(node)
         node = rewrite(node, where, visit)
-        required = names_in(node.get("required"))
+        required = list_names(node.get("required"))
         kept = [name for name in required if (where, name) not in steps]
         for index, name in enumerate(required):
             if (where, name) in steps:

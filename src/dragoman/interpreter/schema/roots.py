@@ -14,24 +14,24 @@ from typing import Any
 from msgspec import structs
 
 from dragoman.interpreter.schema.arguments import ArgumentUndo
-from dragoman.interpreter.schema.closing import Closing, Subset
-from dragoman.interpreter.schema.conversion import Converted, Note, conversion, unchanged
-from dragoman.interpreter.schema.drafts import modernised
+from dragoman.interpreter.schema.closing import SchemaCloser, SchemaSubset
+from dragoman.interpreter.schema.conversion import ConvertedSchema, Note, keep_schema, note_history_changes
+from dragoman.interpreter.schema.drafts import to_draft_2020
 from dragoman.interpreter.schema.nodes import (
     Node,
     as_list,
     as_node,
-    children,
+    iterate_children,
     keyword_at,
-    names_in,
+    list_names,
     properties_of,
     read_document,
+    read_types,
     rewrite,
-    said_types,
 )
-from dragoman.interpreter.schema.object_root import object_root, placed
-from dragoman.interpreter.schema.openapi_words import Piece
-from dragoman.interpreter.schema.references import References, reference_of, severed
+from dragoman.interpreter.schema.object_root import locate_notes, to_object_root
+from dragoman.interpreter.schema.openapi_words import ConvertedPiece
+from dragoman.interpreter.schema.references import References, describe_reference, find_reference
 from dragoman.wire.json import Malformed, encode
 from dragoman.wire.pointer import escape
 
@@ -44,60 +44,60 @@ _BRANCHES = frozenset({"anyOf", "oneOf", "allOf", "not", "if", "then", "else"})
 _ILLEGAL = re.compile(r"[^a-zA-Z0-9_.-]")
 
 
-@conversion
-def convert_root(schema: bytes, *, property_keys: bool = False, add_properties: bool = True) -> Converted:
+@note_history_changes
+def convert_root(schema: bytes, *, property_keys: bool = False, add_properties: bool = True) -> ConvertedSchema:
     """Adapt a JSON Schema that is not proven plain."""
     try:
         document = read_document(schema)
     except Malformed as error:
-        return Converted(EMPTY, (Note("", f"schema is not readable: {error.message}", "dropped"),))
+        return ConvertedSchema(EMPTY, (Note("", f"schema is not readable: {error.message}", "dropped"),))
     notes: list[Note] = []
-    modern = modernised(document)
-    root, undo = object_root(modern.document, notes)
+    modern = to_draft_2020(document)
+    root, undo = to_object_root(modern.document, notes)
     # Anthropic, who minds the names of properties, takes tuples as they are.
-    fitted = _Fitting(root, notes, add_properties=add_properties, plain_tuples=property_keys).node(root, "")
-    if property_keys and (renamed := _illegal_keys(properties_of(fitted))):
-        fitted = _rename(fitted, renamed, notes)
+    fitted = _SchemaRepair(root, notes, add_properties=add_properties, plain_tuples=property_keys).repair_node(root, "")
+    if property_keys and (renamed := _rename_illegal_keys(properties_of(fitted))):
+        fitted = _rename_properties(fitted, renamed, notes)
         # A wrapped root has one member, and its name is legal: there is no other undo here.
         undo = ArgumentUndo(renamed={sent: meant for meant, sent in renamed.items()})
     if fitted is document:
-        return unchanged(schema)
-    return Converted(encode(fitted), placed(notes, document, undo, modern), undo)
+        return keep_schema(schema)
+    return ConvertedSchema(encode(fitted), locate_notes(notes, document, undo, modern), undo)
 
 
-class _Fitting:
+class _SchemaRepair:
     """Repairs that hold at every level."""
 
     def __init__(self, root: Node, notes: list[Note], *, add_properties: bool, plain_tuples: bool) -> None:
         self.references = References(root)
         self.notes = notes
         self.add_properties = add_properties
-        self.of_items = {*_OF_ITEMS, "prefixItems"} if plain_tuples else set(_OF_ITEMS)
+        self.item_keywords = {*_OF_ITEMS, "prefixItems"} if plain_tuples else set(_OF_ITEMS)
 
-    def visit(self, schema: Any, where: str) -> Any:
+    def repair_schema(self, schema: Any, where: str) -> Any:
         node = as_node(schema)
-        return schema if node is None else self.node(node, where)
+        return schema if node is None else self.repair_node(node, where)
 
-    def node(self, node: Node, where: str) -> Node:
-        reference = reference_of(node)
+    def repair_node(self, node: Node, where: str) -> Node:
+        reference = find_reference(node)
         if reference is not None and self.references.locate(reference, where) is None:
-            node = severed(node, where, self.notes)
-        node = rewrite(node, where, self.visit)
+            node = describe_reference(node, where, self.notes)
+        node = rewrite(node, where, self.repair_schema)
         if self.add_properties and node.get("type") == "object" and _is_bare(node, where):
             node = {**node, "properties": {}}
-        if self.add_properties and node.get("type") == "array" and node.keys().isdisjoint(self.of_items):
+        if self.add_properties and node.get("type") == "array" and node.keys().isdisjoint(self.item_keywords):
             node = {**node, "items": {}}
-        return declared_only(node, where, self.notes)
+        return drop_undeclared_required(node, where, self.notes)
 
 
-def declared_only(node: Node, where: str, notes: list[Note]) -> Node:
+def drop_undeclared_required(node: Node, where: str, notes: list[Note]) -> Node:
     """Let `required` name each declared property once and nothing else: vendors refuse the whole request otherwise."""
     required: object = node.get("required")
     is_list = isinstance(node.get("required"), list)
     if required is None or (is_list and "properties" not in node):
         return node
     declared = properties_of(node)
-    kept = [name for name in names_in(required) if name in declared]
+    kept = [name for name in list_names(required) if name in declared]
     if kept == required:
         return node
     for index, name in enumerate(as_list(required)):
@@ -116,7 +116,7 @@ def _is_bare(node: Node, where: str) -> bool:
     return "required" not in node or keyword_at(where) not in _BRANCHES
 
 
-def _illegal_keys(properties: Node) -> dict[str, str]:
+def _rename_illegal_keys(properties: Node) -> dict[str, str]:
     renamed: dict[str, str] = {}
     taken = set(properties)
     for name in properties:
@@ -130,13 +130,13 @@ def _illegal_keys(properties: Node) -> dict[str, str]:
     return renamed
 
 
-def _rename(node: Node, renamed: dict[str, str], notes: list[Note]) -> Node:
+def _rename_properties(node: Node, renamed: dict[str, str], notes: list[Note]) -> Node:
     for meant, sent in renamed.items():
         notes.append(Note(f"/properties/{escape(meant)}", f'sent under the name "{sent}"', "approximated"))
     properties = {renamed.get(name, name): child for name, child in properties_of(node).items()}
     changed = {**node, "properties": properties}
     if "required" in node:
-        changed["required"] = [renamed.get(name, name) for name in names_in(node["required"])]
+        changed["required"] = [renamed.get(name, name) for name in list_names(node["required"])]
     return changed
 
 
@@ -154,41 +154,43 @@ def is_openai_strict(schema: bytes) -> bool:
         root = as_node(read_document(schema))
     except Malformed:
         return False
-    if root is None or said_types(root) != ["object"] or "anyOf" in root:
+    if root is None or read_types(root) != ["object"] or "anyOf" in root:
         return False
     waiting: list[object] = [root]
     while waiting:
         node = as_node(waiting.pop())
         if node is None:
             continue
-        if not _is_taken(node):
+        if not _is_strict_node(node):
             return False
-        waiting += [child for _, child in children(node)]
+        waiting += [child for _, child in iterate_children(node)]
     return True
 
 
-def _is_taken(node: Node) -> bool:
+def _is_strict_node(node: Node) -> bool:
     if not _REFUSED.isdisjoint(node):
         return False
     if "format" in node and node["format"] not in _STRICT_FORMATS:
         return False
-    if "object" not in said_types(node):
+    if "object" not in read_types(node):
         return True
-    return node.get("additionalProperties") is False and set(properties_of(node)) == set(names_in(node.get("required")))
+    return node.get("additionalProperties") is False and set(properties_of(node)) == set(
+        list_names(node.get("required"))
+    )
 
 
 _FORMATS = frozenset({"date-time", "time", "date", "duration", "email", "hostname", "ipv4", "ipv6", "uuid"})
 _CLOSED = b'{"type":"object","properties":{},"additionalProperties":false}'
 
-ANTHROPIC = Subset(
+ANTHROPIC = SchemaSubset(
     keywords=frozenset({"default"}),
     formats=_FORMATS | {"uri"},
     recursion=False,
     all_required=False,
-    most_min_items=1,
+    max_min_items=1,
     simple_patterns=True,
 )
-OPENAI_STRICT = Subset(
+OPENAI_STRICT = SchemaSubset(
     keywords=frozenset(
         {"pattern", "multipleOf", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "minItems", "maxItems"}
     ),
@@ -199,30 +201,32 @@ OPENAI_STRICT = Subset(
 )
 
 
-@conversion
-def to_anthropic_output(schema: bytes) -> Converted:
+@note_history_changes
+def to_anthropic_output(schema: bytes) -> ConvertedSchema:
     """Adapt a schema to Anthropic's structured output."""
-    return _closed(schema, ANTHROPIC)
+    return _close_schema(schema, ANTHROPIC)
 
 
-@conversion
-def to_openai_strict(schema: bytes) -> Converted:
+@note_history_changes
+def to_openai_strict(schema: bytes) -> ConvertedSchema:
     """Adapt a schema to OpenAI's strict mode; members that were optional come back without their nulls."""
-    return _closed(schema, OPENAI_STRICT)
+    return _close_schema(schema, OPENAI_STRICT)
 
 
-def _closed(schema: bytes, subset: Subset) -> Converted:
+def _close_schema(schema: bytes, subset: SchemaSubset) -> ConvertedSchema:
     try:
         document = read_document(schema)
     except Malformed as error:
-        return Converted(_CLOSED, (Note("", f"schema is not readable: {error.message}", "dropped"),))
+        return ConvertedSchema(_CLOSED, (Note("", f"schema is not readable: {error.message}", "dropped"),))
     notes: list[Note] = []
-    modern = modernised(document)
-    root, wrapping = object_root(modern.document, notes)
-    closing = Closing(as_node(root) or {}, notes, subset)
-    piece = closing.whole()
+    modern = to_draft_2020(document)
+    root, wrapping = to_object_root(modern.document, notes)
+    closing = SchemaCloser(as_node(root) or {}, notes, subset)
+    piece = closing.close_document()
     if wrapping is not None:
         inside = wrapping if piece.undo is None else piece.undo
         wrapped = structs.replace(inside, wrapped=wrapping.wrapped, wrapped_kinds=wrapping.wrapped_kinds)
-        piece = Piece(piece.schema, wrapped)
-    return Converted(encode(piece.schema), placed(notes, document, wrapping, modern), piece.undo, closing.narrowed)
+        piece = ConvertedPiece(piece.schema, wrapped)
+    return ConvertedSchema(
+        encode(piece.schema), locate_notes(notes, document, wrapping, modern), piece.undo, closing.narrowed
+    )

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 
 from dragoman.core.request import Tool
-from dragoman.interpreter.schema.limits import LARGEST, MOST_STEPS, excesses, is_recursive, steps
-from dragoman.interpreter.schema.nodes import as_node, names_in, properties_of, read_document, said_types
+from dragoman.interpreter.schema.limits import MAX_SCHEMA_BYTES, MAX_STEPS, count_steps, find_excesses, is_recursive
+from dragoman.interpreter.schema.nodes import as_node, list_names, properties_of, read_document, read_types
 from dragoman.wire.json import Malformed, decode
 from dragoman.wire.pointer import escape
 
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
 _PATTERN_SIZE = 1 << 20
 _BACKTRACKS = 10_000
-_LONGEST_MESSAGE = 500
-_MOST_EXPLAINED = 1000
+_MAX_MESSAGE = 500
+_MAX_EXPLAINED_STEPS = 1000
 _META = "https://json-schema.org/draft/2020-12/schema"
 """The schema of schemas, which the validator knows by heart."""
 
@@ -51,38 +51,38 @@ def check_arguments(schema: bytes | None, arguments: str, limit: int = 5) -> lis
         return [ArgumentError(error.where, f"not JSON: {error.message}")]
     if schema is None:
         return [] if isinstance(value, dict) else [ArgumentError("", "the arguments must be an object")]
-    checker = _compiled(schema) if len(schema) <= LARGEST else f"larger than {LARGEST} bytes"
+    checker = _compile_cached(schema) if len(schema) <= MAX_SCHEMA_BYTES else f"larger than {MAX_SCHEMA_BYTES} bytes"
     if isinstance(checker, str):
         return [ArgumentError("", f"the schema of this tool cannot be used: {checker}")]
-    return _errors(checker, value, limit)
+    return _find_errors(checker, value, limit)
 
 
-def _errors(checker: _Checker, value: Any, limit: int) -> list[ArgumentError]:
+def _find_errors(checker: _Checker, value: Any, limit: int) -> list[ArgumentError]:
     validator = checker.validator
-    effort = 0 if checker.recursive is None else steps(checker.recursive, value)
-    if effort > MOST_STEPS:
+    effort = 0 if checker.recursive is None else count_steps(checker.recursive, value)
+    if effort > MAX_STEPS:
         return [ArgumentError("", "nested too deeply to be checked against the schema of this tool")]
     if validator.is_valid(value):
         return []
-    if effort > _MOST_EXPLAINED:
+    if effort > _MAX_EXPLAINED_STEPS:
         # Each alternative that failed is part of the explanation, so it costs far more than the verdict.
         return [ArgumentError("", "does not fit the schema of this tool")]
     errors: list[ArgumentError] = []
     for error in validator.iter_errors(value):
         if len(errors) == limit:
             break
-        errors.append(ArgumentError(_pointer(error.instance_path), _short(error.message)))
+        errors.append(ArgumentError(_to_pointer(error.instance_path), _shorten(error.message)))
     return errors
 
 
 @lru_cache(maxsize=512)
-def _compiled(schema: bytes) -> _Checker | str:
+def _compile_cached(schema: bytes) -> _Checker | str:
     """Return the validator, or why there is none."""
     try:
         document = read_document(schema)
     except Malformed as error:
         return error.message
-    for excess in excesses(document):
+    for excess in find_excesses(document):
         return f"{excess.message} (at {excess.where or 'its root'})"
     compiled = compile_schema(document)
     if isinstance(compiled, str):
@@ -106,27 +106,27 @@ def compile_schema(document: Any) -> "Validator | str":
             try:
                 return draft(document, offline=True, pattern_options=options)
             except (ValueError, TypeError) as error:
-                reasons.append(_short(getattr(error, "message", str(error))))
+                reasons.append(_shorten(getattr(error, "message", str(error))))
     return reasons[1]
 
 
-def schema_errors(document: Any, limit: int = 50) -> list[tuple[str, str]]:
+def find_schema_errors(document: Any, limit: int = 50) -> list[tuple[str, str]]:
     """Return what is wrong with a schema that cannot be compiled: places and words, the first `limit`."""
     import jsonschema_rs  # noqa: PLC0415 - only who validates pays for loading it
 
     errors = jsonschema_rs.Draft202012Validator({"$ref": _META}).iter_errors(document)
-    return [(_pointer(error.instance_path), _short(error.message)) for error in islice(errors, limit)]
+    return [(_to_pointer(error.instance_path), _shorten(error.message)) for error in islice(errors, limit)]
 
 
-def _pointer(path: Sequence[str | int]) -> str:
+def _to_pointer(path: Sequence[str | int]) -> str:
     return "".join(f"/{escape(str(step))}" for step in path)
 
 
-def _short(message: str) -> str:
-    return message if len(message) <= _LONGEST_MESSAGE else message[: _LONGEST_MESSAGE - 1] + "…"
+def _shorten(message: str) -> str:
+    return message if len(message) <= _MAX_MESSAGE else message[: _MAX_MESSAGE - 1] + "…"
 
 
-LONGEST_NAME = 128
+MAX_NAME_LENGTH = 128
 
 _NAME = re.compile(r"[A-Za-z0-9_.:/-]+")
 
@@ -140,29 +140,29 @@ class DefinitionError(Struct, frozen=True):
 
 def check_definition(tool: Tool) -> list[DefinitionError]:
     """Return everything that is wrong with `tool`; empty means that it can be offered."""
-    return [*_name_errors(tool.name), *_description_errors(tool.description), *_parameter_errors(tool)]
+    return [*_check_name(tool.name), *_check_description(tool.description), *_check_parameters(tool)]
 
 
-def _name_errors(name: str) -> Iterator[DefinitionError]:
+def _check_name(name: str) -> Iterator[DefinitionError]:
     if not name:
         yield DefinitionError("/name", "a tool needs a name")
-    elif len(name) > LONGEST_NAME:
-        yield DefinitionError("/name", f"longer than {LONGEST_NAME} characters")
+    elif len(name) > MAX_NAME_LENGTH:
+        yield DefinitionError("/name", f"longer than {MAX_NAME_LENGTH} characters")
     if name and not _NAME.fullmatch(name):
         yield DefinitionError("/name", "a name is made of letters, digits and _ . : / -")
 
 
-def _description_errors(description: str) -> Iterator[DefinitionError]:
+def _check_description(description: str) -> Iterator[DefinitionError]:
     if not description.strip():
         yield DefinitionError("/description", "without a description a model cannot know when to call the tool")
 
 
-def _parameter_errors(tool: Tool) -> Iterator[DefinitionError]:
+def _check_parameters(tool: Tool) -> Iterator[DefinitionError]:
     schema = tool.parameters
     if schema is None:
         return
-    if len(schema) > LARGEST:
-        yield DefinitionError("/parameters", f"larger than {LARGEST} bytes")
+    if len(schema) > MAX_SCHEMA_BYTES:
+        yield DefinitionError("/parameters", f"larger than {MAX_SCHEMA_BYTES} bytes")
         return
     try:
         document = read_document(schema)
@@ -171,26 +171,26 @@ def _parameter_errors(tool: Tool) -> Iterator[DefinitionError]:
         return
     if document is None:
         return
-    yield from _root_errors(document)
-    unsafe = [DefinitionError(f"/parameters{excess.where}", excess.message) for excess in excesses(document)]
+    yield from _check_root(document)
+    unsafe = [DefinitionError(f"/parameters{excess.where}", excess.message) for excess in find_excesses(document)]
     yield from unsafe
     if unsafe or tool.openapi:
         return
     compiled = compile_schema(document)
     if isinstance(compiled, str):
-        found = [DefinitionError(f"/parameters{where}", message) for where, message in schema_errors(document)]
+        found = [DefinitionError(f"/parameters{where}", message) for where, message in find_schema_errors(document)]
         yield from found or [DefinitionError("/parameters", compiled)]
 
 
-def _root_errors(document: object) -> Iterator[DefinitionError]:
+def _check_root(document: object) -> Iterator[DefinitionError]:
     node = as_node(document)
     if node is None:
         yield DefinitionError("/parameters", "parameters must be a schema of an object")
         return
-    if node and said_types(node) != ["object"]:
+    if node and read_types(node) != ["object"]:
         yield DefinitionError("/parameters/type", 'the root must say "type": "object"')
     declared = properties_of(node)
     if "properties" in node:
-        for name in names_in(node.get("required")):
+        for name in list_names(node.get("required")):
             if name not in declared:
                 yield DefinitionError("/parameters/required", f'"{name}" is required but not declared')

@@ -20,213 +20,221 @@ from dragoman.core.parts import Text, ToolCall
 from dragoman.core.response import Finish, Response
 from dragoman.core.stream import collect, replay
 from dragoman.interpreter.ledger import Ledger
-from dragoman.interpreter.text_calls.forms import UnreadableText, Written
-from dragoman.interpreter.text_calls.reader import Reader
-from dragoman.interpreter.undo import NO_UNDO, ReplyPipeline, Spoken, generate_id
+from dragoman.interpreter.text_calls.forms import UnreadableText, WrittenCall
+from dragoman.interpreter.text_calls.reader import TextCallReader
+from dragoman.interpreter.undo import NO_UNDO, ReplyPipeline, TextCallSettings, generate_id
 
 
-def meant(name: str, names: Sequence[str]) -> str:
+def match_tool_name(name: str, names: Sequence[str]) -> str:
     """Return the tool of that name, or the only one that differs in case, `_` and `-` alone; else the name itself."""
     if name in names:
         return name
-    alike = [known for known in names if _plain(known) == _plain(name)]
+    alike = [known for known in names if _normalise_name(known) == _normalise_name(name)]
     return alike[0] if len(alike) == 1 else name
 
 
-def _plain(name: str) -> str:
+def _normalise_name(name: str) -> str:
     return name.casefold().replace("_", "").replace("-", "")
 
 
-_WHOLE = frozenset({"stop", "tool_calls"})
-_CUT = "the text that it belongs to held a call"
+_COMPLETE_REASONS = frozenset({"stop", "tool_calls"})
+_CALL_CUT_OUT = "the text that it belongs to held a call"
 
 
-class _Spoken:
+class _OpenText:
     """A text while it is listened to."""
 
     def __init__(self, part: Text) -> None:
         self.part = structs.replace(part, signature=None)
-        self.reader = Reader()
+        self.reader = TextCallReader()
         self.index: int | None = None
         """Its place at the client, while a piece of it is open."""
         self.is_unread = False
         """The piece that is open is a call that cannot be read."""
-        self.pieces = 0
-        self.cuts = 0
+        self.piece_count = 0
+        self.cut_count = 0
         """Calls that were cut out of it, be they read or not."""
-        self.beside: list[PartSigned | PartCited | PartNative] = []
+        self.side_events: list[PartSigned | PartCited | PartNative] = []
         """What is said of it beside its text."""
         if part.signature is not None:
-            self.beside.append(PartSigned(0, part.signature))
+            self.side_events.append(PartSigned(0, part.signature))
 
 
 class CallDetector:
     """Listens to one reply."""
 
-    def __init__(self, spoken: Spoken, prefix: str, salt: str, ledger: Ledger, *, runs_calls: bool = False) -> None:
+    def __init__(
+        self, settings: TextCallSettings, prefix: str, salt: str, ledger: Ledger, *, runs_calls: bool = False
+    ) -> None:
         """With `runs_calls` whoever listens can ask again, and knows of calls that are not for others' eyes.
 
         Then a call that cannot be read is a text with that mark, a reply with nothing better ends as a malformed call,
         and a call that may not be made is told, to be refused.
         """
-        self._names = spoken.names
-        self._forbidden = spoken.forbidden and not runs_calls
-        self._single = spoken.single
-        self._stop = spoken.stop
+        self._names = settings.names
+        self._forbidden = settings.forbidden and not runs_calls
+        self._single = settings.single_call
+        self._stop = settings.stop
         self._prefix = prefix
         self._salt = salt
         self._ledger = ledger
-        self._pipeline = ReplyPipeline(NO_UNDO, self._heard)
+        self._pipeline = ReplyPipeline(NO_UNDO, self._handle_event)
         self._reply_id = ""
-        self._next = 0
-        self._calls = 0
+        self._next_index = 0
+        self._call_count = 0
         self._runs_calls = runs_calls
-        self._unread = 0
-        self._text: _Spoken | None = None
-        self._doubtful: tuple[_Spoken, Written] | None = None
+        self._unread_count = 0
+        self._open_text: _OpenText | None = None
+        self._pending: tuple[_OpenText, WrittenCall] | None = None
         """A call at the end of a text, of which only the end of the reply tells whether it is whole."""
 
     def feed(self, events: Iterable[Event]) -> list[Event]:
         """Take the next events."""
         return [detected for event in events for detected in self._pipeline.feed(event)]
 
-    def _heard(self, event: Event) -> list[Event]:
+    def _handle_event(self, event: Event) -> list[Event]:
         match event:
             case PartDelta(_, text, piece):
-                spoken = self._text
+                spoken = self._open_text
                 if spoken is None:
-                    return [PartDelta(self._next - 1, text, piece)]
-                return self._pieces(spoken, spoken.reader.feed(text))
+                    return [PartDelta(self._next_index - 1, text, piece)]
+                return self._emit_pieces(spoken, spoken.reader.feed(text))
             case PartStarted(_, part):
-                before = self._settled(is_whole=True)
+                before = self._resolve_pending(is_whole=True)
                 if isinstance(part, Text):
-                    self._text = _Spoken(part)
+                    self._open_text = _OpenText(part)
                     return before
-                self._next += 1
-                return [*before, PartStarted(self._next - 1, part)]
+                self._next_index += 1
+                return [*before, PartStarted(self._next_index - 1, part)]
             case PartEnded():
-                return self._ended(event)
+                return self._end_part(event)
             case PartSigned() | PartCited() | PartNative():
-                if self._text is not None:
-                    self._text.beside.append(event)
+                if self._open_text is not None:
+                    self._open_text.side_events.append(event)
                     return []
-                return [structs.replace(event, index=self._next - 1)]
+                return [structs.replace(event, index=self._next_index - 1)]
             case Started(reply_id):
                 self._reply_id = reply_id
                 return [event]
             case Finished(finish):
-                return [*self._settled(is_whole=finish.reason in _WHOLE), Finished(self._finish(finish))]
+                return [
+                    *self._resolve_pending(is_whole=finish.reason in _COMPLETE_REASONS),
+                    Finished(self._finish(finish)),
+                ]
             case Failed():
                 return [event]
             case _:
                 return [event]
 
-    def _ended(self, event: PartEnded) -> list[Event]:
-        spoken, self._text = self._text, None
+    def _end_part(self, event: PartEnded) -> list[Event]:
+        spoken, self._open_text = self._open_text, None
         if spoken is None:
-            return [PartEnded(self._next - 1, event.complete)]
+            return [PartEnded(self._next_index - 1, event.complete)]
         pieces = spoken.reader.close()
         last = pieces[-1] if pieces else None
-        if isinstance(last, Written) and last.doubt:
-            self._doubtful = (spoken, last)
-            return self._pieces(spoken, pieces[:-1])
-        return [*self._pieces(spoken, pieces), *self._closed(spoken)]
+        if isinstance(last, WrittenCall) and last.pending_text:
+            self._pending = (spoken, last)
+            return self._emit_pieces(spoken, pieces[:-1])
+        return [*self._emit_pieces(spoken, pieces), *self._end_text(spoken)]
 
-    def _settled(self, *, is_whole: bool) -> list[Event]:
+    def _resolve_pending(self, *, is_whole: bool) -> list[Event]:
         """Tell a call that was in doubt; as text, if the reply was cut off there."""
-        if self._doubtful is None:
+        if self._pending is None:
             return []
-        (spoken, call), self._doubtful = self._doubtful, None
-        return [*self._pieces(spoken, [call if is_whole else UnreadableText(call.doubt)]), *self._closed(spoken)]
+        (spoken, call), self._pending = self._pending, None
+        return [
+            *self._emit_pieces(spoken, [call if is_whole else UnreadableText(call.pending_text)]),
+            *self._end_text(spoken),
+        ]
 
-    def _pieces(self, spoken: _Spoken, pieces: list[str | Written]) -> list[Event]:
+    def _emit_pieces(self, open_text: _OpenText, pieces: list[str | WrittenCall]) -> list[Event]:
         events: list[Event] = []
         for piece in pieces:
-            if isinstance(piece, Written):
-                events += self._called(spoken, piece)
+            if isinstance(piece, WrittenCall):
+                events += self._emit_call(open_text, piece)
                 continue
             is_unread = self._runs_calls and isinstance(piece, UnreadableText)
-            if spoken.index is not None and spoken.is_unread != is_unread:
-                events += self._cut(spoken)
-            if spoken.index is None:
-                events.append(self._opened(spoken, is_unread=is_unread))
-            events.append(PartDelta(self._next - 1, str(piece)))
+            if open_text.index is not None and open_text.is_unread != is_unread:
+                events += self._end_piece(open_text)
+            if open_text.index is None:
+                events.append(self._start_piece(open_text, is_unread=is_unread))
+            events.append(PartDelta(self._next_index - 1, str(piece)))
         return events
 
-    def _opened(self, spoken: _Spoken, *, is_unread: bool = False) -> PartStarted:
+    def _start_piece(self, open_text: _OpenText, *, is_unread: bool = False) -> PartStarted:
         """Begin a piece of text; what its part had beside the text stands on the first."""
-        spoken.index, spoken.is_unread = self._next, is_unread
-        self._next += 1
+        open_text.index, open_text.is_unread = self._next_index, is_unread
+        self._next_index += 1
         if is_unread:
-            spoken.cuts += 1
-            return PartStarted(spoken.index, Text(text="", unread=True, where=spoken.part.where))
-        part = spoken.part if not spoken.pieces else Text(text="", where=spoken.part.where)
-        spoken.pieces += 1
-        return PartStarted(spoken.index, part)
+            open_text.cut_count += 1
+            return PartStarted(open_text.index, Text(text="", unread=True, where=open_text.part.where))
+        part = open_text.part if not open_text.piece_count else Text(text="", where=open_text.part.where)
+        open_text.piece_count += 1
+        return PartStarted(open_text.index, part)
 
-    def _cut(self, spoken: _Spoken) -> list[Event]:
+    def _end_piece(self, open_text: _OpenText) -> list[Event]:
         """End the piece of text that is open."""
-        if spoken.index is None:
+        if open_text.index is None:
             return []
-        index, spoken.index = spoken.index, None
+        index, open_text.index = open_text.index, None
         return [PartEnded(index)]
 
-    def _called(self, spoken: _Spoken, written: Written) -> list[Event]:
-        spoken.cuts += 1
+    def _emit_call(self, open_text: _OpenText, written_call: WrittenCall) -> list[Event]:
+        open_text.cut_count += 1
         if self._forbidden:
-            self._ledger.dropped(spoken.part.where, "a call in it: no tool may be called")
-            return self._cut(spoken)
-        self._calls += 1
-        if self._single and self._calls > 1:
+            self._ledger.report_dropped(open_text.part.where, "a call in it: no tool may be called")
+            return self._end_piece(open_text)
+        self._call_count += 1
+        if self._single and self._call_count > 1:
             why = "the client wants one call at a time: only the first is told"
-            self._ledger.dropped(spoken.part.where, why)
+            self._ledger.report_dropped(open_text.part.where, why)
             return []
-        events = self._cut(spoken)
-        name = meant(written.name, self._names)
-        seed = (self._reply_id, self._salt, self._calls, name, written.arguments)
-        call = ToolCall(id=generate_id(self._prefix, *seed), name=name, arguments="", where=spoken.part.where)
-        index = self._next
-        self._next += 1
-        return [*events, PartStarted(index, call), PartDelta(index, written.arguments), PartEnded(index)]
+        events = self._end_piece(open_text)
+        name = match_tool_name(written_call.name, self._names)
+        seed = (self._reply_id, self._salt, self._call_count, name, written_call.arguments)
+        call = ToolCall(id=generate_id(self._prefix, *seed), name=name, arguments="", where=open_text.part.where)
+        index = self._next_index
+        self._next_index += 1
+        return [*events, PartStarted(index, call), PartDelta(index, written_call.arguments), PartEnded(index)]
 
-    def _closed(self, spoken: _Spoken) -> list[Event]:
+    def _end_text(self, open_text: _OpenText) -> list[Event]:
         """End a text; what is said beside it is about all of it, so it stands only where no call was cut out."""
         events: list[Event] = []
-        if spoken.reader.unread:
-            self._unread += spoken.reader.unread
-            self._ledger.approximated(spoken.part.where, "a call in it cannot be read: it is told as text")
-        if not spoken.cuts:
-            if spoken.index is None:
-                events.append(self._opened(spoken))
-            events += [structs.replace(event, index=self._next - 1) for event in spoken.beside]
+        if open_text.reader.unread_count:
+            self._unread_count += open_text.reader.unread_count
+            self._ledger.report_approximated(open_text.part.where, "a call in it cannot be read: it is told as text")
+        if not open_text.cut_count:
+            if open_text.index is None:
+                events.append(self._start_piece(open_text))
+            events += [structs.replace(event, index=self._next_index - 1) for event in open_text.side_events]
         else:
-            self._book(spoken)
-        return [*events, *self._cut(spoken)]
+            self._report_side_events(open_text)
+        return [*events, *self._end_piece(open_text)]
 
-    def _book(self, spoken: _Spoken) -> None:
-        part, ledger = spoken.part, self._ledger
-        for event in spoken.beside:
+    def _report_side_events(self, open_text: _OpenText) -> None:
+        part, ledger = open_text.part, self._ledger
+        for event in open_text.side_events:
             match event:
                 case PartSigned():
-                    ledger.field_dropped("part.signature", _CUT, part)
+                    ledger.report_dropped_field("part.signature", _CALL_CUT_OUT, part)
                 case PartCited():
-                    ledger.field_dropped("part.citations", _CUT, part)
+                    ledger.report_dropped_field("part.citations", _CALL_CUT_OUT, part)
                 case PartNative(_, _, field, raw):
-                    ledger.value_dropped(part.where + field, raw, _CUT)
-        if part.extras is not None and not spoken.pieces:
+                    ledger.report_dropped_value(part.where + field, raw, _CALL_CUT_OUT)
+        if part.extras is not None and not open_text.piece_count:
             for field, raw in part.extras.fields.items():
-                ledger.value_dropped(part.where + field, raw, _CUT)
+                ledger.report_dropped_value(part.where + field, raw, _CALL_CUT_OUT)
 
     def _finish(self, finish: Finish) -> Finish:
         """A reply that ends well after calls ends for them; the sequence that ends made-up results is our own."""
-        if self._calls and finish.reason == "stop":
+        if self._call_count and finish.reason == "stop":
             return Finish("tool_calls")
-        if self._unread and self._runs_calls and finish.reason == "stop":
+        if self._unread_count and self._runs_calls and finish.reason == "stop":
             return Finish("malformed_call")
         # Some vendors' word for the end says that there was a sequence, so that goes too.
         return Finish(finish.reason) if finish.sequence and finish.sequence == self._stop else finish
 
 
-def detect_calls(response: Response, hearing: CallDetector) -> Response:
+def detect_calls(response: Response, detector: CallDetector) -> Response:
     """Return a whole reply with the calls in it."""
-    return collect(hearing.feed(replay(response)))
+    return collect(detector.feed(replay(response)))

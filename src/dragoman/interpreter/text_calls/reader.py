@@ -18,27 +18,27 @@ from dragoman.interpreter.text_calls.forms import (
     FENCE,
     RESULT_TAG,
     TAG,
-    WHITE,
+    WHITESPACE,
     Attempt,
     BrokenCall,
-    CallForm,
-    More,
+    CallParser,
+    NeedsMoreText,
     NoCall,
     ParsedCalls,
     UnreadableText,
-    Written,
+    WrittenCall,
 )
 
-_LONGEST_WHITE = 512
+_MAX_WHITESPACE = 512
 """White space that is held because a call may follow."""
 
 
 _THOUGHT = "<think"
-_DEAF = ((RESULT_TAG, "</tool_result"), (_THOUGHT, "</think"))
+_IGNORED_BLOCKS = ((RESULT_TAG, "</tool_result"), (_THOUGHT, "</think"))
 """What begins a stretch in which nothing is a call, and what ends it."""
 
 
-def _begun(word: str) -> str:
+def _build_prefix_pattern(word: str) -> str:
     """Return a pattern for a word, or for as much of it as the text has at its end."""
     pattern = ""
     for character in reversed(word):
@@ -46,186 +46,189 @@ def _begun(word: str) -> str:
     return pattern
 
 
-def _finder(line_start: str) -> re.Pattern[str]:
-    words = rf"{_begun(FENCE)}|{_begun(_THOUGHT)}|[*`]{{0,2}}(?:{_begun(CALL)}|\Z)"
+def _compile_finder(line_start: str) -> re.Pattern[str]:
+    fence, thought, call = map(_build_prefix_pattern, (FENCE, _THOUGHT, CALL))
+    words = rf"{fence}|{thought}|[*`]{{0,2}}(?:{call}|\Z)"
     lined = rf"{line_start}(?:[ \t]{{0,16}}(?:{words}))"
-    return re.compile(f"{_begun(TAG)}|{_begun(RESULT_TAG)}|{lined}", re.IGNORECASE | re.ASCII)
+    return re.compile(
+        f"{_build_prefix_pattern(TAG)}|{_build_prefix_pattern(RESULT_TAG)}|{lined}", re.IGNORECASE | re.ASCII
+    )
 
 
-_AT_LINE_START = _finder(r"(?:\A|(?<=\n))")
-_WITHIN_LINE = _finder(r"(?<=\n)")
+_AT_LINE_START = _compile_finder(r"(?:\A|(?<=\n))")
+_WITHIN_LINE = _compile_finder(r"(?<=\n)")
 _FENCED = re.compile(rf"[ \t]*{FENCE}")
 _LINED = re.compile(rf"[ \t]*[*`]{{0,2}}{CALL}", re.IGNORECASE | re.ASCII)
 
 
-class Reader:
+class TextCallReader:
     """Text in, text and calls out."""
 
     def __init__(self) -> None:
-        self._form = CallForm()
-        self._fresh = True
+        self._form = CallParser()
+        self._at_line_start = True
         """What is held begins a line, or follows a call."""
-        self._later: list[str] = []
+        self._pending: list[str] = []
         """What came while a value was not whole."""
-        self._after = False
+        self._is_after_call = False
         """The last that was told was a call."""
         self._closers: tuple[str, ...] = ()
         self._until: str | None = None
         """What must come before anything is a call again; empty for nothing that could."""
         self._broken: BrokenCall | None = None
         """The call that cannot be read, while its text is told."""
-        self._told: list[str | Written] = []
-        self.unread = 0
+        self._output: list[str | WrittenCall] = []
+        self.unread_count = 0
         """How many calls could not be read."""
 
-    def feed(self, text: str) -> list[str | Written]:
+    def feed(self, text: str) -> list[str | WrittenCall]:
         """Take more text; return what is certain now."""
         form = self._form
         if form.scan is not None:
-            self._later.append(text)
+            self._pending.append(text)
             if not form.scan.feed(text):
                 return []
-            text = "".join(self._later)
-            self._later.clear()
+            text = "".join(self._pending)
+            self._pending.clear()
         form.text += text
         return self._read()
 
-    def close(self) -> list[str | Written]:
+    def close(self) -> list[str | WrittenCall]:
         """Return what is left: the text is over."""
         form = self._form
-        form.text += "".join(self._later)
-        self._later.clear()
-        form.is_all = True
+        form.text += "".join(self._pending)
+        self._pending.clear()
+        form.is_complete = True
         return self._read()
 
-    def _read(self) -> list[str | Written]:
+    def _read(self) -> list[str | WrittenCall]:
         try:
-            while self._step():
+            while self._read_next():
                 pass
-        except More:
+        except NeedsMoreText:
             pass
-        told, self._told = self._told, []
+        told, self._output = self._output, []
         return told
 
-    def _step(self) -> bool:
+    def _read_next(self) -> bool:
         """Tell one thing; False if there is nothing left to tell now."""
         if self._until is not None:
-            return self._pass()
-        if self._after:
-            return self._follow()
+            return self._skip_until()
+        if self._is_after_call:
+            return self._read_closers()
         form = self._form
-        found = (_AT_LINE_START if self._fresh else _WITHIN_LINE).search(form.text)
-        self._tell(self._printed(found.start() if found is not None else len(form.text)))
+        found = (_AT_LINE_START if self._at_line_start else _WITHIN_LINE).search(form.text)
+        self._emit_text(self._find_text_end(found.start() if found is not None else len(form.text)))
         if found is None:
-            if form.is_all:
-                self._tell(len(form.text))
+            if form.is_complete:
+                self._emit_text(len(form.text))
             return False
-        return self._attempt(len(form.text) - len(found.string) + found.start())
+        return self._read_candidate(len(form.text) - len(found.string) + found.start())
 
-    def _printed(self, end: int) -> int:
+    def _find_text_end(self, end: int) -> int:
         """Return where the text ends before white space that a call may follow."""
         text = self._form.text
-        return max(len(text[:end].rstrip(WHITE)), end - _LONGEST_WHITE)
+        return max(len(text[:end].rstrip(WHITESPACE)), end - _MAX_WHITESPACE)
 
-    def _attempt(self, at: int) -> bool:
+    def _read_candidate(self, at: int) -> bool:
         """Read what stands at a place that looks like the beginning of a call."""
         form = self._form
         found: Attempt
-        for begin, end in _DEAF:
+        for begin, end in _IGNORED_BLOCKS:
             found_at = form.skip(at, BLANK)
-            if form.has(found_at, begin):
-                self._tell(found_at + len(begin))
+            if form.starts_with(found_at, begin):
+                self._emit_text(found_at + len(begin))
                 self._until = end
                 return True
-        if form.has(at, TAG):
-            found = form.tagged(at)
+        if form.starts_with(at, TAG):
+            found = form.read_tagged(at)
         elif (fence := _FENCED.match(form.text, at)) is not None:
-            found = form.fenced(fence.end() - len(FENCE))
+            found = form.read_fenced(fence.end() - len(FENCE))
         elif _LINED.match(form.text, at) is not None:
-            found = form.lined(at)
-        elif not form.is_all:
-            raise More
+            found = form.read_line(at)
+        elif not form.is_complete:
+            raise NeedsMoreText
         else:
-            self._tell(len(form.text))
+            self._emit_text(len(form.text))
             return False
-        self._take(found)
+        self._apply(found)
         return True
 
-    def _take(self, found: Attempt) -> None:
+    def _apply(self, found: Attempt) -> None:
         match found:
             case NoCall(end):
-                self._tell(end)
+                self._emit_text(end)
             case BrokenCall():
-                self.unread += 1
-                self._after = False
+                self.unread_count += 1
+                self._is_after_call = False
                 self._until = END_TAG if found.is_tagged else ""
                 self._broken = found
             case ParsedCalls(calls, end, closers, is_open):
                 form = self._form
-                if is_open and form.is_all and not form.text[end:].strip(WHITE):
-                    calls, end = (Written(calls[0].name, calls[0].arguments, form.text),), len(form.text)
-                self._told.extend(calls)
+                if is_open and form.is_complete and not form.text[end:].strip(WHITESPACE):
+                    calls, end = (WrittenCall(calls[0].name, calls[0].arguments, form.text),), len(form.text)
+                self._output.extend(calls)
                 form.text = form.text[end:]
                 self._closers = (*self._closers, *closers)
-                self._after = True
+                self._is_after_call = True
 
-    def _follow(self) -> bool:
+    def _read_closers(self) -> bool:
         """Pass over what closes a call; read another one in the same tags."""
         form = self._form
-        form.text = form.text.lstrip(WHITE)
+        form.text = form.text.lstrip(WHITESPACE)
         for depth in range(len(self._closers) - 1, -1, -1):
             closer = self._closers[depth]
-            if form.has(0, closer):
+            if form.starts_with(0, closer):
                 form.text = form.text[self._end_of(closer) :]
                 self._closers = self._closers[:depth]
                 return True
         is_inside = END_TAG in self._closers
-        if is_inside and form.character(0) in ("{", "["):
-            found = form.values(0, self._closers)
+        if is_inside and form.get_character(0) in ("{", "["):
+            found = form.read_json(0, self._closers)
             self._closers = ()
-            self._take(found)
+            self._apply(found)
             return True
-        form.character(0)
+        form.get_character(0)
         self._closers = tuple(closer for closer in self._closers if closer == FENCE)
-        self._after = False
-        self._fresh = True
+        self._is_after_call = False
+        self._at_line_start = True
         return bool(form.text)
 
     def _end_of(self, closer: str) -> int:
         form, end = self._form, len(closer)
         if closer != END_TAG:
             return end
-        end += form.character(end) in ("s", "S")
-        return end + (form.character(end) == ">")
+        end += form.get_character(end) in ("s", "S")
+        return end + (form.get_character(end) == ">")
 
     def _end_of_broken(self, broken: BrokenCall) -> int:
         form, end = self._form, self._end_of(END_TAG)
-        fence = form.skip(end, WHITE) if broken.is_fenced else end
-        return fence + len(FENCE) if broken.is_fenced and form.has(fence, FENCE) else end
+        fence = form.skip(end, WHITESPACE) if broken.is_fenced else end
+        return fence + len(FENCE) if broken.is_fenced and form.starts_with(fence, FENCE) else end
 
-    def _pass(self) -> bool:
+    def _skip_until(self) -> bool:
         """Tell text in which nothing is a call."""
         form, closer = self._form, self._until
         if not closer:
-            self._tell(len(form.text))
+            self._emit_text(len(form.text))
             return False
-        found = re.search(_begun(closer), form.text, re.IGNORECASE | re.ASCII)
+        found = re.search(_build_prefix_pattern(closer), form.text, re.IGNORECASE | re.ASCII)
         at = found.start() if found is not None else len(form.text)
-        self._tell(at)
+        self._emit_text(at)
         if found is None:
             return False
-        if form.has(0, closer):
-            self._tell(len(closer) if self._broken is None else self._end_of_broken(self._broken))
+        if form.starts_with(0, closer):
+            self._emit_text(len(closer) if self._broken is None else self._end_of_broken(self._broken))
             self._until = self._broken = None
             return True
-        self._tell(len(form.text))
+        self._emit_text(len(form.text))
         return False
 
-    def _tell(self, end: int) -> None:
+    def _emit_text(self, end: int) -> None:
         """Tell text up to a place."""
         if not end:
             return
         text = self._form.text
         told, self._form.text = text[:end], text[end:]
-        self._fresh = told.endswith("\n")
-        self._told.append(told if self._broken is None else UnreadableText(told))
+        self._at_line_start = told.endswith("\n")
+        self._output.append(told if self._broken is None else UnreadableText(told))

@@ -14,8 +14,8 @@ from mcp.server.mcpserver import MCPServer
 from mcp.types import INVALID_REQUEST
 from msgspec import Raw, Struct
 
-from dragoman.http.exchange import Exchange, Gone
-from dragoman.http.message import JSON
+from dragoman.http.exchange import ClientDisconnected, Exchange
+from dragoman.http.message import JSON_HEADERS
 from dragoman.mcp.server.service import CALLER_KEY, ToolCaller
 from dragoman.tasks import start_task
 
@@ -70,7 +70,7 @@ class _Sender:
         self._headers: dict[str, str] = {}
 
     async def __call__(self, message: AsgiMessage) -> None:
-        with contextlib.suppress(Gone):
+        with contextlib.suppress(ClientDisconnected):
             await self._send(message)
 
     async def _send(self, message: AsgiMessage) -> None:
@@ -102,7 +102,7 @@ async def run_application(application: AsgiApplication, exchange: Exchange, call
     request = exchange.request
     refused = build_rejection(request.body) if request.method == "POST" else b""
     if refused:
-        await exchange.send(400, JSON, refused)
+        await exchange.send(400, JSON_HEADERS, refused)
         return
     path, _, query = request.target.partition("?")
     scope: AsgiMessage = {
@@ -126,7 +126,7 @@ async def run_application(application: AsgiApplication, exchange: Exchange, call
     async def receive() -> AsgiMessage:
         if waiting:
             return {"type": "http.request", "body": waiting.pop(), "more_body": False}
-        await exchange.wait_gone()
+        await exchange.wait_disconnected()
         return {"type": "http.disconnect"}
 
     await application(scope, receive, _Sender(exchange))

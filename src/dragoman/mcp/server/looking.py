@@ -17,7 +17,7 @@ from dragoman.core.problems import Problem
 from dragoman.core.request import Message, Request
 from dragoman.core.response import Response
 from dragoman.core.stream import Collector
-from dragoman.http.addresses import Refused
+from dragoman.http.addresses import LinkRefused
 from dragoman.mcp.server.service import Service, caller_of
 
 AnyContext = Context[Any, Any]
@@ -95,7 +95,7 @@ class SearchTools:
         """Read a page."""
         try:
             page = await self._service.read_page(id, caller_of(ctx.request_context).owner)
-        except Refused as refusal:
+        except LinkRefused as refusal:
             raise ToolError(f"{id!r} cannot be read: {refusal}") from None
         if page.media is not None:
             raise ToolError(f"{id!r} is {page.kind}, not a text: ask `query` about it")

@@ -19,10 +19,17 @@ from pydantic import BaseModel, Field
 
 from dragoman.agent import Agent, ApprovalAsked, Limits, RunEnded, Statistics, Step
 from dragoman.core.parts import Media, Text
-from dragoman.core.preserved import preserved, restored
+from dragoman.core.preserved import decode_messages, encode_messages
 from dragoman.core.problems import Problem
 from dragoman.core.request import Message, Request, Thinking
-from dragoman.gateway.conversations.runs import begun, in_conversation, kept, packed, unpacked, written
+from dragoman.gateway.conversations.runs import (
+    begin_turn,
+    claim_conversation,
+    decode_start,
+    encode_start,
+    save_turn,
+    start_recording,
+)
 from dragoman.mcp.bridge import content_to
 from dragoman.mcp.server.host import (
     APPROVAL_SECONDS,
@@ -119,7 +126,7 @@ class Query:
             wish = QueryRequest(
                 session=session_id or uuid4().hex,
                 model=self._choose_model(model, caller),
-                said=preserved([said]),
+                said=encode_messages([said]),
                 effort=thinking,
                 turns=min(max_turns or most, most),
                 seconds=APPROVAL_SECONDS if supports_elicitation(ctx) else 0.0,
@@ -162,7 +169,7 @@ class Query:
     async def _answer_query(self, query: QueryRequest, owner: str, host: Host) -> CallToolResult:
         conversations, patience = self._service.conversations, self._service.settings.seconds
         try:
-            async with in_conversation(conversations, owner, query.session, patience=patience):
+            async with claim_conversation(conversations, owner, query.session, wait=patience):
                 ended = await self._run_in_conversation(query, owner, host)
         except Problem as problem:
             return _build_failure(problem.message, query)
@@ -178,9 +185,9 @@ class Query:
         service, conversations = self._service, self._service.conversations
 
         async def open_run() -> str:
-            return packed(await begun(conversations, owner, query.session))
+            return encode_start(await begin_turn(conversations, owner, query.session))
 
-        unfinished = unpacked(await host.step("open", open_run))
+        unfinished = decode_start(await host.step("open", open_run))
         system = service.settings.system
         head = (Message(role="system", parts=(Text(text=system),)),) if system else ()
         agent = Agent(
@@ -188,22 +195,22 @@ class Query:
             service.executor.of(owner=owner),
             limits=Limits(turns=query.turns, seconds=service.settings.seconds, approval=host.seconds),
             destinations=service.settings.destinations,
-            recorder=await written(conversations, unfinished),
+            recorder=await start_recording(conversations, unfinished),
             runtime=host.runtime,
         )
         request = Request(
             model=query.model,
-            messages=(*head, *unfinished.before, *restored(query.said)),
+            messages=(*head, *unfinished.history, *decode_messages(query.said)),
             thinking=Thinking(effort=query.effort) if query.effort is not None else None,
             stream=True,
         )
         # What was cut off at the beginning may have been anything.
-        steps = agent.steps(request, run=unfinished.run, untrusted=not unfinished.opened.whole)
+        steps = agent.steps(request, run=unfinished.run_id, untrusted=not unfinished.opened.is_whole)
         ended = await _follow_run(agent, steps, host, query.turns)
         if ended.problem is None:
 
             async def keep() -> str:
-                await kept(conversations, unfinished, ended.history[len(head) :], query.model)
+                await save_turn(conversations, unfinished, ended.history[len(head) :], query.model)
                 return ""
 
             await host.step("keep", keep)

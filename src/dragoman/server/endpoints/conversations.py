@@ -10,23 +10,23 @@ from dragoman.core.parts import ToolCall
 from dragoman.core.problems import Problem
 from dragoman.dialects.record import Call
 from dragoman.dialects.registry import dialect_named
-from dragoman.gateway.conversations.recorder import fresh_conversation, item_id
+from dragoman.gateway.conversations.recorder import find_or_generate_id, generate_conversation_id
 from dragoman.sessions.store import Store
 from dragoman.sessions.values import Conversation, Item, Turn
 from dragoman.wire import json
 from dragoman.wire.pointer import escape
 
-_MOST = 100
-_USUAL = "20"
-_STATED = frozenset({"message", "function_call", "function_call_output", "custom_tool_call_output"})
+_MAX_LIMIT = 100
+_DEFAULT_LIMIT = "20"
+_TYPES_WITH_STATUS = frozenset({"message", "function_call", "function_call_output", "custom_tool_call_output"})
 """Items whose status is told also where the client did not tell it."""
 
 
-def told(item: Item) -> dict[str, Any]:
+def render_item(item: Item) -> dict[str, Any]:
     """Return an item as it is listed: under its id, its content in parts."""
     body: dict[str, Any] = json.decode(item.body)
     kind = body.get("type") or "message"
-    stated = {"status": "completed"} if kind in _STATED else {}
+    stated = {"status": "completed"} if kind in _TYPES_WITH_STATUS else {}
     shown = {**stated, **body, "id": item.id, "type": kind}
     if isinstance(shown.get("content"), str) and kind == "message":
         is_said = shown.get("role") == "assistant"
@@ -35,13 +35,13 @@ def told(item: Item) -> dict[str, Any]:
     return shown
 
 
-def page(items: Sequence[Item], query: Mapping[str, str]) -> dict[str, Any]:
+def render_page(items: Sequence[Item], query: Mapping[str, str]) -> dict[str, Any]:
     """Return one page of items, the newest first unless `order` says otherwise."""
-    order, limit, after = query.get("order", "desc"), query.get("limit", _USUAL), query.get("after", "")
+    order, limit, after = query.get("order", "desc"), query.get("limit", _DEFAULT_LIMIT), query.get("after", "")
     if order not in {"asc", "desc"}:
         raise Problem("invalid_request", f"order must be asc or desc, not {order!r}", where="/order")
-    if not limit.isdecimal() or len(limit) > len(str(_MOST)) or not 1 <= int(limit) <= _MOST:
-        raise Problem("invalid_request", f"limit must be from 1 to {_MOST}, not {limit!r}", where="/limit")
+    if not limit.isdecimal() or len(limit) > len(str(_MAX_LIMIT)) or not 1 <= int(limit) <= _MAX_LIMIT:
+        raise Problem("invalid_request", f"limit must be from 1 to {_MAX_LIMIT}, not {limit!r}", where="/limit")
     ordered = items if order == "asc" else items[::-1]
     begins = 0
     if after:
@@ -49,106 +49,106 @@ def page(items: Sequence[Item], query: Mapping[str, str]) -> dict[str, Any]:
         if not begins:
             raise Problem("invalid_request", f"Item with id '{after}' not found.", where="/after")
     shown = ordered[begins : begins + int(limit)]
-    return listed(shown, more=begins + len(shown) < len(ordered))
+    return render_list(shown, has_more=begins + len(shown) < len(ordered))
 
 
-def listed(items: Sequence[Item], *, more: bool = False) -> dict[str, Any]:
+def render_list(items: Sequence[Item], *, has_more: bool = False) -> dict[str, Any]:
     """Return items as a list."""
     ids = [item.id for item in items] or [None]
-    data = [told(item) for item in items]
-    return {"object": "list", "data": data, "first_id": ids[0], "last_id": ids[-1], "has_more": more}
+    data = [render_item(item) for item in items]
+    return {"object": "list", "data": data, "first_id": ids[0], "last_id": ids[-1], "has_more": has_more}
 
 
 DIALECT = "responses"
-_MOST_ADDED = 20
-_MOST_PAIRS = 16
-_CREATED = frozenset({"metadata", "items"})
-_UPDATED = frozenset({"metadata"})
-_ADDED = frozenset({"items"})
+_MAX_ADDED = 20
+_MAX_METADATA = 16
+_CREATE_MEMBERS = frozenset({"metadata", "items"})
+_UPDATE_MEMBERS = frozenset({"metadata"})
+_ADD_MEMBERS = frozenset({"items"})
 
 
-async def made(store: Store, owner: str, body: bytes) -> dict[str, Any]:
+async def create_conversation(store: Store, owner: str, body: bytes) -> dict[str, Any]:
     """Make a conversation."""
-    members = _members(body or b"{}", _CREATED)
+    members = _decode_members(body or b"{}", _CREATE_MEMBERS)
     now = int(time())
     conversation = Conversation(
-        owner=owner, id=fresh_conversation(), dialect=DIALECT, metadata=_metadata(members), created=now
+        owner=owner, id=generate_conversation_id(), dialect=DIALECT, metadata=_parse_metadata(members), created=now
     )
-    items = _items(members, least=0)
+    items = _parse_items(members, minimum=0)
     if items:
-        await store.add(_turn(conversation, items), conversation)
+        await store.add_turn(_build_turn(conversation, items), conversation)
     else:
-        await store.save(conversation)
-    return _shown(conversation)
+        await store.save_conversation(conversation)
+    return _render_conversation(conversation)
 
 
-async def shown(store: Store, owner: str, name: str) -> dict[str, Any]:
+async def show_conversation(store: Store, owner: str, name: str) -> dict[str, Any]:
     """Show a conversation."""
-    return _shown(await _found(store, owner, name))
+    return _render_conversation(await _find_conversation(store, owner, name))
 
 
-async def updated(store: Store, owner: str, name: str, body: bytes) -> dict[str, Any]:
+async def update_conversation(store: Store, owner: str, name: str, body: bytes) -> dict[str, Any]:
     """Change what a client notes beside a conversation."""
-    conversation = await _found(store, owner, name)
-    members = _members(body, _UPDATED)
+    conversation = await _find_conversation(store, owner, name)
+    members = _decode_members(body, _UPDATE_MEMBERS)
     if "metadata" not in members:
         raise Problem("invalid_request", "Missing required parameter: 'metadata'.", where="/metadata")
-    changed = structs.replace(conversation, metadata=_metadata(members))
-    await store.save(changed)
-    return _shown(changed)
+    changed = structs.replace(conversation, metadata=_parse_metadata(members))
+    await store.save_conversation(changed)
+    return _render_conversation(changed)
 
 
-async def deleted(store: Store, owner: str, name: str) -> dict[str, Any]:
+async def delete_conversation(store: Store, owner: str, name: str) -> dict[str, Any]:
     """Forget a conversation."""
-    if not await store.forget_conversation(owner, name):
-        raise _unknown(name)
+    if not await store.delete_conversation(owner, name):
+        raise _build_not_found(name)
     return {"id": name, "object": "conversation.deleted", "deleted": True}
 
 
-async def items(store: Store, owner: str, name: str, query: Mapping[str, str]) -> dict[str, Any]:
+async def list_items(store: Store, owner: str, name: str, query: Mapping[str, str]) -> dict[str, Any]:
     """List what was said."""
-    return page(await _said(store, owner, name), query)
+    return render_page(await _load_items(store, owner, name), query)
 
 
-async def added(store: Store, owner: str, name: str, body: bytes) -> dict[str, Any]:
+async def add_items(store: Store, owner: str, name: str, body: bytes) -> dict[str, Any]:
     """Add what was said elsewhere."""
-    opened = await store.opened(owner, name)
+    opened = await store.load_conversation(owner, name)
     if opened is None:
-        raise _unknown(name)
+        raise _build_not_found(name)
     conversation, history = opened
-    new = _items(_members(body, _ADDED), least=1)
-    turn = structs.replace(_turn(conversation, new), parent=conversation.head, settings=history.settings)
-    await store.add(turn, conversation)
-    return listed(turn.items)
+    new = _parse_items(_decode_members(body, _ADD_MEMBERS), minimum=1)
+    turn = structs.replace(_build_turn(conversation, new), parent=conversation.head, settings=history.settings)
+    await store.add_turn(turn, conversation)
+    return render_list(turn.items)
 
 
-async def item(store: Store, owner: str, name: str, wanted: str) -> dict[str, Any]:
+async def show_item(store: Store, owner: str, name: str, wanted_id: str) -> dict[str, Any]:
     """Show one item."""
-    one = next((one for one in await _said(store, owner, name) if one.id == wanted), None)
+    one = next((one for one in await _load_items(store, owner, name) if one.id == wanted_id), None)
     if one is None:
-        raise Problem("not_found", f"Item with id '{wanted}' not found.")
-    return told(one)
+        raise Problem("not_found", f"Item with id '{wanted_id}' not found.")
+    return render_item(one)
 
 
-async def removed(store: Store, owner: str, name: str, wanted: str) -> dict[str, Any]:
+async def delete_item(store: Store, owner: str, name: str, wanted_id: str) -> dict[str, Any]:
     """Take an item out of a conversation."""
-    conversation = await _found(store, owner, name)
-    if not await store.forget_item(conversation, wanted):
-        raise Problem("not_found", f"Item with id '{wanted}' not found.")
-    return _shown(conversation)
+    conversation = await _find_conversation(store, owner, name)
+    if not await store.delete_item(conversation, wanted_id):
+        raise Problem("not_found", f"Item with id '{wanted_id}' not found.")
+    return _render_conversation(conversation)
 
 
-async def _found(store: Store, owner: str, name: str) -> Conversation:
-    conversation = await store.conversation(owner, name)
+async def _find_conversation(store: Store, owner: str, name: str) -> Conversation:
+    conversation = await store.find_conversation(owner, name)
     if conversation is None:
-        raise _unknown(name)
+        raise _build_not_found(name)
     return conversation
 
 
-async def _said(store: Store, owner: str, name: str) -> Sequence[Item]:
-    opened = await store.opened(owner, name)
+async def _load_items(store: Store, owner: str, name: str) -> Sequence[Item]:
+    opened = await store.load_conversation(owner, name)
     if opened is None:
-        raise _unknown(name)
+        raise _build_not_found(name)
     conversation, history = opened
     if conversation.dialect != DIALECT:
         words = f"the conversation '{name}' is kept in {conversation.dialect}, whose items are no Responses items"
@@ -156,11 +156,11 @@ async def _said(store: Store, owner: str, name: str) -> Sequence[Item]:
     return history.items
 
 
-def _unknown(name: str) -> Problem:
+def _build_not_found(name: str) -> Problem:
     return Problem("not_found", f"Conversation with id '{name}' not found.")
 
 
-def _shown(conversation: Conversation) -> dict[str, Any]:
+def _render_conversation(conversation: Conversation) -> dict[str, Any]:
     return {
         "id": conversation.id,
         "object": "conversation",
@@ -169,7 +169,7 @@ def _shown(conversation: Conversation) -> dict[str, Any]:
     }
 
 
-def _turn(conversation: Conversation, items: tuple[Item, ...]) -> Turn:
+def _build_turn(conversation: Conversation, items: tuple[Item, ...]) -> Turn:
     """Return items as a turn in which nothing was answered."""
     body = b'{"model":"","input":[' + b",".join(one.body for one in items) + b"]}"
     messages = dialect_named(DIALECT).parse_request(Call(body)).messages
@@ -184,7 +184,7 @@ def _turn(conversation: Conversation, items: tuple[Item, ...]) -> Turn:
     )
 
 
-def _members(body: bytes, known: frozenset[str]) -> dict[str, Raw]:
+def _decode_members(body: bytes, known: frozenset[str]) -> dict[str, Raw]:
     """Read a body; what nobody would heed is refused, as the vendor does."""
     members = json.decode_object(body)
     for name in members:
@@ -194,22 +194,22 @@ def _members(body: bytes, known: frozenset[str]) -> dict[str, Raw]:
     return members
 
 
-def _metadata(members: Mapping[str, Raw]) -> bytes:
+def _parse_metadata(members: Mapping[str, Raw]) -> bytes:
     said: Any = json.decode(members["metadata"]) if "metadata" in members else None
     if said is None:
         return b"{}"
     pairs = cast("dict[str, Any]", said) if isinstance(said, dict) else {}
-    if not isinstance(said, dict) or len(pairs) > _MOST_PAIRS or not all(isinstance(v, str) for v in pairs.values()):
-        raise Problem("invalid_request", f"metadata has {_MOST_PAIRS} pairs of strings at most", where="/metadata")
+    if not isinstance(said, dict) or len(pairs) > _MAX_METADATA or not all(isinstance(v, str) for v in pairs.values()):
+        raise Problem("invalid_request", f"metadata has {_MAX_METADATA} pairs of strings at most", where="/metadata")
     return json.encode(pairs)
 
 
-def _items(members: Mapping[str, Raw], *, least: int) -> tuple[Item, ...]:
+def _parse_items(members: Mapping[str, Raw], *, minimum: int) -> tuple[Item, ...]:
     raw = members.get("items")
     bodies = json.decode_array(raw) if raw is not None and json.first_byte(raw) == b"[" else []
-    if len(bodies) < least or len(bodies) > _MOST_ADDED:
-        raise Problem("invalid_request", f"items has {least} to {_MOST_ADDED} items", where="/items")
+    if len(bodies) < minimum or len(bodies) > _MAX_ADDED:
+        raise Problem("invalid_request", f"items has {minimum} to {_MAX_ADDED} items", where="/items")
     for at, body in enumerate(bodies):
         if json.first_byte(body) != b"{":
             raise Problem("invalid_request", "an item is an object", where=f"/items/{at}")
-    return tuple(Item(item_id(bytes(body)), bytes(body)) for body in bodies)
+    return tuple(Item(find_or_generate_id(bytes(body)), bytes(body)) for body in bodies)

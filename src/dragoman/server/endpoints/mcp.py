@@ -14,70 +14,70 @@ from dragoman.core.request import NativeTool
 from dragoman.dialects.record import ErrorReply
 from dragoman.gateway.record import Record
 from dragoman.http.exchange import Exchange
-from dragoman.interpreter.tool_kinds import tool_for
+from dragoman.interpreter.tool_kinds import find_tool_for
 from dragoman.mcp.client import ServerStatus
-from dragoman.server.agent_services import Bench
+from dragoman.server.agent_services import AgentServices
 from dragoman.server.auth import Key
-from dragoman.server.services import trouble_of
+from dragoman.server.services import find_server_error
 from dragoman.wire import json
 
 if TYPE_CHECKING:
     from dragoman.mcp.server.server import McpApp
 
 
-_SERVING = "dragoman.mcp.server.server"
-_REFUSED = -32000
+_SERVER_MODULE = "dragoman.mcp.server.server"
+_REJECTED_CODE = -32000
 """JSON-RPC leaves this number to servers."""
-_WHO = "mcp"
+_CLIENT_NAME = "mcp"
 _DAY = 86_400.0
 
 
-class Door:
+class McpEndpoint:
     """Opens the MCP server when somebody comes."""
 
-    def __init__(self, bench: Bench) -> None:
-        self._bench = bench
-        self._opening = asyncio.Lock()
-        self._serving: McpApp | None = None
+    def __init__(self, services: AgentServices) -> None:
+        self._services = services
+        self._lock = asyncio.Lock()
+        self._server: McpApp | None = None
 
-    async def answer(self, exchange: Exchange, key: Key, record: Record) -> None:
+    async def handle_request(self, exchange: Exchange, key: Key, record: Record) -> None:
         """Answer one request."""
         if key.tools:
             # What is asked for here has all tools: a key that may have some run must not get at the others this way.
             raise Problem("permission", "this key may have only some tools run, and so not ask here", status=403)
-        serving = await self.opened()
+        serving = await self.open_server()
         await serving.handle_request(exchange, key.name, key.allows)
         # What goes wrong before is told by way of a dialect that has errors.
-        record.dialect = _WHO
+        record.dialect = _CLIENT_NAME
 
-    async def opened(self) -> "McpApp":
+    async def open_server(self) -> "McpApp":
         """Return the server, after making it if nobody has."""
-        async with self._opening:
-            if self._serving is None:
+        async with self._lock:
+            if self._server is None:
                 try:
-                    await asyncio.to_thread(importlib.import_module, _SERVING)
+                    await asyncio.to_thread(importlib.import_module, _SERVER_MODULE)
                 except ImportError as error:
                     raise Problem("unsupported", str(error), status=501) from None
-                self._serving = self._made()
-            return self._serving
+                self._server = self._build_server()
+            return self._server
 
-    def health(self, *, known: bool) -> bytes:
+    def render_health(self, *, shows_servers: bool) -> bytes:
         """Return how the gateway does, and the servers whose tools it runs."""
-        return health(self._bench.toolbox.status(), known=known)
+        return render_health(self._services.tool_services.list_statuses(), shows_servers=shows_servers)
 
     async def close(self) -> None:
         """Close the server, if it was opened."""
-        if self._serving is not None:
-            await self._serving.close()
+        if self._server is not None:
+            await self._server.close()
 
-    def _made(self) -> "McpApp":
+    def _build_server(self) -> "McpApp":
         from dragoman.mcp.server.server import McpApp, load_fixtures  # noqa: PLC0415
         from dragoman.mcp.server.service import Service, ServiceSettings  # noqa: PLC0415  the SDK is an extra
 
-        bench = self._bench
+        bench = self._services
         table = bench.config.mcp
         settings = ServiceSettings(
-            model=bench.usual,
+            model=bench.default_model,
             search_model=table.search_model,
             system=table.system_prompt,
             max_turns=table.max_turns,
@@ -86,13 +86,13 @@ class Door:
         )
         service = Service(
             settings=settings,
-            model=lambda owner: bench.model(owner, _WHO),
-            search_tool=self._search_tool,
-            executor=bench.toolbox.executor,
+            model=lambda owner: bench.build_model(owner, _CLIENT_NAME),
+            search_tool=self._find_search_tool,
+            executor=bench.tool_services.executor,
             # What a search found often stands behind a redirect of the search's own.
-            read_page=lambda url, owner: bench.toolbox.web.read(url, "anywhere", owner),
-            conversations=bench.conversations(table.session_hours),
-            carrier=bench.connected.carrier,
+            read_page=lambda url, owner: bench.tool_services.web.read(url, "anywhere", owner),
+            conversations=bench.build_conversations(table.session_hours),
+            carrier=bench.gateway_services.carrier,
         )
         return McpApp(
             service,
@@ -102,14 +102,16 @@ class Door:
             retention=bench.config.sessions.keep_days * _DAY,
         )
 
-    def _search_tool(self, model: str) -> NativeTool | None:
+    def _find_search_tool(self, model: str) -> NativeTool | None:
         """Return what makes a model search, in the words of the upstream that answers for it."""
-        return tool_for("search", self._bench.connected.gateway.routes.of(model)[0].upstream.dialect)
+        return find_tool_for(
+            "search", self._services.gateway_services.gateway.routes.find_targets(model)[0].upstream.dialect
+        )
 
 
-def refusal(problem: Problem) -> ErrorReply:
+def build_rejection(problem: Problem) -> ErrorReply:
     """Return what a client is told that is not let in, or cannot be served."""
-    error = {"jsonrpc": "2.0", "id": None, "error": {"code": _REFUSED, "message": problem.message}}
+    error = {"jsonrpc": "2.0", "id": None, "error": {"code": _REJECTED_CODE, "message": problem.message}}
     headers = {"content-type": "application/json"}
     if problem.status == 401:
         headers["www-authenticate"] = "Bearer"
@@ -119,18 +121,18 @@ def refusal(problem: Problem) -> ErrorReply:
 _HEALTHY = b'{"status":"ok"}'
 
 
-def health(statuses: Sequence[ServerStatus], *, known: bool) -> bytes:
+def render_health(statuses: Sequence[ServerStatus], *, shows_servers: bool) -> bytes:
     """Return the answer to who asks; `known` if it may hear of the servers by name."""
     if not statuses:
         return _HEALTHY
     connected = sum(status.connected for status in statuses)
     servers: dict[str, Any] = {"configured": len(statuses), "connected": connected}
-    if known:
-        servers["servers"] = [_server(status, statuses) for status in statuses]
+    if shows_servers:
+        servers["servers"] = [_render_server(status, statuses) for status in statuses]
     return json.encode({"status": "ok", "tool_servers": servers})
 
 
-def _server(status: ServerStatus, statuses: Sequence[ServerStatus]) -> dict[str, Any]:
+def _render_server(status: ServerStatus, statuses: Sequence[ServerStatus]) -> dict[str, Any]:
     told = {
         "name": status.name,
         "connected": status.connected,
@@ -138,4 +140,4 @@ def _server(status: ServerStatus, statuses: Sequence[ServerStatus]) -> dict[str,
         "blocked": [each.tool for each in status.blocked],
         "unusable": sorted(status.unusable),
     }
-    return told if status.connected else {**told, "error": trouble_of(status.name, statuses)}
+    return told if status.connected else {**told, "error": find_server_error(status.name, statuses)}

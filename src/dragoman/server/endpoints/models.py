@@ -9,49 +9,51 @@ from typing import Any
 
 from dragoman.core.problems import Problem
 from dragoman.dialects.registry import dialect_named
-from dragoman.gateway.catalogue import Catalogue, Entry
+from dragoman.gateway.catalogue import Catalogue, ModelEntry
 from dragoman.upstreams.model_list import Row
 from dragoman.wire import json
 
-_SINCE = 1767225600
+_CREATED = 1767225600
 """A list needs a date for each model; nobody here knows the true one."""
-_SINCE_WORDS = "2026-01-01T00:00:00Z"
+_CREATED_TEXT = "2026-01-01T00:00:00Z"
 _METHODS = ["generateContent", "streamGenerateContent", "countTokens"]
-_MOST_DIGITS = 9
+_MAX_DIGITS = 9
 Query = Mapping[str, str]
 
 
-async def told(catalogue: Catalogue, wanted: str, allows: Callable[[str], bool], dialect: str, query: Query) -> bytes:
+async def list_models(
+    catalogue: Catalogue, model: str, allows: Callable[[str], bool], dialect: str, query: Query
+) -> bytes:
     """Show a model, or list all of those that are allowed."""
-    wanted = wanted.removeprefix("models/")
-    if not wanted:
-        shown = [entry for name, entry in (await catalogue.entries()).items() if allows(name)]
-        return page(dialect, shown, query)
-    if not allows(wanted):
-        raise Problem("not_found", f"there is no model {wanted!r}", code="model_not_found")
-    return one(dialect, await catalogue.entry(wanted))
+    model = model.removeprefix("models/")
+    if not model:
+        shown = [entry for name, entry in (await catalogue.list_entries()).items() if allows(name)]
+        return render_page(dialect, shown, query)
+    if not allows(model):
+        raise Problem("not_found", f"there is no model {model!r}", code="model_not_found")
+    return render_model(dialect, await catalogue.find_entry(model))
 
 
-def one(dialect: str, entry: Entry) -> bytes:
+def render_model(dialect: str, entry: ModelEntry) -> bytes:
     """Show one model."""
-    return json.encode(_row(dialect, entry))
+    return json.encode(_render_row(dialect, entry))
 
 
-def page(dialect: str, entries: Sequence[Entry], query: Query) -> bytes:
+def render_page(dialect: str, entries: Sequence[ModelEntry], query: Query) -> bytes:
     """List models, as many as the client wants to see at once."""
-    make_page = _PAGES.get(dialect_named(dialect).issuer, _openai_page)
-    return json.encode(make_page([_row(dialect, entry) for entry in entries], query))
+    make_page = _PAGE_BUILDERS.get(dialect_named(dialect).issuer, _openai_page)
+    return json.encode(make_page([_render_row(dialect, entry) for entry in entries], query))
 
 
-def _row(dialect: str, entry: Entry) -> Row:
+def _render_row(dialect: str, entry: ModelEntry) -> Row:
     issuer = dialect_named(dialect).issuer
-    named, made = _ROWS.get(issuer, _ROWS[_USUAL])
+    named, made = _ROW_BUILDERS.get(issuer, _ROW_BUILDERS[_DEFAULT_ISSUER])
     own = entry.listed.row if entry.listed is not None and entry.issuer == issuer else {}
     return {**made(entry), **own, **named(entry.name)}
 
 
-def _openai(entry: Entry) -> Row:
-    row: Row = {"id": entry.name, "object": "model", "created": _SINCE, "owned_by": entry.issuer or "dragoman"}
+def _openai_row(entry: ModelEntry) -> Row:
+    row: Row = {"id": entry.name, "object": "model", "created": _CREATED, "owned_by": entry.issuer or "dragoman"}
     listed = entry.listed
     if listed is not None and listed.input_limit is not None:
         row["context_length"] = listed.input_limit
@@ -60,25 +62,25 @@ def _openai(entry: Entry) -> Row:
     return row
 
 
-def _anthropic(entry: Entry) -> Row:
+def _anthropic_row(entry: ModelEntry) -> Row:
     listed = entry.listed
     return {
         "type": "model",
         "id": entry.name,
-        "display_name": (listed.shown if listed is not None else "") or entry.name,
-        "created_at": _SINCE_WORDS,
+        "display_name": (listed.display_name if listed is not None else "") or entry.name,
+        "created_at": _CREATED_TEXT,
         "max_input_tokens": listed.input_limit if listed is not None else None,
         "max_tokens": listed.output_limit if listed is not None else None,
     }
 
 
-def _google(entry: Entry) -> Row:
+def _google_row(entry: ModelEntry) -> Row:
     listed = entry.listed
     row: Row = {
         "name": f"models/{entry.name}",
         "baseModelId": entry.name,
         "version": "001",
-        "displayName": (listed.shown if listed is not None else "") or entry.name,
+        "displayName": (listed.display_name if listed is not None else "") or entry.name,
         "supportedGenerationMethods": _METHODS,
     }
     if listed is not None and listed.input_limit is not None:
@@ -94,14 +96,14 @@ def _openai_page(rows: list[Row], query: Query) -> Row:
 
 
 def _anthropic_page(rows: list[Row], query: Query) -> Row:
-    limit = _size(query, "limit", 20, 1000)
+    limit = _parse_size(query, "limit", 20, 1000)
     names = [row["id"] for row in rows]
     if "before_id" in query:
-        end = _place(names, query["before_id"])
+        end = _find_index(names, query["before_id"])
         start = max(0, end - limit)
         more = start > 0
     else:
-        start = _place(names, query["after_id"]) + 1 if "after_id" in query else 0
+        start = _find_index(names, query["after_id"]) + 1 if "after_id" in query else 0
         end = start + limit
         more = end < len(rows)
     shown = rows[start:end]
@@ -110,37 +112,37 @@ def _anthropic_page(rows: list[Row], query: Query) -> Row:
 
 
 def _google_page(rows: list[Row], query: Query) -> Row:
-    size = _size(query, "pageSize", 50, 1000)
+    size = _parse_size(query, "pageSize", 50, 1000)
     token = query.get("pageToken", "")
-    start = _place([row["name"] for row in rows], token) if token else 0
+    start = _find_index([row["name"] for row in rows], token) if token else 0
     listed: Row = {"models": rows[start : start + size]}
     if start + size < len(rows):
         listed["nextPageToken"] = rows[start + size]["name"]
     return listed
 
 
-def _size(query: Query, name: str, usual: int, most: int) -> int:
-    said = query.get(name) or str(usual)
+def _parse_size(query: Query, name: str, default: int, maximum: int) -> int:
+    said = query.get(name) or str(default)
     # Python refuses to count with some thousand digits.
-    if not said.isdecimal() or len(said) > _MOST_DIGITS or int(said) == 0:
-        raise Problem("invalid_request", f"{name} must be a number from 1 to {most}", where=f"/{name}")
-    return min(int(said), most)
+    if not said.isdecimal() or len(said) > _MAX_DIGITS or int(said) == 0:
+        raise Problem("invalid_request", f"{name} must be a number from 1 to {maximum}", where=f"/{name}")
+    return min(int(said), maximum)
 
 
-def _place(names: list[Any], wanted: str) -> int:
-    if wanted not in names:
-        raise Problem("invalid_request", f"there is no page that begins at {wanted!r}")
-    return names.index(wanted)
+def _find_index(names: list[Any], name: str) -> int:
+    if name not in names:
+        raise Problem("invalid_request", f"there is no page that begins at {name!r}")
+    return names.index(name)
 
 
-_ROWS: dict[str, tuple[Callable[[str], Row], Callable[[Entry], Row]]] = {
-    "openai": (lambda name: {"id": name}, _openai),
-    "anthropic": (lambda name: {"id": name}, _anthropic),
-    "google": (lambda name: {"name": f"models/{name}"}, _google),
+_ROW_BUILDERS: dict[str, tuple[Callable[[str], Row], Callable[[ModelEntry], Row]]] = {
+    "openai": (lambda name: {"id": name}, _openai_row),
+    "anthropic": (lambda name: {"id": name}, _anthropic_row),
+    "google": (lambda name: {"name": f"models/{name}"}, _google_row),
 }
-_USUAL = "openai"
+_DEFAULT_ISSUER = "openai"
 """The vendor whose form of a list is used for vendors without one of their own, as most servers do."""
-_PAGES: dict[str, Callable[[list[Row], Query], Row]] = {
+_PAGE_BUILDERS: dict[str, Callable[[list[Row], Query], Row]] = {
     "openai": _openai_page,
     "anthropic": _anthropic_page,
     "google": _google_page,

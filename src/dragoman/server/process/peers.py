@@ -11,29 +11,29 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from dragoman.server.metrics import Board
+from dragoman.server.metrics import SharedCounters
 from dragoman.wire import json
 
-_PATIENCE = 1.0
+_TIMEOUT = 1.0
 
 
-Find = Callable[[str, str], bytes]
+FindExchange = Callable[[str, str], bytes]
 
 
-class Siblings:
+class Peers:
     """The other workers, as one of them sees them."""
 
     def __init__(self, directory: Path, worker: int, workers: int) -> None:
-        self._own = _socket(directory, worker)
-        self._others = [_socket(directory, other) for other in range(workers) if other != worker]
+        self._own = _socket_path(directory, worker)
+        self._others = [_socket_path(directory, other) for other in range(workers) if other != worker]
 
     @asynccontextmanager
-    async def answered(self, find: Find) -> AsyncGenerator[None]:
+    async def serve(self, find: FindExchange) -> AsyncGenerator[None]:
         """Answer the others as long as the block runs."""
 
         async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
             with suppress(OSError, TimeoutError, ValueError):
-                async with asyncio.timeout(_PATIENCE):
+                async with asyncio.timeout(_TIMEOUT):
                     name, owner = json.decode(await reader.readline())
                     writer.write(find(name, owner))
                     await writer.drain()
@@ -46,26 +46,26 @@ class Siblings:
         finally:
             server.close()
 
-    async def ask(self, name: str, owner: str) -> bytes:
+    async def find_exchange(self, name: str, owner: str) -> bytes:
         """Return what the others know of an exchange; nothing if they do not."""
-        told = await asyncio.gather(*(_asked(other, name, owner) for other in self._others))
+        told = await asyncio.gather(*(_ask_peer(other, name, owner) for other in self._others))
         return next((answer for answer in told if answer), b"")
 
 
-class Seat(Struct, frozen=True, kw_only=True):
+class WorkerContext(Struct, frozen=True, kw_only=True):
     """What a worker is given by its parent."""
 
     worker: int
-    board: Board
+    counters: SharedCounters
     socket: socket.socket
     """Listens already."""
-    siblings: Siblings
+    peers: Peers
 
 
-async def _asked(other: Path, name: str, owner: str) -> bytes:
+async def _ask_peer(peer: Path, name: str, owner: str) -> bytes:
     with suppress(OSError, TimeoutError):
-        async with asyncio.timeout(_PATIENCE):
-            reader, writer = await asyncio.open_unix_connection(other)
+        async with asyncio.timeout(_TIMEOUT):
+            reader, writer = await asyncio.open_unix_connection(peer)
             try:
                 writer.write(json.encode([name, owner]) + b"\n")
                 return await reader.read()
@@ -74,5 +74,5 @@ async def _asked(other: Path, name: str, owner: str) -> bytes:
     return b""
 
 
-def _socket(directory: Path, worker: int) -> Path:
+def _socket_path(directory: Path, worker: int) -> Path:
     return directory / f"worker-{worker}"

@@ -19,28 +19,28 @@ from msgspec.structs import replace
 
 from dragoman.config import Config, ConfigError
 from dragoman.http.server import url_of
-from dragoman.server.metrics import Board, shared
-from dragoman.server.process.peers import Seat, Siblings
-from dragoman.server.process.supervisor import UNUSABLE, Job, Supervisor
-from dragoman.server.serving import listen_address, serve, told_to_stop
+from dragoman.server.metrics import SharedCounters, allocate_shared
+from dragoman.server.process.peers import Peers, WorkerContext
+from dragoman.server.process.supervisor import EXIT_UNUSABLE, Job, Supervisor
+from dragoman.server.serving import listen_address, serve, watch_stop_signals
 
 _BACKLOG = 2048
 _SIMULATOR = "the simulator"
-Run = Callable[[Coroutine[Any, Any, None]], None]
+RunCoroutine = Callable[[Coroutine[Any, Any, None]], None]
 
 
 class Workers:
     """The processes of one gateway."""
 
-    def __init__(self, config: Config, count: int, run: Run) -> None:
+    def __init__(self, config: Config, count: int, run: RunCoroutine) -> None:
         if sys.platform == "win32":
             raise ConfigError(config.source, "--workers", "there is one process only on this system")
         self._run = run
-        self._sockets = bound(*listen_address(config), count)
-        self._simulator = bound("127.0.0.1", 0, 1)[0] if _simulated_here(config) else None
-        self._config = config if self._simulator is None else _with_simulator(config, url_of(self._simulator))
-        self._board = Board(count, len(config.keys))
-        self._served = shared(1)
+        self._sockets = bind_sockets(*listen_address(config), count)
+        self._simulator = bind_sockets("127.0.0.1", 0, 1)[0] if _needs_simulator(config) else None
+        self._config = config if self._simulator is None else _use_shared_simulator(config, url_of(self._simulator))
+        self._counters = SharedCounters(count, len(config.keys))
+        self._served = allocate_shared(1)
         """Is one as soon as any worker has taken clients: the configuration can be used."""
         self._directory = Path(tempfile.mkdtemp(prefix="dragoman-"))
 
@@ -49,49 +49,51 @@ class Workers:
         """Where they listen."""
         return url_of(self._sockets[0])
 
-    def serve(self, begun: Callable[[], None]) -> int:
+    def serve(self, on_start: Callable[[], None]) -> int:
         """Serve until told to stop."""
         names = [f"worker {at}" for at in range(len(self._sockets))]
-        jobs: dict[str, Job] = {name: partial(self._work, at) for at, name in enumerate(names)}
-        needed: dict[str, Job] = {} if self._simulator is None else {_SIMULATOR: self._simulate}
+        jobs: dict[str, Job] = {name: partial(self._run_worker, at) for at, name in enumerate(names)}
+        needed: dict[str, Job] = {} if self._simulator is None else {_SIMULATOR: self._run_simulator}
 
-        def died(name: str) -> None:
+        def on_exit(name: str) -> None:
             if name in names:
-                self._board.forget_open(names.index(name))
+                self._counters.reset_open(names.index(name))
 
         # What is loaded by now is never collected, so that processes go on sharing it.
         gc.freeze()
         try:
-            return Supervisor(jobs, needed, died=died, stopping=self._close, worked=self._has_served).run(begun)
+            return Supervisor(
+                jobs, needed, on_exit=on_exit, on_stop=self._close_sockets, has_worked=self._has_served
+            ).run(on_start)
         finally:
-            self._close()
+            self._close_sockets()
             shutil.rmtree(self._directory, ignore_errors=True)
 
     def _has_served(self) -> bool:
         return self._served[0] == 1
 
-    def _note_served(self, _: object) -> None:
+    def _mark_served(self, _: object) -> None:
         self._served[0] = 1
 
-    def _close(self) -> None:
+    def _close_sockets(self) -> None:
         """Take no more clients here; the workers have sockets of their own."""
         for each in self._sockets:
             each.close()
 
-    def _work(self, worker: int, parent: int) -> int:
+    def _run_worker(self, worker: int, parent_pipe: int) -> int:
         own = self._sockets[worker].dup()
-        self._close()
-        siblings = Siblings(self._directory, worker, len(self._sockets))
-        seat = Seat(worker=worker, board=self._board, socket=own, siblings=siblings)
+        self._close_sockets()
+        siblings = Peers(self._directory, worker, len(self._sockets))
+        seat = WorkerContext(worker=worker, counters=self._counters, socket=own, peers=siblings)
         try:
-            self._run(serve(self._config, begun=self._note_served, seat=seat, parent=parent))
+            self._run(serve(self._config, on_start=self._mark_served, worker_context=seat, parent_pipe=parent_pipe))
         except (ConfigError, OSError) as error:
             sys.stderr.write(f"dragoman: {error}\n")
-            return UNUSABLE
+            return EXIT_UNUSABLE
         return 0
 
-    def _simulate(self, parent: int) -> int:
-        self._close()
+    def _run_simulator(self, parent_pipe: int) -> int:
+        self._close_sockets()
 
         # An interrupt from a terminal comes to every process, and what the workers have open still needs answers.
         signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -100,16 +102,16 @@ class Workers:
             from dragoman.simulator.serving import running  # noqa: PLC0415  only who has no model pays for it
 
             async with running(sock=self._simulator):
-                await told_to_stop(parent, [signal.SIGTERM]).wait()
+                await watch_stop_signals(parent_pipe, [signal.SIGTERM]).wait()
 
         self._run(simulate())
         return 0
 
 
-def bound(host: str, port: int, count: int) -> list[socket.socket]:
+def bind_sockets(host: str, port: int, count: int) -> list[socket.socket]:
     """Listen on one address with several sockets; with one for all where clients are not spread over several."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    alone = _listening(family, host, port, shared=False)
+    alone = _open_socket(family, host, port, reuses_port=False)
     if count == 1:
         return [alone]
     if not sys.platform.startswith("linux"):
@@ -117,14 +119,14 @@ def bound(host: str, port: int, count: int) -> list[socket.socket]:
     # Sockets that share an address would also share it with another gateway; the first one shows that there is none.
     port = alone.getsockname()[1]
     alone.close()
-    return [_listening(family, host, port, shared=True) for _ in range(count)]
+    return [_open_socket(family, host, port, reuses_port=True) for _ in range(count)]
 
 
-def _listening(family: socket.AddressFamily, host: str, port: int, *, shared: bool) -> socket.socket:
+def _open_socket(family: socket.AddressFamily, host: str, port: int, *, reuses_port: bool) -> socket.socket:
     made = socket.socket(family, socket.SOCK_STREAM)
     try:
         made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        if shared:
+        if reuses_port:
             made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
         made.bind((host, port))
         made.listen(_BACKLOG)
@@ -135,11 +137,11 @@ def _listening(family: socket.AddressFamily, host: str, port: int, *, shared: bo
     return made
 
 
-def _simulated_here(config: Config) -> bool:
+def _needs_simulator(config: Config) -> bool:
     return any(table.kind == "simulator" and not table.base_url for table in config.upstreams.values())
 
 
-def _with_simulator(config: Config, base_url: str) -> Config:
+def _use_shared_simulator(config: Config, base_url: str) -> Config:
     """Let every upstream that is the simulator be the one that all workers share."""
     upstreams = {
         name: replace(table, base_url=base_url) if table.kind == "simulator" and not table.base_url else table

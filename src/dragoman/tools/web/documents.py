@@ -10,8 +10,8 @@ from base64 import b64encode
 from msgspec import Struct
 
 from dragoman.core.parts import Inline, Media, MediaKind
-from dragoman.http.addresses import Refused
-from dragoman.http.guarded import Page
+from dragoman.http.addresses import LinkRefused
+from dragoman.http.guarded import LinkedPage
 from dragoman.tools.web.converter import MAX_INPUT, MAX_TEXT, ConversionError, Converter
 
 _BYTE_ORDER_MARKS = ((codecs.BOM_UTF8, "utf-8"), (codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be"))
@@ -138,7 +138,7 @@ def require_readable_type(kind: str) -> None:
     """Raise `Refused` for a media type that no model can be given; none at all is looked into."""
     if kind and kind not in _MAGIC and kind not in _HTML and not text_media_type(kind):
         shown = kind if _NAME.fullmatch(kind) else "something else"
-        raise Refused(f"it is {shown}, and only texts, HTML, PDF and images can be read")
+        raise LinkRefused(f"it is {shown}, and only texts, HTML, PDF and images can be read")
 
 
 def text_media_type(kind: str) -> str:
@@ -148,9 +148,9 @@ def text_media_type(kind: str) -> str:
     return _ENDINGS.get(kind[kind.rfind("+") :], _PLAIN if kind.startswith("text/") else "")
 
 
-async def parse_document(page: Page, converter: Converter) -> WebDocument:
+async def parse_document(page: LinkedPage, converter: Converter) -> WebDocument:
     """Read a page; raises `Refused`."""
-    kind = page.kind or _guess_media_type(page.body)
+    kind = page.media_type or _guess_media_type(page.body)
     require_readable_type(kind)
     if kind in _MAGIC:
         return WebDocument(url=page.url, kind=kind, media=_build_media(kind, page.body))
@@ -160,7 +160,7 @@ async def parse_document(page: Page, converter: Converter) -> WebDocument:
     try:
         markdown = await converter.to_markdown(decode_text(page.body[:MAX_INPUT], page.charset), page.url)
     except ConversionError as error:
-        raise Refused(str(error)) from None
+        raise LinkRefused(str(error)) from None
     return WebDocument(
         url=page.url,
         kind=kind,
@@ -181,7 +181,7 @@ def strip_invisible(text: str) -> str:
     return "".join(_INVISIBLE.sub("", plain[at : at + _CHUNK]) for at in range(0, len(plain), _CHUNK))
 
 
-def _decode_plain(page: Page) -> tuple[str, bool]:
+def _decode_plain(page: LinkedPage) -> tuple[str, bool]:
     """Return a text as it is told, and whether that is only its beginning."""
     text = decode_text(page.body, page.charset)
     return strip_invisible(text[:MAX_TEXT]), len(text) > MAX_TEXT
@@ -190,7 +190,7 @@ def _decode_plain(page: Page) -> tuple[str, bool]:
 def _build_media(kind: str, body: bytes) -> Media:
     at, magic, family = _MAGIC[kind]
     if not body.startswith(magic, at):
-        raise Refused(f"it is no {kind}, though its server says so")
+        raise LinkRefused(f"it is no {kind}, though its server says so")
     return Media(kind=family, media_type=kind, source=Inline(b64encode(body).decode()))
 
 
@@ -202,5 +202,5 @@ def _guess_media_type(body: bytes) -> str:
     if _HTML_START.match(body):
         return "text/html"
     if b"\0" in body[:4096]:
-        raise Refused("its server does not say what it is, and it is no text")
+        raise LinkRefused("its server does not say what it is, and it is no text")
     return "text/plain"

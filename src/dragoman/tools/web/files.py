@@ -12,8 +12,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-from dragoman.http.addresses import Refused
-from dragoman.http.guarded import Page
+from dragoman.http.addresses import LinkRefused
+from dragoman.http.guarded import LinkedPage
 
 _NOT_ALLOWED = "it is not in a directory that may be read"
 _MAX_PATH = 4096
@@ -29,17 +29,17 @@ class FileReader:
         if self._directories and os.open not in os.supports_dir_fd:
             raise ValueError("files cannot be read safely on this system")
 
-    def read_page(self, url: str, max_bytes: int) -> Page:
+    def read_page(self, url: str, max_bytes: int) -> LinkedPage:
         """Return what stands in a file; raises `Refused`."""
         path = _parse_path(url)
         for directory in self._directories:
             if path.is_relative_to(directory):
-                return Page(
+                return LinkedPage(
                     _guess_media_type(path),
                     _read_file(directory, path.relative_to(directory).parts, max_bytes),
                     url=path.as_uri(),
                 )
-        raise Refused(_NOT_ALLOWED)
+        raise LinkRefused(_NOT_ALLOWED)
 
 
 def _parse_path(url: str) -> Path:
@@ -47,12 +47,12 @@ def _parse_path(url: str) -> Path:
         parts = urlsplit(url)
         path = unquote(parts.path, errors="strict")
     except (ValueError, UnicodeError):
-        raise Refused("it is no address") from None
+        raise LinkRefused("it is no address") from None
     if parts.netloc not in {"", "localhost"} or parts.query or len(path) > _MAX_PATH:
-        raise Refused("it is no address of a file")
+        raise LinkRefused("it is no address of a file")
     steps = path.split("/")[1:]
     if not path.startswith("/") or any(_is_forbidden_step(step) for step in steps):
-        raise Refused(_NOT_ALLOWED)
+        raise LinkRefused(_NOT_ALLOWED)
     return Path(path)
 
 
@@ -62,7 +62,7 @@ def _is_forbidden_step(step: str) -> bool:
 
 def _read_file(directory: Path, steps: tuple[str, ...], max_bytes: int) -> bytes:
     if not steps:
-        raise Refused("it is a directory")
+        raise LinkRefused("it is a directory")
     try:
         handle = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | _OPEN_FLAGS)
         for at, step in enumerate(steps, 1):
@@ -74,14 +74,14 @@ def _read_file(directory: Path, steps: tuple[str, ...], max_bytes: int) -> bytes
             handle = following
     except OSError as error:
         # A link is told like what is not there: nobody learns where it would have led.
-        raise Refused("there is no such file" if error.errno != errno.EACCES else "it may not be read") from None
+        raise LinkRefused("there is no such file" if error.errno != errno.EACCES else "it may not be read") from None
     about = os.fstat(handle)
     if not stat.S_ISREG(about.st_mode):
         os.close(handle)  # a directory cannot even be made a file of
-        raise Refused("it is no file")
+        raise LinkRefused("it is no file")
     with os.fdopen(handle, "rb") as file:
         if about.st_size > max_bytes:
-            raise Refused(f"it is larger than {max_bytes} bytes")
+            raise LinkRefused(f"it is larger than {max_bytes} bytes")
         return file.read(max_bytes)
 
 

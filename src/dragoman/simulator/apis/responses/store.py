@@ -11,7 +11,7 @@ from typing import Any, cast
 import msgspec
 from msgspec import Struct, structs
 
-from dragoman.http.message import JSON, Request
+from dragoman.http.message import JSON_HEADERS, Request
 from dragoman.simulator.api import ApiRejection, HttpReply
 from dragoman.simulator.apis.responses.conversations import (
     ConversationStore,
@@ -109,7 +109,7 @@ class ResponseStore:
             answer = self._handle_response_request(route.id, route.action, request.query)
         if isinstance(answer, ApiRejection):
             return answer if answer.rule else structs.replace(answer, rule="stored")
-        return answer if isinstance(answer, HttpReply) else HttpReply(200, JSON, msgspec.json.encode(answer))
+        return answer if isinstance(answer, HttpReply) else HttpReply(200, JSON_HEADERS, msgspec.json.encode(answer))
 
     def _handle_response_request(
         self, name: str, action: str, query: Mapping[str, str]
