@@ -1,4 +1,4 @@
-"""A simulator for other people's tests: in asyncio, in a thread, and as a fixture."""
+"""A simulator for users' tests: in asyncio, in a thread, and as a fixture."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""Faults as they are written."""
+"""The syntax of faults."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Scripts: exact turns, and requests held to what is expected of them."""
+"""Scripts: fixed replies, and requests checked against expectations."""
 
 from pathlib import Path
 from typing import Any
