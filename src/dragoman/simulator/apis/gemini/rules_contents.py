@@ -284,8 +284,7 @@ RULES: tuple[Rule[GeminiRequest], ...] = (
     Rule(
         "gemini.empty-text",
         "On Vertex a text is not empty, unless it is signed.",
-        "wire/mapping.md section 1; Google's error text from public threads; "
-        "AI Studio accepts it: gemini/pydantic-ai-0036",
+        "wire/mapping.md section 1; Google's error text from public threads; not on AI Studio: gemini/pydantic-ai-0036",
         _check_empty_text,
     ),
     Rule(

@@ -132,7 +132,7 @@ _CHOICE = TaggedUnion(
 )
 
 _BREAKPOINT = {"prompt_cache_breakpoint?": {"mode": StringEnum("explicit"), "ttl?": _TTL}}
-_INPUT_PARTS = {
+_INPUTS = {
     "input_text": {"text": _TEXT, **_BREAKPOINT},
     "input_image": {
         "image_url?": str,
@@ -150,23 +150,14 @@ _INPUT_PARTS = {
     },
 }
 _AUDIO = {"input_audio": {"input_audio": {"data": str, "format": StringEnum("mp3", "wav")}}}
-_ASSISTANT_PARTS = {
-    "output_text": {"text": str, "annotations?": [dict], "logprobs?": [dict]},
-    "refusal": {"refusal": str},
-}
+_REPLY = {"output_text": {"text": str, "annotations?": [dict], "logprobs?": [dict]}, "refusal": {"refusal": str}}
 _KEPT = {"id?": _ID, "status?": _STATUS}
 _MESSAGE = {"type?": str, **_KEPT, "phase?": StringEnum("commentary", "final_answer")}
-_INPUT_MESSAGE = {"content": (_TEXT, [TaggedUnion("type", {**_INPUT_PARTS, **_AUDIO})]), **_MESSAGE}
-_OUTPUT_MESSAGE = {"content": (_TEXT, [TaggedUnion("type", _ASSISTANT_PARTS)]), **_MESSAGE}
+_INPUT_MESSAGE = {"content": (_TEXT, [TaggedUnion("type", {**_INPUTS, **_AUDIO})]), **_MESSAGE}
+_OUTPUT_MESSAGE = {"content": (_TEXT, [TaggedUnion("type", _REPLY)]), **_MESSAGE}
 _CALLER = {"caller?": TaggedUnion("type", {"direct": {}, "program": {"caller_id": str}})}
 _CALL = {"call_id": _CALL_ID, "name": _NAME, **_KEPT, "namespace?": str, **_CALLER, "async?": bool}
-_OUTPUT = {
-    "call_id": _CALL_ID,
-    "output": (_TEXT, [TaggedUnion("type", _INPUT_PARTS)]),
-    **_KEPT,
-    "name?": _NAME,
-    **_CALLER,
-}
+_OUTPUT = {"call_id": _CALL_ID, "output": (_TEXT, [TaggedUnion("type", _INPUTS)]), **_KEPT, "name?": _NAME, **_CALLER}
 _TOOL_SEARCH = {"call_id?": _CALL_ID, "execution?": _EXECUTION, **_KEPT}
 ITEMS = TaggedUnion(
     "type",
@@ -314,7 +305,7 @@ BODY = Object(
         "frequency_penalty?": _PENALTY,
         "truncation?": StringEnum("auto", "disabled"),
         "metadata?": MapOf(String(most=512), names=String(most=64), most=16),
-        "prompt?": {"id": str, "version?": str, "variables?": MapOf((str, TaggedUnion("type", _INPUT_PARTS)))},
+        "prompt?": {"id": str, "version?": str, "variables?": MapOf((str, TaggedUnion("type", _INPUTS)))},
         "prompt_cache_key?": String(most=64),
         "prompt_cache_options?": {
             "mode?": StringEnum("explicit", "implicit"),
