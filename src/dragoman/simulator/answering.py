@@ -155,7 +155,7 @@ class AnswerHandler:
             if isinstance(joined, ApiRejection):
                 raise RequestRejected(joined if joined.rule else structs.replace(joined, rule="stored"))
             body = joined
-        situation = CheckContext(
+        context = CheckContext(
             model=name,
             recorded=self._settings.recorded,
             vertex=route.vertex or route.wrapped,
@@ -164,7 +164,7 @@ class AnswerHandler:
             version=self._request.header("anthropic-version") or route.version,
             betas=tuple(beta.strip() for beta in self._request.header("anthropic-beta").split(",") if beta.strip()),
         )
-        accepted = api.accept(body, situation, self._simulator.signer)
+        accepted = api.accept(body, context, self._simulator.signer)
         if isinstance(accepted, Violation):
             raise build_rejection(accepted)
         return accepted

@@ -148,7 +148,7 @@ def build_check(
     """Return a check that rejects the value at a path with the error text of the surface."""
     on_studio = PathCheck(path, studio_message, test, when)
     on_vertex = PathCheck(path, vertex_message, test, when)
-    return lambda request, situation: (on_vertex if request.vertex else on_studio)(request, situation)
+    return lambda request, context: (on_vertex if request.vertex else on_studio)(request, context)
 
 
 def describe_field(where: str, problem: str) -> str:

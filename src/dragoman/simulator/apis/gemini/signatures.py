@@ -177,7 +177,7 @@ RULES: tuple[Rule[GeminiRequest], ...] = (
         "gemini.signature-foreign",
         "From Gemini 3 on a thought signature was issued by the simulator, unless the request is a recording.",
         "wire/gemini.md section 6 (a corrupted signature)",
-        lambda request, situation: () if situation.recorded else _find_violations(request, "foreign", _CORRUPTED),
+        lambda request, context: () if context.recorded else _find_violations(request, "foreign", _CORRUPTED),
     ),
     Rule(
         "gemini.signature-moved",

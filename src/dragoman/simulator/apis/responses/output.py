@@ -144,7 +144,7 @@ def _add_call(reply: _ReplyBuilder, call: Call) -> None:
     where, tool, _ = next(placed, ("", cast("Json", {}), ""))
     if tool.get("defer_loading") and where.startswith("/tools/"):
         _add_tool_search(reply, int(where.split("/")[2]))
-        # A deferred tool without a namespace is called in its own (recorded: openai_responses/pydantic-ai-0049).
+        # Without a namespace, a deferred tool gets its own name as one (recorded: openai_responses/pydantic-ai-0049).
         namespace = namespace or name
     grouped: Json = {"namespace": namespace} if namespace else {}
     if isinstance(call.arguments, str) or tool.get("type") == "custom":
