@@ -115,9 +115,9 @@ def test_faults_are_listed(capsys):
         (("--script", "no/such/file.toml"), "No such file"),
         (("--script", "no/such/file.py"), "No such file"),
         (("--recording", "no/such/file.jsonl"), "No such file"),
-        (("--chunk", "-1"), "chunk must be a number from 0 on"),
-        (("--delay", "nan"), "delay must be a number from 0 on"),
-        (("--split", "-1"), "split must be a number from 0 on"),
+        (("--chunk", "-1"), "chunk must be 0 or a positive finite number"),
+        (("--delay", "nan"), "delay must be 0 or a positive finite number"),
+        (("--split", "-1"), "split must be 0 or a positive finite number"),
         (("--port", "99999"), "a port is a number from 0 to 65535"),
     ],
 )

@@ -1,4 +1,4 @@
-"""Grammars of custom tools that OpenAI refuses, each in its own way."""
+"""Grammars of custom tools that OpenAI rejects, each for another reason."""
 
 BROKEN = (
     ("lark", 'expression: "a"'),

@@ -1,4 +1,4 @@
-"""A simulator over loopback for the tests of its APIs."""
+"""A simulator on loopback for the tests of its APIs."""
 
 from collections.abc import Callable, Generator
 from contextlib import ExitStack
@@ -11,14 +11,14 @@ from dragoman.simulator.serving import Running, in_thread
 
 @pytest.fixture(scope="session")
 def simulator() -> Generator[Running]:
-    """A simulator that runs as long as the tests do."""
+    """A simulator that runs for the whole test session."""
     with in_thread() as running:
         yield running
 
 
 @pytest.fixture
 def simulate() -> Generator[Callable[..., Running]]:
-    """Start simulators with settings of their own."""
+    """Start simulators with their own settings."""
     with ExitStack() as stack:
 
         def start(**settings: Any) -> Running:

@@ -1,8 +1,8 @@
-"""What a mutator is: it takes a body that is accepted and yields bodies that one rule, by name, refuses."""
+"""The type of a mutator: it takes an accepted body and yields bodies that one rule, by name, rejects."""
 
 from collections.abc import Callable, Iterable
 from random import Random
 from typing import Any
 
 Mutate = Callable[[dict[str, Any], Random], Iterable[dict[str, Any]]]
-"""It never changes the body that it is given."""
+"""It never changes the body it is given."""

@@ -1,4 +1,4 @@
-"""Whatever stands in a body, it is accepted or refused: no request makes a stand-in stumble."""
+"""Every body is accepted or rejected: no request raises an exception in the simulator."""
 
 import copy
 import json
@@ -51,7 +51,7 @@ schemas = st.builds(
 
 
 def judge(api: str, body: bytes, chance: random.Random | None = None) -> None:
-    """Hold a body to the rules, and a refusal to being told."""
+    """Assert that a body is accepted or rejected, and that its error can be rendered."""
     models = MODELS[api]
     situation = CheckContext(model=models[0])
     if chance is not None:
@@ -69,7 +69,7 @@ def judge(api: str, body: bytes, chance: random.Random | None = None) -> None:
 
 
 def with_schema(api: str, schema: Any, *, strict: bool | None) -> list[dict[str, Any]]:
-    """Requests in which a schema stands wherever the API takes one."""
+    """Return requests with a schema in every place where the API accepts one."""
     model = MODELS[api][0]
     named = {"name": "f", "parameters": schema, "strict": strict}
     match api:
@@ -112,7 +112,7 @@ def with_schema(api: str, schema: Any, *, strict: bool | None) -> list[dict[str,
 
 
 def paths(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
-    """The ways to everything within a value."""
+    """Return the paths to everything within a value."""
     if path:
         yield path
     inside = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
@@ -121,7 +121,7 @@ def paths(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
 
 
 def replaced(body: Any, path: tuple[Any, ...], odd: Any) -> Any:
-    """A body with something else at a place."""
+    """Return a body with another value at a path."""
     changed = copy.deepcopy(body)
     at = changed
     for step in path[:-1]:
@@ -141,13 +141,13 @@ def test_everything_in_a_request_may_be_of_another_type(api):
 
 @pytest.mark.parametrize("api", APIS)
 def test_a_request_may_be_broken_in_any_way(api):
-    chance = random.Random(7)  # noqa: S311  it shall come out the same each time
+    chance = random.Random(7)  # noqa: S311  reproducible on purpose
     stumbled: dict[str, bytes] = {}
     for _ in range(MUTATED):
         body = mutations.document(seeds.requests(api), chance)
         try:
             judge(api, body, chance)
-        except Exception:  # noqa: BLE001  the first of each kind shall be told, not the first of all
+        except Exception:  # noqa: BLE001  report the first of each kind, not only the first of all
             stumbled.setdefault(traceback.format_exc(limit=-1), body[:500])
     assert not stumbled
 
@@ -163,7 +163,7 @@ def test_a_schema_may_be_anything(api, schema, strict):
 @pytest.mark.parametrize("api", APIS)
 @pytest.mark.parametrize("opening", [("[", "]"), ('{"a":', "}"), ('{"type":"object","properties":{"a":', "}}")])
 def test_a_request_may_be_nested_as_deeply_as_can_be_read_or_deeper(api, opening):
-    """What is just not too deep for a parser may be for whoever walks what it read."""
+    """A nesting depth that a parser just accepts may be too deep for code that walks the result recursively."""
     first, last = opening
     for depth in (*range(150, 1000, 30), 100_000):
         nested = (first * depth + "1" + last * depth).encode()

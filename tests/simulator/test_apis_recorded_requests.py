@@ -1,6 +1,6 @@
-"""Recorded requests that some server answered, but the simulator refuses: how many, and why that stays so.
+"""Recorded requests that some server answered, but the simulator rejects: how many, and why that stays so.
 
-All of them went to servers that speak as OpenAI does, and have parameters of their own; or the reply was made up.
+All of them went to OpenAI-compatible servers with parameters of their own, or the reply was made up.
 """
 
 import json
@@ -59,7 +59,7 @@ KEPT = {
 
 
 def refusals(name: str) -> list[str]:
-    """What the simulator says to recorded requests that were answered, with N for numbers."""
+    """Return the simulator's errors for recorded requests that were answered, with N for numbers."""
     found: list[str] = []
     for exchange in exchanges(name):
         body = exchange["request"]

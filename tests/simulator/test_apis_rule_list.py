@@ -1,4 +1,4 @@
-"""docs/rules.md says what the code does."""
+"""docs/rules.md matches the code."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""The simulator as its clients meet it: keys, paths, faults, scripts, and what it remembers."""
+"""The simulator as clients see it: keys, paths, faults, scripts, and recorded requests."""
 
 import json
 from typing import Any

@@ -1,4 +1,4 @@
-"""What is told to clients who would rather speak over a socket, and who ask with a wrong key for what is kept."""
+"""Replies to clients that try a WebSocket, or that request stored objects with a wrong key."""
 
 import httpx2
 import pytest

@@ -1,4 +1,4 @@
-"""Models as each vendor lists them: read by the official SDKs' types with nothing left over, and for who has a key."""
+"""Model lists of each vendor: the official SDKs' types know all fields, and a key is required."""
 
 from typing import Any
 
@@ -45,7 +45,7 @@ LISTS = {
 
 
 def extras(value: Any) -> list[str]:
-    """What a model of the SDK did not know, however deep."""
+    """Return the fields at any depth that a model of the SDK does not know."""
     if isinstance(value, list):
         return [name for one in value for name in extras(one)]
     if not isinstance(value, BaseModel):

@@ -1,4 +1,4 @@
-"""Which models do not exist is the same at every vendor; each says so in its own words."""
+"""The same model names do not exist at every vendor; each vendor has its own error."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""Faults as they are written."""
+"""The syntax of faults."""
 
 import pytest
 
@@ -34,7 +34,7 @@ def test_what_is_no_fault_is_told(written):
     "written", ["429,after=1", "cut,retry-after=1", "hang,delay=1", "drip,status=500", "empty,after=1"]
 )
 def test_an_option_that_a_fault_does_not_have_is_told(written):
-    with pytest.raises(UnknownFault, match="not an option of the fault"):
+    with pytest.raises(UnknownFault, match="has no option"):
         read_fault(written)
 
 

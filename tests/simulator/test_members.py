@@ -1,4 +1,4 @@
-"""Declarations of bodies: what each kind takes, and what is told of the rest."""
+"""Declarations of bodies: what each kind accepts, and the mismatch for anything else."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Recorded exchanges, served."""
+"""Replay of recorded exchanges."""
 
 import json
 from pathlib import Path

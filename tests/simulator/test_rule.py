@@ -1,4 +1,4 @@
-"""Rules: which checks look at a request, and what they find."""
+"""Rules: which checks apply to a request, and what they find."""
 
 from dragoman.simulator.rule import (
     CheckContext,

@@ -1,4 +1,4 @@
-"""Scripts: exact turns, and requests held to what is expected of them."""
+"""Scripts: fixed replies, and requests checked against expectations."""
 
 from pathlib import Path
 from typing import Any
@@ -118,10 +118,10 @@ def test_a_date_that_is_expected_is_told_like_any_other_value(tmp_path):
         ('[[step]]\nwhen = { api = "gemni" }', "gemni"),
         ('[[step]]\nend = "banana"', "banana"),
         ('[[step]]\nfault = "burn"', "not a fault: 'burn'"),
-        ('[[step]]\nfault = "429"\ntext = "a"', "says nothing beside it"),
-        ('[[step]]\nfault = "429"\nrefusal = "No."', "says nothing beside it"),
-        ('[[step]]\nrefusal = "No."\ntext = "a"', "instead of a text"),
-        ('[[step]]\nexpect = { "temperature" = 1 }', "begins with a slash"),
+        ('[[step]]\nfault = "429"\ntext = "a"', "a step with `fault` cannot have"),
+        ('[[step]]\nfault = "429"\nrefusal = "No."', "a step with `fault` cannot have"),
+        ('[[step]]\nrefusal = "No."\ntext = "a"', "cannot have `text` or `calls`"),
+        ('[[step]]\nexpect = { "temperature" = 1 }', "must begin with a slash"),
         ("[[step]\n", "line 1"),
         ("[[steps]]\n", "step"),
     ],

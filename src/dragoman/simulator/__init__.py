@@ -1,6 +1,6 @@
-"""Strict offline stand-ins for the four vendor APIs: what the vendor would refuse, they refuse.
+"""Strict offline simulators of the four vendor APIs: they reject what the vendor would reject.
 
-For tests of programs that speak to an LLM:
+For tests of programs that call an LLM:
 
     async with dragoman.simulator.running() as sim:
         client = AsyncOpenAI(base_url=sim.base_url + "/v1", api_key="any")

@@ -1,6 +1,6 @@
-"""One request for an answer: looked for among recordings, else held to the rules, answered by the script or the model.
+"""Handle one generation request: replay a recording, or check the rules and answer from the script or the model.
 
-What is sent goes out whole or as a stream, and goes wrong on the way where a fault wants that.
+The reply is sent whole or as a stream; a fault can make either go wrong.
 """
 
 import asyncio
@@ -41,15 +41,15 @@ from dragoman.wire.json import Malformed
 from dragoman.wire.splice import set_member
 
 _SSE = {"content-type": SSE, "cache-control": "no-cache"}
-_STREAM_ERROR = ApiRejection(status=500, message="A fault in the stream, as asked for", rule="fault")
+_STREAM_ERROR = ApiRejection(status=500, message="Simulated error in the stream", rule="fault")
 
 
 class _ModelField(Struct):
     model: str | None = None
 
 
-class RequestRejected(Exception):  # noqa: N818  it says what became of the request
-    """A request gets no answer."""
+class RequestRejected(Exception):  # noqa: N818  the name says what happened to the request
+    """A request is rejected with an API error."""
 
     def __init__(self, rejection: ApiRejection) -> None:
         super().__init__(rejection.message)
@@ -57,7 +57,7 @@ class RequestRejected(Exception):  # noqa: N818  it says what became of the requ
 
 
 class AnswerHandler:
-    """One request on its way to an answer."""
+    """Handles one generation, token-count or compaction request."""
 
     def __init__(self, simulator: State, exchange: Exchange, route: Route) -> None:
         self._simulator = simulator
@@ -70,7 +70,7 @@ class AnswerHandler:
         self._fault: Fault | None = None
 
     async def handle(self) -> HttpReply | None:
-        """Return what is to be sent; None if that has been done."""
+        """Return the reply to send, or None if it was sent already."""
         request, settings = self._request, self._settings
         self._fault = self._parse_fault(request.header("x-dragoman-fault") or self._fault_text or settings.fault)
         if await self._apply_early_fault():
@@ -102,7 +102,7 @@ class AnswerHandler:
             raise RequestRejected(ApiRejection(status=400, message=str(error), rule="fault")) from None
 
     def _limit_fault(self, fault: Fault) -> Fault | None:
-        """Return a fault unless it has happened as often as it shall."""
+        """Return a fault, or None once it has occurred `times` times."""
         if fault.times is None:
             return fault
         failed = self._simulator.fault_counts
@@ -110,12 +110,12 @@ class AnswerHandler:
         return fault if failed[fault.written] <= fault.times else None
 
     async def _apply_early_fault(self) -> bool:
-        """Do what a fault does before there is an answer; tell whether that was all."""
+        """Apply a fault that needs no answer of the model; return whether the request is finished."""
         fault = self._fault
         if fault is None:
             return False
         if fault.name == "status":
-            message = f"A fault of status {fault.status}, as asked for"
+            message = f"Simulated error with status {fault.status}"
             raise RequestRejected(
                 ApiRejection(status=fault.status, message=message, rule="fault", retry_after=fault.retry_after)
             )
@@ -129,7 +129,7 @@ class AnswerHandler:
         return True
 
     async def _replay(self, recorded: HttpReply) -> None:
-        """Send what was recorded."""
+        """Send a recorded reply."""
         self._simulator.record_request(self._request, self._api.name, recorded.status)
         if recorded.status == 200 and recorded.headers["content-type"].startswith(SSE):
             await self._send_frames(
@@ -157,7 +157,7 @@ class AnswerHandler:
             if isinstance(joined, ApiRejection):
                 raise RequestRejected(joined if joined.rule else structs.replace(joined, rule="stored"))
             body = joined
-        situation = CheckContext(
+        context = CheckContext(
             model=name,
             recorded=self._settings.recorded,
             vertex=route.vertex or route.wrapped,
@@ -166,28 +166,28 @@ class AnswerHandler:
             version=self._request.header("anthropic-version") or route.version,
             betas=tuple(beta.strip() for beta in self._request.header("anthropic-beta").split(",") if beta.strip()),
         )
-        accepted = api.accept(body, situation, self._simulator.signer)
+        accepted = api.accept(body, context, self._simulator.signer)
         if isinstance(accepted, Violation):
             raise build_rejection(accepted)
         return accepted
 
     async def _answer(self, accepted: AcceptedRequest) -> None:
-        said = self._run_script(accepted)
-        if isinstance(said, Fault):
-            self._fault = self._fault or self._limit_fault(said)
+        reply = self._run_script(accepted)
+        if isinstance(reply, Fault):
+            self._fault = self._fault or self._limit_fault(reply)
             if await self._apply_early_fault():
                 return
-        if not isinstance(said, Answer):
-            said = model.answer(accepted.ask, self._settings.seed, self._simulator.prompt_cache)
-        said = _apply_answer_fault(said, self._fault)
-        occasion = self._build_reply_meta()
+        if not isinstance(reply, Answer):
+            reply = model.answer(accepted.ask, self._settings.seed, self._simulator.prompt_cache)
+        reply = _apply_answer_fault(reply, self._fault)
+        meta = self._build_reply_meta()
         if accepted.stream or self._route.stream:
             self._simulator.record_request(self._request, self._api.name, 200)
-            await self._send_stream(said, accepted, occasion)
+            await self._send_stream(reply, accepted, meta)
             return
         if self._has_fault("stream-error"):
             raise RequestRejected(_STREAM_ERROR)
-        whole = self._api.render_reply(said, accepted, occasion)
+        whole = self._api.render_reply(reply, accepted, meta)
         memory = self._simulator.state_of(self._api.name)
         whole = memory.save_reply(self._body, whole) if memory is not None else whole
         if self._has_fault("no-candidates"):
@@ -196,19 +196,17 @@ class AnswerHandler:
         if self._request.query.get("prettyPrint") == "false" and self._api.render_array is not None:
             whole = msgspec.json.format(whole, indent=-1)
         self._simulator.record_request(self._request, self._api.name, 200)
-        await send_reply(
-            self._exchange, HttpReply(200, self._build_headers(JSON_HEADERS, occasion), whole), self._fault
-        )
+        await send_reply(self._exchange, HttpReply(200, self._build_headers(JSON_HEADERS, meta), whole), self._fault)
 
     def _run_script(self, accepted: AcceptedRequest) -> Answer | Fault | None:
-        """Return what the script says; None where it says nothing."""
+        """Return the script's answer or fault; None if no step applies or there is no script."""
         if self._settings.script is None:
             return None
         received = Received(api=self._api.name, ask=accepted.ask, body=msgspec.json.decode(self._body))
         try:
             scripted = self._settings.script(received)
         except (Unmet, AssertionError) as unmet:
-            message = str(unmet) or "the request is not what the script expects"
+            message = str(unmet) or "the request does not meet the script's expectations"
             raise RequestRejected(ApiRejection(status=400, message=message, rule="script")) from None
         if isinstance(scripted, Answer):
             return structs.replace(
@@ -236,12 +234,12 @@ class AnswerHandler:
         await self._send_frames(self._build_headers(headers, meta), frames, failure)
 
     def _render_failure(self, accepted: AcceptedRequest, meta: ReplyMeta, sent: int) -> bytes:
-        """Return the last frames of a stream that breaks off behind so many others."""
+        """Return the last frames of a stream that fails after `sent` others."""
         api = self._api
         if api.render_broken_stream is not None:
             return api.render_broken_stream(_STREAM_ERROR, accepted, meta, sent)
         if api.render_array is not None and is_array_stream(self._request, self._route):
-            # It is the last element: there is no other way to tell within an array.
+            # The error is the last element: a JSON array has no other place for it.
             alone = b"".join(api.render_array([api.render_stream_error(_STREAM_ERROR)]))
             return alone.replace(b"[", b"\n,\r\n", 1) if sent else alone
         return api.render_stream_error(_STREAM_ERROR)
@@ -273,19 +271,19 @@ class AnswerHandler:
 
 
 def is_array_stream(request: Request, route: Route) -> bool:
-    """Tell whether a stream is one JSON array, in which an error before it stands too."""
+    """Return whether the stream is one JSON array; an error before the stream is then also sent within an array."""
     return route.stream and APIS[route.api].render_array is not None and request.query.get("alt") != "sse"
 
 
 def build_rejection(violation: Violation) -> RequestRejected:
-    """Make a refusal of what is wrong."""
+    """Return the exception that rejects a request because of a violation."""
     return RequestRejected(
         ApiRejection(status=violation.status, message=violation.message, where=violation.where, rule=violation.rule)
     )
 
 
 def _split_fault(route: Route, body: bytes) -> tuple[Route, bytes, str]:
-    """Take a fault out of the model's name, in the path or in the body."""
+    """Split a fault off the model's name, in the path or in the body."""
     if route.model:
         model, fault = split_model(route.model)
         return structs.replace(route, model=model), body, fault
@@ -294,11 +292,11 @@ def _split_fault(route: Route, body: bytes) -> tuple[Route, bytes, str]:
         model, fault = split_model(named)
         return route, set_member(body, "model", msgspec.json.encode(model)) if fault else body, fault
     except (msgspec.MsgspecError, Malformed, UnicodeDecodeError, RecursionError):
-        return route, body, ""  # what is wrong with it is the API's to say
+        return route, body, ""  # the API reports what is wrong with the body
 
 
 def _apply_answer_fault(answer: Answer, fault: Fault | None) -> Answer:
-    """Let the model answer as a fault wants it."""
+    """Change the model's answer as a fault demands."""
     match fault.name if fault is not None else "":
         case "blocked":
             return structs.replace(answer, text="", thought="", calls=(), sources=(), query="", end="filtered")

@@ -1,4 +1,4 @@
-"""What the simulator needs to know of an API: how it accepts a request, how it answers, how it refuses."""
+"""The interface of a simulated API: how it accepts a request, answers it, and rejects it."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from random import Random
@@ -13,20 +13,20 @@ from dragoman.simulator.talk import Answer, Ask, TokenSigner
 
 
 class Chunking(Struct, frozen=True, kw_only=True):
-    """How a text is cut into the deltas of a stream: about `size` characters each, or all at once for 0."""
+    """How text is split into the deltas of a stream: about `size` characters each, or all at once for 0."""
 
     size: int = 24
     seed: int = 0
     interleaved: bool = False
-    """Parallel calls grow in turns, where the API can say that."""
+    """Interleave the deltas of parallel calls, where the API allows that."""
     partial_args: bool = False
-    """Arguments come in pieces, where the API can say that (Vertex)."""
+    """Stream the arguments of calls in pieces, where the API allows that (Vertex)."""
 
     def split_text(self, text: str) -> list[str]:
-        """Cut a text, never into nothing."""
+        """Split a text into pieces that are never empty."""
         if not self.size or not text:
             return [text] if text else []
-        chance = Random(f"{self.seed} {text}")  # noqa: S311  it shall come out the same each time
+        chance = Random(f"{self.seed} {text}")  # noqa: S311  reproducible on purpose
         pieces: list[str] = []
         at = 0
         while at < len(text):
@@ -37,10 +37,10 @@ class Chunking(Struct, frozen=True, kw_only=True):
 
 
 class ReplyMeta(Struct, frozen=True, kw_only=True):
-    """One reply: under which id, when, signed by whom, in which pieces."""
+    """What identifies one reply: its id, its time, its signer, and how it is split into deltas."""
 
     id: str
-    """24 hexadecimal digits, another for every reply."""
+    """24 hexadecimal digits, different for every reply."""
     created: int
     signer: TokenSigner
     chunking: Chunking = Chunking()
@@ -55,7 +55,7 @@ class AcceptedRequest(Struct, frozen=True, kw_only=True):
 
 
 class ApiRejection(Struct, frozen=True, kw_only=True):
-    """Why a request gets no answer. `kind` is the vendor's word for the error where it has several for a status."""
+    """Why a request is rejected. `kind` is the vendor's error type, where a status has several."""
 
     status: int
     message: str
@@ -66,7 +66,7 @@ class ApiRejection(Struct, frozen=True, kw_only=True):
 
 
 class HttpReply(Struct, frozen=True):
-    """A reply on the wire."""
+    """An HTTP reply."""
 
     status: int
     headers: Mapping[str, str]
@@ -74,32 +74,32 @@ class HttpReply(Struct, frozen=True):
 
 
 class Envelope(Struct, frozen=True):
-    """A second form of an API, in which requests and replies stand within another object."""
+    """An alternative form of an API that wraps requests and replies in another object."""
 
     unwrap: Callable[[bytes], tuple[str, bytes] | Violation]
-    """Return the model and the request that an envelope holds."""
+    """Return the model and the request inside an envelope."""
     wrap: Callable[[bytes], bytes]
     wrap_count: Callable[[bytes], bytes]
-    """Return a count of tokens as it is told in this form."""
+    """Return a token count in this form."""
 
 
 class ApiState(Protocol):
-    """What an API keeps from one request to the next."""
+    """What an API keeps between requests."""
 
     def expand_request(self, body: bytes, *, recorded: bool = False) -> bytes | ApiRejection:
-        """Return a request with what it goes on from, or why there is nothing."""
+        """Return a request with the stored conversation it continues, or a rejection if that is not stored."""
         ...
 
     def save_reply(self, body: bytes, reply: bytes) -> bytes:
-        """Remember a reply, and return what its caller is told now."""
+        """Store a reply, and return the reply to send now (a background reply is sent before it is complete)."""
         ...
 
     def save_stream(self, body: bytes, frames: Iterable[bytes], whole: Callable[[], bytes], /) -> Iterator[bytes]:
-        """Pass the frames of a stream on, and remember the reply they tell, which is `whole`."""
+        """Yield the frames of a stream unchanged, and store the reply they make up, which is `whole`."""
         ...
 
     def handle_request(self, request: Request, route: Route) -> HttpReply | ApiRejection:
-        """Answer a request about what is kept."""
+        """Answer a request about stored objects."""
         ...
 
 
@@ -111,29 +111,29 @@ class Api(Struct, frozen=True, kw_only=True):
     accept: Callable[[bytes, CheckContext, TokenSigner], AcceptedRequest | Violation]
     render_reply: Callable[[Answer, AcceptedRequest, ReplyMeta], bytes]
     render_stream: Callable[[Answer, AcceptedRequest, ReplyMeta], Iterator[bytes]]
-    """Frames of a stream; the content type is text/event-stream."""
+    """Returns the frames of a stream; the content type is text/event-stream."""
     render_error: Callable[[ApiRejection], HttpReply]
     render_stream_error: Callable[[ApiRejection], bytes]
-    """The frame with which a stream breaks off in the vendor's own way."""
+    """Returns the frame that ends a stream with the vendor's error."""
     render_token_count: Callable[[AcceptedRequest, int], bytes]
-    """The answer to a request for a count of tokens, of which there are so many."""
+    """Returns the reply to a token-count request, given the count."""
     bad_key: ApiRejection
-    """What a key that is not accepted is told."""
+    """The rejection of a key that is not accepted."""
     drop_answer: Callable[[bytes], bytes]
-    """Take the answer out of a whole reply, or out of the data of a frame."""
+    """Returns a whole reply, or the data of a frame, without the answer."""
     no_key: ApiRejection | None = None
-    """What is told to who has no key at all, where that is something else."""
+    """The rejection of a request without any key, where it differs from `bad_key`."""
     bad_token: ApiRejection | None = None
-    """What a token that is not accepted is told on Google's cloud, where that is something else."""
+    """The rejection of a token that is not accepted on Google's cloud, where it differs from `bad_key`."""
     build_headers: Callable[[ReplyMeta], Mapping[str, str]] | None = None
-    """What stands in the headers of an answer beside its type."""
+    """Returns the headers of a reply other than its content type."""
     render_broken_stream: Callable[[ApiRejection, AcceptedRequest, ReplyMeta, int], bytes] | None = None
-    """What `fail` is, for a vendor whose last frames tell of the reply, and count on from so many that went before."""
+    """Like `render_stream_error`, for a vendor whose last frames repeat the reply and continue its sequence numbers."""
     compact: Callable[[AcceptedRequest, ReplyMeta, int], bytes] | None = None
-    """A conversation of so many tokens made short, where the API does that."""
+    """Returns a compacted conversation, given its number of tokens, where the API can compact."""
     check_headers: Callable[[Mapping[str, str]], Violation | None] | None = None
     envelope: Envelope | None = None
     render_array: Callable[[Iterable[bytes]], Iterator[bytes]] | None = None
-    """Make one JSON array of the frames of a stream, for callers who do not ask for events."""
+    """Turns the frames of a stream into one JSON array, for clients that do not request SSE."""
     create_state: Callable[[], ApiState] | None = None
-    """Make what is kept of the replies, from which a request may go on."""
+    """Creates the store of replies that later requests can continue."""

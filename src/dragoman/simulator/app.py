@@ -1,4 +1,4 @@
-"""The simulator: all APIs behind one address."""
+"""The simulator: all APIs on one address."""
 
 from msgspec import structs
 
@@ -14,7 +14,7 @@ from dragoman.simulator.state import State
 
 
 class Simulator(State):
-    """All APIs behind one address."""
+    """All simulated APIs on one address."""
 
     async def handle(self, exchange: Exchange) -> None:
         """Answer one request."""
@@ -22,27 +22,27 @@ class Simulator(State):
         route = route_of(request.method, request.path) or self._find_recorded_route(request)
         api = endpoints.find_api(request, route) if route is not None else api_of(request.path)
         try:
-            told = await self._dispatch(exchange, route, api)
+            reply = await self._dispatch(exchange, route, api)
         except RequestRejected as refused:
-            told = APIS[api].render_error(refused.rejection)
+            reply = APIS[api].render_error(refused.rejection)
             if route is not None and is_array_stream(request, route):
-                told = structs.replace(told, body=b"[" + told.body.rstrip() + b"\n]\n")
-            self.record_request(request, api, told.status, refused.rejection.rule)
-            await exchange.send(told.status, told.headers, told.body)
+                reply = structs.replace(reply, body=b"[" + reply.body.rstrip() + b"\n]\n")
+            self.record_request(request, api, reply.status, refused.rejection.rule)
+            await exchange.send(reply.status, reply.headers, reply.body)
             return
-        if told is not None:
-            self.record_request(request, api, told.status)
-            await exchange.send(told.status, told.headers, told.body)
+        if reply is not None:
+            self.record_request(request, api, reply.status)
+            await exchange.send(reply.status, reply.headers, reply.body)
 
     def _find_recorded_route(self, request: Request) -> Route | None:
-        """Return a route for a path that no vendor has, but a recording."""
+        """Return a route for a path that no vendor has but a recording has."""
         recordings = self.settings.recordings
         if recordings is None or not recordings.has(request.target, request.body):
             return None
         return Route(api=api_of(request.path), operation="generate")
 
     async def _dispatch(self, exchange: Exchange, route: Route | None, api: str) -> HttpReply | None:
-        """Return what is to be sent; None if that has been done."""
+        """Return the reply to send, or None if it was sent already."""
         request = exchange.request
         if route is None:
             raise RequestRejected(_build_not_found(request))
@@ -56,20 +56,20 @@ class Simulator(State):
                 return endpoints.list_requests([structs.replace(seen, headers=()) for seen in self.requests])
             case "stored" | "conversations":
                 memory = self.state_of(route.api)
-                told = memory.handle_request(request, route) if memory is not None else None
-                if isinstance(told, ApiRejection):
-                    raise RequestRejected(told)
-                return told
+                reply = memory.handle_request(request, route) if memory is not None else None
+                if isinstance(reply, ApiRejection):
+                    raise RequestRejected(reply)
+                return reply
             case _:
-                told = endpoints.answer_endpoint(request, route)
-                if isinstance(told, Violation):
-                    raise build_rejection(told)
-                return told
+                reply = endpoints.answer_endpoint(request, route)
+                if isinstance(reply, Violation):
+                    raise build_rejection(reply)
+                return reply
 
 
 def _build_not_found(request: Request) -> ApiRejection:
-    """Say that nobody has such a path; of a socket, that it is not spoken, upon which clients ask again over HTTP."""
-    # That it wishes for another protocol is not passed on by the server; the key of its handshake is.
+    """Return the 404 for an unknown path, or 426 for a WebSocket, upon which clients repeat the request over HTTP."""
+    # The HTTP server drops the `upgrade` header, but keeps the key of the handshake.
     if request.path == "/v1/responses" and request.header("sec-websocket-key"):
         message = "WebSocket connections are not supported: send the request over HTTP."
         return ApiRejection(status=426, message=message, rule="path")

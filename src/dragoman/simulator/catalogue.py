@@ -26,18 +26,18 @@ _METHODS = ["generateContent", "streamGenerateContent", "countTokens"]
 
 
 def build_openai_model(name: str) -> dict[str, Any]:
-    """Return a model as OpenAI lists it."""
+    """Return a model's entry in OpenAI's format."""
     return {"id": name, "object": "model", "created": _CREATED, "owned_by": "dragoman-simulator"}
 
 
 def list_openai_models() -> dict[str, Any]:
-    """Return the list as OpenAI gives it: everybody's, for a gateway's clients ask for all."""
+    """Return the models of all vendors in OpenAI's format: clients of a gateway expect one list."""
     return {"object": "list", "data": [build_openai_model(name) for name in (*OPENAI, *ANTHROPIC, *GEMINI)]}
 
 
 def build_anthropic_model(name: str) -> dict[str, Any]:
-    """Return a model as Anthropic lists it."""
-    from dragoman.simulator.apis.messages.models import build_list_entry, parse_model_name  # noqa: PLC0415  only who asks pays for it
+    """Return a model's entry in Anthropic's format."""
+    from dragoman.simulator.apis.messages.models import build_list_entry, parse_model_name  # noqa: PLC0415  loaded on first use
 
     shown = ANTHROPIC.get(name, name)
     return {
@@ -50,14 +50,14 @@ def build_anthropic_model(name: str) -> dict[str, Any]:
 
 
 def list_anthropic_models() -> dict[str, Any]:
-    """Return the list as Anthropic gives it."""
+    """Return the list in Anthropic's format."""
     models = [build_anthropic_model(name) for name in ANTHROPIC]
     return {"data": models, "has_more": False, "first_id": models[0]["id"], "last_id": models[-1]["id"]}
 
 
 def build_gemini_model(name: str) -> dict[str, Any]:
-    """Return a model as Google lists it."""
-    from dragoman.simulator.apis.gemini.models import parse_generation  # noqa: PLC0415  only who asks pays for it
+    """Return a model's entry in the Gemini API's format."""
+    from dragoman.simulator.apis.gemini.models import parse_generation  # noqa: PLC0415  loaded on first use
 
     return {
         "name": f"models/{name}",
@@ -76,12 +76,12 @@ def build_gemini_model(name: str) -> dict[str, Any]:
 
 
 def list_gemini_models() -> dict[str, Any]:
-    """Return the list as Google gives it."""
+    """Return the list in the Gemini API's format."""
     return {"models": [build_gemini_model(name) for name in GEMINI]}
 
 
 def build_vertex_model(name: str) -> dict[str, Any]:
-    """Return a model as Vertex lists it."""
+    """Return a model's entry in Vertex's format."""
     return {
         "name": f"publishers/google/models/{name}",
         "versionId": "default",
@@ -91,5 +91,5 @@ def build_vertex_model(name: str) -> dict[str, Any]:
 
 
 def list_vertex_models() -> dict[str, Any]:
-    """Return the list as Vertex gives it."""
+    """Return the list in Vertex's format."""
     return {"publisherModels": [build_vertex_model(name) for name in GEMINI]}

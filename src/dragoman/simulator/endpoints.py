@@ -1,4 +1,4 @@
-"""Endpoints that need no model: models, OAuth tokens, Code Assist's setup, rules, requests; and the check of keys."""
+"""Endpoints that need no model (model lists, OAuth tokens, Code Assist's setup, rules, requests); API key checks."""
 
 import hmac
 from importlib import import_module
@@ -16,7 +16,7 @@ from dragoman.simulator.rule import Violation
 
 INVALID_KEY_PREFIX = "invalid"
 _KEYLESS_OPERATIONS = frozenset({"health", "rules", "requests", "token"})
-"""Operations that need no key: they are the simulator's own, or where tokens come from."""
+"""Operations without a key: the simulator's own, and the one that issues tokens."""
 _GRANTS = frozenset({"refresh_token", "authorization_code", "urn:ietf:params:oauth:grant-type:jwt-bearer"})
 
 
@@ -25,7 +25,7 @@ def _build_json_reply(value: Any, status: int = 200) -> HttpReply:
 
 
 def find_api(request: Request, route: Route) -> str:
-    """Return the API of a request; the headers tell, if several vendors have the path."""
+    """Return the API of a request; if several vendors have the path, the headers decide."""
     if route.api or route.operation not in {"models", "model"}:
         return route.api or api_of(request.path)
     if _is_google(request, route):
@@ -62,7 +62,7 @@ def list_rules() -> list[dict[str, str]]:
 
 
 def list_requests(requests: list[Any]) -> HttpReply:
-    """List the requests that arrived, with their bodies as text."""
+    """List the received requests, with their bodies as text."""
     values = [msgspec.to_builtins(one) for one in requests]
     for value, one in zip(values, requests, strict=True):
         value["body"] = one.body.decode("utf-8", "replace")
@@ -88,7 +88,7 @@ def _build_model(request: Request, route: Route) -> dict[str, Any]:
 
 
 def _issue_token(body: bytes) -> HttpReply:
-    """Return an OAuth token for any grant but a bad one, as Google's endpoint does."""
+    """Return an OAuth token for any grant but an invalid one, as Google's endpoint does."""
     form = {name: values[-1] for name, values in parse_qs(body.decode("utf-8", "replace")).items()}
     if form.get("grant_type") not in _GRANTS:
         return _build_json_reply({"error": "unsupported_grant_type", "error_description": "Invalid grant_type"}, 400)
@@ -107,7 +107,7 @@ def _issue_token(body: bytes) -> HttpReply:
 
 
 def read_key(request: Request) -> str:
-    """Return the key or token a request came with."""
+    """Return the API key or token of a request."""
     scheme, _, token = request.header("authorization").partition(" ")
     if scheme.lower() == "bearer" and token:
         return token.strip()
@@ -115,7 +115,7 @@ def read_key(request: Request) -> str:
 
 
 def _has_valid_key(request: Request, expected_key: str) -> bool:
-    """Return whether a request has the key that is `wanted`; without one, any key but an invalid one."""
+    """Return whether a request has the expected key; if none is configured, any key that is not marked as invalid."""
     given = read_key(request)
     if expected_key:
         return hmac.compare_digest(given.encode(), expected_key.encode())
@@ -123,7 +123,7 @@ def _has_valid_key(request: Request, expected_key: str) -> bool:
 
 
 def check_key(request: Request, route: Route, api: Api, expected_key: str) -> ApiRejection | None:
-    """Return the refusal of a request without an accepted key; None for one that has it."""
+    """Return the rejection of a request without an accepted key; None for a request with one."""
     if route.operation in _KEYLESS_OPERATIONS or _has_valid_key(request, expected_key):
         return None
     if api.bad_token is not None and (route.vertex or route.wrapped):

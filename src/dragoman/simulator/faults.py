@@ -1,8 +1,8 @@
-"""Faults: ways in which a reply goes wrong on purpose, and how a reply is sent with or without one.
+"""Faults: deliberate failures of a reply, and sending a reply with or without one.
 
-A fault is written `NAME` or `NAME,option=value,…`: in the header `x-dragoman-fault`, behind a `~` at the end of the
+A fault is written `NAME` or `NAME,option=value,…`: in the header `x-dragoman-fault`, after a `~` at the end of the
 model's name, or as an option of the whole simulator. Names are a status (`429`) or one of `NAMES`. With `times=2` only
-the first two requests that name it go wrong, so that a retry can be seen to succeed.
+the first two requests that name it fail, so that a test can see a retry succeed.
 """
 
 import asyncio
@@ -74,11 +74,11 @@ _STREAM_FAULTS = frozenset({"reset", "cut", "eof", "stall", "stream-error", "dri
 _BLANK_LINE = re.compile(rb"(?<=\n\n)|(?<=\r\n\r\n)")
 
 RenderFailure = Callable[[int], bytes]
-"""Makes the last frames of a stream that breaks off in the vendor's own way, behind so many others."""
+"""Returns the last frames of a stream that fails with the vendor's own error, given the number of frames before."""
 
 
 class Fault(Struct, frozen=True, kw_only=True):
-    """One way to go wrong."""
+    """A deliberate failure."""
 
     name: FaultName
     status: int = 0
@@ -89,23 +89,23 @@ class Fault(Struct, frozen=True, kw_only=True):
     written: str = ""
 
 
-class UnknownFault(ValueError):  # noqa: N818  it says what the fault is
-    """Nobody knows this fault."""
+class UnknownFault(ValueError):  # noqa: N818  the name says what the fault is
+    """A fault's name or option is not known."""
 
 
 def read_fault(written: str) -> Fault:
-    """Read a fault; raise `UnknownFault` for what is none."""
+    """Parse a fault; raises `UnknownFault` if its syntax, name or options are wrong."""
     found = _FAULT_SYNTAX.fullmatch(written.strip())
     if found is None:
-        raise UnknownFault(f"not a fault: {written!r}")
+        raise UnknownFault(f"not a fault: {written!r}; write NAME or NAME,option=value")
     number = found["name"] if found["name"].isdecimal() else ""
     name: Any = "status" if number else found["name"]
     if name not in NAMES or (name == "status" and not 400 <= int(number or 0) <= 599):
-        raise UnknownFault(f"not a fault: {written!r}; known are a status from 400 to 599, {', '.join(NAMES)}")
+        raise UnknownFault(f"not a fault: {written!r}; use a status from 400 to 599 or one of {', '.join(NAMES)}")
     options = dict(option.split("=", 1) for option in found["options"].split(",") if option)
     unknown = options.keys() - _OPTIONS.get(name, set()) - _COMMON_OPTIONS
     if unknown:
-        raise UnknownFault(f"not an option of the fault {found['name']}: {', '.join(sorted(unknown))}")
+        raise UnknownFault(f"the fault {found['name']} has no option {', '.join(sorted(unknown))}")
     try:
         return Fault(
             name=name,
@@ -123,34 +123,34 @@ def read_fault(written: str) -> Fault:
 def _parse_seconds(text: str) -> float:
     seconds = float(text)
     if not math.isfinite(seconds):
-        raise ValueError(f"{text} is no time")
+        raise ValueError(f"{text} is not a number of seconds")
     return seconds
 
 
 def split_model(model: str) -> tuple[str, str]:
-    """Split a model's name from the fault behind its last `~`; "" for none."""
+    """Split a model's name from the fault after its last `~`; "" if there is none."""
     name, mark, fault = model.rpartition("~")
     return (name, fault) if mark else (model, "")
 
 
 def split_frames(stream: bytes) -> list[bytes]:
-    """Cut a stream of events behind its blank lines."""
+    """Split a stream of events after its blank lines."""
     return [frame for frame in _BLANK_LINE.split(stream) if frame]
 
 
 class SendOptions(Struct, frozen=True, kw_only=True):
-    """How bytes leave: `delay` seconds between frames, in pieces of at most `split` bytes (0: a frame at once)."""
+    """How bytes are sent: `delay` seconds between frames, in pieces of at most `split` bytes (0: each frame whole)."""
 
     delay: float = 0.0
     split: int = 0
     seed: int = 0
 
     def split_bytes(self, data: bytes) -> Iterator[bytes]:
-        """Cut bytes anywhere, also within a character."""
+        """Split bytes at arbitrary positions, even within a character."""
         if not self.split:
             yield data
             return
-        chance = Random(self.seed + len(data))  # noqa: S311  it shall come out the same each time
+        chance = Random(self.seed + len(data))  # noqa: S311  reproducible on purpose
         at = 0
         while at < len(data):
             length = chance.randint(1, self.split)
@@ -159,7 +159,7 @@ class SendOptions(Struct, frozen=True, kw_only=True):
 
 
 def transform_frames(frames: Iterable[bytes], transform: Callable[[bytes], bytes]) -> Iterator[bytes]:
-    """Change the data of every frame that holds an object; nothing left of one means that it is not sent."""
+    """Transform the data of every frame that holds a JSON object; a frame whose data becomes empty is not sent."""
     for frame in frames:
         head, mark, data = frame.partition(b"data: ")
         if not data.startswith(b"{"):
@@ -172,7 +172,7 @@ def transform_frames(frames: Iterable[bytes], transform: Callable[[bytes], bytes
 
 
 def find_early_status(fault: Fault) -> int | None:
-    """Return the status of a fault that answers before there is an answer, 0 for no answer; None for other faults."""
+    """Return the status of a fault that is sent instead of an answer (0 for none at all); None for other faults."""
     match fault.name:
         case "reset" if fault.after == 0:
             return 0
@@ -187,7 +187,7 @@ def find_early_status(fault: Fault) -> int | None:
 
 
 async def send_early_fault(exchange: Exchange, fault: Fault) -> None:
-    """Do what a fault does before there is an answer."""
+    """Send what a fault sends instead of an answer."""
     match fault.name:
         case "reset":
             exchange.abort()
@@ -200,7 +200,7 @@ async def send_early_fault(exchange: Exchange, fault: Fault) -> None:
 
 
 async def send_reply(exchange: Exchange, reply: HttpReply, fault: Fault | None) -> None:
-    """Send a whole reply."""
+    """Send a whole reply, with the fault applied."""
     body, half = reply.body, reply.body[: len(reply.body) // 2]
     match fault.name if fault is not None else "":
         case "bad-json":
@@ -234,7 +234,7 @@ async def send_frames(
     fault: Fault | None,
     render_failure: RenderFailure,
 ) -> None:
-    """Send the frames of a stream whose head was sent; a fault breaks it off, `failure` renders an error in it."""
+    """Send the frames of a stream whose head was sent; for a fault, break it off or end it with `render_failure`."""
     waiting = iter(frames)
     if fault is None or fault.name not in _STREAM_FAULTS:
         await _send(exchange, waiting, options)
@@ -271,7 +271,7 @@ async def _send(exchange: Exchange, frames: Iterator[bytes], options: SendOption
         for piece in options.split_bytes(frame):
             await exchange.write(piece)
             if options.split:
-                # Let each piece leave by itself: written together they would arrive together.
+                # Send each piece by itself: pieces written together would arrive together.
                 await asyncio.sleep(0)
         if options.delay:
             await asyncio.sleep(options.delay)

@@ -1,18 +1,19 @@
-"""Compact declarations of request bodies, and the search for what departs from one.
+"""Compact declarations of request bodies, and the search for the first mismatch with one.
 
 A declaration is one of
 
     str, int, float, bool, dict, Any
                                     a value of that type; an integer is also a float
     Number(int, least=1)            a number within bounds
-    Text(most=64)                   a string with so many characters
-    Words("a", "b")                 one of these strings
+    String(most=64)                 a string with a limited number of characters
+    StringEnum("a", "b")            one of these strings
     [X]                             an array of X
-    (X, Y)                          one of several
-    Map(X, names=Text(most=64), most=16)
-                                    an object with names of the caller's own
+    (X, Y)                          one of several, by JSON type
+    MapOf(X, names=String(most=64), most=16)
+                                    an object with arbitrary keys
     {"a": X, "b?": Y}               an object with these members; those with `?` may be absent or null
-    Tagged("type", {"a": {...}})    objects told apart by the value of one member
+    TaggedUnion("type", {"a": {...}})
+                                    objects discriminated by the value of one member
 """
 
 from collections.abc import Mapping
@@ -32,11 +33,11 @@ _NAMES: dict[type, str] = {
 }
 _TYPE_ORDER = ("bool", "int", "float", "str", "object", "array")
 ANY_KEY = "..."
-"""Stands in a pointer for a name of the caller's own."""
+"""Replaces an arbitrary key in a pointer."""
 
 
-class Mismatch(Exception):  # noqa: N818  it says what the value is
-    """A departure from a declaration: the fault, the value, what was declared; the pointer grows as it is raised."""
+class Mismatch(Exception):  # noqa: N818  the name says what the value is
+    """A value does not match its declaration; the pointer is built from the inside out while the error is raised."""
 
     def __init__(self, reason: MismatchReason, value: Any, kind: "Kind", name: str = "") -> None:
         super().__init__(reason)
@@ -54,7 +55,7 @@ class Mismatch(Exception):  # noqa: N818  it says what the value is
 
 
 class Kind:
-    """What may stand at a place: a value of one of these JSON types, or anything if there are none."""
+    """The values allowed at a place: those of the given JSON types, or any value if none is given."""
 
     def __init__(self, *types: str) -> None:
         self.types = types
@@ -69,7 +70,7 @@ class Kind:
 
 
 class Number(Kind):
-    """A number, within bounds if it has any."""
+    """A number, with optional bounds."""
 
     def __init__(self, of: type, least: float | None = None, most: float | None = None) -> None:
         super().__init__(_NAMES[of])
@@ -84,7 +85,7 @@ class Number(Kind):
 
 
 class String(Kind):
-    """A string, of so many characters."""
+    """A string with a limited number of characters."""
 
     def __init__(self, least: int = 0, most: int | None = None) -> None:
         super().__init__("str")
@@ -99,7 +100,7 @@ class String(Kind):
 
 
 class StringEnum(Kind):
-    """One of some strings, in the order in which the vendor lists them; `unlisted` ones are taken, but not listed."""
+    """One of a list of strings, in the vendor's order; `unlisted` ones are accepted but not named in errors."""
 
     def __init__(self, *words: str, unlisted: tuple[str, ...] = ()) -> None:
         super().__init__("str")
@@ -107,18 +108,18 @@ class StringEnum(Kind):
         self._accepted = frozenset((*words, *unlisted))
 
     def check(self, value: Any) -> None:
-        """Raise `Mismatch` unless a value is one of the words."""
+        """Raise `Mismatch` unless a value is one of the strings."""
         super().check(value)
         if value not in self._accepted:
             raise Mismatch("enum", value, self)
 
 
 class TagEnum(StringEnum):
-    """The values of the member that tells objects apart."""
+    """The allowed values of a discriminator."""
 
 
 class Array(Kind):
-    """An array of one kind of items."""
+    """An array whose items are all of one kind."""
 
     def __init__(self, items: Any) -> None:
         super().__init__("array")
@@ -135,7 +136,7 @@ class Array(Kind):
 
 
 class MapOf(Kind):
-    """An object with names of the caller's own, and at most so many."""
+    """An object with arbitrary keys, at most `most` of them."""
 
     def __init__(self, values: Any, names: Any = str, most: int | None = None) -> None:
         super().__init__("object")
@@ -144,7 +145,7 @@ class MapOf(Kind):
         self.most = most
 
     def check(self, value: Any) -> None:
-        """Raise `Mismatch` for the first name or value that is not as declared, or if there are too many."""
+        """Raise `Mismatch` for the first key or value that is not as declared, or if there are too many."""
         super().check(value)
         if self.most is not None and len(value) > self.most:
             raise Mismatch("bounds", value, self)
@@ -165,7 +166,7 @@ class Object(Kind):
         self._required = tuple(name for name in members if not name.endswith("?"))
         self._is_open = is_open
         self._simple = {name: kind.python_types for name, kind in self.members.items() if type(kind) is Kind}
-        """The types of members of which nothing else is declared: most are such, so these are looked at first."""
+        """The types of members that declare nothing but a type: most do, so these are checked first."""
 
     def check(self, value: Any) -> None:
         """Raise `Mismatch` for the first member that is not as declared, then for the first that is missing."""
@@ -190,9 +191,9 @@ class Object(Kind):
 
 
 class TaggedUnion(Kind):
-    """Objects told apart by the value of one member, in the order in which the vendor lists those.
+    """Objects discriminated by the value of one member, in the order in which the vendor lists the values.
 
-    An object without that member has the form `default`, if there is one; `nullable` says that null means the same.
+    An object without that member has the form `default`, if there is one; with `nullable`, null means the same.
     """
 
     def __init__(self, tag: str, forms: Mapping[str, Any], default: str = "", *, nullable: bool = False) -> None:
@@ -206,7 +207,7 @@ class TaggedUnion(Kind):
         self._nullable = nullable
 
     def check(self, value: Any) -> None:
-        """Raise `Mismatch` unless an object has a known tag and that form's members."""
+        """Raise `Mismatch` unless an object has a known tag and the members of that form."""
         super().check(value)
         tag: Any = value.get(self.tag, self.default)
         if tag is None and self._nullable:
@@ -220,7 +221,7 @@ class TaggedUnion(Kind):
 
 
 class OneOf(Kind):
-    """One of several kinds, told apart by their JSON types."""
+    """One of several kinds, discriminated by their JSON types."""
 
     def __init__(self, kinds: tuple[Any, ...]) -> None:
         self.kinds = tuple(parse_declaration(kind) for kind in kinds)
@@ -229,13 +230,13 @@ class OneOf(Kind):
         self._by_type = {accepted: kind for kind in reversed(self.kinds) for accepted in kind.python_types}
 
     def check(self, value: Any) -> None:
-        """Raise `Mismatch` unless one of the kinds takes a value, and that finds nothing wrong."""
+        """Raise `Mismatch` unless the kind for the value's JSON type accepts it."""
         super().check(value)
         self._by_type[type(value)].check(value)
 
 
 def parse_declaration(declaration: Any) -> Kind:
-    """Turn a declaration as it is written into a kind."""
+    """Return the kind for a declaration."""
     match declaration:
         case Kind():
             return declaration
@@ -252,7 +253,7 @@ def parse_declaration(declaration: Any) -> Kind:
 
 
 def find_first_mismatch(kind: Kind, body: Any) -> Mismatch | None:
-    """Return the first departure of a body from its declaration, in the order of the body."""
+    """Return the first mismatch of a body with its declaration, in the order of the body."""
     try:
         kind.check(body)
     except Mismatch as found:

@@ -1,8 +1,8 @@
-"""Serve recorded exchanges: a request that was recorded gets the reply that was recorded.
+"""Replay recorded exchanges: a request that was recorded gets the recorded reply.
 
-A recording is one JSON object a line, with `url_path`, `request`, `status`, and `response` (JSON), `sse` (a stream) or
-`response_text`. A request matches when its path and its JSON are the same, whatever the order of members and white
-space. Of several recordings of one request each is served in turn, and the last again and again.
+A recording is one JSON object per line, with `url_path`, `request`, `status`, and `response` (JSON), `sse` (a stream)
+or `response_text`. A request matches if its path and its JSON are the same, regardless of the order of members and of
+white space. Several recordings of one request are replayed in turn; the last one is then repeated.
 """
 
 import json
@@ -17,11 +17,11 @@ from dragoman.simulator.api import HttpReply
 
 SSE = "text/event-stream"
 _TRANSPORT_HEADERS = frozenset({"connection", "content-encoding", "content-length", "keep-alive", "transfer-encoding"})
-"""Headers that told how the recorded bytes came, not what they are."""
+"""Headers about the transport of the recorded bytes, which do not apply to the replay."""
 
 
 class RecordedExchange(Struct):
-    """One exchange."""
+    """One recorded request and its reply."""
 
     url_path: str
     request: Raw
@@ -33,14 +33,14 @@ class RecordedExchange(Struct):
 
 
 class Recordings:
-    """Exchanges, found by their request."""
+    """Recorded exchanges, found by their request."""
 
     def __init__(self) -> None:
         self._replies: defaultdict[tuple[str, str], list[HttpReply]] = defaultdict(list)
 
     @classmethod
     def read(cls, path: Path) -> "Recordings":
-        """Read a file; raises `ValueError` naming the first line that is no exchange."""
+        """Read a file; raises `ValueError` naming the first line that is not an exchange."""
         recordings = cls()
         for number, line in enumerate(path.read_bytes().split(b"\n"), 1):
             if not line.strip():
@@ -52,25 +52,25 @@ class Recordings:
         return recordings
 
     def add(self, recording: RecordedExchange) -> None:
-        """Take one more exchange."""
+        """Add an exchange."""
         text = recording.sse if recording.sse is not None else recording.response_text
         body = text.encode() if text is not None else bytes(recording.response)
-        told = {name.lower(): value for name, value in recording.response_headers.items()}
-        headers = {name: value for name, value in told.items() if name not in _TRANSPORT_HEADERS}
+        recorded = {name.lower(): value for name, value in recording.response_headers.items()}
+        headers = {name: value for name, value in recorded.items() if name not in _TRANSPORT_HEADERS}
         headers.setdefault("content-type", SSE if recording.sse is not None else "application/json")
         key = (_strip_query(recording.url_path), _normalise_json(bytes(recording.request)))
         self._replies[key].append(HttpReply(recording.status, headers, body))
 
     def has(self, target: str, body: bytes) -> bool:
-        """Tell whether a request was recorded."""
+        """Return whether a request was recorded."""
         return bool(self._find_replies(target, body))
 
     def find(self, target: str, body: bytes) -> HttpReply | None:
-        """Return the reply to a request that was recorded."""
-        told = self._find_replies(target, body)
-        if not told:
+        """Return the next reply to a recorded request, or None if it was not recorded."""
+        replies = self._find_replies(target, body)
+        if not replies:
             return None
-        return told.pop(0) if len(told) > 1 else told[0]
+        return replies.pop(0) if len(replies) > 1 else replies[0]
 
     def _find_replies(self, target: str, body: bytes) -> list[HttpReply]:
         try:
@@ -80,7 +80,7 @@ class Recordings:
 
 
 def _strip_query(target: str) -> str:
-    """Return the path without its query: keys stand there."""
+    """Return the path without its query, which may contain keys."""
     return unquote(target.partition("?")[0])
 
 

@@ -1,4 +1,4 @@
-"""Route a path to an API and an operation."""
+"""Map a method and path to an API and an operation."""
 
 import re
 from typing import Literal
@@ -12,7 +12,7 @@ Operation = Literal[
 
 
 class Route(Struct, frozen=True, kw_only=True):
-    """What a path means."""
+    """The API and operation of a path, with the values in it."""
 
     api: str = ""
     operation: Operation
@@ -20,9 +20,9 @@ class Route(Struct, frozen=True, kw_only=True):
     stream: bool = False
     vertex: bool = False
     wrapped: bool = False
-    """Requests and replies stand in Code Assist's envelope."""
+    """Requests and replies are wrapped in Code Assist's envelope."""
     google: bool = False
-    """Only Google has such a path."""
+    """Only Google has this path."""
     version: str = ""
     """The version of Google's API that the path names."""
     id: str = ""
@@ -33,7 +33,7 @@ class Route(Struct, frozen=True, kw_only=True):
 _GEMINI = "/(?P<version>v1|v1beta|v1beta1|v1alpha)"
 _GEMINI_ONLY = "/(?:v1beta|v1beta1|v1alpha)"
 _VERTEX = "/(?P<version>v1|v1beta1|v1beta)(?:/projects/[^/]+/locations/[^/]+)?/publishers/google"
-"""In express mode, with a key, Vertex needs neither project nor location."""
+"""In express mode, with an API key, Vertex needs neither project nor location."""
 _CLAUDE = "/(?:v1|v1beta1|v1beta)/projects/[^/]+/locations/[^/]+/publishers/anthropic"
 _VERBS = "(?P<verb>generateContent|streamGenerateContent|countTokens)"
 _RAW_VERBS = "(?P<verb>rawPredict|streamRawPredict)"
@@ -57,7 +57,7 @@ _ACTIONS = (
     ("GET", f"{_CONVERSATIONS}/{_ID}/items/{_ITEM}", "item"),
     ("DELETE", f"{_CONVERSATIONS}/{_ID}/items/{_ITEM}", "remove"),
 )
-"""What may be done with what the OpenAI APIs store."""
+"""The operations on responses and conversations that the OpenAI API stores."""
 _ROUTES: tuple[tuple[str, str, Route], ...] = (
     ("POST", _COMPLETIONS, Route(api="chat", operation="generate")),
     ("POST", _RESPONSES, Route(api="responses", operation="generate")),
@@ -107,9 +107,9 @@ _PATHS = [
 
 def route_of(method: str, path: str) -> Route | None:
     """Return the route of a path; None if no vendor has it."""
-    asked = "GET" if method == "HEAD" else method
-    for known, pattern, route in _PATHS:
-        found = pattern.fullmatch(path) if known == asked else None
+    wanted_method = "GET" if method == "HEAD" else method
+    for allowed_method, pattern, route in _PATHS:
+        found = pattern.fullmatch(path) if allowed_method == wanted_method else None
         if found is not None:
             return _fill_route(route, found.groupdict())
     return None
@@ -123,7 +123,7 @@ def _fill_route(route: Route, found: dict[str, str | None]) -> Route:
 
 
 def api_of(path: str) -> str:
-    """Guess which API's error a client expects for a path that no API has."""
+    """Return the API whose error format a client expects for a path that no API has."""
     if "generateContent" in path or "/v1beta" in path or "v1internal" in path or "/publishers/google" in path:
         return "gemini"
     if path.startswith("/v1/messages") or "/publishers/anthropic" in path:

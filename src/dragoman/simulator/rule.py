@@ -1,8 +1,8 @@
-"""A rule: one thing a vendor refuses, with its source and the checks that find it.
+"""A rule: one thing a vendor rejects, with the source of that knowledge and the checks that detect it.
 
-A check is a function of the request and the situation that yields violations. Most are data: `Refuse` names a path in
-the document, a test of what is found there, and the vendor's words. A vendor's package has shorter forms of it for its
-limits, requirements, exclusions and allowed values. A function is written only where a rule needs one.
+A check is a function of the request and its context that yields violations. Most are data: `PathCheck` names a path in
+the document, a test of the value found there, and the vendor's error text. Each vendor's package has shorter forms of
+it for its limits, required fields, exclusions and allowed values. A function is written only where a rule needs one.
 """
 
 import re
@@ -18,45 +18,45 @@ _ABSENT_NAME = re.compile(r"no-such|non-?existent|does-not-exist")
 MODEL_EXISTS = (
     "The model exists; one with `no-such`, `non-existent`, `nonexistent` or `does-not-exist` in its name does not."
 )
-"""The rule as every API lists it. The words are those of recorded refusals."""
+"""The rule as every API lists it. The name patterns are those of recorded rejections."""
 Json = dict[str, Any]
 Body = TypeVar("Body")
 Matches = list[tuple[str, Any]]
-"""Pointers and values."""
+"""JSON pointers and the values at them."""
 ErrorText = str | Callable[[str, Any], str]
-"""What the vendor says, or a function of pointer and value that returns it: "" if nothing is wrong."""
+"""The vendor's error text, or a function of pointer and value that returns it ("" if nothing is wrong)."""
 
 
 class Violation(Struct, frozen=True):
-    """What is wrong, in the vendor's words, and where (a JSON pointer, or "" for the whole)."""
+    """An error in a request: the vendor's error text, and its location (a JSON pointer, or "" for the whole body)."""
 
     message: str
     where: str = ""
     status: int = 400
     rule: str = ""
-    """Filled in by the rule that found it."""
+    """The name of the rule, filled in by the rule that found the violation."""
 
 
 class CheckContext(Struct, frozen=True, kw_only=True):
-    """What a check knows beside the body."""
+    """What a check knows about a request besides its body."""
 
     model: str
     recorded: bool = False
-    """Well-formed signatures of the real vendor are let through: the request is a recording."""
+    """Accept well-formed signatures of the real vendor, because the request is a recording."""
     vertex: bool = False
     """The request came on a Vertex path (rawPredict, aiplatform)."""
     counting: bool = False
-    """Tokens shall only be counted; nothing is generated."""
+    """The request only counts tokens; nothing is generated."""
     compacting: bool = False
-    """The conversation shall only be made short; nothing is answered."""
+    """The request only compacts the conversation; nothing is answered."""
     version: str = ""
-    """The API version that a header or the path names; "" when none was told."""
+    """The API version named by a header or the path; "" if there is none."""
     betas: tuple[str, ...] | None = None
-    """The beta features that a header names; None when nobody told."""
+    """The beta features named by a header; None if the headers are not known."""
 
 
 class Rule(Generic[Body]):
-    """One rule, and where it is documented or recorded; one without checks is kept by the declaration of the body."""
+    """One rule and its source (documented or recorded); without checks, the declaration of the body enforces it."""
 
     def __init__(
         self,
@@ -71,11 +71,11 @@ class Rule(Generic[Body]):
         self.source = source
         self.checks = checks
         self.root = root
-        """The member of the document without which the checks find nothing; "" if they always look."""
+        """The top-level field without which the checks are skipped; "" to run them always."""
 
 
 def find_first_violation(rules: Iterable[Rule[Body]], request: Body, context: CheckContext) -> Violation | None:
-    """Return the first thing that is wrong; vendors tell one."""
+    """Return the first violation of a request, or None; vendors report only one."""
     document = getattr(request, "document", {})
     for root, check, name in _checks_of(tuple(rules)):
         if root and (root not in document or document[root] is None):
@@ -89,35 +89,35 @@ def find_first_violation(rules: Iterable[Rule[Body]], request: Body, context: Ch
 def _checks_of(
     rules: tuple[Rule[Any], ...],
 ) -> list[tuple[str, Callable[[Any, CheckContext], Iterable[Violation]], str]]:
-    """Return all checks, each with the member it needs and the name of its rule."""
+    """Return all checks, each with the field it needs and the name of its rule."""
     return [(getattr(check, "root", rule.root), check, rule.name) for rule in rules for check in rule.checks]
 
 
 class VendorRequest(Struct, frozen=True):
-    """A request as checks see it: its JSON; an API's own kind adds what else its rules look at. Null means absent."""
+    """A request as checks see it: its JSON. An API's subclass adds what else its rules need. Null means absent."""
 
     document: Json
     computed: Json = field(default_factory=dict[str, Any])
-    """What several rules look at, by name, once it is computed."""
+    """Cache of values that several rules use, by name."""
 
     def get(self, name: str) -> Any:
-        """Return a member; None if it is absent."""
+        """Return a field, or None if it is absent."""
         return self.document.get(name)
 
     def list(self, name: str) -> list[Any]:
-        """Return a member that is a list; an empty list if it is absent."""
+        """Return a field that is a list, or an empty list if it is absent."""
         return self.document.get(name) or []
 
     def object(self, name: str) -> Json:
-        """Return a member that is an object; an empty one if it is absent."""
+        """Return a field that is an object, or an empty one if it is absent."""
         return self.document.get(name) or {}
 
     def at(self, path: str) -> Any:
-        """Return the first value at a path; None if there is none."""
+        """Return the first value at a path, or None if there is none."""
         return next((value for _, value in self.find(path)), None)
 
     def find(self, path: str) -> Matches:
-        """Return what `find` does; what several paths have in common is looked for once."""
+        """Return the pointers and values at a path, as `find` does; shared prefixes of paths are searched once."""
         found = self.computed.get(path)
         if found is None:
             above, _, step = path.rpartition("/")
@@ -132,7 +132,7 @@ Item = TypeVar("Item")
 
 
 def cache_per_request(compute: Callable[[RequestT], Iterable[Item]]) -> Callable[[RequestT], list[Item]]:
-    """Decorate a function that returns what several rules look at: it is computed once for each request."""
+    """Decorate a function whose result several rules use, so that it is computed once per request."""
     name = f"{compute.__module__}.{compute.__qualname__}"
 
     def look_up(request: RequestT) -> list[Item]:
@@ -144,23 +144,23 @@ def cache_per_request(compute: Callable[[RequestT], Iterable[Item]]) -> Callable
 
 
 class PathCheck(Struct, frozen=True):
-    """Refuse what stands at a path, if the test holds for the value and `when` for the request."""
+    """Reject the value at a path if `test` is true for the value and `when` for the request."""
 
     path: str
     message: ErrorText
     test: Callable[[Any], bool] | None = None
     when: Callable[[Any], bool] | None = None
     steps: int | None = None
-    """Report only so many steps of the pointer."""
+    """Report only the first so many steps of the pointer."""
     status: int = 400
 
     @property
     def root(self) -> str:
-        """The member of the document that is looked into: if it is absent, this is not called."""
+        """The top-level field that is searched; the check is skipped if it is absent."""
         return self.path.split("/", 2)[1]
 
     def __call__(self, request: VendorRequest, _: CheckContext) -> Iterable[Violation]:
-        """Return what is wrong."""
+        """Return the violations of a request."""
         return () if self.when and not self.when(request) else self._find_violations(request)
 
     def _find_violations(self, request: VendorRequest) -> Iterator[Violation]:
@@ -173,17 +173,20 @@ class PathCheck(Struct, frozen=True):
 
 
 def when_set(path: str) -> Callable[[VendorRequest], bool]:
-    """Make a condition: something stands at a path that is neither false nor empty."""
+    """Return a condition that is true if a value at the path is neither false nor empty."""
     return lambda request: any(value for _, value in request.find(path))
 
 
 def when_unset(path: str) -> Callable[[VendorRequest], bool]:
-    """Make a condition: nothing stands at a path, or only something that is false or empty."""
+    """Return a condition that is true if the path has no value, or only false or empty ones."""
     return lambda request: not any(value for _, value in request.find(path))
 
 
 def find(document: Any, path: str) -> Matches:
-    """Return the pointers and values at a path; `*` is any item or member. Null is skipped: it means absent."""
+    """Return the pointers and values at a path.
+
+    `*` matches any item or member; null is skipped because it means absent.
+    """
     found: Matches = [("", document)]
     for step in _split_path(path):
         found = _step_into(found, step)
@@ -193,7 +196,7 @@ def find(document: Any, path: str) -> Matches:
 
 
 def _step_into(places: Matches, step: str) -> Matches:
-    """Return what is one step below these places."""
+    """Return the pointers and values one step below the given ones."""
     found: Matches = []
     for where, value in places:
         if step == "*":
@@ -215,7 +218,7 @@ def _iterate_members(value: Any) -> Iterable[tuple[str | int, Any]]:
 
 @cache
 def _split_path(path: str) -> list[str]:
-    """Split a path; there are only those that rules have."""
+    """Split a path into steps; the cache is bounded by the number of paths in rules."""
     return path.split("/")[1:]
 
 
@@ -225,5 +228,5 @@ def truncate_pointer(pointer: str, steps: int) -> str:
 
 
 def is_absent(model: str) -> bool:
-    """Tell whether a model shall not exist."""
+    """Return whether a model is simulated as one that does not exist, by its name."""
     return _ABSENT_NAME.search(model) is not None

@@ -1,7 +1,8 @@
-"""Scripts: exact turns instead of the small model's own.
+"""Scripts: fixed replies instead of the simulated model's own.
 
-A script is a list of steps. A step applies when its conditions hold; then the request is held to its expectations (a
-request that does not meet them is refused, with a readable difference), and the step's reply is given. In TOML:
+A script is a list of steps. A step applies when its conditions hold; then the request is checked against the step's
+expectations (a request that does not meet them is rejected, with a readable diff), and the step's reply is sent.
+In TOML:
 
     [[step]]
     when = { contains = "weather", model = "gemini-*", turn = 1 }
@@ -11,9 +12,9 @@ request that does not meet them is refused, with a readable difference), and the
     [[step]]
     text = "It is sunny."
 
-Steps without `when` apply in order, each once; steps with `when` whenever it holds, unless `times` says how often.
+Steps without `when` apply in order, each once; steps with `when` apply whenever it holds, unless `times` limits that.
 In Python a script is any function from a `Received` to an `Answer`, a `Fault`, or None for the model's own answer; a
-file in Python calls it `script`.
+Python file names it `script`.
 """
 
 import difflib
@@ -35,7 +36,7 @@ from dragoman.wire.pointer import split
 
 
 class Received(Struct, frozen=True, kw_only=True):
-    """A request that reached a script."""
+    """A request as a script receives it."""
 
     api: str
     ask: Ask
@@ -43,17 +44,17 @@ class Received(Struct, frozen=True, kw_only=True):
     """The JSON of the request."""
 
 
-class Unmet(Exception):  # noqa: N818  it says what the expectation is
-    """A request is not what the script expects."""
+class Unmet(Exception):  # noqa: N818  the name says what the expectation is
+    """A request does not meet the expectations of the script."""
 
 
 Script = Callable[[Received], Answer | Fault | None]
 ABSENT = "(absent)"
-"""What a script expects at a pointer where nothing shall stand."""
+"""The value a script expects at a pointer where the request must have none."""
 
 
 def read_script(path: Path) -> Script:
-    """Read a script from a file in TOML or Python; raises `ValueError` for one that is none."""
+    """Read a script from a TOML or Python file; raises `ValueError` if it is not one."""
     if path.suffix != ".py":
         return TomlScript.read(path)
     ran = attempt(runpy.run_path, str(path))
@@ -66,15 +67,15 @@ def read_script(path: Path) -> Script:
 
 
 class When(Struct, forbid_unknown_fields=True):
-    """Conditions; those that are given must all hold."""
+    """Conditions of a step; all that are given must hold."""
 
     contains: str | None = None
-    """Words of the user's last text, whatever their case."""
+    """Text that occurs in the user's last text, case-insensitive."""
     model: str | None = None
     """A pattern such as `gemini-*`."""
     api: Literal["chat", "responses", "messages", "gemini"] | None = None
     turn: int | None = None
-    """How often the model has spoken before, plus one."""
+    """The number of the assistant turn to come, from 1."""
     after: str | None = None
     """The name of a tool whose result came last."""
 
@@ -88,14 +89,14 @@ class ScriptedCall(Struct, forbid_unknown_fields=True):
 
 
 class Step(Struct, forbid_unknown_fields=True):
-    """One step."""
+    """One step of a script."""
 
     when: When | None = None
     expect: dict[str, Any] = field(default_factory=dict[str, Any])
-    """What the request must hold, by JSON pointer."""
+    """What the request must contain, by JSON pointer."""
     text: str = ""
     refusal: str = ""
-    """What is said instead of an answer."""
+    """A refusal instead of an answer."""
     thought: str = ""
     calls: list[ScriptedCall] = field(default_factory=list[ScriptedCall])
     end: AnswerEnd | None = None
@@ -103,17 +104,17 @@ class Step(Struct, forbid_unknown_fields=True):
     times: int | None = None
 
     def __post_init__(self) -> None:
-        """Refuse what could only go wrong when a request comes."""
-        astray = [pointer for pointer in self.expect if pointer and not pointer.startswith("/")]
-        if astray:
-            raise ValueError(f"not a JSON pointer: {astray[0]!r}; one begins with a slash")
+        """Validate the step when it is read, before any request arrives."""
+        invalid = [pointer for pointer in self.expect if pointer and not pointer.startswith("/")]
+        if invalid:
+            raise ValueError(f"not a JSON pointer: {invalid[0]!r}; it must begin with a slash")
         if self.refusal and (self.text or self.calls):
-            raise ValueError("a step with a refusal says it instead of a text and calls")
+            raise ValueError("a step with `refusal` cannot have `text` or `calls`")
         if self.fault is None:
             return
         read_fault(self.fault)
         if self.text or self.refusal or self.thought or self.calls or self.end is not None:
-            raise ValueError("a step with a fault says nothing beside it")
+            raise ValueError("a step with `fault` cannot have `text`, `refusal`, `thought`, `calls` or `end`")
 
 
 class _Steps(Struct, forbid_unknown_fields=True):
@@ -121,7 +122,7 @@ class _Steps(Struct, forbid_unknown_fields=True):
 
 
 class TomlScript:
-    """The steps of a TOML file, taken as they apply."""
+    """The steps of a TOML file, with how often each was used."""
 
     def __init__(self, steps: list[Step]) -> None:
         self._steps = steps
@@ -129,7 +130,7 @@ class TomlScript:
 
     @classmethod
     def read(cls, path: Path) -> "TomlScript":
-        """Read a file; raises `ValueError` for one that is no script."""
+        """Read a file; raises `ValueError` if it is not a script."""
         source = path.read_bytes()
         try:
             return cls(msgspec.convert(tomllib.loads(source.decode()), _Steps).step)
@@ -137,7 +138,7 @@ class TomlScript:
             raise ValueError(f"{path.name} is not a script: {error}") from None
 
     def __call__(self, received: Received) -> Answer | Fault | None:
-        """Take the step that applies; None when there is none."""
+        """Return the reply of the first step that applies; None if none does."""
         for number, step in enumerate(self._steps):
             most = step.times if step.times is not None or step.when is not None else 1
             if (most is None or self._use_counts[number] < most) and _is_applicable(step.when, received):
@@ -151,14 +152,14 @@ def _is_applicable(when: When | None, received: Received) -> bool:
     if when is None:
         return True
     ask = received.ask
-    said = next((turn.text for turn in reversed(ask.turns) if turn.role == "user" and turn.text), "")
+    last_text = next((turn.text for turn in reversed(ask.turns) if turn.role == "user" and turn.text), "")
     results = ask.turns[-1].results if ask.turns else ()
-    spoken = sum(turn.role == "assistant" for turn in ask.turns)
+    assistant_turns = sum(turn.role == "assistant" for turn in ask.turns)
     return (
-        (when.contains is None or when.contains.lower() in said.lower())
+        (when.contains is None or when.contains.lower() in last_text.lower())
         and (when.model is None or fnmatchcase(ask.model, when.model))
         and (when.api is None or when.api == received.api)
-        and (when.turn is None or when.turn == spoken + 1)
+        and (when.turn is None or when.turn == assistant_turns + 1)
         and (when.after is None or when.after in {result.name for result in results})
     )
 
@@ -171,11 +172,11 @@ def _check_expectations(expected: dict[str, Any], body: Any) -> None:
         json.dumps(side, indent=1, sort_keys=True, default=str).splitlines() for side in (expected, found)
     )
     difference = difflib.unified_diff(wanted, received, "expected", "received", n=99, lineterm="")
-    raise Unmet("the request is not what the script expects:\n" + "\n".join(difference))
+    raise Unmet("the request does not meet the script's expectations:\n" + "\n".join(difference))
 
 
 def _read_pointer(body: Any, pointer: str) -> Any:
-    """Return what stands at a pointer; a word of our own for what is not there."""
+    """Return the value at a pointer; `ABSENT` if there is none."""
     for token in split(pointer):
         if isinstance(body, list) and token.isdecimal() and int(token) < len(body):  # pyright: ignore[reportUnknownArgumentType]
             body = body[int(token)]  # pyright: ignore[reportUnknownVariableType]

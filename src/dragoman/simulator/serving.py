@@ -1,4 +1,4 @@
-"""Run a simulator on loopback, for as long as a block of code runs."""
+"""Run a simulator on loopback for the duration of a `with` block."""
 
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import AbstractContextManager, asynccontextmanager
@@ -13,17 +13,17 @@ _GRACE = 0.5
 
 
 class Running:
-    """A simulator that listens."""
+    """A simulator that is listening."""
 
     def __init__(self, simulator: Simulator, server: Server) -> None:
         self.simulator = simulator
         self.host, self.port = server.address
         self.base_url = server.base_url
-        """Where it listens; an OpenAI client wants `/v1` behind it."""
+        """The URL it listens on; an OpenAI client needs `/v1` appended."""
 
     @property
     def requests(self) -> Sequence[Seen]:
-        """Everything that has come in, oldest first."""
+        """All requests received, oldest first."""
         return self.simulator.requests
 
 
@@ -36,7 +36,7 @@ async def running(
     sock: socket | None = None,
     **options: Any,
 ) -> AsyncGenerator[Running]:
-    """Run a simulator, on a socket that listens already if one is given; `options` are the members of `Settings`."""
+    """Run a simulator, on a listening socket if one is given; `options` are the fields of `Settings`."""
     if settings is not None and options:
         raise TypeError(f"Pass either settings or keyword options ({', '.join(options)}), not both.")
     simulator = Simulator(settings or Settings(**options))
@@ -45,5 +45,5 @@ async def running(
 
 
 def in_thread(settings: Settings | None = None, **options: Any) -> AbstractContextManager[Running]:
-    """Run a simulator beside a program that does not use asyncio; it takes what `running` takes."""
+    """Run a simulator in a thread, for programs that do not use asyncio; takes the same arguments as `running`."""
     return run_in_thread(lambda: running(settings, **options), "dragoman simulator")

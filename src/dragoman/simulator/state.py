@@ -1,4 +1,4 @@
-"""What a simulator keeps from one request to the next, and how it behaves."""
+"""The simulator's settings, and the state it keeps between requests."""
 
 import math
 from collections import Counter, deque
@@ -18,44 +18,44 @@ from dragoman.simulator.talk import TokenSigner
 
 _MOST_KEPT = 10_000
 _MOST_BYTES = 256 << 20
-"""Of bodies that are kept: who sends documents for days shall not fill the memory."""
+"""Limit on the total size of recorded bodies, so that a long-running client cannot fill the memory."""
 
 
 class Settings(Struct, frozen=True, kw_only=True):
-    """How a simulator behaves. Without any of these it is a strict and quick stand-in."""
+    """The simulator's options. The defaults give a strict and fast simulator."""
 
     seed: int = 0
     recorded: bool = False
-    """Signatures of the real vendors are let through where they are well formed."""
+    """Accept well-formed signatures of the real vendors."""
     chunk: int = 24
-    """About how many characters a delta of a stream has; 0 for all at once."""
+    """Approximate number of characters in a delta of a stream; 0 for all at once."""
     delay: float = 0.0
     """Seconds between the frames of a stream."""
     split: int = 0
-    """Frames leave in pieces of at most so many bytes; 0 for a frame at once."""
+    """Send frames in pieces of at most so many bytes; 0 to send each frame whole."""
     interleaved: bool = False
-    """Parallel calls grow in turns, where the API can say that."""
+    """Interleave the deltas of parallel calls, where the API allows that."""
     partial_args: bool = False
-    """Arguments come in pieces on Vertex."""
+    """Stream the arguments of calls in pieces on Vertex."""
     fault: str = ""
-    """How every request goes wrong."""
+    """The fault of every request."""
     key: str = ""
-    """The one key that is accepted; any is if this is empty, but none that begins with `invalid`."""
+    """The only accepted key; if empty, any key is accepted that does not begin with `invalid`."""
     script: Script | None = None
     recordings: Recordings | None = None
 
     def __post_init__(self) -> None:
-        """Refuse at once what could only go wrong later; raises `ValueError`."""
+        """Validate the options, so that mistakes are found at the start; raises `ValueError`."""
         for name in ("chunk", "delay", "split"):
             value = getattr(self, name)
             if not 0 <= value < math.inf:
-                raise ValueError(f"{name} must be a number from 0 on, not {value}")
+                raise ValueError(f"{name} must be 0 or a positive finite number, not {value}")
         if self.fault:
             read_fault(self.fault)
 
 
 class Seen(Struct, frozen=True, kw_only=True):
-    """A request that came in, and what became of it."""
+    """A request the simulator received, and its outcome."""
 
     method: str
     target: str
@@ -63,9 +63,9 @@ class Seen(Struct, frozen=True, kw_only=True):
     body: bytes
     api: str = ""
     status: int = 0
-    """What was answered; 0 for a fault that answers nothing."""
+    """The status of the reply; 0 for a fault that sends none."""
     rule: str = ""
-    """The rule by which it was refused."""
+    """The rule that rejected the request; "" if none did."""
 
     def json(self) -> Any:
         """Return the body as Python values."""
@@ -73,7 +73,7 @@ class Seen(Struct, frozen=True, kw_only=True):
 
 
 class State:
-    """What all requests of one simulator share: its settings, its memory, and the requests that came in."""
+    """What all requests of one simulator share: its settings, its caches, and the requests it received."""
 
     def __init__(self, settings: Settings | None = None) -> None:
         self.settings = settings or Settings()
@@ -82,19 +82,19 @@ class State:
         self.signer = TokenSigner(self.settings.seed)
         self.prompt_cache = PromptCache()
         self.fault_counts: Counter[str] = Counter()
-        """How often each fault has been asked for."""
+        """How often each fault has been requested."""
         self.answer_count = 0
         self._states: dict[str, ApiState] = {}
 
     def state_of(self, api: str) -> ApiState | None:
-        """Return what an API keeps; None for one that keeps nothing."""
+        """Return the state of an API; None for an API without state."""
         make = APIS[api].create_state
         if make is not None and api not in self._states:
             self._states[api] = make()
         return self._states.get(api)
 
     def record_request(self, request: Request, api: str, status: int, rule: str = "") -> None:
-        """Remember what came in; the oldest is forgotten when it gets too much."""
+        """Record a request; the oldest ones are dropped when the limits are exceeded."""
         self._kept_bytes += len(request.body)
         while self.requests and (len(self.requests) >= _MOST_KEPT or self._kept_bytes > _MOST_BYTES):
             self._kept_bytes -= len(self.requests.popleft().body)

@@ -1,4 +1,4 @@
-"""What the simulator's model is asked and answers, in terms of no vendor, and the signatures that it issues."""
+"""Vendor-neutral requests and answers of the simulator's model, and the signatures it issues."""
 
 import hashlib
 import hmac
@@ -14,7 +14,7 @@ AnswerEnd = Literal["stop", "length", "calls", "filtered", "malformed_call"]
 
 
 class AskTool(Struct, frozen=True, kw_only=True):
-    """A tool the model may use. `search` is run by the model itself."""
+    """A tool the model may use. The model runs `search` itself."""
 
     name: str
     description: str = ""
@@ -23,7 +23,7 @@ class AskTool(Struct, frozen=True, kw_only=True):
 
 
 class AskToolChoice(Struct, frozen=True, kw_only=True):
-    """How free the model is; `names` are the only tools it may call, empty means all."""
+    """The tool choice; `names` are the only tools the model may call, empty means all."""
 
     mode: ChoiceMode = "auto"
     names: tuple[str, ...] = ()
@@ -31,7 +31,7 @@ class AskToolChoice(Struct, frozen=True, kw_only=True):
 
 
 class Call(Struct, frozen=True, kw_only=True):
-    """A call of a tool: arguments as a JSON object, or as text for a custom tool."""
+    """A tool call: arguments as a JSON object, or as text for a custom tool."""
 
     id: str
     name: str
@@ -39,7 +39,7 @@ class Call(Struct, frozen=True, kw_only=True):
 
 
 class AskResult(Struct, frozen=True, kw_only=True):
-    """What a tool answered, as text."""
+    """A tool result, as text."""
 
     call_id: str
     name: str
@@ -55,11 +55,11 @@ class AskTurn(Struct, frozen=True, kw_only=True):
     calls: tuple[Call, ...] = ()
     results: tuple[AskResult, ...] = ()
     media: tuple[str, ...] = ()
-    """Media types of what was shown: the model cannot see it, and says so."""
+    """Media types of the attachments: the model cannot see them, and says so."""
 
 
 class Ask(Struct, frozen=True, kw_only=True):
-    """Everything the model looks at."""
+    """Everything the model uses of a request."""
 
     model: str
     turns: tuple[AskTurn, ...]
@@ -68,15 +68,15 @@ class Ask(Struct, frozen=True, kw_only=True):
     max_tokens: int | None = None
     stop: tuple[str, ...] = ()
     output_schema: dict[str, Any] | None = None
-    """The answer must be JSON of this schema; `{}` is any object."""
+    """The answer must be JSON of this schema; `{}` allows any object."""
     thinks: bool = False
-    """The model thinks before it answers, and the API shows or signs that."""
+    """The model thinks before it answers, and the API shows or signs the thinking."""
     seed: int = 0
     candidates: int = 1
 
 
 class AnswerSource(Struct, frozen=True, kw_only=True):
-    """A document the model found and quotes; `quote` stands in its answer word for word."""
+    """A document the model found and quotes; `quote` occurs verbatim in its answer."""
 
     url: str
     title: str
@@ -84,7 +84,7 @@ class AnswerSource(Struct, frozen=True, kw_only=True):
 
 
 class AnswerUsage(Struct, frozen=True, kw_only=True):
-    """Tokens; `input` includes `cached`, `output` includes `thought`."""
+    """Token counts; `input` includes `cached`, `output` includes `thought`."""
 
     input: int
     output: int
@@ -93,18 +93,18 @@ class AnswerUsage(Struct, frozen=True, kw_only=True):
 
 
 class Answer(Struct, frozen=True, kw_only=True):
-    """What the model says. Text comes before calls."""
+    """The model's answer. Text comes before calls."""
 
     text: str = ""
     refusal: str = ""
-    """What it says instead of an answer, if a script says so: Google has no word for it, and shows it as text."""
+    """A refusal instead of an answer, set by scripts only. Google has no field for it, so it is rendered as text."""
     thought: str = ""
     calls: tuple[Call, ...] = ()
     end: AnswerEnd = "stop"
     stopped_by: str = ""
     """The stop sequence that was met."""
     query: str = ""
-    """What it searched for, if it searched."""
+    """The query of a web search, if the model searched."""
     sources: tuple[AnswerSource, ...] = ()
     usage: AnswerUsage = AnswerUsage(input=0, output=0)
 
@@ -116,19 +116,22 @@ _DIGEST_SIZE = 16
 
 
 class TokenSigner:
-    """Issues and judges; two simulators with the same seed know each other's signatures."""
+    """Issues and verifies signatures; simulators with the same seed accept each other's signatures."""
 
     def __init__(self, seed: int = 0) -> None:
         self._key = hashlib.sha256(_TOKEN_PREFIX + str(seed).encode()).digest()
 
     def issue(self, content: str, nonce: str) -> str:
-        """Sign `content`; the same content on another `occasion` (a reply's id and place) gets another token."""
+        """Sign `content`; the same content with another `nonce` (a reply's id and position) gets another token."""
         number = hashlib.sha256(nonce.encode()).digest()[:_NONCE_SIZE]
         token = _TOKEN_PREFIX + number + self._digest(number, b"") + self._digest(number, content.encode())
         return b64encode(token).decode()
 
     def judge(self, token: str, content: str) -> Verdict:
-        """Tell what became of a token."""
+        """Verify a token.
+
+        The verdict is "genuine", "altered", "moved" (signs other content) or "foreign" (not issued by the simulator).
+        """
         try:
             raw = b64decode(token, validate=True)
         except (Error, ValueError):

@@ -1,4 +1,4 @@
-"""What OpenAI took is taken, and what it refused is refused."""
+"""Requests that OpenAI accepted are accepted, and those it rejected are rejected."""
 
 import json
 
@@ -23,7 +23,7 @@ NOT_IN_THE_BODY = {
     ),
 }
 OTHER_WORDS = {
-    "openai_chat/ai-gateway-0003": "three faults at once, of which another is told: max_tokens is also out of bounds",
+    "openai_chat/ai-gateway-0003": "three errors at once, of which another is reported: max_tokens is also out of bounds",
 }
 
 
@@ -64,7 +64,7 @@ def test_every_recording_that_cannot_be_judged_is_there():
     assert {*NOT_IN_THE_BODY, *OTHER_WORDS} <= ids
 
 
-# @openai/agents keeps the members of a message with its text, and sends them back in the part.
+# @openai/agents stores the fields of a message with its text, and sends them back in the part.
 KEPT_BY_AN_AGENT = {
     "role": "assistant",
     "content": [{"type": "text", "text": "x", "role": "assistant", "refusal": None, "annotations": []}],

@@ -1,4 +1,4 @@
-"""Refusals are in OpenAI's envelope, and the official SDK raises the right exception for them."""
+"""Errors are in OpenAI's envelope, and the official SDK raises the right exception for them."""
 
 import json
 
@@ -39,7 +39,7 @@ FORMS = [
 
 
 def raised(told):
-    """The exception the SDK raises for a reply."""
+    """Return the exception the SDK raises for a reply."""
 
     def respond(_request):
         return httpx2.Response(told.status, headers=dict(told.headers), content=told.body)

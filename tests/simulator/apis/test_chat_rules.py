@@ -1,4 +1,4 @@
-"""Every rule does what it says: what its mutator makes of accepted requests is refused by that rule's name."""
+"""Every rule works: what its mutator makes of accepted requests is rejected with that rule's name."""
 
 import copy
 from itertools import islice
@@ -13,12 +13,12 @@ from simulator.apis.chat.bodies import judged, seeds
 from simulator.apis.chat.mutators import MUTATORS
 
 MOST = 48
-"""Changed bodies that are looked at for each rule."""
+"""Maximum number of changed bodies to check for each rule."""
 
 
 def changed_by(note):
-    """Bodies that break a rule, some of every seed: a mutator that breaks it in many ways shall show them all."""
-    chance = Random(note.name)  # noqa: S311  the same bodies each time
+    """Yield bodies that break a rule, some of every seed, so that all ways in which a mutator breaks it occur."""
+    chance = Random(note.name)  # noqa: S311  reproducible on purpose
     order = chance.sample(seeds(), len(seeds()))
     for seed in order:
         before = copy.deepcopy(seed)

@@ -1,4 +1,4 @@
-"""Faults are told in OpenAI's words, with its parameter and code. The words were observed on gpt-5.6-terra."""
+"""Errors have OpenAI's text, parameter and code. The texts were observed on gpt-5.6-terra."""
 
 import json
 

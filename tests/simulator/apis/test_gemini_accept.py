@@ -31,11 +31,11 @@ NOT_IN_THE_BODY = {
     "gemini/pydantic-ai-0152": "a URL that forbids robots",
     "gemini/pydantic-ai-0170": "a URL that forbids robots",
 }
-"""Recorded refusals that nobody can foresee who sees the body alone."""
+"""Recorded rejections that cannot be predicted from the body alone."""
 ONLY_AS_RECORDINGS = {
     "gemini.signature-foreign": "Google issued the signature, and nobody else can check it",
 }
-"""Rules that refuse requests which Google answered, unless they are sent as recordings, and why they stay."""
+"""Rules that reject requests which Google answered, unless they are sent as recordings, and why they stay."""
 
 
 def accept(body, given):

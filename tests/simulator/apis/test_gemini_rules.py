@@ -34,7 +34,7 @@ FUNCTION = {"name": "f"}
 
 
 def accepted_under(rule):
-    """Recorded bodies that are accepted where a rule holds, and where that is."""
+    """Return recorded bodies that are accepted where a rule applies, with their contexts."""
     for one in shuffled(recordings()):
         given = CIRCUMSTANCES.get(rule.name) or recorded(one)
         if one["op"] == "generate" and not isinstance(judged(one["request"], given), Violation):
@@ -44,7 +44,7 @@ def accepted_under(rule):
 @shelf.needs_shelf
 @pytest.mark.parametrize("rule", [one for one in API.rules if one.name not in UNBROKEN], ids=lambda rule: rule.name)
 def test_what_breaks_a_rule_is_refused_by_its_name(rule):
-    chance = random.Random(rule.name)  # noqa: S311  it shall come out the same each time
+    chance = random.Random(rule.name)  # noqa: S311  reproducible on purpose
     broken = ((changed, given) for body, given in accepted_under(rule) for changed in MUTATORS[rule.name](body, chance))
     seen = 0
     for changed, given in itertools.islice(broken, CASES):

@@ -1,4 +1,4 @@
-"""What the vendor took is accepted; what it refused is refused, in its own words."""
+"""Requests that the vendor accepted are accepted; those it rejected are rejected, with its own error text."""
 
 from collections import Counter
 
@@ -12,7 +12,7 @@ from simulator.apis.messages.bodies import client_requests, judge, recorded, sam
 NOT_TO_BE_JUDGED = {"anthropic/ruby-llm-0027": "the prompt that was too long is cut out of the recording"}
 OTHER_WORDS = {"anthropic/braintrust-sdk-ruby-0001": "two things are wrong, and the vendor tells the other one first"}
 SIGNED_BY_THE_VENDOR = {"messages.thinking-signature": 22, "messages.search-sealed": 6}
-"""How many recorded requests these rules refuse unless `recorded` is set: only the vendor can verify what it signed."""
+"""How many recorded requests these rules reject unless `recorded` is set: only the vendor can verify its signatures."""
 REFUSED_CLIENTS = {
     "sdk-anthropic/04": "the stand-in it was captured on let it think and answered without a thought, as no vendor does",
     "sdk-anthropic/07": "threads are not kept; the tool runner then sends everything",

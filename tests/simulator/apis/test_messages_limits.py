@@ -1,4 +1,4 @@
-"""How much a request may be, which betas it needs, and what Vertex itself refuses."""
+"""Size limits of a request, the betas it needs, and what Vertex itself rejects."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""Each rule refuses, by name, what its mutator makes of accepted requests."""
+"""Each rule rejects, by name, what its mutator makes of accepted requests."""
 
 import itertools
 import json
@@ -26,7 +26,7 @@ from simulator.apis.messages.mutators import MUTATORS
 
 PER_RULE = 25
 NOT_OF_THE_BODY = {"messages.json", "messages.authentication", "messages.version-header"}
-"""Nothing that a body says breaks these."""
+"""Rules that no content of a body breaks."""
 OWN = [
     asks(system="Be brief."),
     asks(tools=[WEATHER]),
@@ -42,9 +42,9 @@ def situation_of(body):
 
 
 def broken(note, bodies):
-    """What a mutator makes of bodies, each judged in the situation of the body it was made of."""
+    """Yield what a mutator makes of bodies, each checked in the context of its original."""
     for number, (body, situation) in enumerate(bodies):
-        chance = Random(f"{note.name} {number}")  # noqa: S311  it shall come out the same each time
+        chance = Random(f"{note.name} {number}")  # noqa: S311  reproducible on purpose
         for mutant in MUTATORS[note.name](body, chance):
             own = {"model": mutant["model"]} if "model" in mutant else {}
             yield judge(mutant, **{**situation_of(body), **situation, **own})
@@ -70,7 +70,7 @@ def test_a_rule_refuses_what_breaks_requests_of_the_shelf(note):
 def test_a_mutator_leaves_the_body_it_is_given_alone(note):
     for body in OWN:
         before = json.dumps(body)
-        list(MUTATORS[note.name](body, Random(1)))  # noqa: S311  it shall come out the same each time
+        list(MUTATORS[note.name](body, Random(1)))  # noqa: S311  reproducible on purpose
         assert json.dumps(body) == before
 
 

@@ -1,4 +1,4 @@
-"""Refusals are worded and placed as the vendor words and places them."""
+"""Errors have the vendor's text and location."""
 
 import pytest
 

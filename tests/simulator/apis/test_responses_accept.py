@@ -1,4 +1,4 @@
-"""What the vendor took is accepted, what it refused is refused."""
+"""Requests that the vendor accepted are accepted, and those it rejected are rejected."""
 
 import pytest
 

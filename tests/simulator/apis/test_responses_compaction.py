@@ -1,4 +1,4 @@
-"""Conversations made short: asked for by itself, by a trigger, or when they grow too long."""
+"""Compacted conversations: by the compact endpoint, by a trigger, or when they grow too long."""
 
 from collections.abc import Generator
 
@@ -23,7 +23,7 @@ def sdk(simulator) -> Generator[openai.OpenAI]:
 
 
 def again(items):
-    """Items to send back; the SDK's own type of them does not foresee what users said, and would warn."""
+    """Return items to send back; the SDK's type of them does not expect user messages, and would warn."""
     return [item.model_dump(exclude_none=True, warnings=False) for item in items]
 
 

@@ -1,4 +1,4 @@
-"""Refusals are the vendor's, before a stream and within one."""
+"""Errors have the vendor's format, before a stream and within one."""
 
 import json
 

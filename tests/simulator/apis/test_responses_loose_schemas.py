@@ -1,4 +1,4 @@
-"""Tools that do not say whether they are strict: made strict where that can be, else told as they are, never stumbled on."""
+"""Tools without `strict`: made strict where possible, else echoed unchanged, and never the cause of an exception."""
 
 import pytest
 

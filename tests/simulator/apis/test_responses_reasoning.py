@@ -1,4 +1,4 @@
-"""What the simulator gave out comes back as it went, or is refused."""
+"""What the simulator issued must come back unchanged, or is rejected."""
 
 import copy
 import json

@@ -1,4 +1,4 @@
-"""Each rule refuses, by name, what its mutator makes of accepted requests."""
+"""Each rule rejects, by name, what its mutator makes of accepted requests."""
 
 import functools
 import itertools
@@ -36,14 +36,14 @@ OWN = [
 
 @functools.cache
 def taken() -> list[dict]:
-    """Accepted requests, of every kind early on."""
+    """Return accepted requests, with every kind among the first."""
     shelved = [*sample_requests().values(), *list(client_requests().values())[::4], *list(recorded(200).values())[::5]]
     return [*OWN, *(body for body in shelved if isinstance(judge(body, recorded=True), AcceptedRequest))]
 
 
 @pytest.mark.parametrize("note", API.rules, ids=lambda note: note.name)
 def test_a_rule_refuses_what_breaks_it(note):
-    chance = Random(7)  # noqa: S311  it shall come out the same each time
+    chance = Random(7)  # noqa: S311  reproducible on purpose
     changed = itertools.islice((mutant for body in taken() for mutant in MUTATORS[note.name](body, chance)), PER_RULE)
     found = [getattr(judge(mutant, recorded=True), "rule", "accepted") for mutant in changed]
     assert found
@@ -54,7 +54,7 @@ def test_a_rule_refuses_what_breaks_it(note):
 def test_a_mutator_leaves_the_body_it_is_given_alone(note):
     for body in OWN:
         before = repr(body)
-        list(MUTATORS[note.name](body, Random(1)))  # noqa: S311  it shall come out the same each time
+        list(MUTATORS[note.name](body, Random(1)))  # noqa: S311  reproducible on purpose
         assert repr(body) == before
 
 

@@ -1,4 +1,4 @@
-"""Asks and tools for the tests of the model."""
+"""Asks and tools for the tests of the simulated model."""
 
 from typing import Any
 
@@ -63,7 +63,7 @@ def called(prompt: str, *tools: AskTool, **more: Any) -> list[tuple[str, Any]]:
 
 
 def after(asked: Ask, said: Answer, *results: str, failed: bool = False, text: str = "") -> Ask:
-    """Return the ask of the next round: the same one, with the calls and what they gave."""
+    """Return the ask of the next round: the same one, with the calls and their results."""
     given = tuple(
         AskResult(call_id=call.id, name=call.name, text=result, failed=failed)
         for call, result in zip(said.calls, results, strict=True)

@@ -1,4 +1,4 @@
-"""Values for schemas: what they hold, and that they are valid."""
+"""Values that fill schemas: their content, and that they are valid."""
 
 import json
 from typing import Any
@@ -276,7 +276,7 @@ def test_arguments_validate_for_real_tools():
 
 @needs_shelf
 def test_most_schemas_of_the_test_suite_are_satisfied():
-    """Not satisfied are `if`, most of `not`, anchors, dynamic references and controls in patterns: tools have none."""
+    """Only keywords that tools do not use fail: `if`, most `not`, anchors, dynamic references, control characters."""
     rows = [row for row in _real() if any(test["valid"] for test in row.get("tests", ()))]
     schemas = [Schema(row["parameters"]) for row in rows]
     unfit = [schema for schema in schemas if not fill(schema, evidence(""), require_object=False).valid]

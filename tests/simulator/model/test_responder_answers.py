@@ -1,4 +1,4 @@
-"""What the model says: after results, within limits, with a seed."""
+"""The model's answers: after results, within limits, with a seed."""
 
 import re
 

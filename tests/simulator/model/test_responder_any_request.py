@@ -1,4 +1,4 @@
-"""Whatever is asked, there is an answer."""
+"""Every request gets an answer."""
 
 import time
 from typing import Any

@@ -1,4 +1,4 @@
-"""Which tools a prompt calls, and with what."""
+"""Which tools a prompt calls, and with which arguments."""
 
 import pytest
 

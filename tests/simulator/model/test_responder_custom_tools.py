@@ -1,4 +1,4 @@
-"""Texts for custom tools."""
+"""Inputs of custom tools."""
 
 from dragoman.simulator.talk import AskTool
 from simulator.model.asked import ADD, called

@@ -1,4 +1,4 @@
-"""The model's own search: it finds the same two pages whatever it searches for."""
+"""The model's built-in search: it finds the same two pages for every query."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""A thousand streams share one core: an answer must cost little of it."""
+"""A thousand streams share one core, so an answer must be cheap."""
 
 import time
 

@@ -1,4 +1,4 @@
-"""Counts of tokens, and prefixes that were seen before."""
+"""Token counts, and the prefix cache."""
 
 from dragoman.simulator.model import PromptCache, answer, count_ask_tokens
 from dragoman.simulator.talk import Ask, AskTurn

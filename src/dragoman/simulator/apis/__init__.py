@@ -1,4 +1,4 @@
-"""The vendors' APIs, by name. Each is loaded when it is first asked for: a simulator shall be there at once."""
+"""The vendors' APIs by name. Each is imported on first use, so that a simulator starts quickly."""
 
 from collections.abc import Iterator, Mapping
 from importlib import import_module

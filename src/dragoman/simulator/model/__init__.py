@@ -1,4 +1,4 @@
-"""The program that answers behind the four APIs; it is no model. Loaded with the first request."""
+"""The program that answers behind the four APIs; it is not a language model. Imported with the first request."""
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any

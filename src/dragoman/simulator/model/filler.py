@@ -25,7 +25,7 @@ _KEYWORDS_OF_TYPE = (
 
 
 class FilledValue(Struct, frozen=True):
-    """A value, the required parameters that nobody said anything about, and whether the value is valid."""
+    """A value, the required parameters that the prompt does not mention, and whether the value is valid."""
 
     value: Any
     guessed: tuple[str, ...] = ()
@@ -35,7 +35,7 @@ class FilledValue(Struct, frozen=True):
 def fill(schema: Schema, evidence: Evidence, *, require_object: bool = True) -> FilledValue:
     """Fill a schema: with the prompt, else without optional parameters, else without the prompt.
 
-    The value of the first attempt is returned if none is valid: the schema may allow no value, or none that is found.
+    If no attempt is valid, the value of the first is returned: the schema may allow no value, or none that is found.
     """
     tried: list[FilledValue] = []
     for usable, optional in ((evidence, True), (evidence, False), (None, False)):
@@ -51,7 +51,7 @@ def fill(schema: Schema, evidence: Evidence, *, require_object: bool = True) -> 
 
 
 class _Filler:
-    """One attempt to fill a schema. A place is what holds there, merged into one schema."""
+    """One attempt to fill a schema. A place is a subschema with its references and branches merged."""
 
     def __init__(self, schema: Schema, evidence: Evidence | None, *, optional: bool) -> None:
         self.guessed: list[str] = []
@@ -62,11 +62,11 @@ class _Filler:
         self._depth = 0
 
     def merge(self, place: Any) -> Json:
-        """Return what holds at a place of the schema."""
+        """Return a subschema with its references and branches merged."""
         return self._schema.merge(place, self._choose_branch)
 
     def fill_place(self, place: Json, label: ParameterLabel) -> Any:
-        """Return a value in any case."""
+        """Return a value for a place, a guessed one if the prompt has none."""
         kind = _type_of(place)
         if kind in {"object", "array"} and "enum" not in place:
             return self._fill_nested(kind, place, label)
@@ -90,7 +90,7 @@ class _Filler:
         return value
 
     def _choose_branch(self, branches: list[Any], merged: Json) -> Any:
-        """Choose a branch of `anyOf`: the first that is more than null; deeper down, one that refers to nothing."""
+        """Choose a branch of `anyOf`: the first that is not only null; deeper down, one without a reference."""
         types = merged.get("type", TYPES)
         possible = [one for one in branches if common_types(types, as_object(one).get("type", types))] or branches
         ending = [one for one in possible if "$ref" not in as_object(one)] if self._depth > 1 else []
@@ -128,7 +128,7 @@ class _Filler:
         return items[: place.get("maxItems", _MAX_ITEMS)]
 
     def _build_distinct_item(self, place: Json, label: ParameterLabel, used: list[Any]) -> Any:
-        """Return an item that is not taken."""
+        """Return an item that is not in `used`, if there is one."""
         value = self.fill_place(place, label)
         numbers = range(1, _MAX_ITEMS)
         others = (f"{value} {number}" if isinstance(value, str) else number for number in numbers)
@@ -148,13 +148,13 @@ class _Filler:
         return [] if vague else evidence.find_all(label.mention_kinds, lambda value: _accepts(inner, value))
 
     def _read_from_prompt(self, place: Json, label: ParameterLabel, stage: LookupStage) -> Any:
-        """Return what the prompt says for a parameter, or None."""
+        """Return the prompt's value for a parameter, or None."""
         evidence, kind = self._evidence, _type_of(place)
         if evidence is None:
             return None
         if "enum" in place:
-            said = [option for option in place["enum"] if evidence.find_position(option) is not None]
-            return min(said, key=lambda option: (evidence.find_position(option), -len(str(option))), default=None)
+            named = [option for option in place["enum"] if evidence.find_position(option) is not None]
+            return min(named, key=lambda option: (evidence.find_position(option), -len(str(option))), default=None)
         if kind == "array" and stage == "optional":
             return self._read_list_from_prompt(place, label, stage) or None
         if kind not in {"string", "integer", "number"}:
@@ -169,7 +169,7 @@ class _Filler:
 
 
 def _type_of(place: Json) -> str:
-    """Return the first type that is more than null; the keywords tell where none is named."""
+    """Return the first type that is not null; without `type`, the one that the keywords imply."""
     types: list[str] = place.get("type") or [
         name for name, keywords in _KEYWORDS_OF_TYPE if not keywords.isdisjoint(place)
     ]
@@ -177,12 +177,12 @@ def _type_of(place: Json) -> str:
 
 
 def _accepts(place: Json, value: Any) -> bool:
-    """Return whether a value is valid at a place, as far as can be told without its neighbours."""
+    """Return whether a value is valid at a place, as far as its own keywords decide that."""
     return is_valid(encode({key: place[key] for key in _SCALAR_KEYWORDS if key in place}), value)
 
 
 def _convert(place: Json, kind: str, value: Any) -> Any:
-    """Return a mention as a place takes it, or None; a date is also the moment at which it begins."""
+    """Return a mention converted to what a place accepts, or None; a date becomes midnight for a date-time."""
     if kind != "string" or value is None:
         return value if isinstance(value, int | float) and _accepts(place, value) else None
     text = str(value)

@@ -1,7 +1,7 @@
-"""Decide which calls a prompt asks for.
+"""Decide which calls a prompt requests.
 
-A clause asks for the tool whose name and description share the most words with it. "Paris and Tokyo" are two calls if
-the tool takes one of them; a clause that fits no tool tells more about the call before it.
+A clause requests the tool whose name and description share the most words with it. "Paris and Tokyo" are two calls if
+the tool takes one of them; a clause that fits no tool adds to the call before it.
 """
 
 import re
@@ -44,7 +44,7 @@ class ToolCandidate(Struct, frozen=True):
 
 
 class PlannedCall(Struct, frozen=True):
-    """A call that is asked for; `guessed` are required parameters that the prompt says nothing about."""
+    """A call that the prompt requests; `guessed` are required parameters that it does not mention."""
 
     tool: AskTool
     arguments: Json | str
@@ -52,7 +52,7 @@ class PlannedCall(Struct, frozen=True):
 
 
 def read_tools(tools: Iterable[AskTool]) -> list[ToolCandidate]:
-    """Read tools; what is read is cached, for the same tools come with every request."""
+    """Analyse tools; the results are cached because the same tools come with every request."""
     return [_read_tool(tool.name, tool.description, tool.kind, encode(tool.schema)) for tool in tools]
 
 
@@ -64,13 +64,13 @@ def _read_tool(name: str, description: str, kind: ToolKind, raw: bytes) -> ToolC
     properties = as_object(as_object(schema.root).get("properties"))
     kinds = frozenset(read_label(key, as_object(inner).get("format", "")).kind for key, inner in properties.items())
     tool = AskTool(name=name, description=description, schema=as_object(schema.root), kind=kind)
-    # A name of nothing but common words, such as `call`, must do with them.
-    telling = (name_words - STOP_WORDS) or name_words
-    return ToolCandidate(tool, schema, telling, frozenset(split_words(headline)) - STOP_WORDS - telling, kinds)
+    # A name of nothing but common words, such as `call`, is matched by them.
+    significant = (name_words - STOP_WORDS) or name_words
+    return ToolCandidate(tool, schema, significant, frozenset(split_words(headline)) - STOP_WORDS - significant, kinds)
 
 
 def plan_calls(prompt: str, tools: list[ToolCandidate], results: str = "") -> list[PlannedCall]:
-    """Return the calls a prompt asks for, in order; what they need and it does not say may stand in results."""
+    """Return the calls a prompt requests, in order; values that the prompt lacks are taken from the tool results."""
     clauses = [piece for clause in split_clauses(prompt) for piece in _split_clause(clause, tools)]
     mentions = [mention for clause in (*clauses, read_clause(results)) for mention in clause.mentions]
     planned: list[PlannedCall] = []
@@ -83,13 +83,13 @@ def plan_calls(prompt: str, tools: list[ToolCandidate], results: str = "") -> li
 
 
 def plan_forced_call(prompt: str, tools: list[ToolCandidate]) -> PlannedCall:
-    """Return a call though the prompt asks for none: of the tool that comes nearest, or of the first."""
+    """Return a call though the prompt requests none: of the best matching tool, or of the first."""
     clause = read_clause(prompt)
     return _fill_call(_find_best_tool(clause, tools)[0], clause, ())
 
 
 def _fill_call(tool: ToolCandidate, clause: Clause, others: Iterable[PromptMention]) -> PlannedCall:
-    """Fill a call; a custom tool gets code or a quote, else what the clause is about."""
+    """Fill a call; a custom tool gets code or a quote, else the topic of the clause."""
     mentions = tuple(mention for mention in clause.mentions if mention.value != tool.tool.name)
     evidence = Evidence(replace(clause, mentions=mentions), others, tool.name_words)
     if tool.tool.kind == "custom":
@@ -102,7 +102,7 @@ def _fill_call(tool: ToolCandidate, clause: Clause, others: Iterable[PromptMenti
 
 
 def _find_best_tool(clause: Clause, tools: list[ToolCandidate]) -> tuple[ToolCandidate, int]:
-    """Return the tool that a clause asks for most, and how much it does."""
+    """Return the tool that matches a clause best, and its score."""
     words = set(clause.words)
     kinds = {mention.kind for mention in clause.mentions} & {"url", "email", "path"}
 
@@ -115,7 +115,7 @@ def _find_best_tool(clause: Clause, tools: list[ToolCandidate]) -> tuple[ToolCan
 
 
 def _split_clause(clause: Clause, tools: list[ToolCandidate]) -> list[Clause]:
-    """Split a sentence at each "and" after which another call is asked for."""
+    """Split a sentence at each "and" that is followed by a request for another call."""
     kept: list[re.Match[str]] = []
     start = 0
     places = list(_AND.finditer(clause.text))[:_MAX_CALLS]
@@ -132,27 +132,27 @@ def _split_clause(clause: Clause, tools: list[ToolCandidate]) -> list[Clause]:
 
 
 def _assign_tools(clauses: list[Clause], tools: list[ToolCandidate]) -> list[tuple[ToolCandidate, Clause]]:
-    """Return the tools that are asked for, each with its clause.
+    """Return the requested tools, each with its clause.
 
-    A clause that asks for no tool tells more about the last one; so does one for the same tool unless both stand alone.
+    A clause that requests no tool extends the clause before it; so does one for the same tool unless both are complete.
     """
-    asked: list[tuple[ToolCandidate, Clause]] = []
+    requested: list[tuple[ToolCandidate, Clause]] = []
     for clause in clauses:
         tool, score = _find_best_tool(clause, tools)
-        if not asked:
-            asked += [(tool, clause)] if score >= _ENOUGH else []
+        if not requested:
+            requested += [(tool, clause)] if score >= _ENOUGH else []
             continue
-        last, before = asked[-1]
+        last, before = requested[-1]
         alone = tool is not last or not (_fill_call(tool, before, ()).guessed or _fill_call(tool, clause, ()).guessed)
         if score >= _ENOUGH and alone:
-            asked.append((tool, clause))
+            requested.append((tool, clause))
         elif clause.mentions:
-            asked[-1] = (last, read_clause(f"{before.text}. {clause.text}"))
-    return asked
+            requested[-1] = (last, read_clause(f"{before.text}. {clause.text}"))
+    return requested
 
 
 def _split_enumeration(tool: ToolCandidate, clause: Clause) -> list[Clause]:
-    """Return a clause for each item of an enumeration of which the tool takes only one."""
+    """Return a clause for each item of an enumeration if the tool takes only one item."""
     properties = {name: as_object(inner) for name, inner in as_object(tool.tool.schema.get("properties")).items()}
     taking = [properties[name] for name in tool.tool.schema.get("required", properties) if name in properties]
     types = [inner.get("type", ["string"])[0] for inner in taking if "enum" not in inner]

@@ -1,7 +1,7 @@
 """Find what a prompt mentions literally, and match it with the parameters of a tool.
 
 Mentions are quoted text, code, addresses, dates, paths, numbers, capitalised names, and what follows "in". Nothing is
-understood: a parameter gets the mention that stands beside its name, or the next one of its kind.
+understood: a parameter gets the mention next to its name, or the next one of its kind.
 """
 
 import re
@@ -13,7 +13,7 @@ from typing import Any, Literal, assert_never
 from msgspec import Struct
 
 LookupStage = Literal["named", "required", "optional"]
-"""What is asked of a prompt: a value that it names, any value for a required parameter, or one for an optional one."""
+"""What to look for: a value next to the parameter's name, any value for a required parameter, or an optional one."""
 _CAPITALISED = r"[A-ZÀ-ÖØ-Þ][\w'-]*(?![\w/@]|\.\w)"
 _NAME = rf"{_CAPITALISED}(?: {_CAPITALISED})*"
 _MENTION = re.compile(
@@ -37,7 +37,7 @@ _HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _END = re.compile(r"[.!?;]+(?=\s|\Z)\s*(?:then\s+)?|\n+|,?\s+(?:and\s+)?then\s+", re.IGNORECASE)
 _LIST = re.compile(r"\s*(?:,|&|,?\s+(?:and|or)\b|[.?]\s+And\b)\s*(?:(?:and|in|at|for|of|the|near)\s+){0,2}")
 _MOST_CLAUSES = 12
-"""A prompt of more clauses is a document with a request before or after it."""
+"""A prompt with more clauses is a document with a request before or after it."""
 
 
 def _split_set(words: str) -> frozenset[str]:
@@ -51,7 +51,7 @@ STOP_WORDS = _split_set(
     "not what what's which who when where why how there here just also too very now any some all each more most only "
     "other again let want need like tell give show know say up out off get fetch find list make use call tool function"
 )
-"""Words that say nothing about which tool is meant."""
+"""Words that do not help to select a tool."""
 _LINK_WORDS = _split_set("is are of to as be the a an named called titled labelled set at")
 _KINDS = {
     "url": _split_set("url uri link href website webpage page"),
@@ -74,7 +74,7 @@ _MENTION_KINDS = {
     "text": ("quoted", "code"),
     "": ("quoted", "name", "id", "code", "path", "email", "number"),
 }
-"""Kinds of mentions that fit a kind of parameter, if not only the one of the same name."""
+"""Kinds of mentions that fit a kind of parameter, where that is not just the kind of the same name."""
 _PREPOSITIONS = {
     "from": _split_set("from origin source start"),
     "to": _split_set("to destination target end recipient"),
@@ -82,7 +82,7 @@ _PREPOSITIONS = {
 
 
 class PromptMention(Struct, frozen=True):
-    """A value that a text mentions, with the words around it; `label` is the last word before it that is no link."""
+    """A value in a text, with the words around it; `label` is the last word before it that is not a link word."""
 
     kind: str
     value: str | int | float
@@ -94,14 +94,14 @@ class PromptMention(Struct, frozen=True):
 
 
 class Clause(Struct, frozen=True):
-    """A piece of a prompt that may ask for one call."""
+    """A piece of a prompt that may request one call."""
 
     text: str
     words: tuple[str, ...]
     mentions: tuple[PromptMention, ...]
 
     def find_topic(self, ignored_words: frozenset[str]) -> str:
-        """Return the first line without the words that lead up to what it is about, `besides` among them."""
+        """Return the first line without its leading stop words and ignored words."""
         for found in _WORD.finditer(self.text):
             word = normalise_word(found[0])
             if word not in STOP_WORDS and word not in ignored_words:
@@ -119,7 +119,7 @@ class ParameterLabel(Struct, frozen=True):
 
 
 def normalise_word(word: str) -> str:
-    """Return a word in lower case and in the singular, as far as an English `s` tells."""
+    """Return a word in lower case and, judging by an English `s`, in the singular."""
     word = word.lower().removesuffix("'s")
     return word[:-1] if len(word) > 3 and word.endswith("s") and not word.endswith(("ss", "us", "is")) else word
 
@@ -131,7 +131,7 @@ def split_words(text: str) -> list[str]:
 
 @lru_cache(maxsize=8192)
 def read_label(name: str, form: str = "") -> ParameterLabel:
-    """Read a parameter's name; a format says more than a name."""
+    """Analyse a parameter's name; its format takes precedence over the name."""
     words = tuple(split_words(name))
     named = (kind for word in reversed(words) for kind, known in _KINDS.items() if word in known)
     kind = _KIND_OF_FORMAT.get(form) or next(named, "")
@@ -154,7 +154,7 @@ def split_clauses(prompt: str) -> list[Clause]:
 
 
 def split_at(clause: Clause, places: Iterable[re.Match[str]]) -> list[Clause]:
-    """Split a clause at matches, but not within a mention; pieces without a word are left out."""
+    """Split a clause at matches, but not within a mention; pieces without a word are dropped."""
     pieces: list[str] = []
     start = 0
     for place in places:
@@ -203,7 +203,7 @@ def _read_match(text: str, match: re.Match[str]) -> Iterator[PromptMention]:
 
 
 def _read_names(text: str, match: re.Match[str]) -> Iterator[PromptMention]:
-    """Yield a capitalised name without the words that are no part of it: the one that begins a sentence is none."""
+    """Yield a capitalised name without stop words and without the capitalised word that begins a sentence."""
     value, start = match["name"].removesuffix("'s"), match.start()
     before, rest = text[:start].rstrip(" "), text[match.end() :].strip(" .?!\n")
     skip = bool(rest) and (not before or before[-1] in ".!?;\n")
@@ -225,7 +225,7 @@ def _make_mention(text: str, kind: str, value: str | float, start: int, end: int
 
 
 class Evidence:
-    """What is known for one call: its clause, and mentions elsewhere. Each mention is used once."""
+    """The values available for one call: those in its clause, and mentions elsewhere. Each mention is used once."""
 
     def __init__(
         self, clause: Clause, others: Iterable[PromptMention] = (), tool_words: frozenset[str] = frozenset()
@@ -236,7 +236,7 @@ class Evidence:
         self._tool_words = tool_words
 
     def find_topic(self) -> str:
-        """Return what the clause is about, beside the tool."""
+        """Return the topic of the clause without the words of the tool's name."""
         return self.clause.find_topic(self._tool_words)
 
     def find(
@@ -274,16 +274,16 @@ class Evidence:
         return []
 
     def find_position(self, value: Any) -> int | None:
-        """Return where the clause says an option of an enumeration; None if it does not."""
+        """Return the position of an enum option in the clause; None if the clause does not contain it."""
         words = split_words(str(value)) if isinstance(value, str | int | float) else []
-        said = bool(words) and not isinstance(value, bool) and set(words) <= set(self.clause.words)
-        return self.clause.words.index(words[0]) if said else None
+        found = bool(words) and not isinstance(value, bool) and set(words) <= set(self.clause.words)
+        return self.clause.words.index(words[0]) if found else None
 
 
 def _find_adjacent(
     mentions: Iterable[PromptMention], label: ParameterLabel, kinds: tuple[str, ...]
 ) -> list[PromptMention]:
-    """Return the mentions that stand beside one of a parameter's words: "page 2", "5 results", "from Paris"."""
+    """Return the mentions next to one of a parameter's words: "page 2", "5 results", "from Paris"."""
     leading = {word for word, words in _PREPOSITIONS.items() if not words.isdisjoint(label.words)}
     before = [one for one in mentions if one.label in label.words or one.before in leading]
     return before or [one for one in mentions if kinds == (one.kind,) == ("number",) and one.after in label.words]

@@ -1,6 +1,6 @@
-"""Answer a request as a model would. It is no model, and says so.
+"""Answer a request in place of a model. It is not a model, and its answers say so.
 
-It calls the tools a prompt asks for, quotes their results, fills the schema of an answer, and otherwise says that it
+It calls the tools a prompt requests, quotes their results, fills the schema of an answer, and otherwise replies that it
 is a simulator. The same request and seed give the same answer.
 """
 
@@ -38,9 +38,9 @@ _SEARCHES = frozenset({"search", "google", "web", "internet", "online", "news", 
 _COUNT = re.compile(r"\bcount\b.{0,20}?\b(?:from (-?\d{1,6}) )?to (-?\d{1,6})\b", re.IGNORECASE | re.DOTALL)
 _WORDS = re.compile(r"\b(\d{1,5}) words\b", re.IGNORECASE)
 _TAGGED = re.compile(r"<([a-z]{2,40}(?:[-_][a-z]{1,40}){1,4})>.{0,40000}?</\1>", re.DOTALL)
-"""What clients put around a prompt: reminders, the environment. It is not part of it."""
+"""Tagged blocks that clients add to a prompt, such as reminders and the environment; they are not part of it."""
 _MAX_HALF = 3000
-"""Of a long prompt the beginning and the end are read: a request stands before or after a document."""
+"""The beginning and the end of a long prompt are read, because a request comes before or after a document."""
 _LONGEST_QUOTE = 600
 _MOST_COUNTED = 2000
 _MOST_WORDS = 20_000
@@ -58,8 +58,8 @@ class PromptContext(Struct, frozen=True):
 def answer(ask: Ask, seed: int = 0, cache: PromptCache | None = None) -> Answer:
     """Answer a request.
 
-    `Call.id` is 24 hexadecimal digits, made of the seed and the conversation, so that no two calls of a conversation
-    share one. With an odd seed a few words come before a call.
+    `Call.id` is 24 hexadecimal digits, derived from the seed and the conversation, so that it is unique in the
+    conversation. With an odd seed, a few words precede a call.
     """
     seed += ask.seed
     conversation = _read_context(ask.turns)
@@ -72,18 +72,18 @@ def answer(ask: Ask, seed: int = 0, cache: PromptCache | None = None) -> Answer:
         calls = [] if query else calls
     if calls:
         text = f"{_PREFIX} I call {_join_names(calls)}." if seed % 2 == 1 and ask.choice.mode != "required" else ""
-        said = Answer(text=text, calls=_assign_ids(calls, ask, seed), end="calls")
+        draft = Answer(text=text, calls=_assign_ids(calls, ask, seed), end="calls")
     elif ask.output_schema is not None:
-        said = Answer(text=_fill_output(ask.output_schema, conversation))
+        draft = Answer(text=_fill_output(ask.output_schema, conversation))
     elif query:
         quotes = " ".join(source.quote for source in _SOURCES)
-        said = Answer(text=f"{_PREFIX} I searched for “{query}”. {quotes}", query=query, sources=_SOURCES)
+        draft = Answer(text=f"{_PREFIX} I searched for “{query}”. {quotes}", query=query, sources=_SOURCES)
     else:
-        said = Answer(text=_write_text(conversation, seed))
+        draft = Answer(text=_write_text(conversation, seed))
     if ask.thinks:
-        said = replace(said, thought=_write_thought(conversation, calls, query))
-    said = _apply_limits(said, ask)
-    return replace(said, usage=count_usage(ask, said, cache))
+        draft = replace(draft, thought=_write_thought(conversation, calls, query))
+    draft = _apply_limits(draft, ask)
+    return replace(draft, usage=count_usage(ask, draft, cache))
 
 
 def _read_context(turns: tuple[AskTurn, ...]) -> PromptContext:
@@ -107,7 +107,7 @@ def _keep_ends(text: str, half: int) -> str:
 
 
 def _find_prompt_start(turns: tuple[AskTurn, ...]) -> int:
-    """Return the index of the last prompt; what the user says in one go with results belongs to them."""
+    """Return the index of the last prompt; user text sent together with results belongs to the results."""
     start = 0
     prompt: int | None = None
     with_results = False
@@ -124,7 +124,7 @@ def _find_prompt_start(turns: tuple[AskTurn, ...]) -> int:
 
 
 def _plan_calls(ask: Ask, conversation: PromptContext, tools: list[ToolCandidate]) -> list[PlannedCall]:
-    """Return what is asked for and was not called yet."""
+    """Return the requested calls that have not been made yet."""
     if not tools:
         return []
     planned = plan_calls(conversation.prompt, tools, _join_results(conversation))
@@ -135,7 +135,7 @@ def _plan_calls(ask: Ask, conversation: PromptContext, tools: list[ToolCandidate
 
 
 def _drop_completed(planned: list[PlannedCall], calls: tuple[Call, ...]) -> list[PlannedCall]:
-    """Leave out what was called: the very call, or else one of the same tool, whatever its arguments."""
+    """Drop the calls that were made: the same call, or else one of the same tool with any arguments."""
     pending = list(planned)
     for call in calls:
         same = [one for one in pending if one.tool.name == call.name]
@@ -145,7 +145,7 @@ def _drop_completed(planned: list[PlannedCall], calls: tuple[Call, ...]) -> list
 
 
 def _find_query(ask: Ask, prompt: str, calls: list[PlannedCall]) -> str:
-    """Return what to search for; empty if the prompt asks for another tool, or for no search."""
+    """Return the search query; empty if the prompt requests another tool, or no search."""
     clause = read_clause(prompt)
     asks = not _SEARCHES.isdisjoint(clause.words)
     if not prompt.strip() or (calls and not asks) or not (asks or "?" in prompt or ask.choice.mode == "required"):
@@ -187,7 +187,7 @@ def _write_text(conversation: PromptContext, seed: int) -> str:
 
 
 def _write_reply(prompt: str, seed: int) -> str:
-    """Count, write as many words as are asked for, or repeat the prompt."""
+    """Count, write the requested number of words, or repeat the prompt."""
     if found := _COUNT.search(prompt):
         start, end = int(found[1] or 1), int(found[2])
         step = 1 if end >= start else -1
@@ -237,6 +237,6 @@ def _apply_limits(draft: Answer, ask: Ask) -> Answer:
 
 
 def _cut_answer(draft: Answer, text: str, end: AnswerEnd, stopped_by: str = "") -> Answer:
-    """An answer that ends early calls nothing, and has no source it no longer quotes."""
+    """Return an answer that ends early: it has no calls, and only the sources it still quotes."""
     sources = tuple(source for source in draft.sources if source.quote in text)
     return replace(draft, text=text, calls=(), end=end, stopped_by=stopped_by, sources=sources)

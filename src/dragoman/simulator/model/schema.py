@@ -1,4 +1,4 @@
-"""Read JSON Schemas: bring them into one form, merge what holds at one place, validate values."""
+"""Read JSON Schemas: normalise them, merge all subschemas that apply to one place, and validate values."""
 
 from collections.abc import Callable
 from functools import lru_cache
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from jsonschema_rs import Validator
 
 ChooseBranch = Callable[[list[Any], Json], Any]
-"""Chooses one of several branches, given what holds already."""
+"""Chooses one of several branches, given the keywords merged so far."""
 _LOWER_BOUNDS = ("minLength", "minItems", "minProperties", "minimum", "exclusiveMinimum")
 _UPPER_BOUNDS = ("maxLength", "maxItems", "maxProperties", "maximum", "exclusiveMaximum")
 _NUMBERS = (*_LOWER_BOUNDS, *_UPPER_BOUNDS, "multipleOf")
@@ -47,7 +47,7 @@ def as_list(value: Any) -> list[Any]:
 
 
 def encode(value: Any) -> bytes:
-    """Encode a value as JSON; empty if it cannot be."""
+    """Encode a value as JSON; empty if it cannot be encoded."""
     try:
         return msgspec.json.encode(value)
     except (ValueError, TypeError, RecursionError):
@@ -55,7 +55,7 @@ def encode(value: Any) -> bytes:
 
 
 def decode(raw: bytes | str) -> Any:
-    """Decode JSON; None if it cannot be, or is too large."""
+    """Decode JSON; None if it is invalid or too large."""
     try:
         return msgspec.json.decode(raw) if len(raw) < _MAX_BYTES else None
     except (ValueError, RecursionError):
@@ -63,7 +63,7 @@ def decode(raw: bytes | str) -> Any:
 
 
 class Schema:
-    """A schema in JSON Schema's form. One that cannot be read allows everything."""
+    """A normalised JSON Schema. A schema that cannot be read allows everything."""
 
     def __init__(self, document: Any) -> None:
         self.root = normalise(document)
@@ -74,7 +74,7 @@ class Schema:
         return is_valid(self._raw, value)
 
     def merge(self, place: Any, choose: ChooseBranch) -> Json:
-        """Return all that holds at one place as one schema: references, `allOf`, and a branch of each `anyOf`."""
+        """Return all that applies to one place as one schema: references, `allOf`, and a branch of each `anyOf`."""
         merged: Json = {}
         waiting = [place]
         for _ in range(_MAX_PARTS):
@@ -99,7 +99,7 @@ def load_schema(raw: bytes) -> Schema:
 
 
 def normalise(schema: Any, depth: int = 0) -> Any:
-    """Return a schema without keywords of a wrong type, and with Gemini's way of writing it undone.
+    """Return a schema without keywords of a wrong type, with Gemini's notation converted to JSON Schema's.
 
     Gemini writes types in capitals, counts as text, and `nullable`.
     """
@@ -170,7 +170,7 @@ def common_types(types: list[str], others: list[str]) -> list[str]:
 
 
 def resolve(root: Any, reference: str) -> Any:
-    """Return what a reference within a document (`#`, `#/…`) refers to, or None."""
+    """Return the value that a local reference (`#`, `#/…`) refers to, or None."""
     here = root if reference == "#" or reference.startswith("#/") else None
     for step in split(unquote(reference[1:])):
         items = as_list(here)
@@ -180,7 +180,7 @@ def resolve(root: Any, reference: str) -> Any:
 
 
 def is_valid(schema: bytes, value: Any) -> bool:
-    """Return whether a value is valid for an encoded schema; if nobody can tell, it is."""
+    """Return whether a value is valid for an encoded schema; true if the schema is unusable."""
     validator = _load_validator(schema)
     try:
         return validator is None or validator.is_valid(value)
@@ -202,7 +202,7 @@ def _load_validator(raw: bytes) -> "Validator | None":
 
 
 def _count_places(document: Any) -> int:
-    """Count the places of a schema with its references written out: a validator may visit them all."""
+    """Count the subschemas of a schema with its references expanded, because a validator may visit them all."""
     known: dict[str, int] = {}
 
     def count(value: Any, depth: int) -> int:

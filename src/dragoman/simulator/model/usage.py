@@ -1,4 +1,4 @@
-"""Count tokens as if four characters were one, and remember prefixes of conversations as vendors' caches do."""
+"""Count tokens as four characters each, and simulate the vendors' prefix caches."""
 
 import hashlib
 from collections import OrderedDict
@@ -41,10 +41,10 @@ def count_usage(ask: Ask, answer: Answer, cache: "PromptCache | None" = None) ->
 
 
 class PromptCache:
-    """Prefixes of conversations that were seen lately, at most `size` of them.
+    """A cache of recent conversation prefixes, at most `size` of them.
 
-    A prefix is the tools and the turns up to one of them. As with the vendors, one that has fewer than `least` tokens
-    is not cached, and at least one token is always read anew.
+    A prefix is the tools and the turns up to one of them. As with the vendors, a prefix of fewer than `min_tokens`
+    tokens is not cached, and at least one token is always counted as uncached.
     """
 
     def __init__(self, size: int = 4096, min_tokens: int = 1024) -> None:
@@ -53,7 +53,7 @@ class PromptCache:
         self._seen: OrderedDict[bytes, None] = OrderedDict()
 
     def count_cached(self, model: str, parts: "list[tuple[int, str]]") -> int:
-        """Return how many tokens of a conversation were seen before, and remember all of it."""
+        """Return how many tokens of a conversation are cached, and cache all of it."""
         running = hashlib.blake2b(model.encode(errors="replace"), digest_size=16)
         tokens = cached = 0
         for count, text in parts:
@@ -71,7 +71,7 @@ class PromptCache:
 
 
 def _split_parts(ask: Ask) -> list[tuple[int, str]]:
-    """Return what a request is made of, in the order vendors read it: tools, then turns."""
+    """Return the parts of a request in the order in which vendors process them: tools, then turns."""
     tools = "".join(f"{tool.name}{tool.description}{_encode_text(tool.schema)}" for tool in ask.tools)
     parts = [(count_text_tokens(tools) + _PER_TOOL * len(ask.tools), tools)] if tools else []
     for turn in ask.turns:

@@ -1,4 +1,4 @@
-"""Simple values for schemas that a prompt says nothing about: samples, numbers, texts that match a pattern."""
+"""Sample values for schemas that a prompt does not fill: samples, numbers, texts that match a pattern."""
 
 import math
 import re
@@ -23,7 +23,7 @@ _SAMPLES = {
     "path": "example.txt",
     "place": "Paris",
 }
-"""By the format of a schema, or by the kind of a parameter."""
+"""Sample values, by the format of a schema or the kind of a parameter."""
 _PRINTABLE = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.,:;/@ !#$%&'()*+<=>?[]^`{|}~\"\\"
 _SET = re.compile(r"\[\^?(?:\\.|[^\]\\])(?:\\.|[^\]\\])*\]")
 _REPEAT = r"(?P<repeat>[*+?]|\{(?P<low>\d{1,5})(?P<open>,\d{0,5})?\})?\??"
@@ -33,7 +33,7 @@ _LONGEST = 20_000
 
 
 def generate_samples(kind: str, schema: Json, label_kind: str) -> Iterator[Any]:
-    """Yield simple values of a type, the best first; `named` is the kind of value that a parameter's name tells."""
+    """Yield sample values of a type, the best first; `label_kind` is the kind that the parameter's name implies."""
     yield from (schema[key] for key in ("default", "example") if schema.get(key, "") != "")
     yield from schema.get("examples", ())
     if "enum" in schema:
@@ -73,9 +73,9 @@ def _generate_numbers(schema: Json) -> Iterator[int | float]:
 
 
 def build_match(pattern: str, least: int = 0) -> str:
-    """Return a text that a simple regular expression should match, of at least so many characters if repeats allow it.
+    """Return a text that a simple regular expression should match, with at least `least` repeats where it allows them.
 
-    Sets, groups, alternatives and repeats are written out. What looks around or back is not understood: check the text.
+    Sets, groups, alternatives and repeats are expanded. Lookaround and backreferences are not: validate the text.
     """
     try:
         pattern = _SET.sub(lambda found: re.escape(_find_character(found[0])), pattern)
@@ -89,14 +89,14 @@ def build_match(pattern: str, least: int = 0) -> str:
 
 
 def _expand_pattern(pattern: str, least: int) -> str:
-    """Write out the first alternative of a pattern without groups."""
+    """Expand the first alternative of a pattern without groups."""
     first = re.match(r"(?:\\.|[^|\\])*", pattern, re.DOTALL)
     atoms = _ATOM.finditer(first[0] if first is not None else "")
     return "".join(_find_character(atom["atom"]) * _count_repeats(atom, least) for atom in atoms)[:_LONGEST]
 
 
 def _find_character(atom: str) -> str:
-    """Return a character that a set, an escape or a character matches; an anchor matches none."""
+    """Return a character that a set, an escape or a character matches; "" for an anchor."""
     other = atom if len(atom) == 1 and atom not in "^$" else ""
     return next((character for character in _PRINTABLE if re.fullmatch(atom, character)), other)
 

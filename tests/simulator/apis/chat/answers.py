@@ -1,4 +1,4 @@
-"""Answers to write, and how the official SDK reads them."""
+"""Answers to render, and how the official SDK parses them."""
 
 import json
 from collections.abc import Iterator
@@ -89,7 +89,7 @@ def typed_chunk(chunk: dict[str, Any]) -> ChatCompletionChunk:
 
 
 def extras(model: pydantic.BaseModel, where: str = "") -> Iterator[str]:
-    """Members that the SDK's types do not know."""
+    """Return the fields that the SDK's types do not know."""
     yield from (f"{where}.{name}" for name in model.model_extra or {})
     for name in type(model).model_fields:
         value = getattr(model, name)
@@ -99,9 +99,9 @@ def extras(model: pydantic.BaseModel, where: str = "") -> Iterator[str]:
 
 
 def accumulated(sent: list[dict[str, Any]]) -> ParsedChatCompletion[None]:
-    """What the SDK's own helper makes of a stream."""
+    """Return the completion that the SDK's helper builds from a stream."""
     state: ChatCompletionStreamState[None] = ChatCompletionStreamState()
     for chunk in sent:
         state.handle_chunk(typed_chunk(chunk))
-    # `get_final_completion` raises for answers that were cut, as the SDK does for its users; the snapshot tells all.
+    # `get_final_completion` raises for answers that were cut, as the SDK does for its users; the snapshot does not.
     return state.current_completion_snapshot

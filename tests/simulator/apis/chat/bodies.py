@@ -1,4 +1,4 @@
-"""Requests, and how they are judged."""
+"""Requests, and helpers that validate them."""
 
 import functools
 import json
@@ -12,7 +12,7 @@ from shelf import exchanges, samples
 
 SIGNER = TokenSigner(5)
 HOSTS = {"api.openai.com"}
-"""Whose traffic is judged by OpenAI's rules; servers that are only compatible take what OpenAI refuses."""
+"""Hosts whose traffic is checked by OpenAI's rules; merely compatible servers accept what OpenAI rejects."""
 WEATHER: dict[str, Any] = {
     "type": "function",
     "function": {
@@ -38,45 +38,45 @@ CALCULATOR: dict[str, Any] = {"type": "custom", "custom": {"name": "calculate", 
 
 
 def body(**members: Any) -> dict[str, Any]:
-    """A request that is accepted, with other members."""
+    """Return a request that is accepted, with other fields set."""
     asked = {"model": "gpt-5.2", "messages": [{"role": "user", "content": "What is the weather in Paris?"}], **members}
     return {name: value for name, value in asked.items() if value is not ...}
 
 
 def judged(request: dict[str, Any] | bytes, *, recorded: bool = False) -> AcceptedRequest | Violation:
-    """What becomes of a request."""
+    """Return the accepted request or the violation."""
     raw = request if isinstance(request, bytes) else json.dumps(request).encode()
     return API.accept(raw, CheckContext(model="", recorded=recorded), SIGNER)
 
 
 def accepted(**members: Any) -> AcceptedRequest:
-    """A request that was accepted."""
+    """Return an accepted request."""
     result = judged(body(**members))
     assert isinstance(result, AcceptedRequest), result
     return result
 
 
 def refused(**members: Any) -> Violation:
-    """Why a request was refused."""
+    """Return the violation of a rejected request."""
     result = judged(body(**members))
     assert isinstance(result, Violation), result
     return result
 
 
 def called(*ids: str, name: str = "get_weather") -> dict[str, Any]:
-    """An assistant that calls tools."""
+    """Return an assistant message with tool calls."""
     calls = [{"id": each, "type": "function", "function": {"name": name, "arguments": "{}"}} for each in ids]
     return {"role": "assistant", "content": None, "tool_calls": calls}
 
 
 def answered(call_id: str, content: Any = "sunny") -> dict[str, Any]:
-    """A tool's result."""
+    """Return a tool result."""
     return {"role": "tool", "tool_call_id": call_id, "content": content}
 
 
 @functools.cache
 def recordings(*statuses: int) -> tuple[dict[str, Any], ...]:
-    """Recorded exchanges with OpenAI itself that ended so."""
+    """Return recorded exchanges with OpenAI itself that ended with these statuses."""
     return tuple(
         exchange
         for exchange in exchanges("chat")
@@ -86,7 +86,7 @@ def recordings(*statuses: int) -> tuple[dict[str, Any], ...]:
 
 @functools.cache
 def seeds() -> tuple[dict[str, Any], ...]:
-    """Bodies that are accepted: recorded ones and samples."""
+    """Return bodies that are accepted: recorded ones and samples."""
     written = [json.loads(path.read_text(encoding="utf-8")) for path in samples("chat", ".request.json")]
     all_of_them = [*written, *(exchange["request"] for exchange in recordings(200))]
     return tuple(each for each in all_of_them if isinstance(judged(each), AcceptedRequest))

@@ -1,4 +1,4 @@
-"""Changes that mutators make to a body: every one works on a copy."""
+"""Changes that mutators make to a body; each one works on a copy."""
 
 from collections.abc import Iterator, Sequence
 from copy import deepcopy
@@ -32,24 +32,24 @@ _MODEL_BOUND = (
 
 
 def changed(body: Json, **members: Any) -> Json:
-    """Set top-level members."""
+    """Set top-level fields."""
     return {**deepcopy(body), **members}
 
 
 def without(body: Json, *names: str) -> Json:
-    """Take top-level members away."""
+    """Remove top-level fields."""
     return {name: deepcopy(value) for name, value in body.items() if name not in names}
 
 
 def put(body: Json, path: Path, value: Any) -> Json:
-    """Set what stands at a path."""
+    """Set the value at a path."""
     copy = deepcopy(body)
     _inside(copy, path[:-1])[path[-1]] = value
     return copy
 
 
 def drop(body: Json, path: Path) -> Json:
-    """Take away what stands at a path."""
+    """Remove the value at a path."""
     copy = deepcopy(body)
     del _inside(copy, path[:-1])[path[-1]]
     return copy
@@ -62,7 +62,7 @@ def _inside(value: Any, path: Path) -> Any:
 
 
 def with_messages(body: Json, *messages: Json, at: int | None = None) -> Json:
-    """Add messages, at the end unless told where."""
+    """Add messages, at the end by default."""
     copy = deepcopy(body)
     place = len(copy["messages"]) if at is None else at
     copy["messages"][place:place] = messages
@@ -70,14 +70,14 @@ def with_messages(body: Json, *messages: Json, at: int | None = None) -> Json:
 
 
 def messages(body: Json, *roles: str) -> Iterator[tuple[int, Json]]:
-    """Iterate messages with their places; all of them where no role is asked for."""
+    """Iterate over messages with their indexes; over all of them if no role is given."""
     for place, message in enumerate(cast("list[Json]", body["messages"])):
         if not roles or message["role"] in roles:
             yield place, message
 
 
 def parts(body: Json, *kinds: str) -> Iterator[tuple[Path, Json]]:
-    """Iterate parts of messages with their paths."""
+    """Iterate over the parts of messages with their paths."""
     for place, message in messages(body):
         content = message.get("content")
         if isinstance(content, list):
@@ -87,7 +87,7 @@ def parts(body: Json, *kinds: str) -> Iterator[tuple[Path, Json]]:
 
 
 def calls(body: Json) -> Iterator[tuple[Path, Json]]:
-    """Iterate calls of tools with their paths."""
+    """Iterate over tool calls with their paths."""
     for place, message in messages(body, "assistant"):
         for index, call in enumerate(cast("list[Json]", message.get("tool_calls") or [])):
             yield ("messages", place, "tool_calls", index), call
@@ -99,20 +99,20 @@ def tools(body: Json) -> list[Json]:
 
 
 def schema_answer(body: Json) -> Json:
-    """Return what a body says about the schema of the answer; nothing if it asks for none."""
+    """Return the JSON schema format of the answer; empty if there is none."""
     answer = cast("Json", body.get("response_format") or {})
     return cast("Json", answer.get("json_schema") or {})
 
 
 def functions(body: Json) -> Iterator[tuple[Path, Json]]:
-    """Iterate definitions of functions with their paths."""
+    """Iterate over function definitions with their paths."""
     for index, tool in enumerate(tools(body)):
         if tool["type"] == "function":
             yield ("tools", index, "function"), tool["function"]
 
 
 def schemas(body: Json, *, strict: bool = False) -> Iterator[tuple[Path, Json]]:
-    """Iterate schemas of tools and of the answer with their paths; with `strict`, only those that are held to it."""
+    """Iterate over the schemas of tools and of the answer with their paths; with `strict`, only over strict ones."""
     for path, function in functions(body):
         if function.get("parameters") and (function.get("strict") or not strict):
             yield (*path, "parameters"), function["parameters"]
@@ -122,20 +122,20 @@ def schemas(body: Json, *, strict: bool = False) -> Iterator[tuple[Path, Json]]:
 
 
 def with_tool(body: Json, tool: Json) -> Json:
-    """Add a tool to those a body has; a body without any gets no other parameter."""
+    """Add a tool to those of a body; a body without tools gets no other parameter."""
     copy = deepcopy(body)
     copy["tools"] = [*(copy.get("tools") or []), tool]
     return copy
 
 
 def function_tool(name: str, parameters: Json | None = None) -> Json:
-    """Make a tool."""
+    """Return a tool."""
     schema = parameters or {"type": "object", "properties": {"city": {"type": "string"}}}
     return {"type": "function", "function": {"name": name, "parameters": schema}}
 
 
 def moved(body: Json, model: str) -> Json | None:
-    """Put a body to another model, without what only some models take; None where the conversation is bound to its."""
+    """Return a body for another model, without model-specific fields; None if the history is bound to its model."""
     family = find_chat_family(model)
     bound = any(part["type"] == "input_audio" or "prompt_cache_breakpoint" in part for _, part in parts(body))
     if bound or any(messages(body, "function")):

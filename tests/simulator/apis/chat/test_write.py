@@ -1,4 +1,4 @@
-"""Whole replies are what the official SDK expects, to the last member."""
+"""Whole replies match the official SDK's types exactly, without unknown fields."""
 
 import json
 import warnings

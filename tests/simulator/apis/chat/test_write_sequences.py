@@ -1,4 +1,4 @@
-"""Streams have the chunks of the samples, in their order and with their members."""
+"""Streams have the chunks of the samples, in the same order and with the same fields."""
 
 import json
 from typing import Any
@@ -17,7 +17,7 @@ SAME = {
 
 
 def outline(told: list[dict[str, Any]]) -> list[Any]:
-    """The members of chunks and of their deltas; texts that follow one another are one."""
+    """Return the fields of chunks and of their deltas; consecutive texts are merged."""
     found: list[Any] = []
     for chunk in told:
         members = set(chunk) - {"system_fingerprint", "obfuscation"}

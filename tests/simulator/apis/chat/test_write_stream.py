@@ -1,4 +1,4 @@
-"""Streams come in OpenAI's order, and the official SDK makes of them what a whole reply says."""
+"""Streams have OpenAI's order, and the official SDK accumulates them to the same content as a whole reply."""
 
 import pytest
 

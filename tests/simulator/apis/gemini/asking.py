@@ -1,4 +1,4 @@
-"""Requests to accept and answers to write, for the tests of Gemini's stand-in."""
+"""Requests to accept and answers to render, for the tests of the simulated Gemini API."""
 
 import json
 import random
@@ -14,7 +14,7 @@ from dragoman.simulator.rule import CheckContext, Violation
 from dragoman.simulator.talk import Answer, AnswerSource, AnswerUsage, Call, TokenSigner
 
 with warnings.catch_warnings():
-    # The SDK's own source has an escape sequence that Python warns of, and here a warning is an error.
+    # The SDK's own source has an escape sequence that Python warns about, and warnings are errors in these tests.
     warnings.simplefilter("ignore")
     from google import genai
     from google.genai import errors, types
@@ -57,64 +57,64 @@ ANSWERS = {
 
 
 def situation(model=NEW, **members):
-    """A request that came with nothing special about it."""
+    """The context of an ordinary request."""
     return CheckContext(model=model, **members)
 
 
 def judged(body, given=None, signer=SIGNER):
-    """Accept a body, or tell what is wrong with it."""
+    """Return the accepted request or the violation."""
     return API.accept(json.dumps(body).encode(), given or situation(), signer)
 
 
 def accepted(body, given=None) -> AcceptedRequest:
-    """Accept a body that must be accepted."""
+    """Return the accepted request; fail if it is rejected."""
     found = judged(body, given)
     assert isinstance(found, AcceptedRequest), found
     return found
 
 
 def refused(body, given=None) -> Violation:
-    """Refuse a body that must be refused."""
+    """Return the violation; fail if the request is accepted."""
     found = judged(body, given)
     assert isinstance(found, Violation), "it was accepted"
     return found
 
 
 def user(*parts):
-    """A content of the user; a text stands for its part."""
+    """Return a user content; a string becomes a text part."""
     return {"role": "user", "parts": [{"text": part} if isinstance(part, str) else part for part in parts]}
 
 
 def model(*parts):
-    """A content of the model."""
+    """Return a model content."""
     return {**user(*parts), "role": "model"}
 
 
 def call(name="get_weather", signature=None, **members):
-    """A part that calls."""
+    """Return a part with a function call."""
     part = {"functionCall": {"name": name, "args": {"city": "Paris"}, **members}}
     return part if signature is None else {**part, "thoughtSignature": signature}
 
 
 def result(name="get_weather", **members):
-    """A part that answers a call."""
+    """Return a part with a function response."""
     return {"functionResponse": {"name": name, "response": {"output": "18C"}, **members}}
 
 
 def asking(*contents, **members):
-    """A request with one function."""
+    """Return a request with one function."""
     return {"contents": list(contents) or [user("Hi.")], "tools": [{"functionDeclarations": [WEATHER]}], **members}
 
 
 def occasion(**pace) -> ReplyMeta:
-    """A moment to answer in."""
+    """Return the metadata of a reply."""
     return ReplyMeta(id="a1b2c3d4e5f6a1b2c3d4e5f6", created=1_790_000_000, signer=SIGNER, chunking=Chunking(**pace))
 
 
 def recorded(exchange) -> CheckContext:
-    """What a recorded request came with."""
+    """Return the context of a recorded request."""
     return CheckContext(
-        # Where a recording does not tell the model, its reply does not either.
+        # If a recording lacks the model, its reply lacks it too.
         model=exchange["model"] or OLD,
         recorded=True,
         vertex="aiplatform" in exchange["host"],
@@ -123,19 +123,19 @@ def recorded(exchange) -> CheckContext:
 
 
 def recordings(status=200):
-    """Recorded exchanges with this status whose request is known."""
+    """Return recorded exchanges with this status whose request is known."""
     return [one for one in shelf.exchanges("gemini") if one["status"] == status and one["request"]]
 
 
 def unpacked(exchange):
-    """A recorded request of Code Assist: its body and what it came with."""
+    """Return the body and context of a recorded Code Assist request."""
     opened = unwrap_request(json.dumps(exchange["request"]).encode())
     assert not isinstance(opened, Violation), opened
     return opened[1], CheckContext(model=opened[0], recorded=True, vertex=True)
 
 
 def captures():
-    """Requests of real clients: their name, body, and what they came with."""
+    """Yield requests of real clients: their name, body, and context."""
     for path in sorted((shelf.ROOT / "clients" / "captures").rglob("*.json")):
         found = re.search(r"(?:models-(?P<model>.+)|v1internal)-(?P<verb>\w+)\.json", path.name)
         if found is None or found["verb"] not in {"generateContent", "streamGenerateContent", "countTokens"}:
@@ -150,13 +150,13 @@ def captures():
 
 
 def shuffled(items):
-    """The same items, always in the same other order."""
+    """Return the items in another, reproducible order."""
     items = list(items)
-    random.Random(7).shuffle(items)  # noqa: S311  it shall come out the same each time
+    random.Random(7).shuffle(items)  # noqa: S311  reproducible on purpose
     return items
 
 
 def client(handle, **options):
-    """google-genai, with somebody who answers instead of the network."""
+    """Return a google-genai client with a mocked transport."""
     transport = httpx2.Client(transport=httpx2.MockTransport(handle))
     return genai.Client(api_key="key", http_options=types.HttpOptions(httpx_client=transport, **options))

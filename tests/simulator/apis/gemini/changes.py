@@ -1,4 +1,4 @@
-"""How mutators get at a body: names in either spelling, one value where a list may stand, tokens to sign with."""
+"""Access to bodies for mutators: names in either spelling, single values in place of lists, tokens to sign with."""
 
 import copy
 import re
@@ -11,47 +11,47 @@ from dragoman.simulator.talk import TokenSigner
 
 SIGNER = TokenSigner()
 MODEL = "gemini-3.8-flash"
-"""Mutators sign with the default seed, as this model does."""
+"""Mutators sign with the default seed and as this model."""
 WEATHER: Json = {"name": "look_up_weather", "description": "Tells the weather.", "parameters": {"type": "OBJECT"}}
 
 
 def camel(name: str) -> str:
-    """Write a snake_case name in camelCase."""
+    """Convert a snake_case name to camelCase."""
     return re.sub(r"_([a-z0-9])", lambda found: found[1].upper(), name)
 
 
 def copied(body: Json) -> Json:
-    """Return a body to change, and within it the request itself."""
+    """Return a copy of a body to change, and the request within it."""
     return copy.deepcopy(body)
 
 
 def request_in(body: Json) -> Json:
-    """Return the request in a body that may be one to count tokens."""
+    """Return the request in a body that may be a token-count request."""
     return get(body, "generate_content_request") or body
 
 
 def key_of(holder: Json, name: str) -> str:
-    """Return how a holder spells a name: as it already does, or in camel case."""
+    """Return the spelling of a name in an object: the one it already has, or camel case."""
     return name if name in holder else camel(name)
 
 
 def get(holder: Json, name: str) -> Any:
-    """Return a member in either spelling."""
+    """Return a field in either spelling."""
     return holder.get(key_of(holder, name))
 
 
 def put(holder: Json, name: str, value: Any) -> None:
-    """Set a member in the spelling it has."""
+    """Set a field in its existing spelling."""
     holder[key_of(holder, name)] = value
 
 
 def drop(holder: Json, name: str) -> None:
-    """Take a member away."""
+    """Remove a field."""
     holder.pop(key_of(holder, name), None)
 
 
 def listed(holder: Json, name: str) -> list[Any]:
-    """Return a repeated member as the list it stands for, in its place."""
+    """Return a repeated field as a list, and replace a single value by the list."""
     value = get(holder, name)
     if value is None:
         return []
@@ -62,7 +62,7 @@ def listed(holder: Json, name: str) -> list[Any]:
 
 
 def nested(holder: Json, *names: str) -> Json:
-    """Return a message deep within, made where it is missing."""
+    """Return a nested message; it is created if it is missing."""
     for name in names:
         if get(holder, name) is None:
             put(holder, name, {})
@@ -88,12 +88,12 @@ def functions(body: Json) -> list[Json]:
 
 
 def config(body: Json) -> Json:
-    """Return the generation config, made where it is missing."""
+    """Return the generation config; it is created if it is missing."""
     return nested(request_in(body), "generation_config")
 
 
 def with_tools(body: Json, *given: Json) -> Json:
-    """Return a copy with these tools and no others, and nothing that depends on others."""
+    """Return a copy with these tools only, without fields that depend on other tools."""
     changed = copied(body)
     request = request_in(changed)
     put(request, "tools", [copy.deepcopy(tool) for tool in given])
@@ -113,7 +113,7 @@ def with_function(body: Json, **members: Any) -> Json:
 
 
 def with_config(body: Json, **members: Any) -> Json:
-    """Return a copy with these members in its generation config."""
+    """Return a copy with these fields in its generation config."""
     changed = copied(body)
     for name, value in members.items():
         put(config(changed), name, value)
@@ -121,19 +121,19 @@ def with_config(body: Json, **members: Any) -> Json:
 
 
 def placed_parts(body: Json) -> Iterator[tuple[Json, int, Json]]:
-    """Yield every part with its content and number."""
+    """Yield every part with its content and index."""
     for content in contents(body):
         for index, part in enumerate(parts(content)):
             yield content, index, part
 
 
 def calls(body: Json) -> list[Json]:
-    """Return the parts that are calls."""
+    """Return the parts that are function calls."""
     return [part for _, _, part in placed_parts(body) if get(part, "function_call") is not None]
 
 
 def responses(body: Json) -> list[Json]:
-    """Return the results of functions."""
+    """Return the function responses."""
     return [
         get(part, "function_response")
         for _, _, part in placed_parts(body)
@@ -148,7 +148,7 @@ def token_for(part: Json, occasion: str, model: str = MODEL) -> str:
 
 
 def signed(body: Json) -> Json:
-    """Return a copy in which the simulator has signed all calls, and whatever is nothing but a signature."""
+    """Return a copy in which the simulator has signed all calls, and all parts that are only a signature."""
     changed = copied(body)
     for _, _, part in placed_parts(changed):
         if part.keys() - {"thoughtSignature", "thought_signature"}:

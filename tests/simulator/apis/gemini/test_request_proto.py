@@ -12,7 +12,7 @@ def read(body, *, vertex=False):
     return read_request(json.dumps(body).encode(), "vertex" if vertex else "studio")
 
 
-def told(body, *, vertex=False):
+def find_violation(body, *, vertex=False):
     found = read(body, vertex=vertex)
     assert isinstance(found, Violation), found
     return found
@@ -137,7 +137,7 @@ def test_protobufs_json_is_lenient_where_google_is():
     ],
 )
 def test_what_does_not_fit_is_told_in_googles_words(body, fault, where, words):
-    found = told(body)
+    found = find_violation(body)
     assert (found.rule, found.where, found.message) == (f"gemini.{fault}", where, words)
 
 
@@ -157,19 +157,19 @@ def test_what_does_not_fit_is_told_in_googles_words(body, fault, where, words):
     ],
 )
 def test_wrong_types_are_refused(body):
-    assert told(body).rule in {"gemini.type", "gemini.enum"}
+    assert find_violation(body).rule in {"gemini.type", "gemini.enum"}
 
 
 def test_what_no_rule_is_about_is_an_object_and_not_looked_at():
     speech = {"voiceConfig": {"anything": None}}
     assert read({"generationConfig": {"speechConfig": speech}}) == {"generationConfig": {"speechConfig": speech}}
-    assert told({"generationConfig": {"speechConfig": "loud"}}).rule == "gemini.type"
+    assert find_violation({"generationConfig": {"speechConfig": "loud"}}).rule == "gemini.type"
 
 
 @pytest.mark.parametrize("number", [10**400, "1" * 5000, "1e999"], ids=["digits", "text", "power"])
 def test_a_number_too_large_to_be_one_is_refused(number):
     for config in ({"temperature": number}, {"maxOutputTokens": number}, {"responseSchema": {"minimum": number}}):
-        assert told({"generationConfig": config}).rule == "gemini.bounds"
+        assert find_violation({"generationConfig": config}).rule == "gemini.bounds"
 
 
 def test_a_body_nested_too_deeply_is_refused_in_an_envelope_too():
@@ -183,7 +183,7 @@ def test_a_body_nested_too_deeply_is_refused_in_an_envelope_too():
 
 @pytest.mark.parametrize("labels", [{"a": 1}, "a"])
 def test_labels_are_texts_by_name(labels):
-    assert told({"labels": labels}, vertex=True).rule == "gemini.type"
+    assert find_violation({"labels": labels}, vertex=True).rule == "gemini.type"
 
 
 def test_what_is_not_json_is_refused():
@@ -214,8 +214,8 @@ def test_what_is_not_json_is_refused():
 )
 def test_some_names_are_known_to_one_surface_alone(body, vertex):
     assert not isinstance(read(body, vertex=vertex), Violation)
-    assert told(body, vertex=not vertex).rule == "gemini.unknown-field"
+    assert find_violation(body, vertex=not vertex).rule == "gemini.unknown-field"
 
 
 def test_vertex_names_its_own_package():
-    assert "google.cloud.aiplatform.v1beta1.Content" in told({"contents": [5]}, vertex=True).message
+    assert "google.cloud.aiplatform.v1beta1.Content" in find_violation({"contents": [5]}, vertex=True).message

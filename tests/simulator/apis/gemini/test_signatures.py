@@ -22,7 +22,7 @@ from simulator.apis.gemini.asking import (
 
 
 def content(name="calls"):
-    """What the model said, as it came."""
+    """Return the model's content as it was received."""
     reply = json.loads(API.render_reply(ANSWERS[name], accepted(asking()), occasion()))
     return reply["candidates"][0]["content"]
 
@@ -144,22 +144,22 @@ def test_a_foreign_signature_passes_only_in_a_recording():
     assert found.rule == "gemini.signature-altered"
 
 
-def said_by(name, kind="call", **members):
-    """What a model said, as it came."""
+def build_content(name, kind="call", **members):
+    """Return a model's content as it was received."""
     reply = json.loads(API.render_reply(ANSWERS[kind], accepted(asking(), situation(name, **members)), occasion()))
     return reply["candidates"][0]["content"]
 
 
 @pytest.mark.parametrize("other", ["gemini-3-pro-preview", "gemini-3.6-flash", "gemini-4-argon", "never-heard-of"])
 def test_a_signature_of_another_model_is_refused(other):
-    said = said_by(NEW)
+    said = build_content(NEW)
     found = refused(following(said), situation(other))
     assert (found.rule, found.message) == ("gemini.signature-model", "Invalid thought signature.")
     assert refused(following(said), situation(other, vertex=True)).rule == "gemini.signature-model"
 
 
 def test_a_signature_on_a_text_of_another_model_is_refused():
-    body = asking(user("Hi."), said_by(NEW, "text"), user("And?"))
+    body = asking(user("Hi."), build_content(NEW, "text"), user("And?"))
     assert refused(body, situation("gemini-3.6-flash")).rule == "gemini.signature-model"
 
 
@@ -173,17 +173,17 @@ def test_a_signature_on_a_text_of_another_model_is_refused():
     ],
 )
 def test_a_model_knows_its_signatures_under_all_its_names_and_on_all_surfaces(one, other):
-    accepted(following(said_by(one)), situation(other))
-    accepted(following(said_by(one)), situation(other, vertex=True))
-    accepted(following(said_by(other, vertex=True)), situation(one))
+    accepted(following(build_content(one)), situation(other))
+    accepted(following(build_content(one)), situation(other, vertex=True))
+    accepted(following(build_content(other, vertex=True)), situation(one))
 
 
 def test_a_model_that_does_not_check_takes_any_signature():
-    accepted(following(said_by(NEW)), situation(OLD))
+    accepted(following(build_content(NEW)), situation(OLD))
 
 
 def test_a_signature_cut_in_half_is_corrupted():
-    said = said_by(NEW)
+    said = build_content(NEW)
     token = said["parts"][0]["thoughtSignature"]
     for half in (token[: len(token) // 2], token + token):
         said["parts"][0]["thoughtSignature"] = half

@@ -42,8 +42,8 @@ def given(name="new", **config):
     return accepted(asking(user("Hi."), generationConfig={**SHOWN, **config}), SITUATIONS[name])
 
 
-def told(replies):
-    """What the SDK understood."""
+def collect_replies(replies):
+    """Return what the SDK parsed."""
     texts, thoughts, calls, finish, usage = "", "", [], "", None
     for reply in replies:
         usage = reply.usage_metadata or usage
@@ -65,7 +65,7 @@ def expected(answer):
 
 def check(name, replies):
     answer = ANSWERS[name]
-    texts, thoughts, calls, finish, usage = told(replies)
+    texts, thoughts, calls, finish, usage = collect_replies(replies)
     assert (texts, thoughts, [call[:2] for call in calls]) == expected(answer)
     assert finish == ("" if name == "blocked" else FINISHES.get(name, "STOP"))
     assert usage.prompt_token_count == answer.usage.input
@@ -82,7 +82,7 @@ def check(name, replies):
 @pytest.mark.parametrize("name", ANSWERS)
 def test_a_whole_reply_is_of_the_sdks_types_and_says_the_answer(name, kind):
     body = API.render_reply(ANSWERS[name], given(kind), occasion())
-    # The types forbid what they do not know.
+    # The types forbid unknown fields.
     types.GenerateContentResponse.model_validate(json.loads(body))
     reply = client(lambda _: httpx2.Response(200, content=body)).models.generate_content(model="m", contents="x")
     calls = check(name, [reply])
@@ -109,8 +109,8 @@ def test_a_refusal_is_said_as_text(end, finish):
     frames = [json.loads(frame[6:]) for frame in API.render_stream(answer, given(), occasion())]
     streamed = [types.GenerateContentResponse.model_validate(frame) for frame in frames]
     for replies in ([whole], streamed):
-        assert told(replies)[0] == "Well.\n\nI will not."
-        assert told(replies)[3] == finish
+        assert collect_replies(replies)[0] == "Well.\n\nI will not."
+        assert collect_replies(replies)[3] == finish
 
 
 @pytest.mark.parametrize("kind", SITUATIONS)
@@ -238,7 +238,7 @@ def test_several_candidates_are_numbered():
 
 
 def rebuilt(chunks):
-    """Put arguments together from their pieces, as Google documents them."""
+    """Assemble arguments from their pieces, as Google documents them."""
     calls, paths = [], {}
     for chunk in chunks:
         for part in chunk["candidates"][0]["content"]["parts"]:

@@ -1,4 +1,4 @@
-"""Gemini 4 stops on the way and goes on with the token it gave; google-genai does that by itself."""
+"""Gemini 4 stops in the middle of an answer and continues with its token; google-genai does that automatically."""
 
 import json
 
@@ -14,7 +14,7 @@ LONG = "".join(f"Line {number}: something was said about it.\n" for number in ra
 
 @pytest.fixture
 def saying(simulate):
-    """A simulator that has much to say."""
+    """A simulator with a long answer."""
     return simulate(script=lambda _: Answer(text=LONG))
 
 

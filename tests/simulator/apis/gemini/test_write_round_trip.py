@@ -1,4 +1,4 @@
-"""Whatever the API says, it takes back: whole replies and the parts of streams are accepted as history."""
+"""Every answer is accepted as history: whole replies and the parts of streams."""
 
 import json
 

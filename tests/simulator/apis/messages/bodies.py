@@ -1,4 +1,4 @@
-"""Requests to judge: small ones written here, and those of the shelf that the vendor itself took."""
+"""Requests to validate: small ones written here, and recorded ones that the vendor accepted."""
 
 import functools
 import json
@@ -77,7 +77,7 @@ def refused(body: Any, signer: TokenSigner | None = None, **situation: Any) -> V
 
 @functools.cache
 def sample_requests() -> dict[str, tuple[dict[str, Any], dict[str, Any]]]:
-    """Samples, and what the SDK itself was seen to send: each with its situation."""
+    """Yield samples and requests that the SDK sent, each with its context."""
     found: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {}
     for path in samples("messages", ".request.json"):
         found[path.name] = (json.loads(path.read_text()), {"counting": "count_tokens" in path.name, "recorded": True})
@@ -93,13 +93,13 @@ def sample_requests() -> dict[str, tuple[dict[str, Any], dict[str, Any]]]:
 
 @functools.cache
 def client_requests() -> dict[str, tuple[dict[str, Any], dict[str, Any]]]:
-    """What clients were seen to send to a stand-in."""
+    """Yield requests that clients sent to a simulator."""
     found: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {}
     for path in sorted((ROOT / "clients" / "captures").glob("*/*POST-v1-messages*.json")):
         captured = json.loads(path.read_text())
         headers = dict(captured["headers"])
         told = headers.get("anthropic-beta", "")
-        # A list that is cut in the capture tells nothing.
+        # A list that is truncated in the capture is useless.
         betas = None if "chars]" in told else tuple(filter(None, told.split(",")))
         situation = {"counting": "count" in path.name, "version": headers.get("anthropic-version", ""), "betas": betas}
         found[f"{path.parent.name}/{path.name[:2]}"] = (captured["body"], situation)
@@ -107,7 +107,7 @@ def client_requests() -> dict[str, tuple[dict[str, Any], dict[str, Any]]]:
 
 
 def model_of(exchange: dict[str, Any]) -> str:
-    """The model that was asked; recordings of Vertex hide it in the path, but the reply names it."""
+    """Return the requested model; recordings of Vertex have it in the path only, but the reply names it."""
     if exchange["model"] != "x":
         return exchange["model"]
     replied = json.dumps(exchange.get("response") or {}) + (exchange.get("sse") or "")
@@ -116,7 +116,7 @@ def model_of(exchange: dict[str, Any]) -> str:
 
 
 def recorded(*statuses: int) -> dict[str, tuple[dict[str, Any], dict[str, Any]]]:
-    """Recorded requests that got one of these statuses, each with its situation."""
+    """Return recorded requests that got one of these statuses, each with its context."""
     return {
         exchange["id"]: (exchange["request"], situation_of(exchange))
         for exchange in exchanges("messages")
@@ -125,7 +125,7 @@ def recorded(*statuses: int) -> dict[str, tuple[dict[str, Any], dict[str, Any]]]
 
 
 def situation_of(exchange: dict[str, Any]) -> dict[str, Any]:
-    """The situation of a recorded request; betas are known if its headers were recorded."""
+    """Return the context of a recorded request; betas are known if its headers were recorded."""
     headers = exchange["request_headers"] or {}
     version = headers.get("anthropic-version", "")
     return {

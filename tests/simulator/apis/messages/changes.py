@@ -1,7 +1,7 @@
 """Ways to change an accepted body, shared by the mutators of the rules.
 
-A mutator must break one rule and no earlier one: `onto` moves a body to another model and takes along only what every
-model accepts.
+A mutator must break one rule and no earlier one: `onto` moves a body to another model and keeps only what every model
+accepts.
 """
 
 import json
@@ -27,7 +27,7 @@ PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR4nGNg+M9QDwADhgG
 
 
 def changed(body: Json, **members: Any) -> Json:
-    """Copy a body with other members; None takes a member away."""
+    """Copy a body with other fields; None removes a field."""
     copy = deepcopy(body)
     for name, value in members.items():
         if value is None:
@@ -38,7 +38,7 @@ def changed(body: Json, **members: Any) -> Json:
 
 
 def onto(body: Json, model: str, **members: Any) -> Iterator[Json]:
-    """Copy a body for another model; nothing when the model stands elsewhere or the history would not suit it."""
+    """Copy a body for another model; yield nothing if the path names the model or the history does not suit it."""
     words = json.dumps(body["messages"])
     if "model" not in body or '"system"' in words or "thinking" in words or '"computer"' in json.dumps(body):
         return
@@ -54,19 +54,19 @@ def onto(body: Json, model: str, **members: Any) -> Iterator[Json]:
 
 
 def ends_with(body: Json) -> str:
-    """Return who speaks last; "" when nobody speaks."""
+    """Return the role of the last message; "" if there are none."""
     messages = body["messages"]
     return messages[-1]["role"] if messages else ""
 
 
 def blocks_of(message: Json) -> list[Json]:
-    """Return a message's blocks; none for plain words."""
+    """Return a message's blocks; none for a plain text."""
     content = message.get("content")
     return content if isinstance(content, list) else []  # pyright: ignore[reportUnknownVariableType]
 
 
 def places(body: Json, kind: str) -> Iterator[tuple[int, int]]:
-    """Find the blocks of a type: numbers of message and block."""
+    """Find the blocks of a type: indexes of message and block."""
     for number, message in enumerate(body["messages"]):
         for place, block in enumerate(blocks_of(message)):
             if block.get("type") == kind:
@@ -74,7 +74,7 @@ def places(body: Json, kind: str) -> Iterator[tuple[int, int]]:
 
 
 def block_changed(body: Json, place: tuple[int, int], **members: Any) -> Json:
-    """Copy a body with other members in one block; None takes a member away."""
+    """Copy a body with other fields in one block; None removes a field."""
     copy = deepcopy(body)
     number, at = place
     block = copy["messages"][number]["content"][at]
@@ -83,7 +83,7 @@ def block_changed(body: Json, place: tuple[int, int], **members: Any) -> Json:
 
 
 def user_blocks_added(body: Json, *blocks: Json, first: bool = False) -> Iterator[Json]:
-    """Copy a body with blocks in its last turn of the user."""
+    """Copy a body with blocks in its last user turn."""
     if ends_with(body) != "user":
         return
     copy = deepcopy(body)
@@ -95,20 +95,20 @@ def user_blocks_added(body: Json, *blocks: Json, first: bool = False) -> Iterato
 
 
 def custom_tools(body: Json) -> list[int]:
-    """Find the caller's own tools: their numbers."""
+    """Return the indexes of the custom tools."""
     tools: list[Json] = body.get("tools") or []
     return [number for number, tool in enumerate(tools) if tool.get("type") in {None, "custom"}]
 
 
 def tool_changed(body: Json, number: int, **members: Any) -> Json:
-    """Copy a body with other members in one tool."""
+    """Copy a body with other fields in one tool."""
     copy = deepcopy(body)
     copy["tools"][number] = changed(copy["tools"][number], **members)
     return copy
 
 
 def schema_changed(body: Json, number: int, **members: Any) -> Json:
-    """Copy a body with other members in one tool's schema."""
+    """Copy a body with other fields in one tool's schema."""
     schema = changed(body["tools"][number]["input_schema"], **members)
     return tool_changed(body, number, input_schema=schema)
 
@@ -119,13 +119,13 @@ def with_tool(body: Json, *tools: Json) -> Json:
 
 
 def a_tool(name: str = "dragoman_extra", **members: Any) -> Json:
-    """Make a plain tool."""
+    """Return a simple tool."""
     schema = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
     return {"name": name, "description": "An extra tool.", "input_schema": schema, **members}
 
 
 def with_exchange(body: Json, *, results: bool = True, **call: Any) -> Iterator[Json]:
-    """Copy a body that ends with the user, with a call and its result at the end."""
+    """Copy a body that ends with a user turn, with a call and its result at the end."""
     if ends_with(body) != "user":
         return
     copy = deepcopy(body)

@@ -1,4 +1,4 @@
-"""Refusals have the vendor's envelope, status and headers, and the SDK raises what it raises for the vendor."""
+"""Errors have the vendor's envelope, status and headers, and the SDK raises the same exceptions as for the vendor."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""What each generation of models takes."""
+"""What each generation of models supports."""
 
 import pytest
 

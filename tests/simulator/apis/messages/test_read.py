@@ -1,4 +1,4 @@
-"""What the model behind the API is asked."""
+"""Tests of the conversion of a Messages request to an `Ask`."""
 
 from dragoman.simulator.talk import AskResult, AskToolChoice, AskTurn, Call
 from simulator.apis.messages.bodies import WEATHER, accepted, asks, assistant, call, result, text, user

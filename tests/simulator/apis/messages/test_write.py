@@ -1,4 +1,4 @@
-"""Replies and streams are read by the vendor's SDK: by its types without a member too many, by its accumulator alike."""
+"""The vendor's SDK parses replies and streams: its types know all fields, and both accumulate to the same content."""
 
 import json
 
@@ -66,7 +66,7 @@ def frames(answer, body, size=5):
 
 
 def extras(value):
-    """Members the SDK's types do not know, wherever they are."""
+    """Return the fields at any depth that the SDK's types do not know."""
     if isinstance(value, BaseModel):
         found = [f"{type(value).__name__}.{name}" for name in value.model_extra or {}]
         return found + [one for name in type(value).model_fields for one in extras(getattr(value, name))]

@@ -1,4 +1,4 @@
-"""Whatever the API says, it takes back: replies and gathered streams are accepted as history."""
+"""Every answer is accepted as history: replies and accumulated streams."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""Thoughts come back as they were signed, in the conversation in which they were thought."""
+"""Thinking blocks come back as they were signed, in the conversation they belong to."""
 
 import json
 

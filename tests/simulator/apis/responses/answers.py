@@ -1,4 +1,4 @@
-"""Answers to write, and how the official SDK reads them."""
+"""Answers to render, and how the official SDK parses them."""
 
 import json
 from collections.abc import Iterator
@@ -146,13 +146,13 @@ def events(members: dict[str, Any], answer: Answer, size: int = 5) -> list[dict[
 
 
 def client(body: bytes, kind: str) -> openai.OpenAI:
-    """An SDK client whose server always says the same."""
+    """Return an SDK client whose server always sends the same reply."""
     transport = httpx2.MockTransport(lambda _: httpx2.Response(200, headers={"content-type": kind}, content=body))
     return openai.OpenAI(api_key="sk-test", max_retries=0, http_client=httpx2.Client(transport=transport))
 
 
 def extras(value: Any, where: str = "") -> Iterator[str]:
-    """Members the SDK's types do not know."""
+    """Return the fields that the SDK's types do not know."""
     match value:
         case pydantic.BaseModel():
             yield from (f"{where}/{name}" for name in value.model_extra or ())

@@ -1,4 +1,4 @@
-"""Requests to judge: small ones written here, and those of the shelf that the vendor itself took."""
+"""Requests to validate: small ones written here, and recorded ones that the vendor accepted."""
 
 import functools
 import json
@@ -11,7 +11,7 @@ from dragoman.simulator.talk import TokenSigner
 from shelf import ROOT, exchanges, samples
 
 VENDOR = ("openai.com", "azure.com", "chatgpt.com")
-"""Hosts of the vendor itself; others speak the same dialect but judge by rules of their own."""
+"""Hosts of the vendor itself; others have the same API but rules of their own."""
 MOCKED = {
     "openai_responses/opentelemetry-js-contrib-0008": "a hand-written reply (fc_12345xyz): the vendor refuses such a schema"
 }
@@ -77,7 +77,7 @@ def client_requests() -> dict[str, dict[str, Any]]:
 
 @functools.cache
 def recorded(status: int) -> dict[str, dict[str, Any]]:
-    """Recorded requests to the vendor that came to a status."""
+    """Return recorded requests to the vendor that got this status."""
     return {
         row["id"]: row["request"]
         for row in exchanges("responses")

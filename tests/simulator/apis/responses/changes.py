@@ -1,4 +1,4 @@
-"""Small changes to accepted bodies, from which the mutators of the rules are made. The given body is never touched."""
+"""Small changes to accepted bodies, used by the mutators of the rules. The given body is never changed."""
 
 from collections.abc import Iterator
 from copy import deepcopy
@@ -12,12 +12,12 @@ OBJECT: Json = {"type": "object", "properties": {}}
 
 
 def changed(body: Json, **members: Any) -> Json:
-    """Return a copy with some members set."""
+    """Return a copy with some fields set."""
     return {**deepcopy(body), **deepcopy(members)}
 
 
 def items_of(body: Json) -> list[Json]:
-    """Return the input as a list of items, copied."""
+    """Return a copy of the input as a list of items."""
     given: Any = body.get("input")
     if isinstance(given, list):
         return deepcopy(cast("list[Json]", given))
@@ -30,7 +30,7 @@ def with_items(body: Json, items: list[Json]) -> Json:
 
 
 def tools_of(body: Json) -> list[Json]:
-    """Return the tools, copied."""
+    """Return a copy of the tools."""
     given: Any = body.get("tools")
     return deepcopy(cast("list[Json]", given)) if isinstance(given, list) else []
 
@@ -41,7 +41,7 @@ def with_tool(body: Json, tool: Json) -> Json:
 
 
 def places(items: list[Json], *kinds: str) -> Iterator[int]:
-    """Yield where items of these types stand; "message" also where the type is not written."""
+    """Yield the indexes of items of these types; "message" also matches items without a type."""
     for number, item in enumerate(items):
         kind = item.get("type") or ("message" if "role" in item else "")
         if kind in kinds:
@@ -49,7 +49,7 @@ def places(items: list[Json], *kinds: str) -> Iterator[int]:
 
 
 def altered(body: Json, number: int, **members: Any) -> Json:
-    """Return a copy with members of one input item set."""
+    """Return a copy with fields of one input item set."""
     items = items_of(body)
     items[number] = {**items[number], **members}
     return with_items(body, items)
@@ -62,13 +62,13 @@ def without(body: Json, number: int) -> Json:
 
 
 def stands_alone(body: Json) -> bool:
-    """Whether all of the conversation is in the body."""
+    """Return whether the whole conversation is in the body."""
     kept = ("previous_response_id", "conversation", "prompt")
     return not any(body.get(name) for name in kept) and not list(places(items_of(body), "item_reference"))
 
 
 def on_model(body: Json, model: str, **members: Any) -> Json:
-    """Return a copy for another model, without what only some models take."""
+    """Return a copy for another model, without fields that only some models accept."""
     text = cast("Json", body.get("text") or {})
     kept = {name: value for name, value in text.items() if name != "verbosity"}
     dropped = {"reasoning", "include", "prompt_cache_options", "prompt_cache_retention", *SAMPLING}

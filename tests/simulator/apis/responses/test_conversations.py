@@ -1,4 +1,4 @@
-"""Conversations the vendor keeps, through the official SDK: made, gone on with, listed, changed and deleted."""
+"""Stored conversations, through the official SDK: create, continue, list, update and delete."""
 
 from collections.abc import Generator
 

@@ -1,4 +1,4 @@
-"""What a request asks of the model."""
+"""Tests of the conversion of a Responses request to an `Ask`."""
 
 import pytest
 

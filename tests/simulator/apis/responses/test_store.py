@@ -1,4 +1,4 @@
-"""What the vendor keeps, through the official SDK: replies in the background, lists of items, streams taken up again."""
+"""Stored responses, through the official SDK: background responses, lists of items, resumed streams."""
 
 from collections.abc import Generator
 

@@ -1,4 +1,4 @@
-"""A body that has not the right shape is refused in the vendor's own words (measured on gpt-5.6-terra, or recorded)."""
+"""A malformed body is rejected with the vendor's own error text (measured on gpt-5.6-terra, or recorded)."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Replies and streams are what the official SDK expects, to the last member, and tell the same."""
+"""Replies and streams match the official SDK's types exactly, and have the same content."""
 
 import warnings
 

@@ -1,4 +1,4 @@
-"""Streams have the events of the samples, in their order and with their members."""
+"""Streams have the events of the samples, in the same order and with the same fields."""
 
 import json
 from typing import Any
@@ -29,11 +29,11 @@ SAME = {
 
 
 def outline(told: list[dict[str, Any]]) -> list[Any]:
-    """The events without what is said in them; deltas that follow one another are one."""
+    """Return the events without their texts; consecutive deltas are merged."""
     found: list[Any] = []
     for event in told:
         inner = {**event.get("item", {}), **event.get("part", {})}
-        # What a thought is sealed with may be told early, though not in full.
+        # Encrypted content may be sent early, though truncated.
         inner.pop("encrypted_content", None)
         shape = (event["type"], sorted(event), sorted(inner), event.get("output_index"))
         if not found or found[-1] != shape:

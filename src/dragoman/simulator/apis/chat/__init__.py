@@ -17,19 +17,19 @@ from dragoman.wire.json import Malformed, decode, encode
 
 _SDK = f"openai-python 3.49 types; {PROBED}"
 MEMBER_RULES: tuple[Rule[ChatCompletionsRequest], ...] = (
-    Rule("chat.json", "The body is JSON.", "reported in public issues: the error tells how to fix it"),
+    Rule("chat.json", "The body is JSON.", "reported in public issues: the error text says how to fix it"),
     Rule(
         "chat.unknown-field",
-        "There are no members but OpenAI's; those of other APIs and of compatible servers are refused.",
-        f"{PROBED} (the body, developer messages, options); recorded as ignored, and so let pass: unknown members of a "
+        "Fields are those of OpenAI's API; fields of other APIs and of compatible servers are rejected.",
+        f"{PROBED} (the body, developer messages, options); recorded as ignored, so accepted: unknown fields of a "
         "function, `annotations`, `index` of calls, `name` of results; elsewhere in messages: no source",
     ),
-    Rule("chat.type", "Every member has its type.", _SDK),
-    Rule("chat.enum", "Words are from OpenAI's lists.", _SDK),
-    Rule("chat.required", "What must be there is there.", _SDK),
+    Rule("chat.type", "Every field has the documented type.", _SDK),
+    Rule("chat.enum", "Enum values are from OpenAI's lists.", _SDK),
+    Rule("chat.required", "Required fields are present.", _SDK),
     Rule("chat.bounds", "Numbers are within bounds.", f"wire/openai_chat.md section 1; {PROBED}"),
 )
-"""What the declaration of the body keeps by itself."""
+"""Rules that the declaration of the body enforces."""
 RULES: tuple[Rule[ChatCompletionsRequest], ...] = (
     *rules_settings.FIRST_RULES,
     *rules_messages.RULES,
@@ -37,7 +37,7 @@ RULES: tuple[Rule[ChatCompletionsRequest], ...] = (
     *rules_settings.RULES,
     *rules_messages.LAST_RULES,
 )
-"""In the order in which they are looked at; OpenAI tells one fault."""
+"""In the order in which they are checked; OpenAI reports only one error."""
 _NOT_JSON = Violation(
     f"{NOT_JSON} If you have trouble figuring out how to fix this, please contact us through our help center at "
     "help.openai.com.)",
@@ -50,7 +50,7 @@ _NO_COUNT = (
 
 
 def accept(body: bytes, context: CheckContext, _: TokenSigner) -> AcceptedRequest | Violation:
-    """Judge a request; Chat Completions has no signatures to judge."""
+    """Validate a request; Chat Completions has no signatures to check."""
     try:
         document = decode(body)
         found = find_first_mismatch(BODY, document)
@@ -68,7 +68,7 @@ def accept(body: bytes, context: CheckContext, _: TokenSigner) -> AcceptedReques
 
 
 def render_token_count(_accepted: AcceptedRequest, _tokens: int) -> bytes:
-    """Tell that tokens are not counted here."""
+    """Return the error for a token count, which Chat Completions does not support."""
     error = {"message": _NO_COUNT, "type": "invalid_request_error", "param": None, "code": "unknown_url"}
     return encode({"error": error})
 

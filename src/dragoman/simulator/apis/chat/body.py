@@ -1,9 +1,9 @@
-"""The members of a request for a chat completion (POST /v1/chat/completions), and what its model is known for.
+"""The declared fields of a chat completion request (POST /v1/chat/completions), and the traits of its model.
 
-Members that are no part of the documented request, but were recorded in requests that got an answer, are tolerated:
+Fields that are not documented but were recorded in requests that got an answer are tolerated:
 `parsed_arguments` and `parsed` (clients/captures/sdk-openai), `index` of calls (opentelemetry-js-contrib-0007),
 `annotations` (activeagent-0036), `name` of results (crewai-0002), anything in a function (openinference-0001), and in
-text parts what the rule `chat.text-part-members` names.
+text parts the fields named by the rule `chat.text-part-members`.
 """
 
 from typing import Any
@@ -13,7 +13,7 @@ from dragoman.simulator.members import MapOf, Number, Object, StringEnum, Tagged
 from dragoman.simulator.rule import VendorRequest
 
 IGNORED_TEXT_MEMBERS = ("cache_control", "role", "refusal", "annotations", "audio", "tool_calls")
-"""Anthropic's mark, and members of a whole message that a client took into its text."""
+"""Anthropic's `cache_control`, and fields of a whole message that a client copied into its text part."""
 _LEVEL = StringEnum("low", "medium", "high")
 _BREAKPOINT = {"prompt_cache_breakpoint?": {"mode": StringEnum("explicit"), "ttl?": StringEnum("30m", "12h")}}
 _TEXT = {"text": str, **_BREAKPOINT, **{f"{name}?": Any for name in IGNORED_TEXT_MEMBERS}}
@@ -120,11 +120,11 @@ BODY = Object(
 
 
 class ChatCompletionsRequest(VendorRequest, frozen=True, kw_only=True):
-    """A request of the right shape."""
+    """A request whose fields are valid."""
 
     family: Family
 
     @property
     def model(self) -> str:
-        """The model that is asked."""
+        """The model of the request."""
         return self.document["model"]

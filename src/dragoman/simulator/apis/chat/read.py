@@ -1,4 +1,4 @@
-"""Read what a request asks of the model."""
+"""Convert a Chat Completions request to the vendor-neutral `Ask`."""
 
 from collections.abc import Iterator
 from json import JSONDecodeError, loads
@@ -10,13 +10,13 @@ from dragoman.simulator.rule import Json
 from dragoman.simulator.talk import Ask, AskResult, AskTool, AskToolChoice, AskTurn, Call
 
 SEARCH = "web_search"
-"""What the search of a search model is called; clients never see the name."""
+"""The name of a search model's built-in search tool; clients never see it."""
 _UNKNOWN_IMAGE = "image/*"
 _UNKNOWN_FILE = "application/octet-stream"
 
 
 def read_ask(request: ChatCompletionsRequest) -> Ask:
-    """Return everything the model looks at."""
+    """Return everything the model uses of a request."""
     stop = request.get("stop")
     return Ask(
         model=request.model,
@@ -33,7 +33,7 @@ def read_ask(request: ChatCompletionsRequest) -> Ask:
 
 
 def _read_parts(message: Json) -> list[Json]:
-    """Return the parts of a message; a text is one part."""
+    """Return the parts of a message; a string is one text part."""
     content: Any = message.get("content")
     return [{"type": "text", "text": content}] if isinstance(content, str) else content or []
 
@@ -62,7 +62,7 @@ def _read_media(message: Json) -> Iterator[str]:
 
 
 def _read_turns(messages: list[Json]) -> Iterator[AskTurn]:
-    """Turn messages into turns; results that follow one another are one turn."""
+    """Convert messages to turns; consecutive results become one turn."""
     names: dict[str, str] = {}
     results: list[AskResult] = []
     for message in messages:
@@ -102,7 +102,7 @@ def _read_call(call: Json) -> Call:
 
 
 def _parse_arguments(text: str) -> Json | str:
-    """Read arguments; what is no JSON object stays as it was written."""
+    """Parse arguments; a text that is not a JSON object is returned unchanged."""
     try:
         value: Any = loads(text or "{}")
     except (JSONDecodeError, RecursionError):
@@ -151,7 +151,7 @@ def _read_tool_name(tool: Json) -> str:
 
 
 def _read_legacy_choice(request: ChatCompletionsRequest) -> AskToolChoice:
-    """Read `function_call`: before there were tools, there was one call at a time."""
+    """Read the legacy `function_call`, which allows one call at a time."""
     choice = request.get("function_call") or "auto"
     if isinstance(choice, str):
         return AskToolChoice(mode=cast("Any", choice), parallel=False)

@@ -1,4 +1,4 @@
-"""Rules about messages: which call a result belongs to, which role may show what, and in which form."""
+"""Rules about messages: which call a result belongs to, which role may have which parts, and in which form."""
 
 import re
 from base64 import b64decode
@@ -54,26 +54,26 @@ def _load_pairing_errors(request: ChatCompletionsRequest) -> list[_PairingError]
 
 
 def _find_pairing_errors(request: ChatCompletionsRequest) -> Iterator[_PairingError]:
-    """Walk the turns: results answer the calls of the assistant right before them, each once, and all of them."""
-    asked: list[str] = []
+    """Yield pairing errors: each call needs exactly one result, right after the assistant message with the call."""
+    call_ids: list[str] = []
     answered: set[str] = set()
     messages = request.list("messages")
     for place, message in enumerate(messages):
         if message["role"] == "tool":
             call_id = message["tool_call_id"]
-            if not asked:
+            if not call_ids:
                 yield _PairingError("unasked", place, (call_id,))
-            elif call_id not in asked:
+            elif call_id not in call_ids:
                 yield _PairingError("stranger", place, (call_id,))
             elif call_id in answered:
                 yield _PairingError("twice", place, (call_id,))
             answered.add(call_id)
             continue
-        if missing := tuple(call_id for call_id in asked if call_id not in answered):
+        if missing := tuple(call_id for call_id in call_ids if call_id not in answered):
             yield _PairingError("unanswered", place, missing)
-        asked = _read_call_ids(message)
+        call_ids = _read_call_ids(message)
         answered = set()
-    if missing := tuple(call_id for call_id in asked if call_id not in answered):
+    if missing := tuple(call_id for call_id in call_ids if call_id not in answered):
         yield _PairingError("unanswered", len(messages) - 1, missing)
 
 
@@ -151,7 +151,7 @@ def _decode_base64(data: str) -> bytes | None:
 
 
 def _describe_image_error(where: str, url: str) -> str:
-    """Judge the form of an image's address."""
+    """Return the error text for an image URL of a wrong form, or ""."""
     if url.startswith(("http://", "https://")):
         return ""
     start = f"Invalid '{words.format_pointer(where)}'. Expected a"
@@ -170,7 +170,7 @@ def _describe_image_error(where: str, url: str) -> str:
 
 def _check_image_bytes(request: ChatCompletionsRequest, context: CheckContext) -> Iterator[Violation]:
     if context.recorded:
-        # Recordings have their images cut out, and something else put in.
+        # The images of recordings are replaced by placeholders.
         return
     for where, url in request.find("/messages/*/content/*/image_url/url"):
         found = _DATA_URL.fullmatch(url)
@@ -250,14 +250,14 @@ RULES: tuple[Rule[ChatCompletionsRequest], ...] = (
     ),
     Rule(
         "chat.call-name",
-        "A called tool's name has 1 to 64 letters, digits, underscores and dashes.",
-        "wire/openai_chat.md section 3; for calls of the history: reported in public issues",
+        "A tool name in a call has 1 to 64 letters, digits, underscores and dashes.",
+        "wire/openai_chat.md section 3; for calls in the history: reported in public issues",
         reject_invalid_name("/messages/*/tool_calls/*/*/name"),
     ),
     Rule(
         "chat.speaker-name",
-        "The name of a speaker has 1 to 64 characters without spaces, angle brackets, bars and slashes.",
-        "reported in public issues: the pattern is told in the error",
+        "The `name` of a message has 1 to 64 characters without spaces, angle brackets, bars and slashes.",
+        "reported in public issues: the error text contains the pattern",
         _check_speaker_names,
     ),
     Rule(
@@ -268,25 +268,25 @@ RULES: tuple[Rule[ChatCompletionsRequest], ...] = (
     ),
     Rule(
         "chat.tool-result-unknown-id",
-        "The id of a `tool` message is one of the calls it follows.",
+        "The `tool_call_id` of a `tool` message is the id of a call in the assistant message before it.",
         "wire/openai_chat.md section 2",
         _check_unknown_call_id,
     ),
     Rule(
         "chat.tool-call-id-duplicate",
-        "No two calls of a message have the same id, and none is answered twice.",
+        "No two calls of a message have the same id, and no call has two results.",
         "reported in public issues; wire/mapping.md section 2 (duplicated result: reject)",
         _check_duplicate_call_id,
     ),
     Rule(
         "chat.tool-calls-unanswered",
-        "Every call is answered by a `tool` message before any other message.",
+        "Every call has a result in a `tool` message before any other message.",
         "wire/openai_chat.md section 2",
         _check_call_without_result,
     ),
     Rule(
         "chat.function-role",
-        "GPT-5.6 and later know no messages with the role `function`.",
+        "GPT-5.6 and later do not support messages with the role `function`.",
         PROBED,
         PathCheck(
             "/messages/*/role",
@@ -299,13 +299,13 @@ RULES: tuple[Rule[ChatCompletionsRequest], ...] = (
     ),
     Rule(
         "chat.part-role",
-        "Only users show images, audio and files; only assistants refuse.",
-        "wire/openai_chat.md section 2; the words about images: reported in public issues",
+        "Only user messages have images, audio and files; only assistant messages have refusals.",
+        "wire/openai_chat.md section 2; the error text about images: reported in public issues",
         _check_part_roles,
     ),
     Rule(
         "chat.audio-input-model",
-        "Only audio models hear.",
+        "Only audio models accept audio input.",
         "recorded: openai_chat/pydantic-ai-0052",
         PathCheck(
             "/messages/*/content/*/input_audio",
@@ -319,13 +319,13 @@ RULES: tuple[Rule[ChatCompletionsRequest], ...] = (
     ),
     Rule(
         "chat.image-url",
-        "An image is an http(s) address or a base64 data URL of a PNG, JPEG, GIF or WebP.",
+        "An image is an http(s) URL or a base64 data URL of a PNG, JPEG, GIF or WebP.",
         "wire/openai_chat.md section 2 and wire/mapping.md section 10",
         PathCheck("/messages/*/content/*/image_url/url", _describe_image_error),
     ),
     Rule(
         "chat.image-bytes",
-        "What a data URL of an image holds is an image.",
+        "The bytes in an image's data URL are those of an image.",
         "recorded: openai_chat/openllmetry-0042",
         _check_image_bytes,
     ),
@@ -337,15 +337,15 @@ RULES: tuple[Rule[ChatCompletionsRequest], ...] = (
     ),
     Rule(
         "chat.text-part-members",
-        "Members that a text part does not have are ignored in system and assistant messages, and unknown elsewhere.",
-        "recorded: openai_chat/lingua-0005 and lingua-0009 (`cache_control` ignored); the message's own members in a "
+        "Undocumented fields of a text part are ignored in system and assistant messages, and rejected elsewhere.",
+        "recorded: openai_chat/lingua-0005 and lingua-0009 (`cache_control` ignored); fields of the message in a "
         "part: sent by @openai/agents; developer messages: reported in public repositories; user and tool messages: "
         "no source",
         _check_ignored_members,
     ),
     Rule(
         "chat.cache-breakpoint-model",
-        "Explicit cache breakpoints and cache options exist since GPT-5.6.",
+        "Explicit cache breakpoints and cache options are supported since GPT-5.6.",
         "wire/openai_chat.md sections 1 and 2",
         PathCheck(
             "/messages/*/content/*/prompt_cache_breakpoint",
@@ -364,9 +364,9 @@ LAST_RULES: tuple[Rule[ChatCompletionsRequest], ...] = (
     ),
     Rule(
         "chat.json-word",
-        "With `json_object` the messages say the word JSON.",
+        "With `json_object` the messages contain the word JSON.",
         "reported in public issues for years",
         _check_json_word,
     ),
 )
-"""OpenAI looks at these after everything else about the request."""
+"""OpenAI checks these after everything else."""

@@ -1,4 +1,4 @@
-"""Rules about parameters: those that depend on one another, limits, and what only some models take."""
+"""Rules about parameters: dependencies between them, limits, and support by model."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -35,7 +35,7 @@ _DEFAULTS: dict[str, Any] = {
     "logprobs": False,
     "top_logprobs": 0,
 }
-"""Sampling parameters, and the values that are let pass even while a model reasons."""
+"""Sampling parameters, and the values that are accepted even while a model reasons."""
 _SEARCH_REFUSED = ("temperature", "top_p", "presence_penalty", "frequency_penalty")
 _CHOICES = Number(int, most=8)
 
@@ -97,8 +97,8 @@ FIRST_RULES: tuple[Rule[ChatCompletionsRequest], ...] = (
     ),
     Rule(
         "chat.model-endpoint",
-        "Completion models are not served here, nor are the pro, codex and research models.",
-        "recorded: openai_chat/dd-trace-js-0017; models of the Responses API: reported in public issues",
+        "Completion models are not served here, nor are the pro, codex and research models of the Responses API.",
+        "recorded: openai_chat/dd-trace-js-0017; the latter: reported in public issues",
         PathCheck(
             "/model",
             "This is not a chat model and thus not supported in the v1/chat/completions endpoint. "
@@ -114,7 +114,7 @@ FIRST_RULES: tuple[Rule[ChatCompletionsRequest], ...] = (
         ),
     ),
 )
-"""OpenAI looks for the model before anything else."""
+"""OpenAI checks the model before anything else."""
 RULES: tuple[Rule[ChatCompletionsRequest], ...] = (
     Rule(
         "chat.stop-count",
@@ -139,7 +139,7 @@ RULES: tuple[Rule[ChatCompletionsRequest], ...] = (
     ),
     Rule(
         "chat.stream-options-without-stream",
-        "`stream_options` is sent with `stream: true` only.",
+        "`stream_options` requires `stream: true`.",
         "wire/openai_chat.md section 1",
         reject_without(
             "/stream_options", "/stream", "The 'stream_options' parameter is only allowed when 'stream' is enabled."
@@ -147,7 +147,7 @@ RULES: tuple[Rule[ChatCompletionsRequest], ...] = (
     ),
     Rule(
         "chat.top-logprobs-without-logprobs",
-        "`top_logprobs` is sent with `logprobs: true` only.",
+        "`top_logprobs` requires `logprobs: true`.",
         PROBED,
         reject_without(
             "/top_logprobs", "/logprobs", "The 'top_logprobs' parameter is only allowed when 'logprobs' is enabled."
@@ -155,7 +155,7 @@ RULES: tuple[Rule[ChatCompletionsRequest], ...] = (
     ),
     Rule(
         "chat.token-limits",
-        "There is one limit of tokens, not two.",
+        "`max_tokens` and `max_completion_tokens` are not both sent.",
         "reported in public issues",
         reject_with(
             "/max_tokens",
@@ -171,7 +171,7 @@ RULES: tuple[Rule[ChatCompletionsRequest], ...] = (
     ),
     Rule(
         "chat.audio-parameters",
-        "A spoken answer needs `audio`, which tells its voice and format.",
+        "Audio output requires `audio` with its voice and format.",
         "openai-python 3.49 types: CompletionCreateParams.audio",
         PathCheck(
             "/modalities",
@@ -182,40 +182,40 @@ RULES: tuple[Rule[ChatCompletionsRequest], ...] = (
     ),
     Rule(
         "chat.max-tokens-model",
-        "Reasoning models take `max_completion_tokens`, not `max_tokens`.",
+        "Reasoning models accept `max_completion_tokens`, not `max_tokens`.",
         "recorded: openai_chat/ai-gateway-0003",
         reject_unsupported("/max_tokens", is_reasoning, " Use 'max_completion_tokens' instead."),
     ),
     Rule(
         "chat.stop-model",
-        "Reasoning models take no stop sequences.",
+        "Reasoning models accept no stop sequences.",
         "recorded: openai_chat/crewai-0048",
         reject_unsupported("/stop", is_reasoning),
     ),
     Rule(
         "chat.bias-model",
-        "Reasoning models take neither `logit_bias` nor `prediction`.",
+        "Reasoning models accept neither `logit_bias` nor `prediction`.",
         PROBED,
         reject_unsupported("/logit_bias", is_reasoning),
         reject_unsupported("/prediction", is_reasoning),
     ),
     Rule(
         "chat.reasoning-effort",
-        "`reasoning_effort` is one of the words the model knows; models that do not reason know none.",
-        f"wire/openai_chat.md sections 0 and 1; {PROBED}; models that are not OpenAI's take any: recorded: "
+        "`reasoning_effort` is one of the values the model supports; models that do not reason support none.",
+        f"wire/openai_chat.md sections 0 and 1; {PROBED}; models that are not OpenAI's accept any: recorded: "
         "openai_chat/rig-0039",
         _check_efforts,
     ),
     Rule(
         "chat.sampling-model",
-        "While a model reasons, it takes no temperature, top_p, penalties and log probabilities but the default.",
-        f"wire/openai_chat.md section 1; {PROBED}; models that are not OpenAI's take any: recorded: "
+        "While a model reasons, it accepts only the defaults of temperature, top_p, penalties and log probabilities.",
+        f"wire/openai_chat.md section 1; {PROBED}; models that are not OpenAI's accept any: recorded: "
         "openai_chat/ruby-llm-0002",
         *(PathCheck(f"/{member}", _describe_not_default, when=_is_thinking) for member in _DEFAULTS),
     ),
     Rule(
         "chat.web-search-model",
-        "Only search models take `web_search_options`.",
+        "Only search models accept `web_search_options`.",
         "recorded: openai_chat/pydantic-ai-0099",
         PathCheck(
             "/web_search_options",
@@ -226,7 +226,7 @@ RULES: tuple[Rule[ChatCompletionsRequest], ...] = (
     ),
     Rule(
         "chat.search-model-arguments",
-        "Search models take no sampling parameters.",
+        "Search models accept no sampling parameters.",
         "reported in public issues for temperature and presence_penalty; the others by analogy",
         *(
             PathCheck(f"/{member}", f"Model incompatible request argument supplied: {member}", when=_uses_search_model)
@@ -235,7 +235,7 @@ RULES: tuple[Rule[ChatCompletionsRequest], ...] = (
     ),
     Rule(
         "chat.audio-model",
-        "Only audio models speak.",
+        "Only audio models produce audio.",
         f"wire/openai_chat.md section 1; {PROBED}",
         PathCheck(
             "/modalities",
@@ -251,7 +251,7 @@ RULES: tuple[Rule[ChatCompletionsRequest], ...] = (
     ),
     Rule(
         "chat.response-format-model",
-        "A schema for the answer is taken since GPT-4o of August 2024.",
+        "A JSON schema for the answer is supported since GPT-4o of August 2024.",
         "reported in public issues",
         PathCheck(
             "/response_format/json_schema",
@@ -264,7 +264,7 @@ RULES: tuple[Rule[ChatCompletionsRequest], ...] = (
     ),
     Rule(
         "chat.choices-model",
-        "GPT-5.6 and later give at most 8 choices.",
+        "GPT-5.6 and later return at most 8 choices.",
         PROBED,
         PathCheck(
             "/n",
@@ -275,7 +275,7 @@ RULES: tuple[Rule[ChatCompletionsRequest], ...] = (
     ),
     Rule(
         "chat.top-logprobs-model",
-        "GPT-5.6 and later tell at most 5 alternatives of a token.",
+        "GPT-5.6 and later return at most 5 alternatives of a token.",
         PROBED,
         PathCheck(
             "/top_logprobs",
@@ -286,7 +286,7 @@ RULES: tuple[Rule[ChatCompletionsRequest], ...] = (
     ),
     Rule(
         "chat.cache-retention-model",
-        "GPT-5.5 and later do not keep prefixes in memory only.",
+        "GPT-5.5 and later do not support `in_memory` cache retention.",
         f"openai-python 3.49 types: CompletionCreateParams.prompt_cache_retention; {PROBED}",
         PathCheck(
             "/prompt_cache_retention",

@@ -1,4 +1,4 @@
-"""Rules about tools, the choice among them, and the schemas of functions and of answers."""
+"""Rules about tools, the tool choice, and the schemas of functions and of answers."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -38,7 +38,7 @@ def _check_grammars(request: ChatCompletionsRequest, _: CheckContext) -> Iterato
 
 
 def _iterate_chosen_tools(choice: Any) -> Iterator[tuple[str, str, str]]:
-    """Iterate the tools a choice names: kind, name, where."""
+    """Yield the kind, name and pointer of each tool that a tool choice names."""
     if isinstance(choice, dict):
         for where, tool in find(choice, "/allowed_tools/tools/*"):
             yield tool["type"], tool[tool["type"]]["name"], f"/tool_choice{where}"
@@ -53,7 +53,7 @@ def _check_choice_declared(request: ChatCompletionsRequest, _: CheckContext) -> 
         if (kind, called) in known:
             continue
         if where == "/tool_choice/function/name":
-            yield _build_unknown_function(called)  # in these words, though the request calls it a tool
+            yield _build_unknown_function(called)  # OpenAI writes `function_call` here
         else:
             missing = f"no {kind} named '{called}' was specified in the 'tools' parameter."
             yield Violation(f"Invalid value for 'tool_choice': {missing}", where)
@@ -83,16 +83,16 @@ def _check_effort(request: ChatCompletionsRequest, _: CheckContext) -> Iterator[
 
 
 def _iterate_schemas(request: ChatCompletionsRequest) -> Iterator[tuple[str, str, Json, bool]]:
-    """Iterate schemas: where, whose, what, and whether to be followed strictly."""
+    """Yield the pointer, subject, schema and strictness of each schema."""
     for path in ("/tools/*/function", "/functions/*"):
         for where, function in request.find(path):
             if function.get("parameters") is not None:
                 strict = path != "/functions/*" and bool(function.get("strict"))
                 yield f"{where}/parameters", f"function '{function['name']}'", function["parameters"], strict
-    for _where, asked in request.find("/response_format/json_schema"):
-        if asked.get("schema") is not None:
-            subject = f"response_format '{asked['name']}'"
-            yield "/response_format", subject, asked["schema"], bool(asked.get("strict"))
+    for _where, answer in request.find("/response_format/json_schema"):
+        if answer.get("schema") is not None:
+            subject = f"response_format '{answer['name']}'"
+            yield "/response_format", subject, answer["schema"], bool(answer.get("strict"))
 
 
 def _build_schema_rule(topic: SchemaTopic, rule: str, says: str, source: str) -> Rule[ChatCompletionsRequest]:
@@ -101,7 +101,7 @@ def _build_schema_rule(topic: SchemaTopic, rule: str, says: str, source: str) ->
             request.computed["schemas"] = [
                 (complaint.topic, Violation(complaint.describe(subject), where))
                 for where, subject, schema, strict in _iterate_schemas(request)
-                if schema  # one without members means that there are no parameters
+                if schema  # an empty schema means that there are no parameters
                 for complaint in find_schema_violations(schema, strict=strict)
             ]
         return (violation for about, violation in request.computed["schemas"] if about == topic)
@@ -134,13 +134,13 @@ RULES: tuple[Rule[ChatCompletionsRequest], ...] = (
     Rule(
         "chat.tool-name-duplicate",
         "No two tools have the same name.",
-        "no source: OpenAI may let it pass, but nobody could tell which tool a call means",
+        "no source: OpenAI may accept it, but a call could not be assigned to its tool",
         _check_duplicate_names,
     ),
     Rule(
         "chat.custom-tool-model",
-        "Custom tools exist since GPT-5.",
-        "wire/openai_chat.md section 3; the words: no source",
+        "Custom tools are supported since GPT-5.",
+        "wire/openai_chat.md section 3; error text: no source",
         PathCheck(
             "/tools/*/type",
             words.describe_invalid_value("custom", ("function",)),
@@ -150,50 +150,50 @@ RULES: tuple[Rule[ChatCompletionsRequest], ...] = (
     ),
     Rule(
         "chat.grammar",
-        "A Lark grammar has a rule `start`; no grammar has look-around or lazy quantifiers.",
-        "wire/openai_chat.md section 3; the words: no source",
+        "A Lark grammar has a rule `start`; no grammar has lookaround or lazy quantifiers.",
+        "wire/openai_chat.md section 3; error text: no source",
         _check_grammars,
     ),
     Rule(
         "chat.tool-choice-without-tools",
-        "`tool_choice` is sent with tools only.",
+        "`tool_choice` requires `tools`.",
         "reported in public issues, last 2026-09",
         reject_without("/tool_choice", "/tools", words.describe_only_allowed_with("tools")),
     ),
     Rule(
         "chat.parallel-without-tools",
-        "`parallel_tool_calls` is sent with tools only.",
+        "`parallel_tool_calls` requires `tools`.",
         "wire/openai_chat.md section 1",
         reject_without("/parallel_tool_calls", "/tools", words.describe_only_allowed_with("tools")),
     ),
     Rule(
         "chat.function-call-without-functions",
-        "`function_call` is sent with functions only.",
+        "`function_call` requires `functions`.",
         "reported in public issues",
         reject_without("/function_call", "/functions", words.describe_only_allowed_with("functions")),
     ),
     Rule(
         "chat.allowed-tools-empty",
-        "A choice among some tools names one at least.",
+        "`allowed_tools` names at least one tool.",
         "no source: like other empty lists",
         reject_empty_array("/tool_choice/allowed_tools/tools"),
     ),
     Rule(
         "chat.tool-choice-unknown",
-        "A tool that is chosen is among the tools.",
-        f"{PROBED}; the words for other than one function: no source",
+        "A tool that `tool_choice` names is in `tools`.",
+        f"{PROBED}; error text for anything but one function: no source",
         _check_choice_declared,
     ),
     Rule(
         "chat.tools-with-effort",
-        "From GPT-5.4 on, function tools are refused unless the model does not reason.",
-        "wire/openai_chat.md section 0; models that are not OpenAI's take them: recorded: openai_chat/llm-0009, "
+        "From GPT-5.4 on, function tools are rejected unless the model does not reason.",
+        "wire/openai_chat.md section 0; models that are not OpenAI's accept them: recorded: openai_chat/llm-0009, "
         "openai_chat/fantasy-0096, openai_chat/rig-0107",
         _check_effort,
     ),
     Rule(
         "chat.strict-schema-missing",
-        "An answer that is to follow its schema strictly has one.",
+        "A response format with `strict: true` has a schema.",
         f"wire/openai_chat.md section 1; {PROBED} (for `json_schema` itself)",
         PathCheck(
             "/response_format/json_schema",
@@ -204,19 +204,20 @@ RULES: tuple[Rule[ChatCompletionsRequest], ...] = (
     _build_schema_rule(
         "root",
         "chat.schema-root",
-        "A schema is of type object, without oneOf, anyOf, allOf, enum and not at its root; an empty one is none.",
+        "A schema is of type object, without oneOf, anyOf, allOf, enum and not at its root; an empty one counts as "
+        "none.",
         "wire/openai_chat.md section 3; root combinators of functions that are not strict: reported in public issues",
     ),
     _build_schema_rule(
         "malformed",
         "chat.schema-malformed",
-        "A schema is one: types have known names, and what stands at a keyword is of the kind it wants.",
+        "A schema is valid JSON Schema: types have known names, and keywords have values of the right type.",
         "reported in public issues: [] is not of type 'object', 'boolean', for functions that are not strict too",
     ),
     _build_schema_rule(
         "items",
         "chat.schema-array-items",
-        "An array tells its items.",
+        "A schema of type array has `items` or `prefixItems`.",
         "wire/gemini_schema.md section 6 (array schema missing items)",
     ),
     _build_schema_rule(
@@ -228,13 +229,13 @@ RULES: tuple[Rule[ChatCompletionsRequest], ...] = (
     _build_schema_rule(
         "required",
         "chat.strict-required",
-        "In a strict schema every property is required, and nothing else.",
+        "In a strict schema `required` lists every property, and nothing else.",
         _STRICT,
     ),
     _build_schema_rule(
         "reference",
         "chat.strict-reference",
-        "In a strict schema a `$ref` stands alone.",
+        "In a strict schema a `$ref` has no other keywords next to it.",
         "reported in public issues: the error names the keywords",
     ),
     _build_schema_rule(
@@ -246,7 +247,7 @@ RULES: tuple[Rule[ChatCompletionsRequest], ...] = (
     _build_schema_rule(
         "type",
         "chat.strict-type",
-        "In a strict schema everything but a union and a reference has a type.",
+        "In a strict schema every subschema but a union or a reference has a type.",
         "reported in public issues: schema must have a 'type' key",
     ),
     _build_schema_rule(

@@ -1,4 +1,4 @@
-"""Write an answer as one chat completion, or as a stream of chunks in the order in which OpenAI sends them."""
+"""Render an answer as one chat completion, or as a stream of chunks in OpenAI's order."""
 
 import hashlib
 from collections.abc import Iterator
@@ -19,11 +19,11 @@ _TIERS = {"auto": "default", "fast": "priority"}
 _MALFORMED_ARGUMENTS = '{"'
 _DONE = b"data: [DONE]\n\n"
 _PADDING_BLOCK = 16
-"""_Chunks are padded to a multiple of this, so that their sizes tell nothing of the tokens in them."""
+"""Chunks are padded to a multiple of this size, so that it reveals nothing about the tokens in them."""
 
 
 def render_reply(answer: Answer, accepted: AcceptedRequest, meta: ReplyMeta) -> bytes:
-    """Return the reply to a request that did not ask for a stream."""
+    """Return the reply to a request without `stream`."""
     body = cast("ChatCompletionsRequest", accepted.body)
     answer = _add_malformed_call(answer, body)
     choices = [_render_choice(answer, body, meta, index) for index in range(body.get("n") or 1)]
@@ -43,12 +43,12 @@ def render_reply(answer: Answer, accepted: AcceptedRequest, meta: ReplyMeta) -> 
 
 
 def render_stream_error(rejection: ApiRejection) -> bytes:
-    """Return the frame with which a stream breaks off; nothing follows it."""
+    """Return the frame that ends a stream with an error; nothing follows it."""
     return b"data: " + encode({"error": build_error(rejection)}) + b"\n\n"
 
 
 def drop_choices(data: bytes) -> bytes:
-    """Take the choices out of a reply or a chunk."""
+    """Remove the choices from a reply or a chunk."""
     return encode({**decode(data), "choices": []})
 
 
@@ -62,12 +62,17 @@ def _render_choice(answer: Answer, body: ChatCompletionsRequest, meta: ReplyMeta
             for place, call in enumerate(answer.calls)
         ]
     message |= {"refusal": answer.refusal or None, "annotations": _render_annotations(answer)}
-    told = _render_logprobs(answer.text, body) if body.get("logprobs") and answer.text else None
-    return {"index": index, "message": message, "logprobs": told, "finish_reason": _find_finish_reason(answer, body)}
+    logprobs = _render_logprobs(answer.text, body) if body.get("logprobs") and answer.text else None
+    return {
+        "index": index,
+        "message": message,
+        "logprobs": logprobs,
+        "finish_reason": _find_finish_reason(answer, body),
+    }
 
 
 def _add_malformed_call(answer: Answer, body: ChatCompletionsRequest) -> Answer:
-    """Return what the model really said: OpenAI has no word for a call that cannot be read, but hands it on."""
+    """Add the malformed call: OpenAI has no finish reason for a call that cannot be parsed, but sends it as it is."""
     functions = [tool["function"]["name"] for tool in body.list("tools") if tool["type"] == "function"]
     if answer.end != "malformed_call" or answer.calls or not functions:
         return answer
@@ -75,12 +80,12 @@ def _add_malformed_call(answer: Answer, body: ChatCompletionsRequest) -> Answer:
 
 
 def _render_content(answer: Answer) -> str | None:
-    """Return the text of a message: null beside calls or a refusal, never null without them."""
+    """Return the text of a message: null if there are calls or a refusal instead, never null without them."""
     return answer.text or (None if answer.calls or answer.refusal else "")
 
 
 def _find_finish_reason(answer: Answer, body: ChatCompletionsRequest) -> str:
-    """Say why the answer ends. Models before GPT-5 say `stop` where the call was ordered by name."""
+    """Return the finish reason. Models before GPT-5 return `stop` if `tool_choice` names the function."""
     if answer.end in {"length", "filtered"}:
         return "length" if answer.end == "length" else "content_filter"
     if not answer.calls:
@@ -97,7 +102,7 @@ def _is_custom(call: Call, body: ChatCompletionsRequest) -> bool:
 
 
 def _build_call_id(call: Call, meta: ReplyMeta, choice: int, position: int) -> str:
-    """Return a call's own id if it is in OpenAI's style, or one that is."""
+    """Return a call's own id if it is in OpenAI's style, else a generated one."""
     if call.id.startswith("call_") and not choice:
         return call.id
     return "call_" + hashlib.sha256(f"{meta.id} {choice} {position} {call.id}".encode()).hexdigest()[:24]
@@ -118,7 +123,7 @@ def _render_function_call(call: Call) -> Json:
 
 
 def _render_annotations(answer: Answer) -> list[Json]:
-    """Write what was found on the web, each at the place where the text quotes it."""
+    """Return the citations of web pages, each with the position of its quote in the text."""
     written: list[Json] = []
     for source in answer.sources:
         start = answer.text.find(source.quote)
@@ -130,7 +135,7 @@ def _render_annotations(answer: Answer) -> list[Json]:
 
 
 def _render_usage(answer: Answer, body: ChatCompletionsRequest) -> Json:
-    """Count tokens: those of all choices, with what was thought among the completion's."""
+    """Return the token usage of all choices; reasoning tokens count as completion tokens."""
     count = body.get("n") or 1
     counted = answer.usage
     prompt: dict[str, Any] = {"cached_tokens": counted.cached, "audio_tokens": 0}
@@ -151,7 +156,7 @@ def _render_usage(answer: Answer, body: ChatCompletionsRequest) -> Json:
 
 
 def _render_moderation(body: ChatCompletionsRequest) -> Json:
-    """Return the member that tells what the moderator said, if one was asked for."""
+    """Return the `moderation` field, if the request has one."""
     if body.get("moderation") is None:
         return {}
     model = body.get("moderation")["model"]
@@ -160,12 +165,12 @@ def _render_moderation(body: ChatCompletionsRequest) -> Json:
 
 
 def _find_service_tier(body: ChatCompletionsRequest) -> str:
-    asked = body.get("service_tier") or "auto"
-    return _TIERS.get(asked, asked)
+    tier = body.get("service_tier") or "auto"
+    return _TIERS.get(tier, tier)
 
 
 def _build_fingerprint(body: ChatCompletionsRequest) -> str | None:
-    """Return the mark of the backend, which models since GPT-5 do not tell."""
+    """Return the backend's fingerprint, which models since GPT-5 do not have."""
     if body.family.generation >= (4, 2):
         return None
     return "fp_" + hashlib.sha256(body.model.encode()).hexdigest()[:10]
@@ -176,17 +181,17 @@ def _render_logprobs(text: str, body: ChatCompletionsRequest) -> Json:
 
 
 class _ChunkRenderer(Struct, frozen=True):
-    """What all chunks of a stream have in common."""
+    """Renders the chunks of a stream; holds the fields they share."""
 
     body: ChatCompletionsRequest
     meta: ReplyMeta
     members: Json
     includes_usage: bool
-    """The client wants usage, which every chunk then has: null but in the last."""
+    """The client requests usage; every chunk then has the field, null in all but the last."""
     includes_padding: bool
 
     def render_frame(self, choices: list[Json], usage: Json | None = None, more: Json | None = None) -> bytes:
-        """Write one chunk, with more members if it is the last."""
+        """Return one chunk, with extra fields if it is the last."""
         chunk: Json = {**self.members, "choices": choices, **(more or {})}
         if self.includes_usage:
             chunk["usage"] = usage
@@ -195,11 +200,11 @@ class _ChunkRenderer(Struct, frozen=True):
         return b"data: " + encode(chunk) + b"\n\n"
 
     def render_delta(self, index: int, delta: Json, logprobs: Json | None = None) -> bytes:
-        """Write a chunk of one choice."""
+        """Return a chunk of one choice."""
         return self.render_frame([{"index": index, "delta": delta, "logprobs": logprobs, "finish_reason": None}])
 
     def render_finish(self, index: int, reason: str, more: Json) -> bytes:
-        """Write the last chunk of one choice."""
+        """Return the last chunk of one choice."""
         return self.render_frame([{"index": index, "delta": {}, "logprobs": None, "finish_reason": reason}], more=more)
 
 
@@ -208,7 +213,7 @@ def _build_padding(chunk: bytes) -> str:
 
 
 def render_stream(answer: Answer, accepted: AcceptedRequest, meta: ReplyMeta) -> Iterator[bytes]:
-    """Iterate the frames of a reply: all choices, then their ends, then the usage if asked for, then the end mark."""
+    """Yield the frames of a reply: all choices, then their ends, then the usage if requested, then `[DONE]`."""
     body = cast("ChatCompletionsRequest", accepted.body)
     answer = _add_malformed_call(answer, body)
     members: Json = {
@@ -240,7 +245,7 @@ def _stream_choice(answer: Answer, chunks: _ChunkRenderer, index: int) -> Iterat
         return
     headers = [_render_call_header(call, chunks, index, place) for place, call in enumerate(answer.calls)]
     if len(headers) == 1 and not answer.text:
-        # A call that is all there is comes with the first chunk.
+        # If the answer is one call and nothing else, the call comes with the first chunk.
         opening["tool_calls"] = headers
         headers = []
     yield chunks.render_delta(index, {**opening, "refusal": None})
@@ -248,19 +253,19 @@ def _stream_choice(answer: Answer, chunks: _ChunkRenderer, index: int) -> Iterat
     for piece in chunks.meta.chunking.split_text(answer.refusal):
         yield chunks.render_delta(index, {"refusal": piece})
     if cited := _render_annotations(answer):
-        # The SDK's types do not know the member in a stream, but OpenAI sends it (openai/openai-java#297).
+        # The SDK's types lack the field in a stream, but OpenAI sends it (openai/openai-java#297).
         yield chunks.render_delta(index, {"annotations": cited})
     yield from _stream_calls(answer.calls, chunks, index, headers)
 
 
 def _stream_text(answer: Answer, chunks: _ChunkRenderer, index: int) -> Iterator[bytes]:
     for piece in chunks.meta.chunking.split_text(answer.text):
-        told = _render_logprobs(piece, chunks.body) if chunks.body.get("logprobs") else None
-        yield chunks.render_delta(index, {"content": piece}, told)
+        logprobs = _render_logprobs(piece, chunks.body) if chunks.body.get("logprobs") else None
+        yield chunks.render_delta(index, {"content": piece}, logprobs)
 
 
 def _render_call_header(call: Call, chunks: _ChunkRenderer, choice: int, position: int) -> Json:
-    """Write what opens a call: everything but its arguments."""
+    """Return the first delta of a call: everything but its arguments."""
     opening = {"index": position, "id": _build_call_id(call, chunks.meta, choice, position)}
     if _is_custom(call, chunks.body):
         return {**opening, "type": "custom", "custom": {"name": call.name, "input": ""}}
@@ -268,7 +273,7 @@ def _render_call_header(call: Call, chunks: _ChunkRenderer, choice: int, positio
 
 
 def _render_argument_deltas(call: Call, chunks: _ChunkRenderer, position: int) -> list[Json]:
-    """Write the pieces of a call's arguments."""
+    """Return the deltas of a call's arguments."""
     pieces = chunks.meta.chunking.split_text(_encode_arguments(call))
     if _is_custom(call, chunks.body):
         return [{"index": position, "custom": {"input": piece}} for piece in pieces]
@@ -276,7 +281,7 @@ def _render_argument_deltas(call: Call, chunks: _ChunkRenderer, position: int) -
 
 
 def _stream_calls(calls: tuple[Call, ...], chunks: _ChunkRenderer, index: int, headers: list[Json]) -> Iterator[bytes]:
-    """Write calls one after the other, or in turns; those whose headers are already out only grow."""
+    """Yield calls one after the other, or interleaved; calls without a header here have sent it already."""
     growing = [_render_argument_deltas(call, chunks, place) for place, call in enumerate(calls)]
     if chunks.meta.chunking.interleaved:
         turns = [piece for round_of in zip_longest(*growing) for piece in round_of if piece is not None]
@@ -289,7 +294,7 @@ def _stream_calls(calls: tuple[Call, ...], chunks: _ChunkRenderer, index: int, h
 
 
 def _stream_function_call(answer: Answer, chunks: _ChunkRenderer, index: int, opening: Json) -> Iterator[bytes]:
-    """Write a call as it was before there were tools."""
+    """Yield a call in the legacy `function_call` form."""
     call = answer.calls[0]
     started = {"name": call.name, "arguments": ""}
     if answer.text:

@@ -1,7 +1,7 @@
 """Gemini's generateContent, in its AI Studio, Vertex and Code Assist forms.
 
-A body comes bare; the app takes Code Assist's envelope off with `unwrapped` and puts it on with `wrapped`, and holds
-what was in it to Vertex's rules, for that is the request Code Assist passes on.
+The body is the bare request. The app removes Code Assist's envelope with `unwrap_request` and adds it with
+`wrap_reply`; the request inside is checked by Vertex's rules, because Code Assist forwards it to Vertex.
 """
 
 import msgspec
@@ -28,24 +28,28 @@ __all__ = ["API", "render_array", "unwrap_request", "wrap_reply"]
 
 _PROTO = "wire/gemini.md sections 1 and 2"
 _MEMBER_RULES: tuple[Rule[GeminiRequest], ...] = (
-    Rule("gemini.json", "A request is JSON.", f"{_PROTO}; the words are ours"),
+    Rule("gemini.json", "The body is JSON.", f"{_PROTO}; the error text is invented"),
     Rule(
         "gemini.unknown-field",
-        "A request has only names the protos know, in camel case or snake case; some are for one surface alone.",
+        "A request has only fields of the protos, in camel case or snake case; some exist on one surface only.",
         f"{_PROTO} and 13, wire/gemini_schema.md section 2; wire/samples/gemini/bad_schema.error.json",
     ),
     Rule("gemini.type", "Values have the types of the protos.", "wire/gemini_schema.md section 2"),
-    Rule("gemini.enum", "Words of enums are those of the protos, in any case.", _PROTO),
+    Rule("gemini.enum", "Enum values are those of the protos, case-insensitive.", _PROTO),
     Rule("gemini.bounds", "A number fits its type.", "protobuf's JSON mapping"),
-    Rule("gemini.oneof", "A part holds one thing.", "wire/gemini.md section 2; Google's words from public threads"),
+    Rule(
+        "gemini.oneof",
+        "A part has one of the mutually exclusive data fields.",
+        "wire/gemini.md section 2; Google's error text from public threads",
+    ),
     Rule(
         "gemini.model",
-        "There is such a model.",
+        "The model exists.",
         "recorded: gemini/newrelic-python-agent-0004, gemini/newrelic-python-agent-0006",
     ),
-    Rule("gemini.envelope", "Code Assist's envelope holds a request.", "wire/gemini.md section 11"),
+    Rule("gemini.envelope", "Code Assist's envelope contains a request.", "wire/gemini.md section 11"),
 )
-"""What the declaration of the body keeps by itself, and what is found before or around it."""
+"""Rules that the declaration of the body enforces, and errors found before it or in the envelope."""
 _RULES: tuple[Rule[GeminiRequest], ...] = (
     *rules_contents.RULES,
     *rules_settings.TOOL_RULES,
@@ -54,11 +58,11 @@ _RULES: tuple[Rule[GeminiRequest], ...] = (
     *rules_contents.TURN_RULES,
     *signatures.RULES,
 )
-"""In the order in which they are looked at; Google tells one fault."""
+"""In the order in which they are checked; Google reports only one error."""
 
 
 def accept(body: bytes, context: CheckContext, signer: TokenSigner) -> AcceptedRequest | Violation:
-    """Judge a request."""
+    """Validate a request."""
     model = context.model.rpartition("/")[2]
     if is_absent(model):
         return _build_model_not_found(model, context)
@@ -104,7 +108,7 @@ def _build_model_not_found(model: str, context: CheckContext) -> Violation:
 
 
 def render_token_count(accepted: AcceptedRequest, tokens: int) -> bytes:
-    """Tell how many tokens there are, in the form of the surface."""
+    """Return the reply to a token-count request, in the form of the surface."""
     made = {"totalTokens": tokens, "promptTokensDetails": [{"modality": "TEXT", "tokenCount": tokens}]}
     if accepted.body.vertex:
         made["totalBillableCharacters"] = sum(len(turn.text) for turn in accepted.ask.turns)

@@ -1,9 +1,9 @@
-"""The members of a request as the protos declare them; whatever is not here is an unknown name.
+"""The fields of a request as the protos declare them; any other field is an unknown name.
 
-What stands in messages that no rule is about, as in those for speech and retrieval, is not looked at.
+Messages that no rule is about, such as those for speech and retrieval, are not checked.
 
-Sources: wire/gemini.md sections 2 to 4 and 13, wire/gemini_schema.md section 2, and which members google-genai sends to
-which surface.
+Sources: wire/gemini.md sections 2 to 4 and 13, wire/gemini_schema.md section 2, and the fields that google-genai sends
+to each surface.
 """
 
 from dragoman.simulator.apis.gemini.proto import (
@@ -30,7 +30,7 @@ PART_DATA = (
     "toolCall",
     "toolResponse",
 )
-"""A part holds one of these."""
+"""A part has one of these fields."""
 _NOTHING = ProtoMessage("Nothing", {})
 _RESOLUTION = ProtoEnum("MediaResolution", "UNSPECIFIED LOW MEDIUM HIGH ULTRA_HIGH", prefix="MEDIA_RESOLUTION_")
 _PROCESSING = ProtoEnum("MediaProcessing", "MEDIA_PROCESSING_UNSPECIFIED STATIC AGENTIC")
@@ -109,7 +109,7 @@ SCHEMA = ProtoMessage(
     },
     vertex={"additionalProperties": VALUE, "ref": str},
 )
-"""The subset of OpenAPI's schemas."""
+"""Google's subset of OpenAPI schemas."""
 SCHEMA.add({"items": SCHEMA, "properties": ProtoMap(SCHEMA), "anyOf": [SCHEMA]})
 SCHEMA.add({"defs": ProtoMap(SCHEMA)}, "vertex", "vertex v1")
 _FUNCTION = ProtoMessage(

@@ -1,7 +1,7 @@
-"""Code Assist's envelope, and the calls its clients make before the first request.
+"""Code Assist's envelope, and the setup calls its clients make before the first request.
 
-A client whose project begins with `new` is not on board yet, and is told which tiers there are; any other is. To come
-on board takes no time, but for a project that begins with `new-slow`: there the operation has to be asked for again.
+A client whose project begins with `new` is not onboarded yet, and gets the list of tiers; any other is. Onboarding is
+immediate, except for a project that begins with `new-slow`: there the client has to poll the operation.
 """
 
 from hashlib import sha256
@@ -36,7 +36,7 @@ _ENVELOPE = ProtoMessage(
         "userAgent": str,
     },
 )
-"""What stands around a request; the last four are Antigravity's."""
+"""The envelope of a request; the last four fields are Antigravity's."""
 
 
 class _ResponseIdField(Struct):
@@ -53,9 +53,9 @@ class _Count(Struct):
 
 
 def unwrap_request(body: bytes) -> tuple[str, bytes] | Violation:
-    """Take a request out of its envelope: the model's name, and the request itself.
+    """Return the model's name and the request inside an envelope.
 
-    Only a request to count tokens names its model within.
+    Only a token-count request names its model inside the request.
     """
     try:
         return _parse_envelope(body)
@@ -76,7 +76,7 @@ def _parse_envelope(body: bytes) -> tuple[str, bytes] | Violation:
             words = f"Invalid value at 'request.session_id' (TYPE_STRING), {msgspec.json.encode(session).decode()}"
             return Violation(words, f"/request/{name}", rule="gemini.type")
     for name in ("tool_config", "toolConfig"):
-        # Known here, but not heeded (wire/gemini.md section 11); Vertex, whose request it is else, does not know it.
+        # Code Assist accepts and ignores it (wire/gemini.md section 11); Vertex, which gets the request, rejects it.
         config = request.get(name)
         if isinstance(config, dict):
             request[name] = {key: value for key, value in cast("Json", config).items() if key not in _IGNORED_FIELDS}
@@ -89,22 +89,22 @@ def _parse_envelope(body: bytes) -> tuple[str, bytes] | Violation:
 
 
 def wrap_reply(reply: bytes) -> bytes:
-    """Put a reply, or the chunk of a stream, into its envelope; every chunk of a stream has the same trace."""
+    """Wrap a reply, or a chunk of a stream, in an envelope; all chunks of a stream have the same trace id."""
     trace = sha256(msgspec.json.decode(reply, type=_ResponseIdField).responseId.encode()).hexdigest()[:16]
     return msgspec.json.encode({"response": Raw(reply.strip()), "traceId": trace})
 
 
 def reduce_count(count: bytes) -> bytes:
-    """Leave of a count of tokens what Code Assist tells: how many there are."""
+    """Reduce a token count to the only field that Code Assist returns."""
     return msgspec.json.encode(msgspec.json.decode(count, type=_Count))
 
 
 def handle_setup_call(action: str, operation: str, body: bytes) -> bytes | Violation:
-    """Answer a call that is not for an answer of the model; an operation is asked for by its name."""
-    asked = _parse_setup_request(body or b"{}")
-    if isinstance(asked, Violation):
-        return asked
-    project = asked.cloudaicompanionProject or ""
+    """Answer a setup call; `operation` is the name of the operation to poll."""
+    setup = _parse_setup_request(body or b"{}")
+    if isinstance(setup, Violation):
+        return setup
+    project = setup.cloudaicompanionProject or ""
     match action:
         case "loadCodeAssist":
             return _load_code_assist(project)
@@ -120,14 +120,14 @@ def handle_setup_call(action: str, operation: str, body: bytes) -> bytes | Viola
         case "fetchAdminControls":
             return msgspec.json.encode({"adminControlsApplicable": False})
         case "getCodeAssistGlobalUserSetting" | "setCodeAssistGlobalUserSetting":
-            setting = {"freeTierDataCollectionOptin": bool(asked.freeTierDataCollectionOptin)}
+            setting = {"freeTierDataCollectionOptin": bool(setup.freeTierDataCollectionOptin)}
             return msgspec.json.encode({"cloudaicompanionProject": project or _PROJECT, **setting})
         case _:
             return b"{}"
 
 
 def _load_code_assist(project: str) -> bytes:
-    """Tell which tier the user is on, and with which project."""
+    """Return the user's tier and project, or the list of tiers."""
     if project.startswith("new"):
         tiers = [{**_TIER, "isDefault": True, "userDefinedCloudaicompanionProject": True}, _FREE]
         return msgspec.json.encode({"allowedTiers": tiers})
@@ -135,7 +135,7 @@ def _load_code_assist(project: str) -> bytes:
 
 
 def _onboard_user(project: str) -> bytes:
-    """Tell of an operation, mostly one that is done at once."""
+    """Return an operation, in most cases a completed one."""
     if project.startswith("new-slow"):
         return msgspec.json.encode({"name": _OPERATION + project, "done": False})
     return _render_onboarded(project)
@@ -147,7 +147,7 @@ def _render_onboarded(project: str) -> bytes:
 
 
 def _parse_setup_request(body: bytes) -> _SetupRequest | Violation:
-    """Read what a call is about; of its other members nobody has told what they may be."""
+    """Parse a setup call; unknown fields are accepted because they are not documented."""
     try:
         document = msgspec.json.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:

@@ -1,4 +1,4 @@
-"""What Gemini's models take (a name that nobody knows counts as the newest generation), and Google's errors."""
+"""What Gemini models support (an unknown name counts as the newest generation), and Google's errors."""
 
 import math
 import re
@@ -51,7 +51,7 @@ BAD_TOKEN = ApiRejection(
 
 
 def render_error(rejection: ApiRejection) -> HttpReply:
-    """Say no before anything was said."""
+    """Return the error reply."""
     headers = {"content-type": "application/json; charset=UTF-8"}
     if rejection.rule:
         headers["x-dragoman-rule"] = rejection.rule
@@ -62,7 +62,10 @@ def render_error(rejection: ApiRejection) -> HttpReply:
 
 
 def render_stream_error(rejection: ApiRejection) -> bytes:
-    """Break a stream off. `error` is the first member and `code` a number: google-genai looks for nothing else."""
+    """Return the frame that ends a stream with an error.
+
+    `error` is the first member and `code` a number, because google-genai recognizes nothing else.
+    """
     return b"data: " + msgspec.json.encode(_build_error(rejection)) + b"\r\n\r\n"
 
 
@@ -103,7 +106,7 @@ def _build_field_violation(message: str) -> dict[str, str]:
 
 _NAME = re.compile(r"gemini-(?P<major>\d+)(?:\.(?P<minor>\d+))?(?:-(?P<family>pro|flash-lite|flash))?")
 _ALIASES = {
-    # What stands behind a name without a number, where a recording tells it: gemini/mastra-0036 and its neighbours.
+    # Aliases without a version, as far as recordings show their models: gemini/mastra-0036 and its neighbours.
     "gemini-pro-latest": "gemini-3.1-pro",
     "gemini-flash-latest": "gemini-3.6-flash",
     "gemini-flash-lite-latest": "gemini-3.5-flash-lite",
@@ -114,39 +117,39 @@ _BUDGETS = {"pro": (128, 32_768), "flash": (0, 24_576), "flash-lite": (512, 24_5
 
 
 class GeminiGeneration(Struct, frozen=True):
-    """A model's place in the line."""
+    """The version and family of a model."""
 
     number: tuple[int, int] = (4, 0)
     family: str = ""
 
     @property
     def signs_calls(self) -> bool:
-        """It names and signs its calls, and wants the signatures back."""
+        """Whether it gives its calls ids and signatures, and requires the signatures back."""
         return self.number >= (3, 0)
 
     @property
     def is_strict(self) -> bool:
-        """It takes no prefill, no penalties, no second candidate, and pairs results by id and name."""
+        """Whether it rejects prefill, penalties and several candidates, and pairs results by id and name."""
         return self.number >= (3, 6) or (self.number == (3, 5) and self.family == "flash-lite")
 
     @property
     def combines_tools(self) -> bool:
-        """It takes functions together with Google's own tools, with JSON output, and media in results."""
+        """Whether it supports functions together with Google's own tools and with JSON output, and media in results."""
         return self.number >= (3, 0)
 
     @property
     def can_think(self) -> bool:
-        """It can think."""
+        """Whether it can think."""
         return self.number >= (2, 5)
 
     @property
     def always_thinks(self) -> bool:
-        """Its thinking cannot be switched off."""
+        """Whether its thinking cannot be switched off."""
         return self.family == "pro" and self.can_think
 
     @property
     def thinking_levels(self) -> tuple[str, ...]:
-        """The thinking levels it takes."""
+        """The thinking levels it supports."""
         if self.number < (3, 0):
             return ()
         small = self.family == "flash-lite" or (self.family == "flash" and self.number < (3, 7))
@@ -154,24 +157,24 @@ class GeminiGeneration(Struct, frozen=True):
 
     @property
     def max_input_tokens(self) -> int:
-        """The most tokens a request may have."""
+        """The maximum number of tokens in a request."""
         return 1_048_576 if self.number >= (1, 5) else 32_768
 
     @property
     def thinking_budgets(self) -> tuple[int, int] | None:
-        """The least and the most budget it takes beside 0 and -1; None where any is taken, and not heeded."""
+        """The minimum and maximum budget besides 0 and -1; None if any budget is accepted and ignored."""
         return _BUDGETS.get(self.family) if self.number == (2, 5) else None
 
 
 def resolve_model_name(model: str) -> str:
-    """Return a model's name without what stands before it in a path; of an alias, the name it stands for."""
+    """Return a model's name without its path prefix; for an alias, the name of the model."""
     name = model.rpartition("/")[2]
     return _ALIASES.get(name, name)
 
 
 @lru_cache(maxsize=1024)
 def parse_generation(model: str) -> GeminiGeneration:
-    """Read a model's name, with or without what stands before it in a path."""
+    """Parse a model's name, with or without its path prefix."""
     name = resolve_model_name(model)
     if name.startswith("gemma"):
         return GeminiGeneration((2, 0), "gemma")

@@ -1,17 +1,17 @@
-"""Protobuf's JSON as Google's front end reads it: compact declarations of messages, and the words for what is wrong.
+"""Protobuf's JSON as Google's front end parses it: compact declarations of messages, and Google's error texts.
 
 A declaration is one of
 
-    str, bool, INT32, INT64, FLOAT, DOUBLE, BYTES   a value of that type
-    STRUCT, VALUE                                   any object, any value
-    Enum("Type", "TYPE_UNSPECIFIED STRING")         a word of an enum, in the order of its numbers
-    [X]                                             a repeated X
-    Map(X)                                          X by names of the caller's own
-    Message("Blob", {"mimeType=": str, "data": X})  an object; an absent string marked with `=` is read as ""
+    str, bool, INT32, INT64, FLOAT, DOUBLE, BYTES       a value of that type
+    STRUCT, VALUE                                       any object, any value
+    ProtoEnum("Type", "TYPE_UNSPECIFIED STRING")        a value of an enum, in the order of its numbers
+    [X]                                                 a repeated X
+    ProtoMap(X)                                         X by arbitrary keys
+    ProtoMessage("Blob", {"mimeType=": str, "data": X}) an object; an absent string marked with `=` is read as ""
 
-Reading is lenient where Google is: either spelling of a name, null is absence, one value may stand for a list, enums
-come as names in any case or as numbers, numbers as strings. It is strict where Google is: unknown names, types, base64,
-two members of a oneof. What is read has camelCase names, and no null but within `STRUCT` and `VALUE`.
+Parsing is lenient where Google is: either spelling of a name, null means absent, a single value is accepted for a
+list, enums may be names in any case or numbers, numbers may be strings. It is strict where Google is: unknown names,
+types, base64, two members of a oneof. The result has camelCase names, and null only within `STRUCT` and `VALUE`.
 """
 
 import math
@@ -42,8 +42,8 @@ _STANDARD = str.maketrans("-_", "+/")
 _MAX_SHOWN = 200
 
 
-class ProtoMismatch(Exception):  # noqa: N818  it says what the value is
-    """A departure from a declaration; its place grows outwards while this is raised."""
+class ProtoMismatch(Exception):  # noqa: N818  the name says what the value is
+    """A value does not match its declaration; the path is built from the inside out while the error is raised."""
 
     def __init__(self, reason: ProtoMismatchReason, head: str, tail: str) -> None:
         super().__init__(head)
@@ -54,13 +54,13 @@ class ProtoMismatch(Exception):  # noqa: N818  it says what the value is
         self._pointer = ""
 
     def prepend(self, step: str, token: str) -> "ProtoMismatch":
-        """Add one step to the front of the place."""
+        """Add one step to the front of the path."""
         self._path = step + self._path
         self._pointer = f"/{escape(token)}{self._pointer}"
         return self
 
     def build_violation(self, surface: Surface) -> Violation:
-        """Return it in Google's words."""
+        """Return the violation with Google's error text."""
         path = self._path.removeprefix(".")
         tail = self._tail.replace(_PACKAGE, _PACKAGES[surface])
         message = f"{self._head} at '{path}'{tail}" if path else self._head + tail
@@ -72,13 +72,13 @@ class _Member(Struct, frozen=True):
     read: ValueReader
     takes_list: bool
     is_choice: bool
-    """It is a member of the message's oneof."""
+    """Whether it is a member of the message's oneof."""
 
 
 class ProtoMessage:
-    """A message: its name in the protos, the members of every surface, those of some, and a oneof with its members.
+    """A message: its name in the protos, its fields on all or some surfaces, and a oneof with its members.
 
-    One that is declared without members is read as it is.
+    A message declared without fields is not checked.
     """
 
     def __init__(
@@ -101,7 +101,7 @@ class ProtoMessage:
         self.add(vertex or {}, "vertex", "vertex v1")
 
     def add(self, members: Json, *surfaces: Surface) -> None:
-        """Declare members of some surfaces, or of all; for messages that hold themselves, and rare sets of surfaces."""
+        """Declare fields for some or all surfaces; needed for recursive messages and rare sets of surfaces."""
         for key, kind in members.items():
             name = key.removesuffix("=")
             if name != key:
@@ -155,7 +155,7 @@ class ProtoMessage:
 
 
 class ProtoEnum:
-    """A word of an enum."""
+    """A value of an enum."""
 
     def __init__(self, name: str, words: str, prefix: str = "") -> None:
         self._name = name
@@ -163,9 +163,9 @@ class ProtoEnum:
         self._by_name = {word.upper(): word for word in self._words}
 
     def __call__(self, value: Any, _: Surface) -> str:
-        """Return the word in the spelling of the protos."""
+        """Return the value in the spelling of the protos."""
         if type(value) is int:
-            # Numbers of old clients name members that have since gone; Google lets any number pass.
+            # Old clients send numbers of values that no longer exist; Google accepts any number.
             return self._words[value] if 0 <= value < len(self._words) else str(value)
         found = self._by_name.get(value.upper().replace("-", "_")) if isinstance(value, str) else None
         if found is None:
@@ -174,13 +174,13 @@ class ProtoEnum:
 
 
 class ProtoMap:
-    """Values by names of the caller's own."""
+    """Values by arbitrary keys."""
 
     def __init__(self, values: Any) -> None:
         self._read = _build_reader(values)
 
     def __call__(self, value: Any, surface: Surface) -> Json:
-        """Return every value by its name."""
+        """Return all values by key."""
         if not isinstance(value, dict):
             raise _build_invalid_value("type", "map", value)
         made: Json = {}
@@ -193,12 +193,12 @@ class ProtoMap:
 
 
 def to_snake_case(name: str) -> str:
-    """Write a camelCase name in snake_case."""
+    """Convert a camelCase name to snake_case."""
     return _HUMP.sub(r"_\1", name).lower()
 
 
 def build_json_violation(error: Exception) -> Violation:
-    """Say that a body is no JSON that can be read."""
+    """Return the violation for a body that is not valid JSON."""
     return Violation(f"Invalid JSON payload received. {error}", rule="gemini.json")
 
 
@@ -295,8 +295,8 @@ def _build_float_reader(kind: str) -> ValueReader:
     return read
 
 
-def BYTES(value: Any, _: Surface) -> str:  # noqa: N802  it is a kind of value
-    """Read base64, and return it in its standard alphabet, without padding."""
+def BYTES(value: Any, _: Surface) -> str:  # noqa: N802  named like a type
+    """Validate base64, and return it in the standard alphabet without padding."""
     if not isinstance(value, str):
         raise _build_invalid_value("type", "TYPE_BYTES", value)
     bare = value.rstrip("=").translate(_STANDARD)
@@ -307,15 +307,15 @@ def BYTES(value: Any, _: Surface) -> str:  # noqa: N802  it is a kind of value
     return bare
 
 
-def STRUCT(value: Any, _: Surface) -> Json:  # noqa: N802  it is a kind of value
-    """Read any object, as it is."""
+def STRUCT(value: Any, _: Surface) -> Json:  # noqa: N802  named like a type
+    """Return any object unchanged."""
     if not isinstance(value, dict):
         raise _build_invalid_value("type", f"{_TYPE}google.protobuf.Struct", value)
     return cast("Json", value)
 
 
-def VALUE(value: Any, _: Surface) -> Any:  # noqa: N802  it is a kind of value
-    """Read any value, as it is."""
+def VALUE(value: Any, _: Surface) -> Any:  # noqa: N802  named like a type
+    """Return any value unchanged."""
     return value
 
 

@@ -1,4 +1,4 @@
-"""Read what a request asks of the model behind the API."""
+"""Convert a Gemini request to the vendor-neutral `Ask`."""
 
 import json
 from collections.abc import Iterable, Iterator
@@ -32,7 +32,7 @@ ENUM = "text/x.enum"
 
 
 def read_ask(request: GeminiRequest) -> Ask:
-    """Return what the model looks at."""
+    """Return everything the model uses of a request."""
     config = request.config
     return Ask(
         model=request.model,
@@ -49,7 +49,7 @@ def read_ask(request: GeminiRequest) -> Ask:
 
 
 def is_thinking(request: GeminiRequest) -> bool:
-    """Whether the model thinks: it can, and was not told not to."""
+    """Return whether the model thinks: it can, and thinking is not switched off."""
     return request.generation.can_think and request.thinking.get("thinkingBudget") != 0
 
 
@@ -84,7 +84,7 @@ def _read_call(number: int, call: Json) -> Call:
 
 
 def _read_results(results: list[PlacedPart], called: list[Call]) -> Iterator[AskResult]:
-    """Read results: a function's output, its error, or the whole where it has neither."""
+    """Yield results: a function's output, its error, or the whole response if it has neither."""
     for number, placed in enumerate(results):
         result = placed.part["functionResponse"]
         call_id = result.get("id") or (called[number].id if number < len(called) else "")
@@ -131,7 +131,7 @@ def _read_output_schema(config: Json) -> Json | None:
 
 
 def _convert_schema(schema: Json) -> Json:
-    """Write Google's schema as a JSON schema."""
+    """Convert Google's schema to a JSON schema."""
     made: Json = {name: schema[name] for name in _SHARED_KEYWORDS if name in schema}
     kind = schema.get("type")
     if kind is not None:

@@ -1,7 +1,7 @@
-"""A request as the rules see it, its turns, and the forms that Google's refusals have.
+"""A request as the rules see it, its turns, and the formats of Google's error texts.
 
-Contents that follow each other from one side are one turn, as Google takes them. Results of functions are the user's,
-in whatever role they come (recorded: Code Assist clients send them as the model).
+Consecutive contents of one side are one turn, as Google treats them. Function results belong to the user in any role
+(recorded: Code Assist clients send them with the role `model`).
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -20,11 +20,11 @@ Side = Literal["user", "model"]
 ValueTest = Callable[[Any], bool]
 _LEARN_MORE = "Learn more: https://cloud.google.com/vertex-ai/generative-ai/docs/model-reference/gemini"
 _MAP_MEMBERS = frozenset({"properties", "defs"})
-"""Members of a schema that hold schemas by names of the caller's own."""
+"""Fields of a schema that hold schemas by arbitrary keys."""
 
 
 class PlacedPart(Struct, frozen=True):
-    """A part, and the numbers of its content and of itself."""
+    """A part, with the index of its content and its own."""
 
     content: int
     index: int
@@ -32,12 +32,12 @@ class PlacedPart(Struct, frozen=True):
 
     @property
     def where(self) -> str:
-        """Its pointer."""
+        """The pointer to the part."""
         return f"/contents/{self.content}/parts/{self.index}"
 
 
 class GeminiTurn(Struct, frozen=True):
-    """What one side said before the other spoke."""
+    """Consecutive contents of one side."""
 
     side: Side
     parts: list[PlacedPart]
@@ -46,19 +46,19 @@ class GeminiTurn(Struct, frozen=True):
 
 
 class GeminiRequest(VendorRequest, frozen=True, kw_only=True):
-    """A request of the right shape, its names in camelCase."""
+    """A request whose fields are valid, with camelCase names."""
 
     model: str
     generation: GeminiGeneration
     surface: Surface
     signer: TokenSigner
     size: int
-    """Bytes of the body."""
+    """Size of the body in bytes."""
     turns: list[GeminiTurn]
 
     @property
     def vertex(self) -> bool:
-        """Whether the request came to Vertex, or to Code Assist, which passes it on."""
+        """Whether the request came to Vertex, or to Code Assist, which forwards it there."""
         return self.surface != "studio"
 
     @property
@@ -83,7 +83,7 @@ class GeminiRequest(VendorRequest, frozen=True, kw_only=True):
 
     @property
     def parts(self) -> dict[str, list[PlacedPart]]:
-        """All parts of contents, by the names of their members."""
+        """All parts of contents, by the names of their fields."""
         if "parts" not in self.computed:
             parts: dict[str, list[PlacedPart]] = {}
             for placed in (placed for turn in self.turns for placed in turn.parts):
@@ -94,7 +94,7 @@ class GeminiRequest(VendorRequest, frozen=True, kw_only=True):
 
     @property
     def functions(self) -> list[tuple[str, Json]]:
-        """All functions, whichever tool they stand in, with their pointers."""
+        """All functions of all tools, with their pointers."""
         if "functions" not in self.computed:
             self.computed["functions"] = [
                 (f"/tools/{number}/functionDeclarations/{index}", function)
@@ -105,12 +105,12 @@ class GeminiRequest(VendorRequest, frozen=True, kw_only=True):
 
     @property
     def server_tools(self) -> list[str]:
-        """The names of the tools Google runs itself."""
+        """The names of the tools that Google runs itself."""
         return [name for tool in self.list("tools") for name in TOOL.names[1:] if name in tool]
 
 
 def read_request(body: bytes, surface: Surface, *, counting: bool = False) -> Json | Violation:
-    """Return the request in a body, or what is wrong with it; counting, the body only holds the request."""
+    """Return the request in a body, or what is wrong with it; a token-count body wraps the request."""
     if not counting:
         return REQUEST.read(body, surface)
     read = COUNT_REQUEST.read(body, surface)
@@ -118,7 +118,7 @@ def read_request(body: bytes, surface: Surface, *, counting: bool = False) -> Js
 
 
 def merge_turns(document: Json) -> list[GeminiTurn]:
-    """Gather contents into turns."""
+    """Merge contents into turns."""
     turns: list[GeminiTurn] = []
     for number, content in enumerate(document.get("contents", ())):
         parts = [PlacedPart(number, index, part) for index, part in enumerate(content.get("parts", ()))]
@@ -133,7 +133,7 @@ def merge_turns(document: Json) -> list[GeminiTurn]:
 
 
 def iterate_current_steps(turns: list[GeminiTurn]) -> Iterator[GeminiTurn]:
-    """Yield the model's turns since the user last said something that is not a result."""
+    """Yield the model's turns since the last user turn that is more than results."""
     begin = 0
     for number, turn in enumerate(turns):
         only_results = bool(turn.parts) and len(turn.results) == len(turn.parts)
@@ -145,29 +145,29 @@ def iterate_current_steps(turns: list[GeminiTurn]) -> Iterator[GeminiTurn]:
 def build_check(
     path: str, studio_message: ErrorText, vertex_message: ErrorText, test: ValueTest, when: ValueTest | None = None
 ) -> Callable[[GeminiRequest, CheckContext], Iterable[Violation]]:
-    """Refuse what stands at a path, in the words of the surface."""
+    """Return a check that rejects the value at a path with the error text of the surface."""
     on_studio = PathCheck(path, studio_message, test, when)
     on_vertex = PathCheck(path, vertex_message, test, when)
-    return lambda request, situation: (on_vertex if request.vertex else on_studio)(request, situation)
+    return lambda request, context: (on_vertex if request.vertex else on_studio)(request, context)
 
 
 def describe_field(where: str, problem: str) -> str:
-    """Say what is wrong with a field as AI Studio does."""
+    """Return AI Studio's error text for a field."""
     return f"* GenerateContentRequest.{format_path(where)}: {problem}"
 
 
 def build_field_message(problem: str) -> ErrorText:
-    """Make the words of a check that says what is wrong with a field."""
+    """Return a function that gives AI Studio's error text for a field."""
     return lambda where, _: describe_field(where, problem)
 
 
 def describe_vertex_error(problem: str) -> str:
-    """Say what is wrong as Vertex does."""
+    """Return Vertex's error text."""
     return f"Unable to submit request because {problem} {_LEARN_MORE}"
 
 
 def format_path(where: str) -> str:
-    """Write a pointer as Google writes it: `contents[0].parts[1].file_data`."""
+    """Return a pointer in Google's notation: `contents[0].parts[1].file_data`."""
     path = ""
     is_name = False
     for step in where.split("/")[1:]:

@@ -1,4 +1,4 @@
-"""Rules about contents: roles, parts with one thing in each, media Google can see, and how turns follow each other."""
+"""Rules about contents: roles, parts with one kind of data each, supported media, and the order of turns."""
 
 import re
 from collections.abc import Iterator
@@ -32,7 +32,7 @@ _MEDIA_TYPE_PREFIXES = ("audio/", "video/", "text/")
 _RESULT_TYPES = frozenset({"image/png", "image/jpeg", "image/webp", "application/pdf", "text/plain"})
 _UPLOADED = re.compile(r"https://generativelanguage\.googleapis\.com/|files/")
 _SMALL = 100_000
-"""So few bytes cannot be too many tokens, whatever they say."""
+"""A body of fewer bytes cannot exceed the token limit, whatever its content."""
 _PART_MEMBERS = frozenset({*PART_DATA, "thoughtSignature"})
 _RESULT_PARTS = (
     "Unable to submit request because `function_response.parts` is not supported for this model. "
@@ -74,7 +74,7 @@ def _check_roles(request: GeminiRequest, _: CheckContext) -> Iterator[Violation]
 
 def _check_parts_present(request: GeminiRequest, _: CheckContext) -> Iterator[Violation]:
     for number, content in enumerate(request.list("contents")):
-        # A reply cut off while the model was thinking has no parts, and is taken back as it is (gemini/lingua-0064).
+        # A reply cut off while the model was thinking has no parts, and may be sent back so (gemini/lingua-0064).
         if not content.get("parts") and content.get("role") != "model":
             where = f"/contents/{number}/parts"
             vertex = describe_vertex_error(
@@ -100,7 +100,7 @@ def _check_empty_text(request: GeminiRequest, _: CheckContext) -> Iterator[Viola
 
 
 def _check_media_type(request: GeminiRequest, media_type: str, where: str) -> Iterator[Violation]:
-    """Refuse a media type that Google cannot see."""
+    """Yield a violation for a media type that Google does not support."""
     bare = media_type.partition(";")[0].strip().lower()
     if bare not in (_MEDIA_TYPES if request.vertex else _STUDIO_MEDIA_TYPES) and not bare.startswith(
         _MEDIA_TYPE_PREFIXES
@@ -124,14 +124,14 @@ def _check_inline_media(request: GeminiRequest, _: CheckContext) -> Iterator[Vio
 
 
 def _iterate_result_parts(request: GeminiRequest) -> Iterator[tuple[str, Json]]:
-    """Yield the parts of results, which show media, with their pointers."""
+    """Yield the media parts of results, with their pointers."""
     for placed in request.parts.get("functionResponse", ()):
         for index, part in enumerate(placed.part["functionResponse"].get("parts", ())):
             yield f"{placed.where}/functionResponse/parts/{index}", part
 
 
 def _iterate_files(request: GeminiRequest) -> Iterator[tuple[str, Json]]:
-    """Yield the files that are shown, also by results, with their pointers."""
+    """Yield all files, also those in results, with their pointers."""
     parts = ((placed.where, placed.part) for placed in request.parts.get("fileData", ()))
     for where, part in (*parts, *_iterate_result_parts(request)):
         if "fileData" in part:
@@ -227,7 +227,7 @@ def _check_results_last(request: GeminiRequest, _: CheckContext) -> Iterator[Vio
 
 
 def _iterate_pairs(request: GeminiRequest) -> Iterator[tuple[GeminiTurn, list[PlacedPart]]]:
-    """Yield every turn with calls, and the results of the turn behind it."""
+    """Yield every turn with calls, and the results of the turn after it."""
     for number, turn in enumerate(request.turns):
         if turn.calls:
             yield turn, request.turns[number + 1].results if number + 1 < len(request.turns) else []
@@ -250,7 +250,7 @@ def _check_result_matches_call(request: GeminiRequest, _: CheckContext) -> Itera
     for turn, results in _iterate_pairs(request) if request.generation.is_strict else ():
         for called, placed in zip(turn.calls, results, strict=False):
             call, result = called.part["functionCall"], placed.part["functionResponse"]
-            # google-genai's automatic function calling leaves the id out, so a missing one is no mismatch.
+            # google-genai's automatic function calling omits the id, so a missing id is accepted.
             if call["name"] != result["name"] or (result.get("id") and result["id"] != call.get("id")):
                 yield Violation(_MATCH, placed.where)
 
@@ -259,61 +259,62 @@ RULES: tuple[Rule[GeminiRequest], ...] = (
     Rule(
         "gemini.contents-given",
         "A request has contents.",
-        "wire/gemini.md section 2; Google's words from public threads",
+        "wire/gemini.md section 2; Google's error text from public threads",
         _check_contents_present,
     ),
     Rule(
         "gemini.role",
-        "A content is the user's or the model's (results also `function`'s or `tool`'s); only Vertex wants it said.",
-        "wire/gemini.md section 2; Google's words from public threads; recorded: gemini/louter-0004 and 0005",
+        "The role of a content is user or model (for results also function or tool); only Vertex requires it.",
+        "wire/gemini.md section 2; Google's error text from public threads; recorded: gemini/louter-0004 and 0005",
         _check_roles,
     ),
     Rule(
         "gemini.parts-given",
-        "A content of the user has parts.",
-        "wire/mapping.md section 1; Google's words from public threads; the model's may be empty: gemini/lingua-0064",
+        "A user content has parts.",
+        "wire/mapping.md section 1; Google's error text from public threads; "
+        "a model content may be empty: gemini/lingua-0064",
         _check_parts_present,
     ),
     Rule(
         "gemini.part-data",
-        "A part holds something, at least a signature.",
-        "wire/gemini.md section 2; Google's words from public threads; recorded: gemini/adk-go-0050",
+        "A part has data, or at least a signature.",
+        "wire/gemini.md section 2; Google's error text from public threads; recorded: gemini/adk-go-0050",
         _check_part_data,
     ),
     Rule(
         "gemini.empty-text",
         "On Vertex a text is not empty, unless it is signed.",
-        "wire/mapping.md section 1; Google's words from public threads; AI Studio takes it: gemini/pydantic-ai-0036",
+        "wire/mapping.md section 1; Google's error text from public threads; not on AI Studio: gemini/pydantic-ai-0036",
         _check_empty_text,
     ),
     Rule(
         "gemini.inline-data",
-        "Inline data is of a type Google can see: no GIF, no image/jpg, no archives; on Vertex no JSON.",
-        "wire/mapping.md section 10; Google's words from github.com/ogkalu2/comic-translate/pull/399",
+        "Inline data is of a supported media type: no GIF, no image/jpg, no archives; on Vertex no JSON.",
+        "wire/mapping.md section 10; Google's error text from github.com/ogkalu2/comic-translate/pull/399",
         _check_inline_media,
     ),
     Rule(
         "gemini.file-data",
-        "A file has a URI, in a result too; Cloud Storage is for Vertex alone.",
-        "wire/gemini.md sections 2 and 13; the words are ours; a file in a result: gemini/pydantic-ai-0141",
+        "A file has a URI, in a result too; Cloud Storage URIs work on Vertex only.",
+        "wire/gemini.md sections 2 and 13; the error text is invented; a file in a result: gemini/pydantic-ai-0141",
         _check_files,
     ),
     Rule(
         "gemini.file-uploaded",
-        "Files that were uploaded to AI Studio are not for Vertex.",
-        "wire/gemini.md section 13; the words are ours",
+        "Files uploaded to AI Studio cannot be used on Vertex.",
+        "wire/gemini.md section 13; the error text is invented",
         _check_uploaded_files,
     ),
     Rule(
         "gemini.input-tokens",
-        "A request has no more tokens than the model can read.",
-        "wire/mapping.md section 7, wire/gemini.md section 10; Google's words from public threads",
+        "The request does not exceed the model's context window.",
+        "wire/mapping.md section 7, wire/gemini.md section 10; Google's error text from public threads",
         _check_length,
     ),
     Rule(
         "gemini.system-text",
-        "A system instruction is made of text.",
-        "wire/gemini.md section 2; the words are ours",
+        "A system instruction consists of text parts.",
+        "wire/gemini.md section 2; the error text is invented",
         PathCheck(
             "/systemInstruction/parts/*",
             "System instruction only supports text parts.",
@@ -322,78 +323,78 @@ RULES: tuple[Rule[GeminiRequest], ...] = (
     ),
     Rule(
         "gemini.call-name",
-        "Calls and results of functions name the function.",
-        "wire/gemini.md section 5; Google's words from public threads",
+        "Function calls and results have a function name.",
+        "wire/gemini.md section 5; Google's error text from public threads",
         _check_names,
     ),
     Rule(
         "gemini.result-parts",
-        "Results show media from Gemini 3 on, and only PNG, JPEG, WebP, PDF and plain text.",
-        "wire/gemini.md section 5; Google's words from github.com/google-gemini/gemini-cli/issues/19436",
+        "Results may have media from Gemini 3 on, and only PNG, JPEG, WebP, PDF and plain text.",
+        "wire/gemini.md section 5; Google's error text from github.com/google-gemini/gemini-cli/issues/19436",
         _check_result_parts,
     ),
     Rule(
         "gemini.cached-content",
-        "With cached content the request brings no system instruction, tools or tool config of its own.",
-        "wire/gemini.md section 2; Google's words from github.com/BerriAI/litellm/issues/17304",
+        "With cached content the request has no system instruction, tools or tool config of its own.",
+        "wire/gemini.md section 2; Google's error text from github.com/BerriAI/litellm/issues/17304",
         build_check("/cachedContent", _CACHED, _CACHED_ON_VERTEX, bool, _overrides_cached_content),
     ),
     Rule(
         "gemini.safety-once",
-        "There is one safety setting for a category.",
-        "no source but the comment in the protos (at most one setting for each category); the words are ours",
+        "There is at most one safety setting for each category.",
+        "no source but the comment in the protos (at most one setting for each category); the error text is invented",
         _check_safety_settings,
     ),
 )
 TURN_RULES: tuple[Rule[GeminiRequest], ...] = (
     Rule(
         "gemini.call-turn",
-        "A turn of calls is the model's, and comes after the user's.",
+        "Calls are in a model turn after a user turn.",
         "wire/gemini.md section 5",
         _check_call_turns,
     ),
     Rule(
         "gemini.first-turn",
-        "From Gemini 3 on the user speaks first.",
-        "wire/mapping.md section 1; the words are ours",
+        "From Gemini 3 on the first turn is a user turn.",
+        "wire/mapping.md section 1; the error text is invented",
         _check_first_turn,
     ),
     Rule(
         "gemini.result-turn",
-        "Results come immediately after the calls they answer.",
-        "wire/gemini.md section 5; Google's words from public threads",
+        "Results come immediately after their calls.",
+        "wire/gemini.md section 5; Google's error text from public threads",
         _check_result_turns,
     ),
     Rule(
         "gemini.last-turn",
-        "From Gemini 3.6 on, and for 3.5 Flash-Lite, the last turn is not the model's.",
-        "wire/gemini.md section 0; Google's words from github.com/LibreChat-AI/agents/pull/323; "
-        "older ones take it: gemini/mastra-0027",
+        "From Gemini 3.6 on, and for 3.5 Flash-Lite, the last turn is not a model turn.",
+        "wire/gemini.md section 0; Google's error text from github.com/LibreChat-AI/agents/pull/323; "
+        "older models accept it: gemini/mastra-0027",
         _check_last_turn,
     ),
     Rule(
         "gemini.result-last",
-        "From Gemini 3.6 on, and for 3.5 Flash-Lite, nothing stands behind a result in the last content.",
+        "From Gemini 3.6 on, and for 3.5 Flash-Lite, nothing follows a result in the last content.",
         "github.com/agentgateway/agentgateway/issues/2811; wire/gemini.md section 5; "
-        "older ones take it: gemini/ruby-llm-0068",
+        "older models accept it: gemini/ruby-llm-0068",
         _check_results_last,
     ),
     Rule(
         "gemini.result-count",
-        "There are as many results as there were calls.",
+        "There are as many results as calls.",
         "wire/gemini.md section 5",
         _check_result_count,
     ),
     Rule(
         "gemini.results-together",
-        "From Gemini 3 on the results of one turn's calls stand in one content.",
-        "wire/gemini.md section 5; older ones take them apart: gemini/crewai-0007",
+        "From Gemini 3 on the results for the calls of one turn are in one content.",
+        "wire/gemini.md section 5; older models accept several contents: gemini/crewai-0007",
         _check_results_in_one_content,
     ),
     Rule(
         "gemini.result-match",
-        "From Gemini 3.6 on a result has the name and the place of its call, and its id if it has one.",
-        "wire/gemini.md sections 0 and 5; the words are ours; without an id: clients/captures/sdk-google",
+        "From Gemini 3.6 on a result has the name and the position of its call, and its id if it has one.",
+        "wire/gemini.md sections 0 and 5; the error text is invented; without an id: clients/captures/sdk-google",
         _check_result_matches_call,
     ),
 )

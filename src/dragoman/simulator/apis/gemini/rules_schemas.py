@@ -1,6 +1,6 @@
-"""Rules about schemas: Google's subset of OpenAPI in `parameters` and its like, JSON Schema in the other fields.
+"""Rules about schemas: Google's subset of OpenAPI in `parameters` and similar fields, JSON Schema in the others.
 
-Keywords outside the subset are unknown names already.
+Keywords outside the subset are rejected before, as unknown names.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -30,7 +30,7 @@ _BINDING = frozenset({"ANY", "VALIDATED"})
 
 
 class SchemaNode(Struct, frozen=True):
-    """A schema in Google's own form, its pointer, the root it belongs to, and the function."""
+    """A schema in Google's format, its pointer, its root schema, and its function."""
 
     schema: Json
     where: str
@@ -54,7 +54,7 @@ def _iterate_nodes(node: SchemaNode) -> Iterator[SchemaNode]:
 
 
 def _iterate_roots(request: GeminiRequest) -> Iterator[SchemaNode]:
-    """Yield every schema of a request in Google's own form."""
+    """Yield every schema of a request in Google's format."""
     for where, function in request.functions:
         for name in ("parameters", "response"):
             if name in function:
@@ -64,14 +64,14 @@ def _iterate_roots(request: GeminiRequest) -> Iterator[SchemaNode]:
 
 
 def _load_nodes(request: GeminiRequest) -> list[SchemaNode]:
-    """Return every schema in Google's own form, and every schema within."""
+    """Return every schema in Google's format, and all its subschemas."""
     if "schemas" not in request.computed:
         request.computed["schemas"] = [node for root in _iterate_roots(request) for node in _iterate_nodes(root)]
     return request.computed["schemas"]
 
 
 def _check_each_node(check: NodeCheck) -> Callable[[GeminiRequest, CheckContext], Iterable[Violation]]:
-    """Hold every schema in Google's own form to a check."""
+    """Return a check that applies to every schema in Google's format."""
     return lambda request, _: (violation for node in _load_nodes(request) for violation in check(node, request))
 
 
@@ -173,7 +173,7 @@ def _iterate_json_nodes(schema: Any, where: str) -> Iterator[tuple[Json, str]]:
 
 
 def _resolve_reference(root: Any, reference: str) -> Any:
-    """Return what a reference leads to; None if there is nothing."""
+    """Return the target of a reference; None if it does not exist."""
     found = root
     for token in reference.removeprefix("#").removeprefix("/").split("/") if reference != "#" else ():
         found = _as_object(found).get(unescape(token))
@@ -215,7 +215,7 @@ def _check_state_count(request: GeminiRequest, _: CheckContext) -> Iterator[Viol
 
 
 def _iterate_required_references(schema: Any) -> Iterator[str]:
-    """Yield the references within a schema that no optional property stands before."""
+    """Yield the references within a schema that are not below an optional property."""
     for inner in _as_list(schema):
         yield from _iterate_required_references(inner)
     members = _as_object(schema)
@@ -249,74 +249,74 @@ def _check_cycles(request: GeminiRequest, _: CheckContext) -> Iterator[Violation
 RULES: tuple[Rule[GeminiRequest], ...] = (
     Rule(
         "gemini.schema-root",
-        "Parameters are an object.",
-        "wire/gemini_schema.md section 4.3; the words are ours",
+        "Parameters are a schema of type object.",
+        "wire/gemini_schema.md section 4.3; the error text is invented",
         _check_each_node(_check_root),
     ),
     Rule(
         "gemini.schema-items",
-        "An array in `parameters` or `responseSchema` says what its items are.",
+        "An array in `parameters` or `responseSchema` has `items`.",
         "wire/gemini_schema.md section 2",
         _check_each_node(_check_items),
     ),
     Rule(
         "gemini.schema-enum",
-        "An enum is of strings that are not empty, for strings, or for numbers with the format enum.",
-        "wire/gemini_schema.md sections 2 and 4.2; Google's words from public threads",
+        "An enum has non-empty strings, and is for strings, or for numbers with the format enum.",
+        "wire/gemini_schema.md sections 2 and 4.2; Google's error text from public threads",
         _check_each_node(_check_enum),
     ),
     Rule(
         "gemini.schema-required",
-        "What is required is a declared property.",
+        "Every name in `required` is a declared property.",
         "wire/gemini_schema.md section 2",
         _check_each_node(_check_required),
     ),
     Rule(
         "gemini.schema-format",
-        "A format is one Google knows for the type; Vertex takes any for strings.",
+        "A format is one that Google supports for the type; Vertex accepts any for strings.",
         "wire/gemini_schema.md section 2",
         _check_each_node(_check_format),
     ),
     Rule(
         "gemini.schema-any-of",
-        "On Vertex anyOf stands alone.",
-        "wire/gemini_schema.md section 2; AI Studio takes it: gemini/mastra-0003",
+        "On Vertex anyOf has no other fields next to it.",
+        "wire/gemini_schema.md section 2; AI Studio accepts it: gemini/mastra-0003",
         _check_each_node(_check_any_of_alone),
     ),
     Rule(
         "gemini.schema-properties",
         "Before Gemini 2 an object has properties.",
-        "wire/gemini_schema.md section 2 (older backends); later ones take it: gemini/ruby-llm-0051",
+        "wire/gemini_schema.md section 2 (older backends); later models accept none: gemini/ruby-llm-0051",
         _check_each_node(_check_properties),
     ),
     Rule(
         "gemini.json-schema-root",
-        "parametersJsonSchema is an object schema; responseJsonSchema is a schema.",
-        "wire/gemini_schema.md section 3; the words are ours",
+        "`parametersJsonSchema` is a schema of type object; `responseJsonSchema` is a schema.",
+        "wire/gemini_schema.md section 3; the error text is invented",
         _check_json_root,
     ),
     Rule(
         "gemini.json-schema-ref",
-        "A $ref in a JSON schema leads to a place in it, and stands beside $ members, description and default only.",
-        "wire/gemini_schema.md section 3; the words are ours",
+        "A $ref in a JSON schema points into it, and has only $ members, description and default next to it.",
+        "wire/gemini_schema.md section 3; the error text is invented",
         _check_references,
     ),
     Rule(
         "gemini.schema-states",
-        "Schemas the model is held to (in the modes ANY and VALIDATED, or for the answer) are not too large.",
-        "wire/gemini.md section 4, wire/gemini_schema.md section 2; no source for how large they may be",
+        "Schemas that constrain the model (in the modes ANY and VALIDATED, or for the answer) are not too large.",
+        "wire/gemini.md section 4, wire/gemini_schema.md section 2; no source for the limit",
         _check_state_count,
     ),
     Rule(
         "gemini.schema-defs",
-        "On Vertex definitions stand at the root of a schema, and a reference leads to one of them.",
-        "wire/gemini_schema.md section 2; the words are ours",
+        "On Vertex definitions are at the root of a schema, and a reference points to one of them.",
+        "wire/gemini_schema.md section 2; the error text is invented",
         _check_each_node(_check_definitions),
     ),
     Rule(
         "gemini.json-schema-cycle",
-        "A JSON schema comes back to itself only within properties that are not required.",
-        "wire/gemini_schema.md section 3; the words are ours",
+        "A JSON schema is recursive only within properties that are not required.",
+        "wire/gemini_schema.md section 3; the error text is invented",
         _check_cycles,
     ),
 )

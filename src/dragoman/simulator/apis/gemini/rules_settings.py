@@ -1,4 +1,4 @@
-"""Rules about tools and the generation config: names, modes, numbers in their ranges, thinking as the model can."""
+"""Rules about tools and the generation config: names, modes, ranges of numbers, and the model's thinking settings."""
 
 import re
 from collections.abc import Iterator
@@ -57,7 +57,7 @@ def _check_function_count(request: GeminiRequest, _: CheckContext) -> Iterator[V
 
 
 def _build_exclusive_schema_check(name: str) -> PathCheck:
-    """Refuse two schemas for the same thing."""
+    """Return a check that rejects two schemas for the same purpose."""
     other = f"{name}JsonSchema"
     words = f"{to_snake_case(other)} is mutually exclusive with {name}."
     return PathCheck(
@@ -92,7 +92,10 @@ def _check_allowed_names_declared(request: GeminiRequest, _: CheckContext) -> It
 
 
 def _build_range_check(name: str, least: float, most: float | None = None, end: str = "2147483648") -> Any:
-    """Refuse a number out of range, whose end Vertex writes its own way; most settings without an end are positive."""
+    """Return a check that rejects a number out of range; `end` is the upper bound as Vertex's error text writes it.
+
+    Without `most`, AI Studio's error text asks for a positive number.
+    """
     if most is None:
         studio = f"{to_snake_case(name)} must be positive."
     else:
@@ -158,8 +161,8 @@ def _is_thinking_off(request: GeminiRequest) -> bool:
 TOOL_RULES: tuple[Rule[GeminiRequest], ...] = (
     Rule(
         "gemini.function-name",
-        "A function's name begins with a letter or _, goes on with letters, digits and _ . : -, and has at most 128.",
-        "wire/gemini.md section 3; Google's words from github.com/Mintplex-Labs/anything-llm/issues/4452",
+        "A function's name has 1 to 128 letters, digits and _ . : -, and begins with a letter or _.",
+        "wire/gemini.md section 3; Google's error text from github.com/Mintplex-Labs/anything-llm/issues/4452",
         build_check(
             f"{_FUNCTIONS}/name",
             build_field_message(_NAME_WORDS),
@@ -172,40 +175,40 @@ TOOL_RULES: tuple[Rule[GeminiRequest], ...] = (
     Rule(
         "gemini.function-once",
         "A function is declared once.",
-        "Google's words from public threads (Duplicate function declaration found)",
+        "Google's error text from public threads (Duplicate function declaration found)",
         _check_duplicate_functions,
     ),
     Rule(
         "gemini.function-count",
-        "Vertex takes at most 128 functions.",
-        "wire/gemini.md section 3; the words are ours",
+        "Vertex accepts at most 128 functions.",
+        "wire/gemini.md section 3; the error text is invented",
         _check_function_count,
     ),
     Rule(
         "gemini.one-schema",
         "A function has parameters or parametersJsonSchema, and response or responseJsonSchema, not both.",
-        "wire/gemini_schema.md section 1; the words are ours",
+        "wire/gemini_schema.md section 1; the error text is invented",
         _build_exclusive_schema_check("parameters"),
         _build_exclusive_schema_check("response"),
     ),
     Rule(
         "gemini.tools-mixed",
-        "Before Gemini 3 functions do not go together with Google's own tools, code execution excepted.",
-        "wire/gemini.md section 2, cases T081; Google's words from github.com/symfony/ai/issues/803",
+        "Before Gemini 3 functions cannot be combined with Google's own tools, except code execution.",
+        "wire/gemini.md section 2, cases T081; Google's error text from github.com/symfony/ai/issues/803",
         _check_mixed_tools,
     ),
     Rule(
         "gemini.tools-flagged",
-        "On AI Studio functions go together with Google's own tools only with includeServerSideToolInvocations.",
-        "wire/gemini.md section 2; Google's words from github.com/genkit-ai/genkit/issues/4970; "
+        "On AI Studio functions can be combined with Google's own tools only with `includeServerSideToolInvocations`.",
+        "wire/gemini.md section 2; Google's error text from github.com/genkit-ai/genkit/issues/4970; "
         "recorded: gemini/pydantic-ai-0205",
         _check_server_tool_flag,
     ),
     Rule(
         "gemini.mode-without-tools",
-        "A function calling mode needs tools.",
-        "Google's words from public threads (Function calling config is set without function_declarations)",
-        # Google's own tools let it pass (gemini/pydantic-ai-0034).
+        "A function calling mode requires tools.",
+        "Google's error text from public threads (Function calling config is set without function_declarations)",
+        # Google's own tools suffice (gemini/pydantic-ai-0034).
         PathCheck(
             _CALLING,
             "Function calling config is set without function_declarations.",
@@ -215,8 +218,8 @@ TOOL_RULES: tuple[Rule[GeminiRequest], ...] = (
     ),
     Rule(
         "gemini.allowed-mode",
-        "Only the modes ANY and VALIDATED take allowed function names.",
-        "wire/gemini.md section 4; Google's words from public threads",
+        "Only the modes ANY and VALIDATED accept allowed function names.",
+        "wire/gemini.md section 4; Google's error text from public threads",
         PathCheck(
             f"{_CALLING}/allowedFunctionNames",
             "Please set allowed_function_names only when function calling mode is ANY.",
@@ -227,13 +230,13 @@ TOOL_RULES: tuple[Rule[GeminiRequest], ...] = (
     Rule(
         "gemini.allowed-known",
         "Allowed function names are names of declared functions.",
-        "no source: implied by wire/gemini.md section 4; the words are ours",
+        "no source: implied by wire/gemini.md section 4; the error text is invented",
         _check_allowed_names_declared,
     ),
     Rule(
         "gemini.streamed-arguments",
-        "Arguments are streamed from Gemini 3 on.",
-        "wire/gemini.md section 8.2; the words are ours",
+        "Streamed arguments need Gemini 3 or later.",
+        "wire/gemini.md section 8.2; the error text is invented",
         PathCheck(
             f"{_CALLING}/streamFunctionCallArguments",
             describe_vertex_error("streaming of function call arguments is not supported for this model."),
@@ -260,7 +263,7 @@ CONFIG_RULES: tuple[Rule[GeminiRequest], ...] = (
     Rule(
         "gemini.stop-sequences",
         "There are at most five stop sequences.",
-        "wire/gemini.md section 2; AI Studio's words from public threads, Vertex's are ours",
+        "wire/gemini.md section 2; AI Studio's error text from public threads, Vertex's is invented",
         build_check(
             f"{_CONFIG}/stopSequences",
             build_field_message(f"the number of stop_sequences must not exceed {_MOST_STOPS}."),
@@ -272,8 +275,8 @@ CONFIG_RULES: tuple[Rule[GeminiRequest], ...] = (
     ),
     Rule(
         "gemini.logprobs",
-        "How many log probabilities are wanted is said only where they are wanted.",
-        "no source but the comment in the protos (only valid if response_logprobs is true); the words are ours",
+        "`logprobs` requires `responseLogprobs`.",
+        "no source but the comment in the protos (only valid if response_logprobs is true); the error text is invented",
         PathCheck(
             f"{_CONFIG}/logprobs",
             build_field_message("logprobs is only allowed when response_logprobs is true."),
@@ -282,15 +285,15 @@ CONFIG_RULES: tuple[Rule[GeminiRequest], ...] = (
     ),
     Rule(
         "gemini.penalties",
-        "From Gemini 3.6 on, and for 3.5 Flash-Lite, there are no penalties.",
-        "wire/gemini.md section 0; Google's words from public threads",
+        "From Gemini 3.6 on, and for 3.5 Flash-Lite, penalties are rejected.",
+        "wire/gemini.md section 0; Google's error text from public threads",
         PathCheck(f"{_CONFIG}/presencePenalty", "Penalty is not enabled for this model", when=_is_strict_model),
         PathCheck(f"{_CONFIG}/frequencyPenalty", "Penalty is not enabled for this model", when=_is_strict_model),
     ),
     Rule(
         "gemini.candidates",
         "From Gemini 3.6 on, and for 3.5 Flash-Lite, there is one candidate.",
-        "wire/gemini.md section 0; Google's words from public threads",
+        "wire/gemini.md section 0; Google's error text from public threads",
         PathCheck(
             f"{_CONFIG}/candidateCount",
             "Multiple candidates is not enabled for this model",
@@ -300,8 +303,8 @@ CONFIG_RULES: tuple[Rule[GeminiRequest], ...] = (
     ),
     Rule(
         "gemini.response-type",
-        "The answer is text, JSON, XML, YAML or a word of an enum.",
-        "wire/gemini.md section 2; the words are ours",
+        "The media type of the answer is that of text, JSON, XML, YAML or an enum.",
+        "wire/gemini.md section 2; the error text is invented",
         PathCheck(
             f"{_CONFIG}/responseMimeType",
             build_field_message(
@@ -313,14 +316,14 @@ CONFIG_RULES: tuple[Rule[GeminiRequest], ...] = (
     ),
     Rule(
         "gemini.response-schema-type",
-        "A schema of the answer needs a JSON answer, or a word of an enum.",
-        "wire/gemini_schema.md section 5; the words are ours",
+        "A schema for the answer requires the media type of JSON or of an enum.",
+        "wire/gemini_schema.md section 5; the error text is invented",
         _check_schema_media_type,
     ),
     Rule(
         "gemini.response-schema-once",
         "The answer has one schema.",
-        "wire/gemini_schema.md section 1; the words are ours",
+        "wire/gemini_schema.md section 1; the error text is invented",
         PathCheck(
             f"{_CONFIG}/responseJsonSchema",
             build_field_message("response_json_schema is mutually exclusive with response_schema."),
@@ -329,14 +332,14 @@ CONFIG_RULES: tuple[Rule[GeminiRequest], ...] = (
     ),
     Rule(
         "gemini.response-with-tools",
-        "Before Gemini 3 a JSON answer does not go together with tools.",
-        "wire/gemini_schema.md section 5; Google's words from github.com/googleapis/python-genai/issues/867",
+        "Before Gemini 3 a JSON answer cannot be combined with tools.",
+        "wire/gemini_schema.md section 5; Google's error text from github.com/googleapis/python-genai/issues/867",
         _check_json_with_tools,
     ),
     Rule(
         "gemini.thinking-once",
         "Thinking has a budget or a level, not both.",
-        "wire/gemini.md section 2; Google's words from public threads",
+        "wire/gemini.md section 2; Google's error text from public threads",
         PathCheck(
             _THINKING,
             "You can only set only one of thinking budget and thinking level.",
@@ -347,21 +350,21 @@ CONFIG_RULES: tuple[Rule[GeminiRequest], ...] = (
     ),
     Rule(
         "gemini.thinking-level",
-        "Thinking has a level from Gemini 3 on; MINIMAL is for Flash before 3.7 and for Flash-Lite.",
-        "wire/gemini.md sections 0 and 2, wire/mapping.md section 3; Google's words from "
+        "Thinking levels exist from Gemini 3 on; MINIMAL is for Flash before 3.7 and for Flash-Lite.",
+        "wire/gemini.md sections 0 and 2, wire/mapping.md section 3; Google's error text from "
         "github.com/dhyansraj/mcp-mesh/issues/1346",
         _check_thinking_level,
     ),
     Rule(
         "gemini.thinking-budget",
-        "A thinking budget is in the range of the model; Pro always thinks, models before 2.5 never do.",
-        "wire/gemini.md section 2; Google's words from public threads; later ones take any: gemini/lingua-0013",
+        "A thinking budget is in the model's range; Pro always thinks, models before 2.5 never do.",
+        "wire/gemini.md section 2; Google's error text from public threads; later models take any: gemini/lingua-0013",
         _check_thinking_budget,
     ),
     Rule(
         "gemini.thoughts",
-        "Thoughts are shown only where the model thinks.",
-        "Google's words from public threads (include_thoughts is only enabled when thinking is enabled)",
+        "Thoughts are included only if the model thinks.",
+        "Google's error text from public threads (include_thoughts is only enabled when thinking is enabled)",
         build_check(
             f"{_THINKING}/includeThoughts",
             _THOUGHTS,

@@ -1,9 +1,9 @@
-"""Tokens the simulator issues and takes back: thought signatures, and tokens with which an answer goes on.
+"""Tokens that the simulator issues and verifies: thought signatures, and tokens that continue an answer.
 
-A thought signature is one token over what a part holds, and a second over the model that signed it. The model is the
-same on every surface, and whatever a name says of previews and dates. From Gemini 3 on signatures come back as they
-were issued, on what they were issued for. The first call of every step of the current turn must carry one; everywhere
-else one may be left out.
+A thought signature is one token over the content of a part, and a second over the model that signed it. The model is
+the same on every surface, and regardless of previews and dates in its name. From Gemini 3 on signatures must come back
+unchanged, on the part they were issued for. The first call of every step of the current turn must have one; everywhere
+else it is optional.
 """
 
 import re
@@ -21,12 +21,12 @@ from dragoman.simulator.talk import TokenSigner, Verdict
 
 SKIP_TOKENS = ("skip_thought_signature_validator", "context_engineering_is_the_way_to_go")
 _STANDARD = str.maketrans("-_", "+/")
-# As bytes are read: in the standard alphabet, without padding. SDKs that take bytes send the word's base64.
+# As `BYTES` normalises them: standard alphabet, no padding. SDKs that take bytes send the token's base64.
 _ENCODED_SKIP_TOKENS = frozenset(
     form.translate(_STANDARD).rstrip("=") for word in SKIP_TOKENS for form in (word, b64encode(word.encode()).decode())
 )
 _TOKEN = 72
-"""Characters of one token."""
+"""Length of one token in characters."""
 _EDITION_SUFFIX = re.compile(r"(?:-(?:preview|exp|latest|customtools|\d{2,}))+$")
 _MAX_EXACT_INTEGER = 1 << 53
 _CORRUPTED = "Corrupted thought signature."
@@ -41,12 +41,12 @@ def sign(part: Json, model: str, signer: TokenSigner, nonce: str) -> str:
 
 
 def issue_continuation_token(offset: int, signer: TokenSigner) -> str:
-    """Return a token that tells how far an answer has come."""
+    """Return a token that encodes the position to continue an answer from."""
     return b64encode(f"{offset} {signer.issue(str(offset), 'continuation')}".encode()).decode()
 
 
 def read_continuation_token(token: str, signer: TokenSigner) -> int | None:
-    """Return how far an answer had come when a token was given; None for a token that was not given here."""
+    """Return the position in a continuation token; None for a token that the simulator did not issue."""
     try:
         written, _, signature = b64decode(token + "=" * (-len(token) % 4), validate=True).decode().partition(" ")
     except (Error, ValueError):
@@ -55,7 +55,7 @@ def read_continuation_token(token: str, signer: TokenSigner) -> int | None:
 
 
 def _verify_signature(token: str, part: Json, signer: TokenSigner) -> Verdict:
-    """Tell whether a signature is for this part, whichever model signed it."""
+    """Verify that a signature is for this part, regardless of the model that signed it."""
     verdict = signer.judge(token[:_TOKEN], _build_signed_content(part))
     whole = verdict in {"altered", "foreign"} or signer.judge(token[_TOKEN:], "") == "moved"
     return verdict if whole else "altered"
@@ -66,9 +66,9 @@ def _find_model_line(model: str) -> str:
 
 
 def _build_signed_content(part: Json) -> str:
-    """Return what a signature on a part is bound to: a call with its arguments, or that it is no call.
+    """Return the content that a signature on a part is bound to: a call with its arguments, or just "text".
 
-    A text may come back cut into other pieces than it was sent in, so it is not looked at.
+    A text may come back split into other pieces than it was sent in, so its content is not signed.
     """
     call = part.get("functionCall")
     if call is None:
@@ -79,7 +79,7 @@ def _build_signed_content(part: Json) -> str:
 
 
 def _normalise_numbers(value: Any) -> Any:
-    """Write numbers as protobuf's Struct keeps them: 5 and 5.0 are one."""
+    """Normalise numbers as protobuf's Struct stores them: 5 and 5.0 are equal."""
     match value:
         case dict():
             return {name: _normalise_numbers(item) for name, item in cast("Json", value).items()}
@@ -92,9 +92,9 @@ def _normalise_numbers(value: Any) -> Any:
 
 
 def _load_verdicts(request: GeminiRequest) -> list[tuple[PlacedPart, str, Verdict]]:
-    """Return every signed part with its signature, and what became of that.
+    """Return every signed part with its signature and the verdict.
 
-    A result that repeats the signature of a call is left out: goose sends it so to Gemini 3, which answers.
+    A result that repeats the signature of a call is skipped: goose sends that to Gemini 3, which accepts it.
     """
     if not request.generation.signs_calls:
         return []
@@ -163,32 +163,32 @@ def _check_continuation_token(request: GeminiRequest, context: CheckContext) -> 
 RULES: tuple[Rule[GeminiRequest], ...] = (
     Rule(
         "gemini.signature-missing",
-        "From Gemini 3 on the first call of every step of the current turn carries its thought signature.",
+        "From Gemini 3 on the first call of every step of the current turn has its thought signature.",
         "wire/gemini.md section 6",
         _check_missing_signature,
     ),
     Rule(
         "gemini.signature-altered",
-        "From Gemini 3 on a thought signature comes back as it was issued.",
+        "From Gemini 3 on a thought signature comes back unaltered.",
         "wire/gemini.md section 6",
         lambda request, _: _find_violations(request, "altered", _CORRUPTED),
     ),
     Rule(
         "gemini.signature-foreign",
-        "From Gemini 3 on a thought signature was issued here, unless the request is a recording.",
+        "From Gemini 3 on a thought signature was issued by the simulator, unless the request is a recording.",
         "wire/gemini.md section 6 (a corrupted signature)",
-        lambda request, situation: () if situation.recorded else _find_violations(request, "foreign", _CORRUPTED),
+        lambda request, context: () if context.recorded else _find_violations(request, "foreign", _CORRUPTED),
     ),
     Rule(
         "gemini.signature-moved",
-        "From Gemini 3 on a thought signature comes back on the very call it was issued for; a result may repeat it.",
+        "From Gemini 3 on a thought signature comes back on the call it was issued for; a result may repeat it.",
         "wire/gemini.md section 6; repeated on a result: clients/captures/goose-gemini, "
         "github.com/aaif-goose/goose/pull/6035",
         lambda request, _: _find_violations(request, "moved", _INVALID),
     ),
     Rule(
         "gemini.signature-model",
-        "From Gemini 3 on a thought signature comes back to the model that issued it, on whichever surface.",
+        "From Gemini 3 on a thought signature comes back to the model that issued it, on any surface.",
         "wire/gemini.md section 6",
         _check_other_model,
     ),
@@ -200,8 +200,8 @@ RULES: tuple[Rule[GeminiRequest], ...] = (
     ),
     Rule(
         "gemini.continuation-token",
-        "A continuation token was given here, unless the request is a recording.",
-        "wire/gemini.md section 8.4; the words are ours",
+        "A continuation token was issued by the simulator, unless the request is a recording.",
+        "wire/gemini.md section 8.4; the error text is invented",
         _check_continuation_token,
     ),
 )

@@ -1,4 +1,4 @@
-"""Anthropic Messages, in its direct form and in that of Vertex."""
+"""Anthropic Messages, in its direct form and on Vertex."""
 
 from dragoman.simulator.api import AcceptedRequest, Api
 from dragoman.simulator.apis.messages import rules_history, rules_messages, rules_schemas, rules_settings, rules_tools
@@ -25,22 +25,22 @@ _TYPES = "wire/anthropic_messages.md sections 2 to 6 (the vendor's typed paramet
 MEMBER_RULES: tuple[Rule[MessagesRequest], ...] = (
     Rule(
         "messages.unknown-field",
-        "There are no members that nobody knows.",
+        "The body has only fields that the API knows.",
         "wire/anthropic_messages.md section 0",
     ),
-    Rule("messages.type", "Members are of their type.", "recorded: anthropic/rig-0108"),
-    Rule("messages.enum", "Words are from their list.", _TYPES),
-    Rule("messages.required", "What is required is there.", "recorded: anthropic/braintrust-sdk-ruby-0001"),
+    Rule("messages.type", "Every field has the documented type.", "recorded: anthropic/rig-0108"),
+    Rule("messages.enum", "Enum values are from the documented list.", _TYPES),
+    Rule("messages.required", "Required fields are present.", "recorded: anthropic/braintrust-sdk-ruby-0001"),
     Rule("messages.bounds", "Numbers are within their bounds.", _TYPES),
-    Rule("messages.json", "A body is JSON.", "no source: not documented"),
+    Rule("messages.json", "The body is JSON.", "no source: not documented"),
     Rule("messages.authentication", "A request has a key or a token.", "wire/anthropic_messages.md section 1"),
     Rule(
         "messages.version-header",
-        "A direct request names a version there is.",
+        "A direct request names an existing API version.",
         "platform.claude.com api/versioning",
     ),
 )
-"""What the declaration of the body and the headers keep by themselves."""
+"""Rules that the declaration of the body and the check of the headers enforce."""
 RULES: tuple[Rule[MessagesRequest], ...] = (
     *rules_settings.RULES,
     *rules_tools.RULES,
@@ -48,11 +48,11 @@ RULES: tuple[Rule[MessagesRequest], ...] = (
     *rules_messages.RULES,
     *rules_history.RULES,
 )
-"""In the order in which they are looked at; the vendor tells one fault."""
+"""In the order in which they are checked; the vendor reports only one error."""
 
 
 def accept(body: bytes, context: CheckContext, signer: TokenSigner) -> AcceptedRequest | Violation:
-    """Accept a request, or tell what is wrong with it."""
+    """Return the accepted request, or what is wrong with it."""
     try:
         document = decode(body)
         found = find_first_mismatch(_find_declaration(context), document)
@@ -75,7 +75,7 @@ def _find_declaration(context: CheckContext) -> Object:
 
 
 def render_token_count(_: AcceptedRequest, tokens: int) -> bytes:
-    """Answer how many tokens a request has."""
+    """Return the reply to a token-count request."""
     return encode({"input_tokens": tokens})
 
 

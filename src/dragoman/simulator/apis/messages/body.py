@@ -1,6 +1,6 @@
-"""The members of a request in its four forms: generate or count tokens, directly or on Vertex.
+"""The declared fields of a request in its four forms: generate or count tokens, directly or on Vertex.
 
-Members are those of the vendor's typed parameters; a few that only recordings show (`abort_reason`) stand beside them.
+Fields are those of the vendor's typed parameters, and a few that only recordings show (`abort_reason`).
 """
 
 from typing import Any
@@ -9,12 +9,12 @@ from dragoman.simulator.members import Kind, MapOf, Number, Object, StringEnum, 
 
 
 def _tag_by_type(forms: dict[str, dict[str, Any]], default: str = "") -> TaggedUnion:
-    """Declare objects told apart by their type."""
+    """Return a declaration of objects discriminated by their `type`."""
     return TaggedUnion("type", forms, default)
 
 
 _NULLABLE = Kind("str", "null")
-"""A member that must be there, but may be null."""
+"""A required field that may be null."""
 _COUNT = Number(int, 0)
 _POSITIVE = Number(int, 1)
 _SHARE = Number(float, 0, 1)
@@ -108,7 +108,7 @@ _CODE_RESULT = {"content": [dict], "return_code": int, "stderr": str, "abort_rea
 
 
 def _declare_server_result(tool: str, forms: dict[str, dict[str, Any]], **members: Any) -> dict[str, dict[str, Any]]:
-    """Declare the result of a tool that the vendor runs, which may have failed."""
+    """Return the declaration of the result of a server tool, which may be an error."""
     failed = {f"{tool}_tool_result_error": {"error_code": str, **members.pop("failed", {})}}
     return {f"{tool}_tool_result": {"content": _tag_by_type({**forms, **failed}), **_RESULT, **members}}
 
@@ -145,7 +145,7 @@ SERVER_RESULTS: dict[str, dict[str, Any]] = {
         failed={"error_message?": str},
     ),
 }
-"""What the tools that the vendor runs answered."""
+"""Results of server tools."""
 _REFERENCES = {
     "tool_reference": {"name": str},
     "mcp_tool_reference": {"name": str, "server_name": str},
@@ -198,12 +198,12 @@ _ANY_TOOL = {
 
 
 def _declare_tool(name: str, **members: Any) -> dict[str, Any]:
-    """Declare a tool that the vendor knows by its type and runs itself."""
+    """Return the declaration of a server tool: the vendor defines it by its type and runs it."""
     return {"name": StringEnum(name), **members, **_ANY_TOOL}
 
 
 def _declare_client_tool(name: str, **members: Any) -> dict[str, Any]:
-    """Declare a tool that the vendor knows by its type and the caller runs."""
+    """Return the declaration of a tool that the vendor defines by its type and the client runs."""
     return _declare_tool(name, **members, **{"input_examples?": [dict]})
 
 
@@ -352,8 +352,8 @@ _ON_VERTEX = {"anthropic_version": StringEnum("vertex-2023-10-16", "2026-10-21")
 REQUEST = Object({**_GENERATE, "model": str})
 """`POST /v1/messages`."""
 VERTEX_REQUEST = Object({**_GENERATE, **_ON_VERTEX})
-"""`:rawPredict` and `:streamRawPredict`: the model stands in the path, the version in the body."""
+"""`:rawPredict` and `:streamRawPredict`: the model is in the path, the version in the body."""
 COUNT = Object({**_COMMON, "model": str})
 """`POST /v1/messages/count_tokens`."""
 VERTEX_COUNT = Object({**_COMMON, "model": str, **_ON_VERTEX})
-"""`models/count-tokens:rawPredict`: here the model stands in the body."""
+"""`models/count-tokens:rawPredict`: here the model is in the body."""

@@ -1,4 +1,4 @@
-"""Anthropic's errors: their form, and the sentence for a body that does not match its declaration."""
+"""Anthropic's errors: their format, and the error text for a body that does not match its declaration."""
 
 import hashlib
 import re
@@ -26,17 +26,17 @@ NOT_PERMITTED = "Extra inputs are not permitted"
 
 
 def format_pointer(where: str) -> str:
-    """Write a pointer with dots."""
+    """Return a pointer in the vendor's notation, with dots."""
     return where[1:].replace("/", ".")
 
 
 def describe_extra(where: str, _: Any = None) -> str:
-    """A member nobody knows."""
+    """Return the error text for an unknown field."""
     return f"{format_pointer(where)}: {NOT_PERMITTED}"
 
 
 def build_custom_tool_message(problem: str) -> Callable[[str, Any], str]:
-    """Return words about a place within a tool of the caller's own."""
+    """Return a function that gives the error text about a field of a custom tool."""
 
     def say(where: str, _: Any) -> str:
         tools, number, *rest = format_pointer(where).split(".")
@@ -46,13 +46,13 @@ def build_custom_tool_message(problem: str) -> Callable[[str, Any], str]:
 
 
 def describe_unknown_tag(value: Any, known: Iterable[str] = ()) -> str:
-    """A type that is not listed."""
+    """Return the error text for an unknown `type`."""
     tags = ", ".join(f"'{tag}'" for tag in known)
     return f"Input tag '{value}' found using 'type' does not match any of the expected tags{': ' if tags else ''}{tags}"
 
 
 def describe_mismatch(found: Mismatch, document: Any) -> str:
-    """Say how a document departs from its declaration."""
+    """Return the error text for a mismatch of a body with its declaration."""
     tokens = split(found.where)
     match found.reason:
         case "unknown-field":
@@ -82,7 +82,7 @@ def _describe_expected(found: Mismatch) -> str:
 
 
 def _format_path(tokens: list[str], document: Any) -> str:
-    """Write where as the vendor does: before each member stands the type of the object that it is a member of."""
+    """Return a path in the vendor's notation: each field is preceded by the type of the object it belongs to."""
     written: list[str] = []
     value, member = document, ""
     for token in tokens:
@@ -133,13 +133,13 @@ BAD_TOKEN = ApiRejection(
     "https://developers.google.com/identity/sign-in/web/devconsole-project.",
     rule="key",
 )
-"""What Vertex tells before a request reaches the vendor."""
+"""Vertex's error for a request that does not reach the vendor."""
 _VERSIONS = ("2023-01-01", "2023-06-01", "2026-10-21")
 _BETA = re.compile(r"[a-z0-9-]+-(?:\d{4}-\d{2}-\d{2}|\d{8})")
 
 
 def render_error(rejection: ApiRejection) -> HttpReply:
-    """Answer with an error."""
+    """Return the error reply."""
     if rejection.message.startswith((_PUBLISHER, _CREDENTIALS)):
         return _render_google_error(rejection)
     body = _build_error(rejection)
@@ -154,7 +154,7 @@ def render_error(rejection: ApiRejection) -> HttpReply:
 
 
 def _render_google_error(rejection: ApiRejection) -> HttpReply:
-    """Answer as Vertex does where a request does not reach the vendor."""
+    """Return Vertex's error reply, for requests that do not reach the vendor."""
     message = f"{rejection.message} [rule: {rejection.rule}]"
     error = {"code": rejection.status, "message": message, "status": _GOOGLE[rejection.status]}
     headers = {"content-type": "application/json; charset=UTF-8", "x-dragoman-rule": rejection.rule}
@@ -162,7 +162,7 @@ def _render_google_error(rejection: ApiRejection) -> HttpReply:
 
 
 def describe_model_not_found(name: str) -> str:
-    """Say as Vertex does that there is no such model."""
+    """Return Vertex's error text for an unknown model."""
     place = f"projects/simulated-project/locations/us-east5/publishers/anthropic/models/{name}"
     return (
         f"{_PUBLISHER}`{place}` was not found or your project does not have access to it. Please ensure you are using "
@@ -172,17 +172,17 @@ def describe_model_not_found(name: str) -> str:
 
 
 def build_headers(meta: ReplyMeta) -> dict[str, str]:
-    """Return what stands in the headers of an answer: its id, whose it is, and what is left of the limits."""
+    """Return the headers of an answer: request id, organization, and rate limits."""
     reset = datetime.fromtimestamp(meta.created, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-    told = {"request-id": f"req_011C{meta.id[:20]}", "anthropic-organization-id": _ORGANIZATION}
+    headers = {"request-id": f"req_011C{meta.id[:20]}", "anthropic-organization-id": _ORGANIZATION}
     for kind, most in _LIMITS.items():
         start = f"anthropic-ratelimit-{kind}"
-        told |= {f"{start}-limit": str(most), f"{start}-remaining": str(most - 1), f"{start}-reset": reset}
-    return told
+        headers |= {f"{start}-limit": str(most), f"{start}-remaining": str(most - 1), f"{start}-reset": reset}
+    return headers
 
 
 def render_stream_error(rejection: ApiRejection) -> bytes:
-    """Break a stream off."""
+    """Return the event that ends a stream with an error."""
     return b"event: error\ndata: " + encode(_build_error(rejection)) + b"\n\n"
 
 
@@ -201,7 +201,7 @@ def _build_error(rejection: ApiRejection) -> dict[str, Any]:
 
 
 def check_headers(headers: Mapping[str, str]) -> Violation | None:
-    """Tell what the headers of a direct request lack; their names are in lower case."""
+    """Return what is wrong with the headers of a direct request, or None; their names are in lower case."""
     if "x-api-key" not in headers and "authorization" not in headers:
         return Violation(NO_KEY.message, "", NO_KEY.status, NO_KEY.rule)
     version = headers.get("anthropic-version")
@@ -221,5 +221,5 @@ def check_headers(headers: Mapping[str, str]) -> Violation | None:
 
 
 def parse_betas(headers: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the beta features that the headers ask for."""
+    """Return the beta features that the headers request."""
     return tuple(beta.strip() for beta in headers.get("anthropic-beta", "").split(",") if beta.strip())

@@ -1,7 +1,7 @@
-"""What the generations of Claude models take and refuse.
+"""What the generations of Claude models support.
 
-A name is read into a family and a version; everything else follows from these two: what a request may ask for, and what
-the vendor's list of models says. A name nobody knows is taken for the newest generation.
+A name is parsed into a family and a version; everything else follows from these two: what a request may contain, and
+the model's entry in the vendor's list. An unknown name is treated as the newest generation.
 """
 
 import re
@@ -20,7 +20,7 @@ _FAMILIES = ("haiku", "sonnet", "opus", "fable", "mythos")
 _THINKING = ("adaptive", "between_tools", "disabled", "enabled")
 _EFFORTS = ("low", "medium", "high", "xhigh", "max")
 _EDITS = {"clear_tool_uses_20250919": (4, 0), "clear_thinking_20251015": (4, 0), "compact_20260112": (4, 6)}
-"""The first version that has each strategy."""
+"""The first version that supports each strategy."""
 _PICTURES, _DOCUMENTS, _RUNS_CODE, _CALLS_FROM_CODE = (3, 0), (3, 5), (3, 7), (4, 5)
 
 
@@ -35,38 +35,38 @@ class ClaudeModel(Struct, frozen=True, kw_only=True):
 
     @property
     def exists(self) -> bool:
-        """Whether the vendor has it."""
+        """Whether the vendor has this model."""
         return not is_absent(self.name)
 
     @property
     def canonical_name(self) -> str:
-        """What it is called on every platform, of whichever date."""
+        """The model's name on every platform and with any date."""
         return self.name if self.version == _NEWEST else f"{self.family} {self.version}"
 
     @property
     def is_newest(self) -> bool:
-        """Whether it belongs to the generation that binds its thoughts and refuses to be forced."""
+        """Whether it is of the generation that binds thinking to its conversation and rejects forced tool calls."""
         return self.version >= ((5, 1) if self.family in _HIGHEST_FAMILIES else (5, 5))
 
     @property
     def takes_prefill(self) -> bool:
-        """Whether the conversation may end with the beginning of the answer."""
+        """Whether the conversation may end with the beginning of the answer (prefill)."""
         return self.version <= (4, 5) and not self.is_preview
 
     @property
     def takes_assistant_first(self) -> bool:
-        """Whether the conversation may begin with the model: recorded for models up to 4.6."""
+        """Whether the conversation may begin with an assistant message: recorded for models up to 4.6."""
         return self.version <= (4, 6) and not self.is_preview
 
     @property
     def takes_system_turns(self) -> bool:
-        """Whether instructions may stand in the middle of the conversation."""
+        """Whether system messages may occur in the middle of the conversation."""
         first = {"opus": (4, 8), "sonnet": (5, 5), "haiku": (5, 5), "fable": (5, 0), "mythos": (5, 0)}
         return not self.is_preview and self.version >= first.get(self.family, (5, 5))
 
     @property
     def can_be_forced(self) -> bool:
-        """Whether a tool call may be demanded."""
+        """Whether `tool_choice` may force a tool call."""
         return not (self.is_newest or self.is_preview)
 
     @property
@@ -76,12 +76,12 @@ class ClaudeModel(Struct, frozen=True, kw_only=True):
 
     @property
     def takes_both_samplings(self) -> bool:
-        """Whether temperature and top_p may stand together."""
+        """Whether temperature and top_p may both be sent."""
         return self.version < ((4, 1) if self.family == "opus" else (4, 5))
 
     @property
     def thinking(self) -> tuple[str, ...]:
-        """The types of thinking it takes."""
+        """The types of thinking it supports."""
         if self.is_preview:
             return ("adaptive", "enabled")
         if self.version < (3, 7):
@@ -97,7 +97,7 @@ class ClaudeModel(Struct, frozen=True, kw_only=True):
 
     @property
     def thinks_by_default(self) -> bool:
-        """Whether it thinks when nothing is said about thinking."""
+        """Whether it thinks if the request has no `thinking`."""
         return self.is_preview or self.version >= (5, 0)
 
     @property
@@ -107,12 +107,12 @@ class ClaudeModel(Struct, frozen=True, kw_only=True):
 
     @property
     def shows_thinking(self) -> bool:
-        """Whether the words of its thoughts are shown unless they are asked to be left out."""
+        """Whether the text of its thinking is shown unless `display` omits it."""
         return self.version < (4, 7) and not self.is_preview
 
     @property
     def efforts(self) -> tuple[str, ...]:
-        """The efforts it takes; none when it knows no effort."""
+        """The efforts it supports; empty if it has no effort parameter."""
         if self.is_preview or self.version[:2] == (4, 6):
             return (*_SMALL_EFFORTS, "max")
         if self.family == "opus" and self.version == (4, 5):
@@ -121,22 +121,22 @@ class ClaudeModel(Struct, frozen=True, kw_only=True):
 
     @property
     def compiles_schemas(self) -> bool:
-        """Whether it has strict tools and structured output."""
+        """Whether it supports strict tools and structured output."""
         return self.version >= ((4, 1) if self.family == "opus" else (4, 5))
 
     @property
     def takes_computer_tool(self) -> bool:
-        """Whether it takes the single computer tool; later ones take the toolset."""
+        """Whether it supports the single computer tool; later models have the toolset."""
         return self.version < (5, 5)
 
     @property
     def max_input_tokens(self) -> int:
-        """The most tokens a request may have."""
+        """The maximum number of tokens in a request."""
         return 1_000_000 if self.version >= (4, 6) else 200_000
 
     @property
     def max_output_tokens(self) -> int:
-        """The most tokens one answer may have."""
+        """The maximum number of tokens in an answer."""
         if self.version < (3, 5):
             return 4096
         if self.version < (3, 7):
@@ -148,7 +148,7 @@ class ClaudeModel(Struct, frozen=True, kw_only=True):
 
 @lru_cache(maxsize=256)
 def parse_model_name(name: str) -> ClaudeModel:
-    """Read a model's name, whatever a platform put around it."""
+    """Parse a model's name, without what platforms add to it."""
     bare = name.lower().rpartition("/")[2].partition("@")[0]
     if "mythos-preview" in bare:
         return ClaudeModel(name=name, family="mythos", version=(4, 8), is_preview=True)
@@ -160,7 +160,7 @@ def parse_model_name(name: str) -> ClaudeModel:
 
 
 def build_list_entry(model: ClaudeModel) -> Json:
-    """Return what a model's entry in the vendor's list says beside its names."""
+    """Return a model's entry in the vendor's list, without its names."""
     return {
         "lifecycle": "active",
         "deprecated_at": None,

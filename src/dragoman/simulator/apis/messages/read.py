@@ -1,10 +1,15 @@
-"""What a request asks of the model behind the API."""
+"""Convert a Messages request to the vendor-neutral `Ask`."""
 
 import json
 from typing import Any
 
-from dragoman.simulator.apis.messages.request import Block, MessagesRequest, find_output_schemas, read_tool_type
-from dragoman.simulator.apis.messages.request import MessagesTurn as SaidTurn
+from dragoman.simulator.apis.messages.request import (
+    Block,
+    MessagesRequest,
+    MessagesTurn,
+    find_output_schemas,
+    read_tool_type,
+)
 from dragoman.simulator.rule import Json
 from dragoman.simulator.talk import Ask, AskResult, AskTool, AskToolChoice, AskTurn, Call
 
@@ -18,7 +23,7 @@ _FILES = {
 
 
 def read_ask(request: MessagesRequest) -> Ask:
-    """Tell the model what it is asked."""
+    """Return everything the model uses of a request."""
     names = {use.members["id"]: use.members["name"] for use in request.blocks("tool_use")}
     system: Any = request.get("system") or ""
     instructions = system if isinstance(system, str) else "\n\n".join(block["text"] for block in system)
@@ -35,7 +40,7 @@ def read_ask(request: MessagesRequest) -> Ask:
     )
 
 
-def _read_turn(turn: SaidTurn, names: dict[str, str]) -> AskTurn:
+def _read_turn(turn: MessagesTurn, names: dict[str, str]) -> AskTurn:
     calls = (use.members for use in turn.blocks_of("tool_use"))
     return AskTurn(
         role=turn.role,
@@ -71,7 +76,7 @@ def _read_media_type(block: Json) -> str:
 
 
 def _find_visible_tools(request: MessagesRequest) -> list[Json]:
-    """Return the tools the model sees: not those that wait to be found, nor those that were withdrawn."""
+    """Return the tools the model sees: without deferred tools that were not found yet, and removed ones."""
     found: set[str] = set()
     gone: set[str] = set()
     for block in request.blocks("tool_result", "tool_addition", "tool_removal"):
@@ -120,7 +125,7 @@ def _read_choice(choice: Json) -> AskToolChoice:
 
 
 def encode_arguments(arguments: dict[str, Any] | str) -> str:
-    """Write arguments as the vendor's models do; words alone become a member of their own."""
+    """Encode arguments as the vendor's models do; a plain text is wrapped as {"input": text}."""
     if isinstance(arguments, dict):
         return json.dumps(arguments, ensure_ascii=False)
     return json.dumps({"input": arguments}, ensure_ascii=False)

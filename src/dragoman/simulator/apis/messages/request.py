@@ -1,7 +1,8 @@
-"""A request as the rules look at it: its turns merged as the vendor merges them, its model known.
+"""A request as the rules see it: turns merged as the vendor merges them, and the parsed model.
 
-Consecutive turns of one speaker are one turn to the vendor, and its error messages count them so. A conversation that
-begins with the model gets a turn of the user before it, which counts too (recorded: anthropic/opencode-0006).
+The vendor merges consecutive messages of one role into one turn, and its error messages number the turns so. A
+conversation that begins with the assistant gets a user turn before it, which counts too (recorded:
+anthropic/opencode-0006).
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -16,35 +17,35 @@ from dragoman.simulator.talk import TokenSigner
 
 Role = Literal["user", "assistant", "system"]
 SERVER_RESULT_TYPES = frozenset({*SERVER_RESULTS, "mcp_tool_result"})
-"""Results of tools that the vendor runs."""
+"""Results of server tools."""
 
 
 def as_list(value: Any) -> list[Any]:
-    """Return a list as it is; an empty list for a text or nothing."""
+    """Return a list unchanged; an empty list for a text or None."""
     return cast("list[Any]", value) if isinstance(value, list) else []
 
 
 class Block(Struct, frozen=True):
-    """A content block, where it stands in the body, and where the vendor says it stands."""
+    """A content block, its pointer in the body, and its path in the vendor's errors."""
 
     kind: str
     members: Json
     where: str
     path: str
     turn: int
-    """The index of the turn in which it stands."""
+    """The index of its turn."""
 
     def get(self, name: str) -> Any:
-        """Return a member; None if it is absent."""
+        """Return a field, or None if it is absent."""
         return self.members.get(name)
 
     def list(self, name: str) -> list[Any]:
-        """Return a member that is a list; an empty list if it is absent, or a text."""
+        """Return a field that is a list; an empty list if it is absent or a text."""
         return as_list(self.members.get(name))
 
 
 class MessagesTurn(Struct, frozen=True):
-    """What one speaker says before the next one speaks. `number` is the vendor's count."""
+    """Consecutive messages of one role. `number` is the index in the vendor's errors."""
 
     role: Role
     number: int
@@ -52,19 +53,19 @@ class MessagesTurn(Struct, frozen=True):
     blocks: tuple[Block, ...]
 
     def blocks_of(self, *kinds: str) -> list[Block]:
-        """Return the blocks of some kinds."""
+        """Return the blocks of these types."""
         return [block for block in self.blocks if block.kind in kinds]
 
 
 class MessagesRequest(VendorRequest, frozen=True, kw_only=True):
-    """A request of the right shape."""
+    """A request whose fields are valid."""
 
     model: ClaudeModel
     version: str
     betas: tuple[str, ...] | None
     vertex: bool
     size: int
-    """Bytes of the body."""
+    """Size of the body in bytes."""
     signer: TokenSigner
     turns: tuple[MessagesTurn, ...]
     """The turns as the vendor merges them."""
@@ -82,35 +83,35 @@ class MessagesRequest(VendorRequest, frozen=True, kw_only=True):
 
     @property
     def thinking(self) -> str | None:
-        """The type of thinking that is asked for."""
+        """The requested type of thinking."""
         thinking: Json = self.document.get("thinking") or {}
         return thinking.get("type")
 
     @property
     def thinks(self) -> bool:
-        """Whether the model thinks before it answers this."""
+        """Whether the model thinks before it answers this request."""
         if self.thinking == "between_tools":
             return self.last is not None and bool(self.last.blocks_of("tool_result"))
         return self.model.thinks_by_default if self.thinking is None else self.thinking != "disabled"
 
     def has_beta(self, *starts: str) -> bool:
-        """Tell whether a beta is asked for that begins with one of these words."""
+        """Return whether the request names a beta that begins with one of these prefixes."""
         return any(beta.startswith(starts) for beta in self.betas or ())
 
     def blocks(self, *kinds: str) -> list[Block]:
-        """Return the blocks of some kinds, of all turns."""
+        """Return the blocks of these types in all turns."""
         return [block for block in self.all_blocks if block.kind in kinds]
 
 
 def build_request(document: Json, size: int, context: CheckContext, signer: TokenSigner) -> MessagesRequest:
-    """Return a document of the right shape as the rules look at it."""
-    told: list[str] | None = document.get("anthropic_beta")
+    """Return a valid document as the rules see it."""
+    body_betas: list[str] | None = document.get("anthropic_beta")
     turns = tuple(_merge_turns(document["messages"]))
     return MessagesRequest(
         document,
         model=parse_model_name(document.get("model", context.model)),
         version=document.get("anthropic_version", context.version),
-        betas=context.betas if told is None else (*told, *(context.betas or ())),
+        betas=context.betas if body_betas is None else (*body_betas, *(context.betas or ())),
         vertex=context.vertex,
         size=size,
         signer=signer,
@@ -145,14 +146,14 @@ def _read_blocks(content: Any, where: str) -> list[tuple[str, Json]]:
 
 @cache_per_request
 def find_output_schemas(request: MessagesRequest) -> Iterator[tuple[str, Json]]:
-    """Return the pointers and schemas of a structured answer: at most one is right."""
+    """Return the pointers and schemas of a structured answer: at most one is valid."""
     for path in ("/output_config/format/schema", "/output_format/schema"):
         yield from find(request.document, path)
 
 
 @cache_per_request
 def find_media(request: MessagesRequest) -> Iterator[tuple[str, str, Json]]:
-    """Return every image and document: its pointer, the vendor's path, itself."""
+    """Return every image and document: its pointer, the vendor's path, and the block."""
     for block in request.blocks("image", "document", "tool_result"):
         if block.kind != "tool_result":
             yield block.where, f"{block.path}.{block.kind}", block.members
@@ -165,7 +166,7 @@ def find_media(request: MessagesRequest) -> Iterator[tuple[str, str, Json]]:
 
 @cache_per_request
 def find_cache_breakpoints(request: MessagesRequest) -> Iterator[tuple[str, str]]:
-    """Return the pointers and lifetimes of the cache's breakpoints, in the order in which the vendor hashes."""
+    """Return the pointers and lifetimes of the cache breakpoints, in the order in which the vendor hashes."""
     for member in ("tools", "system"):
         for number, item in enumerate(as_list(request.get(member))):
             yield from _iterate_breakpoints(item, f"/{member}/{number}")
@@ -182,7 +183,7 @@ def _iterate_breakpoints(item: Json, where: str) -> Iterator[tuple[str, str]]:
 
 
 def read_ttl(cache_control: Json) -> str:
-    """Return how long a breakpoint of the cache lives; five minutes unless said."""
+    """Return the lifetime of a cache breakpoint; five minutes by default."""
     return cache_control.get("ttl") or "5m"
 
 
@@ -195,5 +196,5 @@ RequestCheck = Callable[[MessagesRequest, CheckContext], Iterable[Violation]]
 
 
 def define_rule(name: str, source: str, root: str = "") -> Callable[[RequestCheck], Rule[MessagesRequest]]:
-    """Make a rule of the check that follows, whose docstring is what it says; without `root` it finds nothing."""
+    """Turn a check into a rule described by the check's docstring; it is skipped if the field `root` is absent."""
     return lambda check: Rule(f"messages.{name}", check.__doc__ or "", source, check, root=root)

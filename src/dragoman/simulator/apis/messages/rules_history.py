@@ -1,7 +1,7 @@
-"""Rules about what the model said before.
+"""Rules about earlier assistant turns.
 
-Every call is answered in the very next turn, first thing, exactly once. Thoughts stand in their places, unchanged, and
-signed by us for this conversation.
+Every call has exactly one result, at the beginning of the very next turn. Thinking blocks keep their positions,
+unchanged, and are signed by the simulator for this conversation.
 """
 
 import re
@@ -41,9 +41,9 @@ _BOUND = "Invalid `signature` in `thinking` block. The block is bound to a diffe
 
 @cache_per_request
 def _find_call_turns(request: MessagesRequest) -> Iterator[tuple[MessagesTurn, MessagesTurn]]:
-    """Return every turn that calls, with the turn after it, which is empty at the end."""
-    nobody = MessagesTurn("user", 0, "", ())
-    for turn, after in zip(request.turns, (*request.turns[1:], nobody), strict=True):
+    """Return every turn with calls, and the turn after it, which is empty at the end."""
+    no_turn = MessagesTurn("user", 0, "", ())
+    for turn, after in zip(request.turns, (*request.turns[1:], no_turn), strict=True):
         if turn.role == "assistant" and turn.blocks_of("tool_use"):
             yield turn, after
 
@@ -58,7 +58,7 @@ def _build_unanswered_violation(turn: MessagesTurn, ids: list[str]) -> Violation
 
 @define_rule("tool-use-id", _CALLS)
 def _check_call_id(request: MessagesRequest, _: CheckContext) -> Iterator[Violation]:
-    """The id of a call has letters, digits, _ and -."""
+    """The id of a call consists of letters, digits, _ and -."""
     for block in request.blocks("tool_use", "server_tool_use"):
         if not _LEGAL.fullmatch(block.members["id"]):
             words = f"{block.path}.{block.kind}.id: String should match pattern '{_ID}'"
@@ -66,7 +66,7 @@ def _check_call_id(request: MessagesRequest, _: CheckContext) -> Iterator[Violat
 
 
 def _iterate_duplicate_ids(request: MessagesRequest, kind: str, member: str) -> Iterator[Block]:
-    """Return the blocks that have an id which another one of their turn has."""
+    """Yield the blocks whose id another block of their turn has."""
     seen: set[tuple[int, str]] = set()
     for block in request.blocks(kind):
         place = (block.turn, block.members[member])
@@ -77,14 +77,14 @@ def _iterate_duplicate_ids(request: MessagesRequest, kind: str, member: str) -> 
 
 @define_rule("tool-use-ids-unique", f"{_CALLS}; recorded 200s show an id in two turns (anthropic/pydantic-ai-0043)")
 def _check_call_ids_unique(request: MessagesRequest, _: CheckContext) -> Iterator[Violation]:
-    """No two calls of one turn have one id."""
+    """No two calls of one turn have the same id."""
     for block in _iterate_duplicate_ids(request, "tool_use", "id"):
         yield Violation(f"{block.path}: `tool_use` ids must be unique", f"{block.where}/id")
 
 
 @define_rule("tool-use-last", "recorded: anthropic/opencode-0006")
 def _check_calls_last(request: MessagesRequest, _: CheckContext) -> Iterator[Violation]:
-    """The model says nothing between its calls and their results."""
+    """The assistant has no text between its calls and their results."""
     for turn, _after in _find_call_turns(request):
         waiting: list[str] = []
         for block in turn.blocks_of("tool_use", "text", "server_tool_use"):
@@ -98,7 +98,7 @@ def _check_calls_last(request: MessagesRequest, _: CheckContext) -> Iterator[Vio
 
 @define_rule("tool-result-missing", f"recorded: anthropic/opencode-0006; {_CALLS}")
 def _check_result_missing(request: MessagesRequest, _: CheckContext) -> Iterator[Violation]:
-    """Every call is answered in the very next turn."""
+    """Every call has a result in the very next turn."""
     for turn, after in _find_call_turns(request):
         answered = {result.members["tool_use_id"] for result in after.blocks_of("tool_result")}
         missing = [use.members["id"] for use in turn.blocks_of("tool_use") if use.members["id"] not in answered]
@@ -106,9 +106,9 @@ def _check_result_missing(request: MessagesRequest, _: CheckContext) -> Iterator
             yield _build_unanswered_violation(turn, missing)
 
 
-@define_rule("tool-result-once", "wire/mapping.md section 2; no source for the words")
+@define_rule("tool-result-once", "wire/mapping.md section 2; no source for the error text")
 def _check_duplicate_result(request: MessagesRequest, _: CheckContext) -> Iterator[Violation]:
-    """A call is answered once."""
+    """A call has one result."""
     for block in _iterate_duplicate_ids(request, "tool_result", "tool_use_id"):
         words = "each tool_use must have a single result. Found multiple `tool_result` blocks with id"
         yield Violation(f"{block.path}: {words}: {block.members['tool_use_id']}", block.where)
@@ -116,7 +116,7 @@ def _check_duplicate_result(request: MessagesRequest, _: CheckContext) -> Iterat
 
 @define_rule("tool-result-unknown", "recorded: anthropic/anthropic-sdk-python-0027")
 def _check_result_unknown(request: MessagesRequest, _: CheckContext) -> Iterator[Violation]:
-    """A result answers a call of the turn before."""
+    """A result belongs to a call of the turn before."""
     calls: set[str] = set()
     for turn in request.turns:
         for result in turn.blocks_of("tool_result"):
@@ -132,7 +132,7 @@ def _check_result_unknown(request: MessagesRequest, _: CheckContext) -> Iterator
 
 @define_rule("tool-result-first", f"{_CALLS}; platform.claude.com handle-tool-calls")
 def _check_results_first(request: MessagesRequest, _: CheckContext) -> Iterator[Violation]:
-    """Results come before everything else the user says."""
+    """Results come before all other blocks of a user turn."""
     for turn, after in _find_call_turns(request):
         kinds = [block.kind == "tool_result" for block in after.blocks]
         behind = kinds.index(False) if False in kinds else len(kinds)
@@ -143,7 +143,7 @@ def _check_results_first(request: MessagesRequest, _: CheckContext) -> Iterator[
 
 @define_rule("tool-result-error-text", f"{_CALLS} (seen in 2025, not verified since)")
 def _check_error_text(request: MessagesRequest, _: CheckContext) -> Iterator[Violation]:
-    """What failed says so in words only."""
+    """A failed result contains text only."""
     for result in request.blocks("tool_result"):
         if result.get("is_error") and any(part["type"] != "text" for part in result.list("content")):
             words = "all content must be type `text` if `is_error` is true"
@@ -162,13 +162,13 @@ def _check_result_toolset(request: MessagesRequest, _: CheckContext) -> Iterator
 
 
 def _is_programmatic(turn: MessagesTurn) -> bool:
-    """Tell whether a program of the model called."""
+    """Return whether a turn has calls made by a program of the model."""
     return any((use.get("caller") or {"type": "direct"})["type"] != "direct" for use in turn.blocks_of("tool_use"))
 
 
 @define_rule("programmatic-results", "platform.claude.com programmatic-tool-calling, Message formatting")
 def _check_programmatic_results(request: MessagesRequest, _: CheckContext) -> Iterator[Violation]:
-    """A program that waits for a result gets results only, as words."""
+    """A program that waits for results gets results only, as text."""
     for turn, after in _find_call_turns(request):
         for block in after.blocks if _is_programmatic(turn) else ():
             if block.kind != "tool_result":
@@ -179,9 +179,9 @@ def _check_programmatic_results(request: MessagesRequest, _: CheckContext) -> It
                 yield Violation(f"{block.path}.tool_result: {words}", block.where)
 
 
-@define_rule("programmatic-container", "platform.claude.com programmatic-tool-calling; no source for the words")
+@define_rule("programmatic-container", "platform.claude.com programmatic-tool-calling; no source for the error text")
 def _check_programmatic_container(request: MessagesRequest, context: CheckContext) -> Iterator[Violation]:
-    """A program that waits for a result is found by its container."""
+    """With pending programmatic calls the request names their container."""
     waits = any(_is_programmatic(turn) for turn in request.turns[-2:-1])
     if waits and not context.counting and request.get("container") is None:
         words = "container_id is required when there are pending tool uses generated by code execution with tools."
@@ -190,7 +190,7 @@ def _check_programmatic_container(request: MessagesRequest, context: CheckContex
 
 @define_rule("server-result-unknown", "claude-code#64383")
 def _check_server_result_unknown(request: MessagesRequest, _: CheckContext) -> Iterator[Violation]:
-    """A result of one of the vendor's tools follows its call."""
+    """A result of a server tool follows its call."""
     seen: set[str] = set()
     for block in request.blocks("server_tool_use", "mcp_tool_use", *SERVER_RESULT_TYPES):
         call = block.get("tool_use_id")
@@ -207,7 +207,7 @@ def _check_server_result_unknown(request: MessagesRequest, _: CheckContext) -> I
 
 @define_rule("server-result-missing", "platform.claude.com troubleshooting-tool-use")
 def _check_server_result_missing(request: MessagesRequest, _: CheckContext) -> Iterator[Violation]:
-    """A call of one of the vendor's tools has its result before the user speaks again."""
+    """A call of a server tool has its result before the next user turn."""
     for use in request.blocks("server_tool_use"):
         call, name = use.members["id"], use.members["name"]
         turn, *after = request.turns[use.turn : use.turn + 2]
@@ -219,7 +219,7 @@ def _check_server_result_missing(request: MessagesRequest, _: CheckContext) -> I
 
 @define_rule("prefill", "wire/anthropic_messages.md section 0; platform.claude.com api/errors")
 def _check_prefill(request: MessagesRequest, _: CheckContext) -> Iterator[Violation]:
-    """From 4.6 on the answer cannot be begun for the model; a turn that the vendor paused may be sent back."""
+    """From 4.6 on the answer cannot be prefilled; a turn that the vendor paused may be sent back."""
     last = request.last
     if last is None or last.role != "assistant" or request.model.takes_prefill:
         return
@@ -230,7 +230,7 @@ def _check_prefill(request: MessagesRequest, _: CheckContext) -> Iterator[Violat
 
 @define_rule("prefill-whitespace", "forgecode#1872, langchain#35071")
 def _check_prefill_whitespace(request: MessagesRequest, _: CheckContext) -> Iterator[Violation]:
-    """The beginning of an answer does not end with white space."""
+    """A prefilled answer does not end with white space."""
     last = request.last
     end = last.blocks[-1] if last is not None and last.role == "assistant" and last.blocks else None
     if last is not None and end is not None and end.kind == "text" and end.members["text"][-1:].isspace():
@@ -239,7 +239,7 @@ def _check_prefill_whitespace(request: MessagesRequest, _: CheckContext) -> Iter
 
 @define_rule("thinking-first", _THINKING)
 def _check_thinking_first(request: MessagesRequest, _: CheckContext) -> Iterator[Violation]:
-    """With a budget of thoughts, the turn whose calls are being answered starts with a thought."""
+    """With a thinking budget, the assistant turn whose calls are being answered starts with a thinking block."""
     if request.thinking != "enabled" or len(request.turns) < 2:
         return
     last, now = request.turns[-2:]
@@ -249,9 +249,9 @@ def _check_thinking_first(request: MessagesRequest, _: CheckContext) -> Iterator
         yield Violation(f"{first.path}.type: {words}", first.where)
 
 
-@define_rule("thinking-last", f"{_THINKING}: first, or between calls; no source for the words")
+@define_rule("thinking-last", f"{_THINKING}: first, or between calls; no source for the error text")
 def _check_thinking_last(request: MessagesRequest, _: CheckContext) -> Iterator[Violation]:
-    """A turn of the model does not end with a thought."""
+    """An assistant turn does not end with a thinking block."""
     for block in request.blocks("thinking"):
         blocks = request.turns[block.turn].blocks
         if block is blocks[-1] and len(blocks) > 1:
@@ -259,7 +259,7 @@ def _check_thinking_last(request: MessagesRequest, _: CheckContext) -> Iterator[
 
 
 def _iterate_encrypted_results(request: MessagesRequest) -> Iterator[tuple[str, str, str, str]]:
-    """Return everything sealed in the history: its pointer, what to say of it, itself, what it seals."""
+    """Yield everything encrypted in the history: its pointer, the error text, the token, and the content it signs."""
     for block in request.blocks("web_search_tool_result", "text"):
         for number, page in enumerate(block.list("content")):
             words = f"{block.path}.content.{number}: Invalid `encrypted_content` in `search_result` block"
@@ -271,9 +271,9 @@ def _iterate_encrypted_results(request: MessagesRequest) -> Iterator[tuple[str, 
                 yield where, words, citation["encrypted_index"], citation["cited_text"]
 
 
-@define_rule("search-sealed", "platform.claude.com web-search-tool; no source for the words")
+@define_rule("search-sealed", "platform.claude.com web-search-tool; no source for the error text")
 def _check_encrypted_results(request: MessagesRequest, context: CheckContext) -> Iterator[Violation]:
-    """What a web search found comes back as it was sealed."""
+    """Encrypted web search results come back unchanged."""
     for where, words, token, content in _iterate_encrypted_results(request):
         verdict = request.signer.judge(token, content)
         if verdict != "genuine" and not (verdict == "foreign" and context.recorded and token):
@@ -287,7 +287,7 @@ def _build_invalid_signature(block: Block) -> Violation:
 
 @define_rule("thinking-signature", _THINKING)
 def _check_thinking_signature(request: MessagesRequest, context: CheckContext) -> Iterator[Violation]:
-    """A thought carries the signature it came with; well-formed ones of the real vendor pass in recordings."""
+    """A thinking block has its original signature; in recordings, well-formed ones of the vendor are accepted."""
     for block, token, words in find_thoughts(request):
         verdict = verify_thinking(token, words, request.signer)
         recorded = verdict == "foreign" and context.recorded and _WELL_FORMED.fullmatch(token)
@@ -297,7 +297,7 @@ def _check_thinking_signature(request: MessagesRequest, context: CheckContext) -
 
 @define_rule("thinking-modified", f"{_THINKING}; platform.claude.com api/errors")
 def _check_thinking_modified(request: MessagesRequest, _: CheckContext) -> Iterator[Violation]:
-    """A thought has the words it came with."""
+    """A thinking block has the text it came with."""
     for block, token, words in find_thoughts(request):
         if verify_thinking(token, words, request.signer) == "moved":
             latest = max(number for number, turn in enumerate(request.turns) if turn.role == "assistant")
@@ -310,7 +310,7 @@ def _check_thinking_modified(request: MessagesRequest, _: CheckContext) -> Itera
 
 @define_rule("thinking-reused", "no source: follows from section 6.3")
 def _check_signature_reused(request: MessagesRequest, _: CheckContext) -> Iterator[Violation]:
-    """A signature stands once in a conversation."""
+    """A signature occurs once in a conversation."""
     seen: set[str] = set()
     for block, token, words in find_thoughts(request):
         if token in seen and verify_thinking(token, words, request.signer) == "genuine":
@@ -320,7 +320,7 @@ def _check_signature_reused(request: MessagesRequest, _: CheckContext) -> Iterat
 
 @define_rule("thinking-prefix", "wire/anthropic_messages.md section 6.3")
 def _check_thinking_prefix(request: MessagesRequest, _: CheckContext) -> Iterator[Violation]:
-    """On the newest models a thought belongs to exactly the conversation it was thought in."""
+    """On the newest models a thinking block is valid only in the conversation it came from."""
     for block in iterate_other_conversation_thoughts(request):
         if request.at("/thinking/block_binding/prefix_mismatch_behavior") != "drop_block":
             yield Violation(f"{block.path}: {_BOUND}", block.where)
@@ -340,7 +340,7 @@ RULES: tuple[Rule[MessagesRequest], ...] = (
     _check_programmatic_container,
     _check_server_result_unknown,
     _check_server_result_missing,
-    # After the pairs: a call that was not answered is that, not the beginning of an answer.
+    # After the pairing rules: a call without a result is reported as that, not as a prefill.
     _check_prefill,
     _check_prefill_whitespace,
     _check_thinking_first,

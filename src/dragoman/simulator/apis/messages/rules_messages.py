@@ -1,4 +1,4 @@
-"""Rules about messages: breakpoints of the cache, images and documents, who speaks when, and what may be said."""
+"""Rules about messages: cache breakpoints, images and documents, the order of roles, and the blocks they may have."""
 
 from base64 import b64decode
 from binascii import Error
@@ -21,20 +21,20 @@ _MAGIC = (
     (b"\xff\xd8\xff", "image/jpeg"),
     (b"GIF8", "image/gif"),
 )
-_MESSAGE_NOT_DOCUMENTED = "no source: the words are not documented"
+_MESSAGE_NOT_DOCUMENTED = "no source: the error text is not documented"
 _FORBIDDEN_BLOCKS = {
     "user": {"thinking", "redacted_thinking", "tool_use", "server_tool_use", "mcp_tool_use", *SERVER_RESULT_TYPES},
     "assistant": {"tool_result", "image", "search_result"},
     "system": set[str](),
 }
-"""The blocks that may not stand in a turn of each speaker."""
+"""The blocks that are not allowed in a turn of each role."""
 _CACHE = "wire/anthropic_messages.md section 12"
 _SECTION = "wire/anthropic_messages.md section 3"
 
 
 @define_rule("cache-count", _CACHE)
 def _check_breakpoint_count(request: MessagesRequest, _: CheckContext) -> Iterator[Violation]:
-    """There are at most four breakpoints, the automatic one among them."""
+    """There are at most four cache breakpoints, including the automatic one."""
     marks = find_cache_breakpoints(request)
     found = len(marks) + (request.get("cache_control") is not None)
     if found > _MOST_BREAKPOINTS:
@@ -44,7 +44,7 @@ def _check_breakpoint_count(request: MessagesRequest, _: CheckContext) -> Iterat
 
 @define_rule("cache-order", f"{_CACHE}; headroom#2939")
 def _check_breakpoint_order(request: MessagesRequest, _: CheckContext) -> Iterator[Violation]:
-    """A longer lifetime comes before a shorter one."""
+    """A breakpoint with a longer lifetime comes before one with a shorter."""
     seen: set[str] = set()
     for where, ttl in find_cache_breakpoints(request):
         if ttl == "1h" and "5m" in seen:
@@ -57,7 +57,7 @@ def _check_breakpoint_order(request: MessagesRequest, _: CheckContext) -> Iterat
 
 
 def _decode_data(source: Json) -> bytes:
-    """Return what is inline; nothing if it is no base64."""
+    """Return the decoded inline data; empty if it is not valid base64."""
     try:
         return b64decode(source["data"], validate=True)
     except (Error, ValueError):
@@ -73,7 +73,7 @@ def _detect_image_type(raw: bytes) -> str:
 def _build_media_rule(
     name: str, says: str, kind: str, member: str, find_problem: Callable[[Json], str]
 ) -> Rule[MessagesRequest]:
-    """Make a rule about sources of one kind; `fault` says what is wrong with a `member` of one."""
+    """Return a rule about sources of one type; `find_problem` returns the error text about the field `member`."""
 
     def check(request: MessagesRequest, _: CheckContext) -> Iterator[Violation]:
         for where, path, shown in find_media(request):
@@ -86,10 +86,10 @@ def _build_media_rule(
 
 
 def _describe_image_type_mismatch(source: Json) -> str:
-    said, look = source["media_type"], _detect_image_type(_decode_data(source))
-    if not look or look == said or not said.startswith("image/"):
+    declared, detected = source["media_type"], _detect_image_type(_decode_data(source))
+    if not detected or detected == declared or not declared.startswith("image/"):
         return ""
-    return f"The image was specified using the {said} media type, but the image appears to be a {look} image"
+    return f"The image was specified using the {declared} media type, but the image appears to be a {detected} image"
 
 
 def _describe_invalid_pdf(source: Json) -> str:
@@ -99,7 +99,7 @@ def _describe_invalid_pdf(source: Json) -> str:
 
 @define_rule("message-empty", "claude-code#6774, langchain#35676")
 def _check_message_empty(request: MessagesRequest, _: CheckContext) -> Iterator[Violation]:
-    """Every message has content, but the last one of the model need not."""
+    """Every message has content, except for an optional final assistant message."""
     messages = request.list("messages")
     for number, message in enumerate(messages):
         is_last = number == len(messages) - 1 and message["role"] == "assistant"
@@ -108,9 +108,9 @@ def _check_message_empty(request: MessagesRequest, _: CheckContext) -> Iterator[
             yield Violation(f"messages.{number}: {words}", f"/messages/{number}/content")
 
 
-@define_rule("first-turn", f"{_SECTION}; recorded 200s show that models up to 4.6 take a first turn of the model")
+@define_rule("first-turn", f"{_SECTION}; recorded 200s show that models up to 4.6 accept an assistant turn first")
 def _check_first_turn(request: MessagesRequest, _: CheckContext) -> Iterator[Violation]:
-    """The user speaks first."""
+    """The first turn is a user turn."""
     role = request.turns[0].role if request.turns else "user"
     if role == "system" or (role == "assistant" and not request.model.takes_assistant_first):
         yield Violation('messages: first message must use the "user" role', "/messages/0/role")
@@ -118,7 +118,7 @@ def _check_first_turn(request: MessagesRequest, _: CheckContext) -> Iterator[Vio
 
 @define_rule("system-turn-place", f"{_SECTION}; platform.claude.com mid-conversation-system-messages")
 def _check_system_turn_place(request: MessagesRequest, _: CheckContext) -> Iterator[Violation]:
-    """An instruction follows a turn of the user, and the model or nobody speaks after it."""
+    """A system message follows a user turn, and precedes an assistant turn or ends the conversation."""
     for number, turn in enumerate(request.turns):
         if turn.role != "system":
             continue
@@ -144,16 +144,16 @@ def _check_text_empty(request: MessagesRequest, _: CheckContext) -> Iterator[Vio
 
 @define_rule("text-blank", f"{_SECTION}; claude-code#23440, home-assistant/core#175637")
 def _check_text_blank(request: MessagesRequest, _: CheckContext) -> Iterator[Violation]:
-    """A text block has more than white space, unless a call stands beside it (anthropic/llm-anthropic-0017)."""
+    """A text block has more than white space, unless its turn has a call (anthropic/llm-anthropic-0017)."""
     for block in request.blocks("text"):
         turn = request.turns[block.turn]
         if not block.members["text"].strip() and not (turn.role == "assistant" and turn.blocks_of("tool_use")):
             yield Violation("messages: text content blocks must contain non-whitespace text", block.where)
 
 
-@define_rule("block-role", f"no source: {_SECTION} tells where blocks stand, not the words")
+@define_rule("block-role", f"no source: {_SECTION} documents the roles of blocks, not the error text")
 def _check_block_role(request: MessagesRequest, _: CheckContext) -> Iterator[Violation]:
-    """Calls, thoughts and results of the vendor's tools are the model's; results of calls and images are the user's."""
+    """Calls, thinking and server tool results are in assistant turns; results of calls and images in user turns."""
     for block in request.all_blocks:
         turn = request.turns[block.turn]
         if block.kind in _FORBIDDEN_BLOCKS[turn.role]:
@@ -167,25 +167,25 @@ RULES: tuple[Rule[MessagesRequest], ...] = (
     _check_breakpoint_order,
     _build_media_rule(
         "media-base64",
-        "Inline data is base64, without anything before it.",
+        "Inline data is base64, without a prefix.",
         "base64",
         "data",
         lambda source: "" if _decode_data(source) else "invalid base64 data",
     ),
     _build_media_rule(
-        "image-type", "An image is of the type it is said to be.", "base64", "media_type", _describe_image_type_mismatch
+        "image-type", "An image is of the declared media type.", "base64", "media_type", _describe_image_type_mismatch
     ),
-    _build_media_rule("document-pdf", "A PDF is one.", "base64", "data", _describe_invalid_pdf),
+    _build_media_rule("document-pdf", "A PDF begins with %PDF.", "base64", "data", _describe_invalid_pdf),
     _build_media_rule(
         "media-url",
-        "What stands on the web is fetched over HTTPS.",
+        "URLs of media use HTTPS.",
         "url",
         "url",
         lambda source: "" if source["url"].startswith("https://") else "Only HTTPS URLs are supported.",
     ),
     Rule(
         "messages.messages-present",
-        "Somebody must say something.",
+        "There is at least one message.",
         "no source: not documented",
         PathCheck("/messages", "messages: at least one message is required", lambda messages: not messages),
     ),
@@ -193,7 +193,7 @@ RULES: tuple[Rule[MessagesRequest], ...] = (
     _check_first_turn,
     Rule(
         "messages.system-turn-model",
-        "Instructions stand in the middle of the conversation only for models that know them there.",
+        "System messages in the middle of the conversation need a model that supports them.",
         f"{_SECTION}; claude-code#61412",
         PathCheck(
             "/messages/*/role",

@@ -1,7 +1,7 @@
 """Rules about schemas that the vendor compiles: those of strict tools and of structured output.
 
-They share one subset of JSON Schema and, over the whole request, one set of limits. The library that knows whether a
-schema is one is loaded when it is first needed: that takes long, and few requests need it.
+They share one subset of JSON Schema and, over the whole request, one set of limits. The library that validates
+schemas is imported on first use: that takes long, and few requests need it.
 """
 
 import re
@@ -31,8 +31,8 @@ _SUBSET = "wire/gemini_schema.md section 7; platform.claude.com structured-outpu
 
 
 def is_schema(schema: Json) -> bool:
-    """Tell whether a schema is a valid one of draft 2020-12, whatever draft it says it is of."""
-    from jsonschema_rs import meta  # noqa: PLC0415  see above
+    """Return whether a schema is valid by draft 2020-12, regardless of the draft it names."""
+    from jsonschema_rs import meta  # noqa: PLC0415  see the module's docstring
 
     try:
         return meta.is_valid({name: value for name, value in schema.items() if name != "$schema"})
@@ -41,8 +41,8 @@ def is_schema(schema: Json) -> bool:
 
 
 def is_valid(value: Any, schema: Json) -> bool:
-    """Tell whether a value is valid by a schema; what refers to elsewhere cannot be told, and passes."""
-    from jsonschema_rs import ReferencingError, validator_for  # noqa: PLC0415  see above
+    """Return whether a value is valid by a schema; true if the schema has references that cannot be resolved."""
+    from jsonschema_rs import ReferencingError, validator_for  # noqa: PLC0415  see the module's docstring
 
     try:
         return validator_for(schema, offline=True).is_valid(value)
@@ -56,7 +56,7 @@ def _is_strict(tool: Json) -> bool:
 
 @cache_per_request
 def _find_compiled_schemas(request: MessagesRequest) -> Iterator[tuple[str, str, Json]]:
-    """Return every schema that is compiled: its pointer, the vendor's path, itself."""
+    """Return every schema that is compiled: its pointer, the vendor's path, and the schema."""
     for number, tool in enumerate(request.list("tools")):
         if _is_strict(tool):
             yield f"/tools/{number}/input_schema", f"tools.{number}.custom", tool["input_schema"]
@@ -65,7 +65,7 @@ def _find_compiled_schemas(request: MessagesRequest) -> Iterator[tuple[str, str,
 
 
 def _iterate_nodes(schema: Any) -> Iterator[Json]:
-    """Return every schema inside a schema, itself first."""
+    """Yield every schema within a schema, itself first."""
     if not isinstance(schema, dict):
         return
     node: Json = schema  # pyright: ignore[reportUnknownVariableType]
@@ -87,7 +87,7 @@ def _read_types(node: Json) -> list[str]:
 
 
 def _iterate_problems(schema: Json) -> Iterator[str]:
-    """Say what is outside the subset, in the vendor's words."""
+    """Yield the vendor's error texts for keywords outside the supported subset."""
     if not is_schema(schema):
         yield "JSON schema is invalid"
         return
@@ -131,7 +131,7 @@ def _iterate_reference_problems(node: Json, root: Json) -> Iterator[str]:
 
 
 def _is_circular(reference: str, root: Json) -> bool:
-    """Tell whether following a local reference leads back to it."""
+    """Return whether a local reference is circular."""
     seen: set[str] = set()
     waiting = [reference]
     while waiting:
@@ -150,7 +150,7 @@ def _is_circular(reference: str, root: Json) -> bool:
 
 @define_rule("schema-subset", _SUBSET)
 def _check_subset(request: MessagesRequest, _: CheckContext) -> Iterator[Violation]:
-    """A strict tool and a structured answer keep to the subset that can be compiled."""
+    """The schemas of strict tools and structured answers use only the subset that can be compiled."""
     for where, path, schema in _find_compiled_schemas(request):
         for words in _iterate_problems(schema):
             yield Violation(f"{path}: {words}", where)
@@ -170,7 +170,7 @@ def _check_optional_count(request: MessagesRequest, _: CheckContext) -> Iterator
 
 @define_rule("schema-unions", "recorded: anthropic/rig-0104")
 def _check_union_count(request: MessagesRequest, _: CheckContext) -> Iterator[Violation]:
-    """All compiled schemas together have at most 16 parameters of several types."""
+    """All compiled schemas together have at most 16 parameters with a union type."""
     nodes = (node for _, _, schema in _find_compiled_schemas(request) for node in _iterate_nodes(schema))
     unions = sum("anyOf" in node or isinstance(node.get("type"), list) for node in nodes)
     if unions > _MOST_UNIONS:
@@ -190,16 +190,16 @@ def _check_output_format_model(request: MessagesRequest, _: CheckContext) -> Ite
 
 @define_rule("output-format-citations", "platform.claude.com structured-outputs, Incompatible with")
 def _check_output_format_citations(request: MessagesRequest, _: CheckContext) -> Iterator[Violation]:
-    """A structured answer cites nothing."""
+    """Structured output and citations are not both enabled."""
     for block in request.blocks("document", "search_result") if find_output_schemas(request) else ():
         citations: Json = block.get("citations") or {}
         if citations.get("enabled"):
             yield Violation(f"{block.path}: Citations are not supported with structured outputs", block.where)
 
 
-@define_rule("output-format-prefill", "wire/gemini_schema.md section 7; no source for the words")
+@define_rule("output-format-prefill", "wire/gemini_schema.md section 7; no source for the error text")
 def _check_output_format_prefill(request: MessagesRequest, _: CheckContext) -> Iterator[Violation]:
-    """A structured answer is not begun for the model."""
+    """With structured output the answer is not prefilled."""
     last = request.last
     if last is not None and last.role == "assistant" and find_output_schemas(request) and request.model.takes_prefill:
         yield Violation("Prefilling assistant messages is not supported with structured outputs", last.where)
@@ -222,7 +222,7 @@ RULES: tuple[Rule[MessagesRequest], ...] = (
     _check_output_format_model,
     Rule(
         "messages.output-format-once",
-        "The format of the answer stands in one place.",
+        "The output format is given in one field only.",
         "no source: not documented",
         PathCheck(
             "/output_format",

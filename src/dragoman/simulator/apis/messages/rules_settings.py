@@ -1,4 +1,4 @@
-"""Rules about a request as a whole: its size, its betas, its model, and what the model takes."""
+"""Rules about a request as a whole: its size, its betas, its model, and the parameters that the model supports."""
 
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -20,7 +20,7 @@ _MOST_BYTES = 32 * _MEGABYTE
 _MOST_BYTES_ON_VERTEX = 30 * _MEGABYTE
 _MOST_MESSAGES = 100_000
 _SMALL = 20_000
-"""So few bytes cannot be too many tokens, whatever they say."""
+"""A body of fewer bytes cannot exceed the token limit, whatever its content."""
 _SECTION = "wire/anthropic_messages.md section"
 _TROUBLE = f"{_SECTION} 6.1; platform.claude.com thinking-troubleshooting"
 _SEE = "Please consult our documentation at https://platform.claude.com/docs/en/build-with-claude/extended-thinking"
@@ -41,14 +41,14 @@ RequestCondition = Callable[[MessagesRequest], bool]
 
 @define_rule("request-size", f"{_SECTION} 1; platform.claude.com api/errors")
 def _check_request_size(request: MessagesRequest, _: CheckContext) -> Iterator[Violation]:
-    """A body has at most 32 MB, on Vertex 30."""
+    """The body has at most 32 MB, on Vertex 30 MB."""
     if request.size > (_MOST_BYTES_ON_VERTEX if request.vertex else _MOST_BYTES):
         yield Violation("Request exceeds the maximum allowed number of bytes.", "", 413)
 
 
 @define_rule("prompt-length", "wire/mapping.md section 7; recorded: anthropic/ruby-llm-0027")
 def _check_prompt_length(request: MessagesRequest, context: CheckContext) -> Iterator[Violation]:
-    """A request has no more tokens than the model can read."""
+    """The request does not exceed the model's context window."""
     if request.size < _SMALL or context.counting:
         return
     tokens = count_ask_tokens(read_ask(request))
@@ -58,17 +58,17 @@ def _check_prompt_length(request: MessagesRequest, context: CheckContext) -> Ite
 
 
 def _when_no_beta(*betas: str) -> RequestCondition:
-    """Make a condition: the headers are known, and ask for none of these betas."""
+    """Return a condition that is true if the headers are known and name none of these betas."""
     return lambda request: request.betas is not None and not request.has_beta(*betas)
 
 
 def _require_beta(path: str, *betas: str) -> PathCheck:
-    """Refuse a member that is unknown without a beta."""
+    """Return a check that rejects a field that is unknown without a beta."""
     return PathCheck(path, describe_extra, when=_when_no_beta(*betas))
 
 
 def _require_tool_beta(start: str, beta: str) -> PathCheck:
-    """Refuse a type of tools that is unknown without a beta."""
+    """Return a check that rejects a tool type that is unknown without a beta."""
     return PathCheck(
         "/tools/*/type",
         lambda where, kind: f"{format_pointer(where).removesuffix('.type')}: {describe_unknown_tag(kind)}",
@@ -78,7 +78,7 @@ def _require_tool_beta(start: str, beta: str) -> PathCheck:
 
 
 def _require_tool_change_beta(*betas: str, is_inline: bool) -> PathCheck:
-    """Refuse a change of the tools on the way without a beta."""
+    """Return a check that rejects mid-conversation tool changes without a beta."""
     return PathCheck(
         "/messages/*/content/*",
         lambda where, block: f"{format_pointer(where)}: {describe_unknown_tag(block['type'])}",
@@ -92,7 +92,7 @@ def _require_tool_change_beta(*betas: str, is_inline: bool) -> PathCheck:
 
 @define_rule("model-exists", "recorded: anthropic/braintrust-sdk-python-0001")
 def _check_model_exists(request: MessagesRequest, _: CheckContext) -> Iterator[Violation]:
-    """The model must exist."""
+    """The model exists."""
     name = request.model.name
     if not request.model.exists:
         yield Violation(describe_model_not_found(name) if request.vertex else f"model: {name}", "/model", 404)
@@ -104,7 +104,7 @@ def _is_version_2026_10(request: MessagesRequest) -> bool:
 
 @define_rule("version-blocks", f"{_SECTION} 0")
 def _check_version_blocks(request: MessagesRequest, _: CheckContext) -> Iterator[Violation]:
-    """Version 2026-10-21 has no documents of the model and no citations of the user."""
+    """Version 2026-10-21 has no documents in assistant turns and no citations in user turns."""
     for turn in request.turns if _is_version_2026_10(request) else ():
         for block in turn.blocks:
             if turn.role == "assistant" and block.kind == "document":
@@ -115,7 +115,7 @@ def _check_version_blocks(request: MessagesRequest, _: CheckContext) -> Iterator
 
 
 def _has_citations(block: Json) -> bool:
-    """Tell whether a text has citations: the block itself, or one in a result that is shown to the model."""
+    """Return whether a text has citations: the block itself, or one nested in a result."""
     if block.get("type", "text") == "text":
         return bool(block.get("citations"))
     return any(map(_has_citations, as_list(block.get("content"))))
@@ -123,7 +123,7 @@ def _has_citations(block: Json) -> bool:
 
 @define_rule("max-tokens", "platform.claude.com about-claude/models/overview")
 def _check_max_tokens(request: MessagesRequest, _: CheckContext) -> Iterator[Violation]:
-    """max_tokens is at most what the model can write."""
+    """`max_tokens` does not exceed the model's limit."""
     most = 128_000 if request.has_beta("output-128k") else request.model.max_output_tokens
     if (request.get("max_tokens") or 0) > most:
         words = f"which is the maximum allowed number of output tokens for {request.model.name}"
@@ -131,12 +131,12 @@ def _check_max_tokens(request: MessagesRequest, _: CheckContext) -> Iterator[Vio
 
 
 def forces_call(kind: str | None) -> bool:
-    """Tell whether a choice of tools forces the model to call."""
+    """Return whether a tool choice forces the model to call."""
     return kind in {"any", "tool"}
 
 
 def when_thinking_type(kind: str) -> RequestCondition:
-    """Make a condition: this type of thinking is asked for."""
+    """Return a condition that is true if the request has this type of thinking."""
     return lambda request: request.thinking == kind
 
 
@@ -146,7 +146,7 @@ def _reject_with_prewarm(member: str, when: RequestCondition) -> PathCheck:
 
 
 def _reject_sampling(member: str, words: str, test: Callable[[Any], bool] | None, *, thinking: bool) -> PathCheck:
-    """Refuse a sampling member for models that take none, or while a model thinks that takes them otherwise."""
+    """Return a check on a sampling parameter, for models without sampling or for a model with sampling that thinks."""
     return PathCheck(
         f"/{member}",
         words,
@@ -169,7 +169,7 @@ def _exceeds_budget(request: MessagesRequest) -> bool:
 
 @define_rule("effort", "platform.claude.com effort; llm-rosetta#289", root="output_config")
 def _check_effort(request: MessagesRequest, _: CheckContext) -> Iterator[Violation]:
-    """The effort must be one the model has."""
+    """The effort is one that the model supports."""
     effort, efforts = request.at("/output_config/effort"), request.model.efforts
     if effort is not None and not efforts:
         yield Violation("This model does not support the effort parameter.", "/output_config/effort")
@@ -194,7 +194,7 @@ RULES: tuple[Rule[MessagesRequest], ...] = (
     Rule(
         "messages.message-count",
         "There are at most 100,000 messages.",
-        f"{_SECTION} 1; no source for the words",
+        f"{_SECTION} 1; no source for the error text",
         PathCheck(
             "/messages",
             lambda _, value: f"messages: List should have at most {_MOST_MESSAGES} items, not {len(value)}",
@@ -205,7 +205,7 @@ RULES: tuple[Rule[MessagesRequest], ...] = (
     Rule(
         "messages.beta-header",
         "A beta feature needs its beta header.",
-        f"{_SECTION}s 2, 3, 4 and 6.3; the vendor's list of betas; no source for the words",
+        f"{_SECTION}s 2, 3, 4 and 6.3; the vendor's list of betas; no source for the error text",
         _require_beta("/mcp_servers", "mcp-client-"),
         _require_beta("/context_management", "context-management-", "compact-"),
         _require_beta("/compaction", "compact-"),
@@ -231,13 +231,13 @@ RULES: tuple[Rule[MessagesRequest], ...] = (
     _check_model_exists,
     Rule(
         "messages.thread-unsupported",
-        "Threads are not kept here, and are refused as the vendor refuses what it cannot thread.",
+        "Threads are not supported, and rejected as the vendor rejects requests it cannot thread.",
         "clients/README.md, State held by the server",
         PathCheck("/thread", "thread: Message threads are not supported for this request."),
     ),
     Rule(
         "messages.version-sampling",
-        "Version 2026-10-21 has no sampling members.",
+        "Version 2026-10-21 has no sampling parameters.",
         f"{_SECTION} 0",
         *(
             PathCheck(f"/{member}", describe_extra, when=_is_version_2026_10)
@@ -248,7 +248,7 @@ RULES: tuple[Rule[MessagesRequest], ...] = (
     _check_max_tokens,
     Rule(
         "messages.prewarm",
-        "max_tokens 0 only fills the cache.",
+        "`max_tokens: 0` only fills the cache, without parameters that need an answer.",
         "platform.claude.com prompt-caching, Limitations",
         _reject_with_prewarm("stream", when_set("/stream")),
         _reject_with_prewarm("thinking", when_thinking_type("enabled")),
@@ -257,7 +257,7 @@ RULES: tuple[Rule[MessagesRequest], ...] = (
     ),
     Rule(
         "messages.stop-sequences",
-        "A stop sequence is more than white space.",
+        "A stop sequence has more than white space.",
         "no source: not documented",
         PathCheck(
             "/stop_sequences/*",
@@ -267,7 +267,7 @@ RULES: tuple[Rule[MessagesRequest], ...] = (
     ),
     Rule(
         "messages.sampling",
-        "Models from 4.7 on refuse sampling that is not the default.",
+        "Models from 4.7 on reject sampling parameters that are not the default.",
         f"{_SECTION} 2; inspect_ai#3721",
         _reject_deprecated("temperature", lambda value: value != 1),
         _reject_deprecated("top_p", lambda value: value != 1),
@@ -275,7 +275,7 @@ RULES: tuple[Rule[MessagesRequest], ...] = (
     ),
     Rule(
         "messages.temperature-and-top-p",
-        "Models from 4.5 on take one of temperature and top_p.",
+        "Models from 4.5 on accept one of temperature and top_p.",
         f"{_SECTION} 2; litellm#15097",
         PathCheck(
             "/top_p",
@@ -285,7 +285,7 @@ RULES: tuple[Rule[MessagesRequest], ...] = (
     ),
     Rule(
         "messages.thinking-type",
-        "The type of thinking must be one the model has.",
+        "The type of thinking is one that the model supports.",
         _TROUBLE,
         PathCheck(
             "/thinking/type",
@@ -295,7 +295,7 @@ RULES: tuple[Rule[MessagesRequest], ...] = (
     ),
     Rule(
         "messages.thinking-sampling",
-        "While thinking, sampling stays at its default.",
+        "While thinking, sampling parameters stay at their defaults.",
         f"{_SECTION} 2",
         _reject_sampling(
             "temperature",
@@ -313,7 +313,7 @@ RULES: tuple[Rule[MessagesRequest], ...] = (
     ),
     Rule(
         "messages.thinking-budget",
-        "The budget of thoughts is below max_tokens.",
+        "The thinking budget is below `max_tokens`.",
         f"{_SECTION} 6.1",
         PathCheck(
             "/thinking/budget_tokens",
@@ -324,7 +324,7 @@ RULES: tuple[Rule[MessagesRequest], ...] = (
     _check_effort,
     Rule(
         "messages.thinking-effort",
-        "The highest efforts cannot go without thinking.",
+        "The highest efforts need thinking.",
         _TROUBLE,
         _reject_high_effort("disabled", lambda request: request.model.limits_effort_without_thinking),
         _reject_high_effort("between_tools", lambda _: True),

@@ -1,4 +1,4 @@
-"""Rules about tools: the choice among them, what runs at the vendor, how they are declared."""
+"""Rules about tools: the tool choice, server tools, and tool definitions."""
 
 import re
 from collections.abc import Iterator
@@ -56,7 +56,7 @@ def _lacks_code_execution(request: MessagesRequest) -> bool:
 
 @define_rule("tool-names-unique", f"{_SECTION} 4; claude-code#10687", root="tools")
 def _check_names_unique(request: MessagesRequest, _: CheckContext) -> Iterator[Violation]:
-    """No two tools have one name."""
+    """No two tools have the same name."""
     names: set[str] = set()
     for where, name in find(request.document, "/tools/*/name"):
         if name in names and name:
@@ -96,7 +96,7 @@ def _is_deferred(tool: Json) -> bool:
 
 @define_rule("tool-deferred-cache", "platform.claude.com tool-search-tool, Prompt caching", root="tools")
 def _check_deferred_tool_cache(request: MessagesRequest, _: CheckContext) -> Iterator[Violation]:
-    """A deferred tool carries no breakpoint of the cache."""
+    """A deferred tool has no cache breakpoint."""
     for number, tool in enumerate(request.list("tools")):
         if _is_deferred(tool) and tool.get("cache_control") is not None:
             words = "cache_control cannot be set on a tool with defer_loading: true"
@@ -107,7 +107,7 @@ def _check_deferred_tool_cache(request: MessagesRequest, _: CheckContext) -> Ite
 
 @define_rule("tools-deferred", "platform.claude.com troubleshooting-tool-use; tool-search-tool", root="tools")
 def _check_all_deferred(request: MessagesRequest, _: CheckContext) -> Iterator[Violation]:
-    """At least one tool is there from the start, and the search for tools always is."""
+    """At least one tool is not deferred, and the tool search tool never is."""
     tools = request.list("tools")
     for number, tool in enumerate(tools):
         if read_tool_type(tool).startswith("tool_search_tool_") and _is_deferred(tool):
@@ -120,7 +120,7 @@ def _check_all_deferred(request: MessagesRequest, _: CheckContext) -> Iterator[V
 
 @define_rule("tool-reference", "platform.claude.com tool-search-tool, 400 error: missing tool definition")
 def _check_tool_references(request: MessagesRequest, _: CheckContext) -> Iterator[Violation]:
-    """A tool that a search found is declared."""
+    """A tool that a search found is declared in `tools`."""
     for block in request.blocks("tool_result"):
         for part in block.list("content"):
             name = part.get("tool_name")
@@ -130,7 +130,7 @@ def _check_tool_references(request: MessagesRequest, _: CheckContext) -> Iterato
 
 @define_rule("computer-tool", f"{_SECTION} 4", root="tools")
 def _check_computer_tool(request: MessagesRequest, _: CheckContext) -> Iterator[Violation]:
-    """The newest models take the computer as a toolset."""
+    """The newest models support the computer only as a toolset."""
     for where, kind in find(request.document, "/tools/*/type"):
         if kind.startswith("computer_20") and not request.model.takes_computer_tool:
             yield Violation(f"'{request.model.name}' does not support tool types: {kind}.", where)
@@ -139,13 +139,13 @@ def _check_computer_tool(request: MessagesRequest, _: CheckContext) -> Iterator[
 RULES: tuple[Rule[MessagesRequest], ...] = (
     Rule(
         "messages.tool-choice-tools",
-        "A choice of tools needs tools.",
+        "`tool_choice` requires tools.",
         "no source: not documented",
         PathCheck("/tool_choice", "tool_choice may only be specified while providing tools", when=when_unset("/tools")),
     ),
     Rule(
         "messages.tool-choice-forced",
-        "The newest models cannot be forced to call.",
+        "The newest models do not support forced tool calls.",
         f"{_SECTION}s 0 and 5",
         PathCheck(
             "/tool_choice/type",
@@ -156,7 +156,7 @@ RULES: tuple[Rule[MessagesRequest], ...] = (
     ),
     Rule(
         "messages.tool-choice-thinking",
-        "With a budget of thoughts the model cannot be forced to call.",
+        "With a thinking budget, tool calls cannot be forced.",
         f"{_SECTION} 5; mastra#7507",
         PathCheck(
             "/tool_choice/type",
@@ -167,7 +167,7 @@ RULES: tuple[Rule[MessagesRequest], ...] = (
     ),
     Rule(
         "messages.tool-choice-name",
-        "The chosen tool must be declared.",
+        "The tool that `tool_choice` names is declared.",
         "no source: not documented",
         PathCheck(
             "/tool_choice/name",
@@ -177,7 +177,7 @@ RULES: tuple[Rule[MessagesRequest], ...] = (
     ),
     Rule(
         "messages.vertex-features",
-        "Vertex has no links, no uploaded files, no programs, no fetches, no advisor, no MCP connector, no fallbacks.",
+        "Vertex has no URL sources, uploaded files, code execution, web fetch, advisor, MCP connector or fallbacks.",
         f"{_SECTION} 13",
         PathCheck(
             "/tools/*/type",
@@ -195,8 +195,8 @@ RULES: tuple[Rule[MessagesRequest], ...] = (
     ),
     Rule(
         "messages.mcp-servers",
-        "MCP servers have names of their own and HTTPS, and a toolset names one of them.",
-        f"{_SECTION} 4; no source for the words",
+        "MCP servers have unique names and HTTPS URLs, and a toolset names one of them.",
+        f"{_SECTION} 4; no source for the error text",
         PathCheck(
             "/mcp_servers/*/url",
             lambda where, _: f"{format_pointer(where)}: URL must use https",
@@ -206,7 +206,7 @@ RULES: tuple[Rule[MessagesRequest], ...] = (
     ),
     Rule(
         "messages.container-skills",
-        "Skills need a container in which programs run.",
+        "Skills need the code execution tool.",
         "platform.claude.com skills-guide: skills need the code execution tool",
         PathCheck(
             "/container/skills",
@@ -217,7 +217,7 @@ RULES: tuple[Rule[MessagesRequest], ...] = (
     ),
     Rule(
         "messages.tool-name",
-        "A tool's name has letters, digits, _ and -, and at most 128 of them.",
+        "A tool's name has 1 to 128 letters, digits, _ and -.",
         f"{_SECTION} 4",
         PathCheck(
             "/tools/*/name",
@@ -229,7 +229,7 @@ RULES: tuple[Rule[MessagesRequest], ...] = (
     _check_schema_root,
     Rule(
         "messages.tool-schema-root",
-        "The root of a tool's schema has no combinator.",
+        "The root of a tool's schema has no oneOf, allOf or anyOf.",
         f"{_SECTION} 4; claude-code#40075",
         PathCheck(
             "/tools/*/input_schema",
@@ -239,7 +239,7 @@ RULES: tuple[Rule[MessagesRequest], ...] = (
     ),
     Rule(
         "messages.tool-schema-keys",
-        "A parameter's name has letters, digits, _, . and -, and at most 64 of them.",
+        "A parameter's name has 1 to 64 letters, digits, _, . and -.",
         f"{_SECTION} 4; claude-code#79418, composio#3500",
         PathCheck(
             "/tools/*/input_schema/properties",
@@ -261,7 +261,7 @@ RULES: tuple[Rule[MessagesRequest], ...] = (
     _check_tool_references,
     Rule(
         "messages.web-domains",
-        "A tool for the web allows domains or blocks them, not both.",
+        "A web tool has allowed or blocked domains, not both.",
         "platform.claude.com web-search-tool, Domain filtering",
         PathCheck(
             "/tools/*",

@@ -1,10 +1,10 @@
-"""How thoughts are signed and judged.
+"""Signing and verification of thinking blocks.
 
-A signature is one token over the words of the thought. The newest models bind it to the conversation and to
-themselves too: a second token over everything before it, and a third over the model, follow the first. What the vendor
-does not count as a change is left out of that: breakpoints of the cache, other thoughts, deferred tools, the order of
-members, and the line that Claude Code puts before its instructions. A thought of another model is no error: the newest
-ones leave it out.
+A signature is one token over the text of the block. The newest models bind it to the conversation and to themselves
+too: a second token over everything before it, and a third over the model, follow the first. What the vendor does not
+count as a change is excluded from that: cache breakpoints, other thinking blocks, deferred tools, the order of
+members, and the line that Claude Code puts before its instructions. A thinking block of another model is no error:
+the newest models drop it.
 """
 
 import hashlib
@@ -18,14 +18,14 @@ from dragoman.simulator.rule import cache_per_request
 from dragoman.simulator.talk import TokenSigner, Verdict
 
 _TOKEN = 72
-"""Characters of one token."""
+"""Length of one token in characters."""
 REDACTED = "redacted"
 THOUGHTS = ("thinking", "redacted_thinking")
 _BILLING = "x-anthropic-billing-header:"
 
 
 def sign(text: str, binding: tuple[str, ClaudeModel] | None, signer: TokenSigner, nonce: str) -> str:
-    """Sign the words of a thought, and what it is bound to: the conversation before it and the model."""
+    """Sign the text of a thinking block, and what it is bound to: the conversation before it and the model."""
     token = signer.issue(text, nonce)
     if binding is None:
         return token
@@ -34,7 +34,7 @@ def sign(text: str, binding: tuple[str, ClaudeModel] | None, signer: TokenSigner
 
 
 def verify_thinking(signature: str, text: str, signer: TokenSigner) -> Verdict:
-    """Tell whether a signature is for these words; words put into a thought that came without are ignored."""
+    """Verify the signature of a text; text added to a block that was signed without any is ignored."""
     token, *bound = _split_tokens(signature)
     verdict = signer.judge(token, text)
     if verdict == "moved" and signer.judge(token, "") == "genuine":
@@ -50,14 +50,14 @@ def _split_tokens(signature: str) -> list[str]:
 
 @cache_per_request
 def find_thoughts(request: MessagesRequest) -> Iterator[tuple[Block, str, str]]:
-    """Return every thought: itself, its signature and the words that are signed."""
+    """Return every thinking block, its signature, and the text that is signed."""
     for block in request.blocks(*THOUGHTS):
         is_open = block.kind == "thinking"
         yield block, block.members["signature" if is_open else "data"], block.get("thinking") if is_open else REDACTED
 
 
 def iterate_other_conversation_thoughts(request: MessagesRequest) -> Iterator[Block]:
-    """Return the thoughts of ours that belong to another conversation; only the newest models look at that."""
+    """Yield the simulator's thinking blocks of another conversation; only the newest models check that."""
     found = find_thoughts(request) if request.model.is_newest else []
     before = digest_prefixes(request) if found else []
     for block, signature, _words in found:
@@ -69,7 +69,7 @@ def iterate_other_conversation_thoughts(request: MessagesRequest) -> Iterator[Bl
 
 
 def iterate_other_model_thoughts(request: MessagesRequest) -> Iterator[Block]:
-    """Return the thoughts of ours that another model had: the newest models leave them out."""
+    """Yield the simulator's thinking blocks of another model: the newest models drop them."""
     for block, signature, words in find_thoughts(request) if request.model.is_newest else ():
         if (
             not _is_from_same_model(signature, request)
@@ -83,11 +83,11 @@ def _is_from_same_model(signature: str, request: MessagesRequest) -> bool:
 
 
 def digest_prefixes(request: MessagesRequest) -> list[str]:
-    """Digest what stands before each turn, and at last before the answer."""
+    """Return a digest of everything before each turn, and finally before the answer."""
     running = hashlib.sha256()
     system: Any = request.get("system")
-    said: list[str] = [system] if isinstance(system, str) else [block["text"] for block in system or ()]
-    _update_digest(running, [text for text in said if not text.startswith(_BILLING)])
+    texts: list[str] = [system] if isinstance(system, str) else [block["text"] for block in system or ()]
+    _update_digest(running, [text for text in texts if not text.startswith(_BILLING)])
     _update_digest(running, [tool for tool in request.list("tools") if not tool.get("defer_loading")])
     found: list[str] = []
     for turn in request.turns:
@@ -101,7 +101,7 @@ def _update_digest(digest: Any, values: list[Any]) -> None:
 
 
 def _normalise(value: Any) -> Any:
-    """Leave out breakpoints and what is null, and write a result's words in one way."""
+    """Drop cache breakpoints and nulls, and write the text of a result in one form."""
     if isinstance(value, list):
         return [_normalise(part) for part in cast("list[Any]", value)]
     if not isinstance(value, dict):

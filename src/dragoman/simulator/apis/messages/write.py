@@ -1,7 +1,7 @@
-"""A reply, whole or streamed: what the model answers, as blocks, with its usage and its end.
+"""Render a reply, whole or streamed: the model's answer as blocks, with its usage and its stop reason.
 
-The vendor caches only what the caller marks: everything up to the last breakpoint is written to the cache, or comes
-out of it when it was there before. What is too short is not cached.
+The vendor caches only what the client marks: everything up to the last breakpoint is written to the cache, or read
+from it if it was cached before. Short prefixes are not cached.
 """
 
 import hashlib
@@ -40,11 +40,11 @@ _MIN_CACHED_TOKENS = 1024
 _USAGE_DETAILS = {"service_tier": "standard", "inference_geo": "global"}
 _PING = b'event: ping\ndata: {"type": "ping"}\n\n'
 REDACTED_THINKING_TRIGGER = "ANTHROPIC_MAGIC_STRING_TRIGGER_REDACTED_THINKING"
-"""The words with which the vendor lets people try sealed thoughts."""
+"""The vendor's trigger text for testing redacted thinking."""
 
 
 def render_reply(answer: Answer, accepted: AcceptedRequest, meta: ReplyMeta) -> bytes:
-    """Write a reply that is not streamed."""
+    """Return a reply that is not streamed."""
     request: MessagesRequest = accepted.body
     content = list(_iterate_blocks(answer, request, meta))
     usage = {
@@ -59,7 +59,7 @@ def render_reply(answer: Answer, accepted: AcceptedRequest, meta: ReplyMeta) -> 
 
 
 def render_stream(answer: Answer, accepted: AcceptedRequest, meta: ReplyMeta) -> Iterator[bytes]:
-    """Write the frames of a reply: the same blocks one after the other, each started, grown and stopped."""
+    """Yield the frames of a reply: its blocks one after the other, each with start, deltas and stop."""
     request: MessagesRequest = accepted.body
     counted = _render_input_usage(answer, request)
     started: Json = {
@@ -85,7 +85,7 @@ def render_stream(answer: Answer, accepted: AcceptedRequest, meta: ReplyMeta) ->
 
 
 def drop_content(data: bytes) -> bytes:
-    """Take the blocks out of a reply, or a frame out of a stream when it is about one."""
+    """Remove the blocks from a reply; of a stream, drop the frames about blocks."""
     reply: Json = decode(data)
     if str(reply["type"]).startswith("content_block"):
         return b""
@@ -93,7 +93,7 @@ def drop_content(data: bytes) -> bytes:
 
 
 def _render_opening(request: MessagesRequest, meta: ReplyMeta) -> Json:
-    """Return what a reply says of itself, and of thoughts that were left out of the request."""
+    """Return the first fields of a reply, and the thinking blocks that were dropped from the request."""
     dropped = [_render_dropped_thinking(block, "prefix") for block in iterate_other_conversation_thoughts(request)]
     if request.has_beta("thinking-binding-controls-"):
         dropped += [_render_dropped_thinking(block, "model") for block in iterate_other_model_thoughts(request)]
@@ -111,7 +111,7 @@ def _render_dropped_thinking(block: Block, binding: str) -> Json:
 
 
 def _render_ending(answer: Answer, request: MessagesRequest) -> Json:
-    """Return why a reply ends."""
+    """Return the stop reason of a reply."""
     reason = "stop_sequence" if answer.stopped_by and answer.end == "stop" else _ENDS[answer.end]
     if answer.refusal:
         reason = "refusal"
@@ -126,13 +126,13 @@ def _render_ending(answer: Answer, request: MessagesRequest) -> Json:
 
 
 def _new_id(prefix: str, request: MessagesRequest, meta: ReplyMeta, what: str) -> str:
-    """Make an id in the vendor's style, another one for each thing of each reply."""
+    """Return an id in the vendor's style, different for each part of each reply."""
     digest = hashlib.sha256(f"{meta.id} {what}".encode()).hexdigest()[:22]
     return f"{prefix}_{'vrtx_' if request.vertex else ''}01{digest}"
 
 
 def _iterate_blocks(answer: Answer, request: MessagesRequest, meta: ReplyMeta) -> Iterator[Json]:
-    """Return the blocks of a reply: thoughts, a search, words, calls."""
+    """Yield the blocks of a reply: thinking, a search, text, calls."""
     if _is_prewarm(request):
         return
     if answer.thought and request.thinks:
@@ -174,9 +174,9 @@ def _render_search(answer: Answer, request: MessagesRequest, meta: ReplyMeta) ->
 
 
 def _split_citations(text: str, sources: tuple[AnswerSource, ...], meta: ReplyMeta) -> Iterator[Json]:
-    """Cut a text where it quotes: each quotation is a block of its own with its citation.
+    """Split a text at its quotations: each quotation is a block of its own with its citation.
 
-    White space alone is no block, for nobody could send that back: it goes with the quotation behind it.
+    White space alone is no block, because a client could not send it back: it is joined to the quotation after it.
     """
     rest = text
     for number, source in enumerate(sources):
@@ -210,7 +210,7 @@ def _render_call(call: Call, number: int, request: MessagesRequest, meta: ReplyM
 
 
 def _is_prewarm(request: MessagesRequest) -> bool:
-    """Tell whether the request only fills the cache."""
+    """Return whether the request only fills the cache."""
     return request.get("max_tokens") == 0
 
 
@@ -223,7 +223,7 @@ def _render_output_tokens(answer: Answer, request: MessagesRequest) -> Json:
 
 
 def _render_output_details(answer: Answer) -> Json:
-    """Return how many tokens went into thoughts, and how often the web was searched."""
+    """Return how many tokens the thinking took, and how often the web was searched."""
     details: Json = {"output_tokens_details": {"thinking_tokens": answer.usage.thought}}
     if _has_searched(answer):
         details["server_tool_use"] = {"web_search_requests": 1, "web_fetch_requests": 0}
@@ -231,7 +231,7 @@ def _render_output_details(answer: Answer) -> Json:
 
 
 def _render_input_usage(answer: Answer, request: MessagesRequest) -> Json:
-    """Return what was read, and what of it the cache has to do with."""
+    """Return the input tokens, split into uncached ones, cache writes and cache reads."""
     ttl, behind = _find_last_breakpoint(request) or ("5m", answer.usage.input)
     marked = answer.usage.input - behind
     marked = marked if marked >= _MIN_CACHED_TOKENS else 0
@@ -247,7 +247,7 @@ def _render_input_usage(answer: Answer, request: MessagesRequest) -> Json:
 
 
 def _find_last_breakpoint(request: MessagesRequest) -> tuple[str, int] | None:
-    """Return how long the last breakpoint lives, and about how many tokens stand behind it; None without one."""
+    """Return the lifetime of the last breakpoint, and about how many tokens follow it; None without one."""
     automatic = request.get("cache_control")
     if automatic is not None:
         return read_ttl(automatic), 0
@@ -268,7 +268,7 @@ def _render_event(event: str, **members: object) -> bytes:
 
 
 def _render_block_start(block: Json) -> Json:
-    """Return a block as it starts; what does not grow is there at once."""
+    """Return a block as it starts, without the content that deltas add."""
     match block["type"]:
         case "thinking":
             return {"type": "thinking", "thinking": "", "signature": ""}

@@ -1,1 +1,1 @@
-"""What both of OpenAI's APIs have in common: words, checks, errors, models, schemas, headers."""
+"""What both OpenAI APIs share: error texts, checks, errors, models, schemas, headers."""

@@ -1,4 +1,4 @@
-"""OpenAI's limits, requirements and exclusions as data; each returns a check with OpenAI's words."""
+"""Check factories for OpenAI's limits, required fields and exclusions, each with OpenAI's error text."""
 
 import re
 from collections.abc import Callable, Sized
@@ -9,21 +9,21 @@ from dragoman.simulator.rule import ErrorText, PathCheck, when_set, when_unset
 
 Condition = Callable[[Any], bool]
 _UNSUPPORTED_SYNTAX = re.compile(r"\(\?(?:[=!]|<[=!])|[*+?}]\?")
-"""Look-around and lazy quantifiers."""
+"""Lookaround and lazy quantifiers."""
 _LITERAL = re.compile(r'\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|"(?:\\.|[^"\\])*"', re.DOTALL)
-"""Escapes, classes of characters and quoted texts, in which those signs mean themselves."""
+"""Escapes, character classes and quoted texts, in which those characters are literal."""
 _START = re.compile(r"^\s*[?!]?start(?:\.\d+)?\s*:", re.MULTILINE)
 
 
 def reject_empty_array(path: str) -> PathCheck:
-    """Refuse an empty list."""
+    """Return a check that rejects an empty list."""
     return PathCheck(path, lambda where, _: words.describe_empty_array(where), lambda value: value == [])
 
 
 def reject_over_limit(
     path: str, *, items: int | None = None, characters: int | None = None, members: int | None = None
 ) -> PathCheck:
-    """Refuse a list of more items, a text of more characters or an object of more members."""
+    """Return a check that rejects a list, text or object with too many items, characters or members."""
     kinds: tuple[tuple[int | None, type[Any], Callable[[str, int, int], str]], ...] = (
         (items, list, words.describe_long_array),
         (characters, str, words.describe_long_string),
@@ -38,29 +38,29 @@ def reject_over_limit(
 
 
 def reject_without(path: str, other: str, message: ErrorText) -> PathCheck:
-    """Refuse a parameter without another."""
+    """Return a check that rejects a parameter without another."""
     return PathCheck(path, message, when=when_unset(other))
 
 
 def reject_with(path: str, other: str, message: ErrorText) -> PathCheck:
-    """Refuse a parameter beside another."""
+    """Return a check that rejects a parameter together with another."""
     return PathCheck(path, message, when=when_set(other))
 
 
 def reject_unsupported(path: str, when: Condition, hint: str = "") -> PathCheck:
-    """Refuse a parameter that some models do not take, unless it is empty."""
+    """Return a check that rejects a parameter that some models do not support, unless it is empty."""
     return PathCheck(path, lambda where, _: words.describe_unsupported(where) + hint, bool, when)
 
 
 def reject_invalid_name(path: str, find_problem: Callable[[str, str], str] | None = None) -> PathCheck:
-    """Refuse a name that is empty, of another form or too long."""
+    """Return a check that rejects a name that is empty, malformed or too long."""
     return PathCheck(path, find_problem or describe_name_problem)
 
 
 def describe_name_problem(
     where: str, value: str, pattern: str = "[a-zA-Z0-9_-]+", most: int = 64, *, length_first: bool = False
 ) -> str:
-    """Say what is wrong with a name; "" if nothing is. An API that looks at the length first has no words for none."""
+    """Return the error text for an invalid name, or ""; with `length_first` an empty name has no text of its own."""
     if length_first and len(value) > most:
         return words.describe_long_string(where, most, len(value))
     if not value and not length_first:
@@ -71,7 +71,7 @@ def describe_name_problem(
 
 
 def describe_grammar_problem(syntax: str, definition: str) -> str:
-    """Say what is wrong with a custom tool's grammar, which is Lark or a regular expression of Rust; "" if nothing."""
+    """Return what is wrong with a custom tool's grammar (Lark, or a Rust regular expression); "" if nothing is."""
     if not definition.strip():
         return "the grammar is empty"
     if _UNSUPPORTED_SYNTAX.search(_LITERAL.sub("x", definition)):

@@ -1,6 +1,7 @@
-"""Refuse in OpenAI's envelope: `{"error": {message, type, param, code}}`.
+"""Render errors in OpenAI's envelope: `{"error": {message, type, param, code}}`.
 
-The sentences tell the code: OpenAI words every kind of fault in its own way. Some rules of Responses have another.
+The error code is derived from the message, because OpenAI has one message per kind of error. Some rules of the
+Responses API have another code.
 """
 
 import re
@@ -66,20 +67,20 @@ _QUOTED = re.compile(
 _DOTTED_PARAM_MESSAGES = re.compile(
     r"Invalid value for 'content'|Invalid parameter: |An assistant message with 'tool_calls'"
 )
-"""Faults that OpenAI finds late, and whose place it then writes as `messages.[1].content`."""
+"""Errors that OpenAI detects late, and whose `param` it then writes as `messages.[1].content`."""
 _STATUS_CODES = {401: "invalid_api_key", 429: "rate_limit_exceeded"}
 _OWN_TYPES = {"requests", "tokens", "insufficient_quota", "server_error", "invalid_request_error", "rate_limit_error"}
 _BY_TYPE = dict.fromkeys(("requests", "tokens"), "rate_limit_exceeded") | {"insufficient_quota": "insufficient_quota"}
 
 
 def render_error(rejection: ApiRejection, codes: Mapping[int, str] = _STATUS_CODES) -> HttpReply:
-    """Return the reply that refuses; `codes` are those of statuses that tell enough."""
+    """Return the error reply; `codes` maps statuses to error codes where the message has none."""
     body = encode({"error": build_error(rejection, codes)})
     return HttpReply(rejection.status, build_error_headers(rejection, body), body)
 
 
 def build_error(rejection: ApiRejection, codes: Mapping[int, str] = _STATUS_CODES) -> Json:
-    """Return the error itself."""
+    """Return the error object."""
     message = f"{rejection.message} [rule: {rejection.rule}]" if rejection.rule else rejection.message
     return {
         "message": message,

@@ -1,7 +1,7 @@
-"""What OpenAI's models take on each of its two endpoints, by name.
+"""What OpenAI's models support on each of its two endpoints, by model name.
 
-A name nobody knows is treated as the newest generation. Models whose names are not OpenAI's stand behind servers that
-speak as it does, and are not refused what only its own models refuse. Dates and sizes in names change nothing.
+An unknown name is treated as the newest generation. Models whose names are not OpenAI's run on OpenAI-compatible
+servers, and are not subject to limits of OpenAI's own models. Dates and sizes in names make no difference.
 """
 
 import re
@@ -12,8 +12,9 @@ from typing import Any, Literal
 from msgspec import Struct
 
 ToolPolicy = Literal["any", "without-effort", "effort-none", "never"]
-"""When function tools are taken: always; unless an effort other than none is asked for; only with effort none said
-outright; not at all."""
+"""When function tools are accepted: always; unless an effort other than `none` is requested; only with an explicit
+effort of `none`; never.
+"""
 
 
 class Family(Struct, frozen=True, kw_only=True):
@@ -21,20 +22,21 @@ class Family(Struct, frozen=True, kw_only=True):
 
     generation: tuple[int, int]
     efforts: tuple[str, ...] = ()
-    """Words for the effort; a family without any does not reason. GPT-5.6 knows `max` on Responses only: probes of both
-    endpoints agree."""
+    """Supported reasoning efforts; a family without any does not reason. GPT-5.6 supports `max` on Responses only, as
+    probes of both endpoints showed.
+    """
     default_effort: str = "none"
-    """What it starts from; "" where no effort is told."""
+    """The default effort; "" for a model without one."""
     tools: ToolPolicy = "any"
     custom_tools: bool = True
     structured: bool = True
-    """Takes a response format of type json_schema."""
+    """Supports a response format of type json_schema."""
     own: bool = True
-    """Is a model of OpenAI's, by its name."""
+    """The name is that of an OpenAI model."""
 
     @property
     def reasons(self) -> bool:
-        """Whether it is a reasoning model, at whatever effort."""
+        """Whether it is a reasoning model, at any effort."""
         return bool(self.efforts)
 
 
@@ -90,7 +92,7 @@ _RESPONSES_ONLY = re.compile(r"(?:gpt-5|gpt-6|o1|o3).*-(?:pro|codex|deep-researc
 
 
 def _strip_prefix(model: str) -> str:
-    """Return the name without the marks of a fine-tuned model and of a router."""
+    """Return the name without the prefixes of a fine-tuned model and of a router."""
     return _PREFIX.sub("", model.lower())
 
 
@@ -123,7 +125,7 @@ def find_responses_family(model: str) -> Family:
 
 
 def _find_gpt_efforts(generation: tuple[int, int], variant: str) -> tuple[tuple[str, ...], str]:
-    """Return the words for the effort that a model takes on Responses, and the one it starts from."""
+    """Return the reasoning efforts that a model supports on Responses, and its default."""
     if generation < (5, 1):
         efforts, default = ("minimal", *_UP_TO_HIGH), "medium"
     elif generation < (5, 2):
@@ -139,40 +141,40 @@ def _find_gpt_efforts(generation: tuple[int, int], variant: str) -> tuple[tuple[
 
 
 def when_generation_from(major: int, minor: int) -> Callable[[Any], bool]:
-    """Make a condition: the model of a request is OpenAI's, of this generation or a later one."""
+    """Return a condition that is true for OpenAI models of this generation or a later one."""
     return lambda request: request.family.own and request.family.generation >= (major, minor)
 
 
 def when_generation_before(major: int, minor: int) -> Callable[[Any], bool]:
-    """Make a condition: the model of a request is OpenAI's, of an earlier generation."""
+    """Return a condition that is true for OpenAI models of an earlier generation."""
     return lambda request: request.family.own and request.family.generation < (major, minor)
 
 
 def is_reasoning(request: Any) -> bool:
-    """Tell whether the model of a request is a reasoning model of OpenAI's, at whatever effort."""
+    """Return whether the model of a request is an OpenAI reasoning model, at any effort."""
     return request.family.own and request.family.reasons
 
 
 def is_thinking(request: Any, effort: str | None) -> bool:
-    """Tell whether the model of a request thinks before it answers, if it is asked to think so hard."""
+    """Return whether the model of a request reasons at this effort (None for the default)."""
     return (effort or request.family.default_effort) not in {"", "none"}
 
 
 def is_search_model(model: str) -> bool:
-    """Tell whether a model searches the web by itself."""
+    """Return whether a model has built-in web search."""
     return "-search" in model
 
 
 def is_audio_model(model: str) -> bool:
-    """Tell whether a model hears and speaks."""
+    """Return whether a model has audio input and output."""
     return "audio" in model
 
 
 def is_for_completions(model: str) -> bool:
-    """Tell whether a model only completes texts."""
+    """Return whether a model is served by the legacy Completions API only."""
     return _COMPLETIONS_ONLY.match(_strip_prefix(model)) is not None
 
 
 def is_for_responses(model: str) -> bool:
-    """Tell whether a model is served by the Responses API only."""
+    """Return whether a model is served by the Responses API only."""
     return _RESPONSES_ONLY.match(_strip_prefix(model)) is not None

@@ -28,11 +28,11 @@ NO_KEY = ApiRejection(
     ),
     rule="key",
 )
-"""It has no code, unlike the other."""
+"""This error has no code, unlike `BAD_KEY`."""
 
 
 def build_answer_headers(meta: ReplyMeta) -> dict[str, str]:
-    """Return what stands in the headers of an answer."""
+    """Return the headers of an answer."""
     return {
         **_COMMON_HEADERS,
         "x-request-id": f"req_{_hash_id(meta.id)}",
@@ -41,7 +41,7 @@ def build_answer_headers(meta: ReplyMeta) -> dict[str, str]:
 
 
 def build_error_headers(rejection: ApiRejection, body: bytes) -> dict[str, str]:
-    """Return what stands in the headers of a refusal; when to come back is told in seconds and in milliseconds."""
+    """Return the headers of an error; the retry delay is given in seconds and in milliseconds."""
     headers = {"content-type": "application/json", **_COMMON_HEADERS, "x-request-id": f"req_{_hash_id(body.decode())}"}
     if rejection.status == 429:
         headers |= _build_rate_limit_headers(has_remaining=False)
@@ -56,12 +56,12 @@ def build_error_headers(rejection: ApiRejection, body: bytes) -> dict[str, str]:
 
 
 def _build_rate_limit_headers(*, has_remaining: bool) -> dict[str, str]:
-    told: dict[str, str] = {}
+    headers: dict[str, str] = {}
     for what, (most, until) in _LIMITS.items():
-        told[f"x-ratelimit-limit-{what}"] = most
-        told[f"x-ratelimit-remaining-{what}"] = str(int(most) - 1) if has_remaining else "0"
-        told[f"x-ratelimit-reset-{what}"] = until
-    return told
+        headers[f"x-ratelimit-limit-{what}"] = most
+        headers[f"x-ratelimit-remaining-{what}"] = str(int(most) - 1) if has_remaining else "0"
+        headers[f"x-ratelimit-reset-{what}"] = until
+    return headers
 
 
 def _hash_id(text: str) -> str:
@@ -73,7 +73,7 @@ _MAX_LIMIT = 100
 
 
 def build_page(rows: Sequence[tuple[str, Json]], query: Mapping[str, str], *, order: str) -> Json | ApiRejection:
-    """Return one page of rows, which come with their ids: `limit` of them behind the one called `after`, in `order`."""
+    """Return one page of rows, each with its id: `limit` rows after the one with the id `after`, in `order`."""
     order, limit = query.get("order", order), query.get("limit", str(_DEFAULT_LIMIT))
     if order not in {"asc", "desc"}:
         message = f"Invalid value: '{order}'. Supported values are: 'asc' and 'desc'."
@@ -100,7 +100,7 @@ def _build_limit_error(limit: str) -> ApiRejection:
 
 
 def build_list(data: list[Json], *, more: bool = False) -> Json:
-    """Return a list as the vendor tells it."""
+    """Return a list object in OpenAI's format."""
     ids = [str(item["id"]) for item in data]
     first, last = (ids[0], ids[-1]) if ids else (None, None)
     return {"object": "list", "data": data, "first_id": first, "last_id": last, "has_more": more}
@@ -112,7 +112,7 @@ _CATEGORIES = ("harassment", "hate", "illicit", "self-harm", "sexual", "violence
 
 
 def build_logprobs(text: str, alternatives: int) -> list[Json]:
-    """Tell of each token of a text how likely it was (very), and how likely so many others; a token is a word."""
+    """Return log probabilities: a high one for each token (word) of a text, and lower ones for its alternatives."""
     return [_build_token_logprob(token, alternatives) for token in _split_tokens(text)]
 
 
@@ -132,7 +132,7 @@ def _build_logprob(token: str, logprob: float) -> Json:
 
 
 def build_moderation_result(model: str) -> Json:
-    """Return what a moderator says of one side of an exchange: nothing is wrong with it."""
+    """Return a moderation result that flags nothing."""
     return {
         "type": "moderation_result",
         "model": model,

@@ -1,6 +1,6 @@
-"""What OpenAI refuses in a JSON Schema: in any, and in one that is to be followed strictly; how it makes one strict.
+"""What OpenAI rejects in a JSON Schema, in any schema and in a strict one, and how it makes a schema strict.
 
-A complaint tells its topic, the way to the place as OpenAI writes it (`('properties', 'city')`), and its words.
+A violation has a topic, the path to the subschema as OpenAI writes it (`('properties', 'city')`), and the error text.
 """
 
 from collections.abc import Callable, Iterator
@@ -65,7 +65,7 @@ def _is_number(value: Any) -> bool:
 
 
 def _is_integer(value: Any) -> bool:
-    # A float may be whole; a number of hundreds of digits cannot become one.
+    # A float may be integral; an integer of hundreds of digits cannot be converted to a float.
     return value.is_integer() if isinstance(value, float) else _is_number(value)
 
 
@@ -78,7 +78,7 @@ _EXPECTED: dict[str, tuple[Callable[[Any], bool], str]] = {
     "number": (_is_number, "'number'"),
     "integer": (_is_integer, "'integer'"),
 }
-"""Kinds of values: how one is told, and what the validator calls it."""
+"""Kinds of values: the test for one, and the validator's name for it."""
 _KEYWORDS = {
     **dict.fromkeys(("properties", "patternProperties", "$defs", "definitions", "dependentSchemas"), "object"),
     **dict.fromkeys(("items", "additionalProperties", "not", "if", "then", "else", "contains"), "schema"),
@@ -94,24 +94,24 @@ _INNER_TYPES = {
     **dict.fromkeys(("anyOf", "allOf", "oneOf", "prefixItems"), "schema"),
     "required": "string",
 }
-"""What stands within an object or an array."""
+"""The kind of the values inside an object or array."""
 
 
 class SchemaViolation(Struct, frozen=True):
-    """One thing that is wrong."""
+    """One error in a schema."""
 
     topic: SchemaTopic
     message: str
     path: SchemaPath | None = None
 
     def describe(self, subject: str) -> str:
-        """Say it about a function or a response format."""
+        """Return the error text about a function or a response format."""
         context = f"In context={self.path!r}, " if self.path is not None else ""
         return f"Invalid schema for {subject}: {context}{self.message}"
 
 
 def iterate_schemas(schema: Json, path: SchemaPath = ()) -> Iterator[tuple[SchemaPath, Json]]:
-    """Iterate all schemas within a schema, outermost first."""
+    """Iterate over all schemas within a schema, outermost first."""
     yield path, schema
     for keyword in _MAPS:
         inside = schema.get(keyword)
@@ -140,7 +140,7 @@ def read_types(schema: Json) -> tuple[str, ...]:
 
 
 def find_schema_violations(schema: Json, *, strict: bool) -> Iterator[SchemaViolation]:
-    """Judge a schema in every respect."""
+    """Yield all violations of a schema."""
     yield from _check_root(schema)
     for way, node in iterate_schemas(schema):
         for words in _find_malformed_keywords(node):
@@ -226,7 +226,7 @@ def _check_limits(schema: Json) -> Iterator[SchemaViolation]:
 
 
 def _count_depth(path: SchemaPath) -> int:
-    """Count levels of data on a way: a property or an item is one deeper, a definition or an alternative is not."""
+    """Count the levels of data on a path: a property or an item adds one, a definition or an alternative does not."""
     depth = 0
     steps = iter(path)
     for step in steps:
@@ -242,19 +242,19 @@ def _count_depth(path: SchemaPath) -> int:
 
 
 def _read_object(node: Json, keyword: str) -> Json:
-    """Return what stands at a keyword that wants an object; nothing for anything else."""
+    """Return the object at a keyword; an empty one if it is not an object."""
     inside = node.get(keyword)
     return cast("Json", inside) if isinstance(inside, dict) else {}
 
 
 def _read_array(node: Json, keyword: str) -> list[Any]:
-    """Return what stands at a keyword that wants an array; nothing for anything else."""
+    """Return the array at a keyword; an empty one if it is not an array."""
     inside = node.get(keyword)
     return cast("list[Any]", inside) if isinstance(inside, list) else []
 
 
 def _find_malformed_keywords(node: Json) -> Iterator[str]:
-    """Iterate what is wrong with the values of the keywords of one schema, not of those within it."""
+    """Yield the errors in the keywords of one schema, without its subschemas."""
     if "type" in node and not _is_type(node["type"]):
         yield f"{node['type']!r} {_NO_MATCHING_SCHEMA}."
     for keyword, value in node.items():
@@ -278,7 +278,7 @@ def _is_type(value: Any) -> bool:
 
 
 def make_strict(schema: Json | None) -> Json | None:
-    """Make a schema strict as Responses does where `strict` is not given; None if that cannot be."""
+    """Return a schema made strict, as Responses does without `strict`; None if that is impossible."""
     if schema is None:
         return None
     changed = _close_objects({word: value for word, value in schema.items() if word != "$schema"}, root=True)
@@ -291,7 +291,7 @@ def _close_objects(schema: Any, *, root: bool = False) -> Json | None:
     given = cast("Json", schema)
     changed: Json = dict(given)
     if "object" in read_types(given) or "properties" in given:
-        # An object that may hold anything cannot be closed: it would hold nothing.
+        # An open object cannot be made strict: it could no longer have any members.
         is_open = given.get("additionalProperties") is not None and given["additionalProperties"] is not False
         if is_open or ("properties" not in given and not root):
             return None

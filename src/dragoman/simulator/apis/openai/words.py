@@ -1,4 +1,4 @@
-"""How OpenAI says what is wrong: the names of parameters and the sentences about them."""
+"""OpenAI's error texts and its notation for parameters."""
 
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -26,7 +26,7 @@ _FOUND_TYPES: dict[type, str] = {
 
 
 def format_pointer(pointer: str) -> str:
-    """Write a JSON pointer as OpenAI names a parameter: `messages[0].content`."""
+    """Return a JSON pointer in OpenAI's notation for parameters: `messages[0].content`."""
     name = ""
     for token in split(pointer):
         if token == ANY_KEY:
@@ -36,7 +36,7 @@ def format_pointer(pointer: str) -> str:
 
 
 def join_quoted(values: Iterable[str], last: str = "and") -> str:
-    """Write `'a', 'b', and 'c'`."""
+    """Return `'a', 'b', and 'c'`."""
     quoted = [f"'{word}'" for word in values]
     if len(quoted) < 3:
         return f" {last} ".join(quoted)
@@ -44,22 +44,22 @@ def join_quoted(values: Iterable[str], last: str = "and") -> str:
 
 
 def describe_unknown(pointer: str, _: Any = None) -> str:
-    """A member nobody knows."""
+    """Return the error text for an unknown parameter."""
     return f"Unknown parameter: '{format_pointer(pointer)}'."
 
 
 def describe_missing(pointer: str, _: Any = None) -> str:
-    """A member that must be there."""
+    """Return the error text for a missing required parameter."""
     return f"Missing required parameter: '{format_pointer(pointer)}'."
 
 
 def describe_unsupported(pointer: str, _: Any = None) -> str:
-    """A parameter that the model does not take."""
+    """Return the error text for a parameter that the model does not support."""
     return f"Unsupported parameter: '{split(pointer)[-1]}' is not supported with this model."
 
 
 def describe_only_allowed_with(required: str) -> Callable[[str, Any], str]:
-    """Return the words for a parameter that is sent without another."""
+    """Return a function that gives the error text for a parameter sent without a required other one."""
     return lambda pointer, _: (
         f"Invalid value for '{format_pointer(pointer)}': '{format_pointer(pointer)}' is only allowed when "
         f"'{required}' are specified."
@@ -67,12 +67,12 @@ def describe_only_allowed_with(required: str) -> Callable[[str, Any], str]:
 
 
 def describe_invalid_value(value: str, supported: Iterable[str]) -> str:
-    """A word that is not in a list."""
+    """Return the error text for a value that is not in an enum."""
     return f"Invalid value: '{value}'. Supported values are: {join_quoted(supported)}."
 
 
 def describe_empty_array(pointer: str) -> str:
-    """A list without items."""
+    """Return the error text for an empty array."""
     return (
         f"Invalid '{format_pointer(pointer)}': empty array. Expected an array with minimum length 1, "
         "but got an empty array instead."
@@ -80,7 +80,7 @@ def describe_empty_array(pointer: str) -> str:
 
 
 def describe_long_array(pointer: str, most: int, length: int) -> str:
-    """A list with too many items."""
+    """Return the error text for an array with too many items."""
     return (
         f"Invalid '{format_pointer(pointer)}': array too long. Expected an array with maximum length {most}, "
         f"but got an array with length {length} instead."
@@ -88,7 +88,7 @@ def describe_long_array(pointer: str, most: int, length: int) -> str:
 
 
 def describe_too_many_properties(pointer: str, most: int, count: int) -> str:
-    """An object with too many members."""
+    """Return the error text for an object with too many properties."""
     return (
         f"Invalid '{format_pointer(pointer)}': too many properties. Expected an object with at most {most} properties, "
         f"but got an object with {count} properties instead."
@@ -96,7 +96,7 @@ def describe_too_many_properties(pointer: str, most: int, count: int) -> str:
 
 
 def describe_empty_string(pointer: str) -> str:
-    """A text without characters."""
+    """Return the error text for an empty string."""
     return (
         f"Invalid '{format_pointer(pointer)}': empty string. Expected a string with minimum length 1, "
         "but got an empty string instead."
@@ -104,7 +104,7 @@ def describe_empty_string(pointer: str) -> str:
 
 
 def describe_long_string(pointer: str, most: int, length: int) -> str:
-    """A text with too many characters."""
+    """Return the error text for a string that is too long."""
     return (
         f"Invalid '{format_pointer(pointer)}': string too long. Expected a string with maximum length {most}, "
         f"but got a string with length {length} instead."
@@ -112,7 +112,7 @@ def describe_long_string(pointer: str, most: int, length: int) -> str:
 
 
 def describe_pattern_mismatch(pointer: str, pattern: str) -> str:
-    """A text of the wrong form."""
+    """Return the error text for a string that does not match a pattern."""
     return (
         f"Invalid '{format_pointer(pointer)}': string does not match pattern. "
         f"Expected a string that matches the pattern '{pattern}'."
@@ -120,7 +120,7 @@ def describe_pattern_mismatch(pointer: str, pattern: str) -> str:
 
 
 def describe_out_of_bounds(pointer: str, value: Any, kind: Number) -> str:
-    """A number that is too small or too large."""
+    """Return the error text for a number that is too small or too large."""
     name = "integer" if kind.types == ("int",) else "decimal"
     is_low = kind.least is not None and value < kind.least
     side, relation, bound = ("below minimum", ">=", kind.least) if is_low else ("above maximum", "<=", kind.most)
@@ -130,7 +130,7 @@ def describe_out_of_bounds(pointer: str, value: Any, kind: Number) -> str:
 
 
 def describe_mismatch(found: Mismatch) -> str:
-    """Say how a body departs from its declaration."""
+    """Return the error text for a mismatch of a body with its declaration."""
     inside = f"{found.where}/{escape(found.name)}"
     match found.reason:
         case "unknown-field":

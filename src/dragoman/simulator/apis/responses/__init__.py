@@ -30,14 +30,14 @@ from dragoman.simulator.talk import TokenSigner
 
 _SOURCE = "wire/openai_responses.md sections 1 to 4; public measurement of 2026-08-30 (gpt-5.6-terra)"
 MEMBER_RULES: tuple[Rule[ResponsesRequest], ...] = (
-    Rule("responses.json", "The body is a JSON object.", "public reports of the vendor's words"),
-    Rule("responses.unknown-field", "The body has only members the API knows, at every depth.", _SOURCE),
-    Rule("responses.type", "Members have their types.", _SOURCE),
-    Rule("responses.enum", "Words are among those the API knows.", _SOURCE),
-    Rule("responses.required", "Tools, items and parts have the members they need.", _SOURCE),
+    Rule("responses.json", "The body is a JSON object.", "public reports of the vendor's error text"),
+    Rule("responses.unknown-field", "The body has only fields of the API, at every depth.", _SOURCE),
+    Rule("responses.type", "Every field has the documented type.", _SOURCE),
+    Rule("responses.enum", "Enum values are among those of the API.", _SOURCE),
+    Rule("responses.required", "Tools, items and parts have their required fields.", _SOURCE),
     Rule("responses.bounds", "Numbers, texts and lists are within their limits.", _SOURCE),
 )
-"""What the declaration of the body keeps by itself."""
+"""Rules that the declaration of the body enforces."""
 RULES: tuple[Rule[ResponsesRequest], ...] = (
     *rules_settings.RULES,
     *rules_tools.RULES,
@@ -46,7 +46,7 @@ RULES: tuple[Rule[ResponsesRequest], ...] = (
     *rules_items.PAIR_RULES,
     *rules_settings.MODEL_RULES,
 )
-"""In the order in which the vendor tells faults."""
+"""In the order in which the vendor reports errors."""
 _NOT_JSON = Violation(f"{NOT_JSON})", rule="responses.json")
 _COUNT_MEMBERS = frozenset(
     {
@@ -76,11 +76,11 @@ _COMPACT_MEMBERS = frozenset(
         "service_tier",
     }
 )
-"""What openai-python 3.49 sends where tokens are only counted or the conversation made short."""
+"""The fields that openai-python 3.49 sends to count tokens, and to compact a conversation."""
 
 
 def accept(body: bytes, context: CheckContext, signer: TokenSigner) -> AcceptedRequest | Violation:
-    """Judge a request; one nested so deeply that it cannot be read is no JSON."""
+    """Validate a request; one nested too deeply to parse is rejected as invalid JSON."""
     try:
         document: Any = msgspec.json.decode(body)
         if not isinstance(document, dict):
@@ -93,7 +93,7 @@ def accept(body: bytes, context: CheckContext, signer: TokenSigner) -> AcceptedR
 def _accept_document(document: Json, context: CheckContext, signer: TokenSigner) -> AcceptedRequest | Violation:
     found = find_first_mismatch(BODY, document)
     if found is None and document.get("model", "") is None:
-        # A model may be absent, but unlike all else it may not be null.
+        # Unlike all other fields, the model may be absent but not null.
         found = Mismatch("type", None, BODY.members["model"]).prepend("model")
     if found is not None:
         return build_violation(found, document)
@@ -108,7 +108,7 @@ def _accept_document(document: Json, context: CheckContext, signer: TokenSigner)
 
 
 def _find_unsupported_member(document: Json, context: CheckContext) -> str | None:
-    """Return a member that only a request for an answer has."""
+    """Return a field that only requests for an answer may have."""
     if not context.counting and not context.compacting:
         return None
     known = _COUNT_MEMBERS if context.counting else _COMPACT_MEMBERS

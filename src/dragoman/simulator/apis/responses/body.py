@@ -1,7 +1,7 @@
-"""The members of a request (POST /v1/responses): what is declared of them, and what all rules look at.
+"""The declared fields of a request (POST /v1/responses), and the data that all rules use.
 
-Null means absent: clients write nulls, and the vendor takes them. Tools and items that the simulator never runs are
-held to their members; what stands below those may be any object.
+Null means absent: clients send nulls, and the vendor accepts them. Of tools and items that the simulator never runs,
+only the top-level fields are checked; below those any object is accepted.
 """
 
 from typing import Any, cast
@@ -132,7 +132,7 @@ _CHOICE = TaggedUnion(
 )
 
 _BREAKPOINT = {"prompt_cache_breakpoint?": {"mode": StringEnum("explicit"), "ttl?": _TTL}}
-_SHOWN = {
+_INPUTS = {
     "input_text": {"text": _TEXT, **_BREAKPOINT},
     "input_image": {
         "image_url?": str,
@@ -150,14 +150,14 @@ _SHOWN = {
     },
 }
 _AUDIO = {"input_audio": {"input_audio": {"data": str, "format": StringEnum("mp3", "wav")}}}
-_SAID = {"output_text": {"text": str, "annotations?": [dict], "logprobs?": [dict]}, "refusal": {"refusal": str}}
+_REPLY = {"output_text": {"text": str, "annotations?": [dict], "logprobs?": [dict]}, "refusal": {"refusal": str}}
 _KEPT = {"id?": _ID, "status?": _STATUS}
 _MESSAGE = {"type?": str, **_KEPT, "phase?": StringEnum("commentary", "final_answer")}
-_INPUT_MESSAGE = {"content": (_TEXT, [TaggedUnion("type", {**_SHOWN, **_AUDIO})]), **_MESSAGE}
-_OUTPUT_MESSAGE = {"content": (_TEXT, [TaggedUnion("type", _SAID)]), **_MESSAGE}
+_INPUT_MESSAGE = {"content": (_TEXT, [TaggedUnion("type", {**_INPUTS, **_AUDIO})]), **_MESSAGE}
+_OUTPUT_MESSAGE = {"content": (_TEXT, [TaggedUnion("type", _REPLY)]), **_MESSAGE}
 _CALLER = {"caller?": TaggedUnion("type", {"direct": {}, "program": {"caller_id": str}})}
 _CALL = {"call_id": _CALL_ID, "name": _NAME, **_KEPT, "namespace?": str, **_CALLER, "async?": bool}
-_OUTPUT = {"call_id": _CALL_ID, "output": (_TEXT, [TaggedUnion("type", _SHOWN)]), **_KEPT, "name?": _NAME, **_CALLER}
+_OUTPUT = {"call_id": _CALL_ID, "output": (_TEXT, [TaggedUnion("type", _INPUTS)]), **_KEPT, "name?": _NAME, **_CALLER}
 _TOOL_SEARCH = {"call_id?": _CALL_ID, "execution?": _EXECUTION, **_KEPT}
 ITEMS = TaggedUnion(
     "type",
@@ -305,7 +305,7 @@ BODY = Object(
         "frequency_penalty?": _PENALTY,
         "truncation?": StringEnum("auto", "disabled"),
         "metadata?": MapOf(String(most=512), names=String(most=64), most=16),
-        "prompt?": {"id": str, "version?": str, "variables?": MapOf((str, TaggedUnion("type", _SHOWN)))},
+        "prompt?": {"id": str, "version?": str, "variables?": MapOf((str, TaggedUnion("type", _INPUTS)))},
         "prompt_cache_key?": String(most=64),
         "prompt_cache_options?": {
             "mode?": StringEnum("explicit", "implicit"),
@@ -324,26 +324,26 @@ BODY = Object(
     }
 )
 _PASSTHROUGH = "internal_chat_message_metadata_passthrough"
-"""A note the vendor's own coding agent puts on every item."""
+"""A field that the vendor's own coding agent adds to every item."""
 
 
 class ResponsesRequest(VendorRequest, frozen=True, kw_only=True):
-    """A request of the right shape; every item in it has its `type`."""
+    """A request whose fields are valid; every item has its `type`."""
 
     model: str
     family: Family
     signer: TokenSigner
     items: list[Json]
-    """The input, item by item; a text is none."""
+    """The input items; empty if the input is a text."""
 
     @property
     def is_stored(self) -> bool:
-        """Whether the reply is remembered."""
+        """Whether the reply is stored."""
         return self.document.get("store") is not False
 
     @property
     def prewarms(self) -> bool:
-        """Whether the prompt is only put into the cache, and nothing said."""
+        """Whether the request only fills the prompt cache and generates nothing."""
         return bool(self.object("prompt_cache_options").get("prewarm"))
 
     @property
@@ -355,20 +355,20 @@ class ResponsesRequest(VendorRequest, frozen=True, kw_only=True):
     @property
     def continues(self) -> bool:
         """Whether the vendor holds a part of the conversation that is not in the request."""
-        # What is said in a conversation of ours stands in the input; what is in another nobody knows.
+        # The items of a conversation in the simulator were added to the input; those of others are unknown.
         if self.document.get("prompt") or (self.conversation and not is_issued_conversation(self.conversation)):
             return True
         previous = self.document.get("previous_response_id")
         return bool(previous) and not self._contains_reply(decode_response_id(previous))
 
     def _contains_reply(self, reply: str) -> bool:
-        """Whether items of a reply stand in the input, by their ids."""
+        """Return whether the input has items of a reply, by their ids."""
         issued = (decode_item_id(item.get("id") or "") for item in self.items)
         return bool(reply) and any(one is not None and one.reply == reply for one in issued)
 
 
 def normalise(document: Json) -> Json:
-    """Return a body whose items have their types, and without members that are read as if they were not there."""
+    """Return a body whose items all have a type, without fields that the vendor ignores."""
     changed: Json = {}
     if isinstance(given := document.get("input"), list):
         changed["input"] = [_normalise_item(item) for item in cast("list[Any]", given)]
@@ -389,7 +389,7 @@ def _normalise_item(item: Any) -> Any:
 
 
 def _drop_nested_function(tool: Any) -> Any:
-    """A tool in the shape of Chat has no name here; the vendor says that, not that `function` is unknown."""
+    """Drop `function` of a Chat-style tool: the vendor reports the missing `name`, not that `function` is unknown."""
     if not isinstance(tool, dict):
         return tool
     known = cast("Json", tool)

@@ -1,4 +1,4 @@
-"""What the vendor keeps of conversations: items under their ids, and `/v1/conversations` with its lists of them."""
+"""Stored items by id, and the conversations of `/v1/conversations` with their item lists."""
 
 import hashlib
 import time
@@ -23,11 +23,11 @@ from dragoman.simulator.rule import Json
 _MAX_CONVERSATIONS = 1000
 _MAX_ITEMS = 20
 _TYPES_WITH_STATUS = {"message", "function_call", "function_call_output", "custom_tool_call_output"}
-"""Items whose status the vendor tells also where the client did not."""
+"""Items that the vendor lists with a status even if the client sent none."""
 
 
 class StoredItem(Struct, frozen=True):
-    """An item as it was given or said, and the id it is kept under."""
+    """An item of an input or output, and the id it is stored under."""
 
     id: str
     item: Json
@@ -36,16 +36,16 @@ class StoredItem(Struct, frozen=True):
         """Return the item as the vendor lists it."""
         kind = _read_type(self.item)
         stated: Json = {"status": "completed"} if kind in _TYPES_WITH_STATUS else {}
-        told: Json = {**stated, **self.item, "id": self.id, "type": kind}
-        if kind == "message" and isinstance(told["content"], str):
-            is_said = told["role"] == "assistant"
-            part: Json = {"type": "output_text", "annotations": []} if is_said else {"type": "input_text"}
-            told["content"] = [{**part, "text": told["content"]}]
-        return told
+        rendered: Json = {**stated, **self.item, "id": self.id, "type": kind}
+        if kind == "message" and isinstance(rendered["content"], str):
+            is_output = rendered["role"] == "assistant"
+            part: Json = {"type": "output_text", "annotations": []} if is_output else {"type": "input_text"}
+            rendered["content"] = [{**part, "text": rendered["content"]}]
+        return rendered
 
 
 def assign_item_ids(items: list[Json], seed: str) -> list[StoredItem]:
-    """Give ids to the items that have none; `occasion` makes them the only ones of their kind."""
+    """Assign ids to the items that have none; `seed` makes the ids unique."""
     digits = hashlib.sha256(f"kept {seed}".encode()).hexdigest()[:24]
     return [
         StoredItem(str(item.get("id") or _build_item_id(item, digits, number)), item)
@@ -69,24 +69,24 @@ def build_item_page(items: list[StoredItem], query: Mapping[str, str]) -> Json |
 
 
 def normalise_input(given: Any) -> list[Any]:
-    """Return the input as items, also where it is only a text."""
+    """Return the input as items, even if it is only a text."""
     if isinstance(given, str):
         return [{"type": "message", "role": "user", "content": [{"type": "input_text", "text": given}]}]
     return cast("list[Any]", given) if isinstance(given, list) else []
 
 
 def build_not_found(what: str, name: str) -> ApiRejection:
-    """Refuse to tell of a response or a conversation that is not kept."""
+    """Return the rejection of a request for a response or a conversation that is not stored."""
     return ApiRejection(status=404, message=f"{what} with id '{name}' not found.", kind="not_found")
 
 
 def build_item_not_found(item_id: str) -> ApiRejection:
-    """Refuse to look up an item that is not kept."""
+    """Return the rejection of a reference to an item that is not stored."""
     return ApiRejection(status=404, message=f"Item with id '{item_id}' not found.", where="/input")
 
 
 class StoredConversation(Struct):
-    """A conversation."""
+    """A stored conversation."""
 
     id: str
     created_at: int
@@ -96,32 +96,32 @@ class StoredConversation(Struct):
     """How often items were added."""
 
     def add(self, items: list[Json]) -> list[StoredItem]:
-        """Add items, and return them as they are kept."""
+        """Add items, and return them as they are stored."""
         self.add_count += 1
         new = assign_item_ids(items, f"{self.id} {self.add_count}")
         self.items += new
         return new
 
     def render(self) -> Json:
-        """Return the conversation as the vendor tells it."""
+        """Return the conversation in the vendor's format."""
         return {"id": self.id, "object": "conversation", "created_at": self.created_at, "metadata": self.metadata}
 
 
 class ConversationStore:
-    """Conversations by id; the oldest are forgotten first."""
+    """Conversations by id; the oldest are evicted first."""
 
     def __init__(self) -> None:
         self._conversations: OrderedDict[str, StoredConversation] = OrderedDict()
         self._created_count = 0
 
     def get(self, name: str) -> StoredConversation | None:
-        """Return a conversation."""
+        """Return a conversation, or None."""
         return self._conversations.get(name)
 
     def handle_request(
         self, action: str, name: str, item: str, body: bytes, query: Mapping[str, str]
     ) -> Json | ApiRejection:
-        """Answer a request about conversations; `name` is a conversation's id, `item` one of an item in it."""
+        """Answer a request about conversations; `name` is a conversation's id, `item` the id of an item in it."""
         if action == "create":
             return self._create(body)
         found = self._conversations.get(name)
@@ -184,7 +184,7 @@ def _read_or_remove_item(conversation: StoredConversation, name: str, *, remove:
 
 
 def _parse_body(body: bytes, members: tuple[str, ...]) -> Json | ApiRejection:
-    """Hold a body to its members; items are held to what is declared of them in a request."""
+    """Parse and validate a body; items are validated like those of a request's input."""
     try:
         document: Any = msgspec.json.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):

@@ -1,8 +1,8 @@
-"""Ids the simulator gives to items, and what it knows of an id it gave.
+"""Ids that the simulator assigns to items, and the data encoded in them.
 
-The vendor remembers which item came with which: a call that followed a thought must come back with that thought, and
-an item of a reply that was not stored is unknown later. Here the id itself remembers: it holds the reply it belongs to,
-its place, whether the reply was stored, and whether a thought went before.
+The vendor remembers which items belong together: a call that followed a reasoning item must come back with that item,
+and an item of a reply that was not stored is unknown later. Here the id itself encodes that: the reply it belongs to,
+its position, whether the reply was stored, and whether a reasoning item came before it.
 """
 
 import hashlib
@@ -16,7 +16,7 @@ _AFTER_THOUGHT_FLAG = 2
 
 
 class ItemId(Struct, frozen=True, kw_only=True):
-    """What an id of ours says. `reply` are the 24 digits of the reply's own id."""
+    """The data in an id that the simulator assigned. `reply` are the 24 digits of the reply's own id."""
 
     prefix: str
     reply: str
@@ -26,37 +26,37 @@ class ItemId(Struct, frozen=True, kw_only=True):
 
 
 def encode_item_id(item: ItemId) -> str:
-    """Make an id; the same twice for the same place of the same reply."""
-    marks = _STORED_FLAG * item.stored | _AFTER_THOUGHT_FLAG * item.after_thought
-    told = f"{item.reply:0>{_DIGIT_COUNT}}{item.index:02x}{marks:02x}"
-    return f"{item.prefix}_{told}{_build_checksum(told)}"
+    """Return an id; it is always the same for the same position of the same reply."""
+    flags = _STORED_FLAG * item.stored | _AFTER_THOUGHT_FLAG * item.after_thought
+    payload = f"{item.reply:0>{_DIGIT_COUNT}}{item.index:02x}{flags:02x}"
+    return f"{item.prefix}_{payload}{_build_checksum(payload)}"
 
 
 def decode_item_id(item_id: str) -> ItemId | None:
-    """Read an id; None for one the simulator did not give."""
-    prefix, _, told = item_id.rpartition("_")
-    known, check = told[:-_CHECKSUM_LENGTH], told[-_CHECKSUM_LENGTH:]
-    if len(known) != _DIGIT_COUNT + 4 or check != _build_checksum(known):
+    """Decode an id; None if the simulator did not assign it."""
+    prefix, _, payload = item_id.rpartition("_")
+    data, check = payload[:-_CHECKSUM_LENGTH], payload[-_CHECKSUM_LENGTH:]
+    if len(data) != _DIGIT_COUNT + 4 or check != _build_checksum(data):
         return None
-    marks = int(known[-2:], 16)
+    flags = int(data[-2:], 16)
     return ItemId(
         prefix=prefix,
-        reply=known[:_DIGIT_COUNT],
-        index=int(known[_DIGIT_COUNT : _DIGIT_COUNT + 2], 16),
-        stored=bool(marks & _STORED_FLAG),
-        after_thought=bool(marks & _AFTER_THOUGHT_FLAG),
+        reply=data[:_DIGIT_COUNT],
+        index=int(data[_DIGIT_COUNT : _DIGIT_COUNT + 2], 16),
+        stored=bool(flags & _STORED_FLAG),
+        after_thought=bool(flags & _AFTER_THOUGHT_FLAG),
     )
 
 
 def build_thought_id(item: ItemId) -> str:
-    """Return the id of the thought that came right before an item."""
+    """Return the id of the reasoning item right before an item."""
     return encode_item_id(
         ItemId(prefix="rs", reply=item.reply, index=item.index - 1, stored=item.stored, after_thought=False)
     )
 
 
 def encode_response_id(reply: str) -> str:
-    """Return the id of a whole reply."""
+    """Return the id of a response."""
     return _encode_id("resp", reply)
 
 
@@ -66,18 +66,18 @@ def encode_conversation_id(digits: str) -> str:
 
 
 def decode_response_id(response_id: str) -> str:
-    """Return the reply an id of a whole reply stands for; "" for an id the simulator did not give."""
+    """Return the digits of a reply from its response id; "" if the simulator did not assign it."""
     return _decode_digits("resp", response_id)
 
 
 def is_issued_conversation(conversation_id: str) -> bool:
-    """Whether the simulator gave this id of a conversation."""
+    """Return whether the simulator assigned this conversation id."""
     return bool(_decode_digits("conv", conversation_id))
 
 
 def _encode_id(prefix: str, digits: str) -> str:
-    told = f"{digits:0>{_DIGIT_COUNT}}ffff"
-    return f"{prefix}_{told}{_build_checksum(told)}"
+    payload = f"{digits:0>{_DIGIT_COUNT}}ffff"
+    return f"{prefix}_{payload}{_build_checksum(payload)}"
 
 
 def _decode_digits(prefix: str, encoded: str) -> str:

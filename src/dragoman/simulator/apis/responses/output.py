@@ -1,6 +1,6 @@
-"""What a reply holds: its items, in the vendor's order, and what it says again of its request.
+"""The contents of a response: its output items, in the vendor's order, and the fields it echoes from its request.
 
-The same answer on the same occasion gives the same items, ids and tokens: a whole reply and a stream tell one story.
+The same answer with the same metadata gives the same items, ids and tokens, so that a whole reply and a stream agree.
 """
 
 from collections.abc import Iterator
@@ -22,18 +22,18 @@ from dragoman.simulator.talk import Answer, Call
 _LOCATION: Json = {"type": "approximate", "city": None, "country": "US", "region": None, "timezone": None}
 _TIERS: dict[str | None, str] = {None: "default", "auto": "default", "fast": "priority"}
 _NOT_ECHOED = {"return_token_budget", "n", "search_content_types"}
-"""Members of hosted tools that the vendor's own SDK does not know in replies."""
+"""Fields of hosted tools that the vendor's SDK does not know in replies."""
 
 
 class _ReplyBuilder(Struct):
-    """A reply in the making."""
+    """A response under construction."""
 
     request: ResponsesRequest
     meta: ReplyMeta
     items: list[Json]
 
     def add(self, prefix: str, kind: str, **members: Any) -> Json:
-        """Add an item under the next id."""
+        """Append an item with the next id."""
         after_thought = bool(self.items) and self.items[-1]["type"] == "reasoning"
         issued = ItemId(
             prefix=prefix,
@@ -47,14 +47,14 @@ class _ReplyBuilder(Struct):
         return item
 
     def add_message(self, parts: list[Json], phase: str = "") -> None:
-        """Add a message; a refusal belongs to no phase."""
+        """Append a message; a refusal has no phase."""
         item = self.add("msg", "message", status="completed", role="assistant", content=parts)
         if phase and self.request.family.generation >= (5, 3):
             item["phase"] = phase
 
 
 def build_items(answer: Answer, accepted: AcceptedRequest, meta: ReplyMeta) -> list[Json]:
-    """Write the items of a reply."""
+    """Return the output items of a response."""
     request = cast("ResponsesRequest", accepted.body)
     if answer.end == "malformed_call" or request.prewarms:
         return []
@@ -69,14 +69,14 @@ def build_items(answer: Answer, accepted: AcceptedRequest, meta: ReplyMeta) -> l
     if answer.end in {"length", "filtered"} and reply.items and "status" in reply.items[-1]:
         reply.items[-1]["status"] = "incomplete"
     limits = [one.get("compact_threshold") for one in request.list("context_management")]
-    # Calls wait for their answers: what leads to them is not sealed yet.
+    # While calls are pending, the items that led to them are not compacted yet.
     if not answer.calls and any(limit is not None and answer.usage.input >= limit for limit in limits):
         reply.items.append(build_compaction_item(meta, len(reply.items), stored=request.is_stored))
     return reply.items
 
 
 def build_compaction_item(meta: ReplyMeta, index: int, *, stored: bool) -> Json:
-    """Return the item that stands for everything before it."""
+    """Return the compaction item, which replaces everything before it."""
     name = encode_item_id(ItemId(prefix="cmp", reply=meta.id, index=index, stored=stored, after_thought=False))
     return {
         "id": name,
@@ -91,7 +91,7 @@ def _add_reasoning(reply: _ReplyBuilder, answer: Answer) -> None:
     request = reply.request
     summary = [{"type": "summary_text", "text": answer.thought}] if read_summary_option(request) is not None else []
     item = reply.add("rs", "reasoning", summary=summary)
-    # Without a store the client must hold the thought itself, whether it asked for that or not.
+    # Without `store` the client must keep the reasoning itself, whether it requested that or not.
     if not request.is_stored or "reasoning.encrypted_content" in request.list("include"):
         item["encrypted_content"] = reply.meta.signer.issue(item["id"], f"{reply.meta.id}/{len(reply.items)}")
 
@@ -112,8 +112,8 @@ def _add_text(reply: _ReplyBuilder, answer: Answer) -> None:
     if not answer.text and (answer.calls or answer.end != "stop"):
         return
     request = reply.request
-    asked = "message.output_text.logprobs" in request.list("include")
-    likely = build_logprobs(answer.text, request.get("top_logprobs") or 0) if asked else []
+    wants_logprobs = "message.output_text.logprobs" in request.list("include")
+    likely = build_logprobs(answer.text, request.get("top_logprobs") or 0) if wants_logprobs else []
     cited = list(_iterate_citations(answer))
     part: Json = {"type": "output_text", "annotations": cited, "logprobs": likely, "text": answer.text}
     reply.add_message([part], "commentary" if answer.calls else "final_answer")
@@ -144,7 +144,7 @@ def _add_call(reply: _ReplyBuilder, call: Call) -> None:
     where, tool, _ = next(placed, ("", cast("Json", {}), ""))
     if tool.get("defer_loading") and where.startswith("/tools/"):
         _add_tool_search(reply, int(where.split("/")[2]))
-        # A deferred tool outside of any group is called as its own group (recorded: openai_responses/pydantic-ai-0049).
+        # Without a namespace, a deferred tool gets its own name as one (recorded: openai_responses/pydantic-ai-0049).
         namespace = namespace or name
     grouped: Json = {"namespace": namespace} if namespace else {}
     if isinstance(call.arguments, str) or tool.get("type") == "custom":
@@ -165,19 +165,19 @@ def _searches_at_client(request: ResponsesRequest) -> bool:
 
 
 def _add_tool_search(reply: _ReplyBuilder, number: int) -> None:
-    """Look up a deferred tool first, unless that was done before."""
+    """Append a tool search for a deferred tool, unless one was done before."""
     wanted = echo_tool(reply.request.list("tools")[number])
     outputs = [item for item in (*reply.request.items, *reply.items) if item["type"] == "tool_search_output"]
     if any(tool.get("name") == wanted["name"] for item in outputs for tool in item["tools"]):
         return
-    told: Json = {"status": "completed", "call_id": None, "execution": "server"}
-    reply.add("tsc", "tool_search_call", **told, arguments={"paths": [wanted["name"]]})
-    reply.add("tso", "tool_search_output", **told, tools=[wanted])
+    common: Json = {"status": "completed", "call_id": None, "execution": "server"}
+    reply.add("tsc", "tool_search_call", **common, arguments={"paths": [wanted["name"]]})
+    reply.add("tso", "tool_search_output", **common, tools=[wanted])
 
 
 def echo_request(request: ResponsesRequest) -> Json:
-    """Return the members of a reply that come from the request alone."""
-    told: Json = {
+    """Return the fields of a response that are copied from the request."""
+    echoed: Json = {
         "background": bool(request.get("background")),
         "instructions": request.get("instructions"),
         "max_output_tokens": request.get("max_output_tokens"),
@@ -200,18 +200,18 @@ def echo_request(request: ResponsesRequest) -> Json:
         "user": request.get("user"),
     }
     if request.get("conversation") is not None:
-        told["conversation"] = {"id": request.conversation}
+        echoed["conversation"] = {"id": request.conversation}
     if request.get("prompt") is not None:
-        told["prompt"] = request.get("prompt")
+        echoed["prompt"] = request.get("prompt")
     if (options := request.get("prompt_cache_options")) is not None:
         mode, ttl = options.get("mode") or "implicit", options.get("ttl") or "30m"
-        told["prompt_cache_options"] = {"mode": mode, "ttl": ttl}
+        echoed["prompt_cache_options"] = {"mode": mode, "ttl": ttl}
     if (programs := request.get("access_programs")) is not None:
-        told["access_programs"] = {"cyber": programs["cyber"]}
+        echoed["access_programs"] = {"cyber": programs["cyber"]}
     if (image := request.get("image")) is not None:
-        asked = image.get("context_compression")
-        told["image"] = {"context_compression": asked if asked in {"enabled", "disabled"} else "enabled"}
-    return told
+        compression = image.get("context_compression")
+        echoed["image"] = {"context_compression": compression if compression in {"enabled", "disabled"} else "enabled"}
+    return echoed
 
 
 def _as_float(given: float | None) -> float:
@@ -219,19 +219,19 @@ def _as_float(given: float | None) -> float:
 
 
 def read_summary_option(request: ResponsesRequest) -> str | None:
-    """Return how much is told of the thoughts, by whichever of the names of that parameter."""
+    """Return the requested summary of the reasoning, under either name of the parameter."""
     return request.at("/reasoning/summary") or request.at("/reasoning/generate_summary")
 
 
 def _echo_reasoning(request: ResponsesRequest) -> Json:
     options, family = request.object("reasoning"), request.family
     effort = options.get("effort") or family.default_effort
-    told: Json = {"effort": effort or None, "summary": read_summary_option(request)}
+    echoed: Json = {"effort": effort or None, "summary": read_summary_option(request)}
     if family.reasons:
-        asked = options.get("context") if options.get("context") != "auto" else None
-        told["context"] = asked or ("all_turns" if family.generation >= (5, 6) else "current_turn")
-        told["mode"] = options.get("mode") or "standard"
-    return told
+        context = options.get("context") if options.get("context") != "auto" else None
+        echoed["context"] = context or ("all_turns" if family.generation >= (5, 6) else "current_turn")
+        echoed["mode"] = options.get("mode") or "standard"
+    return echoed
 
 
 def _echo_text(text: Json) -> Json:
@@ -242,7 +242,7 @@ def _echo_text(text: Json) -> Json:
 
 
 def echo_tool(tool: Json) -> Json:
-    """Tell a tool again; where `strict` was not given the vendor tries to make its schema strict."""
+    """Return a tool as the response echoes it; without `strict` the vendor tries to make its schema strict."""
     match tool.get("type"):
         case "function":
             return _echo_function(tool)
@@ -264,8 +264,8 @@ def _echo_members(tool: Json) -> Json:
 
 
 def _echo_function(tool: Json) -> Json:
-    told: Json = {**tool, "description": tool.get("description"), "parameters": tool.get("parameters")}
+    echoed: Json = {**tool, "description": tool.get("description"), "parameters": tool.get("parameters")}
     if tool.get("strict") is not None:
-        return told
+        return echoed
     strict = make_strict(cast("Json | None", tool.get("parameters")))
-    return {**told, "parameters": strict or tool.get("parameters"), "strict": strict is not None}
+    return {**echoed, "parameters": strict or tool.get("parameters"), "strict": strict is not None}

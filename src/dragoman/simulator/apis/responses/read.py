@@ -1,4 +1,4 @@
-"""Read what a request asks of the model."""
+"""Convert a Responses request to the vendor-neutral `Ask`."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -16,11 +16,11 @@ from dragoman.simulator.talk import Ask, AskResult, AskTool, AskToolChoice, AskT
 SEARCH_NAME = "tool_search"
 _SEARCHES = ("web_search", "file_search")
 _CALLS = {"function_call": "arguments", "custom_tool_call": "input"}
-"""Calls of the client's tools, and the member that holds what is called with."""
+"""Calls of client tools, and the field with their arguments."""
 
 
 def read_ask(request: ResponsesRequest) -> Ask:
-    """Return everything the model looks at."""
+    """Return everything the model uses of a request."""
     return Ask(
         model=request.model,
         turns=tuple(_read_turns(request)),
@@ -33,7 +33,7 @@ def read_ask(request: ResponsesRequest) -> Ask:
 
 
 def map_tool_names(request: ResponsesRequest) -> dict[str, tuple[str, str]]:
-    """Map the names the model knows tools by to namespace and name; the namespace is told where a name has several."""
+    """Map the model's tool names to namespace and name; only ambiguous names are prefixed with the namespace."""
     if not find_client_tools(request):
         return {}
     placed = dict.fromkeys((namespace, tool["name"]) for _, tool, namespace in find_client_tools(request))
@@ -45,7 +45,7 @@ def map_tool_names(request: ResponsesRequest) -> dict[str, tuple[str, str]]:
 
 
 def _read_tools(request: ResponsesRequest) -> list[AskTool]:
-    """Return the tools, each once: those of the client first."""
+    """Return each tool once, client tools first."""
     names = {full: known for known, full in map_tool_names(request).items()}
     found = [_read_client_tool(names[group, tool["name"]], tool) for _, tool, group in find_client_tools(request)]
     found += [one for _, tool in find_tools(request) if (one := _read_hosted_tool(tool)) is not None]
@@ -94,7 +94,7 @@ def _read_choice(request: ResponsesRequest) -> AskToolChoice:
 
 
 def _find_hosted_name(kind: str, request: ResponsesRequest) -> str:
-    """A hosted tool may be chosen by another of its names than the one it was declared by."""
+    """Return the declared name of a hosted tool that may be chosen by another of its names."""
     stem = next((search for search in _SEARCHES if kind.startswith(search)), kind)
     return next((tool["type"] for _, tool in find_tools(request) if tool["type"].startswith(stem)), kind)
 
@@ -131,7 +131,7 @@ def _read_turns(request: ResponsesRequest) -> Iterator[AskTurn]:
 
 
 def _is_same_turn(one: AskTurn, other: AskTurn) -> bool:
-    """What the model says at once comes in several items, and so do the answers to its calls."""
+    """Return whether two items belong to one turn: items of one model reply do, and so do consecutive results."""
     return one.role == other.role and (one.role == "assistant" or bool(one.results and other.results))
 
 
@@ -149,8 +149,8 @@ def _read_turn(item: Json, calls: dict[str, str], known: dict[tuple[str, str], s
     match item:
         case {"type": "message", "role": role}:
             text, media = _split_content(item["content"])
-            spoken = role if role in {"user", "assistant"} else "system"
-            return AskTurn(role=spoken, text=text, media=media)
+            turn_role = role if role in {"user", "assistant"} else "system"
+            return AskTurn(role=turn_role, text=text, media=media)
         case {"type": "function_call" | "custom_tool_call" as kind, "name": name}:
             given = item[_CALLS[kind]]
             arguments = _parse_arguments(given) if kind == "function_call" else given

@@ -1,4 +1,4 @@
-"""Rules about input items: their ids, what they show, and which call an answer belongs to."""
+"""Rules about input items: their ids, their media, and the pairing of calls and results."""
 
 import re
 from collections.abc import Iterator
@@ -36,7 +36,7 @@ RESULT_TYPES = {
     "shell_call": ("shell_call_output",),
     "apply_patch_call": ("apply_patch_call_output",),
 }
-"""What may answer what; a look for tools may also be answered as a function is (recorded: pydantic-ai-0013)."""
+"""Result types of each call type; a tool search also accepts a function's result (recorded: pydantic-ai-0013)."""
 _ALL_RESULT_TYPES = frozenset(answer for answers in RESULT_TYPES.values() for answer in answers)
 _VALID_ID = re.compile(r"[A-Za-z0-9_-]+")
 _URL = re.compile(r"https?://\S+|data:[^,]*,.*", re.DOTALL)
@@ -48,9 +48,9 @@ _PART_SOURCES: dict[str, tuple[str, ...]] = {
     "input_image": ("file_id", "image_url"),
     "input_file": ("file_id", "file_data", "file_url"),
 }
-"""Parts, and the members of which one tells where it comes from."""
+"""Content parts, and the fields of which exactly one gives the content."""
 _Pairs = dict[str, list[tuple[int, str]]]
-"""Numbers and types of items by their call ids."""
+"""Indexes and types of items by their call ids."""
 
 
 def _check_ids(request: ResponsesRequest, _: CheckContext) -> Iterator[Violation]:
@@ -70,7 +70,7 @@ def _check_duplicate_ids(request: ResponsesRequest, _: CheckContext) -> Iterator
     seen: set[str] = set()
     for item in request.items:
         given = item.get("id")
-        # The answer to a call of the local shell bears the id of its call.
+        # The result of a local shell call has the id of its call.
         if given is None or item["type"] == "local_shell_call_output":
             continue
         if given in seen:
@@ -87,7 +87,7 @@ def _check_call_names(request: ResponsesRequest, _: CheckContext) -> Iterator[Vi
 
 
 def find_parts(request: ResponsesRequest) -> list[tuple[str, Json]]:
-    """Return the parts of messages and of results that show something, with their pointers."""
+    """Return the text, image and file parts of messages and results, with their pointers."""
     if "parts" not in request.computed:
         places = [(number, item, name) for number, item in enumerate(request.items) for name in ("content", "output")]
         request.computed["parts"] = [
@@ -153,7 +153,7 @@ def _check_configuration_updates(request: ResponsesRequest, _: CheckContext) -> 
 
 
 def _load_pairs(request: ResponsesRequest) -> tuple[_Pairs, _Pairs]:
-    """Return calls and answers; the vendor's own tool search needs no pairing."""
+    """Return calls and results by call id; the vendor's own tool search needs no pairing."""
     if "pairs" not in request.computed:
         calls, answers = _Pairs(), _Pairs()
         for number, item in enumerate(request.items):
@@ -168,7 +168,7 @@ def _load_pairs(request: ResponsesRequest) -> tuple[_Pairs, _Pairs]:
 
 
 def _is_self_contained(request: ResponsesRequest) -> bool:
-    """Tell whether the vendor keeps nothing that the request goes on from or refers to."""
+    """Return whether the request refers to nothing that the vendor stores."""
     return not request.continues and not any(item["type"] == "item_reference" for item in request.items)
 
 
@@ -196,14 +196,14 @@ def _check_result_without_call(request: ResponsesRequest, _: CheckContext) -> It
     for call_id, places in answers.items():
         for number, kind in places:
             if not any(at < number and kind in RESULT_TYPES[call] for at, call in calls.get(call_id, ())):
-                spoken = kind.removesuffix("_output").replace("_", " ")
-                yield Violation(f"No tool call found for {spoken} output with call_id {call_id}.", "/input")
+                name = kind.removesuffix("_output").replace("_", " ")
+                yield Violation(f"No tool call found for {name} output with call_id {call_id}.", "/input")
 
 
 def _check_approvals(request: ResponsesRequest, _: CheckContext) -> Iterator[Violation]:
-    asked = {item["id"] for item in request.items if item["type"] == "mcp_approval_request"}
+    requested = {item["id"] for item in request.items if item["type"] == "mcp_approval_request"}
     for number, item in enumerate(request.items):
-        if item["type"] != "mcp_approval_response" or item["approval_request_id"] in asked:
+        if item["type"] != "mcp_approval_response" or item["approval_request_id"] in requested:
             continue
         if _is_self_contained(request):
             message = f"No approval request found for approval response with id {item['approval_request_id']}."
@@ -213,49 +213,49 @@ def _check_approvals(request: ResponsesRequest, _: CheckContext) -> Iterator[Vio
 RULES: tuple[Rule[ResponsesRequest], ...] = (
     Rule(
         "responses.item-id",
-        "Ids of items are letters, digits, underscores and dashes, and begin as their type demands.",
-        "wire/openai_responses.md section 9; public reports of the vendor's words",
+        "Ids of items are letters, digits, underscores and dashes, and begin with the prefix of their type.",
+        "wire/openai_responses.md section 9; public reports of the vendor's error text",
         _check_ids,
     ),
     Rule(
         "responses.item-once",
-        "No two items bear the same id.",
-        "public reports of the vendor's words",
+        "No two items have the same id.",
+        "public reports of the vendor's error text",
         _check_duplicate_ids,
     ),
     Rule(
         "responses.call-name",
-        "A call names a tool as tools are named.",
+        "The name in a call is a valid tool name.",
         "wire/openai_responses.md section 3 (names of tools)",
         _check_call_names,
     ),
     Rule(
         "responses.media-source",
-        "A picture or a file comes from exactly one place.",
-        "wire/openai_responses.md section 2; public reports of the vendor's words",
+        "An image or a file has exactly one source.",
+        "wire/openai_responses.md section 2; public reports of the vendor's error text",
         _check_sources,
     ),
     Rule(
         "responses.image",
-        "A picture is at a web address or in a data URL, as png, jpeg, webp or gif.",
+        "An image is at an http(s) URL or in a data URL, as png, jpeg, webp or gif.",
         "wire/mapping.md section 10",
         _check_images,
     ),
     Rule(
         "responses.file-type",
-        "A file is no sound and no film.",
+        "A file is neither audio nor video.",
         "recorded: openai_responses/pydantic-ai-0078",
         _check_files,
     ),
     Rule(
         "responses.compaction-last",
-        "A wish to compact is the last item.",
+        "A `compaction_trigger` is the last item.",
         "wire/openai_responses.md section 2",
         _check_compaction_trigger_last,
     ),
     Rule(
         "responses.configuration-update",
-        "Settings change on the way only on gpt-6 in standard mode, without automatic compaction, not twice in a row.",
+        "`configuration_update` needs gpt-6 in standard mode, no automatic compaction, and no other one next to it.",
         "wire/openai_responses.md section 2",
         _check_configuration_updates,
     ),
@@ -263,26 +263,26 @@ RULES: tuple[Rule[ResponsesRequest], ...] = (
 PAIR_RULES: tuple[Rule[ResponsesRequest], ...] = (
     Rule(
         "responses.call-once",
-        "A call id is called once and answered once.",
-        "wire/mapping.md section 2 (duplicated results); words not recorded",
+        "A call id has one call and one result.",
+        "wire/mapping.md section 2 (duplicated results); error text not recorded",
         _check_duplicate_call_ids,
     ),
     Rule(
         "responses.call-answered",
-        "Each call of the client's tools is answered later in the input, unless its tool answers later.",
+        "Each call of a client tool has its result later in the input, unless the tool is asynchronous.",
         "wire/openai_responses.md section 2 (pairing)",
         _check_call_without_result,
     ),
     Rule(
         "responses.answer-called",
-        "Each answer has its call earlier in the input, or in what the vendor keeps.",
+        "Each result has its call earlier in the input, or in what the vendor stores.",
         "wire/openai_responses.md section 2 (pairing)",
         _check_result_without_call,
     ),
     Rule(
         "responses.approval-asked",
-        "An approval answers a request for one.",
-        "no source: the vendor's words are not known",
+        "An MCP approval response answers an approval request.",
+        "no source: the vendor's error text is not known",
         _check_approvals,
     ),
 )

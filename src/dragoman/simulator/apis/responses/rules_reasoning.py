@@ -1,4 +1,4 @@
-"""Rules about thoughts: what they stand before, what cannot come without them, and that they come back as they went."""
+"""Rules about reasoning items: what must follow them, what depends on them, and that they come back unchanged."""
 
 import re
 from collections.abc import Iterator
@@ -26,9 +26,9 @@ _MODEL_ITEM_TYPES = frozenset(
         "compaction",
     }
 )
-"""What may stand behind a thought, beside messages of the assistant."""
+"""Items that may follow a reasoning item, other than assistant messages."""
 _VENDOR_TOKEN = re.compile(r"gAAAA[\w=-]*|[a-z_]+_REDACTED_\d+|rsn_[\w+/=-]{64,}|[A-Za-z0-9+/]{256,}={0,2}")
-"""The vendor's own tokens, what stands for them where a recording was cleaned, and those of Amazon and xAI."""
+"""The vendor's tokens, their placeholders in cleaned recordings, and the tokens of Amazon and xAI."""
 
 
 def _check_reasoning_followed(request: ResponsesRequest, _: CheckContext) -> Iterator[Violation]:
@@ -40,7 +40,7 @@ def _check_reasoning_followed(request: ResponsesRequest, _: CheckContext) -> Ite
 
 
 def _may_follow_reasoning(item: Json | None, request: ResponsesRequest) -> bool:
-    """Tell whether an item may stand behind a thought; a stored thought knows what came after it, by its id."""
+    """Return whether an item may follow a reasoning item; after a stored one it must have an id."""
     if item is None or (item["type"] not in _MODEL_ITEM_TYPES and item.get("role") != "assistant"):
         return False
     return not request.is_stored or item.get("id") is not None
@@ -92,7 +92,7 @@ def _check_encrypted_content(request: ResponsesRequest, context: CheckContext) -
 
 
 def _describe_token_problem(token: str, item_id: str | None, request: ResponsesRequest, context: CheckContext) -> str:
-    """Say what became of a token; it is bound to the id of its item, which a client may leave out but not change."""
+    """Return why a token is rejected, or ""; it is bound to its item's id, which a client may drop but not change."""
     match request.signer.judge(token, item_id or ""):
         case "foreign" if context.recorded and _VENDOR_TOKEN.fullmatch(token):
             return ""
@@ -107,27 +107,28 @@ def _describe_token_problem(token: str, item_id: str | None, request: ResponsesR
 RULES: tuple[Rule[ResponsesRequest], ...] = (
     Rule(
         "responses.reasoning-followed",
-        "A thought that bears its id stands right before what it led to; if stored, that bears its id too.",
+        "A reasoning item with an id comes right before the item it led to; if stored, that item has an id too.",
         "recorded: openai_responses/pydantic-ai-0187",
         _check_reasoning_followed,
     ),
     Rule(
         "responses.reasoning-kept",
-        "An item that followed a thought and bears its id comes back with that thought.",
+        "An item with an id that followed a reasoning item comes back with that reasoning item.",
         "wire/openai_responses.md section 2 (pairing)",
         _check_reasoning_present,
     ),
     Rule(
         "responses.item-stored",
-        "What was not stored cannot be referred to, and a thought that was not stored needs its encrypted content.",
-        "public reports of the vendor's words; wire/openai_responses.md section 5",
+        "Items that were not stored cannot be referenced, and a reasoning item that was not stored needs encrypted "
+        "content.",
+        "public reports of the vendor's error text; wire/openai_responses.md section 5",
         _check_item_stored,
     ),
     Rule(
         "responses.encrypted-content",
-        "Encrypted content comes back as it went: unaltered, under its own item's id, and once.",
-        "wire/openai_responses.md section 5; public reports of the vendor's words; in recordings, tokens of other "
-        "servers pass: openai_responses/pydantic-ai-0062 (Amazon), openai_responses/ruby-llm-0015 (xAI)",
+        "Encrypted content comes back unaltered, under its own item's id, and once.",
+        "wire/openai_responses.md section 5; public reports of the vendor's error text; in recordings, tokens of other "
+        "servers are accepted: openai_responses/pydantic-ai-0062 (Amazon), openai_responses/ruby-llm-0015 (xAI)",
         _check_encrypted_content,
     ),
 )

@@ -1,4 +1,4 @@
-"""Rules about a request as a whole and its parameters, and about what only some models take."""
+"""Rules about a request as a whole and its parameters, and about support by model."""
 
 from collections.abc import Iterator
 from functools import partial
@@ -18,11 +18,11 @@ from dragoman.simulator.rule import MODEL_EXISTS, CheckContext, Json, PathCheck,
 _MEASUREMENT = "public measurement of 2026-08-30 (gpt-5.6-terra)"
 _NO_LOGPROBS = "logprobs are not supported with reasoning models."
 _SAMPLING = {"temperature": 1, "top_p": 1, "presence_penalty": 0, "frequency_penalty": 0}
-"""Parameters of sampling, and the values that are let pass even while a model thinks."""
+"""Sampling parameters, and the values that are accepted even while a model reasons."""
 
 
 def is_thinking(request: ResponsesRequest) -> bool:
-    """Tell whether the model thinks before it answers; the last word on its effort holds."""
+    """Return whether the model reasons before it answers; the last configured effort counts."""
     effort = request.object("reasoning").get("effort")
     for item in request.items:
         if item["type"] == "configuration_update" and item.get("reasoning"):
@@ -76,11 +76,13 @@ def _iterate_texts(request: ResponsesRequest) -> Iterator[str]:
 
 
 def _check_format_schema(request: ResponsesRequest, _: CheckContext) -> Iterator[Violation]:
-    asked = _read_format(request)
+    answer_format = _read_format(request)
     for complaint in (
-        find_schema_violations(asked["schema"], strict=bool(asked.get("strict"))) if "schema" in asked else ()
+        find_schema_violations(answer_format["schema"], strict=bool(answer_format.get("strict")))
+        if "schema" in answer_format
+        else ()
     ):
-        yield Violation(complaint.describe(f"response_format '{asked['name']}'"), "/text/format/schema")
+        yield Violation(complaint.describe(f"response_format '{answer_format['name']}'"), "/text/format/schema")
 
 
 def _read_format(request: ResponsesRequest) -> Json:
@@ -121,7 +123,12 @@ def _describe_not_default(where: str, value: Any) -> str:
 
 
 RULES: tuple[Rule[ResponsesRequest], ...] = (
-    Rule("responses.model", "A model is named, unless a stored prompt names one.", _MEASUREMENT, _check_model_present),
+    Rule(
+        "responses.model",
+        "`model` is present, unless a stored prompt names a model.",
+        _MEASUREMENT,
+        _check_model_present,
+    ),
     Rule(
         "responses.model-found",
         MODEL_EXISTS,
@@ -134,13 +141,13 @@ RULES: tuple[Rule[ResponsesRequest], ...] = (
     ),
     Rule(
         "responses.input",
-        "There is something to answer: input, an earlier response, a conversation or a prompt.",
-        "public reports of the vendor's words",
+        "The request has input, or continues an earlier response, a conversation or a prompt.",
+        "public reports of the vendor's error text",
         _check_input_present,
     ),
     Rule(
         "responses.one-state",
-        "An earlier response and a conversation are not both continued.",
+        "`previous_response_id` and `conversation` are not both sent.",
         f"wire/openai_responses.md section 1; {_MEASUREMENT}",
         PathCheck(
             "/previous_response_id",
@@ -152,13 +159,13 @@ RULES: tuple[Rule[ResponsesRequest], ...] = (
     ),
     Rule(
         "responses.state-id",
-        "Ids of responses begin with resp, of conversations with conv.",
+        "Ids of responses begin with `resp`, ids of conversations with `conv`.",
         "wire/openai_responses.md section 9",
         _check_state_ids,
     ),
     Rule(
         "responses.background-stored",
-        "What runs in the background is stored.",
+        "A background response is stored.",
         "wire/openai_responses.md section 1",
         PathCheck(
             "/background",
@@ -169,7 +176,7 @@ RULES: tuple[Rule[ResponsesRequest], ...] = (
     ),
     Rule(
         "responses.stream-options",
-        "Options of a stream come with a stream.",
+        "`stream_options` requires `stream: true`.",
         "openai-python 3.49, ResponseCreateParams.stream_options",
         reject_without(
             "/stream_options", "/stream", "The 'stream_options' parameter is only allowed when 'stream' is enabled."
@@ -177,8 +184,8 @@ RULES: tuple[Rule[ResponsesRequest], ...] = (
     ),
     Rule(
         "responses.json-word",
-        "Who wants a JSON object says the word json in the input.",
-        "public reports of the vendor's words; recorded: all json_object requests say it in a message",
+        "With `json_object` the input contains the word json.",
+        "public reports of the vendor's error text; recorded: all json_object requests contain it in a message",
         _check_json_word,
     ),
     Rule(
@@ -189,13 +196,13 @@ RULES: tuple[Rule[ResponsesRequest], ...] = (
     ),
     Rule(
         "responses.format-schema",
-        "The schema of an answer is an object's, and if strict within the strict subset.",
+        "The schema of an answer is of type object, and if strict, within the strict subset.",
         "wire/gemini_schema.md section 6",
         _check_format_schema,
     ),
     Rule(
         "responses.cache-retention",
-        "From gpt-5.5 on prompts are cached for 24 hours or not at all.",
+        "GPT-5.5 and later do not support `in_memory` cache retention.",
         f"openai-python 3.49, ResponseCreateParams.prompt_cache_retention; {_MEASUREMENT}",
         PathCheck(
             "/prompt_cache_retention",
@@ -206,8 +213,8 @@ RULES: tuple[Rule[ResponsesRequest], ...] = (
     ),
     Rule(
         "responses.cache-options",
-        "Options of the prompt cache, and marks for it, need gpt-5.6 or later.",
-        "wire/openai_responses.md section 1; wire/openai_chat.md section 2 (for the marks)",
+        "Prompt cache options and breakpoints need gpt-5.6 or later.",
+        "wire/openai_responses.md section 1; wire/openai_chat.md section 2 (for the breakpoints)",
         PathCheck("/prompt_cache_options", describe_unsupported_parameter, when=when_generation_before(5, 6)),
         _check_cache_breakpoints,
     ),
@@ -215,35 +222,35 @@ RULES: tuple[Rule[ResponsesRequest], ...] = (
 MODEL_RULES: tuple[Rule[ResponsesRequest], ...] = (
     Rule(
         "responses.effort",
-        "The effort is one the model knows; models that do not think know none.",
+        "The effort is one that the model supports; models that do not reason support none.",
         f"{_MEASUREMENT}; wire/openai_chat.md section 0; recorded defaults of each model",
         _check_effort,
     ),
     Rule(
         "responses.summary",
-        "Only models that think tell of their thoughts.",
+        "Only reasoning models return reasoning summaries.",
         "no source: by analogy with the effort",
         PathCheck("/reasoning/summary", describe_unsupported_parameter, when=_does_not_reason),
         PathCheck("/reasoning/generate_summary", describe_unsupported_parameter, when=_does_not_reason),
     ),
     Rule(
         "responses.sampling",
-        "A model that thinks takes no other temperature, top_p or penalties than the defaults.",
-        f"wire/openai_responses.md section 1; {_MEASUREMENT}; models that are not OpenAI's take any: recorded: "
+        "A model that reasons accepts only the defaults of temperature, top_p and penalties.",
+        f"wire/openai_responses.md section 1; {_MEASUREMENT}; models that are not OpenAI's accept any: recorded: "
         "openai_responses/ruby-llm-0003, openai_responses/rig-0081",
         *(PathCheck(f"/{member}", _describe_not_default, when=_is_openai_thinking) for member in _SAMPLING),
     ),
     Rule(
         "responses.logprobs",
-        "A model that thinks tells no probabilities.",
+        "A model that reasons returns no log probabilities.",
         f"wire/openai_responses.md section 1; {_MEASUREMENT}",
         PathCheck("/include", _NO_LOGPROBS, lambda names: "message.output_text.logprobs" in names, is_thinking),
         PathCheck("/top_logprobs", _NO_LOGPROBS, bool, is_thinking),
     ),
     Rule(
         "responses.include-encrypted",
-        "Only models that think have encrypted content.",
-        "public reports of the vendor's words",
+        "Only reasoning models have encrypted content.",
+        "public reports of the vendor's error text",
         PathCheck(
             "/include",
             "Encrypted content is not supported with this model.",
@@ -253,20 +260,20 @@ MODEL_RULES: tuple[Rule[ResponsesRequest], ...] = (
     ),
     Rule(
         "responses.generate-summary",
-        "What tells of thoughts is called summary; models before gpt-5.6 also know it as generate_summary.",
+        "The parameter is `summary`; models before gpt-5.6 also accept its alias `generate_summary`.",
         f"wire/openai_responses.md section 1 (an alias); {_MEASUREMENT} (unknown)",
         PathCheck("/reasoning/generate_summary", words.describe_unknown, when=when_generation_from(5, 6)),
     ),
     Rule(
         "responses.verbosity",
-        "Models before gpt-5 know one verbosity.",
+        "Models before gpt-5 support only the verbosity `medium`.",
         "no source: reported, without a recording",
         _check_verbosity,
     ),
     Rule(
         "responses.custom-tool",
-        "Custom tools exist since gpt-5.",
-        "wire/openai_chat.md section 3 (the same tools); the words: no source",
+        "Custom tools are supported since gpt-5.",
+        "wire/openai_chat.md section 3 (the same tools); error text: no source",
         _check_custom_tools,
     ),
 )

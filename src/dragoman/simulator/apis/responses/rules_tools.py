@@ -1,4 +1,4 @@
-"""Rules about tools and the choice among them."""
+"""Rules about tools and the tool choice."""
 
 import re
 from collections.abc import Iterator
@@ -17,7 +17,7 @@ _MCP_LOCATIONS = ("server_url", "connector_id", "tunnel_id")
 
 
 def find_tools(request: ResponsesRequest) -> list[tuple[str, Json]]:
-    """Return every tool of a request with its pointer: the declared, and those added or found on the way."""
+    """Return every tool of a request with its pointer: those in `tools`, and those that input items add."""
     if "tools" not in request.computed:
         added = [
             (f"/input/{number}{where}", tool)
@@ -30,7 +30,7 @@ def find_tools(request: ResponsesRequest) -> list[tuple[str, Json]]:
 
 
 def find_client_tools(request: ResponsesRequest) -> list[tuple[str, Json, str]]:
-    """Return the tools the client runs, with pointer and namespace."""
+    """Return the tools that the client runs, with pointer and namespace."""
     if "clients_tools" not in request.computed:
         request.computed["clients_tools"] = list(_iterate_client_tools(request))
     return request.computed["clients_tools"]
@@ -135,50 +135,50 @@ def _normalise_tool_type(kind: str) -> str:
 RULES: tuple[Rule[ResponsesRequest], ...] = (
     Rule(
         "responses.tool-name",
-        "Names of tools are 1 to 128 letters, digits, underscores and dashes.",
+        "Tool names are 1 to 128 letters, digits, underscores and dashes.",
         "wire/openai_responses.md section 3",
         _check_names,
     ),
     Rule(
         "responses.tool-schema",
-        "Parameters are an object's schema whose arrays have items, and if strict within the strict subset.",
+        "Parameters are a schema of type object whose arrays have `items`, and if strict, within the strict subset.",
         "wire/gemini_schema.md section 6; recorded: openai_responses/mirascope-0057",
         _check_schemas,
     ),
     Rule(
         "responses.grammar",
-        "A Lark grammar has a rule `start`; no grammar has look-around or lazy quantifiers.",
-        "wire/openai_chat.md section 3 (the same tools); the words: no source",
+        "A Lark grammar has a rule `start`; no grammar has lookaround or lazy quantifiers.",
+        "wire/openai_chat.md section 3 (the same tools); error text: no source",
         _check_grammars,
     ),
     Rule(
         "responses.deferred-tools",
-        "Deferred tools come with a tool search.",
-        "public reports of the vendor's words; wire/openai_responses.md section 3",
+        "Deferred tools require a `tool_search` tool.",
+        "public reports of the vendor's error text; wire/openai_responses.md section 3",
         _check_deferred,
     ),
     Rule(
         "responses.mcp-server",
-        "An MCP server is reached in exactly one way.",
+        "An MCP server has exactly one of `server_url`, `connector_id` and `tunnel_id`.",
         "wire/openai_responses.md section 3",
         _check_servers,
     ),
     Rule(
         "responses.async-tool",
-        "Tools that answer later need gpt-6 or later, and direct callers.",
+        "Asynchronous tools need gpt-6 or later, and direct callers only.",
         "wire/openai_responses.md section 3",
         _check_async,
     ),
     Rule(
         "responses.choice-without-tools",
-        "Who must call a tool has one.",
-        "public reports of the vendor's words",
+        "`tool_choice: required` needs tools.",
+        "public reports of the vendor's error text",
         _check_choice_without_tools,
     ),
     Rule(
         "responses.choice-found",
-        "Chosen and allowed tools are among the tools.",
-        "public reports of the vendor's words; wire/openai_responses.md section 4",
+        "Tools that `tool_choice` names or allows are in `tools`.",
+        "public reports of the vendor's error text; wire/openai_responses.md section 4",
         _check_choice_declared,
     ),
 )

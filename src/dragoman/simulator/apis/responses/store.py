@@ -1,7 +1,7 @@
-"""What the Responses API remembers: replies by their id, each with the conversation that led to it, and their items.
+"""The store of the Responses API: responses by id, each with the conversation that led to it, and their items.
 
-What runs in the background is told as queued first, at the first look as in progress, and then as done: no clock is
-needed, and every step can be seen.
+A background response is reported as queued first, as in progress at the first poll, and then as completed: that needs
+no clock, and a client sees every state.
 """
 
 from collections import OrderedDict
@@ -29,28 +29,28 @@ from dragoman.simulator.rule import Json
 _MAX_RESPONSES = 1000
 _TERMINAL = (b"response.completed", b"response.incomplete", b"response.failed")
 _POLLS_UNTIL_DONE = 2
-"""At which look a reply that is made in the background is done."""
+"""The number of polls after which a background response is completed."""
 _SSE = {"content-type": "text/event-stream", "cache-control": "no-cache"}
 
 
 class _StoredResponse(Struct):
     reply: Json
     items: list[Json]
-    """The whole conversation before the reply, and what it said."""
+    """The whole conversation before the response, and its output."""
     input_items: list[StoredItem]
     frames: tuple[bytes, ...] = ()
-    """The events of a reply that is made in the background and streamed."""
+    """The events of a background response with `stream`."""
     polls: int = _POLLS_UNTIL_DONE
 
     def render(self) -> Json:
-        """Return the reply as far as it has come."""
+        """Return the response in its current state."""
         if self.polls >= _POLLS_UNTIL_DONE:
             return self.reply
         return build_unfinished(self.reply, "in_progress" if self.polls else "queued")
 
 
 class ResponseStore:
-    """Replies by id; the oldest are forgotten first."""
+    """Responses by id; the oldest are evicted first."""
 
     def __init__(self) -> None:
         self._entries: OrderedDict[str, _StoredResponse] = OrderedDict()
@@ -58,15 +58,15 @@ class ResponseStore:
         self._conversations = ConversationStore()
 
     def expand_request(self, body: bytes, *, recorded: bool = False) -> bytes | ApiRejection:
-        """Return a request with what it goes on from and the items it refers to, or why there are none.
+        """Return a request with its history and referenced items added, or a rejection if they are unknown.
 
-        Of a recording only the vendor knows what went before: it is let through as it is.
+        The history of a recorded request is known to the vendor only, so it is accepted unchanged.
         """
         document = _parse_document(body)
         previous, conversation = read_previous_id(document), read_conversation_id(document)
         references = find_referenced_ids(document)
         entry, talk = self._entries.get(previous), self._conversations.get(conversation)
-        # Two states, or ids that are none, are for the rules to refuse.
+        # The rules reject two states and malformed ids.
         if (previous and conversation) or not (previous or conversation or references):
             return body
         known = self._items if talk is None else {**self._items, **{one.id: one.item for one in talk.items}}
@@ -82,12 +82,12 @@ class ResponseStore:
         return msgspec.json.encode(expand_input(document, self._find_history(previous, conversation), known))
 
     def save_reply(self, body: bytes, reply: bytes) -> bytes:
-        """Remember a reply, unless its caller does not want that, and return what the caller is told now."""
-        told = self._save_response(_parse_document(body), msgspec.json.decode(reply))
-        return reply if told is None or told.polls >= _POLLS_UNTIL_DONE else msgspec.json.encode(told.render())
+        """Store a response, unless the request has `store: false`, and return the reply to send now."""
+        entry = self._save_response(_parse_document(body), msgspec.json.decode(reply))
+        return reply if entry is None or entry.polls >= _POLLS_UNTIL_DONE else msgspec.json.encode(entry.render())
 
     def save_stream(self, body: bytes, frames: Iterable[bytes], _whole: Callable[[], bytes]) -> Iterator[bytes]:
-        """Pass frames on, and remember the reply that the last one holds; one in the background needs no listener."""
+        """Yield the frames and store the response in the last one; in the background even if the client disconnects."""
         document = _parse_document(body)
         if document.get("background"):
             frames = tuple(frames)
@@ -102,7 +102,7 @@ class ResponseStore:
             yield frame
 
     def handle_request(self, request: Request, route: Route) -> HttpReply | ApiRejection:
-        """Answer a request about what is kept."""
+        """Answer a request about stored responses and conversations."""
         if route.operation == "conversations":
             answer = self._conversations.handle_request(route.action, route.id, route.item, request.body, request.query)
         else:
@@ -132,27 +132,27 @@ class ResponseStore:
                 return entry.render()
 
     def _find_history(self, previous: str, conversation: str) -> list[Json]:
-        """Return all items of the reply or the conversation that a request goes on from."""
+        """Return all items of the response or the conversation that a request continues."""
         entry, talk = self._entries.get(previous), self._conversations.get(conversation)
         if entry is not None:
             return entry.items
         return [one.item for one in talk.items] if talk is not None else []
 
     def _save_response(self, document: Json, response: Json) -> _StoredResponse | None:
-        given, said = normalise_input(document.get("input")), list[Json](response["output"])
+        given, output = normalise_input(document.get("input")), list[Json](response["output"])
         conversation = read_conversation_id(document)
         earlier = self._find_history(read_previous_id(document), conversation)
         if (talk := self._conversations.get(conversation)) is not None:
-            talk.add([*given, *said])
+            talk.add([*given, *output])
         if document.get("store") is False:
             return None
         looks = 0 if document.get("background") else _POLLS_UNTIL_DONE
         entry = _StoredResponse(
-            response, [*earlier, *given, *said], assign_item_ids(given, response["id"]), polls=looks
+            response, [*earlier, *given, *output], assign_item_ids(given, response["id"]), polls=looks
         )
         self._entries[response["id"]] = entry
         self._items.update({one.id: one.item for one in entry.input_items})
-        self._items.update({item["id"]: item for item in said})
+        self._items.update({item["id"]: item for item in output})
         while len(self._entries) > _MAX_RESPONSES:
             _, oldest = self._entries.popitem(last=False)
             self._forget_items(oldest)
@@ -168,7 +168,7 @@ def _read_response(frame: bytes) -> Json:
 
 
 def _cancel_response(entry: _StoredResponse) -> Json | ApiRejection:
-    """Cancel what is not done yet; what is done stays as it is, also if that is asked twice."""
+    """Cancel a response that is not complete; a complete or cancelled one is returned unchanged."""
     if not entry.reply["background"]:
         message = "Cannot cancel a synchronous response."
         return ApiRejection(status=400, message=message, where="/response_id")
@@ -188,7 +188,7 @@ def _replay_stream(entry: _StoredResponse, starting_after: str) -> HttpReply | A
 
 
 def build_previous_not_found(name: str) -> ApiRejection:
-    """Refuse to continue a response that is not stored (public measurement: status 400)."""
+    """Return the rejection of a request that continues an unknown response (public measurement: status 400)."""
     message = f"Previous response with id '{name}' not found."
     return ApiRejection(status=400, message=message, kind="previous_response_not_found", where="/previous_response_id")
 
@@ -208,21 +208,21 @@ def read_conversation_id(document: Json) -> str:
 
 
 def find_referenced_ids(document: Json) -> list[str]:
-    """Return the ids of the items a request only refers to."""
+    """Return the ids of the items that a request references."""
     return [str(item["id"]) for item in normalise_input(document.get("input")) if _is_reference(item)]
 
 
 def expand_input(document: Json, before: list[Json], known: Mapping[str, Json]) -> Json:
-    """Put what went before in front of a request's own input, and fill in the items it only refers to."""
+    """Return a request with the history in front of its input, and references replaced by the items."""
     given = normalise_input(document.get("input"))
     filled = [known.get(str(item["id"]), item) if _is_reference(item) else item for item in given]
-    # An item that is referred to stands where it is referred to, not also where it was.
+    # A referenced item appears where it is referenced, not also at its old position.
     kept = [item for item in before if not any(item is one for one in filled)]
     return {**document, "input": [*kept, *filled]}
 
 
 def _parse_document(body: bytes) -> Json:
-    """Read a body; what is no JSON object is for the rules to refuse."""
+    """Parse a body; return {} if it is not a JSON object, which the rules reject."""
     try:
         document: Any = msgspec.json.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):

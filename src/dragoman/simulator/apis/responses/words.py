@@ -1,4 +1,4 @@
-"""What OpenAI says on Responses of a body that departs from its declaration, where Chat says something else."""
+"""OpenAI's error texts for malformed bodies on Responses, where they differ from those on Chat Completions."""
 
 from typing import Any, cast
 
@@ -38,7 +38,7 @@ _MAX_DISTANCE = 2
 
 
 def build_violation(found: Mismatch, document: Json) -> Violation:
-    """Say how a body departs from its declaration."""
+    """Return the violation for a mismatch of a body with its declaration."""
     where = f"{found.where}/{escape(found.name)}" if found.name else found.where
     message = words.describe_mismatch(found)
     if found.reason == "unknown-field" and where.count("/") == 1:
@@ -49,18 +49,18 @@ def build_violation(found: Mismatch, document: Json) -> Violation:
 
 
 def describe_unsupported_value(value: str, model: str, supported: tuple[str, ...]) -> str:
-    """A value that other models take."""
+    """Return the error text for a value that this model does not support."""
     start = f"Unsupported value: '{value}' is not supported with the '{model}' model."
     return f"{start} Supported values are: {words.join_quoted(supported)}."
 
 
 def describe_unsupported_parameter(pointer: str, _: Any = None) -> str:
-    """A parameter that the model does not take, under its full name."""
+    """Return the error text for a parameter that the model does not support, with its full path."""
     return f"Unsupported parameter: '{words.format_pointer(pointer)}' is not supported with this model."
 
 
 def describe_one_of(pointer: str, value: Json, names: tuple[str, ...]) -> str:
-    """Members of which exactly one must be there; "" if that is so."""
+    """Return the error text unless exactly one of the fields is given; "" if that is so."""
     given = [name for name in names if value.get(name)]
     if len(given) == 1:
         return ""
@@ -83,7 +83,7 @@ def _describe_unknown(name: str, document: Json) -> str:
 
 
 def _count_edits(one: str, other: str) -> int:
-    """Return how many letters must change."""
+    """Return the edit distance of two names."""
     row = list(range(len(other) + 1))
     for count, letter in enumerate(one, 1):
         before, row[0] = row[0], count
@@ -97,7 +97,7 @@ def _describe_wrong_type(found: Mismatch) -> str:
     got = _FOUND_TYPES.get(type(cast("object", found.value)), "an object")
     expected = _EXPECTED_BY_POINTER.get(where) or _describe_expected(found.kind)
     if where != found.where:
-        # Of a value under a name of the caller's own, the whole object is said to be wrong.
+        # For a wrong value under an arbitrary key, the vendor reports the whole object.
         expected, got = _EXPECTED_BY_POINTER.get(where, "an object"), "an object"
     return f"Invalid type for '{words.format_pointer(where)}': expected {expected}, but got {got} instead."
 

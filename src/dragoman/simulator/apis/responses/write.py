@@ -1,6 +1,6 @@
-"""Write an answer as a whole reply or as a stream: the vendor's events, each under its name and number.
+"""Render an answer as a whole response or as a stream of the vendor's numbered events.
 
-The members are those the vendor's SDK knows, `store` and billing left out.
+The fields are those the vendor's SDK knows, without `store` and billing.
 """
 
 import hashlib
@@ -56,47 +56,47 @@ _NO_IMAGES: Json = {
 
 
 def render_error(rejection: ApiRejection) -> HttpReply:
-    """Return the reply that refuses."""
+    """Return the error reply."""
     return errors.render_error(rejection, _STATUS_CODES)
 
 
 def render_reply(answer: Answer, accepted: AcceptedRequest, meta: ReplyMeta) -> bytes:
-    """Write a whole reply."""
+    """Return a whole response."""
     return encode(_build_finished(answer, accepted, meta, build_items(answer, accepted, meta)))
 
 
 def _build_finished(answer: Answer, accepted: AcceptedRequest, meta: ReplyMeta, items: list[Json]) -> Json:
-    """Return a reply that has ended."""
+    """Return a response that has ended."""
     request = cast("ResponsesRequest", accepted.body)
     status, reason = _ENDS[answer.end]
-    told = _build_response(accepted, meta, status, items)
-    told["error"] = _MALFORMED if status == "failed" else None
-    told["incomplete_details"] = {"reason": reason} if reason else None
+    response = _build_response(accepted, meta, status, items)
+    response["error"] = _MALFORMED if status == "failed" else None
+    response["incomplete_details"] = {"reason": reason} if reason else None
     searches = len([item for item in items if item["type"] == "web_search_call"])
-    told["tool_usage"] = {"image_gen": _NO_IMAGES, "web_search": {"num_requests": searches}}
+    response["tool_usage"] = {"image_gen": _NO_IMAGES, "web_search": {"num_requests": searches}}
     used = structs.replace(answer.usage, output=0, thought=0) if request.prewarms else answer.usage
-    told["usage"] = _render_usage(used) if status != "failed" else None
+    response["usage"] = _render_usage(used) if status != "failed" else None
     if (moderation := request.get("moderation")) is not None:
         result = build_moderation_result(moderation["model"])
-        told["moderation"] = {"input": result, "output": result}
+        response["moderation"] = {"input": result, "output": result}
     if compared := request.at("/prompt_cache_options/comparison_response_id"):
         seen = "cache_hit" if answer.usage.cached else "unavailable"
-        told["prompt_cache_diagnostics"] = {
+        response["prompt_cache_diagnostics"] = {
             "type": seen if decode_response_id(compared) else "comparison_response_not_found"
         }
-    told["completed_at"] = meta.created + 1 if status == "completed" else None
-    return told
+    response["completed_at"] = meta.created + 1 if status == "completed" else None
+    return response
 
 
 def build_unfinished(response: Json, status: str) -> Json:
-    """Return a reply as it is told before it has ended, or after it was cancelled."""
+    """Return a response as it is before it has ended, or after it was cancelled."""
     rest = {name: value for name, value in response.items() if name != "tool_usage"}
     open_members: Json = {"status": status, "output": [], "usage": None, "error": None, "incomplete_details": None}
     return {**rest, **open_members, "completed_at": None}
 
 
 def _render_usage(usage: AnswerUsage) -> Json:
-    """Count as the vendor does: input with what was cached, output with what was thought."""
+    """Return the usage: input tokens include cached ones, output tokens include reasoning."""
     return {
         "input_tokens": usage.input,
         "input_tokens_details": {"cached_tokens": usage.cached, "cache_write_tokens": 0},
@@ -107,35 +107,35 @@ def _render_usage(usage: AnswerUsage) -> Json:
 
 
 def compact(accepted: AcceptedRequest, meta: ReplyMeta, tokens: int) -> bytes:
-    """Make a conversation short: what users said stays, all else is sealed into one item only the vendor can read."""
+    """Compact a conversation: user messages stay, all else becomes one encrypted item only the vendor can read."""
     items = normalise_input(accepted.body.get("input"))
     sealed = [number for number, item in enumerate(items, 1) if item.get("type") == "compaction"]
     since = items[sealed[-1] if sealed else 0 :]
-    said = [one.render() for one in assign_item_ids(since, meta.id) if one.item.get("role") == "user"]
+    messages = [one.render() for one in assign_item_ids(since, meta.id) if one.item.get("role") == "user"]
     return encode(
         {
             "id": encode_response_id(meta.id),
             "object": "response.compaction",
             "created_at": meta.created,
-            "output": [*said, build_compaction_item(meta, len(said), stored=True)],
+            "output": [*messages, build_compaction_item(meta, len(messages), stored=True)],
             "usage": _render_usage(AnswerUsage(input=tokens, output=_COMPACTION_TOKENS)),
         }
     )
 
 
 def render_token_count(_: AcceptedRequest, tokens: int) -> bytes:
-    """Write the answer to a request for a count."""
+    """Return the reply to a token-count request."""
     return encode({"object": "response.input_tokens", "input_tokens": tokens})
 
 
 def drop_output(data: bytes) -> bytes:
-    """Take the answer out of a whole reply, or leave out the event that would tell it."""
-    told: Json = decode(data)
-    if told.get("object") == "response":
-        return encode({**told, "output": []})
-    if "response" not in told:
+    """Remove the output from a whole response; of a stream, drop the events that carry output."""
+    response: Json = decode(data)
+    if response.get("object") == "response":
+        return encode({**response, "output": []})
+    if "response" not in response:
         return b""
-    return encode({**told, "response": {**told["response"], "output": []}})
+    return encode({**response, "response": {**response["response"], "output": []}})
 
 
 def _build_response(accepted: AcceptedRequest, meta: ReplyMeta, status: str, items: list[Json]) -> Json:
@@ -155,39 +155,39 @@ def _build_response(accepted: AcceptedRequest, meta: ReplyMeta, status: str, ite
 
 
 def render_stream(answer: Answer, accepted: AcceptedRequest, meta: ReplyMeta) -> Iterator[bytes]:
-    """Write the frames of a stream."""
+    """Yield the frames of a stream."""
     padded = bool(accepted.body.at("/stream_options/include_obfuscation"))
     for number, (name, members) in enumerate(_iterate_events(answer, accepted, meta)):
         yield _render_event(name, number, _pad_members(members) if padded and "delta" in members else members)
 
 
 def _pad_members(members: Json) -> Json:
-    """Add letters that mean nothing, so that the size of a frame tells nothing of the tokens in it.
+    """Pad an event with random letters, so that its size reveals nothing about the tokens in it.
 
-    The vendor does that unless told not to. Its own SDK has no word for the member, so here it is done when asked for.
+    The vendor does that by default. Its own SDK does not know the field, so the simulator does it only on request.
     """
     digest = hashlib.sha256(encode(members)).hexdigest()
     return {**members, "obfuscation": digest[: -len(members["delta"]) % _PADDING_BLOCK]}
 
 
 def _render_event(name: str, number: int, members: Json) -> bytes:
-    """Write one event."""
+    """Return one event."""
     data = encode({"type": name, "sequence_number": number, **members})
     return b"event: %b\ndata: %b\n\n" % (name.encode(), data)
 
 
 def render_broken_stream(rejection: ApiRejection, accepted: AcceptedRequest, meta: ReplyMeta, number: int) -> bytes:
-    """Write how a stream breaks off after `number` events: the error, then the reply that failed, as recorded."""
+    """Return the end of a stream that fails after `number` events: the error, then the failed response, as recorded."""
     error = errors.build_error(rejection, _STATUS_CODES)
-    told = _build_response(accepted, meta, "failed", [])
-    told["error"] = {"code": error["code"] or "server_error", "message": error["message"]}
+    response = _build_response(accepted, meta, "failed", [])
+    response["error"] = {"code": error["code"] or "server_error", "message": error["message"]}
     return _render_event("error", number, {"error": error}) + _render_event(
-        "response.failed", number + 1, {"response": told}
+        "response.failed", number + 1, {"response": response}
     )
 
 
 def render_stream_error(rejection: ApiRejection) -> bytes:
-    """Write how a stream breaks off, not knowing which: the error, then a reply that failed, as recorded."""
+    """Return the end of an unknown stream that fails: the error, then a failed response, as recorded."""
     name = hashlib.sha256(rejection.message.encode()).hexdigest()[:24]
     request = ResponsesRequest(
         {"model": ""}, model="", family=Family(generation=(0, 0)), signer=TokenSigner(), items=[]
@@ -210,12 +210,12 @@ def _iterate_events(answer: Answer, accepted: AcceptedRequest, meta: ReplyMeta) 
         yield from _iterate_item_events(
             item, index, meta.chunking, is_triggered=item["type"] == "compaction" and len(items) == 1
         )
-    told = _build_finished(answer, accepted, meta, items)
-    yield f"response.{told['status']}", {"response": told}
+    response = _build_finished(answer, accepted, meta, items)
+    yield f"response.{response['status']}", {"response": response}
 
 
 def _iterate_item_events(item: Json, index: int, chunking: Chunking, *, is_triggered: bool) -> Iterator[_Event]:
-    """Write the events of an item; a compaction tells that it goes on only if it was asked for by a trigger."""
+    """Yield the events of an item; a compaction reports its progress only if a trigger requested it."""
     yield "response.output_item.added", {"output_index": index, "item": _build_item_start(item)}
     place: Json = {"item_id": item["id"], "output_index": index}
     match item["type"]:
@@ -239,7 +239,7 @@ def _iterate_item_events(item: Json, index: int, chunking: Chunking, *, is_trigg
 
 
 def _build_item_start(item: Json) -> Json:
-    """An item before anything of it is known but what it will be."""
+    """Return an item as it is before any of its content is known."""
     begun: Json = {**item, **_EMPTY_ITEMS.get(str(item["type"]), {})}
     if "status" in item:
         begun["status"] = "in_progress"
@@ -249,7 +249,7 @@ def _build_item_start(item: Json) -> Json:
 
 
 def _truncate_token(token: str) -> str:
-    """Return what a stream tells of encrypted content before the thought is complete: not yet the real thing."""
+    """Return the encrypted content of a reasoning item that is still streaming: a prefix, not valid yet."""
     return token[: len(token) // 2]
 
 
@@ -284,20 +284,20 @@ def _iterate_message_events(item: Json, place: Json, chunking: Chunking) -> Iter
 
 
 def _iterate_text_events(part: Json, at: Json, chunking: Chunking) -> Iterator[_Event]:
-    """A citation is told as soon as the words it belongs to are."""
+    """Yield the deltas of a text; a citation follows as soon as the text it refers to is complete."""
     annotations: list[Json] = part["annotations"]
     waiting = list(enumerate(annotations))
     tokens: list[Json] = list(part["logprobs"])
-    told = said = 0
+    logprobs_end = text_end = 0
     for piece in chunking.split_text(part["text"]):
-        said += len(piece)
+        text_end += len(piece)
         likely: list[Json] = []
-        while tokens and told < said:
-            told += len(tokens[0]["token"])
+        while tokens and logprobs_end < text_end:
+            logprobs_end += len(tokens[0]["token"])
             likely.append(_render_logprob(tokens.pop(0)))
         yield "response.output_text.delta", {**at, "delta": piece, "logprobs": likely}
         for number, annotation in list(waiting):
-            if annotation["end_index"] <= said:
+            if annotation["end_index"] <= text_end:
                 waiting.remove((number, annotation))
                 yield (
                     "response.output_text.annotation.added",
@@ -306,7 +306,7 @@ def _iterate_text_events(part: Json, at: Json, chunking: Chunking) -> Iterator[_
 
 
 def _render_logprob(token: Json) -> Json:
-    """Tell of a token in an event, where its bytes are left out."""
+    """Return a token's log probability as events have it, without its bytes."""
     top = [{"token": other["token"], "logprob": other["logprob"]} for other in token["top_logprobs"]]
     return {"token": token["token"], "logprob": token["logprob"], "top_logprobs": top}
 

@@ -1,4 +1,4 @@
-"""What breaks each rule, by the rule's name."""
+"""The mutators that break each rule, by the rule's name."""
 
 from simulator.apis.chat.mutators import media, messages, models, schemas, settings, shape, tools
 from simulator.mutation import Mutate

@@ -11,7 +11,7 @@ from simulator.mutation import Mutate
 _PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR4nGNg+M9QDwADhgGAWjTQ7gAAAABJRU5ErkJggg=="
 
 
-# Anthropic's mark, and members of a whole message that a client took into its text.
+# Anthropic's `cache_control`, and fields of a whole message that a client copied into its text part.
 _TOLERATED = ("cache_control", "role", "refusal", "annotations", "audio", "tool_calls")
 
 

@@ -22,11 +22,11 @@ _DEFAULTS: dict[str, Any] = {
     "logprobs": False,
     "top_logprobs": 0,
 }
-"""Sampling parameters, and the values that are let pass even while a model reasons."""
+"""Sampling parameters, and the values that are accepted even while a model reasons."""
 
 
 def _with(model_names: Iterable[str], **members: Any) -> Mutate:
-    """Make a mutator that puts a body to models and adds members."""
+    """Return a mutator that sends a body to other models and adds fields."""
 
     def mutate(body: Json, _: Random) -> Iterable[Json]:
         for model in model_names:
@@ -53,7 +53,7 @@ def _renamed(*names: str) -> Mutate:
 
 
 def _without_tools(mutate: Mutate) -> Mutate:
-    """Take tools away first: with them another rule would speak."""
+    """Return a mutator that removes tools first, because another rule would reject them earlier."""
 
     def mutated(body: Json, chance: Random) -> Iterable[Json]:
         yield from mutate(changes.without(body, "tools", "tool_choice", "parallel_tool_calls"), chance)

@@ -32,7 +32,7 @@ def _break_root(body: Json, chance: Random) -> Iterable[Json]:
 
 
 def _inner(schema: Json, wanted: Callable[[Json], bool]) -> Iterator[changes.Path]:
-    """Iterate the paths of those schemas within a schema that are wanted."""
+    """Iterate over the paths of the schemas within a schema that the condition selects."""
     for way, node in iterate_schemas(schema):
         if wanted(node):
             numbered = zip(("", *way), way, strict=False)
@@ -65,7 +65,7 @@ def _break_keywords(body: Json, _: Random) -> Iterable[Json]:
 
 
 def _breaking(wanted: Callable[[Json], bool], *changed: Callable[[Json], Json]) -> Mutate:
-    """Make a mutator of strict schemas: each wanted schema within one is changed in each way."""
+    """Return a mutator of strict schemas: each selected subschema is changed in each way."""
 
     def mutate(body: Json, _: Random) -> Iterable[Json]:
         for path, schema in changes.schemas(body, strict=True):
@@ -128,7 +128,7 @@ def _break_size(body: Json, chance: Random) -> Iterable[Json]:
             place = (*path, *chance.choice(inner))
             for values in (many, long, wordy):
                 yield changes.put(body, place, values)
-        if chance.randrange(4) == 0:  # it takes a while to judge
+        if chance.randrange(4) == 0:  # it is slow to check
             yield changes.put(body, path, _wide(schema))
 
 

@@ -61,7 +61,7 @@ _OUT_OF_BOUNDS: dict[str, Any] = {
 
 
 def _break_json(body: Json, _: Random) -> Iterable[Json]:
-    """Set a number that Python writes and JSON has not."""
+    """Set a number that Python can write but JSON does not have."""
     yield changes.changed(body, temperature=nan)
     yield changes.changed(body, seed=inf)
 

@@ -1,4 +1,4 @@
-"""What breaks each rule, by the rule's name, and where rules hold that do not hold everywhere."""
+"""The mutators that break each rule, by the rule's name, and the models and surfaces that limited rules apply to."""
 
 from dragoman.simulator.rule import CheckContext
 from simulator.apis.gemini import changes
@@ -16,7 +16,7 @@ MUTATORS: dict[str, Mutate] = {
     **turns.MUTATORS,
 }
 UNBROKEN = frozenset({"gemini.json", "gemini.model", "gemini.envelope"})
-"""Rules no change of a JSON body breaks: the body is JSON, the model stands in the path, an envelope around it."""
+"""Rules that no change of a JSON body breaks: those about invalid JSON, the model in the path, and the envelope."""
 
 _NEW = CheckContext(model=changes.MODEL, recorded=True)
 _OLD = CheckContext(model="gemini-2.5-pro", recorded=True)
@@ -54,4 +54,4 @@ CIRCUMSTANCES: dict[str, CheckContext] = {
     "gemini.signature-model": _NEW,
     "gemini.signature-twice": _NEW,
 }
-"""Where a rule holds that does not hold for every model and surface: its mutators break it there."""
+"""The models and surfaces of rules that do not apply to all: their mutators break them there."""

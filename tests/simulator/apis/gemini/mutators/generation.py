@@ -26,7 +26,7 @@ def _out_of_range(body: Json, _: Random) -> Iterable[Json]:
 
 
 def _plain(body: Json, **members: Any) -> Json:
-    """Return a copy that says nothing but this of how to write."""
+    """Return a copy with only these fields in its generation config."""
     changed = changes.copied(body)
     changes.put(
         changes.request_in(changed), "generation_config", {changes.camel(name): members[name] for name in members}

@@ -1,4 +1,4 @@
-"""What breaks each rule, by the rule's name."""
+"""The mutators that break each rule, by the rule's name."""
 
 from simulator.apis.messages.mutators import (
     betas,

@@ -9,7 +9,7 @@ from simulator.mutation import Mutate
 
 
 def _without_beta(body: Json, _: Random) -> Iterator[Json]:
-    """Vertex takes the betas in the body too; elsewhere a header tells them, which no body can break."""
+    """Vertex also accepts betas in the body; elsewhere they are in a header, which no change of a body breaks."""
     if "anthropic_version" not in body:
         return
     told = changed(body, anthropic_beta=["files-api-2025-04-14"])

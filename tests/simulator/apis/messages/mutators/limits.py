@@ -17,13 +17,13 @@ _MOST_MESSAGES = 100_000
 
 
 def _too_large(body: Json, _: Random) -> Iterator[Json]:
-    """Only what is for Vertex is made large: there are few such requests, and each takes its time."""
+    """Only Vertex requests are made too large: there are few of them, and each is slow."""
     if "anthropic_version" in body:
         yield from user_blocks_added(body, {"type": "text", "text": "a" * _MOST_BYTES_ON_VERTEX})
 
 
 def _too_many(body: Json, _: Random) -> Iterator[Json]:
-    """See above for why only Vertex gets them."""
+    """Only Vertex requests are used, for the same reason."""
     if "anthropic_version" in body:
         yield changed(body, messages=[{"role": "user", "content": "Hi"}] * (_MOST_MESSAGES + 1))
 

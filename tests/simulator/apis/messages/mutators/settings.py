@@ -22,7 +22,7 @@ def _threaded(body: Json, _: Random) -> Iterator[Json]:
 
 
 def _in_october(body: Json) -> Iterator[Json]:
-    """Vertex tells its version in the body; elsewhere a header does, which no body can break."""
+    """On Vertex the version is in the body; elsewhere it is in a header, which no change of a body breaks."""
     if "anthropic_version" in body and "max_tokens" in body:
         yield changed(body, anthropic_version=_OCTOBER, temperature=None, top_p=None, top_k=None)
 

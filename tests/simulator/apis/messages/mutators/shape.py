@@ -82,7 +82,7 @@ def _outside(body: Json, _: Random) -> Iterator[Json]:
 
 
 def _nothing(_body: Json, _: Random) -> Iterator[Json]:
-    """No change of a body breaks what is not about its members."""
+    """No change of a body breaks a rule that is not about its fields."""
     yield from ()
 
 

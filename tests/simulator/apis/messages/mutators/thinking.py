@@ -21,7 +21,7 @@ def _thoughtless(body: Json, _: Random) -> Iterator[Json]:
 
 
 def _thought(words: str = "Hm.", signed: str = "Hm.", bound: tuple[str, ClaudeModel] | None = None) -> Json:
-    """Sign as a simulator does that was given no seed."""
+    """Sign like a simulator with the default seed."""
     return {"type": "thinking", "thinking": words, "signature": sign(signed, bound, TokenSigner(), "mutation")}
 
 

@@ -24,7 +24,7 @@ def _answer_nothing(body: Json, _: Random) -> Iterator[Json]:
     yield with_items(body, [*items, {"type": "function_call_output", "call_id": "call_lost", "output": "?"}])
     yield with_items(body, [*items, {"type": "custom_tool_call_output", "call_id": "call_lost", "output": "?"}])
     for number in places(items, "function_call"):
-        # A stored thought would be refused first, for having lost its call.
+        # A stored reasoning item without its call would be rejected first.
         if number and items[number - 1].get("type") != "reasoning":
             yield without(body, number)
 

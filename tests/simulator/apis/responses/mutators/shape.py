@@ -71,7 +71,7 @@ def _unbounded(body: Json, _: Random) -> Iterator[Json]:
 
 
 def _unreadable(body: Json, _: Random) -> Iterator[Json]:
-    """Set a number that Python writes and JSON has not."""
+    """Set a number that Python can write but JSON does not have."""
     yield changed(body, temperature=nan)
     yield changed(body, metadata={"limit": inf})
 
