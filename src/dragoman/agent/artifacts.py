@@ -45,7 +45,7 @@ class Artifacts:
         if self._sizes[greatest] == 0:
             del self._sizes[greatest]
 
-    def read(self, id: str, start: int = 0, length: int = CHUNK_SIZE) -> str:  # noqa: A002  what the model calls it
+    def read(self, id: str, start: int = 0, length: int = CHUNK_SIZE) -> str:  # noqa: A002  the parameter name in the tool
         """Read a piece of an output that was too large to be shown.
 
         Args:

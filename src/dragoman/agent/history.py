@@ -161,7 +161,7 @@ def _estimate_tokens(history: Sequence[Message]) -> int:
 
 
 def find_cut(history: Sequence[Message], keep: int) -> tuple[int, int]:
-    """Return the start and end of the part to summarise; every call in it has its result in it too."""
+    """Return the index range of the messages to summarise; every call in it has its result in it too."""
     begin = leading_systems(history)
     for end in range(len(history) - keep, begin, -1):
         if _is_valid_cut(history[begin:end], history[end:]):
@@ -188,7 +188,7 @@ async def summarise_messages(middle: tuple[Message, ...], summarise: Summarise) 
 def replace_with_summary(
     history: Sequence[Message], middle: tuple[int, int], summary: str, *, untrusted: bool
 ) -> tuple[Message, ...]:
-    """Return a history with the messages from `begin` to `end` replaced by a summary."""
+    """Return a history with the messages of the index range `middle` replaced by a summary."""
     begin, end = middle
     text = f"{UNTRUSTED_SUMMARY if untrusted else SUMMARY}\n{summary}"
     return (*history[:begin], Message(role="user", parts=(Text(text=text),)), *history[end:])
@@ -200,8 +200,7 @@ def summary_by(model: Model, name: str = "") -> Summarise:
     async def summarise(messages: tuple[Message, ...]) -> str:
         question = Message(role="user", parts=(Text(text=_SUMMARY_PROMPT),))
         collector = Collector()
-        # The history is sent as one text: calls in it would need their tools, and a model that is offered tools uses
-        # them.
+        # The history is sent as one text: calls in it would need their tools, and a model with tools uses them.
         transcript = Message(role="user", parts=(Text(text=_render_transcript(messages)),))
         request = Request(model=name, messages=(transcript, question), stream=True)
         async with closing(model(request)) as events:

@@ -58,7 +58,7 @@ class Statistics(Struct, frozen=True, kw_only=True):
     usage: Usage = Usage()
     """The usage of all turns together."""
     cost: float | None = None
-    """None if no price is known."""
+    """The cost of all turns; None if no price is known."""
     seconds: float = 0.0
 
     @property

@@ -186,8 +186,8 @@ class Agent:
 
     async def __call__(self, request: Request) -> AsyncGenerator[Event]:
         """Run, and stream all turns as one reply."""
-        theirs = find_client_tools(request, self._config.executor.registry)
-        merger = ReplyMerger(lambda call: qualify_name(call.namespace, call.name) not in theirs)
+        client_tools = find_client_tools(request, self._config.executor.registry)
+        merger = ReplyMerger(lambda call: qualify_name(call.namespace, call.name) not in client_tools)
         # The reader of a single reply does not see approval requests, so it cannot answer them.
         async with aclosing(self._run_steps(_disable_approval(self._config), request)) as steps:
             async for step in steps:
@@ -213,7 +213,7 @@ class Agent:
         return ended[-1]
 
     def steps(self, request: Request, *, run: str = "", untrusted: bool = False) -> AsyncGenerator[Step]:
-        """Run, and yield every step as it happens; to stop reading stops the run.
+        """Run, and yield every step as it happens; closing the iterator stops the run.
 
         Set `untrusted` if untrusted content was read earlier that is no longer in the history.
         """

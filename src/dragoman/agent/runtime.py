@@ -34,7 +34,7 @@ class Runtime(Protocol):
         """Run `work` and store its result under `key`; return the stored result if the key is known."""
         ...
 
-    async def wait(self, topic: str, timeout: float | None = None) -> Any:  # noqa: ASYNC109  an engine keeps the time
+    async def wait(self, topic: str, timeout: float | None = None) -> Any:  # noqa: ASYNC109  a durable engine measures the timeout
         """Return the answer sent for a topic, also if it was sent earlier; raise `TimeoutError` if there is none."""
         ...
 
@@ -51,7 +51,7 @@ class WatchedRuntime(Runtime, Protocol):
     """A runtime that can be watched and messaged from where the run was started."""
 
     def tell(self, topic: str, value: Any) -> None:
-        """Answer a `wait`."""
+        """Send the answer for a topic that the run waits for."""
         ...
 
     def close(self) -> None:
@@ -88,7 +88,7 @@ class InProcess:
             return await asyncio.shield(self._answer_future(topic))
 
     def tell(self, topic: str, value: Any) -> None:
-        """Answer a `wait`, also one that starts later; the first answer counts."""
+        """Send the answer for a topic, also before the run waits for it; the first answer counts."""
         answer = self._answer_future(topic)
         if not answer.done():
             answer.set_result(value)

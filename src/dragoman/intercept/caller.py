@@ -2,8 +2,9 @@
 
 A caller's request may be in any dialect, with its complete history each time: new is what follows the last assistant
 message. Tools stay until the caller sends others. A session serves one caller request at a time; a caller that repeats
-a request gets the rest of the same answer. The client process is started with its configured environment and a few
-inherited variables; the prompt replaces `{prompt}` in its command, or is written to its standard input.
+a request before it got the end gets the same answer from its start. The client process is started with its configured
+environment and a few inherited variables; the prompt replaces `{prompt}` in its command, or is written to its standard
+input.
 """
 
 import asyncio

@@ -171,7 +171,9 @@ class InterceptHandler:
         record.rules, record.problem, record.left = rewritten.rules, rewritten.problem, rewritten.body
         record.target_left = strip_key(rewritten.target)
         if rewritten.problem:
-            _LOG.warning("a request of %s is forwarded unchanged: %s", record.name, rewritten.problem)
+            _LOG.warning(
+                "a request of intercepted client %s is forwarded unchanged: %s", record.name, rewritten.problem
+            )
         if session is None or rewritten.is_side_request:
             await self._forward(forwarding, rewritten, None)
             return
@@ -314,7 +316,7 @@ def _record_refusal(
     problem = parse_refusal(incoming.status, dict(incoming.headers), body)
     intercepted.rules, intercepted.left, intercepted.target_left = (), intercepted.came, intercepted.target
     intercepted.problem = f"the upstream rejected it with {problem.status or incoming.status}: {problem.message}"
-    _LOG.warning("a request of %s is forwarded unchanged: %s", intercepted.name, intercepted.problem)
+    _LOG.warning("a request of intercepted client %s is forwarded unchanged: %s", intercepted.name, intercepted.problem)
     if reply_filter is not None:
         reply_filter.fail(problem)
 

@@ -35,7 +35,7 @@ _MAX_BUFFERED = 64 << 20
 
 
 class CallCapture:
-    """Takes chunks of a reply and returns what is forwarded to the client."""
+    """Captures calls of the caller's tools: takes chunks of a reply, returns what is forwarded to the client."""
 
     def __init__(self, names: frozenset[str], placeholder: str, used_ids: frozenset[str] = frozenset()) -> None:
         self._names = names

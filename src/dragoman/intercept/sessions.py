@@ -222,8 +222,7 @@ def encode_session(session: InterceptSession) -> bytes:
         for group in session.groups.values()
     )
     undo = session.undo
-    # The undo information exists only in this process, so tools that need it are not saved: the caller sends them
-    # again.
+    # The undo information exists only in this process, so tools that need it are not saved: callers send them again.
     is_plain = not (undo.names or undo.custom or undo.arguments)
     return msgspec.msgpack.encode(_Session(groups, session.tools if is_plain else CallerTools()))
 

@@ -51,8 +51,7 @@ def _to_part(block: types.ContentBlock) -> Content:
         case types.EmbeddedResource(resource=types.BlobResourceContents() as resource):
             return _build_media(resource.blob, resource.mime_type or "", resource.uri)
         case _:
-            # Only its own server can read the target of a link: the model sees the link, and the gateway never fetches
-            # it.
+            # Only its own server can read the target of a link: the model sees the link, the gateway never fetches it.
             return Data(json=msgspec.json.encode(_dump_block(block)))
 
 

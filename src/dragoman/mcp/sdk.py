@@ -1,4 +1,4 @@
-"""The official MCP SDK, an optional dependency. Only this module imports it, so a missing SDK fails in one place."""
+"""The official MCP SDK, an optional dependency: imported here first, so that a missing SDK is reported in one place."""
 
 try:
     import anyio

@@ -77,7 +77,7 @@ class ToolServer(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     @property
     def secrets(self) -> frozenset[str]:
-        """Values that must never be logged: headers, and environment variables whose name suggests a secret."""
+        """Values that must never be logged: headers, the OAuth secret, and variables whose name suggests a secret."""
         named = [value for name, value in self.env.items() if _SECRET.search(name)]
         named += [] if self.oauth is None else [self.oauth.client_secret]
         return frozenset(word for value in (*self.headers.values(), *named) for word in (value, value.split(" ")[-1]))

@@ -144,7 +144,7 @@ def test_a_server_that_floods_standard_error_does_not_flood_the_log(caplog):
         (plain("wrong-list"), "its answer is not valid MCP: Input should be a valid list"),
         (
             ToolServer(command="no-such-program-here"),
-            "'no-such-program-here' cannot be run in a directory of its own: No such",
+            "'no-such-program-here' cannot be run in a temporary directory: No such",
         ),
         (ToolServer(url="http://127.0.0.1:9/mcp"), "connect"),
     ],
@@ -341,7 +341,7 @@ def test_servers_that_are_still_starting_are_not_waited_for_at_the_end():
         return status, time.monotonic() - began
 
     status, took = asyncio.run(run())
-    assert (status.connected, status.error) == (False, "it is not connected yet")
+    assert (status.connected, status.error) == (False, "not connected yet")
     assert took < 20
 
 

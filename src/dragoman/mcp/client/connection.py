@@ -184,8 +184,7 @@ class ServerConnection:
                 elicitation_callback=self._abilities.elicit,
                 cache=None,
             ) as client:
-                # The gateway validates results against the declared schema itself, where no schema can make the check
-                # run forever.
+                # The gateway validates results itself, with a check that no declared schema can make run forever.
                 setattr(client.session, "validate_tool_result", _skip_validation)  # noqa: B010  it is a method
                 listed = await list_all_tools(client, self._tool_filter)
                 self._scope.deadline = math.inf
@@ -299,7 +298,7 @@ class ServerConnection:
 
     def _require_connection(self) -> LiveConnection:
         if self._live is None:
-            raise UnavailableError(self.error or "it is not connected yet")
+            raise UnavailableError(self.error or "not connected yet")
         return self._live
 
     async def _call_tool(

@@ -63,7 +63,7 @@ class Servers:
         for server, member in self._members.items():
             for tool, handler in member.tools.handlers.items():
                 if handler.name in found or handler.name in others:
-                    self._conflicts.setdefault(server, {})[tool] = f"another tool is named {handler.name}"
+                    self._conflicts.setdefault(server, {})[tool] = f"another tool already has the name {handler.name}"
                     continue
                 found[handler.name] = handler
                 self._published[handler.name] = (server, tool)
@@ -92,7 +92,7 @@ class Servers:
             },
             blocked=tools.blocked,
             unusable={**tools.unusable, **self._conflicts.get(name, {})},
-            error="" if link.is_connected else link.error or "it is not connected yet",
+            error="" if link.is_connected else link.error or "not connected yet",
             failures=0 if link.is_connected else link.failures,
         )
 
@@ -102,7 +102,7 @@ class Servers:
         The acceptance lasts as long as these servers are open. To keep it, set `pinned` in the configuration.
         """
         if server not in self._members:
-            raise ValueError(f"There is no MCP server named {server!r}.")
+            raise ValueError(f"there is no MCP server named {server!r}")
         self._members[server].tools.accept(tool, found)
         self._publish()
 

@@ -52,7 +52,7 @@ def describe_error(error: BaseException, settings: ToolServer) -> str:
         case TimeoutError():
             return f"no answer within {settings.connect:g} seconds (`connect`)"
         case OSError() if settings.command and not isinstance(error, ConnectionError):
-            place = settings.cwd or "a directory of its own"
+            place = settings.cwd or "a temporary directory"
             return f"{settings.command!r} cannot be run in {place}: {error.strerror or error}"
         case ValidationError():
             return f"its answer is not valid MCP: {describe_validation_error(error)}"

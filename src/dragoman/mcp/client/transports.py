@@ -161,8 +161,8 @@ async def open_transport(
             reading, writing = await _start_process(settings, stderr_log, stack)
         else:
             client = await stack.enter_async_context(MonitoredClient(settings, callbacks, auth))
-            way = streamable_http_client(settings.url, http_client=client, max_sse_event_size=MAX_MESSAGE_BYTES)
-            reading, writing = await stack.enter_async_context(way)
+            streams = streamable_http_client(settings.url, http_client=client, max_sse_event_size=MAX_MESSAGE_BYTES)
+            reading, writing = await stack.enter_async_context(streams)
         yield _MonitoredReader(reading, callbacks.on_end, on_message), writing
 
 

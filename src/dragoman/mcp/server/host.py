@@ -44,23 +44,23 @@ APPROVAL_SECONDS = 300.0
 class InlineData(BaseModel):
     """Media in the call itself."""
 
-    mimeType: Annotated[str, Field(description="the media type, like image/png")]  # noqa: N815  Gemini's word
+    mimeType: Annotated[str, Field(description="the media type, like image/png")]  # noqa: N815  the Gemini API's field name
     data: Annotated[str, Field(description="the bytes in base64")]
 
 
 class FileData(BaseModel):
     """Media behind an address."""
 
-    fileUri: Annotated[str, Field(description="https, http, gs or data")]  # noqa: N815  Gemini's word
-    mimeType: Annotated[str, Field(description="the media type, if it is known")] = ""  # noqa: N815  Gemini's word
+    fileUri: Annotated[str, Field(description="https, http, gs or data")]  # noqa: N815  the Gemini API's field name
+    mimeType: Annotated[str, Field(description="the media type, if it is known")] = ""  # noqa: N815  the Gemini API's field name
 
 
 class Part(BaseModel):
     """One part of the question, in Gemini's form: exactly one of the three."""
 
     text: str | None = None
-    inlineData: InlineData | None = None  # noqa: N815  Gemini's word
-    fileData: FileData | None = None  # noqa: N815  Gemini's word
+    inlineData: InlineData | None = None  # noqa: N815  the Gemini API's field name
+    fileData: FileData | None = None  # noqa: N815  the Gemini API's field name
 
 
 def build_prompt_parts(prompt: str, extra_parts: list[Part] | None) -> tuple[AnyPart, ...]:
@@ -170,7 +170,7 @@ class Host(Protocol):
         """Run some work outside the loop, once."""
         ...
 
-    async def report_progress(self, words: str, /) -> None:
+    async def report_progress(self, message: str, /) -> None:
         """Report the progress of the run."""
         ...
 
@@ -198,10 +198,10 @@ class WaitingHost:
         """Run the work; if the call is lost, the work is not repeated."""
         return await work()
 
-    async def report_progress(self, words: str) -> None:
+    async def report_progress(self, message: str) -> None:
         """Send a progress notification; the number only increases, and has no total because the end is unknown."""
         self._progress_count += 1
-        await self._ctx.report_progress(self._progress_count, None, words)
+        await self._ctx.report_progress(self._progress_count, None, message)
 
     async def request_approval(self, agent: Agent, event: ApprovalAsked) -> None:
         """Ask the user during the call, by elicitation."""
@@ -247,7 +247,7 @@ class _TaskRuntime(Within):
         super().__init__(run, job.runtime)
         self._job = job
 
-    async def wait(self, topic: str, timeout: float | None = None) -> bool:  # noqa: ASYNC109  part of the seam
+    async def wait(self, topic: str, timeout: float | None = None) -> bool:  # noqa: ASYNC109  part of the protocol
         """Wait for the user's approval."""
         return is_approved(await self._job.wait(topic, timeout))
 

@@ -90,7 +90,7 @@ class SearchTools:
     async def fetch(
         self,
         ctx: AnyContext,
-        id: Annotated[str, Field(description="the id of a result: its address", min_length=1)],  # noqa: A002  the connectors' word
+        id: Annotated[str, Field(description="the id of a result: its address", min_length=1)],  # noqa: A002  the connectors' field name
     ) -> FetchedPage:
         """Return the text of a web page."""
         try:

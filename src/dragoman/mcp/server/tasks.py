@@ -115,7 +115,7 @@ class TaskJob:
             self._questions[topic] = form
             await self._emit_questions()
 
-    async def wait(self, topic: str, timeout: float | None = None) -> Any:  # noqa: ASYNC109  an engine keeps the time
+    async def wait(self, topic: str, timeout: float | None = None) -> Any:  # noqa: ASYNC109  a durable engine measures the timeout
         """Return the answer to a question; raise `TimeoutError` if there is none."""
         try:
             answer = await self.runtime.wait(topic, timeout)
