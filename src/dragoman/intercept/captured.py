@@ -27,7 +27,7 @@ class CapturedToolCall(Struct, frozen=True, kw_only=True):
 
 
 class Group(Struct, kw_only=True):
-    """All captured calls of one reply; the client gets a placeholder text instead, with the id of the group (`mark`)."""
+    """All captured calls of one reply; the client gets a placeholder text instead, with the group id (`mark`)."""
 
     mark: str
     calls: tuple[CapturedToolCall, ...]
