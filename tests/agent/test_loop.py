@@ -307,7 +307,7 @@ def test_a_second_run_of_one_id_is_refused_while_the_first_is_under_way():
         made = agent(Scripted([Text(text="x")]), add)
         first = made.steps(asked(), run="r")
         await anext(first)
-        with pytest.raises(ValueError, match="under way"):
+        with pytest.raises(ValueError, match="already active"):
             await anext(made.steps(asked(), run="r"))
         await first.aclose()
         assert isinstance([step async for step in made.steps(asked(), run="r")][-1], RunEnded)

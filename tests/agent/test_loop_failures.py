@@ -97,7 +97,7 @@ def test_a_policy_that_raises_ends_the_run_with_every_call_answered():
     calls = [call("add", {"one": 1, "other": 2}, name) for name in ("a", "b")]
     told = steps(agent(Scripted(calls), add, approve=undecided))
     reached = told[-1]
-    assert (reached.stop, reached.problem.message) == ("failed", "the policy of approvals failed (KeyError)")
+    assert (reached.stop, reached.problem.message) == ("failed", "the approval policy failed (KeyError)")
     assert [result.call_id for result in reached.history[-1].parts] == ["a", "b"]
     assert all("interrupted" in words(result) for result in reached.history[-1].parts)
     assert [step.call.id for step in told if isinstance(step, CallEnded)] == ["a", "b"]

@@ -8,7 +8,7 @@ from hypothesis import given
 
 from agent.scripted import Scripted, asked, call, reply, words
 from dragoman.agent import Agent, Approvals, InProcess, Limits, RunEnded
-from dragoman.agent.values import packed, unpacked
+from dragoman.agent.values import decode_value, encode_value
 from dragoman.core.parts import Text
 from dragoman.core.stream import replay
 from dragoman.tools import Execution, Executor, Registry, tool
@@ -29,11 +29,11 @@ class Engine(InProcess):
 
     async def step(self, key: str, work: Any) -> Any:
         if key in self.memory:
-            return unpacked(self.memory[key])
+            return decode_value(self.memory[key])
         if key == self._dies_at and not self._after:
             raise Died
         value = await super().step(key, work)
-        self.memory[key] = packed(value)
+        self.memory[key] = encode_value(value)
         self.did.append(key)
         if key == self._dies_at:
             raise Died
@@ -132,17 +132,17 @@ def test_an_answer_that_came_while_the_process_was_gone_is_found():
 
 @given(responses())
 def test_what_a_model_said_is_kept_whole(response):
-    assert unpacked(packed(response)) == response
+    assert decode_value(encode_value(response)) == response
 
 
 @given(results())
 def test_what_became_of_a_call_is_kept_but_for_its_handler(result):
     execution = Execution(result=result, outcome="oversized", milliseconds=1.5, size=7, repeated=True)
-    assert unpacked(packed(execution)) == execution
+    assert decode_value(encode_value(execution)) == execution
 
 
 def test_words_are_kept_as_they_are():
-    assert unpacked(packed("allow")) == "allow"
+    assert decode_value(encode_value("allow")) == "allow"
 
 
 @pytest.mark.parametrize(
@@ -150,10 +150,10 @@ def test_words_are_kept_as_they_are():
 )
 def test_bytes_that_are_no_value_are_refused(kept):
     with pytest.raises(ValueError, match=r".+"):
-        unpacked(kept)
+        decode_value(kept)
 
 
 def test_the_words_of_a_result_survive():
     world, engine = World(), Engine("r", {})
     carried(world, engine)
-    assert words(unpacked(engine.memory["tool:a#2"]).result) == "charged 3"
+    assert words(decode_value(engine.memory["tool:a#2"]).result) == "charged 3"

@@ -119,7 +119,7 @@ def test_each_entry_has_the_variable_of_its_upstream(alone, run):
         (["--name", "nobody", "--", "true"], "there is no 'nobody'"),
         ([], "usage: dragoman intercept"),
         (["replay", "missing.json"], "missing.json: cannot be read"),
-        (["replay", "dragoman.toml"], "it is no saved exchange"),
+        (["replay", "dragoman.toml"], "not a saved exchange"),
     ],
 )
 def test_what_cannot_be_done_is_said_in_words(run, arguments, words):

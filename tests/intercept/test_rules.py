@@ -289,7 +289,7 @@ def test_the_path_names_another_model_too():
     going = rewrite_request(
         "/v1beta/models/a:generateContent?x=1", b'{"contents":[]}', TurnRequest(model="a"), RewritePlan(model="b")
     )
-    assert (going.target, going.rules) == ("/v1beta/models/b:generateContent?x=1", ("another model",))
+    assert (going.target, going.rules) == ("/v1beta/models/b:generateContent?x=1", ("model replaced",))
     tuned = "/v1beta/tunedModels/a:generateContent"
     assert rewrite_request(tuned, b'{"contents":[]}', TurnRequest(model="a"), RewritePlan(model="b")).target == tuned
 

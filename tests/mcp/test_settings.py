@@ -64,11 +64,11 @@ def test_the_variable_names_servers_with_a_file_and_without(tmp_path, monkeypatc
     ("text", "key", "words"),
     [
         ("tools = 1\n", "tools", "must be a table"),
-        ("[tools.a]\n", "tools.a", "either `command`, to run a server here, or `url`"),
+        ("[tools.a]\n", "tools.a", "either `command`, to start a server, or `url`"),
         ('[tools.a]\ncommand = "x"\nurl = "http://x"\n', "tools.a", "either `command`"),
         ('[tools.a]\nurl = "x"\n', "tools.a.url", "http:// or https://"),
-        ('[tools.a]\nurl = "http://x"\nargs = ["y"]\n', "tools.a.args", "means nothing beside `url`"),
-        ('[tools.a]\ncommand = "x"\nheaders = { a = "b" }\n', "tools.a.headers", "means nothing beside `command`"),
+        ('[tools.a]\nurl = "http://x"\nargs = ["y"]\n', "tools.a.args", "cannot be combined with `url`"),
+        ('[tools.a]\ncommand = "x"\nheaders = { a = "b" }\n', "tools.a.headers", "cannot be combined with `command`"),
         ('[tools.a]\ncommand = "x"\ntimeout = 0\n', "tools.a.timeout", "more than 0"),
         ('[tools.a]\ncomand = "x"\n', "tools.a", "did you mean `command`?"),
         ('[tools.a]\ncommand = "x"\nargs = "y"\n', "tools.a.args", "Expected `array`"),
@@ -90,14 +90,14 @@ def test_an_error_in_the_file_names_it_the_key_and_what_would_be_right(tmp_path,
 @pytest.mark.parametrize(
     ("said", "key", "words"),
     [
-        ("nonsense", "", "is no JSON array of servers"),
+        ("nonsense", "", "is not a JSON array of servers"),
         ('{"name": "a"}', "", "Expected `array`"),
         ('[{"command": "x"}]', "[0]", "missing required field `name`"),
         ('[{"name": "a", "comand": "x"}]', "[0]", "either `command`"),
         ('[{"name": "a", "command": 1}]', "[0].command", "Expected `str`"),
         ('[{"name": "a"}]', "[0]", "either `command`"),
-        ('[{"name": "a", "transport": "sse", "url": "http://x"}]', "[0].transport", "there are stdio, http"),
-        ('[{"name": "a", "transport": "stdio", "url": "http://x"}]', "[0].command", "needs one"),
+        ('[{"name": "a", "transport": "sse", "url": "http://x"}]', "[0].transport", "use one of stdio, http"),
+        ('[{"name": "a", "transport": "stdio", "url": "http://x"}]', "[0].command", "requires this field"),
         ('[{"name": "a", "command": "x"}, {"name": "a", "command": "y"}]', "[1].name", "twice"),
     ],
 )
@@ -110,7 +110,7 @@ def test_an_error_in_the_variable_names_it_and_the_place_in_it(said, key, words,
 
 
 def test_one_name_in_the_file_and_in_the_variable_is_refused(tmp_path):
-    with pytest.raises(ConfigError, match=r"tools.a: GEMINI_MCP_SERVERS has a server of this name too"):
+    with pytest.raises(ConfigError, match=r"tools.a: GEMINI_MCP_SERVERS also has a server with this name"):
         read(tmp_path, '[tools.a]\ncommand = "x"\n', **entries({"name": "a", "command": "y"}))
 
 
@@ -137,6 +137,6 @@ def test_what_other_programs_say_of_a_server_in_the_variable_is_left_aside_and_t
     )
     assert list(load(environment=said).tools) == ["a"]
     assert [record.getMessage() for record in caplog.records] == [
-        "GEMINI_MCP_SERVERS[0].autoApprove is not known here, and left aside",
-        "GEMINI_MCP_SERVERS[0].type is not known here, and left aside",
+        "GEMINI_MCP_SERVERS[0].autoApprove is unknown and ignored",
+        "GEMINI_MCP_SERVERS[0].type is unknown and ignored",
     ]

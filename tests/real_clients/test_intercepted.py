@@ -118,5 +118,5 @@ def test_gemini_cli_that_takes_up_its_own_conversation(programs, tmp_path):
         go_on = ["--resume", "latest", "-p", "(The tools have answered: go on.)"]
         assert "a golden spoon" in stage.run([*words, *go_on], variables)
         assert waiting.result(60).output_text == "In the safe is a golden spoon"
-        assert "calls and results put in" in [rule for one in here.middle.passed for rule in one.rules]
+        assert "calls and results inserted" in [rule for one in here.middle.passed for rule in one.rules]
         assert "Waiting" not in json.dumps(here.heard())

@@ -302,5 +302,5 @@ def test_what_tools_and_external_servers_tell_is_in_the_log_without_secrets(tmp_
     lines = [json.loads(line) for line in told.splitlines()]
     notes = {(line["about"], line["level"]): line for line in lines if line.get("event") == "note"}
     assert notes["mcp", "info"]["message"] == "bad: there is no database at db.test, token [redacted]"
-    assert notes["mcp", "warning"]["message"].startswith("bad is not available: ")
+    assert notes["mcp", "warning"]["message"].startswith("MCP server bad is not available: ")
     assert notes["tools", "error"]["traceback"].endswith("RuntimeError: not with [redacted]\n")

@@ -196,9 +196,7 @@ def test_what_nobody_goes_on_with_is_forgotten_after_its_time(ask, owner):
 def test_a_signature_is_found_by_owner_call_and_what_the_call_says(ask, owner):
     async def do(store):
         await store.signed_calls.save(owner, {("c1", "d1"): ("google", "s1")})
-        await store.signed_calls.save(
-            owner, {("c1", "d1"): ("google", "s2"), ("c2", "d2"): ("google", "s3")}
-        )
+        await store.signed_calls.save(owner, {("c1", "d1"): ("google", "s2"), ("c2", "d2"): ("google", "s3")})
         found = await store.signed_calls.signatures(owner, ["c1", "c2", "c3"])
         return found, await store.signed_calls.signatures(uuid4().hex, ["c1"])
 

@@ -1,7 +1,7 @@
-"""The loop that runs a model's calls: model, calls, results, and the model again.
+"""The agent loop: call the model, run its tool calls, send the results, and call the model again.
 
-Rules of this room: it knows the neutral language and the tools. A model is a function, and an agent is one of the same
-type.
+Rules of this package: it knows only the core types and the tools. A model is a function, and an agent is a function of
+the same type.
 """
 
 from dragoman.agent.approvals import ApprovalRequest, Approvals, Approve, Decision
@@ -23,7 +23,7 @@ from dragoman.agent.steps import (
     TurnEnded,
 )
 
-__all__ = [  # noqa: RUF022  grouped by what they are for
+__all__ = [  # noqa: RUF022  grouped by purpose
     "Agent",
     "Model",
     "Limits",

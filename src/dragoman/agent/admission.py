@@ -1,13 +1,13 @@
-"""Decide which of a model's calls are run; the others get a result that says why not.
+"""Decide which of a model's calls are run; the others get a result with the reason.
 
-Calls are decided one after the other, so that an engine replays the same questions in the same order; all calls that
-need approval are reported before the first is waited for. What is read in this turn does not count yet: the calls of a
-turn were written before any of their results.
+Calls are decided one after the other, so that a durable engine replays the same decisions in the same order; all
+approval requests are emitted before the first is waited for. Results of the current turn do not count yet: the model
+wrote all calls of a turn before it saw any of their results.
 
-Egress: whoever wrote an untrusted result may have written the next call. From then on, also in later runs over the same
-history, a tool that can send data out needs approval, unless all it sends goes to a listed destination or to an address
-that the user wrote. Guards: wrong arguments again and again, or the same call with the same result, are stopped until
-something else happens in between.
+Egress: the author of an untrusted result may have dictated the next call. From then on, also in later runs over the
+same history, a tool that can send data out needs approval, unless everything it sends goes to a listed destination or
+to an address that the user wrote. Guards: a tool that is called with invalid arguments again and again, and a call that
+keeps returning the same result, are stopped until something else happens in between.
 """
 
 import inspect
@@ -36,16 +36,16 @@ from dragoman.tools.results import build_refusal
 _MAX_HARMLESS_INT = 1_000_000
 _ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://[^\s<>\"'`|]+")
 _TRAILING_PUNCTUATION = ".,;:!?)]}*_"
-"""What stands behind an address in a sentence, and is mostly not part of it."""
+"""Characters that follow a URL in a sentence and are mostly not part of it."""
 _NO_CALLS_LEFT = "{name} was not run: all {limit} calls of this run are made. Answer with what you have."
 _DENIED = "{name} was not run: that was not approved. Do not try it again; go on without it."
 _NOT_APPROVED = "{name} was not run: it needs approval ({reason}), and {nobody}. Go on without it."
 
 
 def has_untrusted(messages: Sequence[Message], registry: Registry) -> bool:
-    """Tell whether anything in a history may have been written by anybody.
+    """Check whether a history may contain text from an untrusted author.
 
-    Results of tools that are not ours count: what a client's tool read, nobody here knows.
+    Results of client tools count, because the gateway does not know what those tools read.
     """
     names = {
         part.id: qualify_name(part.namespace, part.name)
@@ -67,12 +67,12 @@ def has_untrusted(messages: Sequence[Message], registry: Registry) -> bool:
 
 
 def has_untrusted_parts(parts: Iterable[AnyPart]) -> bool:
-    """Tell whether a model read something by itself: a vendor's own search and fetch stand in what it says."""
+    """Check whether the model read something with a vendor's own search or fetch, which shows up in its reply."""
     return any(isinstance(part, Opaque) or (isinstance(part, Text) and part.citations) for part in parts)
 
 
 def collect_user_texts(messages: Iterable[Message]) -> tuple[str, ...]:
-    """Return what the user and the system said themselves; a summary is a model's."""
+    """Return the texts written by the user and the system; summaries are left out, because a model wrote them."""
     return tuple(
         part.text
         for message in messages
@@ -83,14 +83,14 @@ def collect_user_texts(messages: Iterable[Message]) -> tuple[str, ...]:
 
 
 class EgressPolicy:
-    """What may go where."""
+    """Decides which calls may send data where."""
 
     def __init__(self, destinations: Iterable[Destination], user_texts: Sequence[str]) -> None:
         self._destinations = tuple(destinations)
         self._user_texts = user_texts
 
     def find_objection(self, call: ToolCall, handler: Handler) -> str:
-        """Say why a call must not leave unasked, in words for a person; "" if it may."""
+        """Return why a call needs approval before it sends data out, as text for the user; "" if it does not."""
         before = "something untrusted was read before"
         arguments = _decode_arguments(call)
         if not handler.destination or arguments is None:
@@ -104,7 +104,7 @@ class EgressPolicy:
         return f"{handler.name} would send data to {named}, and {before}"
 
     def has_only_user_addresses(self, call: ToolCall, handler: Handler) -> bool:
-        """Tell whether a call says nothing but addresses that the user wrote."""
+        """Check whether all that a call sends are addresses that the user wrote."""
         arguments = _decode_arguments(call) if handler.destination else None
         places = _as_string_list(arguments.get(handler.destination)) if arguments is not None else []
         if arguments is None or not places:
@@ -128,13 +128,13 @@ def _decode_arguments(call: ToolCall) -> dict[str, Any] | None:
 
 
 def _find_addresses(text: str) -> set[str]:
-    """Return the addresses in a text, whole: a part of one is another, and which part is chosen says something."""
+    """Return the complete URLs in a text; a part of a URL does not count, because choosing it can leak data."""
     found = _ADDRESS.findall(text)
     return {*found, *(address.rstrip(_TRAILING_PUNCTUATION) for address in found)}
 
 
 def _parse_location(url: str) -> Location | None:
-    """Return where a URL leads; None unless that is beyond doubt."""
+    """Return the destination of a URL; None if it is ambiguous."""
     try:
         location = parse_location(url) if url.isprintable() else None
     except LinkRefused:
@@ -143,19 +143,19 @@ def _parse_location(url: str) -> Location | None:
 
 
 def host_of(url: str) -> str:
-    """Return the host a URL leads to, with the port if that is not the usual one; "" unless it is beyond doubt."""
+    """Return the host of a URL, with a non-default port; "" if it is ambiguous."""
     location = _parse_location(url)
     return location.authority if location is not None else ""
 
 
 def _as_string_list(value: Any) -> list[str]:
-    """Return one address or several; none if anything else is among them."""
+    """Return one string or a list of strings as a list; an empty list for any other value."""
     values = cast("list[Any]", value) if isinstance(value, list) else [value]
     return [each for each in values if isinstance(each, str)] if all(isinstance(each, str) for each in values) else []
 
 
 def _is_harmless_value(value: Any) -> bool:
-    """Tell whether a value can carry nothing worth hiding: a switch, a small number."""
+    """Check whether a value is too small to leak data: None, a boolean or a small integer."""
     return value is None or isinstance(value, bool) or (isinstance(value, int) and abs(value) <= _MAX_HARMLESS_INT)
 
 
@@ -164,25 +164,25 @@ def _format_place(place: str) -> str:
 
 
 class CallGuard:
-    """What is known of the calls of one run."""
+    """Counts invalid and repeated calls of one run."""
 
     def __init__(self, limits: Limits) -> None:
         self._repairs = limits.repairs
         self._identical = limits.identical
         self._invalid_counts: dict[str, int] = {}
-        """How often in a row a tool was called with arguments that do not fit."""
+        """How often in a row each tool was called with invalid arguments."""
         self._last_results: dict[bytes, tuple[bytes, int]] = {}
-        """The last result of each call, and how often in a row it was the same."""
+        """The digest of the last result of each call, and how often in a row it was the same."""
 
     def check_repairs(self, call: ToolCall) -> str:
-        """Say why a tool is not run any more; "" if it is."""
+        """Return why a tool is no longer run after too many invalid calls; "" if it is run."""
         count = self._invalid_counts.get(qualify_name(call.namespace, call.name), 0)
         if self._repairs is None or count <= self._repairs:
             return ""
         return f"{call.name} was not run: {count} calls of it in a row had arguments that do not fit. Go on without it."
 
     def check_repetition(self, call: ToolCall, same_in_turn: int = 0) -> str:
-        """Say why a call would bring nothing new, `beside` others of this turn that are the same; "" if it may."""
+        """Return why a repeated call is not run, counting `same_in_turn` equal calls of this turn; "" if it is run."""
         _, count = self._last_results.get(fingerprint_call(call), (b"", 0))
         if self._identical is None or count + same_in_turn < self._identical:
             return ""
@@ -193,7 +193,7 @@ class CallGuard:
         )
 
     def record_result(self, call: ToolCall, execution: Execution) -> None:
-        """Take in what became of a call."""
+        """Count the result of a call."""
         name = qualify_name(call.namespace, call.name)
         if execution.outcome in ("invalid", "unknown"):
             self._invalid_counts[name] = self._invalid_counts.get(name, 0) + 1
@@ -206,7 +206,7 @@ class CallGuard:
 
 
 def fingerprint_call(call: ToolCall) -> bytes:
-    """Return the same bytes for calls that say the same, however their arguments are written."""
+    """Return a digest of a call that does not depend on how its arguments are formatted."""
     try:
         arguments = msgspec.json.encode(msgspec.json.decode(call.arguments or "{}"), order="deterministic").decode()
     except (ValueError, RecursionError):
@@ -219,31 +219,31 @@ def _digest(text: str) -> bytes:
 
 
 class KeyedCall(Struct, frozen=True):
-    """A call, and a name for it that no other call of the run has."""
+    """A call with a key that is unique in the run."""
 
     call: ToolCall
     key: str
 
 
 class Admission:
-    """The door of one run."""
+    """Decides for one run which calls are run."""
 
     def __init__(self, config: AgentConfig, history: Sequence[Message], runtime: Runtime, run: str) -> None:
         self._config, self._runtime, self._run = config, runtime, run
         self._call_guard = CallGuard(config.limits)
         self._egress_policy = EgressPolicy(config.destinations, collect_user_texts(history))
         self.untrusted = has_untrusted(history, config.executor.registry)
-        """Whether anything read so far may have been written by anybody."""
+        """Whether anything read so far may come from an untrusted author."""
         self._admitted = 0
         self.is_exhausted = False
-        """Whether a call was refused because there were too many."""
+        """Whether a call was refused because the limit of calls was reached."""
         self.is_repeating = False
-        """Whether the last turn brought nothing but calls that were made before."""
+        """Whether all calls of the last turn repeated earlier calls."""
 
     def record_turn(
         self, parts: Iterable[AnyPart], calls: Iterable[KeyedCall], executions: Iterable[Execution]
     ) -> None:
-        """Take in what a turn said and what became of its calls."""
+        """Record the parts of a turn and the results of its calls."""
         self.untrusted = self.untrusted or has_untrusted_parts(parts)
         for keyed, execution in zip(calls, executions, strict=True):
             self._call_guard.record_result(keyed.call, execution)
@@ -251,32 +251,32 @@ class Admission:
             self.untrusted = self.untrusted or (execution.has_run and handler is not None and handler.untrusted)
 
     def is_untainted(self, call: ToolCall) -> bool:
-        """Tell whether no stranger can have had a word in a call of this turn."""
+        """Check whether untrusted text cannot have influenced a call of this turn."""
         handler = self._config.executor.registry.find(call)
         return not self.untrusted or (
             handler is not None and self._egress_policy.has_only_user_addresses(call, handler)
         )
 
     async def find_refusals(self, calls: Sequence[KeyedCall]) -> dict[str, Execution]:
-        """Return the refusals of a turn's calls by their keys; all others may be run."""
-        told: dict[str, Execution] = {}
-        asked: list[tuple[KeyedCall, str]] = []
+        """Return the refusals of a turn's calls by their keys; all other calls may be run."""
+        refusals: dict[str, Execution] = {}
+        pending: list[tuple[KeyedCall, str]] = []
         self.is_repeating = bool(calls)
-        beside: dict[bytes, int] = {}
+        seen: dict[bytes, int] = {}
         for keyed in calls:
             call = keyed.call
-            same = beside[digest] = beside.get(digest := fingerprint_call(call), 0) + 1
+            same = seen[digest] = seen.get(digest := fingerprint_call(call), 0) + 1
             repeated = self._call_guard.check_repetition(call, same - 1)
             self.is_repeating = self.is_repeating and bool(repeated)
-            if words := repeated or self._call_guard.check_repairs(call) or self._check_call_limit(call):
-                told[keyed.key] = build_refusal(call, None, "skipped", words)
+            if text := repeated or self._call_guard.check_repairs(call) or self._check_call_limit(call):
+                refusals[keyed.key] = build_refusal(call, None, "skipped", text)
                 continue
             decision, reason = await self._decide(keyed)
             if decision == "deny":
-                told[keyed.key] = build_refusal(call, None, "denied", _DENIED.format(name=call.name))
+                refusals[keyed.key] = build_refusal(call, None, "denied", _DENIED.format(name=call.name))
             elif decision == "ask":
-                asked.append((keyed, reason))
-        return told | await self._await_approvals(asked)
+                pending.append((keyed, reason))
+        return refusals | await self._await_approvals(pending)
 
     def _check_call_limit(self, call: ToolCall) -> str:
         limit = self._config.limits.calls
@@ -291,16 +291,16 @@ class Admission:
         call, executor = keyed.call, self._config.executor
         handler = executor.registry.find(call)
         if handler is None:
-            return "allow", ""  # the executor says which tools there are
+            return "allow", ""  # the executor's error result lists the known tools
         egress = self._egress_policy.find_objection(call, handler) if self.untrusted and handler.sends_out else ""
-        wish = ApprovalRequest(run=self._run, call=call, handler=handler, egress_reason=egress)
-        decision = await self._ask_policy(keyed, wish)
+        request = ApprovalRequest(run=self._run, call=call, handler=handler, egress_reason=egress)
+        decision = await self._ask_policy(keyed, request)
         if decision == "deny":
             return "deny", ""
         if decision == "allow" and not egress:
             return "allow", ""
         if not executor.can_run(call):
-            return "allow", ""  # it is not run as it is, and nobody is bothered with it
+            return "allow", ""  # it fails before it runs, so the user need not be asked
         return "ask", egress or f"{handler.name} is run only with approval"
 
     async def _ask_policy(self, keyed: KeyedCall, request: ApprovalRequest) -> Decision:
@@ -309,29 +309,29 @@ class Admission:
             return "allow"
 
         async def decide() -> Decision:
-            with wrap_errors("the policy of approvals"):
+            with wrap_errors("the approval policy"):
                 decision = approve(request)
                 return await decision if inspect.isawaitable(decision) else decision
 
-        # What a policy says may change with the time of day: it is asked once.
+        # A policy's decision may change over time, so a step records it.
         return await self._runtime.step(f"approve:{keyed.key}", decide)
 
     async def _await_approvals(self, pending: Sequence[tuple[KeyedCall, str]]) -> dict[str, Execution]:
-        """Ask for somebody's word about calls; return the refusals of those that did not get it."""
+        """Request approval for calls; return the refusals of those that are not approved."""
         seconds = self._config.limits.approval
         if seconds > 0:
             for keyed, reason in pending:
                 topic = topic_of(keyed.key)
                 await self._runtime.emit(ApprovalAsked(run=self._run, topic=topic, call=keyed.call, reason=reason))
-        told: dict[str, Execution] = {}
+        refusals: dict[str, Execution] = {}
         for keyed, reason in pending:
-            words = await self._await_approval(keyed, reason, seconds)
-            if words:
-                told[keyed.key] = build_refusal(keyed.call, None, "denied", words)
-        return told
+            text = await self._await_approval(keyed, reason, seconds)
+            if text:
+                refusals[keyed.key] = build_refusal(keyed.call, None, "denied", text)
+        return refusals
 
     async def _await_approval(self, keyed: KeyedCall, reason: str, seconds: float) -> str:
-        """Return why a call is not run; "" if somebody said that it may be."""
+        """Return why a call is not run; "" if it is approved."""
         name, nobody = keyed.call.name, "there is nobody to ask"
         if seconds > 0:
             try:

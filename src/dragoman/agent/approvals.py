@@ -1,7 +1,8 @@
-"""Who may decide whether a call is run, and how: allow, deny, or ask somebody.
+"""Approval policies: allow a call, deny it, or ask the user.
 
-Rules: a policy is a function from a wish to a decision. "allow" says that the policy has nothing against it; it is not
-the word of a person, and does not do where one is needed (`egress`). "ask" waits for that word; no answer is a no.
+Rules: a policy is a function from an `ApprovalRequest` to a decision. "allow" means that the policy has no objection;
+it is not a user's approval, and does not suffice where one is required (`egress_reason`). "ask" waits for the user's
+answer; no answer means no.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
@@ -23,14 +24,14 @@ class ApprovalRequest(Struct, frozen=True, kw_only=True):
     call: ToolCall
     handler: Handler
     egress_reason: str = ""
-    """Why it could carry something out that must stay, in words for a person; "" if it could not."""
+    """Why the call could leak data, as text for the user; "" if it could not."""
 
 
 Approve = Callable[[ApprovalRequest], Decision | Awaitable[Decision]]
 
 
 class Approvals:
-    """A policy by names: the first pattern that fits (`*` is any letters), then what changes things, then the rest."""
+    """A policy by tool name: the first pattern that matches (`*` is allowed), then side effects, then the others."""
 
     def __init__(
         self,
@@ -52,10 +53,10 @@ class Approvals:
 
 
 def is_yes(answer: Any) -> bool:
-    """Tell whether an answer is a clear yes; everything else is a no."""
+    """Check whether an answer is an explicit yes; everything else is a no."""
     return answer is True or answer == "allow"
 
 
 def topic_of(key: str) -> str:
-    """Return what is waited for to approve a call."""
+    """Return the topic of the approval of a call, for `Runtime.wait`."""
     return f"approval:{key}"

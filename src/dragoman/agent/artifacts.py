@@ -1,8 +1,8 @@
-"""Keeps outputs that are too large for a model, and lets it read them piece by piece.
+"""Keeps outputs that are too large for a model, and lets the model read them in chunks.
 
-Rules: a name cannot be guessed, and is good only for whom the output was kept: who was not told it reads nothing. What
-is kept is bounded; of the owner who has most the oldest goes first. Whoever wrote an artifact, reading it is reading
-something untrusted.
+Rules: ids cannot be guessed, and an artifact is readable only by the owner it was stored for. The total size is
+limited; the oldest artifact of the owner with the largest total is evicted first. An artifact is always untrusted
+content, whichever tool produced it.
 """
 
 from collections import Counter, OrderedDict
@@ -17,16 +17,16 @@ CHUNK_SIZE = 64 << 10
 
 
 class Artifacts:
-    """A shelf. `Executor(registry, spill=artifacts.spill)` puts things on it, `artifacts.tool` reads them."""
+    """An in-memory artifact store: `Executor(registry, spill=artifacts.spill)` writes, `artifacts.tool` reads."""
 
     def __init__(self, max_size: int = MAX_SIZE) -> None:
         self._max_size = max_size
         self._entries: OrderedDict[str, tuple[str, str]] = OrderedDict()
-        """Owner and text, by name."""
+        """Owner and text, by artifact id."""
         self._sizes: Counter[str] = Counter()
 
     def spill(self, _call: ToolCall, content: Sequence[Content]) -> str:
-        """Keep the text and the JSON of an output; return how a model reads it."""
+        """Store the text and the JSON of an output; return the hint for the model how to read it."""
         text = "\n".join(_text_of(part) for part in content if isinstance(part, Text | Data))
         if not text or len(text) > self._max_size:
             return ""
@@ -38,14 +38,14 @@ class Artifacts:
         return f"{len(text):,} characters, read_artifact(id={name!r}, start=0) reads them"
 
     def _evict_one(self) -> None:
-        """Make room at the cost of who takes most of it."""
+        """Evict the oldest artifact of the owner with the largest total."""
         ((greatest, _),) = self._sizes.most_common(1)
         name = next(name for name, (owner, _) in self._entries.items() if owner == greatest)
         self._sizes[greatest] -= len(self._entries.pop(name)[1])
         if self._sizes[greatest] == 0:
             del self._sizes[greatest]
 
-    def read(self, id: str, start: int = 0, length: int = CHUNK_SIZE) -> str:  # noqa: A002  what the model calls it
+    def read(self, id: str, start: int = 0, length: int = CHUNK_SIZE) -> str:  # noqa: A002  the parameter name in the tool
         """Read a piece of an output that was too large to be shown.
 
         Args:

@@ -1,8 +1,8 @@
-"""One turn of the model: its events, which of its calls are ours, and their results.
+"""One turn of the model: its events, the calls to run here, and their results.
 
-Each call that is run is one step. Calls run in parallel in the groups that the executor returns; nothing else happens
-beside them. A result is recorded before it is reported. Of a call's progress only the newest message is reported, and
-the tool never waits for that: it may report from a thread, faster than anybody reads.
+Each call that is run is one step of the runtime. Calls run in parallel in the groups that the executor returns, and
+nothing else runs at the same time. A result is recorded before it is reported. Only the newest progress message of a
+call is reported, and the tool never waits for that: it may report from a thread, faster than the messages are read.
 """
 
 import asyncio
@@ -36,13 +36,13 @@ _TOOLS_FORBIDDEN = "{name} was not run: the request says that no tool may be cal
 
 @asynccontextmanager
 async def forward_progress(runtime: Runtime) -> AsyncGenerator[None]:
-    """Tell the progress of what is run within."""
-    teller = _ProgressReporter(runtime)
-    with progress_to(teller.report):
+    """Forward the progress reports of the tools that run inside the block."""
+    reporter = _ProgressReporter(runtime)
+    with progress_to(reporter.report):
         try:
             yield
         finally:
-            await teller.close()
+            await reporter.close()
 
 
 class _ProgressReporter:
@@ -54,7 +54,7 @@ class _ProgressReporter:
         self._closed = False
 
     def report(self, progress: Progress) -> None:
-        """Take a word of the tool's, wherever it runs."""
+        """Accept a progress report from any thread."""
         self._loop.call_soon_threadsafe(self._set_newest, progress)
 
     def _set_newest(self, progress: Progress) -> None:
@@ -68,7 +68,7 @@ class _ProgressReporter:
             await self._runtime.emit(CallProgressed(progress))
 
     async def close(self) -> None:
-        """Say what is left, and no more after that."""
+        """Emit the last report, and accept no more."""
         self._closed = True
         if self._task is not None:
             await self._task
@@ -79,35 +79,35 @@ def _is_empty_part(part: AnyPart) -> bool:
 
 
 class ModelTurn:
-    """From the question to the last result; `is_own` tells the calls that are answered here."""
+    """One turn, from the model request to the last result; `is_own` selects the calls that are run here."""
 
     def __init__(self, is_own: Callable[[ToolCall], bool], key_of: Callable[[ToolCall], str]) -> None:
         self._is_own, self._key_of = is_own, key_of
         self._collector = Collector()
         self.has_no_events = True
-        """Nothing was told of it yet, not even that it began."""
+        """No event has arrived yet, not even the start."""
         self.parts: tuple[AnyPart, ...] = ()
         self.calls: tuple[KeyedCall, ...] = ()
         self._executions: dict[str, Execution] = {}
         self.is_empty = False
-        """There is no text in what was said, no call, nothing but thoughts."""
+        """The reply has no text and no call, at most reasoning."""
 
     def on_event(self, event: Event) -> None:
-        """Take in what the model says."""
+        """Collect an event of the model's reply."""
         self.has_no_events = False
         self._collector.feed(event)
 
     @property
     def has_no_parts(self) -> bool:
-        """Tell whether nothing was said yet."""
+        """Check whether the reply has no parts yet."""
         return not self._collector.parts
 
     def collect_response(self) -> Response:
-        """Return the whole reply; raise its `Problem` if it failed."""
+        """Return the complete reply; raise its `Problem` if it failed."""
         return self._collector.response()
 
     def set_parts(self, parts: Sequence[AnyPart]) -> None:
-        """Take in all that the model said; of an answer in which nothing is said nothing is kept."""
+        """Store the parts of the complete reply; the parts of an empty reply are dropped."""
         self.is_empty = all(_is_empty_part(part) for part in parts)
         self.parts = () if self.is_empty else tuple(parts)
         own = (call for call in calls_of(parts) if self._is_own(call))
@@ -115,40 +115,40 @@ class ModelTurn:
 
     @property
     def has_client_calls(self) -> bool:
-        """Tell whether some calls are left to whoever asked."""
+        """Check whether some calls are left to the client."""
         return len(self.calls) < len(calls_of(self.parts))
 
     def record_execution(self, keyed: KeyedCall, execution: Execution) -> None:
-        """Take in what became of a call."""
+        """Store the result of a call."""
         self._executions[keyed.key] = execution
 
     @property
     def executions(self) -> tuple[Execution, ...]:
-        """What became of the calls, in their order; all of them are over."""
+        """The results of the calls, in the order of the calls; all calls must have ended."""
         return tuple(self._executions[keyed.key] for keyed in self.calls)
 
     @property
     def messages(self) -> tuple[Message, ...]:
-        """What the turn adds to the history."""
+        """The messages that the turn adds to the history."""
         return (
             *build_assistant_message(self.parts),
             *build_result_message([execution.result for execution in self.executions]),
         )
 
     def interrupt(self) -> list[tuple[ToolCall, Execution]]:
-        """Keep what was said, answer what was called, and return the answers that were made up for it."""
+        """Keep the complete parts, add a placeholder result to each unanswered call, and return these results."""
         if not self.parts:
             self.set_parts(drop_incomplete_parts(self._collector.parts, self._collector.open_parts))
-        made_up: list[tuple[ToolCall, Execution]] = []
+        added: list[tuple[ToolCall, Execution]] = []
         for keyed in self.calls:
             if keyed.key not in self._executions:
                 execution = self._executions[keyed.key] = build_refusal(keyed.call, None, "cancelled", NO_RESULT)
-                made_up.append((keyed.call, execution))
-        return made_up
+                added.append((keyed.call, execution))
+        return added
 
 
 class CallRunner:
-    """Answers the calls of one run."""
+    """Runs the calls of one run, or refuses them."""
 
     def __init__(
         self, executor: Executor, admission: Admission, runtime: Runtime, recorder: Recorder, run: str
@@ -157,29 +157,29 @@ class CallRunner:
         self._runtime, self._recorder, self._run = runtime, recorder, run
 
     async def run_calls(self, turn: ModelTurn) -> None:
-        """Run the calls of a turn that may be run."""
+        """Run the calls of a turn that are admitted."""
         refusals = await self._admission.find_refusals(turn.calls)
         for keyed in turn.calls:
             if keyed.key in refusals:
                 await self._end_call(turn, keyed, refusals[keyed.key])
-        let_in = {id(keyed.call): keyed for keyed in turn.calls if keyed.key not in refusals}
-        for stretch in self._executor.group_calls([keyed.call for keyed in let_in.values()]):
-            await run_all((self._run_call(turn, let_in[id(call)]) for call in stretch), "tool call")
+        admitted = {id(keyed.call): keyed for keyed in turn.calls if keyed.key not in refusals}
+        for group in self._executor.group_calls([keyed.call for keyed in admitted.values()]):
+            await run_all((self._run_call(turn, admitted[id(call)]) for call in group), "tool call")
 
     async def refuse_calls(self, turn: ModelTurn, *, forbidden: bool = False) -> None:
-        """Run nothing: there is no turn left in which a result could be of use, or whoever asked forbids it."""
+        """Refuse all calls of a turn: there is no turn left to use a result, or the request forbids tools."""
         for keyed in turn.calls:
-            words = (_TOOLS_FORBIDDEN if forbidden else _NO_TURNS_LEFT).format(name=keyed.call.name)
-            await self._end_call(turn, keyed, build_refusal(keyed.call, None, "skipped", words))
+            text = (_TOOLS_FORBIDDEN if forbidden else _NO_TURNS_LEFT).format(name=keyed.call.name)
+            await self._end_call(turn, keyed, build_refusal(keyed.call, None, "skipped", text))
 
     async def _run_call(self, turn: ModelTurn, keyed: KeyedCall) -> None:
         call = keyed.call
         await self._runtime.emit(CallStarted(call))
 
         async def work() -> Execution:
-            key, unswayed = f"{self._run}:{keyed.key}", self._admission.is_untainted(call)
-            # A handler holds functions, which nobody can keep.
-            return structs.replace(await self._executor.perform(call, key, untainted=unswayed), handler=None)
+            key, untainted = f"{self._run}:{keyed.key}", self._admission.is_untainted(call)
+            # A handler contains functions, which a durable engine cannot store.
+            return structs.replace(await self._executor.perform(call, key, untainted=untainted), handler=None)
 
         async with forward_progress(self._runtime):
             execution = await self._runtime.step(f"tool:{keyed.key}", work)

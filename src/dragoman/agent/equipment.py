@@ -1,4 +1,4 @@
-"""What an agent is made of: the same for all of its runs."""
+"""The configuration of an agent, shared by all of its runs."""
 
 from collections.abc import Callable
 
@@ -14,19 +14,19 @@ from dragoman.http.addresses import Destination
 from dragoman.tools import Executor
 
 Price = Callable[[str, Usage], float | None]
-"""What a turn of a model costs; None if that is not known."""
+"""Returns the cost of a model turn; None if it is unknown."""
 
 
 class AgentConfig(Struct, frozen=True, kw_only=True):
-    """A model, tools, and how far they may go."""
+    """A model, tools, and their limits."""
 
     model: Model
     executor: Executor
     limits: Limits = Limits()
     approve: Approve | None = None
-    """The policy; without one everything is allowed but what `egress` objects to."""
+    """The approval policy; without one every call is allowed, except where egress needs approval."""
     destinations: tuple[Destination, ...] = ()
-    """Places to which data may go also after something untrusted was read."""
+    """Destinations to which data may be sent even after untrusted content was read."""
     price: Price | None = None
     compaction: Compaction | None = None
     recorder: Recorder | None = None

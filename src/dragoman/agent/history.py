@@ -1,8 +1,9 @@
-"""Histories in which every call has its result, and histories made shorter before they are too long for the model.
+"""Repair histories so that every call has a result, and shorten them before they exceed the model's context.
 
-Parts stay as they are, with their signatures; what is added is marked as added. Results are in the user's message after
-the calls, in their order. Compaction keeps instructions and the end of the conversation; what is between becomes one
-text. The cut is never between a call and its result. The text is marked if it summarises something untrusted.
+Parts are kept unchanged, with their signatures; what is added is marked as added. Results are in the user message after
+the calls, in the order of the calls. Compaction keeps the instructions and the end of the conversation, and replaces
+what is between with one text. It never cuts between a call and its result. The text is marked if it summarises
+untrusted content.
 """
 
 import inspect
@@ -29,12 +30,12 @@ _SUMMARY_PROMPT = (
 
 
 def calls_of(parts: Iterable[AnyPart]) -> tuple[ToolCall, ...]:
-    """Return the calls among parts that whoever asked has to answer."""
+    """Return the calls among parts that the client of the model has to run, not the vendor."""
     return tuple(part for part in parts if isinstance(part, ToolCall) and part.executor == "client")
 
 
 def build_assistant_message(parts: Sequence[AnyPart]) -> tuple[Message, ...]:
-    """Return what a model said as a message; nothing if it said nothing."""
+    """Return a model's parts as a message; an empty tuple if there are none."""
     return (Message(role="assistant", parts=tuple(parts)),) if parts else ()
 
 
@@ -44,9 +45,10 @@ def build_result_message(results: Sequence[ToolResult]) -> tuple[Message, ...]:
 
 
 def drop_incomplete_parts(parts: Iterable[AnyPart], unfinished: Container[int]) -> tuple[AnyPart, ...]:
-    """Return what can stand in a history of a turn that was cut off, while the parts at these places grew.
+    """Return the parts of an interrupted turn that are valid in a history; `unfinished` are indexes of growing parts.
 
-    A thought that is not whole has no signature and is refused by who checks them; half a call cannot be answered.
+    Incomplete reasoning has no signature, and vendors that check signatures reject it; an incomplete call cannot be
+    answered.
     """
     return tuple(part for at, part in enumerate(parts) if _is_valid_part(part, is_complete=at not in unfinished))
 
@@ -66,23 +68,23 @@ def _is_valid_part(part: AnyPart, *, is_complete: bool) -> bool:
 
 
 def closed(messages: Sequence[Message], text: str = NO_RESULT) -> tuple[Message, ...]:
-    """Return a history in which every call is answered: those that are not get a failed result with these words.
+    """Return a history in which every call has a result; calls without one get a failed result with this text.
 
-    Results that came one by one stand in one message then, in the order of their calls.
+    Results that were recorded one by one are merged into one message, in the order of the calls.
     """
-    told: list[Message] = []
+    repaired: list[Message] = []
     at = 0
     while at < len(messages):
         message = messages[at]
         following = tuple(takewhile(lambda later: later.role != "assistant", messages[at + 1 :]))
-        told.append(message)
-        told += _pair_results(message, following, text) if message.role == "assistant" else following
+        repaired.append(message)
+        repaired += _pair_results(message, following, text) if message.role == "assistant" else following
         at += 1 + len(following)
-    return tuple(told)
+    return tuple(repaired)
 
 
 def answer_own_calls(messages: tuple[Message, ...], is_own: Callable[[ToolCall], bool]) -> tuple[Message, ...]:
-    """Return a history in which no call of ours is open; as it is, if none was."""
+    """Return a history in which every call to our own tools has a result; unchanged if none is missing."""
     parts = [part for message in messages for part in message.parts]
     known = {part.call_id for part in parts if isinstance(part, ToolResult)}
     is_open = any(call.id not in known and is_own(call) for call in calls_of(parts))
@@ -90,7 +92,7 @@ def answer_own_calls(messages: tuple[Message, ...], is_own: Callable[[ToolCall],
 
 
 def _pair_results(message: Message, following: Sequence[Message], text: str) -> Sequence[Message]:
-    """Return what follows the calls of a message, with a result for each of them first."""
+    """Return the messages after a message's calls, starting with a result for each call."""
     alone = [each for each in following if each.parts and all(isinstance(part, ToolResult) for part in each.parts)]
     others = [each for each in following if each not in alone]
     elsewhere = {part.call_id for each in (message, *others) for part in each.parts if isinstance(part, ToolResult)}
@@ -110,16 +112,18 @@ def _pair_results(message: Message, following: Sequence[Message], text: str) -> 
 
 
 def unfold_turns(messages: Sequence[Message]) -> tuple[Message, ...]:
-    """Return a history with the turns of earlier runs: a client has them as one message, calls and results in it."""
-    told: list[Message] = []
+    """Split assistant messages that contain results: a client stores all turns of an earlier run as one message."""
+    unfolded: list[Message] = []
     for message in messages:
         if message.role != "assistant" or not any(isinstance(part, ToolResult) for part in message.parts):
-            told.append(message)
+            unfolded.append(message)
             continue
         for is_result, parts in groupby(message.parts, lambda part: isinstance(part, ToolResult)):
-            ours = tuple(_set_client_executor(part) for part in parts)
-            told.append(Message(role="user", parts=ours) if is_result else structs.replace(message, parts=ours))
-    return tuple(told)
+            converted = tuple(_set_client_executor(part) for part in parts)
+            unfolded.append(
+                Message(role="user", parts=converted) if is_result else structs.replace(message, parts=converted)
+            )
+    return tuple(unfolded)
 
 
 def _set_client_executor(part: AnyPart) -> AnyPart:
@@ -127,7 +131,7 @@ def _set_client_executor(part: AnyPart) -> AnyPart:
 
 
 def build_missing_result(call: ToolCall, text: str) -> ToolResult:
-    """Return the result of a call that has none."""
+    """Return a failed result for a call that has none."""
     return ToolResult(call_id=call.id, name=call.name, content=(Text(text=text),), failed=True, form=call.form)
 
 
@@ -135,18 +139,18 @@ Summarise = Callable[[tuple[Message, ...]], str | Awaitable[str]]
 
 
 class Compaction(Struct, frozen=True, kw_only=True):
-    """When and how a history is made shorter."""
+    """When and how a history is shortened."""
 
     summarise: Summarise
     context: int
-    """Tokens that the model can take."""
+    """The context window of the model, in tokens."""
     share: float = 0.8
-    """How full it may be."""
+    """The share of the context window at which compaction starts."""
     keep: int = 4
-    """Messages at the end that are kept at least."""
+    """The minimum number of messages to keep at the end."""
 
     def is_due(self, response: Response, history: Sequence[Message]) -> bool:
-        """Tell whether the next question would be too long, going by the last one and its answer."""
+        """Check whether the next request would be too long, judging by the usage of the last one."""
         usage = response.usage
         reported = (usage.input or 0) + (usage.output or 0) if usage is not None else 0
         return (reported or _estimate_tokens(history)) >= self.share * self.context
@@ -157,7 +161,7 @@ def _estimate_tokens(history: Sequence[Message]) -> int:
 
 
 def find_cut(history: Sequence[Message], keep: int) -> tuple[int, int]:
-    """Return where the middle of a history begins and ends; every call in it has its result there too."""
+    """Return the index range of the messages to summarise; every call in it has its result in it too."""
     begin = count_leading_systems(history)
     for end in range(len(history) - keep, begin, -1):
         if _is_valid_cut(history[begin:end], history[end:]):
@@ -175,31 +179,31 @@ def _find_result_ids(messages: Sequence[Message]) -> set[str]:
 
 
 async def summarise_messages(middle: tuple[Message, ...], summarise: Summarise) -> str:
-    """Return the middle of a history as a text."""
+    """Return a summary of the middle of a history."""
     with wrap_errors("the summary"):
-        told = summarise(middle)
-        return await told if inspect.isawaitable(told) else told
+        summary = summarise(middle)
+        return await summary if inspect.isawaitable(summary) else summary
 
 
 def replace_with_summary(
     history: Sequence[Message], middle: tuple[int, int], summary: str, *, untrusted: bool
 ) -> tuple[Message, ...]:
-    """Return a history with a summary in the place of its middle."""
+    """Return a history with the messages of the index range `middle` replaced by a summary."""
     begin, end = middle
     text = f"{UNTRUSTED_SUMMARY if untrusted else SUMMARY}\n{summary}"
     return (*history[:begin], Message(role="user", parts=(Text(text=text),)), *history[end:])
 
 
 def summary_by(model: Model, name: str = "") -> Summarise:
-    """Return a function that lets a model sum up; `name` is what the request calls it."""
+    """Return a function that summarises with a model; `name` is the model name of the request."""
 
     async def summarise(messages: tuple[Message, ...]) -> str:
         question = Message(role="user", parts=(Text(text=_SUMMARY_PROMPT),))
         collector = Collector()
-        # As one text: a history with calls in it would need their tools, and a model that is offered tools uses them.
-        told = Message(role="user", parts=(Text(text=_render_transcript(messages)),))
-        asked = Request(model=name, messages=(told, question), stream=True)
-        async with closing(model(asked)) as events:
+        # The history is sent as one text: calls in it would need their tools, and a model with tools uses them.
+        transcript = Message(role="user", parts=(Text(text=_render_transcript(messages)),))
+        request = Request(model=name, messages=(transcript, question), stream=True)
+        async with closing(model(request)) as events:
             async for event in events:
                 collector.feed(event)
         parts = collector.response().parts

@@ -1,6 +1,6 @@
-"""Limits of a run, its statistics, the reason why it ended, and how to stop it from outside.
+"""Limits of a run, its statistics, its stop reason, and how to cancel it.
 
-None means no limit. Limits are checked between turns, except the time, which ends a run wherever it is.
+None means no limit. Limits are checked between turns, except the time limit, which ends a run at any point.
 """
 
 import asyncio
@@ -24,51 +24,51 @@ StopReason = Literal[
     "cancelled",
     "failed",
 ]
-"""Why a run ended. "finished" is the model's own end; "client_calls" leaves calls to whoever asked."""
+"""Why a run ended: "finished" is the model's own decision; "client_calls" leaves calls to the client."""
 
 
 class Limits(Struct, frozen=True, kw_only=True):
-    """How far a run may go."""
+    """The limits of a run."""
 
     turns: int = 10
-    """Turns of the model with tools; after them it is asked once more, without."""
+    """Model turns with tools; after them the model is called once more, without tools."""
     seconds: float | None = None
-    """From the first question to the end, waiting for approvals included."""
+    """The time limit of the whole run, including waits for approval."""
     tokens: int | None = None
-    """Input and output of all turns together."""
+    """Input and output tokens of all turns together."""
     cost: float | None = None
-    """In the currency of the agent's `price`."""
+    """The cost limit, in the currency of the agent's `price`."""
     calls: int | None = None
-    """Calls that are run; what is called beyond them is not, and the model is asked once more, for an answer."""
+    """Tool calls to run; further calls are refused, and the model is called once more for an answer."""
     repairs: int | None = 3
-    """How often in a row a model may mend the arguments of a tool; after that the tool is not run any more."""
+    """How often in a row a model may retry a tool with invalid arguments; after that the tool is not run any more."""
     identical: int | None = 3
-    """How often the same call may bring the same result; after that it is not run until something else is tried."""
+    """How often the same call may return the same result; after that it is not run until another call is made."""
     approval: float = 300.0
-    """Seconds to wait for somebody's word; no answer is a no. 0 where there is nobody to ask."""
+    """Seconds to wait for an approval; no answer means no. Use 0 if there is no user to ask."""
 
 
 class Statistics(Struct, frozen=True, kw_only=True):
-    """How far a run went."""
+    """What a run has used."""
 
     turns: int = 0
     calls: int = 0
-    """Calls that were answered, whether they were run or refused."""
+    """Calls that have a result, whether they were run or refused."""
     failed: int = 0
     usage: Usage = Usage()
-    """Of all turns together."""
+    """The usage of all turns together."""
     cost: float | None = None
-    """None where no price is known."""
+    """The cost of all turns; None if no price is known."""
     seconds: float = 0.0
 
     @property
     def tokens(self) -> int:
-        """Input and output together."""
+        """Input and output tokens together."""
         return (self.usage.input or 0) + (self.usage.output or 0)
 
 
 def add_usage(one: Usage | None, other: Usage | None) -> Usage:
-    """Return what two turns used together; what neither reported stays unreported."""
+    """Add the usage of two turns; a count that neither reports stays None."""
     if one is None or other is None:
         return one or other or Usage()
     return Usage(
@@ -88,18 +88,18 @@ CancelMode = Literal["now", "after_turn"]
 
 
 class StoppedError(Exception):
-    """The run was stopped where it was."""
+    """The run was stopped in the middle of a turn."""
 
 
 class Control:
-    """One run's stop button."""
+    """Cancels one run, and enforces its time limit."""
 
     def __init__(self) -> None:
         self.cancelled: CancelMode | None = None
         self._scope: asyncio.Timeout | None = None
 
     def cancel(self, when: CancelMode = "now") -> None:
-        """Stop the run; "now" also where "after_turn" was said before."""
+        """Cancel the run; "now" also overrides an earlier "after_turn"."""
         if self.cancelled != "now":
             self.cancelled = when
         if self.cancelled == "now" and self._scope is not None and not self._scope.expired():
@@ -107,7 +107,7 @@ class Control:
 
     @asynccontextmanager
     async def enforce_deadline(self, seconds: float | None) -> AsyncGenerator[None]:
-        """Run what is inside until it is over, time is up or the button is pressed: then `StoppedError`."""
+        """Run the block; raise `StoppedError` when the time is up or the run is cancelled with "now"."""
         try:
             async with asyncio.timeout(0 if self.cancelled == "now" else seconds) as self._scope:
                 yield

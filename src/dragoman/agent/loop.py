@@ -1,9 +1,9 @@
-"""The agent: a model and tools that run until the model is done, as a function with the type of a model.
+"""The agent: runs a model with tools until the model is done; itself a function with the type of a model.
 
-An agent holds nothing between runs but its settings and the runs in progress, by their ids. To a client that asked once
-all turns of a run are one reply: the first `Started` counts for all, parts are numbered through, a call that is run
-here is the provider's, and its result is a part after the turn that made it, in the order of the calls; usage is
-summed. A call that could not be parsed is left out: the loop has asked for it again, or has ended because of it.
+Between runs an agent keeps only its configuration, and the active runs by id. All turns of a run are merged into one
+reply for the client: the first `Started` counts for all, parts are numbered consecutively, calls that are run here are
+marked as the provider's, each result is a part after the turn of its call, in the order of the calls, and usage is
+summed. A call that could not be parsed is left out: the loop has retried it, or has ended because of it.
 """
 
 from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Sequence
@@ -56,27 +56,27 @@ from dragoman.tools.handler import qualify_name
 
 
 class ReplyMerger:
-    """Makes one reply of a run; `is_own` tells the calls that are run here."""
+    """Merges the turns of a run into one reply; `is_own` selects the calls that are run here."""
 
     def __init__(self, is_own: Callable[[ToolCall], bool]) -> None:
         self._is_own = is_own
         self._started = False
         self._count = 0
-        """Parts told so far."""
+        """Parts sent so far."""
         self._offset = 0
-        """Parts told before this turn."""
+        """Parts sent before this turn."""
         self._hidden_parts: set[int] = set()
-        """Parts of this turn that are not told."""
+        """Parts of this turn that are not sent."""
         self._open: dict[int, bool] = {}
         """Parts that have not ended, and whether they are calls."""
         self._calls: list[str] = []
-        """Ids of own calls of this turn that have no result yet, in order."""
+        """Ids of our own calls of this turn that have no result yet, in order."""
         self._pending_results: dict[str, list[ToolResult]] = {}
         self._native: list[Native] = []
         self._earlier_usage, self._usage = Usage(), Usage()
 
     def feed(self, step: Step) -> Iterator[Event]:
-        """Take one step, iterate what a client is told of it."""
+        """Process one step; yield the events for the client."""
         match step:
             case PartStarted(index, Text(unread=True)):
                 self._hidden_parts.add(index)
@@ -96,7 +96,7 @@ class ReplyMerger:
                 self._usage = usage
                 yield UsageSeen(add_usage(self._earlier_usage, usage))
             case Native():
-                self._native.append(step)  # pointers into the whole reply mean the last turn
+                self._native.append(step)  # fields about the whole reply are taken from the last turn
             case CallEnded(call, execution):
                 self._pending_results.setdefault(call.id, []).append(execution.result)
                 yield from self._release_results()
@@ -105,12 +105,12 @@ class ReplyMerger:
             case RunEnded():
                 yield from self._end_run(step)
             case Finished() | Failed() | CallStarted() | CallProgressed() | ApprovalAsked() | Compacted():
-                pass  # a client reads one reply: it has one end, and no steps
+                pass  # the client gets one reply, with one end and without steps
             case _:
                 assert_never(step)
 
     def _reply_index(self, index: int) -> int:
-        """Return the place of a part of this turn in the whole reply."""
+        """Return the index in the whole reply of a part of this turn."""
         return self._offset + index - sum(hidden < index for hidden in self._hidden_parts)
 
     def _renumber_part(self, event: PartStarted | PartEnded) -> Event:
@@ -127,7 +127,7 @@ class ReplyMerger:
         return PartStarted(index, part)
 
     def _release_results(self) -> Iterator[Event]:
-        """Iterate the results that no earlier call of the turn holds up."""
+        """Yield the results that do not wait for an earlier call of the turn."""
         while self._calls and self._pending_results.get(self._calls[0]):
             result = self._pending_results[self._calls.pop(0)].pop(0)
             yield from replay_part(self._count, structs.replace(result, executor="provider"))
@@ -153,9 +153,9 @@ class ReplyMerger:
 
 
 class Agent:
-    """A model that may use the tools of an executor."""
+    """A model that uses the tools of an executor."""
 
-    def __init__(  # noqa: PLR0913  what it is made of, each with its name
+    def __init__(  # noqa: PLR0913  keyword arguments
         self,
         model: Model,
         executor: Executor,
@@ -185,16 +185,16 @@ class Agent:
         return f"<Agent with {self._config.executor!r}>"
 
     async def __call__(self, request: Request) -> AsyncGenerator[Event]:
-        """Run, and tell all turns as one reply."""
-        theirs = find_client_tools(request, self._config.executor.registry)
-        folding = ReplyMerger(lambda call: qualify_name(call.namespace, call.name) not in theirs)
-        # Who reads one reply sees no question, and cannot answer it.
+        """Run, and stream all turns as one reply."""
+        client_tools = find_client_tools(request, self._config.executor.registry)
+        merger = ReplyMerger(lambda call: qualify_name(call.namespace, call.name) not in client_tools)
+        # The reader of a single reply does not see approval requests, so it cannot answer them.
         async with aclosing(self._run_steps(_disable_approval(self._config), request)) as steps:
             async for step in steps:
-                for event in folding.feed(step):
+                for event in merger.feed(step):
                     yield event
 
-    async def run(  # noqa: PLR0913  what can be asked, each with its name
+    async def run(  # noqa: PLR0913  keyword arguments
         self,
         prompt: str | Sequence[AnyPart],
         *,
@@ -204,7 +204,7 @@ class Agent:
         sampling: Sampling | None = None,
         first_call: FirstCall = "auto",
     ) -> RunEnded:
-        """Run to the end and return it; `history` is what an earlier run left."""
+        """Run to the end and return it; `history` is the history of an earlier run."""
         request = build_request(prompt, history, system, model)
         choice = ToolChoice(mode="required") if first_call == "required" else None
         request = structs.replace(request, sampling=sampling or Sampling(), tool_choice=choice)
@@ -213,9 +213,9 @@ class Agent:
         return ended[-1]
 
     def steps(self, request: Request, *, run: str = "", untrusted: bool = False) -> AsyncGenerator[Step]:
-        """Run, and tell everything as it happens. Who stops reading stops the run.
+        """Run, and yield every step as it happens; closing the iterator stops the run.
 
-        `untrusted` says that something was read earlier that the history does not show any more.
+        Set `untrusted` if untrusted content was read earlier that is no longer in the history.
         """
         return self._run_steps(self._config, request, run, untrusted=untrusted)
 
@@ -224,11 +224,11 @@ class Agent:
     ) -> AsyncGenerator[Step]:
         run = run or f"run_{uuid4().hex}"
         if run in self._runs:
-            raise ValueError(f"a run {run!r} is under way")
+            raise ValueError(f"the run {run!r} is already active; use another id")
         runtime, control = self._runtime(run), Control()
         self._runs[run] = (runtime, control)
-        begun = Run(config, RunInput(run, request, untrusted), runtime, control)
-        task = start_task(_run_to_end(begun, runtime), f"agent run {run}")
+        active = Run(config, RunInput(run, request, untrusted), runtime, control)
+        task = start_task(_run_to_end(active, runtime), f"agent run {run}")
         try:
             async with aclosing(runtime.watch()) as steps:
                 async for step in steps:
@@ -242,18 +242,18 @@ class Agent:
     async def carry(
         self, request: Request, runtime: Runtime, *, run: str, control: Control | None = None, untrusted: bool = False
     ) -> RunEnded:
-        """Run on a runtime of the caller's: this is what an engine calls that outlives the process."""
+        """Run on the caller's runtime, for example on a durable engine that outlives the process."""
         return await Run(self._config, RunInput(run, request, untrusted), runtime, control or Control()).execute()
 
     def cancel(self, run: str, when: CancelMode = "now") -> bool:
-        """Stop a run that is under way; False if there is none of that id."""
+        """Cancel an active run; return False if there is none with this id."""
         if run not in self._runs:
             return False
         self._runs[run][1].cancel(when)
         return True
 
     def answer(self, run: str, topic: str, value: Any) -> bool:
-        """Answer what a run waits for; False if there is none of that id."""
+        """Answer a question of an active run; return False if there is none with this id."""
         if run not in self._runs:
             return False
         self._runs[run][0].tell(topic, value)

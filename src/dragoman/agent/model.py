@@ -1,8 +1,8 @@
-"""What the loop calls: a function from a request to the events of its reply, and errors of such functions.
+"""The type of a model: a function from a request to the events of its reply; and error handling for such functions.
 
-A plain upstream call has this type, and so has an agent. A function of the caller that raises anything but a `Problem`
-fails the run, which keeps its history. The error's message is for whoever wrote the function: it is logged, and it is
-the cause of the problem. Errors of the runtime pass: an engine may raise what it needs to stop a run.
+A simple upstream call has this type, and so has an agent. If a function of the caller raises anything but a `Problem`,
+the run fails and keeps its history. The error's message is for the author of the function: it is logged, and it is the
+cause of the problem. Errors of the runtime pass through: a durable engine may raise its own to stop a run.
 """
 
 import asyncio
@@ -20,7 +20,7 @@ _LOG = logging.getLogger("dragoman.agent")
 
 @contextmanager
 def wrap_errors(source: str) -> Generator[None]:
-    """Let an error of what is inside be a problem of the run's."""
+    """Turn an error inside the block into a `Problem` of the run."""
     try:
         yield
     except Problem:
@@ -28,17 +28,17 @@ def wrap_errors(source: str) -> Generator[None]:
     except (Exception, asyncio.CancelledError) as error:
         task = asyncio.current_task()
         if isinstance(error, asyncio.CancelledError) and (task is None or task.cancelling()):
-            raise  # the run is being stopped; else the function has cancelled something of its own
+            raise  # the run is being cancelled; otherwise the function has cancelled something itself
         _LOG.exception("%s failed", source)
         raise Problem("internal", f"{source} failed ({type(error).__name__})") from error
 
 
 Model = Callable[[Request], AsyncIterator[Event]]
-"""Events follow the grammar of `core.events`; a `Problem` may be raised as well as told."""
+"""Events follow the order defined in `core.events`; a `Problem` may be raised or sent as a `Failed` event."""
 
 
 async def stream_events(model: Model, request: Request, on_event: Callable[[Event], None]) -> AsyncGenerator[Event]:
-    """Ask a model, and iterate what it says once that was heard; its mistakes are problems."""
+    """Call a model and yield its events, each after `on_event`; unexpected errors become problems."""
     with wrap_errors("the model"):
         async with closing(model(request)) as events:
             async for event in events:
@@ -48,7 +48,7 @@ async def stream_events(model: Model, request: Request, on_event: Callable[[Even
 
 @asynccontextmanager
 async def closing(events: AsyncIterator[Event]) -> AsyncGenerator[AsyncIterator[Event]]:
-    """Close a stream after use, if it is one that can be closed."""
+    """Close a stream after use, if it can be closed."""
     try:
         yield events
     finally:

@@ -1,8 +1,8 @@
 """One run, from the request to its end: model, calls, results, and the model again.
 
 Each turn of the model is one step of the runtime, and so is each call. In each turn the model gets the caller's request
-with the loop's own tools beside the client's. The history is valid whenever a turn is over; if a run is stopped inside
-one, what was said is kept and every call without a result gets one.
+with the agent's tools added to the client's. The history is valid after every turn; if a run is stopped inside a turn,
+its complete parts are kept, and every call without a result gets one.
 """
 
 import asyncio
@@ -40,40 +40,41 @@ from dragoman.tools import Execution, Registry
 from dragoman.tools.handler import qualify_name
 
 FirstCall = Literal["auto", "required"]
-"""Whether the model must begin with a call. After the first result it is free in any case."""
+"""Whether the model must start with a call; after the first result it may always answer."""
 _LOG = logging.getLogger("dragoman.agent")
 _MIN_CUT = 2
-"""Messages below which a summary is no shorter."""
+"""The minimum number of messages for which a summary is worth it."""
 
 
 def build_request(prompt: str | Sequence[AnyPart], history: Sequence[Message], system: str, model: str) -> Request:
-    """Return the request that asks something after a history; a new system text stands in place of the old one."""
+    """Return a request with the prompt after a history; a new system text replaces the old one."""
     parts = (Text(text=prompt),) if isinstance(prompt, str) else tuple(prompt)
     before = tuple(history[count_leading_systems(history) :] if system else history)
-    told = (Message(role="system", parts=(Text(text=system),)),) if system else ()
-    return Request(model=model, messages=(*told, *before, Message(role="user", parts=parts)))
+    instructions = (Message(role="system", parts=(Text(text=system),)),) if system else ()
+    return Request(model=model, messages=(*instructions, *before, Message(role="user", parts=parts)))
 
 
 def find_client_tools(request: Request, registry: Registry) -> frozenset[str]:
-    """Return the names of the tools that whoever asked runs; a name that is ours too is ours."""
+    """Return the names of the tools that the client runs; a tool that is also in the registry is run here."""
     declared = (qualify_name(tool.namespace, tool.name) for tool in request.tools if isinstance(tool, Tool))
     return frozenset(name for name in declared if not registry.has(name))
 
 
 def add_tools(request: Request, registry: Registry) -> Request:
     """Return the request with the tools of the registry after the client's."""
-    theirs = tuple(
+    client_tools = tuple(
         tool
         for tool in request.tools
         if not isinstance(tool, Tool) or not registry.has(qualify_name(tool.namespace, tool.name))
     )
-    return structs.replace(request, tools=(*theirs, *registry.definitions))
+    return structs.replace(request, tools=(*client_tools, *registry.definitions))
 
 
 def refresh_tools(request: Request, registry: Registry, client_tools: Collection[str]) -> Request:
-    """Return the request with tools that have come, or are described otherwise, since it was made.
+    """Return the request with tools that were added or changed since it was built.
 
-    What was offered before stays, in its place: the history may have calls of it, and a model's cache begins with it.
+    Tools offered before keep their position: the history may contain calls of them, and the model's prompt cache starts
+    with them.
     """
     now = {qualify_name(tool.namespace, tool.name): tool for tool in registry.definitions}
     tools: list[Tool | NativeTool] = []
@@ -85,32 +86,32 @@ def refresh_tools(request: Request, registry: Registry, client_tools: Collection
 
 
 def relax_tool_choice(request: Request) -> Request:
-    """Return the request with a free choice of tools: a call that is forced after every result would never end."""
+    """Return the request with a free tool choice: a call forced after every result would loop forever."""
     choice = request.tool_choice
     if choice is None or choice.mode != "required":
         return request
-    # A choice of one tool is how it is forced; to allow only that one from now on is not what was meant.
+    # Naming one tool is how a client forces it; from now on the model may use all tools, not only that one.
     names = choice.names if len(choice.names) > 1 else ()
     return structs.replace(request, tool_choice=structs.replace(choice, mode="auto", names=names))
 
 
 def forbid_tools(request: Request) -> Request:
-    """Return the request with tools that are declared, for the history has calls of them, but may not be called."""
+    """Return the request with tool choice "none"; tools stay declared, because the history has calls of them."""
     parallel = request.tool_choice.parallel if request.tool_choice is not None else None
     return structs.replace(request, tool_choice=ToolChoice(mode="none", parallel=parallel))
 
 
 class RunInput(Struct, frozen=True):
-    """What one run begins with."""
+    """The input of one run."""
 
     run: str
     request: Request
     untrusted: bool = False
-    """Something was read earlier that the history does not show any more."""
+    """Untrusted content was read earlier that is no longer in the history."""
 
 
 class Run:
-    """The loop."""
+    """Executes one run of the agent loop."""
 
     def __init__(self, config: AgentConfig, run_input: RunInput, runtime: Runtime, control: Control) -> None:
         run, request = run_input.run, run_input.request
@@ -120,7 +121,7 @@ class Run:
         self._request = add_tools(request, self._executor.registry)
         self._client_tools = find_client_tools(request, self._executor.registry)
         self._is_forbidden = request.tool_choice is not None and request.tool_choice.mode == "none"
-        """Whether no tool may be called at all: a server may not heed that, and then its calls are not run."""
+        """Whether the request forbids tool calls; if a server ignores that, its calls are not run."""
         self._history = answer_own_calls(unfold_turns(request.messages), self._is_own)
         self._admission = Admission(config, self._history, runtime, run)
         self._admission.untrusted |= run_input.untrusted
@@ -135,10 +136,10 @@ class Run:
         self._retried_empty_turn = self._retried_refused_calls = False
         self._start_time = monotonic()
         self._turn: ModelTurn | None = None
-        """The turn that is under way."""
+        """The current turn."""
 
     async def execute(self) -> RunEnded:
-        """Run to the end, whatever it is; the history it leaves is valid."""
+        """Run to the end, however it ends; the resulting history is valid."""
         is_over = False
         abandoned: StopReason = "failed"
         try:
@@ -149,7 +150,7 @@ class Run:
             raise
         finally:
             if not is_over:
-                # Whoever waited is gone, or what carries the run is: it is written down, and told to nobody.
+                # The caller or the runtime is gone: record the end, but emit nothing.
                 with contextlib.suppress(Problem):
                     await self._close_turn()
                     await self._record_end(abandoned)
@@ -162,7 +163,7 @@ class Run:
         return ended
 
     async def _run_turns(self) -> StopReason:
-        """Run all turns and return why they ended."""
+        """Run all turns; return why they ended."""
         try:
             async with self._control.enforce_deadline(self._limits.seconds):
                 await self._recorder.begin(self._run, structs.replace(self._request, messages=self._history))
@@ -202,7 +203,7 @@ class Run:
             if turn.has_client_calls:
                 self._finish = Finish("tool_calls")
                 return "client_calls"
-            # A call that may not be made any more ends a run like one that was not run, whether it can be read or not.
+            # A call in the last turn ends the run like a refused call, even if it could not be parsed.
             is_short = bool(turn.calls) or (last is not None and response.finish.reason == "malformed_call")
             self._finish = Finish("length") if is_short else response.finish
             if spent or (last and not self._should_retry_refused(turn)):
@@ -217,23 +218,23 @@ class Run:
             self._request = refresh_tools(self._request, self._executor.registry, self._client_tools)
 
     def _should_ask_again(self, turn: ModelTurn, response: Response) -> bool:
-        """Tell whether a model that made no call is asked again: it was paused, or nothing came that can be used."""
+        """Check whether to call the model again after a reply without calls: it was paused or unusable."""
         if response.finish.reason == "malformed_call":
             self._malformed_count += 1
             return self._limits.repairs is None or self._malformed_count <= self._limits.repairs
         if turn.is_empty and response.finish.reason == "stop":
-            # Some models say nothing after a result now and then, and something when they are asked once more.
-            was_asked, self._retried_empty_turn = self._retried_empty_turn, True
-            return not was_asked
+            # Some models occasionally send an empty reply after a result, and answer when called again.
+            was_retried, self._retried_empty_turn = self._retried_empty_turn, True
+            return not was_retried
         return response.finish.reason == "paused"
 
     def _should_retry_refused(self, turn: ModelTurn) -> bool:
-        """Tell whether a model that calls in its last turn is asked a very last time, now that it was refused.
+        """Check whether to call the model one last time after its calls in the last turn were refused.
 
-        Not every server heeds that no tool may be called; every model reads what its calls came to.
+        Not every server respects tool choice "none", but every model reads the results of its calls.
         """
-        was_told, self._retried_refused_calls = self._retried_refused_calls, True
-        return bool(turn.calls) and not was_told
+        was_retried, self._retried_refused_calls = self._retried_refused_calls, True
+        return bool(turn.calls) and not was_retried
 
     def _find_stop_reason(self) -> StopReason | None:
         if self._admission.is_repeating:
@@ -243,7 +244,7 @@ class Run:
         return "turns" if self._statistics.turns >= self._limits.turns else None
 
     def _find_spent_budget(self) -> StopReason | None:
-        """Return what of the budget is spent, so that there is no use in running calls for another turn."""
+        """Return which budget is used up, so that running calls for another turn makes no sense."""
         if self._limits.tokens is not None and self._statistics.tokens >= self._limits.tokens:
             return "tokens"
         if self._limits.cost is not None and (self._statistics.cost or 0) >= self._limits.cost:
@@ -254,12 +255,12 @@ class Run:
         return qualify_name(call.namespace, call.name) not in self._client_tools
 
     def _make_call_key(self, call: ToolCall) -> str:
-        """Return a name for a call that no other call of the run has: some servers number from 0 in every turn."""
+        """Return a key for a call that is unique in the run: some servers number call ids from 0 in every turn."""
         count = self._id_counts[call.id] = self._id_counts.get(call.id, 0) + 1
         return call.id if count == 1 else f"{call.id}#{count}"
 
     async def _ask_model(self, request: Request) -> tuple[ModelTurn, Response]:
-        """Ask the model; a history that it says is too long is made shorter, once."""
+        """Call the model; if the context is too long, compact the history and retry once."""
         turn = self._turn = ModelTurn(self._is_own, self._make_call_key)
         try:
             return turn, await self._run_model_step(turn, request)
@@ -271,17 +272,17 @@ class Run:
 
     async def _run_model_step(self, turn: ModelTurn, request: Request, *again: str) -> Response:
         number = self._statistics.turns + 1
-        asked = structs.replace(request, messages=self._history, stream=True)
+        turn_request = structs.replace(request, messages=self._history, stream=True)
 
         async def work() -> Response:
-            async with aclosing(stream_events(self._config.model, asked, turn.on_event)) as events:
+            async with aclosing(stream_events(self._config.model, turn_request, turn.on_event)) as events:
                 async for event in events:
                     await self._runtime.emit(event)
             return turn.collect_response()
 
         response = await self._runtime.step(":".join(("model", str(number), *again)), work)
         if turn.has_no_events:
-            # It was said before, to another process: whoever watches this one has not heard it.
+            # The step was replayed: it ran in another process, and observers of this one have not seen its events.
             for event in replay(response):
                 await self._runtime.emit(event)
         turn.set_parts(response.parts)
@@ -302,7 +303,7 @@ class Run:
         await self._runtime.emit(TurnEnded(self._statistics.turns, response, turn.messages))
 
     def _add_to_history(self, turn: ModelTurn) -> None:
-        """Make a turn part of the history."""
+        """Append a turn to the history."""
         self._turn = None
         executions = turn.executions
         self._admission.record_turn(turn.parts, turn.calls, executions)
@@ -314,13 +315,13 @@ class Run:
         )
 
     async def _compact_if_due(self, response: Response) -> None:
-        """Make the history shorter, if it is time."""
+        """Compact the history if it is nearly too long."""
         compaction = self._config.compaction
         if compaction is not None and compaction.is_due(response, self._history):
             await self._compact_history()
 
     async def _compact_history(self, *again: str) -> bool:
-        """Make the history shorter, if there is a place to cut it; tell whether that was done."""
+        """Compact the history if it can be cut; return whether it was compacted."""
         compaction, before = self._config.compaction, self._history
         begin, end = find_cut(before, compaction.keep) if compaction is not None else (0, 0)
         if compaction is None or end - begin < _MIN_CUT:
@@ -330,14 +331,14 @@ class Run:
         try:
             summary = await self._runtime.step(key, lambda: summarise_messages(middle, compaction.summarise))
         except Problem:
-            return False  # the history still says everything: the model may take it, or say itself that it does not
+            return False  # the history is still complete; the model may accept it, or reject it itself
         self._history = replace_with_summary(before, (begin, end), summary, untrusted=self._admission.untrusted)
         await self._recorder.replace(self._run, self._history)
         await self._runtime.emit(Compacted(before=len(before), after=len(self._history)))
         return True
 
     async def _fail(self, problem: Problem) -> StopReason:
-        """Leave a valid history of a run in which something went wrong; that it cannot be written down goes with it."""
+        """End a failed run with a valid history; further errors while recording it are ignored."""
         self._problem = problem
         with contextlib.suppress(Problem):
             for call, execution in await self._close_turn():
@@ -349,7 +350,7 @@ class Run:
         return "cancelled"
 
     async def _stop(self) -> StopReason:
-        """Leave a valid history of a turn that was stopped inside."""
+        """End a run that was stopped inside a turn, with a valid history."""
         for call, execution in await self._close_turn():
             await self._runtime.emit(CallEnded(call, execution))
         if self._control.cancelled == "now":
@@ -358,21 +359,21 @@ class Run:
         return "seconds"
 
     async def _close_turn(self) -> list[tuple[ToolCall, Execution]]:
-        """Make what there is of a turn part of the history; return the answers that were made up for it."""
+        """Append the current turn to the history; return the placeholder results that were added to it."""
         turn = self._turn
         if turn is None:
             return []
-        was_spoken = bool(turn.parts)
-        made_up = turn.interrupt()
+        was_recorded = bool(turn.parts)
+        added = turn.interrupt()
         self._add_to_history(turn)
-        if not was_spoken:
+        if not was_recorded:
             await self._recorder.add(self._run, build_assistant_message(turn.parts))
-        await self._recorder.add(self._run, build_result_message([execution.result for _, execution in made_up]))
-        return made_up
+        await self._recorder.add(self._run, build_result_message([execution.result for _, execution in added]))
+        return added
 
 
 def _log_end(ended: RunEnded) -> None:
-    """Leave one record of a run: how far it went and why it ended, never what was said."""
+    """Log one line per run: statistics and stop reason, never content."""
     statistics = ended.statistics
     _LOG.info(
         "run %s: %s after %d turns and %d calls, %d tokens, %.1f s",

@@ -1,14 +1,13 @@
-"""What a run stands on: steps and waits, in this process or in an engine that outlives it; and the runners of runs.
+"""The runtime of a run: steps and waits, in this process or in a durable engine; and the interface of job runners.
 
-A step has a key that is unique in its run ("model:3", "tool:call_7"). A step that has ended is never run again: its
-value is returned. Parallel steps are single steps, and nothing else happens beside them, so an engine that matches
-steps by their order finds them again. A step returns a value of the core or of `tools`, without functions in it. What
-happens outside steps follows from their values alone, and may happen again. After a recovery some events may come
-twice.
+A step has a key that is unique in its run ("model:3", "tool:call_7"). A completed step is never run again: its stored
+value is returned. Parallel steps are separate steps, and nothing else runs at the same time, so an engine that matches
+steps by order finds them again. A step returns a value of the core or of `tools`, without functions in it. Code outside
+steps must depend only on their values, because it may run again. After a recovery some events may be emitted twice.
 
-A run that goes on in the background is started by an order, which holds all that its work needs, so that the same work
-can begin again elsewhere. It emits bytes, which are one text in their order. A run belongs to its owner, and can be
-watched, messaged and cancelled from every process.
+A run in the background is started with a job (`Order`), which contains all that its work needs, so that the same work
+can be restarted in another process. It emits bytes, which form one stream in their order. A run belongs to its owner,
+and can be watched, messaged and cancelled from every process.
 """
 
 import asyncio
@@ -20,52 +19,52 @@ from msgspec import Struct
 
 T = TypeVar("T")
 MAX_PENDING = 64
-"""Steps that may wait for whoever watches before the run waits for them."""
+"""The number of unread events at which the run waits for its reader."""
 
 
 class Runtime(Protocol):
-    """What a run stands on."""
+    """What a run needs: steps, waits, events and timers."""
 
     @property
     def run(self) -> str:
-        """The name of the run."""
+        """The id of the run."""
         ...
 
     async def step(self, key: str, work: Callable[[], Awaitable[T]]) -> T:
-        """Do `work` and keep what it returns under `key`; give back what is kept, if the key is known."""
+        """Run `work` and store its result under `key`; return the stored result if the key is known."""
         ...
 
-    async def wait(self, topic: str, timeout: float | None = None) -> Any:  # noqa: ASYNC109  an engine keeps the time
-        """Return what somebody says about a topic, also if it was said before; `TimeoutError` if nobody does."""
+    async def wait(self, topic: str, timeout: float | None = None) -> Any:  # noqa: ASYNC109  a durable engine measures the timeout
+        """Return the answer sent for a topic, also if it was sent earlier; raise `TimeoutError` if there is none."""
         ...
 
     async def emit(self, event: Any) -> None:
-        """Tell whoever watches: a loop tells its steps."""
+        """Send an event to the reader; the agent loop emits its steps."""
         ...
 
     async def sleep(self, seconds: float) -> None:
-        """Let time pass."""
+        """Sleep for some seconds."""
         ...
 
 
 class WatchedRuntime(Runtime, Protocol):
-    """A runtime that can be watched, and spoken to, from where the run was begun."""
+    """A runtime that can be watched and messaged from where the run was started."""
 
     def tell(self, topic: str, value: Any) -> None:
-        """Answer a `wait`."""
+        """Send the answer for a topic that the run waits for."""
         ...
 
     def close(self) -> None:
-        """Nothing more will be emitted, or nobody watches any more: what is emitted goes nowhere, at once."""
+        """Stop emitting: the run has ended, or its reader is gone; later events are dropped at once."""
         ...
 
     def watch(self) -> AsyncGenerator[Any]:
-        """Iterate what is emitted, until the runtime is closed."""
+        """Yield the emitted events until the runtime is closed."""
         ...
 
 
 class InProcess:
-    """Carries one run in this process: what it did is lost with the process."""
+    """Runs one run in this process; its state is lost with the process."""
 
     def __init__(self, run: str, max_pending: int = MAX_PENDING) -> None:
         self.run = run
@@ -77,19 +76,19 @@ class InProcess:
         self._topics: dict[str, asyncio.Future[Any]] = {}
 
     async def step(self, key: str, work: Callable[[], Awaitable[T]]) -> T:
-        """Do `work`."""
+        """Run `work`."""
         if key in self._keys:
-            raise ValueError(f"the run {self.run!r} has a second step {key!r}")
+            raise ValueError(f"the run {self.run!r} already has a step {key!r}; step keys must be unique")
         self._keys.add(key)
         return await work()
 
-    async def wait(self, topic: str, timeout: float | None = None) -> Any:  # noqa: ASYNC109  part of the seam
-        """Wait for `tell`."""
+    async def wait(self, topic: str, timeout: float | None = None) -> Any:  # noqa: ASYNC109  part of the protocol
+        """Wait for an answer to the topic."""
         async with asyncio.timeout(timeout):
             return await asyncio.shield(self._answer_future(topic))
 
     def tell(self, topic: str, value: Any) -> None:
-        """Answer a `wait`, also one that is yet to come; the first answer holds."""
+        """Send the answer for a topic, also before the run waits for it; the first answer counts."""
         answer = self._answer_future(topic)
         if not answer.done():
             answer.set_result(value)
@@ -100,7 +99,7 @@ class InProcess:
         return self._topics[topic]
 
     async def emit(self, event: Any) -> None:
-        """Tell whoever watches; wait while much has not been read."""
+        """Send an event to the reader; block while too many are unread."""
         while len(self._emitted) >= self._max_pending and not self._closed:
             self._writable.clear()
             await self._writable.wait()
@@ -110,17 +109,17 @@ class InProcess:
         self._readable.set()
 
     async def sleep(self, seconds: float) -> None:
-        """Let time pass."""
+        """Sleep for some seconds."""
         await asyncio.sleep(seconds)
 
     def close(self) -> None:
-        """Nothing more will be emitted, or nobody watches any more."""
+        """Stop emitting: the run has ended, or its reader is gone."""
         self._closed = True
         self._readable.set()
         self._writable.set()
 
     async def watch(self) -> AsyncGenerator[Any]:
-        """Iterate what is emitted, until the runtime is closed."""
+        """Yield the emitted events until the runtime is closed."""
         while True:
             while self._emitted:
                 event = self._emitted.popleft()
@@ -133,22 +132,22 @@ class InProcess:
 
 
 class Within(InProcess):
-    """Carries a run inside another: its steps and waits are the other's; what it emits is told to its own watcher."""
+    """Runs a run inside another: it uses the steps and waits of the outer run, and emits to its own reader."""
 
     def __init__(self, run: str, outer: Runtime) -> None:
         super().__init__(run)
         self._outer = outer
 
     async def step(self, key: str, work: Callable[[], Awaitable[T]]) -> T:
-        """Do `work` as a step of the other run."""
+        """Run `work` as a step of the outer run."""
         return await self._outer.step(key, work)
 
-    async def wait(self, topic: str, timeout: float | None = None) -> Any:  # noqa: ASYNC109  part of the seam
-        """Wait for what is said to the other run."""
+    async def wait(self, topic: str, timeout: float | None = None) -> Any:  # noqa: ASYNC109  part of the protocol
+        """Wait for an answer to the outer run."""
         return await self._outer.wait(topic, timeout)
 
     async def sleep(self, seconds: float) -> None:
-        """Let time pass, as the other run does."""
+        """Sleep as the outer run does."""
         await self._outer.sleep(seconds)
 
 
@@ -156,65 +155,65 @@ Status = Literal["running", "completed", "failed", "cancelled", "interrupted"]
 
 
 class Order(Struct, frozen=True, kw_only=True):
-    """A run that is to be carried."""
+    """A job: a run to be started in the background."""
 
     owner: str
     run: str
     kind: str
-    """Whose work it is."""
+    """Selects the work function that runs it."""
     document: bytes
-    """What the work needs, in words of its own."""
+    """The input of the work function, in its own format."""
     first_output: bytes = b""
-    """What is told of it until it tells something itself."""
+    """The output of the run until it emits something itself."""
 
 
 class RunState(Struct, frozen=True, kw_only=True):
-    """What can be seen of a run."""
+    """The visible state of a run."""
 
     status: Status
-    """`interrupted` is one whose process is gone, or was stopped."""
+    """`interrupted`: the process of the run is gone or was stopped."""
     last_output: bytes
-    """What it emitted last."""
+    """The last output that it emitted."""
     outcome: bytes = b""
-    """What its work returned, once it is completed."""
+    """The return value of its work, once it is completed."""
     created: int = 0
 
 
 Work = Callable[[Order, Runtime], Awaitable[bytes]]
-"""Does what an order says on a runtime, and returns what came of it. What it raises is a failure nobody thought of."""
+"""Runs a job on a runtime and returns its outcome; any exception is an unexpected failure."""
 
 
 class Carrier(Protocol):
-    """What carries runs. There is one in a process."""
+    """Runs jobs; there is one job runner in a process."""
 
     def runtime(self, run: str) -> WatchedRuntime:
-        """Return what a run stands on that ends with whoever watches it."""
+        """Return a runtime for a run that ends when its reader goes away."""
         ...
 
     def serve(self, kind: str, work: Work) -> None:
-        """Say who does the work of a kind."""
+        """Register the work function for a kind of job."""
         ...
 
     async def start(self, order: Order) -> None:
-        """Start a run; when this returns, it is known to every process."""
+        """Start a run; when this returns, every process can find it."""
         ...
 
     async def tell(self, owner: str, run: str, topic: str, value: Any) -> None:
-        """Answer what a run waits for, wherever it is; the first answer holds. A value is anything JSON can say."""
+        """Answer a question of a run in any process; the first answer counts. The value must be JSON-serialisable."""
         ...
 
     async def cancel(self, owner: str, run: str) -> None:
-        """Stop a run, wherever it is; returns when it is over, or after a few seconds."""
+        """Cancel a run in any process; return when it has ended, or after a few seconds."""
         ...
 
     async def state(self, owner: str, run: str) -> RunState | None:
-        """Tell how far a run is; None if there is none of that name."""
+        """Return the state of a run; None if there is none with this id."""
         ...
 
     def watch(self, owner: str, run: str) -> AsyncGenerator[bytes]:
-        """Iterate what a run emitted and will emit, wherever it is, until it is over."""
+        """Yield the past and future output of a run in any process, until it ends."""
         ...
 
     async def close(self) -> None:
-        """Stop what is carried here."""
+        """Stop the jobs that run in this process."""
         ...

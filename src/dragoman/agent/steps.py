@@ -1,10 +1,10 @@
-"""What happens in a run, as it happens, and the record of it that is written at the same time.
+"""The steps of a run as they happen, and the recorder that stores them at the same time.
 
-Grammar: the events of a turn, then `CallStarted` and `CallEnded` of its calls as they begin and end, then `TurnEnded`;
-at last one `RunEnded`, and nothing after it. A call that is not run has no `CallStarted`; one that is may report its
-progress in between (`CallProgressed`). What the model said is written before its calls are run, and each result as soon
-as there is one: so of an interrupted run it is known which calls may have had their effect. `history.closed` makes a
-valid history of what was written.
+Order: the events of a turn, then `CallStarted` and `CallEnded` for each of its calls as they start and end, then
+`TurnEnded`; finally one `RunEnded`, and nothing after it. A call that is not run has no `CallStarted`; one that is run
+may report progress in between (`CallProgressed`). The model's parts are recorded before its calls are run, and each
+result as soon as there is one, so that after an interruption it is known which calls may have had side effects.
+`history.closed` turns the recorded messages into a valid history.
 """
 
 from typing import Protocol
@@ -22,36 +22,36 @@ from dragoman.tools import Execution, Progress
 
 
 class CallStarted(Struct, frozen=True):
-    """A call is being run."""
+    """A call has started."""
 
     call: ToolCall
 
 
 class CallProgressed(Struct, frozen=True):
-    """A call that is being run says how far it is."""
+    """A running call has reported progress."""
 
     progress: Progress
 
 
 class CallEnded(Struct, frozen=True):
-    """A call has its result, whether it was run or refused."""
+    """A call has a result, whether it was run or refused."""
 
     call: ToolCall
     execution: Execution
 
 
 class ApprovalAsked(Struct, frozen=True, kw_only=True):
-    """A call waits for somebody's word: `agent.answer(run, topic, "allow")`, or "deny"."""
+    """A call waits for approval: answer with `agent.answer(run, topic, "allow")`, or "deny"."""
 
     run: str
     topic: str
     call: ToolCall
     reason: str
-    """Why it is asked for, in words for a person."""
+    """Why approval is needed, as text for the user."""
 
 
 class TurnEnded(Struct, frozen=True):
-    """A turn of the model is over, and its calls are answered; `messages` is what it adds to the history."""
+    """A turn of the model has ended, and its calls have results; `messages` is what it adds to the history."""
 
     number: int
     response: Response
@@ -59,90 +59,90 @@ class TurnEnded(Struct, frozen=True):
 
 
 class Compacted(Struct, frozen=True, kw_only=True):
-    """The history was made shorter."""
+    """The history was compacted."""
 
     before: int
     after: int
-    """Messages before and after."""
+    """The number of messages before and after."""
 
 
 class RunEnded(Struct, frozen=True, kw_only=True):
-    """The run is over."""
+    """The run has ended."""
 
     run: str
     stop: StopReason
     statistics: Statistics
     history: tuple[Message, ...]
-    """All messages of the request and of the run; every call of ours in it has its result."""
+    """All messages of the request and of the run; every call that is run here has its result."""
     finish: Finish
-    """How the whole run ended, in the words of one reply."""
+    """The finish reason of the whole run, as if it were one reply."""
     problem: Problem | None = None
-    """What went wrong, for the stop reasons "failed" and "cancelled"."""
+    """The error, for the stop reasons "failed" and "cancelled"."""
     untrusted: bool = False
-    """Whether anything in the history may have been written by anybody."""
+    """Whether the history may contain text from an untrusted author."""
 
     @property
     def text(self) -> str:
-        """What the model said at last, be it a refusal; "" if the run ended before it said anything."""
+        """The text or refusal of the last reply; "" if the run ended without one."""
         last = self.history[-1] if self.history else None
         if last is None or last.role != "assistant":
             return ""
-        said = (part for part in last.parts if isinstance(part, Text | Refusal))
-        return "".join(part.text for part in said if isinstance(part, Refusal) or not part.unread)
+        parts = (part for part in last.parts if isinstance(part, Text | Refusal))
+        return "".join(part.text for part in parts if isinstance(part, Refusal) or not part.unread)
 
 
 Step = Event | CallStarted | CallProgressed | CallEnded | ApprovalAsked | TurnEnded | Compacted | RunEnded
 
 
 class Recorder(Protocol):
-    """Where runs are written down. What it raises as a `Problem` ends the run."""
+    """Stores runs; a `Problem` that it raises ends the run."""
 
     async def begin(self, run: str, request: Request) -> None:
-        """Note that a run has begun, with its history so far."""
+        """Record the start of a run, with its history so far."""
         ...
 
     async def add(self, run: str, messages: tuple[Message, ...]) -> None:
-        """Note what was said, or what came of a call; results of one turn come one by one, as the calls end."""
+        """Record a reply of the model, or results; results of one turn arrive one by one, as the calls end."""
         ...
 
     async def replace(self, run: str, messages: tuple[Message, ...]) -> None:
-        """Note that the whole history is now another one: it was made shorter."""
+        """Record that the whole history was replaced, because it was compacted."""
         ...
 
     async def end(self, ended: RunEnded) -> None:
-        """Note that a run is over, and how."""
+        """Record the end of a run."""
         ...
 
 
 class GuardedRecorder:
-    """A recorder whose mistakes are problems of the run's."""
+    """A recorder whose unexpected errors become problems of the run."""
 
     def __init__(self, recorder: Recorder) -> None:
         self._recorder = recorder
 
     async def begin(self, run: str, request: Request) -> None:
-        """Note that a run has begun."""
+        """Record the start of a run."""
         with wrap_errors("the recorder"):
             await self._recorder.begin(run, request)
 
     async def add(self, run: str, messages: tuple[Message, ...]) -> None:
-        """Note what was said."""
+        """Record messages."""
         with wrap_errors("the recorder"):
             await self._recorder.add(run, messages)
 
     async def replace(self, run: str, messages: tuple[Message, ...]) -> None:
-        """Note that the history is another one."""
+        """Record a replaced history."""
         with wrap_errors("the recorder"):
             await self._recorder.replace(run, messages)
 
     async def end(self, ended: RunEnded) -> None:
-        """Note that a run is over."""
+        """Record the end of a run."""
         with wrap_errors("the recorder"):
             await self._recorder.end(ended)
 
 
 class NullRecorder:
-    """Nothing is written down."""
+    """A recorder that stores nothing."""
 
     async def begin(self, run: str, request: Request) -> None:
         """Do nothing."""

@@ -1,7 +1,7 @@
-"""What steps return, as bytes that an engine can keep, and back.
+"""Encode the values of steps as bytes that a durable engine can store, and decode them.
 
-A step returns what a model said (`Response`), what became of a call (`Execution`, without the handler, whose functions
-nobody can keep), or a text.
+A step returns a model's reply (`Response`), the result of a call (`Execution`, without its handler, because functions
+cannot be stored), or a text.
 """
 
 from typing import assert_never
@@ -43,18 +43,18 @@ class _Text(Struct, frozen=True, tag="text"):
 _DECODER = json.Decoder(_Response | _Execution | _Text)
 
 
-def packed(value: StepValue) -> bytes:
-    """Write down what a step returned."""
+def encode_value(value: StepValue) -> bytes:
+    """Encode the value of a step."""
     match value:
         case str():
             return json.encode(_Text(value))
         case Response():
-            said = encode_messages([Message(role="assistant", parts=value.parts)])
+            reply = encode_messages([Message(role="assistant", parts=value.parts)])
             return json.encode(
                 _Response(
                     id=value.id,
                     model=value.model,
-                    said=Raw(said),
+                    said=Raw(reply),
                     finish=value.finish,
                     usage=value.usage,
                     created=value.created,
@@ -62,10 +62,10 @@ def packed(value: StepValue) -> bytes:
                 )
             )
         case Execution():
-            answered = encode_messages([Message(role="user", parts=(value.result,))])
+            result = encode_messages([Message(role="user", parts=(value.result,))])
             return json.encode(
                 _Execution(
-                    answered=Raw(answered),
+                    answered=Raw(result),
                     outcome=value.outcome,
                     milliseconds=value.milliseconds,
                     size=value.size,
@@ -76,8 +76,8 @@ def packed(value: StepValue) -> bytes:
             assert_never(value)
 
 
-def unpacked(data: bytes) -> StepValue:
-    """Read what a step returned; a `ValueError` if it is nothing of the kind."""
+def decode_value(data: bytes) -> StepValue:
+    """Decode the value of a step; raise `ValueError` if the data is invalid."""
     value: _Response | _Execution | _Text = _DECODER.decode(data)
     match value:
         case _Text():
@@ -97,7 +97,7 @@ def unpacked(data: bytes) -> StepValue:
             (message,) = decode_messages(bytes(value.answered))
             (result,) = message.parts
             if not isinstance(result, ToolResult):
-                raise ValueError("this is no result of a call")  # noqa: TRY004  what was kept is wrong, not its type
+                raise ValueError("the stored value is not a tool result")  # noqa: TRY004  the stored data is wrong, not a Python type
             return Execution(
                 result=result,
                 outcome=value.outcome,

@@ -1,5 +1,7 @@
-"""Between a program and the Gemini API it asks: tools put into its requests, calls taken out of its replies.
+"""Intercept a program's Gemini API requests: add tools to its requests, and take their calls out of the replies.
 
-Rules of this room: a leaf. Rules are pure and each stands alone; what is known of a session stands in one place; where
-requests may go, and who may come in, is decided by who composes it.
+Two parties: the client is the intercepted program (such as Gemini CLI); the caller is the API user who adds tools and
+gets their calls. Rules of this package: it is a leaf, imported only by the config, the server and the CLI. Rewrite
+rules are pure and independent of each other; the state of a session is in one object (`InterceptSession`). The server
+package decides where requests may go, and authorises the caller.
 """

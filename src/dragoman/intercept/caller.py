@@ -1,9 +1,10 @@
-"""Answer a caller: give its prompt to the client, and send it what the model says to that.
+"""Answer a caller: pass its prompt to the client, and send the caller what the model replies.
 
-A caller's request may be in any dialect, with its whole history each time: what is new is behind the last thing that
-the model said. Tools stay until others are given. One caller at a time has a session; a caller that sends the same
-request again gets what there is of the answer. The client is started with what is configured for it and nothing else of
-ours; the prompt replaces `{prompt}` in its command, or is written to its standard input.
+A caller's request may be in any dialect, with its complete history each time: new is what follows the last assistant
+message. Tools stay until the caller sends others. A session serves one caller request at a time; a caller that repeats
+a request before it got the end gets the same answer from its start. The client process is started with its configured
+environment and a few inherited variables; the prompt replaces `{prompt}` in its command, or is written to its standard
+input.
 """
 
 import asyncio
@@ -52,38 +53,38 @@ _GRACE = 2.0
 
 
 class CallerRequest(Struct, frozen=True, kw_only=True):
-    """What a caller wishes."""
+    """The new content of a caller's request."""
 
     digest: bytes
     prompt: str = ""
     results: tuple[ToolResult, ...] = ()
     tools: CallerTools | None = None
-    """None where it brings none: those before hold."""
+    """None if the request has no tools field: then the earlier tools stay."""
     undo: Undo | None = None
     losses: tuple[Loss, ...] = ()
 
 
 def parse_caller_request(request: Request, document: bytes, dialect: str, *, strict: bool = False) -> CallerRequest:
-    """Read what a caller wishes of a request, and of the document it was read from."""
-    said = _find_new_parts(request.messages)
-    prompt = "\n\n".join(part.text for part in said if isinstance(part, Text))
-    results = tuple(part for part in said if isinstance(part, ToolResult))
-    others = [part for part in said if not isinstance(part, Text | ToolResult)]
+    """Extract the prompt, the results and the tools of a caller's request; `document` is its original body."""
+    new = _find_new_parts(request.messages)
+    prompt = "\n\n".join(part.text for part in new if isinstance(part, Text))
+    results = tuple(part for part in new if isinstance(part, ToolResult))
+    others = [part for part in new if not isinstance(part, Text | ToolResult)]
     if others:
-        words = f"only text can be handed to the client, not {type(others[0]).__name__.lower()}"
-        raise Problem("unsupported", words, where=others[0].where)
+        message = f"only text can be passed to the client, not {type(others[0]).__name__.lower()}"
+        raise Problem("unsupported", message, where=others[0].where)
     if not prompt.strip() and not results:
-        raise Problem("invalid_request", "there is neither a prompt for the client nor a result")
-    wish = CallerRequest(digest=digest_of(document), prompt=prompt, results=results)
+        raise Problem("invalid_request", "the request has neither a prompt nor a tool result")
+    parsed = CallerRequest(digest=digest_of(document), prompt=prompt, results=results)
     if not request.tools and not _has_tools_field(document):
-        return wish
-    wording = TranslationOptions(source=dialect, document=document, strict=strict)
-    asked = Request(
+        return parsed
+    options = TranslationOptions(source=dialect, document=document, strict=strict)
+    tools_request = Request(
         model=request.model, messages=(_FILLER_MESSAGE,), tools=request.tools, tool_choice=request.tool_choice
     )
-    said_there = translate_core_request(asked, DIALECT, request.model, wording)
+    translated = translate_core_request(tools_request, DIALECT, request.model, options)
     return structs.replace(
-        wish, tools=_parse_tools(said_there.call.body), undo=said_there.undo, losses=said_there.losses
+        parsed, tools=_parse_tools(translated.call.body), undo=translated.undo, losses=translated.losses
     )
 
 
@@ -93,7 +94,7 @@ def _find_new_parts(messages: Sequence[Message]) -> list[AnyPart]:
 
 
 def _has_tools_field(document: bytes) -> bool:
-    """Tell whether a request says that there are no tools, rather than nothing of them."""
+    """Check whether a request has a `tools` field: an empty list means no tools, a missing field no change."""
     return json.is_object(document) and "tools" in json.decode_object(document)
 
 
@@ -115,18 +116,18 @@ def _is_empty(tool: bytes) -> bool:
 
 
 def match_results(results: Sequence[ToolResult], group: Group) -> tuple[ToolResult, ...]:
-    """Return one result for each call of a group, in the order of the calls; a `Problem` names what does not fit."""
+    """Return one result for each call of a group, in the order of the calls; raise a `Problem` for any mismatch."""
     found: dict[str, ToolResult] = {}
     for result in results:
         call_id = result.call_id or _find_by_name(result, group, found)
         if call_id not in {call.id for call in group.caller_calls}:
-            words = f"no call {result.call_id or result.name!r} waits for a result"
-            raise Problem("invalid_request", words, where=result.where, code="invalid_tool_call")
+            message = f"no call {result.call_id or result.name!r} is waiting for a result"
+            raise Problem("invalid_request", message, where=result.where, code="invalid_tool_call")
         found[call_id] = structs.replace(result, call_id=call_id)
     missing = [call.id for call in group.caller_calls if call.id not in found]
     if missing:
-        words = f"no result was given for {', '.join(map(repr, missing))}: all calls of a turn are answered together"
-        raise Problem("invalid_request", words, code="invalid_tool_call")
+        message = f"no result for {', '.join(map(repr, missing))}; send the results of all calls of a turn together"
+        raise Problem("invalid_request", message, code="invalid_tool_call")
     return tuple(found[call.id] for call in group.caller_calls)
 
 
@@ -138,22 +139,22 @@ def _find_by_name(result: ToolResult, group: Group, found: dict[str, ToolResult]
 def render_result_parts(
     results: Sequence[ToolResult], group: Group, request: Request, dialect: str
 ) -> tuple[bytes, ...]:
-    """Return what stands for each result in a turn of Gemini's; media may stand beside a result, right behind it."""
-    said = Message(role="assistant", parts=tuple(_drop_signature(call) for call in group.caller_calls))
-    asked = Request(
+    """Render each result as parts of a Gemini turn; the media of a result follow it as separate parts."""
+    calls = Message(role="assistant", parts=tuple(_drop_signature(call) for call in group.caller_calls))
+    results_request = Request(
         model=request.model,
-        messages=(_FILLER_MESSAGE, said, Message(role="user", parts=tuple(results))),
+        messages=(_FILLER_MESSAGE, calls, Message(role="user", parts=tuple(results))),
         tools=request.tools,
     )
-    body = translate_core_request(asked, DIALECT, request.model, TranslationOptions(source=dialect)).call.body
+    body = translate_core_request(results_request, DIALECT, request.model, TranslationOptions(source=dialect)).call.body
     last = items_of(ObjectFields(body).get("contents") or b"[]")[-1]
-    gathered: list[list[bytes]] = []
+    rendered: list[list[bytes]] = []
     for part in items_of(ObjectFields(last).get("parts") or b"[]"):
         if result_of(part) is not None:
-            gathered.append([_rename_result(part, group.calls[len(gathered)])])
-        elif gathered:
-            gathered[-1].append(part)
-    return tuple(b",".join(parts) for parts in gathered)
+            rendered.append([_rename_result(part, group.calls[len(rendered)])])
+        elif rendered:
+            rendered[-1].append(part)
+    return tuple(b",".join(parts) for parts in rendered)
 
 
 def _drop_signature(call: ToolCall) -> ToolCall:
@@ -161,7 +162,7 @@ def _drop_signature(call: ToolCall) -> ToolCall:
 
 
 def _rename_result(part: bytes, call: CapturedToolCall) -> bytes:
-    """Let a result name its call as the model knows it."""
+    """Set the name and the id of the call as the model knows them."""
     fields = ObjectFields(part)
     result = ObjectFields(fields.get("functionResponse") or b"{}")
     result.set("name", json.encode(call.name))
@@ -174,7 +175,7 @@ def _rename_result(part: bytes, call: CapturedToolCall) -> bytes:
 
 
 class ClientProgram:
-    """One run of a client."""
+    """Runs the client program once."""
 
     def __init__(self, table: InterceptTable, url: str) -> None:
         self._table = table
@@ -182,7 +183,7 @@ class ClientProgram:
         self._takes_input = not any(PROMPT in word for word in table.command)
 
     async def run(self, prompt: str) -> int:
-        """Run the client to its end; return what it says of that. It is ended when nobody waits for it any more."""
+        """Run the client and return its exit status; the process is terminated if this task is cancelled."""
         with tempfile.TemporaryDirectory(prefix="dragoman-client-", ignore_cleanup_errors=True) as folder:
             process = await self._start(prompt, self._table.cwd or folder)
             try:
@@ -192,31 +193,31 @@ class ClientProgram:
                 await _terminate(process)
 
     async def _start(self, prompt: str, folder: str) -> Process:
-        words = [_fill_prompt(word.replace(URL, self._url), prompt) for word in self._table.command]
-        given = {name: value.replace(URL, self._url) for name, value in self._table.env.items()}
+        command = [_fill_prompt(word.replace(URL, self._url), prompt) for word in self._table.command]
+        configured = {name: value.replace(URL, self._url) for name, value in self._table.env.items()}
         try:
             return await asyncio.create_subprocess_exec(
-                *words,
+                *command,
                 stdin=PIPE if self._takes_input else DEVNULL,
                 stdout=DEVNULL,
                 stderr=DEVNULL,
-                env={name: os.environ[name] for name in _INHERITED_VARIABLES if name in os.environ} | given,
+                env={name: os.environ[name] for name in _INHERITED_VARIABLES if name in os.environ} | configured,
                 cwd=folder,
                 start_new_session=True,
             )
         except (OSError, ValueError) as error:
-            told = f"the client {self._table.command[0]!r} cannot be started: {error}"
-            raise Problem("internal", told, status=502) from None
+            message = f"the client {self._table.command[0]!r} cannot be started: {error}"
+            raise Problem("internal", message, status=502) from None
 
 
 def _fill_prompt(word: str, prompt: str) -> str:
-    """Return a word with the prompt in it; a prompt that looks like an option must not be one for the client."""
+    """Return an argument with the prompt filled in; a prompt that looks like an option must not become one."""
     is_option = word.startswith(PROMPT) and prompt.startswith("-")
     return word.replace(PROMPT, f" {prompt}" if is_option else prompt)
 
 
 async def _terminate(process: Process) -> None:
-    """End a client that still runs, with all that it has started."""
+    """Terminate a running client and all its child processes."""
     if process.returncode is not None:
         return
     with contextlib.suppress(ProcessLookupError):
@@ -231,23 +232,23 @@ async def _terminate(process: Process) -> None:
 
 
 class CallerHandler:
-    """Answers callers, and keeps the clients that are started for them."""
+    """Answers callers, and manages the client processes started for them."""
 
     def __init__(self) -> None:
         self._running: dict[InterceptSession, asyncio.Task[None]] = {}
         self._tasks = TaskSet()
 
     async def close(self) -> None:
-        """End all clients."""
+        """Stop all clients."""
         await self._tasks.stop()
 
     async def answer(
         self, session: InterceptSession, caller_request: CallerRequest, request: Request, dialect: str, url: str
     ) -> AsyncGenerator[Event]:
-        """Iterate what a caller is told; a `Problem` is raised for what it may not ask."""
+        """Yield the events for a caller; raise a `Problem` if its request is not allowed now."""
         turn = self._find_turn(session, caller_request, request, dialect, url)
         seconds = session.table.result_timeout if caller_request.results else session.table.timeout
-        late = Problem("timeout", f"the client {session.name.entry} did not ask within {seconds:g} seconds")
+        late = Problem("timeout", f"the client {session.name.entry} sent no request within {seconds:g} seconds")
         async with aclosing(turn.follow(seconds, late)) as events:
             async for event in events:
                 yield event
@@ -255,11 +256,11 @@ class CallerHandler:
     def _find_turn(
         self, session: InterceptSession, caller_request: CallerRequest, request: Request, dialect: str, url: str
     ) -> CallerTurn:
-        """Return the turn that answers a wish, begun unless the same was asked before and not heard to its end."""
+        """Return the turn for a caller's request: the current one if it is the same request, else a new one."""
         turn = session.turn
         if turn is not None and turn.is_followed:
-            words = f"somebody else waits for the session {session.name.session!r} of {session.name.entry}"
-            raise Problem("conflict", words)
+            message = f"another request is active in the session {session.name.session!r} of {session.name.entry}"
+            raise Problem("conflict", message)
         if turn is not None and not turn.is_delivered and turn.digest == caller_request.digest:
             return turn
         return self._begin_turn(session, caller_request, request, dialect, url)
@@ -287,24 +288,24 @@ class CallerHandler:
     async def _run(
         self, session: InterceptSession, turn: CallerTurn, prompt: str, url: str, before: asyncio.Task[None] | None
     ) -> None:
-        """Run the client for one turn, after the run before it has ended."""
+        """Run the client for one turn, after its previous run has ended."""
         table = session.table
         try:
             if before is not None:
                 await asyncio.wait([before], timeout=table.timeout)
                 before.cancel()
-            # A client that has got its answer is given as much time again to end by itself.
+            # A client that has its answer gets the same time again to exit by itself.
             async with asyncio.timeout(2 * table.result_timeout):
                 status = await ClientProgram(table, url).run(prompt)
         except Problem as problem:
             turn.fail(problem)
         except TimeoutError:
-            turn.fail(Problem("timeout", f"the client {session.name.entry} did not end"))
+            turn.fail(Problem("timeout", f"the client {session.name.entry} did not exit in time"))
         else:
-            # It may have left before the model's answer was whole: that is heard to its end all the same.
+            # The client may exit before the model's reply is complete: the reply is still read to its end.
             await turn.wait_until_idle()
-            words = f"the client {session.name.entry} ended ({status}) without an answer"
-            turn.fail(turn.problem or Problem("internal", words, status=502))
+            message = f"the client {session.name.entry} exited (status {status}) without an answer"
+            turn.fail(turn.problem or Problem("internal", message, status=502))
 
     def _forget(self, session: InterceptSession, done: asyncio.Task[None]) -> None:
         if self._running.get(session) is done:
@@ -312,7 +313,7 @@ class CallerHandler:
 
 
 def _find_waiting_group(session: InterceptSession, caller_request: CallerRequest) -> Group:
-    """Return the group that results are for; the ids of calls that nobody waits for are named."""
+    """Return the group that the results belong to; raise a `Problem` with the ids if there is none."""
     pending = session.pending_group
     if pending is not None:
         return pending
@@ -320,21 +321,21 @@ def _find_waiting_group(session: InterceptSession, caller_request: CallerRequest
     known = {call.id: group for group in session.groups.values() for call in group.caller_calls}
     groups = [known[result.call_id] for result in caller_request.results if result.call_id in known]
     if groups and groups[0].is_answered and not groups[0].used:
-        # No client has fetched them: who gave them waits once more.
+        # No client request has used these results yet, so the caller may send them again.
         return groups[0]
     if groups and groups[0].is_given_up:
-        words = f"the calls {ids} were given up: no results came within {session.table.result_timeout:g} seconds"
+        message = f"the calls {ids} have expired: no results within {session.table.result_timeout:g} seconds"
     elif groups:
-        words = f"the calls {ids} have their results already"
+        message = f"the calls {ids} already have results"
     else:
-        words = f"no call {ids} waits for a result"
-    raise Problem("invalid_request", words, code="invalid_tool_call")
+        message = f"no call {ids} is waiting for a result"
+    raise Problem("invalid_request", message, code="invalid_tool_call")
 
 
 def _require_no_pending(session: InterceptSession) -> None:
-    """Raise the `Problem` of calls that wait for results, while something else is asked."""
+    """Raise a `Problem` if calls wait for results, while the caller sends something else."""
     pending = session.pending_group
     if pending is not None:
         ids = ", ".join(repr(call.id) for call in pending.caller_calls)
-        words = f"the calls {ids} wait for their results: give these first"
-        raise Problem("invalid_request", words, code="invalid_tool_call")
+        message = f"the calls {ids} are waiting for results; send these first"
+        raise Problem("invalid_request", message, code="invalid_tool_call")

@@ -1,4 +1,4 @@
-"""Calls that were taken out of a reply, and what became of them; and digests to recognise what is not kept."""
+"""Calls captured from a reply, with their results; and digests to recognise requests that are not stored."""
 
 from hashlib import blake2b
 from time import monotonic
@@ -9,48 +9,48 @@ from dragoman.core.parts import ToolCall
 
 
 def digest_of(raw: bytes) -> bytes:
-    """Return what is the same for the same bytes."""
+    """Return a digest of some bytes."""
     return blake2b(raw, digest_size=16).digest()
 
 
 class CapturedToolCall(Struct, frozen=True, kw_only=True):
-    """A call that a model made of a tool which the client never declared."""
+    """A call that the model made to a caller's tool, which the client never declared."""
 
     id: str
-    """What the caller knows it by; made here where the model gave none."""
+    """The id for the caller; generated if the model sent no usable one."""
     name: str
-    """What the tool is called in the request that the model saw."""
+    """The tool name in the request to the model."""
     part: bytes
-    """The part it stood in, byte for byte, with its signature."""
+    """The part of the reply with the call, byte for byte, with its signature."""
     given: str = ""
-    """The id that the model gave."""
+    """The id that the model sent."""
 
 
 class Group(Struct, kw_only=True):
-    """All calls of one reply. The client was told one placeholder instead of them, with the mark in it."""
+    """All captured calls of one reply; the client gets a placeholder text instead, with the group id (`mark`)."""
 
     mark: str
     calls: tuple[CapturedToolCall, ...]
     before: bytes = b""
-    """The contents that the model had seen, as they were sent: a client may not remember them."""
+    """The contents sent to the model: the client may not keep them in its history."""
     last_turn_digest: bytes = b""
-    """The digest of the client's last turn in them."""
+    """The digest of the client's last turn in these contents."""
     results: tuple[bytes, ...] | None = None
-    """What stands for each result among the parts of a turn, in the order of the calls; None until they are there."""
+    """The rendered parts of each result, in the order of the calls; None until the results arrive."""
     used: bytes = b""
-    """The digest of the request that took them first: the same one gets them again."""
+    """The digest of the first request that used the results: a retry of that request gets them again."""
     is_given_up: bool = False
-    """Nobody waits for results any more: the placeholder stays what it is, plain words."""
+    """Results are no longer accepted: the placeholder stays in the history as ordinary text."""
     caller_calls: tuple[ToolCall, ...] = ()
-    """The calls as their caller knows them."""
+    """The calls as sent to the caller."""
     since: float = field(default_factory=monotonic)
 
     @property
     def is_pending(self) -> bool:
-        """Whether results are waited for."""
+        """Whether the calls wait for results."""
         return self.results is None and not self.is_given_up
 
     @property
     def is_answered(self) -> bool:
-        """Whether the placeholder stands for calls with results."""
+        """Whether the placeholder can be replaced by calls with results."""
         return self.results is not None and not self.is_given_up

@@ -1,7 +1,7 @@
-"""A request of Gemini's as an object that can be changed member by member; every byte of the others stays.
+"""A Gemini request whose fields can be changed one by one; all other bytes stay the same.
 
-In Code Assist's envelope the same members stand one level deeper. Google reads snake_case as well as camelCase, so a
-member is found by either, and written as the client wrote it.
+In Code Assist's envelope the same fields are one level deeper. Google accepts snake_case as well as camelCase, so a
+field is found under either name, and written as the client wrote it.
 """
 
 import re
@@ -14,18 +14,18 @@ _CAPITAL = re.compile(r"[A-Z]")
 
 
 def find_member_name(members: dict[str, bytes], name: str) -> str:
-    """Return how a member called `name` in camelCase is written; as it is asked for where there is none."""
+    """Return how the field `name` (in camelCase) is spelled in `members`; `name` itself if it is missing."""
     snake = _CAPITAL.sub(lambda found: "_" + found[0].lower(), name)
     return snake if snake in members and name not in members else name
 
 
 def split_members(raw: bytes) -> dict[str, bytes]:
-    """Return the members of an object, each as it stands there."""
+    """Return the fields of an object with their raw values."""
     return {name: bytes(value) for name, value in json.decode_object(raw).items()}
 
 
 def items_of(raw: bytes) -> list[bytes]:
-    """Return the items of a list; Google takes one item for a list of it."""
+    """Return the items of a list; Google also accepts one item instead of a list."""
     if json.first_byte(raw) == b"[":
         return [bytes(item) for item in json.decode_array(raw)]
     if json.first_byte(raw) == b"{":
@@ -34,38 +34,38 @@ def items_of(raw: bytes) -> list[bytes]:
 
 
 def join_items(items: list[bytes]) -> bytes:
-    """Write a list."""
+    """Return a JSON list of raw items."""
     return b"[" + b",".join(items) + b"]"
 
 
 class ObjectFields:
-    """An object whose members can be changed."""
+    """A JSON object whose fields can be changed."""
 
     def __init__(self, raw: bytes) -> None:
         self._raw = raw
         self._members = split_members(raw)
         self._changed: dict[str, bytes | None] = {}
-        """What was set, and what was taken out: written when somebody wants to read it."""
+        """Fields that were set or removed (None); applied when `raw` is read."""
 
     def get(self, name: str) -> bytes | None:
-        """Return a member by its name in camelCase; None where there is none, or null."""
+        """Return a field by its camelCase name; None if it is missing or null."""
         raw = self._members.get(find_member_name(self._members, name))
         return None if raw == b"null" else raw
 
     def set(self, name: str, raw: bytes) -> None:
-        """Set a member."""
+        """Set a field."""
         written = find_member_name(self._members, name)
         self._members[written] = self._changed[written] = raw
 
     def remove(self, name: str) -> None:
-        """Take a member out."""
+        """Remove a field."""
         written = find_member_name(self._members, name)
         if self._members.pop(written, None) is not None:
             self._changed[written] = None
 
     @property
     def raw(self) -> bytes:
-        """The object as it is now."""
+        """The object with all changes applied."""
         for name, raw in self._changed.items():
             self._raw = remove_member(self._raw, name) if raw is None else set_member(self._raw, name, raw)
         self._changed.clear()
@@ -73,23 +73,23 @@ class ObjectFields:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Its members as they are written."""
+        """The names of the fields as written."""
         return tuple(self._members)
 
 
 class GeminiDocument(ObjectFields):
-    """A request: its members are those of the generateContent request, also in the envelope."""
+    """A request body; its fields are those of the generateContent request, also inside the envelope."""
 
     def __init__(self, body: bytes, *, wrapped: bool = False) -> None:
         self.envelope: ObjectFields | None = ObjectFields(body) if wrapped else None
-        """What stands around it; the model is named there."""
+        """The outer object of Code Assist; it contains the model."""
         inner = self.envelope.get(_INNER) if self.envelope is not None else body
         if inner is None:
-            raise json.Malformed("the envelope has no request", f"/{_INNER}")
+            raise json.Malformed("the Code Assist envelope has no `request`", f"/{_INNER}")
         super().__init__(inner)
 
     def encode(self) -> bytes:
-        """Return the whole body."""
+        """Return the complete body."""
         if self.envelope is None:
             return self.raw
         if self.envelope.get(_INNER) != self.raw:

@@ -1,4 +1,4 @@
-"""One intercepted exchange, and its file: one JSON object that a person can read, with every byte that passed."""
+"""One intercepted exchange, and its file format: a readable JSON object with every byte that was sent."""
 
 from collections.abc import Callable
 from os import urandom
@@ -12,7 +12,7 @@ from dragoman.http.message import Headers
 from dragoman.intercept.captured import CapturedToolCall
 
 _MAX_KEPT = 8 << 20
-"""Bytes of a reply."""
+"""The maximum number of reply bytes to keep."""
 
 
 def _make_id() -> str:
@@ -20,42 +20,42 @@ def _make_id() -> str:
 
 
 class InterceptedExchange(Struct, kw_only=True):
-    """One exchange, filled in as it goes on. Bodies of a reply are kept only while somebody looks on."""
+    """One exchange, filled in as it proceeds; reply bodies are kept only while it is observed."""
 
     id: str = field(default_factory=_make_id)
     name: str
-    """What stands behind `/intercept/` in its path."""
+    """The path segment after `/intercept/`."""
     session: str = ""
     upstream: str = ""
     method: str
     target: str
-    """The path and query at the upstream as the client wrote them, without a key."""
+    """The path and query at the upstream as the client wrote them, without an API key."""
     target_left: str = ""
     headers: Headers = ()
     came: bytes = b""
     left: bytes = b""
-    """The body that the upstream was sent; the same object as `came` where nothing was changed."""
+    """The body sent to the upstream; the same object as `came` if nothing was changed."""
     rules: tuple[str, ...] = ()
-    """What was done to it, in this order."""
+    """The rules that changed the request, in order."""
     problem: str = ""
-    """Why it was sent on as it came, though there was something to be done."""
+    """Why the request was forwarded unchanged, although rules applied to it."""
     blocked: bool = False
-    """It was answered here, because calls were waiting for their results."""
+    """The gateway answered it itself, because calls were waiting for results."""
     status: int = 0
     reply_headers: Headers = ()
     reply_came: bytes = b""
     reply_left: bytes = b""
     captured: tuple[CapturedToolCall, ...] = ()
     is_observed: bool = False
-    """Somebody looks on, so what passes is kept until it is over."""
+    """There is an observer, so the bodies are kept until the end."""
     is_cut: bool = False
-    """More of the reply passed than is kept here."""
+    """The reply was larger than the limit, and is not kept completely."""
     began: float = field(default_factory=time)
     clock: float = field(default_factory=monotonic)
     seconds: float | None = None
 
     def record_reply(self, came: bytes, left: bytes) -> None:
-        """Keep a piece of the reply, as it came and as it left, unless too much of it has passed already."""
+        """Keep a chunk of the reply, as received and as forwarded, up to the size limit."""
         if not self.is_observed:
             return
         self.is_cut = self.is_cut or len(self.reply_came) + len(came) > _MAX_KEPT
@@ -64,16 +64,16 @@ class InterceptedExchange(Struct, kw_only=True):
             self.reply_left += left
 
     def close(self) -> None:
-        """It is over."""
+        """Record the duration: the exchange has ended."""
         self.seconds = monotonic() - self.clock
 
 
 ExchangeObserver = Callable[[InterceptedExchange], None]
-"""Is told of an exchange that is over; must not take long."""
+"""Called with each exchange that has ended; must not block for long."""
 
 
 class BinaryBody(Struct, frozen=True):
-    """Bytes that are no text."""
+    """Bytes that are not valid UTF-8."""
 
     base64: bytes
 
@@ -82,7 +82,7 @@ Body = str | BinaryBody
 
 
 class SavedCall(Struct, frozen=True, kw_only=True):
-    """A call that was captured."""
+    """A captured call."""
 
     id: str
     name: str
@@ -90,7 +90,7 @@ class SavedCall(Struct, frozen=True, kw_only=True):
 
 
 class SavedExchange(Struct, frozen=True, kw_only=True):
-    """What passed, in the order in which it did."""
+    """An exchange as saved in a file, in the order in which it happened."""
 
     version: Literal[1] = 1
     id: str
@@ -105,7 +105,7 @@ class SavedExchange(Struct, frozen=True, kw_only=True):
     came: Body
     target_left: str
     left: Body | None
-    """What the upstream was sent; nothing here means that it was what came."""
+    """The body sent to the upstream; None if it is the same as `came`."""
     rules: tuple[str, ...]
     problem: str
     blocked: bool
@@ -113,7 +113,7 @@ class SavedExchange(Struct, frozen=True, kw_only=True):
     reply_headers: tuple[tuple[str, str], ...]
     reply_came: Body
     reply_left: Body | None
-    """What the client was sent; nothing here means that it was what the upstream had sent."""
+    """The body sent to the client; None if it is the same as `reply_came`."""
     is_cut: bool
     captured: tuple[SavedCall, ...]
 
@@ -123,7 +123,7 @@ class SavedExchangeError(ValueError):
 
 
 def to_saved(exchange: InterceptedExchange) -> SavedExchange:
-    """Return an exchange as it is saved."""
+    """Convert an exchange to its saved form."""
     return SavedExchange(
         id=exchange.id,
         name=exchange.name,
@@ -150,20 +150,20 @@ def to_saved(exchange: InterceptedExchange) -> SavedExchange:
 
 
 def encode_exchange(exchange: InterceptedExchange) -> bytes:
-    """Return the file of an exchange."""
+    """Return the content of the file for an exchange."""
     return msgspec.json.format(msgspec.json.encode(to_saved(exchange)), indent=1) + b"\n"
 
 
 def decode_exchange(content: bytes) -> SavedExchange:
-    """Return the exchange of a file."""
+    """Parse the content of a file."""
     try:
         return msgspec.json.decode(content, type=SavedExchange)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise SavedExchangeError(f"it is no saved exchange: {error}") from None
+        raise SavedExchangeError(f"not a saved exchange: {error}") from None
 
 
 def encode_body(content: bytes) -> Body:
-    """Return bytes as they stand in a file."""
+    """Return bytes as text if they are valid UTF-8, else as base64."""
     try:
         return content.decode()
     except UnicodeDecodeError:
@@ -171,7 +171,7 @@ def encode_body(content: bytes) -> Body:
 
 
 def decode_body(body: Body) -> bytes:
-    """Return the bytes that stand in a file."""
+    """Return the bytes of a saved body."""
     return body.base64 if isinstance(body, BinaryBody) else body.encode()
 
 

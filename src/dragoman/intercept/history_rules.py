@@ -1,7 +1,8 @@
-"""Rules about the history: remove the prompt that only started the client, restore what it forgot, insert results.
+"""Rules about the history: remove the continuation prompt, restore lost turns, insert calls and results.
 
-A conversation that the client starts anew for each turn is put back. Calls replace their placeholder, and one turn with
-all their results follows.
+The continuation prompt only starts the client when there are only results. A client that starts a new conversation for
+each turn gets its earlier turns back. Captured calls replace their placeholder, and one turn with all their results
+follows.
 """
 
 from typing import Any
@@ -18,7 +19,7 @@ _CALL, _RESULT = ("functionCall", "function_call"), ("functionResponse", "functi
 
 
 class TurnContent(Struct, frozen=True, kw_only=True):
-    """One turn: its role and its parts, each as it stands there."""
+    """One turn: its role and its raw parts."""
 
     raw: bytes
     role: str
@@ -26,7 +27,7 @@ class TurnContent(Struct, frozen=True, kw_only=True):
 
     @property
     def is_model_turn(self) -> bool:
-        """Whether the model said it."""
+        """Whether the model wrote it."""
         return self.role == MODEL
 
     def with_parts(self, parts: list[bytes]) -> "TurnContent":
@@ -43,7 +44,7 @@ def contents_of(document: GeminiDocument) -> list[TurnContent]:
 
 
 def parse_turn(raw: bytes) -> TurnContent:
-    """Open one turn."""
+    """Parse one turn."""
     fields = ObjectFields(raw)
     role, parts = fields.get("role"), fields.get("parts")
     return TurnContent(
@@ -54,7 +55,7 @@ def parse_turn(raw: bytes) -> TurnContent:
 
 
 def build_turn(role: str, parts: list[bytes]) -> TurnContent:
-    """Make a turn."""
+    """Build a turn."""
     raw = b'{"role":' + json.encode(role) + b',"parts":' + join_items(parts) + b"}"
     return TurnContent(raw=raw, role=role, parts=tuple(parts))
 
@@ -65,33 +66,33 @@ def set_contents(document: GeminiDocument, contents: list[TurnContent]) -> None:
 
 
 def text_of(part: bytes) -> str | None:
-    """Return the text of a part that the model said or was told; None for any other, thoughts among them."""
+    """Return the text of a text part; None for other parts, including thoughts."""
     if b'"text"' not in part:
         return None
-    said = json.decode(part)
-    text = said.get("text")
-    return text if isinstance(text, str) and not said.get("thought") else None
+    fields = json.decode(part)
+    text = fields.get("text")
+    return text if isinstance(text, str) and not fields.get("thought") else None
 
 
 def call_of(part: bytes) -> dict[str, Any] | None:
-    """Return the call that a part is."""
+    """Return the function call in a part, or None."""
     return _find_member(part, _CALL)
 
 
 def result_of(part: bytes) -> dict[str, Any] | None:
-    """Return the result that a part is."""
+    """Return the function response in a part, or None."""
     return _find_member(part, _RESULT)
 
 
 def _find_member(part: bytes, names: tuple[str, str]) -> dict[str, Any] | None:
     if not any(name.encode() in part for name in names):
         return None
-    said = json.decode(part)
-    return next((said[name] for name in names if isinstance(said.get(name), dict)), None)
+    fields = json.decode(part)
+    return next((fields[name] for name in names if isinstance(fields.get(name), dict)), None)
 
 
 def remove_prompt(document: GeminiDocument, plan: RewritePlan) -> bool:
-    """Take our prompt out, wherever it stands."""
+    """Remove the continuation prompt from all turns of the user."""
     if not plan.groups or not plan.prompt:
         return False
     before = contents_of(document)
@@ -110,7 +111,7 @@ def remove_prompt(document: GeminiDocument, plan: RewritePlan) -> bool:
 
 
 def has_prompt(content: TurnContent, plan: RewritePlan) -> bool:
-    """Tell whether our prompt stands in a turn."""
+    """Check whether a turn contains the continuation prompt."""
     return _drop_prompt(content, plan) is not content
 
 
@@ -122,22 +123,22 @@ def _drop_prompt(content: TurnContent, plan: RewritePlan) -> TurnContent:
 
 
 def restore_conversation(document: GeminiDocument, plan: RewritePlan) -> bool:
-    """Put back what is missing."""
+    """Restore the turns that the client lost, followed by the calls and their results."""
     group = plan.ready
     if group is None or group.results is None or not group.before or _contains_calls(document, group):
         return False
-    told = [parse_turn(item) for item in items_of(group.before)]
-    told.append(build_turn(MODEL, [call.part for call in group.calls]))
-    told.append(build_turn("user", list(group.results)))
+    restored = [parse_turn(item) for item in items_of(group.before)]
+    restored.append(build_turn(MODEL, [call.part for call in group.calls]))
+    restored.append(build_turn("user", list(group.results)))
     last = contents_of(document)[-1:]
-    told += [
+    restored += [
         content
         for content in last
         if not content.is_model_turn
         and digest_of(content.raw) != group.last_turn_digest
         and not has_prompt(content, plan)
     ]
-    set_contents(document, told)
+    set_contents(document, restored)
     return True
 
 
@@ -146,7 +147,7 @@ def _contains_calls(document: GeminiDocument, group: Group) -> bool:
 
 
 def insert_results(document: GeminiDocument, plan: RewritePlan) -> bool:
-    """Replace every placeholder that stands for calls with results."""
+    """Replace every placeholder whose calls have results with the calls and results."""
     raw = document.get("contents")
     if raw is None or not any(mark.encode() in raw for mark in plan.groups):
         return False
@@ -167,11 +168,11 @@ class _HistoryBuilder:
         self.is_changed = False
         self._seen_marks: set[str] = set()
         self._open_calls: list[CapturedToolCall | bytes] = []
-        """Calls since the user had the word: ours, and the client's as they stand there."""
+        """Calls since the last user turn: captured ones, and the raw parts of the client's own."""
         self._results: dict[str, bytes] = {}
 
     def add(self, content: TurnContent) -> None:
-        """Take the next turn."""
+        """Add the next turn."""
         if content.is_model_turn:
             self._add_model_turn(content)
             return
@@ -182,7 +183,7 @@ class _HistoryBuilder:
         self._open_calls = []
 
     def close(self) -> None:
-        """The history is over: results that nobody followed stand at its end."""
+        """Finish the history: add results that are not followed by another turn."""
         if self._results:
             self._add_results(None)
 
@@ -198,19 +199,19 @@ class _HistoryBuilder:
             self.contents.append(content.with_parts(parts))
 
     def _replace_placeholders(self, part: bytes) -> list[CapturedToolCall | bytes]:
-        """Return what stands for a part: its words around placeholders, and the calls in place of these."""
+        """Split a part at its placeholders; return the texts between them, and the calls in their place."""
         text = text_of(part)
         if text is None:
             return [part]
-        told: list[CapturedToolCall | bytes] = []
+        items: list[CapturedToolCall | bytes] = []
         rest = text
         for group in self._plan.find_groups(text):
             found = self._plan.placeholder_of(group).search(rest) if group.is_answered else None
             if found is None:
                 continue
-            told += [*_build_text_parts(rest[: found.start()]), *self._take_calls(group)]
+            items += [*_build_text_parts(rest[: found.start()]), *self._take_calls(group)]
             rest = rest[found.end() :]
-        return [part] if rest is text else [*told, *_build_text_parts(rest)]
+        return [part] if rest is text else [*items, *_build_text_parts(rest)]
 
     def _take_calls(self, group: Group) -> tuple[CapturedToolCall, ...]:
         if group.mark in self._seen_marks:
@@ -220,16 +221,19 @@ class _HistoryBuilder:
         return group.calls
 
     def _add_results(self, content: TurnContent | None) -> None:
-        """Tell all results in the order of the calls; those of the client's own tools stand in its turn."""
-        theirs = [part for part in content.parts if result_of(part) is not None] if content is not None else []
-        told: list[bytes] = []
+        """Add one turn with all results in the order of the calls.
+
+        Results of the client's own tools are taken from its turn.
+        """
+        client_results = [part for part in content.parts if result_of(part) is not None] if content is not None else []
+        results: list[bytes] = []
         for call in self._open_calls:
             if isinstance(call, CapturedToolCall):
-                told.append(self._results[call.id])
-            elif (found := _find_result(call, theirs)) is not None:
-                theirs.remove(found)
-                told.append(found)
-        self.contents.append(build_turn("user", [*told, *theirs]))
+                results.append(self._results[call.id])
+            elif (found := _find_result(call, client_results)) is not None:
+                client_results.remove(found)
+                results.append(found)
+        self.contents.append(build_turn("user", [*results, *client_results]))
         self._results = {}
         rest = [part for part in content.parts if result_of(part) is None] if content is not None else []
         if content is not None and rest:
@@ -241,9 +245,9 @@ def _build_text_parts(text: str) -> list[CapturedToolCall | bytes]:
 
 
 def _find_result(call: bytes, results: list[bytes]) -> bytes | None:
-    """Find the client's result for a call of its own: by id, or else by name."""
-    said = call_of(call) or {}
+    """Find the client's result for its own call: by id, otherwise by name."""
+    fields = call_of(call) or {}
     known = [(part, result_of(part) or {}) for part in results]
-    by_id = (part for part, result in known if said.get("id") and result.get("id") == said["id"])
-    by_name = (part for part, result in known if result.get("name") == said.get("name"))
+    by_id = (part for part, result in known if fields.get("id") and result.get("id") == fields["id"])
+    by_name = (part for part, result in known if result.get("name") == fields.get("name"))
     return next(by_id, None) or next(by_name, None)

@@ -1,8 +1,8 @@
-"""Where those who look on and the gateway meet: a folder for each onlooker, into which every exchange is put.
+"""Pass exchanges to observers: each observer has a folder, and the gateway writes every exchange into it.
 
-Nothing is kept as long as nobody looks on. An onlooker's folder bears the number of its process, and one whose process
-is gone is taken away; one that is not emptied gets no more. All of it is for the eyes of the user alone: a folder that
-others could have made is passed by.
+Nothing is written while there is no observer. The name of an observer's folder starts with its process id, and the
+folder of a dead process is deleted. An observer that does not read its files gets no more. Everything is readable only
+by the user: a parent folder that others could write to is ignored.
 """
 
 import os
@@ -18,31 +18,31 @@ from dragoman.intercept.exchange import InterceptedExchange, encode_exchange
 
 _MAX_WAITING = 64
 _MAX_BYTES = 256 << 20
-"""Exchanges that wait for an onlooker, and their bytes; one that takes none must not fill the disk."""
+"""The maximum number and size of unread exchanges per observer, so that an inactive one does not fill the disk."""
 _LARGE = 1 << 20
-"""Bytes that take too long to write down for others to wait."""
+"""Exchanges of at least this size are written in a thread, so that other requests do not wait."""
 _SUFFIX = ".json"
 
 
 def observers_folder() -> Path:
-    """Return the folder in which onlookers have theirs."""
+    """Return the folder that contains the observers' folders."""
     state = os.environ.get("XDG_STATE_HOME") or str(Path.home() / ".local" / "state")
     return Path(state) / "dragoman" / "onlookers"
 
 
 class ObserverFolders:
-    """The gateway's side."""
+    """Writes exchanges to the folders of all observers."""
 
     def __init__(self, folder: Path | None = None) -> None:
         self._folder = folder or observers_folder()
 
     @property
     def has_observers(self) -> bool:
-        """Whether somebody looks on."""
+        """Whether there is an observer."""
         return next(self._find_folders(), None) is not None
 
     def __call__(self, exchange: InterceptedExchange) -> None:
-        """Show an exchange that is over."""
+        """Write an exchange that has ended to all observers."""
         if sum(map(len, (exchange.came, exchange.left, exchange.reply_came, exchange.reply_left))) < _LARGE:
             self._publish(exchange)
         else:
@@ -51,7 +51,7 @@ class ObserverFolders:
     def _publish(self, exchange: InterceptedExchange) -> None:
         file = b""
         for folder in self._find_folders():
-            with suppress(OSError):  # an onlooker that has just left
+            with suppress(OSError):  # the observer has just ended
                 waiting = [_file_size(found) for found in folder.iterdir()]
                 if len(waiting) < _MAX_WAITING and sum(waiting) < _MAX_BYTES:
                     file = file or encode_exchange(exchange)
@@ -73,13 +73,13 @@ class ObserverFolders:
 
 
 class ObserverFolder:
-    """One who looks on, and takes what there is."""
+    """The folder of one observer, from which it reads exchanges."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
 
     def take(self) -> list[bytes]:
-        """Return the files of exchanges that have passed since, oldest first."""
+        """Return the files of the new exchanges, oldest first, and delete them."""
         taken: list[bytes] = []
         for file in sorted(self._folder.glob(f"*{_SUFFIX}")):
             taken.append(file.read_bytes())
@@ -89,12 +89,12 @@ class ObserverFolder:
 
 @contextmanager
 def observe_exchanges(parent: Path | None = None) -> Generator[ObserverFolder]:
-    """Look on as long as the block does."""
-    above = parent or observers_folder()
-    above.mkdir(mode=0o700, parents=True, exist_ok=True)
-    if not _is_private(above):
-        above.chmod(0o700)
-    folder = above / f"{os.getpid()}-{secrets.token_hex(4)}"
+    """Observe exchanges inside the block."""
+    root = parent or observers_folder()
+    root.mkdir(mode=0o700, parents=True, exist_ok=True)
+    if not _is_private(root):
+        root.chmod(0o700)
+    folder = root / f"{os.getpid()}-{secrets.token_hex(4)}"
     folder.mkdir(mode=0o700)
     try:
         yield ObserverFolder(folder)
@@ -120,12 +120,12 @@ def _is_alive(process: int) -> bool:
 def _file_size(file: Path) -> int:
     try:
         return file.stat().st_size
-    except FileNotFoundError:  # it was taken just now
+    except FileNotFoundError:  # the observer has just read it
         return 0
 
 
 def _write_atomically(folder: Path, name: str, content: bytes) -> None:
-    """Let a file appear whole: whoever takes it may look at any moment."""
+    """Write a file and then rename it, because the observer may read at any moment."""
     unfinished = folder / f"{name}.part"
     with os.fdopen(os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
         file.write(content)

@@ -1,6 +1,6 @@
-"""What is to be done to the requests of one session, and the rules that do it, in their order.
+"""The changes to make to the requests of one session, and the type of the rules that make them.
 
-A rule looks at a request and changes what is its own business in it. Each tells whether it did something.
+A rule inspects a request and changes only its own concern. It returns whether it changed anything.
 """
 
 import re
@@ -14,28 +14,28 @@ from dragoman.intercept.document import GeminiDocument
 from dragoman.intercept.settings import MARK
 
 MARKS = re.compile(r"dt-[0-9a-f]{16}")
-"""The names of groups of calls, as they stand in placeholders."""
+"""The marks of call groups, as written in placeholders."""
 
 
 class CallerTools(Struct, frozen=True, kw_only=True):
-    """Tools of a caller, as Gemini is told of them."""
+    """The tools of a caller, in Gemini's format."""
 
     objects: tuple[bytes, ...] = ()
     names: frozenset[str] = frozenset()
-    """Functions among them: calls of these are taken out of replies."""
+    """The names of the functions among them: calls of these are captured from replies."""
     config: bytes | None = None
-    """The functionCallingConfig that goes with them."""
+    """The functionCallingConfig for these tools."""
 
 
 class RewritePlan(Struct, frozen=True, kw_only=True):
-    """What is to be done, as far as it is known when a request comes."""
+    """The changes to make, as known when a request arrives."""
 
     strip: Literal["all", "none"] | tuple[str, ...] = "all"
     tools: CallerTools = CallerTools()
     groups: Mapping[str, Group] = {}
-    """Calls of this session by their marks."""
+    """The call groups of this session, by mark."""
     ready: Group | None = None
-    """Calls with results that no request has taken yet, or that this one took before."""
+    """The calls whose results no request has used yet, or that this same request used before."""
     placeholder: str = MARK
     prompt: str = ""
     model: str = ""
@@ -44,18 +44,18 @@ class RewritePlan(Struct, frozen=True, kw_only=True):
 
     @property
     def is_empty(self) -> bool:
-        """Whether there is nothing to be done."""
+        """Whether there is nothing to change."""
         return not (self.tools.objects or self.groups or self.model or self.system)
 
     def find_groups(self, text: str) -> list[Group]:
-        """Return the groups whose placeholders stand in a text, in their order."""
+        """Return the groups whose placeholders are in a text, in order of appearance."""
         return [self.groups[mark] for mark in MARKS.findall(text) if mark in self.groups]
 
     def placeholder_of(self, group: Group) -> re.Pattern[str]:
-        """Return what the placeholder of a group looks like, however a client has laid it out."""
-        words = self.placeholder.replace(MARK, group.mark).split()
-        return re.compile(r"\s+".join(map(re.escape, words)))
+        """Return a pattern for the placeholder of a group that ignores how a client wraps lines."""
+        chunks = self.placeholder.replace(MARK, group.mark).split()
+        return re.compile(r"\s+".join(map(re.escape, chunks)))
 
 
 Rule = Callable[[GeminiDocument, RewritePlan], bool]
-"""Changes a request; tells whether it did."""
+"""Changes a request; returns whether it did."""

@@ -1,6 +1,6 @@
 """The intercept proxy: forwards a client's requests to its upstream and the replies back, with the rules applied.
 
-The client's own credentials are forwarded, nothing of ours is added, and headers of a connection stay with it.
+The client's own credentials are forwarded, the gateway adds none, and hop-by-hop headers are dropped.
 """
 
 import logging
@@ -66,11 +66,11 @@ _LOG = logging.getLogger("dragoman.intercept")
 _BODILESS = frozenset({204, 304})
 _MAX_ERROR_BODY = 1 << 20
 _BAD_REQUEST = 400
-"""What an upstream says of a request that it cannot take: the client's own may still be one that it can."""
+"""The status for a rewritten request that the upstream rejects: the client's original may still be accepted."""
 
 
 def filter_request_headers(headers: Headers, rules: Mapping[str, str]) -> Headers:
-    """Return the headers of a client that its upstream sees; `rules` set some, and take out those they leave empty."""
+    """Return the client's headers that are forwarded; `rules` set headers, or remove those with an empty value."""
     kept = [
         (name, value)
         for name, value in headers
@@ -80,38 +80,38 @@ def filter_request_headers(headers: Headers, rules: Mapping[str, str]) -> Header
 
 
 def filter_reply_headers(headers: Headers, *, plain: bool) -> dict[str, str]:
-    """Return the headers of a reply that the client sees; one that was unpacked here is not told to be packed."""
-    told: dict[str, str] = {}
+    """Return the reply headers that are forwarded; `content-encoding` is dropped if the body was decompressed here."""
+    forwarded: dict[str, str] = {}
     for name, value in headers:
         if name in _DROPPED_HEADERS or (name == "content-encoding" and not plain):
             continue
-        told[name] = f"{told[name]}, {value}" if name in told else value
-    return told
+        forwarded[name] = f"{forwarded[name]}, {value}" if name in forwarded else value
+    return forwarded
 
 
 def drop_secret_headers(headers: Headers) -> Headers:
-    """Return headers without those that could be a secret."""
+    """Return headers without those that could contain a secret."""
     return tuple(header for header in headers if _SECRET.search(header[0]) is None)
 
 
 def strip_key(target: str) -> str:
-    """Return a path and query without the key that it may show."""
+    """Return a path and query without an API key or token."""
     return _KEY.sub("", target).rstrip("?&")
 
 
 class UpstreamAddress(Struct, frozen=True, kw_only=True):
-    """Where the requests of a client go: configured, never out of a request."""
+    """Where a client's requests are forwarded: configured, never taken from a request."""
 
     upstream: str
     origin: Origin
     prefix: str = ""
     deadlines: Deadlines = Deadlines()
     headers: Mapping[str, str] = {}
-    """Headers to set on the way, or to take out."""
+    """Headers to set, or to remove if empty."""
 
 
 class Forwarding(Struct, frozen=True):
-    """One request that is forwarded: its exchange, what is noted of it, and where it goes."""
+    """A request that is forwarded: its HTTP exchange, its record, and its destination."""
 
     exchange: Exchange
     intercepted: InterceptedExchange
@@ -119,12 +119,12 @@ class Forwarding(Struct, frozen=True):
 
 
 class InterceptHandler:
-    """Passes requests on."""
+    """Handles intercepted requests."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
         self.observers: list[ExchangeObserver] = []
-        """Who is told of each exchange when it is over."""
+        """Called with each exchange that has ended."""
         self._observer_folders = ObserverFolders()
 
     async def handle_request(
@@ -135,26 +135,28 @@ class InterceptHandler:
         plan: RewritePlan,
         session: InterceptSession | None,
     ) -> None:
-        """Pass one request on, and its reply back; raises the `Failure` of an upstream that gives none."""
+        """Forward one request, and its reply back; raise `Failure` if the upstream does not answer."""
         request, target = exchange.request, intercepted.target
         intercepted.headers = drop_secret_headers(request.headers)
-        lookers = [*self.observers, self._observer_folders] if self._observer_folders.has_observers else self.observers
-        intercepted.is_observed = bool(lookers)
+        observers = (
+            [*self.observers, self._observer_folders] if self._observer_folders.has_observers else self.observers
+        )
+        intercepted.is_observed = bool(observers)
         intercepted.came = intercepted.left = request.body
         intercepted.target = intercepted.target_left = strip_key(target)
         try:
-            is_awaited = session is not None and session.awaited_turn is not None
+            is_awaited = session is not None and session.active_turn is not None
             turn = parse_turn_request(request.method, target) if is_awaited or not plan.is_empty else None
             forwarding = Forwarding(exchange, intercepted, destination)
             if turn is None:
                 await self._forward(forwarding, RewrittenRequest(target=target, body=request.body), None)
             else:
-                going = rewrite_request(target, request.body, turn, plan)
-                await self._forward_turn(forwarding, going, turn, session, plan.ready)
+                rewritten = rewrite_request(target, request.body, turn, plan)
+                await self._forward_turn(forwarding, rewritten, turn, session, plan.ready)
         finally:
             intercepted.close()
-            for looker in lookers:
-                _notify_observer(looker, intercepted)
+            for observer in observers:
+                _notify_observer(observer, intercepted)
 
     async def _forward_turn(
         self,
@@ -164,71 +166,77 @@ class InterceptHandler:
         session: InterceptSession | None,
         ready: Group | None,
     ) -> None:
-        """Forward a turn of the client as it was rewritten, and filter what the model replies to it."""
-        exchange, passing = forwarding.exchange, forwarding.intercepted
-        passing.rules, passing.problem, passing.left = rewritten.rules, rewritten.problem, rewritten.body
-        passing.target_left = strip_key(rewritten.target)
+        """Forward a rewritten turn of the client, and filter the model's reply."""
+        exchange, record = forwarding.exchange, forwarding.intercepted
+        record.rules, record.problem, record.left = rewritten.rules, rewritten.problem, rewritten.body
+        record.target_left = strip_key(rewritten.target)
         if rewritten.problem:
-            _LOG.warning("a request of %s is sent on as it came: %s", passing.name, rewritten.problem)
+            _LOG.warning(
+                "a request of intercepted client %s is forwarded unchanged: %s", record.name, rewritten.problem
+            )
         if session is None or rewritten.is_side_request:
             await self._forward(forwarding, rewritten, None)
             return
         pending = session.pending_group
         if pending is not None:
-            passing.blocked, passing.status = True, 200
-            told, reply = build_reply(session.format_placeholder(pending.mark), turn, rewritten.model or turn.model)
-            passing.reply_left = reply
-            await exchange.send(200, told, reply)
+            record.blocked, record.status = True, 200
+            headers, reply = build_reply(session.format_placeholder(pending.mark), turn, rewritten.model or turn.model)
+            record.reply_left = reply
+            await exchange.send(200, headers, reply)
             return
-        caller = session.awaited_turn
+        caller = session.active_turn
         digest = digest_of(exchange.request.body)
-        hearing = ReplyFilter(session, caller, rewritten, session.make_mark(digest)) if caller is not None else None
+        reply_filter = (
+            ReplyFilter(session, caller, rewritten, session.make_mark(digest)) if caller is not None else None
+        )
         try:
-            await self._forward(forwarding, rewritten, (turn, hearing) if hearing is not None else None)
+            await self._forward(forwarding, rewritten, (turn, reply_filter) if reply_filter is not None else None)
         finally:
-            passing.captured = hearing.captured_calls if hearing is not None else ()
-        is_taken = passing.status == 200 and not passing.problem
+            record.captured = reply_filter.calls if reply_filter is not None else ()
+        is_taken = record.status == 200 and not record.problem
         if ready is not None and is_taken and ready.calls[0].part in rewritten.contents:
             ready.used = ready.used or digest
 
     async def _forward(
         self, forwarding: Forwarding, rewritten: RewrittenRequest, turn_filter: tuple[TurnRequest, ReplyFilter] | None
     ) -> None:
-        exchange, passing, destination = forwarding.exchange, forwarding.intercepted, forwarding.destination
+        exchange, record, destination = forwarding.exchange, forwarding.intercepted, forwarding.destination
         request = exchange.request
-        told = filter_request_headers(request.headers, destination.headers)
+        headers = filter_request_headers(request.headers, destination.headers)
         outgoing = Outgoing(
-            destination.origin, request.method, destination.prefix + rewritten.target, told, rewritten.body
+            destination.origin, request.method, destination.prefix + rewritten.target, headers, rewritten.body
         )
-        hearing = turn_filter[1] if turn_filter is not None else None
+        reply_filter = turn_filter[1] if turn_filter is not None else None
         try:
             incoming = await self._client.send(outgoing, destination.deadlines)
-            refused = (
+            rejected = (
                 await incoming.read(_MAX_ERROR_BODY) if rewritten.rules and incoming.status == _BAD_REQUEST else None
             )
         except ConnectionFailure as failure:
-            if hearing is not None:
-                hearing.fail(Problem("unreachable", f"the upstream {destination.upstream} gave no answer: {failure}"))
+            if reply_filter is not None:
+                reply_filter.fail(
+                    Problem("unreachable", f"the upstream {destination.upstream} did not answer: {failure}")
+                )
             raise
         try:
-            if refused is not None:
-                _record_refusal(incoming, refused, passing, hearing)
+            if rejected is not None:
+                _record_refusal(incoming, rejected, record, reply_filter)
                 unchanged = RewrittenRequest(target=rewritten.original_target, body=request.body)
                 await self._forward(forwarding, unchanged, None)
             elif turn_filter is None:
-                await self._forward_reply(incoming, exchange, passing)
+                await self._forward_reply(incoming, exchange, record)
             else:
-                await self._filter_reply(incoming, exchange, passing, *turn_filter)
+                await self._filter_reply(incoming, exchange, record, *turn_filter)
         finally:
             incoming.close()
 
     async def _forward_reply(self, incoming: Incoming, exchange: Exchange, intercepted: InterceptedExchange) -> None:
-        told = _record_head(incoming, intercepted)
+        headers = _record_head(incoming, intercepted)
         if incoming.status in _BODILESS or exchange.request.method == "HEAD":
-            await exchange.send(incoming.status, told)
+            await exchange.send(incoming.status, headers)
             return
         length = incoming.header("content-length") if incoming.is_uncompressed else ""
-        exchange.start(incoming.status, told, int(length) if length.isdecimal() else None)
+        exchange.start(incoming.status, headers, int(length) if length.isdecimal() else None)
         while piece := await incoming.read_chunk():
             intercepted.record_reply(piece, piece)
             await exchange.write(piece)
@@ -242,32 +250,32 @@ class InterceptHandler:
         turn: TurnRequest,
         reply_filter: ReplyFilter,
     ) -> None:
-        """Hand a reply to the client without the calls in it; it is heard to its end, also if the client leaves."""
-        told = _record_head(incoming, intercepted)
-        client, refused, is_read = _ClientWriter(exchange), b"", False
+        """Forward a reply without the captured calls; it is read to its end even if the client disconnects."""
+        headers = _record_head(incoming, intercepted)
+        client, error_body, is_read = _ClientWriter(exchange), b"", False
         try:
             if incoming.is_success:
                 reply_filter.begin(turn, incoming.header("content-type"))
-                client.start(incoming.status, told)
+                client.start(incoming.status, headers)
                 while piece := await incoming.read_chunk():
                     left = reply_filter.feed(piece)
                     intercepted.record_reply(piece, left)
                     await client.write(left)
             else:
-                refused = await incoming.read(_MAX_ERROR_BODY)
+                error_body = await incoming.read(_MAX_ERROR_BODY)
             is_read = True
         except ConnectionFailure as failure:
             is_read = True
-            reply_filter.fail(Problem("malformed_reply", f"the reply broke off: {failure}"))
+            reply_filter.fail(Problem("malformed_reply", f"the reply ended early: {failure}"))
             exchange.truncate()
             return
         finally:
             if not is_read:
-                reply_filter.fail(Problem("cancelled", "the gateway stopped"))
+                reply_filter.fail(Problem("cancelled", "the gateway was stopped"))
         if not incoming.is_success:
-            reply_filter.fail(parse_refusal(incoming.status, dict(incoming.headers), refused))
-            intercepted.record_reply(refused, refused)
-            await exchange.send(incoming.status, told, refused)
+            reply_filter.fail(parse_refusal(incoming.status, dict(incoming.headers), error_body))
+            intercepted.record_reply(error_body, error_body)
+            await exchange.send(incoming.status, headers, error_body)
             return
         last = reply_filter.close()
         intercepted.record_reply(b"", last)
@@ -275,7 +283,7 @@ class InterceptHandler:
 
 
 class _ClientWriter:
-    """The client of an exchange, which may leave before the reply is whole."""
+    """Writes to a client that may disconnect before the reply is complete."""
 
     def __init__(self, exchange: Exchange) -> None:
         self._exchange = exchange
@@ -296,24 +304,24 @@ class _ClientWriter:
 
 
 def _record_head(incoming: Incoming, intercepted: InterceptedExchange) -> dict[str, str]:
-    told = filter_reply_headers(incoming.headers, plain=incoming.is_uncompressed)
-    intercepted.status, intercepted.reply_headers = incoming.status, tuple(told.items())
-    return told
+    headers = filter_reply_headers(incoming.headers, plain=incoming.is_uncompressed)
+    intercepted.status, intercepted.reply_headers = incoming.status, tuple(headers.items())
+    return headers
 
 
 def _record_refusal(
     incoming: Incoming, body: bytes, intercepted: InterceptedExchange, reply_filter: ReplyFilter | None
 ) -> None:
-    """Note that the upstream does not take what was made of a request: it goes again, as it came."""
+    """Record that the upstream rejected the rewritten request; it is then sent again unchanged."""
     problem = parse_refusal(incoming.status, dict(incoming.headers), body)
     intercepted.rules, intercepted.left, intercepted.target_left = (), intercepted.came, intercepted.target
-    intercepted.problem = f"the upstream refuses it with {problem.status or incoming.status}: {problem.message}"
-    _LOG.warning("a request of %s is sent on as it came: %s", intercepted.name, intercepted.problem)
+    intercepted.problem = f"the upstream rejected it with {problem.status or incoming.status}: {problem.message}"
+    _LOG.warning("a request of intercepted client %s is forwarded unchanged: %s", intercepted.name, intercepted.problem)
     if reply_filter is not None:
         reply_filter.fail(problem)
 
 
 def _notify_observer(observer: ExchangeObserver, intercepted: InterceptedExchange) -> None:
-    seen = attempt(observer, intercepted)
-    if seen.error is not None:  # whoever looks on must not be able to do harm
-        _LOG.error("a looker failed on %s", intercepted.id, exc_info=seen.error)
+    outcome = attempt(observer, intercepted)
+    if outcome.error is not None:  # a failing observer must not affect the exchange
+        _LOG.error("an observer of intercepted exchange %s failed", intercepted.id, exc_info=outcome.error)

@@ -1,8 +1,9 @@
-"""Replies of Google's upstreams: the paths that return them, their three forms, and calls taken out of them.
+"""Replies of Google's API: the paths that return them, their three formats, and capturing calls from them.
 
-The forms are one JSON object, server-sent events, and one JSON array that arrives item by item. What cannot be parsed
-is passed on, and so is all that follows it. Of the calls of a caller's tools the first becomes a short text with the
-mark of the group, the others go. All else stays byte for byte; calls of the client's own tools pass to the client.
+The formats are one JSON object, server-sent events, and one JSON array that is streamed item by item. Data that cannot
+be parsed is forwarded unchanged, and so is all that follows it. Among the calls of a caller's tools the first is
+replaced by a placeholder text with the mark of the group, and the others are removed. Everything else stays byte for
+byte; calls of the client's own tools are forwarded to the client.
 """
 
 import re
@@ -34,49 +35,49 @@ _MAX_BUFFERED = 64 << 20
 
 
 class CallCapture:
-    """Chunks of a reply in, what the client is told of them out."""
+    """Captures calls of the caller's tools: takes chunks of a reply, returns what is forwarded to the client."""
 
     def __init__(self, names: frozenset[str], placeholder: str, used_ids: frozenset[str] = frozenset()) -> None:
         self._names = names
         self._placeholder = json.encode({"text": placeholder})
         self._used_ids = set(used_ids)
-        """Ids that calls of the session have already."""
+        """Ids that other calls of the session already have."""
         self.calls: list[CapturedToolCall] = []
         self.has_client_calls = False
-        """Calls of the client's own tools were among them: it goes on by itself."""
+        """The reply has calls of the client's own tools, so the client will continue by itself."""
 
     def feed(self, chunk: bytes, *, is_whole: bool = False) -> bytes | None:
-        """Take a chunk, or a whole reply; return what the client is told of it, None for nothing."""
+        """Filter a chunk, or a complete reply; return what is forwarded to the client, None for nothing."""
         if not any(mark in chunk for mark in _CALLS):
             return chunk
         outer = ObjectFields(chunk)
         inner = outer.get("response")
         reply = outer if inner is None else ObjectFields(inner)
         candidates = items_of(reply.get("candidates") or b"[]")
-        told = [self._filter_candidate(candidate) for candidate in candidates]
-        if told == candidates:
+        filtered = [self._filter_candidate(candidate) for candidate in candidates]
+        if filtered == candidates:
             return chunk
-        if told == [None] and not is_whole:
+        if filtered == [None] and not is_whole:
             return None
-        reply.set("candidates", join_items([one or other for one, other in zip(told, candidates, strict=True)]))
+        reply.set("candidates", join_items([one or other for one, other in zip(filtered, candidates, strict=True)]))
         if inner is not None:
             outer.set("response", reply.raw)
         return outer.raw
 
     def _filter_candidate(self, raw: bytes) -> bytes | None:
-        """Return what is told of a candidate; None where that is nothing at all."""
+        """Return what is forwarded of a candidate; None for nothing."""
         candidate = ObjectFields(raw)
         content = candidate.get("content")
         if content is None:
             return raw
         turn = ObjectFields(content)
         parts = items_of(turn.get("parts") or b"[]")
-        told = [one for part in parts for one in self._filter_part(part)]
-        if told == parts:
+        filtered = [one for part in parts for one in self._filter_part(part)]
+        if filtered == parts:
             return raw
-        if not told and candidate.get("finishReason") is None:
+        if not filtered and candidate.get("finishReason") is None:
             return None
-        turn.set("parts", join_items(told or [_EMPTY_PART]))
+        turn.set("parts", join_items(filtered or [_EMPTY_PART]))
         candidate.set("content", turn.raw)
         return candidate.raw
 
@@ -99,26 +100,26 @@ class CallCapture:
 
 
 def to_tool_call(captured: CapturedToolCall) -> ToolCall:
-    """Return a captured call in the core's words."""
+    """Convert a captured call to a core tool call."""
     call = ObjectFields(captured.part).get("functionCall") or b"{}"
     arguments = ObjectFields(call).get("args") or b"{}"
     return ToolCall(id=captured.id, name=captured.name, arguments=arguments.decode())
 
 
 class TurnRequest(Struct, frozen=True, kw_only=True):
-    """A request for a turn of the model."""
+    """A request for a model turn."""
 
     wrapped: bool = False
-    """It stands in Code Assist's envelope."""
+    """The request is in Code Assist's envelope."""
     stream: bool = False
     events: bool = False
-    """The stream comes as events, not as one array."""
+    """The stream uses server-sent events, not one JSON array."""
     model: str = ""
-    """As the path names it; in the envelope it stands in the body."""
+    """The model in the path; requests in the envelope have it in the body."""
 
 
 def parse_turn_request(method: str, target: str) -> TurnRequest | None:
-    """Return what is asked for; None for anything that is no turn of the model."""
+    """Parse the path of a request for a model turn; None for any other request."""
     if method != "POST":
         return None
     found = _TURN.fullmatch(target)
@@ -133,7 +134,7 @@ def parse_turn_request(method: str, target: str) -> TurnRequest | None:
 
 
 def replace_model_in_path(target: str, model: str) -> str:
-    """Return a path that asks for another model; one that names none is as it was, or one of the user's own tuning."""
+    """Return the path with another model; unchanged if it names none, or a tuned model of the user."""
     found = _TURN.fullmatch(target)
     if found is None or found["room"] != "models":
         return target
@@ -141,7 +142,7 @@ def replace_model_in_path(target: str, model: str) -> str:
 
 
 def build_reply(text: str, turn: TurnRequest, model: str) -> tuple[dict[str, str], bytes]:
-    """Return headers and body of a reply in which the model says nothing but `text`."""
+    """Return headers and body of a reply whose only content is `text`."""
     candidate = {"content": {"role": "model", "parts": [{"text": text}]}, "finishReason": "STOP", "index": 0}
     name = model.removeprefix("models/")
     reply = {"candidates": [candidate], "usageMetadata": _NO_USAGE, "modelVersion": name, "responseId": uuid4().hex}
@@ -152,26 +153,26 @@ def build_reply(text: str, turn: TurnRequest, model: str) -> tuple[dict[str, str
 
 
 class ReplyForm(Protocol):
-    """Bytes of a reply in, bytes for the client out."""
+    """Takes the bytes of a reply and returns the bytes for the client."""
 
     def feed(self, piece: bytes) -> bytes:
-        """Take the next bytes."""
+        """Process the next bytes."""
         ...
 
     def close(self) -> bytes:
-        """No more come."""
+        """Process the end of the reply."""
         ...
 
 
 def choose_reply_form(turn: TurnRequest, kind: str, capture: CallCapture) -> ReplyForm:
-    """Return how a reply is read, by what was asked for and the content type that it has."""
+    """Return the reader for a reply, by the request and the reply's content type."""
     if not turn.stream:
         return ObjectReply(capture)
     return EventStreamReply(capture) if "event-stream" in kind else ArrayStreamReply(capture)
 
 
 class ObjectReply:
-    """A reply in one object: nothing of it is told before all of it is there."""
+    """A reply in one JSON object: it is buffered, and forwarded when it is complete."""
 
     def __init__(self, capture: CallCapture) -> None:
         self._capture = capture
@@ -198,7 +199,7 @@ class ObjectReply:
 
 
 class EventStreamReply:
-    """A stream of events: each is passed on as soon as it is whole."""
+    """A stream of events: each event is forwarded as soon as it is complete."""
 
     def __init__(self, capture: CallCapture) -> None:
         self._capture = capture
@@ -217,27 +218,27 @@ class EventStreamReply:
         reader = SseReader()
         try:
             found = [*reader.feed(frame), *reader.close()]
-            told = self._capture.feed(found[0].data) if len(found) == 1 else None
+            filtered = self._capture.feed(found[0].data) if len(found) == 1 else None
         except (Malformed, ValueError, TypeError, AttributeError):
             return frame
-        if told is None:
+        if filtered is None:
             return b"" if len(found) == 1 else frame
-        if told == found[0].data:
+        if filtered == found[0].data:
             return frame
         end = b"\r\n\r\n" if frame.endswith(b"\r\n\r\n") else b"\n\n"
-        return b"data: " + told + end
+        return b"data: " + filtered + end
 
 
 class ArrayStreamReply:
-    """One array: each item is passed on as soon as it is whole, with what stood before it."""
+    """One JSON array: each item is forwarded as soon as it is complete, with the bytes before it."""
 
     def __init__(self, capture: CallCapture) -> None:
         self._capture = capture
         self._reader: JsonStreamReader | None = JsonStreamReader()
         self._unsent = bytearray()
-        """What has come and was not passed on."""
+        """Bytes received but not yet forwarded."""
         self._opening = b""
-        """What stood before the first item: it stands before the first that is told."""
+        """The bytes before the first item, which are sent before the first forwarded item."""
         self._has_sent = False
 
     def feed(self, piece: bytes) -> bytes:
@@ -255,20 +256,20 @@ class ArrayStreamReply:
         return self._flush()
 
     def _filter_item(self, value: bytes) -> bytes:
-        # Nothing but what separates items stands before the one that was read next.
+        # Only separators come before the item that was read.
         at = self._unsent.find(value)
         before = bytes(self._unsent[:at])
         del self._unsent[: at + len(value)]
         if not self._has_sent:
             before = self._opening = self._opening or before
         try:
-            told = self._capture.feed(value)
+            filtered = self._capture.feed(value)
         except (Malformed, ValueError, TypeError, AttributeError):
-            told = value
-        if told is None:
+            filtered = value
+        if filtered is None:
             return b""
         self._has_sent = True
-        return before + told
+        return before + filtered
 
     def _flush(self) -> bytes:
         rest = bytes(self._unsent)

@@ -1,4 +1,4 @@
-"""Filter one reply: take the calls of the caller's tools out of it, and send them to the caller."""
+"""Filter one reply: capture the calls of the caller's tools, and send them to the caller."""
 
 from typing import TYPE_CHECKING
 
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
 
 _GEMINI = dialect_named(DIALECT)
 _MAX_REMEMBERED = 8 << 20
-"""Bytes of a conversation that can be put back."""
+"""The maximum size in bytes of a conversation that can be restored."""
 
 
 class ReplyFilter:
-    """One reply on its way to the client."""
+    """Filters one reply for the client, and forwards its content to the caller."""
 
     def __init__(self, session: InterceptSession, caller: CallerTurn, rewritten: RewrittenRequest, mark: str) -> None:
         self._session = session
@@ -41,42 +41,42 @@ class ReplyFilter:
         self._turn.begin(rewritten.body)
 
     @property
-    def captured_calls(self) -> tuple[CapturedToolCall, ...]:
-        """The calls that were taken out."""
+    def calls(self) -> tuple[CapturedToolCall, ...]:
+        """The captured calls."""
         return tuple(self._capture.calls)
 
     def begin(self, turn: TurnRequest, kind: str) -> None:
-        """A reply of this content type begins."""
+        """Start reading a reply with this content type."""
         self._form = choose_reply_form(turn, kind, self._capture)
         self._decoder = _GEMINI.decoder() if turn.stream else None
 
     def feed(self, piece: bytes) -> bytes:
-        """Take the next bytes, return what the client is told."""
-        told = self._form.feed(piece)
+        """Process the next bytes; return those for the client."""
+        filtered = self._form.feed(piece)
         self._record_group()
         if self._decoder is not None:
             self._forwarder.feed(self._decoder.feed(piece))
         else:
             self._body += piece
-        return told
+        return filtered
 
     def close(self) -> bytes:
-        """The reply is whole; return the rest of what the client is told."""
-        told = self._form.close()
+        """Process the end of the reply; return the rest for the client."""
+        filtered = self._form.close()
         self._record_group()
         self._forwarder.feed(self._decoder.close() if self._decoder is not None else self._parse_events())
         calls, goes_on = self._restore_calls(), self._capture.has_client_calls
         if self._group is not None:
-            self._group.calls, self._group.caller_calls = self.captured_calls, calls
+            self._group.calls, self._group.caller_calls = self.calls, calls
             if self._group.is_given_up:
-                # The caller was told of others before, or of the end.
+                # The caller already got other calls, or the end of the turn.
                 calls, goes_on = (), True
         self._forwarder.close(calls, goes_on=goes_on)
         self._turn.end(self._rewritten.body)
-        return told
+        return filtered
 
     def fail(self, problem: Problem) -> None:
-        """There is no whole reply: what was captured of it is no call."""
+        """Handle an incomplete reply: calls captured from it are discarded."""
         if self._group is not None and self._session.groups.get(self._mark) is self._group:
             del self._session.groups[self._mark]
         self._forwarder.problem = self._forwarder.problem or problem
@@ -85,13 +85,13 @@ class ReplyFilter:
 
     def _record_group(self) -> None:
         if self._capture.calls and self._group is None:
-            going = self._rewritten
-            before = going.contents if len(going.contents) <= _MAX_REMEMBERED else b""
+            rewritten = self._rewritten
+            before = rewritten.contents if len(rewritten.contents) <= _MAX_REMEMBERED else b""
             self._group = Group(
                 mark=self._mark,
-                calls=self.captured_calls,
+                calls=self.calls,
                 before=before,
-                last_turn_digest=digest_of(going.last),
+                last_turn_digest=digest_of(rewritten.last),
                 is_given_up=self._turn.is_over,
             )
             self._session.add(self._group)
@@ -106,11 +106,11 @@ class ReplyFilter:
         return []
 
     def _restore_calls(self) -> tuple[ToolCall, ...]:
-        """Return the calls as the caller knows them: by its own names, with its own arguments."""
+        """Return the calls with the caller's own tool names and arguments."""
         undo = self._session.undo
         return tuple(restore_call(to_tool_call(captured), undo) for captured in self._capture.calls)
 
 
 def parse_refusal(status: int, headers: dict[str, str], body: bytes) -> Problem:
-    """Return what an upstream says against a request."""
+    """Parse the error of an upstream."""
     return _GEMINI.parse_error(status, headers, body)

@@ -9,11 +9,11 @@ from dragoman.wire import json
 _FUNCTIONS = "functionDeclarations"
 _NAME = "systemInstruction"
 _PREFIX = "models/"
-"""Google's clients write it before a model's name, or do not."""
+"""An optional prefix of model names in Google's API."""
 
 
 def strip_tools(document: GeminiDocument, plan: RewritePlan) -> bool:
-    """Take tools out."""
+    """Remove the client's tools, as far as `strip` says."""
     raw = document.get("tools")
     if not plan.tools.objects:
         return False
@@ -33,7 +33,7 @@ def strip_tools(document: GeminiDocument, plan: RewritePlan) -> bool:
 
 
 def _drop_named(tool: bytes, functions: Collection[str], natives: Collection[str]) -> bytes | None:
-    """Return a tool object without what is named; None if nothing is left of it."""
+    """Return a tool object without the named functions and native tools; None if nothing is left."""
     fields = ObjectFields(tool)
     raw = fields.get(_FUNCTIONS)
     if raw is not None:
@@ -64,12 +64,12 @@ _CONFIG, _CALLING, _PIECES = "toolConfig", "functionCallingConfig", "streamFunct
 
 
 def inject_tools(document: GeminiDocument, plan: RewritePlan) -> bool:
-    """Put tools in."""
+    """Add the caller's tools."""
     if not plan.tools.objects:
         return False
     raw = document.get("tools")
-    theirs = items_of(raw) if raw is not None else []
-    document.set("tools", join_items(_merge_tools(theirs, plan.tools.objects)))
+    client_tools = items_of(raw) if raw is not None else []
+    document.set("tools", join_items(_merge_tools(client_tools, plan.tools.objects)))
     _set_tool_choice(document, plan)
     return True
 
@@ -83,9 +83,9 @@ def _merge_tools(client_tools: list[bytes], caller_tools: tuple[bytes, ...]) -> 
             at = len(joined) if at is None and functions is not None else at
             joined.append(tool)
             continue
-        home = ObjectFields(joined[at])
-        home.set(_FUNCTIONS, join_items([*items_of(home.get(_FUNCTIONS) or b"[]"), *items_of(functions)]))
-        joined[at] = home.raw
+        merged = ObjectFields(joined[at])
+        merged.set(_FUNCTIONS, join_items([*items_of(merged.get(_FUNCTIONS) or b"[]"), *items_of(functions)]))
+        joined[at] = merged.raw
     return joined
 
 
@@ -102,7 +102,7 @@ def _set_tool_choice(document: GeminiDocument, plan: RewritePlan) -> None:
 
 
 def set_instructions(document: GeminiDocument, plan: RewritePlan) -> bool:
-    """Set or add to the instructions."""
+    """Replace the system instruction, or append to it."""
     if not plan.system:
         return False
     part = json.encode({"text": plan.system})
@@ -123,7 +123,7 @@ def _build_content(parts: list[bytes]) -> bytes:
 
 
 def set_model(document: GeminiDocument, plan: RewritePlan) -> bool:
-    """Name another model."""
+    """Change the model in the body."""
     if not plan.model:
         return False
     changed = False

@@ -1,7 +1,8 @@
-"""Apply a plan to one request, or leave the request as it is.
+"""Apply a plan to one request, or leave the request unchanged.
 
-A request that cannot be rewritten is passed on as it came: a client is never broken by us. Requests for JSON are a
-client's own side requests (a check, a title, a choice of a model): they get no tools, and nobody waits for the replies.
+A request that cannot be rewritten is forwarded unchanged: the gateway must never break a client. Requests for JSON
+output are a client's own side requests (a check, a title, a choice of a model): they get no tools, and no caller waits
+for their replies.
 """
 
 from msgspec import Struct
@@ -14,13 +15,13 @@ from dragoman.intercept.request_rules import inject_tools, set_instructions, set
 from dragoman.wire import json
 
 RULES: tuple[tuple[str, Rule], ...] = (
-    ("the client's tools taken out", strip_tools),
-    ("tools put in", inject_tools),
-    ("calls and results put in", insert_results),
-    ("the conversation put back", restore_conversation),
-    ("our prompt taken out", remove_prompt),
-    ("another model", set_model),
-    ("other instructions", set_instructions),
+    ("client tools removed", strip_tools),
+    ("caller tools added", inject_tools),
+    ("calls and results inserted", insert_results),
+    ("conversation restored", restore_conversation),
+    ("continuation prompt removed", remove_prompt),
+    ("model replaced", set_model),
+    ("instructions changed", set_instructions),
 )
 """Applied in this order: tools first, then the history, then the model and its instructions."""
 _PLAIN = frozenset({"text/plain", ""})
@@ -28,30 +29,30 @@ _SCHEMAS = ("responseSchema", "responseJsonSchema")
 
 
 class RewrittenRequest(Struct, frozen=True, kw_only=True):
-    """A request on its way."""
+    """A request after rewriting."""
 
     target: str
     body: bytes
     original_target: str = ""
     """The path as the client wrote it."""
     rules: tuple[str, ...] = ()
-    """What was done to it."""
+    """The rules that changed it."""
     problem: str = ""
-    """Why nothing was, though there was something to be done."""
+    """Why it was not rewritten, although rules applied to it."""
     is_side_request: bool = False
     contents: bytes = b""
-    """The history as it goes."""
+    """The history after rewriting."""
     last: bytes = b""
-    """The last turn as it came."""
+    """The client's last turn before rewriting."""
     model: str = ""
 
 
 def rewrite_request(target: str, body: bytes, turn: TurnRequest, plan: RewritePlan) -> RewrittenRequest:
-    """Apply a plan to a request."""
+    """Apply a plan to a request; return it unchanged if that fails."""
     try:
         return _rewrite(target, body, turn, plan)
     except (json.Malformed, ValueError, TypeError, AttributeError, KeyError, IndexError) as error:
-        # Whatever is odd about the request: it is the client's, and the upstream's to judge.
+        # The request is malformed: forward it unchanged, and let the upstream decide.
         return RewrittenRequest(
             target=target, body=body, problem=f"{type(error).__name__}: {error}", is_side_request=True
         )
@@ -59,19 +60,21 @@ def rewrite_request(target: str, body: bytes, turn: TurnRequest, plan: RewritePl
 
 def _rewrite(target: str, body: bytes, turn: TurnRequest, plan: RewritePlan) -> RewrittenRequest:
     document = GeminiDocument(body, wrapped=turn.wrapped)
-    is_aside = _is_side_request(document)
-    last = contents_of(document)[-1:] if not is_aside else []
-    wanted = RewritePlan(model=plan.model) if is_aside else plan
-    going = replace_model_in_path(target, plan.model) if plan.model else target
-    is_renamed = going != target
-    done = tuple(name for name, rule in RULES if rule(document, wanted) or (rule is set_model and is_renamed))
+    is_side_request = _is_side_request(document)
+    last = contents_of(document)[-1:] if not is_side_request else []
+    effective_plan = RewritePlan(model=plan.model) if is_side_request else plan
+    new_target = replace_model_in_path(target, plan.model) if plan.model else target
+    is_renamed = new_target != target
+    applied = tuple(
+        name for name, rule in RULES if rule(document, effective_plan) or (rule is set_model and is_renamed)
+    )
     named = document.envelope.get("model") if document.envelope is not None else None
     return RewrittenRequest(
-        target=going,
+        target=new_target,
         original_target=target,
-        body=document.encode() if done else body,
-        rules=done,
-        is_side_request=is_aside,
+        body=document.encode() if applied else body,
+        rules=applied,
+        is_side_request=is_side_request,
         contents=document.get("contents") or b"",
         last=last[0].raw if last else b"",
         model=turn.model or (str(json.decode(named)) if named is not None else ""),

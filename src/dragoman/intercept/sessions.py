@@ -1,4 +1,4 @@
-"""Intercepted sessions: their tools, calls and results, each in its own session; and a session as bytes, and back."""
+"""Intercepted sessions with their tools, calls and results; and their encoding for the session store."""
 
 import secrets
 from hashlib import sha256
@@ -24,7 +24,7 @@ _NO_TOOLS = CallerTools()
 
 
 class SessionName(Struct, frozen=True):
-    """What a session is known by; nobody else's session has the same."""
+    """Identifies a session by its owner, its config entry and its name."""
 
     owner: str
     entry: str
@@ -33,37 +33,37 @@ class SessionName(Struct, frozen=True):
 
 
 class InterceptSession:
-    """One conversation of a client, and of the caller that brings tools to it."""
+    """One conversation of a client, and of the caller that adds tools to it."""
 
     def __init__(self, name: SessionName, table: InterceptTable) -> None:
         self.name = name
         self.table = table
         self.ticket = secrets.token_hex(16)
-        """What the path of a client has in it that the gateway starts: nobody else knows it."""
+        """A secret in the URL path of a client that the gateway starts; no other program knows it."""
         self.tools = CallerTools()
         self.undo = _NO_UNDO
-        """How the caller's own words for its tools are found again."""
+        """How to restore the caller's own tool names and arguments."""
         self.groups: dict[str, Group] = {}
         self.turn: CallerTurn | None = None
         self.used = monotonic()
         self.saved_state: object = None
-        """The state that was kept last."""
+        """The `state` when the session was last saved."""
 
     @property
     def state(self) -> object:
-        """What is another whenever there is something new to be kept."""
+        """A value that changes whenever there is something new to save."""
         groups = ((one.mark, len(one.calls), one.results, one.used, one.is_given_up) for one in self.groups.values())
         return self.tools, *groups
 
     @property
-    def awaited_turn(self) -> CallerTurn | None:
-        """The turn that a caller waits for: without one there is nobody to whom calls could go."""
+    def active_turn(self) -> CallerTurn | None:
+        """The turn that a caller waits for; without one there is no caller to send calls to."""
         turn = self.turn
         return turn if turn is not None and turn.is_awaited(self.table.timeout) else None
 
     @property
     def pending_group(self) -> Group | None:
-        """Calls that wait for results; those for which nobody waits any longer are given up."""
+        """The calls that wait for results; calls that have waited too long are given up."""
         for group in self.groups.values():
             if group.is_pending:
                 if monotonic() - group.since < self.table.result_timeout:
@@ -73,17 +73,17 @@ class InterceptSession:
 
     @property
     def call_ids(self) -> frozenset[str]:
-        """The ids that calls of this session have."""
+        """The ids of all calls of this session."""
         return frozenset(call.id for group in self.groups.values() for call in group.calls)
 
     def build_plan(self, digest: bytes) -> RewritePlan:
-        """Return what is to be done to a request, which is known by its digest."""
+        """Return the changes to make to the request with this digest."""
         last = next((group for group in reversed(self.groups.values()) if not group.is_given_up), None)
         is_ready = last is not None and last.is_answered and last.used in {b"", digest}
         table = self.table
         return RewritePlan(
             strip=table.strip,
-            tools=self.tools if self.awaited_turn is not None else _NO_TOOLS,
+            tools=self.tools if self.active_turn is not None else _NO_TOOLS,
             groups=self.groups,
             ready=last if is_ready else None,
             placeholder=table.placeholder,
@@ -94,21 +94,24 @@ class InterceptSession:
         )
 
     def make_mark(self, digest: bytes) -> str:
-        """Return the name of the calls that may come of a request: the same if it is sent again before they came."""
+        """Return the mark for calls in the reply to a request.
+
+        A retry of the request gets the same mark, unless calls were captured already.
+        """
         number = 0
         while (mark := _make_mark(self.ticket, digest, number)) in self.groups:
             number += 1
         return mark
 
     def format_placeholder(self, mark: str) -> str:
-        """Return what the client is told instead of a group of calls."""
+        """Return the placeholder text that the client gets instead of a group of calls."""
         return self.table.placeholder.replace(MARK, mark)
 
     def add(self, group: Group) -> None:
-        """Note calls that were captured; a client that asks twice at once has only the first answered."""
+        """Add captured calls; if a client sends two requests at once, only the first calls are used."""
         group.is_given_up = group.is_given_up or self.pending_group is not None or group.mark in self.groups
         if not group.is_given_up:
-            # Only the last conversation can be put back, and a long one is large.
+            # Only the last conversation can be restored; delete the others, which may be large.
             for other in self.groups.values():
                 other.before = b""
         self.groups.setdefault(group.mark, group)
@@ -121,19 +124,19 @@ def _make_mark(ticket: str, digest: bytes, number: int) -> str:
 
 
 def build_fixed_plan(table: InterceptTable) -> RewritePlan:
-    """Return what is done to every request, whether there is a session or not."""
+    """Return the changes made to every request, with or without a session."""
     return RewritePlan(model=table.model, system=table.system, system_mode=table.system_mode)
 
 
 class InterceptSessions:
-    """All sessions, by their names and by their tickets."""
+    """All sessions, by name and by ticket."""
 
     def __init__(self) -> None:
         self._by_name: dict[SessionName, InterceptSession] = {}
         self._tickets: dict[str, InterceptSession] = {}
 
     def find(self, name: SessionName) -> InterceptSession | None:
-        """Return a session that there is."""
+        """Return an existing session that has not expired; None if there is none."""
         session = self._tickets.get(name.session) or self._by_name.get(name)
         if session is None or session.name.entry != name.entry:
             return None
@@ -144,12 +147,12 @@ class InterceptSessions:
         return session
 
     def has_ticket(self, entry: str, ticket: str) -> bool:
-        """Tell whether a path was given to a client that the gateway started."""
+        """Check whether a path contains the ticket of a client that the gateway started."""
         session = self._tickets.get(ticket)
         return session is not None and session.name.entry == entry
 
     def open(self, name: SessionName, table: InterceptTable) -> InterceptSession:
-        """Return a session, a new one if there is none."""
+        """Return a session; create it if there is none."""
         found = self.find(name)
         if found is not None:
             return found
@@ -159,14 +162,14 @@ class InterceptSessions:
         return session
 
     def _evict(self) -> None:
-        """Forget what nobody uses; raise the `Problem` of there being too many that somebody does."""
+        """Remove expired sessions, or the least recently used; raise a `Problem` if there are too many active ones."""
         now = monotonic()
         for session in [one for one in self._by_name.values() if now - one.used > one.table.idle]:
             self._remove(session)
         if len(self._by_name) >= _MAX_SESSIONS:
             idle = [one for one in self._by_name.values() if one.turn is None or not one.turn.is_followed]
             if not idle:
-                raise Problem("overloaded", "too many intercepted sessions are open")
+                raise Problem("overloaded", "too many intercepted sessions are active; try again later")
             self._remove(min(idle, key=lambda one: one.used))
 
     def _remove(self, session: InterceptSession) -> None:
@@ -179,7 +182,7 @@ class _Group(Struct):
     calls: tuple[CapturedToolCall, ...]
     known: bytes
     since: float
-    """When it was captured, by the clock on the wall."""
+    """When it was captured, in wall-clock time."""
     before: bytes = b""
     asked: bytes = b""
     results: tuple[bytes, ...] | None = None
@@ -196,20 +199,20 @@ _DECODER = msgspec.msgpack.Decoder(_Session)
 
 
 def key_of(name: SessionName) -> str:
-    """Return what a session is kept under, for its owner."""
+    """Return the storage key of a session, for its owner."""
     return f"intercept {name.entry}:{name.session}"
 
 
 def encode_session(session: InterceptSession) -> bytes:
-    """Write down what is known of a session."""
+    """Encode the state of a session."""
     last = next(reversed(session.groups), "")
-    away = time() - monotonic()
+    clock_offset = time() - monotonic()
     groups = tuple(
         _Group(
             mark=group.mark,
             calls=group.calls,
             known=encode_messages([Message(role="assistant", parts=group.caller_calls)]),
-            since=group.since + away,
+            since=group.since + clock_offset,
             before=group.before if group.mark == last else b"",
             asked=group.last_turn_digest,
             results=group.results,
@@ -219,17 +222,17 @@ def encode_session(session: InterceptSession) -> bytes:
         for group in session.groups.values()
     )
     undo = session.undo
-    # How a caller's words are found again is known to this process alone: tools that need it are brought again.
+    # The undo information exists only in this process, so tools that need it are not saved: callers send them again.
     is_plain = not (undo.names or undo.custom or undo.arguments)
     return msgspec.msgpack.encode(_Session(groups, session.tools if is_plain else CallerTools()))
 
 
 def restore_session(session: InterceptSession, body: bytes) -> None:
-    """Let a session know again what was written down; what another version wrote is left out."""
+    """Restore the saved state of a session; state written by an incompatible version is ignored."""
     try:
         found = _DECODER.decode(body)
-        away = time() - monotonic()
-        groups = {one.mark: _restore_group(one, away) for one in found.groups}
+        clock_offset = time() - monotonic()
+        groups = {one.mark: _restore_group(one, clock_offset) for one in found.groups}
     except (msgspec.MsgspecError, ValueError):
         return
     session.groups = groups

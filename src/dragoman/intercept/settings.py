@@ -1,6 +1,6 @@
-"""What is configured of a client that is stood between: where it asks, how it is started, what is changed on the way.
+"""The configuration of an intercepted client: its upstream, how it is started, and what is rewritten.
 
-An entry with a command is code that runs here, so entries come from whoever runs the gateway and never out of a
+An entry with a command is code that runs on this machine, so entries come only from the operator and never from a
 request.
 """
 
@@ -11,16 +11,16 @@ from typing import Annotated, Any, Literal
 from msgspec import Meta, Struct, structs
 
 DIALECT = "gemini"
-"""The dialect of intercepted clients: Gemini CLI and Google's SDKs are the clients that are intercepted."""
+"""The dialect of intercepted clients, which are Gemini CLI and programs with Google's SDKs."""
 MARK = "{id}"
-"""What stands for the name of a group of calls in the words that a client is told instead."""
+"""Replaced by the mark of a call group in the placeholder text."""
 PROMPT, URL = "{prompt}", "{url}"
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 _Seconds = Annotated[float, Meta(gt=0)]
 
 
 class InterceptSettingsError(ValueError):
-    """An entry cannot be used."""
+    """A configuration entry is invalid."""
 
     def __init__(self, key: str, message: str) -> None:
         super().__init__(message)
@@ -28,37 +28,37 @@ class InterceptSettingsError(ValueError):
 
 
 class InterceptTable(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A client, and what is done for it."""
+    """A client, and how its requests are rewritten."""
 
     upstream: str
-    """Where it asks."""
+    """The upstream of its requests."""
     hosts: tuple[str, ...] = ()
-    """Hosts whose requests `dragoman intercept` brings here, by name or pattern; those of its kind if not said."""
+    """Hosts (names or patterns) that `dragoman intercept` redirects here; by default those of the upstream's kind."""
     command: tuple[str, ...] = ()
-    """The client, started for each turn; without one it runs already, and asks by itself."""
+    """The command that starts the client for each turn; empty if the client runs by itself."""
     env: dict[str, str] = {}
-    """What its environment has beside the few variables that every program needs; `{url}` is where it is to ask."""
+    """Environment variables, in addition to a few inherited ones; `{url}` is replaced by the URL of the gateway."""
     cwd: str = ""
-    """Where it runs; an empty directory of its own if not said."""
+    """The working directory; a new empty directory if not set."""
     strip: Literal["all", "none"] | tuple[str, ...] = "all"
-    """Which of the client's own tools are taken out while there are others for it: all, none, or those named."""
+    """Which of the client's own tools to remove while the caller has tools: all, none, or those named."""
     placeholder: str = f"(Waiting for tools: {MARK}.)"
-    """What the client is told instead of calls; it knows the turn again by the id in it."""
+    """The text that the client gets instead of calls; the id in it identifies the turn."""
     prompt: str = "(The tools have answered: go on.)"
-    """What the client is given as a prompt when there are only results; it is taken out again."""
+    """The continuation prompt for the client when there are only results; it is removed from the request again."""
     model: str = ""
-    """The model that is asked instead of the client's own choice."""
+    """The model to use instead of the client's own choice."""
     system: str = ""
-    """What the model is told beside the client's own instructions, or instead of them."""
+    """Instructions for the model, in addition to the client's or instead of them."""
     system_mode: Literal["append", "replace"] = "append"
     headers: dict[str, str] = {}
-    """Headers to set on the way; an empty one is taken out."""
+    """Headers to set; one with an empty value is removed."""
     timeout: _Seconds = 120.0
-    """Seconds until the client must have asked with a prompt."""
+    """The timeout in seconds for the client's request after a prompt."""
     result_timeout: _Seconds = 600.0
-    """Seconds until results must have come, and until the client must have asked with them."""
+    """The timeout in seconds for the caller's results, and for the client's request with them."""
     idle: _Seconds = 3600.0
-    """Seconds after which a session that nobody uses is forgotten."""
+    """Seconds after which an unused session expires."""
 
 
 def read_intercepts(
@@ -67,11 +67,14 @@ def read_intercepts(
     convert: Callable[[str, Any, type[InterceptTable]], InterceptTable],
     resolve: Callable[[str, str], str],
 ) -> dict[str, InterceptTable]:
-    """Read the entries; an `InterceptSettingsError` says what is wrong. `dialects` are those of each upstream."""
+    """Read the config entries; raise `InterceptSettingsError` if one is invalid.
+
+    `dialects` are the dialects of each upstream.
+    """
     found: dict[str, InterceptTable] = {}
-    for name, said in tables.items():
+    for name, entry in tables.items():
         key = f"intercept.{name}"
-        table = convert(key, said, InterceptTable)
+        table = convert(key, entry, InterceptTable)
         _check_entry(name, key, table, dialects)
         env = {variable: resolve(f"{key}.env.{variable}", value) for variable, value in table.env.items()}
         headers = {header.lower(): resolve(f"{key}.headers.{header}", value) for header, value in table.headers.items()}
@@ -81,12 +84,14 @@ def read_intercepts(
 
 def _check_entry(name: str, key: str, table: InterceptTable, dialects: Mapping[str, Collection[str]]) -> None:
     if not _NAME.fullmatch(name):
-        raise InterceptSettingsError(key, "a name has letters, digits, `_`, `.` and `-` only")
+        raise InterceptSettingsError(key, "a name may contain only letters, digits, `_`, `.` and `-`")
     if table.upstream not in dialects:
-        raise InterceptSettingsError(f"{key}.upstream", f"there is no upstream {table.upstream!r}")
+        raise InterceptSettingsError(
+            f"{key}.upstream", f"there is no upstream {table.upstream!r}; add it to [upstreams]"
+        )
     if DIALECT not in dialects[table.upstream]:
-        raise InterceptSettingsError(f"{key}.upstream", f"{table.upstream!r} does not speak as Gemini does")
+        raise InterceptSettingsError(f"{key}.upstream", f"{table.upstream!r} does not support the gemini dialect")
     if MARK not in table.placeholder:
-        raise InterceptSettingsError(f"{key}.placeholder", f"{MARK} must stand in it, or its turn is not known again")
+        raise InterceptSettingsError(f"{key}.placeholder", f"must contain {MARK}, which identifies the turn")
     if not table.prompt.strip():
-        raise InterceptSettingsError(f"{key}.prompt", "some words must stand in it")
+        raise InterceptSettingsError(f"{key}.prompt", "must not be empty")

@@ -1,7 +1,7 @@
-"""One turn of a caller: what it is told, as the client's exchanges with the model bring it.
+"""One turn of a caller: the events for the caller, collected from the client's exchanges with the model.
 
-A client may ask more than once in a turn, when it runs tools of its own: what the model says in all of them is told as
-one reply. What was told is kept until the caller has heard its end, so that one who lost the answer can ask again.
+A client may send several requests in a turn, when it runs its own tools: the model's replies to all of them are merged
+into one reply. Events are kept until the caller has received the end, so that a caller that lost the answer can retry.
 """
 
 import asyncio
@@ -34,24 +34,24 @@ _Inner = PartDelta | PartSigned | PartCited | PartNative | PartEnded
 
 
 class CallerTurn:
-    """What a caller is told, and who waits for it."""
+    """The events of one turn, and whether a caller is reading them."""
 
     def __init__(self, digest: bytes = b"") -> None:
         self.digest = digest
-        """What was asked."""
+        """The digest of the caller's request."""
         self.is_over = False
         self.is_delivered = False
-        """The caller has heard all of it."""
+        """The caller has received all events."""
         self.is_followed = False
-        """Somebody listens."""
+        """A caller is reading the events."""
         self.left_at = monotonic()
-        """When the last who listened went."""
+        """When the last reader disconnected."""
         self._open: list[bytes] = []
-        """Requests of the client that are not answered yet."""
+        """Requests of the client that have no complete reply yet."""
         self.problem: Problem | None = None
-        """What went wrong with the client's last exchange: told if no other follows."""
+        """The error of the client's last exchange; sent if the client sends no other request."""
         self._finish: Finish | None = None
-        """How an exchange ended while one of another request was open, which may still bring calls."""
+        """The finish reason of an exchange that ended while another request was open, which may still bring calls."""
         self._events: list[Event] = []
         self._changed = asyncio.Event()
         self._idle = asyncio.Event()
@@ -59,31 +59,31 @@ class CallerTurn:
         self._started = False
         self._parts = 0
         self._open_parts: set[int] = set()
-        """Parts that have not ended."""
+        """The indexes of parts that have not ended."""
         self._postponed: list[tuple[EventForwarder, list[Event]]] = []
-        """What was said while somebody else had the word."""
+        """Events of exchanges that ended while another exchange was being forwarded."""
 
     def is_awaited(self, seconds: float) -> bool:
-        """Tell whether somebody waits for an answer, or did not so many seconds ago and may come back."""
+        """Check whether a caller reads the events, or disconnected less than `seconds` ago and may return."""
         return not self.is_over and (self.is_followed or bool(self.open_count) or monotonic() - self.left_at < seconds)
 
     @property
     def open_count(self) -> int:
-        """Exchanges of the client that are open."""
+        """The number of open exchanges of the client."""
         return len(self._open)
 
     def count_open(self, request: bytes) -> int:
-        """Return how many exchanges with this very request are open."""
+        """Return the number of open exchanges with exactly this request."""
         return self._open.count(request)
 
     def begin(self, request: bytes = b"") -> None:
-        """The client asks."""
+        """Record that the client has sent a request."""
         self._open.append(request)
         self._idle.clear()
         self._changed.set()
 
     def end(self, request: bytes = b"") -> None:
-        """An exchange of the client's is over."""
+        """Record that an exchange of the client has ended."""
         self._open.remove(request)
         if not self._open:
             self._conclude()
@@ -91,32 +91,32 @@ class CallerTurn:
         self._changed.set()
 
     def finish(self, finish: Finish, request: bytes) -> None:
-        """An exchange has ended, and the turn with it, once no other request is open; a retry is no other."""
+        """End the turn with this exchange, as soon as no different request is open; retries of it do not count."""
         self._finish = finish
         if all(other == request for other in self._open):
             self._conclude()
 
     def postpone(self, forwarder: "EventForwarder", events: list[Event]) -> None:
-        """Keep what an exchange said until nobody else has the word."""
+        """Keep the events of an exchange until the other exchanges have ended."""
         self._postponed.append((forwarder, events))
 
     def end_parts(self) -> None:
-        """Let nobody else have the word: what was begun has ended."""
+        """End all open parts, so that another exchange can be forwarded."""
         self.add_events([PartEnded(place, complete=False) for place in sorted(self._open_parts)])
 
     def _conclude(self) -> None:
         later, self._postponed = self._postponed, []
-        for telling, said in later:
-            telling.feed(said)
+        for forwarder, events in later:
+            forwarder.feed(events)
         if self._finish is not None:
             self.add_events([Finished(self._finish)])
 
     async def wait_until_idle(self) -> None:
-        """Return when no exchange of the client's is open."""
+        """Wait until the client has no open exchange."""
         await self._idle.wait()
 
     def add_events(self, events: Iterable[Event]) -> None:
-        """Tell what one exchange brings, all at once or piece by piece; parts are counted on from those before."""
+        """Add events of an exchange; part indexes continue those of earlier exchanges."""
         if self.is_over:
             return
         for event in events:
@@ -138,7 +138,7 @@ class CallerTurn:
         self._changed.set()
 
     def fail(self, problem: Problem) -> None:
-        """There will be no answer."""
+        """End the turn with an error."""
         self.add_events([Failed(problem)])
 
     def reserve_parts(self, count: int) -> int:
@@ -147,7 +147,7 @@ class CallerTurn:
         return first
 
     async def follow(self, seconds: float, timeout_problem: Problem) -> AsyncGenerator[Event]:
-        """Iterate what is told; `late` is told if the client does not ask for so many seconds."""
+        """Yield all events; fail with `timeout_problem` if the client sends no request for `seconds` seconds."""
         self.is_followed = True
         at = 0
         try:
@@ -170,32 +170,32 @@ class CallerTurn:
 
 
 class EventForwarder:
-    """One exchange as a caller is told of it: the model's words as they come, and at its end the captured calls."""
+    """Forwards one exchange to the caller: the model's reply as it streams, and at its end the captured calls."""
 
     def __init__(self, turn: CallerTurn, request: bytes = b"") -> None:
         self._turn = turn
         self._request = request
         self._held: list[Event] = []
         self._is_held = bool(turn.open_count)
-        """Somebody else has the word: one who hears two at once understands neither."""
+        """Another exchange is being forwarded, so events are held back: interleaved replies are unreadable."""
         self._indexes: dict[int, int | None] = {}
         self._open: set[int] = set()
         self._finish: Finish | None = None
         self.problem: Problem | None = None
 
     def feed(self, events: Iterable[Event]) -> None:
-        """Take what the model's reply says."""
+        """Forward events of the model's reply, or hold them back."""
         if self._is_held and self._turn.open_count > 1:
             self._held += events
             return
-        said, self._held, self._is_held = [*self._held, *events], [], False
-        for event in said:
+        ready, self._held, self._is_held = [*self._held, *events], [], False
+        for event in ready:
             self._turn.add_events(self._convert_event(event))
 
     def _convert_event(self, event: Event) -> list[Event]:
         match event:
             case PartStarted(index, part):
-                # Calls are told at the end: by then it is known which of them are for the caller.
+                # Calls are sent at the end, when it is known which of them are for the caller.
                 if isinstance(part, ToolCall) and part.executor == "client":
                     self._indexes[index] = None
                     return []
@@ -225,7 +225,7 @@ class EventForwarder:
         return [structs.replace(event, index=place)]
 
     def close(self, calls: Iterable[ToolCall], *, goes_on: bool) -> None:
-        """The reply is over: tell its calls, and that the turn ends, unless the client goes on by itself."""
+        """End the reply: send its calls and end the turn, unless the client continues by itself (`goes_on`)."""
         turn, calls = self._turn, tuple(calls)
         self._release_held(is_calling=bool(calls))
         turn.add_events([PartEnded(place, complete=False) for place in sorted(self._open)])
@@ -242,7 +242,7 @@ class EventForwarder:
             turn.finish(self._finish, self._request)
 
     def _release_held(self, *, is_calling: bool) -> None:
-        """Tell what was held: at once if there are calls, or if it is a retry that has overtaken what it repeats."""
+        """Release the held events: at once if there are calls, or if a retry has overtaken the request it repeats."""
         turn, held = self._turn, self._held
         is_busy, self._held, self._is_held = self._is_held and turn.open_count > 1, [], False
         is_retry = turn.count_open(self._request) > 1

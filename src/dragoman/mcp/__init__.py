@@ -1,6 +1,6 @@
-"""Model Context Protocol: other people's servers as tools of ours (`client`), and ours as a server (`server`).
+"""Model Context Protocol: `client` uses external MCP servers as tools, `server` is Dragoman's own MCP server.
 
-Rules of this room: the official SDK is an extra and slow to load, so `sdk` imports it before anything else does, and
-what needs it is imported where it is used. What others send is untrusted: it becomes core values in `bridge`, and
-nothing else.
+Rules of this package: the official SDK is an optional dependency and slow to import, so modules that need it
+are imported where they are used, and `sdk` before all others. Data from other programs is untrusted: `bridge` converts
+it to core values, and nothing else reads it.
 """

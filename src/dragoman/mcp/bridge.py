@@ -1,8 +1,8 @@
-"""Between the content of MCP and parts of ours, both ways.
+"""Convert MCP content to core parts and back.
 
-Rules: nothing is lost in silence. What a model cannot use but somebody may (the address of a resource, a link) becomes
-part of what it reads; what is said twice, as text and as structured output, is told once. Only hints for a user's
-interface (annotations, icons, `_meta`) are left behind, and named in the log.
+Rules: nothing is dropped silently. Content that a model cannot use but a person can (the URI of a resource, a link)
+becomes part of the text the model reads. Content sent twice, as text and as structured output, is rendered once. Only
+hints for a user interface (annotations, icons, `_meta`) are dropped, and their names are logged.
 """
 
 import base64
@@ -24,7 +24,7 @@ _NO_VALUE: Any = object()
 
 
 def result_from(result: types.CallToolResult) -> ToolResult:
-    """Return what a tool of a server answered; whose call it answers is for the executor to say."""
+    """Convert the result of an MCP tool call; the executor sets the call id."""
     content = [_to_part(block) for block in result.content]
     if result.structured_content is not None:
         content = _add_structured(content, result.structured_content)
@@ -33,7 +33,7 @@ def result_from(result: types.CallToolResult) -> ToolResult:
 
 
 def content_from(blocks: Iterable[types.ContentBlock]) -> tuple[Content, ...]:
-    """Return blocks of MCP as parts."""
+    """Convert MCP content blocks to parts."""
     return tuple(map(_to_part, blocks))
 
 
@@ -51,12 +51,12 @@ def _to_part(block: types.ContentBlock) -> Content:
         case types.EmbeddedResource(resource=types.BlobResourceContents() as resource):
             return _build_media(resource.blob, resource.mime_type or "", resource.uri)
         case _:
-            # Only its own server can read what a link leads to: the model is told of it, and nobody fetches it.
+            # Only its own server can read the target of a link: the model sees the link, the gateway never fetches it.
             return Data(json=msgspec.json.encode(_dump_block(block)))
 
 
 def _build_media(data: str, media_type: str, name: str = "") -> Content:
-    """Return media that any vendor can read; what none could would end the whole conversation with an error."""
+    """Return media that every vendor can read; invalid media would make the vendor reject the whole conversation."""
     media_type = media_type if _MEDIA_TYPE.fullmatch(media_type) else "application/octet-stream"
     kind = _KINDS.get(media_type.partition("/")[0], "document")
     data = data if data.isalnum() else "".join(data.split())
@@ -74,18 +74,18 @@ def _dump_block(block: Any) -> Any:
 
 
 def _add_structured(content: list[Content], value: Any) -> list[Content]:
-    """Put structured output beside the content, unless that says the same."""
+    """Append structured output to the content, unless the text already contains the same value."""
     texts = [part.text for part in content if isinstance(part, Text)]
-    said = [_try_decode(text) for text in texts]
-    if value in said:
+    decoded = [_try_decode(text) for text in texts]
+    if value in decoded:
         at = next(at for at, part in enumerate(content) if isinstance(part, Text) and _try_decode(part.text) == value)
         return [*content[:at], Data(json=msgspec.json.encode(value)), *content[at + 1 :]]
-    # Servers wrap what is no object for the structured form, and tell it plainly beside.
+    # For the structured form, servers wrap a value that is not an object; the text has it unwrapped.
     wrapped = _unwrap_result(value)
     if (
         wrapped is not _NO_VALUE
         and texts
-        and (_matches_texts([wrapped], texts, said) or _matches_texts(wrapped, texts, said))
+        and (_matches_texts([wrapped], texts, decoded) or _matches_texts(wrapped, texts, decoded))
     ):
         return content
     return [*content, Data(json=msgspec.json.encode(value))]
@@ -97,7 +97,7 @@ def _unwrap_result(value: Any) -> Any:
 
 
 def _matches_texts(values: Any, texts: Sequence[str], decoded: Sequence[Any]) -> bool:
-    """Tell whether texts say these values, one each."""
+    """Check whether each text equals the value at the same index, as text or as JSON."""
     items = cast("list[Any]", values) if isinstance(values, list) else []
     return len(items) == len(texts) and all(
         item in (text, json) for item, text, json in zip(items, texts, decoded, strict=True)
@@ -114,11 +114,11 @@ def _try_decode(text: str) -> Any:
 def _log_hints(blocks: Iterable[Any]) -> None:
     hints = sorted({hint for block in blocks for hint in _HINTS if getattr(block, hint, None)})
     if hints:
-        _LOG.debug("hints left out of a result: %s", ", ".join(hints))
+        _LOG.debug("dropped display hints of a tool result: %s", ", ".join(hints))
 
 
 def result_to(result: ToolResult) -> types.CallToolResult:
-    """Return a result of ours as MCP; a JSON object that stands alone among the parts is its structured output."""
+    """Convert a result to MCP; if exactly one part is a JSON object, it becomes the structured output."""
     values = [_decode_data(part) for part in result.content if isinstance(part, Data)]
     objects = [cast("Any", value) for value in values if isinstance(value, dict)]
     structured = objects[0] if len(objects) == 1 and not result.failed else None
@@ -128,7 +128,7 @@ def result_to(result: ToolResult) -> types.CallToolResult:
 
 
 def content_to(content: Iterable[Content]) -> list[types.ContentBlock]:
-    """Return parts as blocks of MCP."""
+    """Convert parts to MCP content blocks."""
     return [_to_block(part) for part in content]
 
 
@@ -172,7 +172,7 @@ def _decode_data(part: Data) -> Any:
 
 
 def _find_link(part: Data) -> types.ResourceLink | None:
-    """Return the link that a server of somebody else's answered with, as it was."""
+    """Return the resource link that an external server sent, unchanged, or None if the part is not a link."""
     if b'"resource_link"' not in part.json:
         return None
     value = _decode_data(part)

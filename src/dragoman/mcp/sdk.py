@@ -1,4 +1,4 @@
-"""The official SDK of MCP, an extra of ours: the one file that imports it, so that it is missed in one place."""
+"""The official MCP SDK, an optional dependency: imported here first, so that a missing SDK is reported in one place."""
 
 try:
     import anyio
@@ -16,7 +16,7 @@ try:
     from mcp_types.version import MODERN_PROTOCOL_VERSIONS
     from pydantic import ValidationError
 except ImportError as error:
-    raise ImportError('MCP needs an extra that is not installed: pip install "dragoman[mcp]"') from error
+    raise ImportError('The MCP SDK is not installed. Run: pip install "dragoman[mcp]"') from error
 
 __all__ = [
     "MODERN_PROTOCOL_VERSIONS",

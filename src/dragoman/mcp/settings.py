@@ -1,7 +1,7 @@
-"""The configuration of external MCP servers and of Dragoman as an MCP server. Nothing here needs the SDK.
+"""The configuration of external MCP servers and of Dragoman's own MCP server; nothing here needs the SDK.
 
-An entry with a command is code that will run here, so entries come from whoever runs the gateway, in the file or in an
-environment variable, and never out of a request.
+An entry with a command is code that runs on this machine, so entries come only from the operator, in the config file or
+in an environment variable, and never from a request.
 """
 
 import logging
@@ -21,63 +21,63 @@ _TRANSPORTS = {"stdio": "command", "http": "url", "streamable-http": "url", "str
 _SECRET = re.compile(r"KEY|TOKEN|SECRET|PASSW|CREDENTIAL|AUTH", re.IGNORECASE)
 _ERROR_LOCATION = re.compile(r" - at `\$(.*?)`$")
 SYSTEM_PROMPT_VARIABLE = "GEMINI_SYSTEM_PROMPT"
-"""The variable with the system prompt, where the file has none."""
+"""The environment variable with the system prompt, used if the config file has none."""
 
 
 class SettingsError(ValueError):
-    """An entry cannot be used."""
+    """A configuration entry is invalid."""
 
     def __init__(self, key: str, message: str, source: str = "") -> None:
         super().__init__(message)
         self.key = key
         self.source = source
-        """Where the key stands, if not in the file."""
+        """Where the key was read from, if not from the config file."""
 
 
 class OAuth(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How to sign in with credentials of our own (OAuth's grant `client_credentials`)."""
+    """Credentials for OAuth's `client_credentials` grant."""
 
     issuer: str
-    """The authorization server that the credentials are for, as it names itself: they go to no other."""
+    """The issuer URL of the authorization server; the credentials are sent to no other server."""
     client_id: str
     client_secret: str
 
 
 class ToolServer(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """An external server, and what it is trusted with."""
+    """An external MCP server, and how far it is trusted."""
 
     command: str = ""
-    """What to run, to be talked to over its standard input and output."""
+    """The program to start; the gateway talks to it over standard input and output."""
     args: tuple[str, ...] = ()
     env: dict[str, str] = {}
-    """What its environment has beside the few variables that every program needs."""
+    """Environment variables, in addition to the few that every program needs."""
     cwd: str = ""
-    """Where it runs; an empty directory of its own if not said."""
+    """The working directory; a new empty directory if not set."""
     url: str = ""
-    """Where it is reached over streamable HTTP, instead of a command."""
+    """The URL of a server that uses streamable HTTP, instead of a command."""
     headers: dict[str, str] = {}
     oauth: OAuth | None = None
-    """How to sign in there, where a token in `headers` does not do."""
+    """OAuth credentials, for servers where a token in `headers` is not enough."""
     protocol: Literal["auto", "2025-11-25"] = "auto"
-    """The older revision, where finding out which one it speaks does not work."""
+    """The protocol revision; set the older one where detecting it fails."""
     trusted: bool = False
-    """What it says of its tools is believed, what they return is no stranger's word, and they may be given anything."""
+    """Use its hints about tools, treat its results as trusted, and let its tools receive any data."""
     local: bool = False
-    """What its tools are given stays on this machine."""
+    """Data passed to its tools stays on this machine."""
     allow: tuple[str, ...] = ()
-    """Patterns of its tools that are offered; all of them without one."""
+    """Patterns of the tools to offer; without any, all tools are offered."""
     deny: tuple[str, ...] = ()
-    """Patterns of its tools that are not."""
+    """Patterns of the tools not to offer."""
     pinned: dict[str, str] = {}
-    """Tools by the hash of what they were looked at as: anything else under that name is blocked."""
+    """Definition hashes of reviewed tools by name; a tool with another definition is blocked."""
     timeout: float = 30.0
-    """Seconds a call may take."""
+    """The timeout of a call in seconds."""
     connect: float = 30.0
-    """Seconds it has to start, or to be reached, and to list its tools."""
+    """The timeout in seconds for starting or reaching the server and listing its tools."""
 
     @property
     def secrets(self) -> frozenset[str]:
-        """What must not be read anywhere: its headers, and what its environment calls a secret."""
+        """Values that must never be logged: headers, the OAuth secret, and variables whose name suggests a secret."""
         named = [value for name, value in self.env.items() if _SECRET.search(name)]
         named += [] if self.oauth is None else [self.oauth.client_secret]
         return frozenset(word for value in (*self.headers.values(), *named) for word in (value, value.split(" ")[-1]))
@@ -89,9 +89,10 @@ def read_servers(
     convert: Callable[[str, Any, type[ToolServer]], ToolServer],
     resolve: Callable[[str, str], str],
 ) -> dict[str, ToolServer]:
-    """Return the servers of the file's tables and of the variable; a `SettingsError` says what is wrong with one.
+    """Return the servers of the config tables and of the variable; raise `SettingsError` if one is invalid.
 
-    `convert` reads a table, and `follow` a reference to the environment; both are given the key, to name it.
+    `convert` decodes a table, and `resolve` looks up a reference to the environment; both get the key, for their
+    errors.
     """
     try:
         found = parse_variable(environment.get(SERVERS_VARIABLE, ""))
@@ -105,7 +106,7 @@ def read_servers(
         except SettingsError as error:
             raise SettingsError(f"{key}.{error.key}".removesuffix("."), str(error)) from None
         if name in found:
-            raise SettingsError(key, f"{SERVERS_VARIABLE} has a server of this name too: rename one of them")
+            raise SettingsError(key, f"{SERVERS_VARIABLE} also has a server with this name; rename one of them")
         env = _resolve_references(f"{key}.env", server.env, resolve)
         headers, oauth = _resolve_references(f"{key}.headers", server.headers, resolve), server.oauth
         if oauth is not None:
@@ -116,28 +117,28 @@ def read_servers(
 
 
 def _resolve_references(key: str, values: Mapping[str, str], resolve: Callable[[str, str], str]) -> dict[str, str]:
-    """Follow references to the environment; one may also be the last word, behind `Bearer`."""
+    """Look up references to the environment; a reference may also be the last word, after `Bearer`."""
     parted = {name: value.rpartition(" ") for name, value in values.items()}
     return {name: first + gap + resolve(f"{key}.{name}", last) for name, (first, gap, last) in parted.items()}
 
 
 def check_server(name: str, server: ToolServer) -> None:
-    """Raise a `SettingsError` for what cannot be used."""
+    """Raise `SettingsError` if a server's configuration is invalid."""
     if not _NAME.fullmatch(name):
         raise SettingsError(
-            "", "a name has 1 to 32 letters, digits, `-` and single `_` only, for tools are named NAME__TOOL"
+            "", "a server name is 1 to 32 letters, digits, `-` and single `_`, because tools are named NAME__TOOL"
         )
     if bool(server.command) == bool(server.url):
-        raise SettingsError("", "write either `command`, to run a server here, or `url`, to reach one")
+        raise SettingsError("", "set either `command`, to start a server, or `url`, to connect to one")
     if server.url and not server.url.startswith(("http://", "https://")):
-        raise SettingsError("url", f"{server.url!r} is no address: it begins with http:// or https://")
+        raise SettingsError("url", f"{server.url!r} is not a URL that starts with http:// or https://")
     other = {"command": ("args", "env", "cwd"), "url": ("headers", "oauth")}["url" if server.command else "command"]
     for key in other:
         if getattr(server, key):
-            raise SettingsError(key, f"means nothing beside `{'command' if server.command else 'url'}`")
+            raise SettingsError(key, f"cannot be combined with `{'command' if server.command else 'url'}`")
     if server.oauth is not None and not server.oauth.issuer.startswith(("http://", "https://")):
         raise SettingsError(
-            "oauth.issuer", f"{server.oauth.issuer!r} is no address: it begins with http:// or https://"
+            "oauth.issuer", f"{server.oauth.issuer!r} is not a URL that starts with http:// or https://"
         )
     for key in ("timeout", "connect"):
         if not getattr(server, key) > 0:
@@ -145,7 +146,7 @@ def check_server(name: str, server: ToolServer) -> None:
 
 
 class _Entry(Struct, frozen=True, kw_only=True):
-    """One server in the variable, in the form that other programs use for it too, with words of their own in it."""
+    """One server in the variable, in the format shared with other programs, which may add fields of their own."""
 
     name: str
     transport: str = ""
@@ -153,17 +154,17 @@ class _Entry(Struct, frozen=True, kw_only=True):
     args: tuple[str, ...] = ()
     env: dict[str, str] = {}
     cwd: str = "."
-    """Entries for other programs rely on running where those run."""
+    """The current directory by default: entries written for other programs expect it."""
     url: str = ""
     headers: dict[str, str] = {}
     trusted: bool = False
     local: bool = False
     disabled: bool = False
-    """It is meant for another day, or for another program."""
+    """The entry is skipped."""
 
 
 def parse_variable(text: str) -> dict[str, ToolServer]:
-    """Return the servers that the variable names; a `SettingsError` says what is wrong with them."""
+    """Return the servers in the variable; raise `SettingsError` if one is invalid."""
     if not text.strip():
         return {}
     try:
@@ -172,14 +173,14 @@ def parse_variable(text: str) -> dict[str, ToolServer]:
         place = _ERROR_LOCATION.search(str(error))
         raise SettingsError(place[1] if place else "", _ERROR_LOCATION.sub("", str(error))) from None
     except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
-        raise SettingsError("", f"is no JSON array of servers: {error}") from None
+        raise SettingsError("", f"is not a JSON array of servers: {error}") from None
     _warn_unknown_fields(text)
     found: dict[str, ToolServer] = {}
     for at, entry in enumerate(entries):
         if entry.disabled:
             continue
         if entry.name in found:
-            raise SettingsError(f"[{at}].name", f"{entry.name!r} is there twice: each server needs a name of its own")
+            raise SettingsError(f"[{at}].name", f"{entry.name!r} is used twice; give each server its own name")
         try:
             found[entry.name] = _build_server(entry)
         except SettingsError as error:
@@ -188,19 +189,21 @@ def parse_variable(text: str) -> dict[str, ToolServer]:
 
 
 def _warn_unknown_fields(text: str) -> None:
-    """Tell of words that mean nothing here: such arrays are shared between programs, and no reason to stop."""
+    """Log a warning for unknown fields; they are no errors, because such arrays are shared between programs."""
     known = {field.encode_name for field in structs.fields(_Entry)}
     for at, entry in enumerate(msgspec.json.decode(text, type=list[dict[str, msgspec.Raw]])):
         for field in sorted(entry.keys() - known):
-            _LOG.warning("%s[%d].%s is not known here, and left aside", SERVERS_VARIABLE, at, field)
+            _LOG.warning("%s[%d].%s is unknown and ignored", SERVERS_VARIABLE, at, field)
 
 
 def _build_server(entry: _Entry) -> ToolServer:
-    wanted = _TRANSPORTS.get(entry.transport, "")
-    if entry.transport and not wanted:
-        raise SettingsError("transport", f"{entry.transport!r} is not known; there are {', '.join(_TRANSPORTS)}")
-    if wanted and not getattr(entry, wanted):
-        raise SettingsError(wanted, f"the transport {entry.transport!r} needs one")
+    required = _TRANSPORTS.get(entry.transport, "")
+    if entry.transport and not required:
+        raise SettingsError(
+            "transport", f"{entry.transport!r} is not a known transport; use one of {', '.join(_TRANSPORTS)}"
+        )
+    if required and not getattr(entry, required):
+        raise SettingsError(required, f"the transport {entry.transport!r} requires this field")
     server = ToolServer(
         command=entry.command,
         args=entry.args,
@@ -216,25 +219,25 @@ def _build_server(entry: _Entry) -> ToolServer:
 
 
 class McpTable(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How calls of `query`, `search` and `fetch` are answered."""
+    """Settings of the MCP tools `query`, `search` and `fetch`."""
 
     model: str = ""
-    """Asked by `query` unless a call names another; empty for the first that is configured."""
+    """The model of `query` unless a call names another; if empty, the first configured model."""
     search_model: str = ""
-    """Asked by `search`; empty for `model`."""
+    """The model of `search`; if empty, `model`."""
     system_prompt: str = ""
     max_turns: int = 10
-    """Turns with tools that a `query` has at most."""
+    """The maximum number of turns with tools in a `query`."""
     seconds: float = 600.0
-    """Time that a `query` has."""
+    """The time limit of a `query` in seconds."""
     destinations: tuple[str, ...] = ()
-    """Hosts to which tools may send something also after what anybody may have written was read."""
+    """Hosts to which tools may send data even after untrusted content was read."""
     session_hours: float = 24.0
-    """How long a session is remembered that nobody goes on with; 0 as long as conversations are kept."""
+    """Hours until an unused session expires; 0 keeps it as long as conversations are kept."""
     session_messages: int = 200
-    """How many messages of a session the model is told again; 0 for all."""
+    """The maximum number of earlier messages of a session sent to the model again; 0 for all."""
     fixtures: bool = False
-    """Offer the tools of MCP's conformance suite too; only for testing."""
+    """Also offer the tools of MCP's conformance suite; only for testing."""
 
     def __post_init__(self) -> None:
         for entry in self.destinations:
@@ -242,5 +245,5 @@ class McpTable(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 def add_system_prompt(table: McpTable, environment: Mapping[str, str]) -> McpTable:
-    """Return the table with the system prompt of the environment, if it has none of its own."""
+    """Return the table with the system prompt from the environment, unless it sets its own."""
     return structs.replace(table, system_prompt=table.system_prompt or environment.get(SYSTEM_PROMPT_VARIABLE, ""))

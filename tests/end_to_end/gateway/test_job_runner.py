@@ -15,7 +15,7 @@ import openai
 import pytest
 
 from dragoman.agent import InProcess, Order, Work
-from dragoman.agent.values import packed, unpacked
+from dragoman.agent.values import decode_value, encode_value
 from dragoman.config import SessionsTable
 from dragoman.gateway.agents.settings import AgentTable
 from dragoman.gateway.conversations.runner import Carrying
@@ -62,12 +62,12 @@ class Remembered(InProcess):
     async def step(self, key: str, work: Any) -> Any:
         engine = self._engine
         if (self.run, key) in engine.values:
-            return unpacked(engine.values[self.run, key])
+            return decode_value(engine.values[self.run, key])
         if key == engine.stands_at:
             engine.stands.set()
             await asyncio.Event().wait()
         value = await super().step(key, work)
-        engine.values[self.run, key] = packed(value)
+        engine.values[self.run, key] = encode_value(value)
         engine.done.append(key)
         return value
 

@@ -30,14 +30,14 @@ def test_the_same_name_is_another_session_for_another_key(simulator, tmp_path, p
     keys = (KeyTable(key="key-a", name="a"), KeyTable(key="key-b", name="b"))
     with between(simulator.base_url, tmp_path, intercept={"me": {"upstream": "google"}}, keys=keys) as middle:
         waiting = pool.submit(asked, middle, "key-a", "go")
-        until(lambda: (found := session_of(middle, "me", "same", "a")) and found.awaited_turn)
+        until(lambda: (found := session_of(middle, "me", "same", "a")) and found.active_turn)
         # The other's client gets no tools of ours, and its words go to nobody.
         assert client(middle, "key-b", "call look")[0]["text"] == "You said: call look"
         assert not waiting.done()
         assert "Waiting for tools" in client(middle, "key-a", "call look")[0]["text"]
         call = waiting.result(10).output[-1]
         result = {"type": "function_call_output", "call_id": call.call_id, "output": "stolen"}
-        with pytest.raises(openai.BadRequestError, match=f"no call '{call.call_id}' waits"):
+        with pytest.raises(openai.BadRequestError, match=f"no call '{call.call_id}' is waiting"):
             asked(middle, "key-b", [result])
         assert client(middle, "key-b", "hello")[0]["text"] == "You said: hello"
         assert session_of(middle, "me", "same", "a").pending_group is not None

@@ -88,8 +88,8 @@ def test_a_program_that_is_started_needs_no_key_of_ours_and_its_path_is_no_key_e
     ("command", "words"),
     [
         (("/no/such/program", "{prompt}"), "cannot be started"),
-        ((sys.executable, "-c", "raise SystemExit(3)", "{prompt}"), r"ended \(3\) without an answer"),
-        ((sys.executable, "-c", "import time; time.sleep(60)", "{prompt}"), "did not ask within 1 seconds"),
+        ((sys.executable, "-c", "raise SystemExit(3)", "{prompt}"), r"exited \(status 3\) without an answer"),
+        ((sys.executable, "-c", "import time; time.sleep(60)", "{prompt}"), "sent no request within 1 seconds"),
     ],
     ids=["not there", "ends at once", "never asks"],
 )
@@ -114,7 +114,7 @@ def test_model_instructions_and_headers_are_changed_as_the_entry_says(simulator,
     with between(simulator.base_url, tmp_path, intercept={"it": changed}) as middle:
         assert Caller(middle, "messages", "it:one", {}).ask("hello")[0] == "You said: hello"
         until(lambda: middle.passed)
-        assert middle.passed[-1].rules == ("another model", "other instructions")
+        assert middle.passed[-1].rules == ("model replaced", "instructions changed")
     seen = simulator.requests[-1]
     assert "gemini-3-pro:generateContent" in seen.target
     assert seen.json()["systemInstruction"] == {"parts": [{"text": "Be brief."}]}

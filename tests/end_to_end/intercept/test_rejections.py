@@ -36,7 +36,7 @@ def test_a_client_whose_request_takes_no_tools_is_answered_as_without_them(hasty
         client.send(body)
     assert client.status == 200
     assert simulator.requests[-1].body == body
-    assert "is sent on as it came: the upstream refuses it" in caplog.text
+    assert "is forwarded unchanged: the upstream rejected it" in caplog.text
     until(lambda: hasty.passed and hasty.passed[-1].came == body)
     passed = hasty.passed[-1]
     assert (passed.rules, passed.left, passed.captured) == ((), body, ())

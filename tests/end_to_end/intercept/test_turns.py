@@ -134,7 +134,7 @@ def test_two_sessions_at_once_never_see_each_others_tools_or_calls(middle, pool,
         assert [one["name"] for one in declared] == [f"tool_{name}"]
     calls = [one.result(10)[1][0] for one in waiting]
     assert [one["name"] for one in calls] == ["tool_a", "tool_b"]
-    with pytest.raises(Exception, match="no call 'id-tool_b-1' waits"):
+    with pytest.raises(Exception, match="no call 'id-tool_b-1' is waiting"):
         callers[0].answer([(calls[1], "not mine")])
     answers = [
         asked(pool, middle, "me", f"pair-{name}", callers[at].answer, [(calls[at], f"for {name}")])
@@ -224,7 +224,7 @@ def test_a_caller_without_tools_hears_what_the_model_says_and_nothing_is_rewritt
 def test_whoever_asks_while_another_waits_is_told_so(middle, pool):
     caller = Caller(middle, "responses", "me:twice", {"look": CITY})
     waiting = asked(pool, middle, "me", "twice", caller.ask, "go")
-    with pytest.raises(Exception, match="somebody else waits"):
+    with pytest.raises(Exception, match="another request is active"):
         Caller(middle, "responses", "me:twice", {"look": CITY}).ask("something else")
     Client(f"{middle.base_url}/intercept/me@twice").say("hello")
     assert waiting.result(10)[0] == "You said: hello"

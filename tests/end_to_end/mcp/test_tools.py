@@ -180,9 +180,9 @@ def test_the_system_prompt_and_the_thinking_level_and_images_reach_the_model(tmp
 @pytest.mark.parametrize(
     ("part", "words"),
     [
-        ({}, "/parts/0: give one of"),
-        ({"text": "a", "fileData": {"fileUri": "https://x.example/a"}}, "/parts/0: give one of"),
-        ({"fileData": {"fileUri": "file:///etc/passwd"}}, "an address begins with"),
+        ({}, "/parts/0: pass exactly one of"),
+        ({"text": "a", "fileData": {"fileUri": "https://x.example/a"}}, "/parts/0: pass exactly one of"),
+        ({"fileData": {"fileUri": "file:///etc/passwd"}}, "the URI must start with one of"),
         ({"fileData": {"fileUri": "data:image/png,abc"}}, "base64"),
         ({"inlineData": {"data": "AA"}}, "mimeType"),
     ],
@@ -204,9 +204,9 @@ def test_a_key_asks_only_for_its_models(tmp_path):
             for arguments in ({"prompt": "x", "model": "gem"}, {"prompt": "x"}):
                 result = await client.call_tool("query", arguments)
                 assert result.is_error
-                assert "this key may not ask for the model 'gem'" in said(result)
+                assert "this API key is not allowed to use the model 'gem'" in said(result)
             assert not (await client.call_tool("query", {"prompt": "x", "model": "gpt"})).is_error
-            assert "may not" in said(await client.call_tool("search", {"query": "x"}))
+            assert "not allowed to use the search model" in said(await client.call_tool("search", {"query": "x"}))
 
     asyncio.run(scene())
 

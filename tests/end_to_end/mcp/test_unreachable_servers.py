@@ -14,7 +14,7 @@ from mcp_peers import plain
 from server.agents import CLIENTS, Client
 from server.conftest import serving
 
-WHY = "the server 'away' is not reachable: 'no-such-program-here' cannot be run in a directory of its own"
+WHY = "the server 'away' is not reachable: 'no-such-program-here' cannot be run in a temporary directory"
 MCP = {"type": "mcp", "server_label": "away", "server_url": "https://a.example", "require_approval": "never"}
 BETAS = ["mcp-client-2025-11-20"]
 SERVER = {"type": "url", "url": "https://a.example", "name": "away"}

@@ -124,7 +124,7 @@ def test_a_server_that_floods_standard_error_does_not_flood_the_log(caplog):
 
     async def visit(peer: Visit):
         await peer.call("p__mumble", {"words": "\n".join(f"line {at} " + "x" * 5000 for at in range(300))})
-        await eventually(lambda: "more than is worth a log" in caplog.text)
+        await eventually(lambda: "writes too much to stderr" in caplog.text)
 
     visiting(visit, p=plain())
     lines = [record.getMessage() for record in caplog.records if " line " in record.getMessage()]
@@ -135,13 +135,16 @@ def test_a_server_that_floods_standard_error_does_not_flood_the_log(caplog):
 @pytest.mark.parametrize(
     ("settings", "words"),
     [
-        (plain("broken", env={"TOKEN": "t0ken-secret"}), "it said: there is no database at db.test, token [redacted]"),
-        (plain("silent", connect=0.5), "it did not answer within 0.5 seconds"),
-        (plain("deaf", connect=0.5), "it did not answer within 0.5 seconds"),
-        (plain("wrong-list"), "it answered with what is not of this protocol: Input should be a valid list"),
+        (
+            plain("broken", env={"TOKEN": "t0ken-secret"}),
+            "last line of stderr: there is no database at db.test, token [redacted]",
+        ),
+        (plain("silent", connect=0.5), "no answer within 0.5 seconds (`connect`)"),
+        (plain("deaf", connect=0.5), "no answer within 0.5 seconds (`connect`)"),
+        (plain("wrong-list"), "its answer is not valid MCP: Input should be a valid list"),
         (
             ToolServer(command="no-such-program-here"),
-            "'no-such-program-here' cannot be run in a directory of its own: No such",
+            "'no-such-program-here' cannot be run in a temporary directory: No such",
         ),
         (ToolServer(url="http://127.0.0.1:9/mcp"), "connect"),
     ],
@@ -168,7 +171,7 @@ def test_a_tool_that_changes_is_reported_and_blocked_until_it_is_accepted(caplog
         (blocked,) = peer.status.blocked
         refused = await peer.call("p__colour")
         (offered,) = (each for each in peer.servers.registry.definitions if each.name == "p__colour")
-        with pytest.raises(ValueError, match="look at it again"):
+        with pytest.raises(ValueError, match="list its tools again"):
             peer.servers.accept("p", "colour", "0" * 32)
         peer.servers.accept("p", "colour", blocked.found)
         (after,) = (each for each in peer.servers.registry.definitions if each.name == "p__colour")
@@ -240,20 +243,20 @@ def test_what_is_no_tool_is_left_out_alone_and_told(caplog):
     assert status.connected
     assert list(status.tools) == ["p__colour"]
     assert status.unusable == {
-        "text": "its definition is not of this protocol: Input should be 'object' at inputSchema.type",
-        "[1]": "its definition is not of this protocol: Field required at name",
-        "[2]": "its definition is not of this protocol: Input should be a valid dictionary or instance of Tool",
-        "none": "its definition is not of this protocol: Input should be a valid dictionary or instance of InputSchema"
+        "text": "its definition is not valid MCP: Input should be 'object' at inputSchema.type",
+        "[1]": "its definition is not valid MCP: Field required at name",
+        "[2]": "its definition is not valid MCP: Input should be a valid dictionary or instance of Tool",
+        "none": "its definition is not valid MCP: Input should be a valid dictionary or instance of InputSchema"
         " at inputSchema",
     }
-    assert "a tool of p is not offered: text: its definition" in caplog.text
+    assert "a tool of MCP server p is not offered: text: its definition" in caplog.text
     assert not result.failed
 
 
 def test_a_list_that_is_none_changes_nothing_later_and_no_tools_are_no_mistake(caplog):
     async def visit(peer: Visit):
         await peer.call("p__change", {"words": "Wrong."})
-        await eventually(lambda: "p does not list its tools anew" in caplog.text)
+        await eventually(lambda: "MCP server p failed to list its changed tools" in caplog.text)
         return peer.servers.status(), await peer.call("p__colour")
 
     (known, other), result = visiting(visit, p=plain(), other=plain("no-tools"))
@@ -338,7 +341,7 @@ def test_servers_that_are_still_starting_are_not_waited_for_at_the_end():
         return status, time.monotonic() - began
 
     status, took = asyncio.run(run())
-    assert (status.connected, status.error) == (False, "it is not connected yet")
+    assert (status.connected, status.error) == (False, "not connected yet")
     assert took < 20
 
 

@@ -127,9 +127,9 @@ def test_it_stands_in_the_file_and_its_secret_in_the_environment(tmp_path):
     [
         (
             'command = "x"\noauth = { issuer = "https://a", client_id = "d", client_secret = "s" }',
-            "means nothing beside",
+            "cannot be combined with",
         ),
-        ('url = "https://b"\noauth = { issuer = "a", client_id = "d", client_secret = "s" }', "'a' is no address"),
+        ('url = "https://b"\noauth = { issuer = "a", client_id = "d", client_secret = "s" }', "'a' is not a URL"),
         ('url = "https://b"\noauth = { client_id = "d", client_secret = "s" }', "issuer"),
     ],
 )

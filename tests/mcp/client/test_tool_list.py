@@ -22,7 +22,7 @@ def sifted(version, *tools):
 def test_only_what_is_no_tool_goes(version):
     result, left_out = sifted(version, {"name": "bad", "inputSchema": {"type": "array"}}, GOOD)
     assert result == {"tools": [GOOD], "nextCursor": "2"}
-    assert left_out == {"bad": "its definition is not of this protocol: Input should be 'object' at inputSchema.type"}
+    assert left_out == {"bad": "its definition is not valid MCP: Input should be 'object' at inputSchema.type"}
 
 
 def test_each_revision_has_its_own_idea_of_a_tool():

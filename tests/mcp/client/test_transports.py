@@ -131,7 +131,7 @@ def test_an_answer_without_end_has_one(monkeypatch):
 
         result, after = visiting(visit, b=reached(url))
     assert result.failed
-    assert "more than 20000 bytes" in said(result)
+    assert "larger than 20000 bytes" in said(result)
     assert not after.failed
 
 

@@ -112,7 +112,7 @@ def test_a_request_in_its_envelope_is_served_in_the_newer_era():
 def test_a_tool_that_is_not_there_is_an_error_and_arguments_that_do_not_fit_are_a_failed_result():
     unknown, misfit = sorted(piped([call("nope", {}, 1), call("echo", {"word": "x"}, 2)]), key=lambda each: each["id"])
     assert unknown["error"]["code"] == -32602
-    assert "there are echo" in unknown["error"]["message"]
+    assert "available tools: echo" in unknown["error"]["message"]
     assert misfit["result"]["isError"] is True
     assert misfit["result"]["content"][0]["text"] == (
         "echo was not run: 1 error in the arguments:\n- /words: Field required"
@@ -123,7 +123,7 @@ def test_a_tool_that_is_not_there_is_an_error_and_arguments_that_do_not_fit_are_
     ("params", "words"),
     [
         ({"name": "echo", "arguments": "x"}, "params.arguments must be an object"),
-        ({"name": 7}, "params.name must be the name of a tool; there are echo"),
+        ({"name": 7}, "params.name must be the name of a tool; available tools: echo"),
         ({}, "params.name must be the name of a tool"),
     ],
 )

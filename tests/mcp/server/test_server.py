@@ -10,5 +10,5 @@ from dragoman.mcp.server.server import load_fixtures
 
 def test_fixtures_that_are_not_on_the_path_are_an_error_that_says_so(monkeypatch):
     monkeypatch.setitem(sys.modules, "mcp_fixtures", None)
-    with pytest.raises(Problem, match="folder tests of Dragoman's source on PYTHONPATH"):
+    with pytest.raises(Problem, match="`tests` folder of Dragoman's source on PYTHONPATH"):
         load_fixtures()

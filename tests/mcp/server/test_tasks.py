@@ -115,7 +115,7 @@ def test_a_task_whose_process_is_gone_has_failed(scene):
         run = await room.begun()
         await room.here.close()
         told = await room.told(run, "failed")
-        assert "is gone" in told.error["message"]
+        assert "has exited" in told.error["message"]
 
     scene(forever, do)
 
@@ -126,7 +126,7 @@ def test_a_tool_that_breaks_is_told_as_failed_without_its_secrets(scene):
 
     async def do(room: Room) -> None:
         told = await room.told(await room.begun(), "failed")
-        assert told.error["message"] == "the run ended in an error: ValueError"
+        assert told.error["message"] == "the run failed: ValueError"
 
     scene(work, do)
 

@@ -1,7 +1,7 @@
-"""External servers: their tools in a registry of ours, each server kept by a task of its own.
+"""Connect to external MCP servers and put their tools into a registry; one task owns each connection.
 
-Rules: a server may hang, lie, die or change at any time, and that is a failed result or a line in the log, never more.
-Nothing here is loaded, and nothing started, where no server is configured.
+Rules: a server may hang, lie, die or change at any time. The effect is a failed result or a log line, never more.
+Nothing in this package is imported or started when no server is configured.
 """
 
 from dragoman.mcp.client.servers import Servers, open_servers

@@ -1,7 +1,7 @@
-"""One external server and the task that owns the connection to it.
+"""The connection to one external MCP server, and the task that owns it.
 
-In the revision in which a client must ask for it, changes of the tool list are subscribed to. Why a server is not
-available is said in terms of the configuration, for whoever runs the gateway.
+In the protocol revision that requires it, the client subscribes to changes of the tool list. Errors are described in
+terms of the configuration, for the operator of the gateway.
 """
 
 import asyncio
@@ -44,18 +44,18 @@ _FIRST_WAIT = 0.25
 _LONGEST_WAIT = 60.0
 _MAX_DOUBLINGS = 16
 _STABLE_SECONDS = 30.0
-"""Seconds after which a connection counts as one that worked."""
+"""Seconds after which a connection counts as stable; the failure count then starts again."""
 _CLOSE_SECONDS = 10.0
-"""Seconds that ending a connection may take."""
+"""Timeout for closing a connection, in seconds."""
 _MIN_INTERVAL = 0.25
-"""Seconds between two lists of tools, however often a server says that they have changed."""
+"""Minimum number of seconds between two requests for the tool list, however often the server reports a change."""
 _REFUSAL_SECONDS = 1.0
-"""Seconds that refusals of calls have to come in before a forgotten connection is given up."""
+"""Seconds to wait for the server to reject open calls before a connection with an expired session is closed."""
 _ENDED = "the connection ended"
 
 
 async def watch_tool_list(client: Client, on_change: Callable[[], None]) -> None:
-    """Call `changed` whenever the server says that its tools have changed."""
+    """Call `on_change` whenever the server reports that its tools have changed."""
     tools = client.server_capabilities.tools
     if client.protocol_version not in MODERN_PROTOCOL_VERSIONS or tools is None or not tools.list_changed:
         return
@@ -63,34 +63,34 @@ async def watch_tool_list(client: Client, on_change: Callable[[], None]) -> None
     while True:
         try:
             async with client.listen(tools_list_changed=True) as news:
-                on_change()  # nobody has told of what was changed before
+                on_change()  # changes before the subscription were not reported
                 async for _ in news:
                     wait = _FIRST_LISTEN_WAIT
                     on_change()
         except MCPError as error:
             if error.code == types.METHOD_NOT_FOUND:
                 return
-            _LOG.debug("no news of tools: %s", error)
+            _LOG.debug("cannot subscribe to tool list changes: %s", error)
         except (SubscriptionLost, TimeoutError) as error:
-            _LOG.debug("no more news of tools: %s", error)
+            _LOG.debug("lost the subscription to tool list changes: %s", error)
         await asyncio.sleep(wait)
         wait = min(_LONGEST_LISTEN_WAIT, wait * 2)
 
 
 class UnavailableError(Exception):
-    """There is no connection to the server, or none any more."""
+    """The server is not connected, or the connection was lost."""
 
 
 class LiveConnection(Struct, frozen=True):
-    """A connection that works."""
+    """A working connection."""
 
     client: Client
     closed: "asyncio.Future[None]"
-    """Done when it works no more."""
+    """Done when the connection is closed."""
 
 
 class ServerConnection:
-    """A server, connected or about to be."""
+    """Keeps one server connected: connects, lists its tools, and reconnects after failures."""
 
     def __init__(
         self,
@@ -108,14 +108,14 @@ class ServerConnection:
         self.error = ""
         self.failures = 0
         self.first_attempt = asyncio.Event()
-        """Set when the first try is over, well or not."""
+        """Set when the first connection attempt has succeeded or failed."""
         self._on_tools = on_tools
         self._logged_error = ""
         self._stderr_log = StderrLog(name, settings.secrets)
         self._tool_filter = ToolFilter()
         self._live: LiveConnection | None = None
         self._forgotten_connection: LiveConnection | None = None
-        """The last connection that the server has forgotten."""
+        """The last connection whose session the server no longer knows."""
         self._connected_event = asyncio.Event()
         self._wake = asyncio.Event()
         self._is_stale = False
@@ -126,14 +126,14 @@ class ServerConnection:
 
     @property
     def is_connected(self) -> bool:
-        """Tell whether calls can be made."""
+        """Check whether tools can be called."""
         return self._live is not None
 
     async def run(self) -> None:
-        """Keep the server connected until `close`: this is the owner's task."""
+        """Keep the server connected until `close` is called; the owning task runs this."""
         while not self._closing:
             began = time.monotonic()
-            # A server may fail in any way, and only itself.
+            # Any failure of a server affects only this server.
             error = (await attempt_async(self._run_connection)).error or UnavailableError(_ENDED)
             self.first_attempt.set()
             self._wake.clear()
@@ -151,16 +151,16 @@ class ServerConnection:
                     await self._wait_for_wake()
 
     def _retry_delay(self) -> float:
-        """Return how long to wait before the next try: longer each time, and not the same for all."""
+        """Return the delay before the next attempt: exponential, with jitter."""
         longer = 2.0 ** min(self.failures - 1, _MAX_DOUBLINGS)
         return min(_LONGEST_WAIT, _FIRST_WAIT * longer) * random.uniform(0.75, 1.25)  # noqa: S311
 
     def close(self) -> None:
-        """Let the owner come to its end, in order."""
+        """Ask the owning task to close the connection cleanly."""
         self._closing = True
         self._wake.set()
         if self._scope is not None and self._live is None:
-            self._scope.cancel()  # nobody is there to say goodbye to
+            self._scope.cancel()  # there is no session to end
         elif self._scope is not None:
             self._scope.deadline = anyio.current_time() + _CLOSE_SECONDS
 
@@ -169,7 +169,7 @@ class ServerConnection:
         self._wake.clear()
 
     async def _run_connection(self) -> None:
-        """Connect, and stay as long as it lasts."""
+        """Connect, and run until the connection ends."""
         over = asyncio.Event()
         self._stderr_log.last_line, self._tool_filter = "", ToolFilter()
         deadline = anyio.current_time() + self.settings.connect
@@ -184,7 +184,7 @@ class ServerConnection:
                 elicitation_callback=self._abilities.elicit,
                 cache=None,
             ) as client:
-                # What a server declares of its results is checked by us, where no schema can make the check run on.
+                # The gateway validates results itself, with a check that no declared schema can make run forever.
                 setattr(client.session, "validate_tool_result", _skip_validation)  # noqa: B010  it is a method
                 listed = await list_all_tools(client, self._tool_filter)
                 self._scope.deadline = math.inf
@@ -197,7 +197,7 @@ class ServerConnection:
             raise TimeoutError
 
     def _on_session_lost(self, over: asyncio.Event) -> None:
-        """Connect anew, at once, for the server has forgotten who we are."""
+        """Reconnect at once, because the server no longer knows the session."""
         if self._live is not None and not over.is_set():
             self._restarting = True
             self._forgotten_connection, self._live = self._live, None
@@ -218,7 +218,7 @@ class ServerConnection:
         self._on_tools(tool_list)
         self._connected_event.set()
         self.first_attempt.set()
-        _LOG.info("%s is connected: %d tools, %s", self.name, len(tool_list.tools), self.protocol)
+        _LOG.info("MCP server %s is connected: %d tools, protocol %s", self.name, len(tool_list.tools), self.protocol)
 
     def _set_disconnected(self) -> None:
         live, self._live = self._live, None
@@ -228,7 +228,7 @@ class ServerConnection:
             live.closed.set_result(None)
 
     async def _watch_connection(self, client: Client, over: asyncio.Event) -> None:
-        """Wait for the end, and list tools anew when they have changed."""
+        """Wait for the end of the connection, and list the tools again when they have changed."""
         async with TaskSet() as background:
             background.start(watch_tool_list(client, self._on_tools_changed), f"tool list of {self.name}")
             while not (self._closing or over.is_set()):
@@ -239,17 +239,19 @@ class ServerConnection:
                 else:
                     await self._wait_for_wake()
             if self._restarting and self._calls:
-                # Calls that the server has refused for this are about to hear of it, and are made again.
+                # The server has rejected these calls; wait until each sees its rejection and is retried.
                 await asyncio.wait(self._calls, timeout=_REFUSAL_SECONDS)
 
     async def _refresh_tools(self, client: Client) -> None:
-        """Take in what there is now; a list that does not come changes nothing."""
+        """Replace the tool list with the current one; if listing fails, keep the old list."""
         try:
             listed = await list_all_tools(client, self._tool_filter)
         except (MCPError, ValidationError) as error:
             if isinstance(error, MCPError) and error.code == types.CONNECTION_CLOSED:
                 raise
-            _LOG.warning("%s does not list its tools anew: %s", self.name, describe_error(error, self.settings))
+            _LOG.warning(
+                "MCP server %s failed to list its changed tools: %s", self.name, describe_error(error, self.settings)
+            )
         else:
             self._on_tools(listed)
 
@@ -264,29 +266,31 @@ class ServerConnection:
             case types.LoggingMessageNotification(params=params):
                 _LOG.debug("%s: %s", self.name, self._stderr_log.redact(str(params.data))[:1000])
             case Exception():
-                _LOG.debug("%s sent what is no message: %s", self.name, type(message).__name__)
+                _LOG.debug("MCP server %s sent an invalid message: %s", self.name, type(message).__name__)
             case _:
                 pass
 
     def _log_error(self, error: BaseException) -> None:
-        words = self._stderr_log.redact(describe_error(error, self.settings))
-        said = (
-            f"; it said: {self._stderr_log.last_line}" if self.settings.command and self._stderr_log.last_line else ""
+        reason = self._stderr_log.redact(describe_error(error, self.settings))
+        stderr = (
+            f"; last line of stderr: {self._stderr_log.last_line}"
+            if self.settings.command and self._stderr_log.last_line
+            else ""
         )
-        # A server that stays away is told of once.
-        level = logging.DEBUG if self._logged_error == words + said else logging.WARNING
-        self.error = self._logged_error = words + said
-        _LOG.log(level, "%s is not available: %s", self.name, self.error)
+        # A failure that repeats is logged as a warning only once.
+        level = logging.DEBUG if self._logged_error == reason + stderr else logging.WARNING
+        self.error = self._logged_error = reason + stderr
+        _LOG.log(level, "MCP server %s is not available: %s", self.name, self.error)
 
     async def call(self, tool: str, arguments: Any, report: ProgressFnT | None = None) -> types.CallToolResult:
-        """Run a tool; whatever becomes of the connection is an `UnavailableError`."""
+        """Call a tool; a connection that is missing or lost raises `UnavailableError`."""
         live = self._require_connection()
         try:
             return await self._call_tool(live, tool, arguments, report)
         except MCPError as error:
             if self._forgotten_connection is not live or error.code == types.CONNECTION_CLOSED:
                 raise
-        # The server had forgotten who we are, so it has not run the call: that may be made again.
+        # The server rejected the session and has not run the call, so the call is safe to retry.
         with suppress(TimeoutError):
             async with asyncio.timeout(self.settings.connect):
                 await self._connected_event.wait()
@@ -294,13 +298,13 @@ class ServerConnection:
 
     def _require_connection(self) -> LiveConnection:
         if self._live is None:
-            raise UnavailableError(self.error or "it is not connected yet")
+            raise UnavailableError(self.error or "not connected yet")
         return self._live
 
     async def _call_tool(
         self, live: LiveConnection, tool: str, arguments: Any, report: ProgressFnT | None
     ) -> types.CallToolResult:
-        seconds = self.settings.timeout + 1  # whoever runs the call is first to end it
+        seconds = self.settings.timeout + 1  # the executor's own timeout fires first
         task = start_task(live.client.call_tool(tool, arguments, seconds, report), f"call of {tool}")
         self._calls.add(task)
         task.add_done_callback(self._on_call_done)
@@ -308,14 +312,14 @@ class ServerConnection:
             await asyncio.wait({task, live.closed}, return_when=asyncio.FIRST_COMPLETED)
         finally:
             if not task.done():
-                task.cancel()  # the server is told, too
+                task.cancel()  # this also sends a cancellation to the server
         if task.done() and not task.cancelled():
             return task.result()
         raise UnavailableError("it ended while the call ran, and may or may not have done what was asked")
 
     def _on_call_done(self, call: "asyncio.Task[types.CallToolResult]") -> None:
         self._calls.discard(call)
-        # Nobody may wait for it any more: whoever did was told that the connection ended.
+        # The caller may be gone: it already got an UnavailableError when the connection closed.
         if not call.cancelled() and (error := call.exception()) is not None:
             _LOG.debug("%s: %s failed: %s", self.name, call.get_name(), type(error).__name__)
 
@@ -329,7 +333,7 @@ def _build_auth(settings: ToolServer) -> httpx2.Auth | None:
 
 
 async def _skip_validation(*_: object) -> None:
-    """Do without the SDK's own check."""
+    """Replace the SDK's own validation of results with nothing."""
 
 
 def _package_version() -> str:

@@ -1,7 +1,8 @@
-"""All configured servers together: one registry, and how each of them does.
+"""Manage all configured MCP servers: one registry with their tools, and the status of each.
 
-Rules: a server that is away keeps its tools, whose calls fail at once, so that a conversation that knows them goes on.
-The order of tools is that of their names, whatever came first: a model's cache depends on it.
+Rules: a disconnected server keeps its tools, and their calls fail at once, so that a conversation that uses them
+continues. Tools are sorted by name, whichever server connects first, because the model's prompt cache depends on the
+order.
 """
 
 import asyncio
@@ -31,14 +32,14 @@ class _Member(Struct, frozen=True):
 
 
 class Servers:
-    """External servers that are open."""
+    """The external MCP servers that are open."""
 
     def __init__(
         self, configured: Mapping[str, ToolServer], registry: Registry, abilities: Mapping[str, Abilities]
     ) -> None:
         self._abilities = abilities
         self.registry = registry
-        """Has the tools of all servers, and follows them as they change."""
+        """Contains the tools of all servers, and is updated when they change."""
         self._published: dict[str, tuple[str, str]] = {}
         self._conflicts: dict[str, dict[str, str]] = {}
         self._members = {name: self._build_member(name, settings) for name, settings in configured.items()}
@@ -55,25 +56,25 @@ class Servers:
         self._publish()
 
     def _publish(self) -> None:
-        """Put into the registry what there is now."""
+        """Replace the servers' tools in the registry with the current ones."""
         gone, self._published, self._conflicts = tuple(self._published), {}, {}
         others = {handler.name for handler in self.registry} - set(gone)
         found: dict[str, Handler] = {}
         for server, member in self._members.items():
             for tool, handler in member.tools.handlers.items():
                 if handler.name in found or handler.name in others:
-                    self._conflicts.setdefault(server, {})[tool] = f"another tool is named {handler.name}"
+                    self._conflicts.setdefault(server, {})[tool] = f"another tool already has the name {handler.name}"
                     continue
                 found[handler.name] = handler
                 self._published[handler.name] = (server, tool)
         self.registry.exchange(gone, [found[name] for name in sorted(found)])
 
     def origin(self, name: str) -> tuple[str, str] | None:
-        """Return the server and its own name for a tool that models call `name`."""
+        """Return the server, and its own name for the tool that models call `name`; None if it is no server's tool."""
         return self._published.get(name)
 
     def status(self) -> tuple[ServerStatus, ...]:
-        """Return how each server does."""
+        """Return the status of each server."""
         return tuple(self._build_status(name, member) for name, member in self._members.items())
 
     def _build_status(self, name: str, member: _Member) -> ServerStatus:
@@ -91,17 +92,17 @@ class Servers:
             },
             blocked=tools.blocked,
             unusable={**tools.unusable, **self._conflicts.get(name, {})},
-            error="" if link.is_connected else link.error or "it is not connected yet",
+            error="" if link.is_connected else link.error or "not connected yet",
             failures=0 if link.is_connected else link.failures,
         )
 
     def accept(self, server: str, tool: str, found: str) -> None:
-        """Let a blocked tool be used as it is now; all three are told by its status.
+        """Accept the current definition of a blocked tool; the status of its server lists all three arguments.
 
-        It holds as long as these servers are open; `pinned` in the configuration holds longer.
+        The acceptance lasts as long as these servers are open. To keep it, set `pinned` in the configuration.
         """
         if server not in self._members:
-            raise ValueError(f"no server is named {server!r}")
+            raise ValueError(f"there is no MCP server named {server!r}")
         self._members[server].tools.accept(tool, found)
         self._publish()
 
@@ -110,19 +111,19 @@ class Servers:
         await run_all((member.connection.run() for member in self._members.values()), "mcp server")
 
     async def wait_for_first_attempts(self, seconds: float) -> None:
-        """Wait until each server is connected or has failed once, but no longer than `patience` seconds."""
+        """Wait until each server is connected or has failed once, at most `seconds` seconds."""
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 for member in self._members.values():
                     await member.connection.first_attempt.wait()
 
     def unregister_tools(self) -> None:
-        """Take the tools out of the registry."""
+        """Remove the tools of all servers from the registry."""
         self.registry.exchange(self._published, ())
         self._published = {}
 
     def close(self) -> None:
-        """Let all connections come to their end."""
+        """Ask all connections to close."""
         for member in self._members.values():
             member.connection.close()
 
@@ -134,16 +135,17 @@ async def open_servers(
     patience: float = PATIENCE,
     abilities: Mapping[str, Abilities] | None = None,
 ) -> AsyncGenerator[Servers]:
-    """Open servers, with their tools in `registry` or in one of their own.
+    """Open the servers, with their tools in `registry` or in a new one.
 
-    Whatever is not there after `patience` seconds comes later. `abilities` are what the program does for a server.
+    A server that is not connected after `patience` seconds is added when it connects. `abilities` are what the program
+    does for a server, by the server's name.
     """
     servers = Servers(configured, Registry() if registry is None else registry, abilities or {})
-    keeping = start_task(servers.run(), "mcp servers")
+    running = start_task(servers.run(), "mcp servers")
     try:
         await servers.wait_for_first_attempts(patience)
         yield servers
     finally:
         servers.close()
-        await asyncio.wait({keeping})
+        await asyncio.wait({running})
         servers.unregister_tools()

@@ -1,4 +1,4 @@
-"""What is known of an external server, and what a program can do for it: sign in, and answer its questions."""
+"""The status of an external MCP server, and what a program does for it: sign in, and answer its questions."""
 
 from typing import TYPE_CHECKING
 
@@ -9,47 +9,47 @@ if TYPE_CHECKING:
 
 
 class Abilities(Struct, frozen=True, kw_only=True):
-    """What a program does for one server."""
+    """What the embedding program does for one server."""
 
     auth: "httpx2.Auth | None" = None
-    """Signs requests over HTTP; the SDK has providers for OAuth."""
+    """Authenticates HTTP requests; the SDK has providers for OAuth."""
     elicit: "ElicitationFnT | None" = None
-    """Answers when a tool asks the user."""
+    """Answers an elicitation: a question that a tool asks the user."""
 
 
 NO_ABILITIES = Abilities()
 
 
 class BlockedTool(Struct, frozen=True, kw_only=True):
-    """A tool that is not what it was when it was accepted."""
+    """A tool whose definition has changed since it was accepted."""
 
     tool: str
-    """The server's own name for it."""
+    """The server's own name of the tool."""
     name: str
-    """The name that models call it by."""
+    """The name that models use to call it."""
     accepted: str
-    """The hash of the definition that was accepted."""
+    """The hash of the accepted definition."""
     found: str
-    """The hash of the one that the server gives now."""
+    """The hash of the current definition."""
 
 
 class ServerStatus(Struct, frozen=True, kw_only=True):
-    """How a server does."""
+    """The state of one external MCP server."""
 
     name: str
     transport: str
     """"stdio" or "http"."""
     connected: bool = False
     protocol: str = ""
-    """The revision that is spoken."""
+    """The protocol revision in use."""
     server: str = ""
-    """What it calls itself."""
+    """The name and version that the server reports."""
     tools: dict[str, str] = {}
-    """Its tools by the names that models call them by, each with the hash of its definition."""
+    """Tools by the names that models use, each with the hash of its definition."""
     blocked: tuple[BlockedTool, ...] = ()
     unusable: dict[str, str] = {}
-    """Tools that no model is told of, and why, by the server's own names."""
+    """Tools that are not offered to models, by the server's own names, each with the reason."""
     error: str = ""
-    """What went wrong last, while it is not connected."""
+    """The last error, while the server is not connected."""
     failures: int = 0
-    """How often in a row it could not be reached."""
+    """The number of failed connection attempts in a row."""

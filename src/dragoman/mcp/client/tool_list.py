@@ -1,9 +1,9 @@
-"""The list of a server's tools: all pages, checked one by one, with names that every vendor accepts, and pinned.
+"""Fetch the tool list of a server: all pages, each tool validated, renamed for every vendor, and pinned.
 
-An entry that is no valid tool is left out, so that it does not take the others with it. A tool is named `server__tool`;
-a name that had to be changed carries a hash of what it was, so that two tools do not become one. The first definition
-of a tool is accepted, unless the configuration pins another; from then on a different one is blocked until somebody
-accepts it, also after a restart of the server. What is accepted is kept as long as the process runs.
+An invalid entry is left out, so that it does not invalidate the others. A tool is named `server__tool`; a name that had
+to be changed gets a hash of the original, so that two tools never share a name. The first definition of a tool is
+accepted, unless the configuration pins another. From then on a changed definition is blocked until an operator accepts
+it, also after a restart of the server. Accepted definitions are kept until the process exits.
 """
 
 import hashlib
@@ -33,57 +33,57 @@ _HASH_LENGTH = 8
 _METHOD = "tools/list"
 _MAX_NAME = 128
 _MAX_REJECTED = 200
-"""Tools left out that are remembered: more is no list of tools."""
+"""The maximum number of rejected tools to remember; a real tool list has fewer."""
 _LIST_RESULT_FIELDS: dict[str, Any] = {"resultType": "complete", "ttlMs": 0, "cacheScope": "private"}
-"""What a list has beside its tools, in the revision that wants it."""
+"""The fields of a list result other than its tools, in the revision that requires them."""
 _MAX_PAGES = 200
 _MAX_TOOLS = 2000
 _PIN_HASH_LENGTH = 32
 _MAX_PINNED = 10_000
-"""Names that are remembered of one server: more is no set of tools, but an attack on memory."""
+"""The maximum number of pinned names per server; a server with more would exhaust memory."""
 _DEFINITION_FIELDS = {"name", "title", "description", "input_schema", "output_schema", "annotations"}
 
 
 def describe_error(error: BaseException, settings: ToolServer) -> str:
-    """Say what went wrong, in terms of what is configured."""
+    """Return what went wrong, in terms of the configuration."""
     match error:
         case BaseExceptionGroup():
             return describe_error(error.exceptions[0], settings)  # pyright: ignore[reportUnknownMemberType, reportUnknownArgumentType]
         case TimeoutError():
-            return f"it did not answer within {settings.connect:g} seconds"
+            return f"no answer within {settings.connect:g} seconds (`connect`)"
         case OSError() if settings.command and not isinstance(error, ConnectionError):
-            place = settings.cwd or "a directory of its own"
+            place = settings.cwd or "a temporary directory"
             return f"{settings.command!r} cannot be run in {place}: {error.strerror or error}"
         case ValidationError():
-            return f"it answered with what is not of this protocol: {describe_validation_error(error)}"
+            return f"its answer is not valid MCP: {describe_validation_error(error)}"
         case MCPError(code=types.CONNECTION_CLOSED):
-            return "it ended before it had answered" if settings.command else "the connection was closed"
+            return "the process exited before it answered" if settings.command else "the connection was closed"
         case _:
             return f"{error}" or type(error).__name__
 
 
 def describe_validation_error(error: ValidationError, skip: tuple[str | int, ...] = ()) -> str:
-    """Say what does not fit first, and where; `skip` is the way to what the words are about."""
+    """Return the first validation error and its location, relative to `skip`."""
     first = error.errors()[0]
     place = ".".join(map(str, first["loc"][len(skip) if first["loc"][: len(skip)] == skip else 0 :]))
     return f"{first['msg']} at {place}" if place else first["msg"]
 
 
 class ToolFilter:
-    """Looks through the answers of one connection."""
+    """Removes invalid tools from the list results of one connection."""
 
     def __init__(self) -> None:
         self.version = ""
-        """The revision that is spoken; nothing is looked at before that is known."""
+        """The protocol revision in use; until it is known, messages are not checked."""
         self.rejected: dict[str, str] = {}
-        """Why each was left out, by its name."""
+        """The reason for each rejected tool, by its name."""
 
     def filter_message(self, message: Any) -> None:
-        """Take out of a list what is no tool."""
+        """Remove invalid tools from a `tools/list` result, in place."""
         if not self.version or not isinstance(message, SessionMessage):
             return
         answer = message.message
-        # No other result of the protocol has a member of this name.
+        # No other result in the protocol has a field with this name.
         if isinstance(answer, types.JSONRPCResponse) and isinstance(answer.result.get("tools"), list):
             tools = cast("list[Any]", answer.result["tools"])
             answer.result["tools"] = [tool for at, tool in enumerate(tools) if self._is_valid_tool(tool, at)]
@@ -101,7 +101,7 @@ class ToolFilter:
             validate_server_result(_METHOD, self.version, {**_LIST_RESULT_FIELDS, "tools": [tool]})
             types.Tool.model_validate(tool, by_name=False)
         except ValidationError as error:
-            return f"its definition is not of this protocol: {describe_validation_error(error, skip=('tools', 0))}"
+            return f"its definition is not valid MCP: {describe_validation_error(error, skip=('tools', 0))}"
         except RecursionError:
             return "its definition is nested too deeply"
         if self.version in MODERN_PROTOCOL_VERSIONS and (odd := find_invalid_x_mcp_header(tool["inputSchema"])):
@@ -110,15 +110,15 @@ class ToolFilter:
 
 
 class ToolList(Struct, frozen=True):
-    """What a server offers."""
+    """The tools that a server offers."""
 
     tools: list[types.Tool]
     rejected: dict[str, str]
-    """What is no tool though it is listed, and why."""
+    """Listed entries that are not valid tools, each with the reason."""
 
 
 async def list_all_tools(client: Client, tool_filter: ToolFilter) -> ToolList:
-    """Return all pages of the list, as far as a list of tools can be meant."""
+    """Fetch all pages of the tool list, up to the limits on pages and tools."""
     tool_filter.version, tool_filter.rejected = client.protocol_version, {}
     tools: list[types.Tool] = []
     cursor: str | None = None
@@ -127,7 +127,7 @@ async def list_all_tools(client: Client, tool_filter: ToolFilter) -> ToolList:
             page = await client.list_tools(cursor=cursor)
         except MCPError as error:
             if error.code == types.METHOD_NOT_FOUND and cursor is None:
-                return ToolList([], {})  # it has other things to offer
+                return ToolList([], {})  # a server may offer only prompts or resources
             raise
         tools += page.tools
         cursor = page.next_cursor
@@ -137,7 +137,7 @@ async def list_all_tools(client: Client, tool_filter: ToolFilter) -> ToolList:
 
 
 def make_tool_name(server: str, tool: str) -> str:
-    """Return the name by which models call a tool."""
+    """Return the name that models use to call a tool."""
     whole = qualify_name(server, tool)
     plain = _INVALID_CHARACTERS.sub("_", whole)
     if plain == whole and len(whole) <= MAX_TOOL_NAME:
@@ -147,27 +147,27 @@ def make_tool_name(server: str, tool: str) -> str:
 
 
 def fingerprint_tool(tool: types.Tool) -> str:
-    """Return a hash of all that a definition tells of what a tool is and how it is called."""
-    said = tool.model_dump(by_alias=True, mode="json", exclude_none=True, include=_DEFINITION_FIELDS)
-    return hashlib.sha256(msgspec.json.encode(said, order="deterministic")).hexdigest()[:_PIN_HASH_LENGTH]
+    """Return a hash of the parts of a definition that say what a tool does and how it is called."""
+    definition = tool.model_dump(by_alias=True, mode="json", exclude_none=True, include=_DEFINITION_FIELDS)
+    return hashlib.sha256(msgspec.json.encode(definition, order="deterministic")).hexdigest()[:_PIN_HASH_LENGTH]
 
 
 class Pins:
-    """The definitions of one server's tools that are accepted."""
+    """The accepted definitions of one server's tools."""
 
     def __init__(self, pinned: Mapping[str, str]) -> None:
         self._accepted = dict(pinned)
 
     def get_accepted(self, tool: str) -> str:
-        """Return the hash that is accepted; "" if there is none."""
+        """Return the accepted hash, or "" if there is none."""
         return self._accepted.get(tool, "")
 
     def admit(self, tool: str, found: str) -> bool:
-        """Tell whether a definition may be used; the first one of a tool may."""
+        """Check whether a definition is accepted; the first definition of a tool is accepted and remembered."""
         if tool not in self._accepted and len(self._accepted) < _MAX_PINNED:
             self._accepted[tool] = found
         return self._accepted.get(tool) == found
 
     def accept(self, tool: str, found: str) -> None:
-        """Let a definition be used from now on, and no other."""
+        """Accept this definition, and only this one, from now on."""
         self._accepted[tool] = found

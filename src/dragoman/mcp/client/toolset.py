@@ -1,8 +1,8 @@
-"""The tools of one server as handlers of ours.
+"""Turn the tools of one MCP server into handlers.
 
-Rules: definitions go to models as the server gave them, results come as it gave them. Hints that a server gives of its
-tools are believed only if it is trusted, and then they only say that a tool changes nothing. A tool that is not what
-was accepted stays, as it was accepted, and is not run.
+Rules: definitions and results are forwarded unchanged. A server's hints about its tools are used only if the server is
+trusted, and then only to mark a tool as read-only. A tool whose definition has changed is still listed with the
+accepted definition, but its calls are refused.
 """
 
 import logging
@@ -30,11 +30,11 @@ CallTool = Callable[[str, Any, ProgressFnT | None], Awaitable[types.CallToolResu
 
 
 class ServerToolset:
-    """What a server offers, and what of it is used."""
+    """The tools that a server offers, and which of them are used."""
 
     def __init__(self, server: str, settings: ToolServer, call_tool: CallTool) -> None:
         self.handlers: dict[str, Handler] = {}
-        """By the server's own names."""
+        """Handlers by the server's own tool names."""
         self.fingerprints: dict[str, str] = {}
         self.blocked: tuple[BlockedTool, ...] = ()
         self.unusable: dict[str, str] = {}
@@ -45,7 +45,7 @@ class ServerToolset:
         self._tool_list = ToolList([], {})
 
     def update(self, tool_list: ToolList) -> None:
-        """Take in a list of tools as what there is now."""
+        """Replace the tools with those of a new list."""
         before, blocked = {each.tool: each.found for each in self.blocked}, list[BlockedTool]()
         known, self.handlers = self.handlers, {}
         self._tool_list, self.fingerprints = tool_list, {}
@@ -64,13 +64,18 @@ class ServerToolset:
             accepted = self._pins.get_accepted(tool.name)
             blocked.append(BlockedTool(tool=tool.name, name=name, accepted=accepted, found=found))
             if before.get(tool.name) != found:
-                _LOG.warning("%s is blocked: its definition was %s and is now %s", name, accepted or "none", found)
+                _LOG.warning(
+                    "tool %s is blocked: its definition changed from %s to %s; accept it, or pin it with `pinned`",
+                    name,
+                    accepted or "none",
+                    found,
+                )
         self.blocked = tuple(blocked)
 
     def accept(self, tool: str, found: str) -> None:
-        """Let a blocked tool be used as it is now; `found` is the hash of what was looked at."""
+        """Accept the current definition of a blocked tool; `found` is the hash of the definition that was reviewed."""
         if not any((each.tool, each.found) == (tool, found) for each in self.blocked):
-            raise ValueError(f"{self._server} has no blocked tool {tool!r} with the hash {found}: look at it again")
+            raise ValueError(f"{self._server} has no blocked tool {tool!r} with the hash {found}: list its tools again")
         self._pins.accept(tool, found)
         self.update(self._tool_list)
 
@@ -84,18 +89,18 @@ class ServerToolset:
             if self._is_offered(tool):
                 self.unusable[tool] = reason
                 if before.get(tool) != reason:
-                    _LOG.warning("a tool of %s is not offered: %s: %s", self._server, tool, reason)
+                    _LOG.warning("a tool of MCP server %s is not offered: %s: %s", self._server, tool, reason)
 
     def _add_handler(self, tool: types.Tool, found: str) -> None:
         if tool.name in self.handlers:
-            self.unusable[tool.name] = "it is listed twice: the first is used"
+            self.unusable[tool.name] = "the name is listed twice; the first entry is used"
             return
         try:
             handler = self._build_handler(tool)
-            Registry(handler)  # looks whether it can be offered
+            Registry(handler)  # raises if models cannot be offered this tool
         except ToolDefinitionError as error:
             self.unusable[tool.name] = str(error)
-            _LOG.warning("a tool of %s is not offered: %s", self._server, error)
+            _LOG.warning("a tool of MCP server %s is not offered: %s", self._server, error)
             return
         self.handlers[tool.name] = handler
         self.fingerprints[tool.name] = found
@@ -118,7 +123,7 @@ class ServerToolset:
 
 
 class _ServerTool:
-    """Runs one tool of a server."""
+    """Calls one tool of a server."""
 
     def __init__(self, server: str, tool: types.Tool, call_tool: CallTool) -> None:
         self._server = server
@@ -126,14 +131,14 @@ class _ServerTool:
         self._call_tool = call_tool
 
     async def __call__(self, arguments: Any) -> ToolResult:
-        say = reporter()
+        report_progress = reporter()
 
         async def report(progress: float, total: float | None, message: str | None) -> None:
-            if say is not None:
-                say(progress, total, message or "")
+            if report_progress is not None:
+                report_progress(progress, total, message or "")
 
         try:
-            result = await self._call_tool(self._tool.name, arguments, None if say is None else report)
+            result = await self._call_tool(self._tool.name, arguments, None if report_progress is None else report)
         except UnavailableError as error:
             raise ToolFailure(
                 f"The server {self._server} is not available: {error}. Go on without it, or try again later."
@@ -142,9 +147,9 @@ class _ServerTool:
             raise ToolFailure(self._describe_error(error)) from None
         except ValidationError:
             raise ToolFailure(f"The server {self._server} answered with what is no result. Go on without it.") from None
-        told = result_from(result)
+        converted = result_from(result)
         note = "" if result.is_error else self._check_output(result)
-        return structs.replace(told, content=(*told.content, Text(text=note))) if note else told
+        return structs.replace(converted, content=(*converted.content, Text(text=note))) if note else converted
 
     def _describe_error(self, error: MCPError) -> str:
         if error.message in _UNSUPPORTED_REQUESTS:
@@ -156,7 +161,7 @@ class _ServerTool:
         return f"The server {self._server} did not run the tool: {error.message} ({error.code})"
 
     def _check_output(self, result: types.CallToolResult) -> str:
-        """Say how a result differs from what the server declares of it; what cannot be checked is as it is."""
+        """Describe how the output violates the declared schema; "" if it does not, or if it cannot be checked."""
         schema = self._tool.output_schema
         if not schema or schema.get("type") != "object":
             return ""
@@ -167,10 +172,10 @@ class _ServerTool:
         try:
             read_arguments(Tool(name=self._tool.name, parameters=msgspec.json.encode(schema)), text)
         except InvalidArgumentsError as error:
-            words = str(error).replace("in the arguments", "in the output", 1)
-            return f"[the structured output is not what the server declares: {words}]"
+            reason = str(error).replace("in the arguments", "in the output", 1)
+            return f"[the structured output is not what the server declares: {reason}]"
         except ToolDefinitionError as error:
-            _LOG.debug("the output of %s is not checked: %s", self._tool.name, error)
+            _LOG.debug("cannot validate the output of %s: %s", self._tool.name, error)
         return ""
 
 

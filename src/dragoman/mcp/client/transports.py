@@ -1,9 +1,10 @@
-"""Transports to a server: a process of ours, or an address, with OAuth where that is configured.
+"""Open the transport to an MCP server: a child process, or streamable HTTP with optional OAuth.
 
-A process gets few variables and a directory of its own; its standard error is logged, bounded and without secrets. A
-connection that cannot be made is the end at once. A stream that is cut may be a bad line: then the server is pinged,
-and the SDK goes on if it responds. Bodies are bounded. Credentials (OAuth 2.1, client credentials) are sent to the
-configured issuer only. Tokens are kept as long as the process runs; their scopes are those that the server asks for.
+A process gets few environment variables and its own directory; its standard error is logged, limited and without
+secrets. A failed connection ends the transport at once. A broken stream may be a network glitch: then the server is
+probed, and the SDK continues if it responds. Response bodies are limited in size. Credentials (OAuth 2.1, client
+credentials) are sent to the configured issuer only. Tokens are kept until the process exits; the server decides their
+scopes.
 """
 
 import asyncio
@@ -24,7 +25,7 @@ from dragoman.mcp.settings import OAuth, ToolServer
 from dragoman.tasks import TaskSet, start_task, stop_tasks
 
 MAX_MESSAGE_BYTES = 64 << 20
-"""Bytes of one message: an image is far more than the SDK's own bound, but there has to be one."""
+"""The maximum size of a message in bytes: images exceed the SDK's own limit by far, but there has to be a limit."""
 _PROBE_SECONDS = 2.0
 _LOG = logging.getLogger("dragoman.mcp")
 _MAX_LINE = 1000
@@ -36,26 +37,26 @@ _MIN_SECRET = 6
 
 
 class TransportCallbacks(Struct, frozen=True):
-    """Whom to tell of the end of a way."""
+    """Callbacks for the end of a transport."""
 
     on_end: Callable[[], None]
-    """Nothing more can come from the server."""
+    """Called when nothing more can arrive from the server."""
     on_session_lost: Callable[[], None]
-    """It does not know us any more."""
+    """Called when the server no longer knows the session."""
 
 
 class MonitoredClient(httpx2.AsyncClient):
-    """A client for one server."""
+    """An HTTP client for one server that reports lost connections and lost sessions."""
 
     def __init__(self, settings: ToolServer, callbacks: TransportCallbacks, auth: httpx2.Auth | None) -> None:
-        # Each request ends by its own time; a stream of news may be silent for days.
+        # Each request has its own timeout; a stream of notifications may be silent for days.
         super().__init__(headers=settings.headers, timeout=httpx2.Timeout(settings.connect, read=None), auth=auth)
         self._address = settings.url
         self._callbacks = callbacks
         self._probes = TaskSet()
 
     async def send(self, request: httpx2.Request, **how: Any) -> httpx2.Response:
-        """Send a request, and look at what becomes of it."""
+        """Send a request; report a failed connection and a lost session."""
         try:
             response = await super().send(request, **how)
         except httpx2.ConnectError:
@@ -80,13 +81,13 @@ class MonitoredClient(httpx2.AsyncClient):
             self._callbacks.on_end()
 
     async def aclose(self) -> None:
-        """Close, and ask nobody any more."""
+        """Stop probing, and close the client."""
         await self._probes.stop()
         await super().aclose()
 
 
 class _MonitoredStream(httpx2.AsyncByteStream):
-    """The body of an answer."""
+    """A response body with a size limit that reports a broken connection."""
 
     def __init__(self, inner: httpx2.AsyncByteStream, on_cut: Callable[[], None], max_bytes: int | None) -> None:
         self._inner = inner
@@ -99,7 +100,7 @@ class _MonitoredStream(httpx2.AsyncByteStream):
             async for chunk in self._inner:
                 size += len(chunk)
                 if self._max_bytes is not None and size > self._max_bytes:
-                    raise httpx2.StreamError(f"the answer has more than {self._max_bytes} bytes")
+                    raise httpx2.StreamError(f"the response is larger than {self._max_bytes} bytes")
                 yield chunk
         except httpx2.TransportError:
             self._on_cut()
@@ -110,7 +111,7 @@ class _MonitoredStream(httpx2.AsyncByteStream):
 
 
 class _TokenStorage:
-    """Keeps what signing in brings."""
+    """Keeps OAuth tokens and client information in memory."""
 
     def __init__(self) -> None:
         self._tokens: OAuthToken | None = None
@@ -130,7 +131,7 @@ class _TokenStorage:
 
 
 def build_auth(settings: ToolServer, oauth: OAuth) -> httpx2.Auth:
-    """Return what signs the requests to a server."""
+    """Return the OAuth provider that authenticates requests to a server."""
     return ClientCredentialsOAuthProvider(
         server_url=settings.url,
         storage=_TokenStorage(),
@@ -140,7 +141,7 @@ def build_auth(settings: ToolServer, oauth: OAuth) -> httpx2.Auth:
     )
 
 
-# What is no message comes to us as well; a traceback for each line that a server writes wrongly helps nobody.
+# Invalid messages also reach `_on_message`; a traceback for each invalid line of a server is noise.
 for _name in ("mcp.client.stdio", "mcp.client.streamable_http"):
     logging.getLogger(_name).addFilter(lambda record: record.levelno < logging.WARNING)
 Streams = tuple[Any, Any]
@@ -154,14 +155,14 @@ async def open_transport(
     on_message: Callable[[Any], None],
     auth: httpx2.Auth | None = None,
 ) -> AsyncGenerator[Streams]:
-    """Open the way to a server; `look` sees each message that comes before anybody else does."""
+    """Open the transport to a server; `on_message` sees each incoming message first."""
     async with AsyncExitStack() as stack:
         if settings.command:
             reading, writing = await _start_process(settings, stderr_log, stack)
         else:
             client = await stack.enter_async_context(MonitoredClient(settings, callbacks, auth))
-            way = streamable_http_client(settings.url, http_client=client, max_sse_event_size=MAX_MESSAGE_BYTES)
-            reading, writing = await stack.enter_async_context(way)
+            streams = streamable_http_client(settings.url, http_client=client, max_sse_event_size=MAX_MESSAGE_BYTES)
+            reading, writing = await stack.enter_async_context(streams)
         yield _MonitoredReader(reading, callbacks.on_end, on_message), writing
 
 
@@ -181,7 +182,7 @@ async def _start_process(settings: ToolServer, stderr_log: "StderrLog", stack: A
 
 
 class _MonitoredReader:
-    """A stream that shows what comes, and tells when it is over."""
+    """A message stream that calls `on_message` for each message and `on_end` at its end."""
 
     def __init__(self, inner: Any, on_end: Callable[[], None], on_message: Callable[[Any], None]) -> None:
         self._inner = inner
@@ -211,18 +212,18 @@ class _MonitoredReader:
 
 
 class StderrLog:
-    """What a process says on standard error."""
+    """Logs the standard error of a server process."""
 
     def __init__(self, name: str, secrets: frozenset[str]) -> None:
         self.last_line = ""
-        """The last line."""
+        """The last line that was written."""
         self._name = name
         self._secrets = sorted((each for each in secrets if len(each) >= _MIN_SECRET), key=len, reverse=True)
         self._window_end = 0.0
         self._lines = 0
 
     async def attach(self, descriptor: int, stack: AsyncExitStack) -> None:
-        """Listen at the end of a pipe until the process has closed the other."""
+        """Read a pipe until the process has closed its end."""
         stream = asyncio.StreamReader()
         transport, _ = await asyncio.get_running_loop().connect_read_pipe(
             lambda: asyncio.StreamReaderProtocol(stream), os.fdopen(descriptor, "rb", buffering=0)
@@ -253,16 +254,16 @@ class StderrLog:
         if self._lines <= _MAX_LINES:
             _LOG.info("%s: %s", self._name, text)
         elif self._lines == _MAX_LINES + 1:
-            _LOG.info("%s says more than is worth a log", self._name)
+            _LOG.info("%s writes too much to stderr; further lines are dropped for a while", self._name)
 
     def redact(self, text: str) -> str:
-        """Return a text without the secrets that the server was given."""
+        """Return a text without the secrets in the server's configuration."""
         for secret in self._secrets:
             text = text.replace(secret, _REDACTED)
         return text
 
 
 async def _finish_reading(task: "asyncio.Task[None]") -> None:
-    """Let the last words of a process be heard; one that it left behind may hold the pipe for ever."""
+    """Read what the process wrote last, with a timeout: an orphaned child may hold the pipe open forever."""
     await asyncio.wait({task}, timeout=_DRAIN_SECONDS)
     await stop_tasks(task)

@@ -1,8 +1,8 @@
-"""Dragoman as an MCP server: an agent on the model of the host's choice, a search, and a page reader.
+"""Dragoman as an MCP server: `query` runs an agent on a model, `search` searches the web, `fetch` reads a page.
 
-Rules of this room: all of it needs the SDK, so nothing outside imports it before somebody asks for MCP, and who misses
-the extra is told so here. The SDK speaks the protocol in both of its eras; what is here says what the tools do, and
-moves bytes.
+Rules of this package: everything here needs the SDK, so other packages import it only when MCP is used, and a missing
+SDK is reported here. The SDK implements the protocol, both the handshake revisions and the later ones; this package
+implements the tools and the transports.
 """
 
 from dragoman.mcp import sdk as sdk

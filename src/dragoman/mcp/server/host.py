@@ -1,8 +1,9 @@
-"""The host of a `query` call: its prompt, its progress, and its user's approval.
+"""The host (MCP client) of a `query` call: its prompt, its progress notifications, and its user's approval.
 
-A task asks by its status; a host of the older revision that waits for its call is asked during it, if it can ask its
-user. Others cannot be asked, and the model is told so. Only a clear yes is an approval. What the loop of a task does is
-done in steps of the task's run.
+A call that runs as a task asks the user through the status of the task. During a call that a host of the older protocol
+revision waits for, the question is sent by elicitation, if the host supports it. On other hosts approval is impossible,
+and the model gets to know that. Only an explicit yes is an approval. The agent loop of a task runs as steps of the
+task's run.
 """
 
 from collections.abc import Awaitable, Callable
@@ -37,33 +38,33 @@ ThinkingEffort = Literal["none", "minimal", "low", "medium", "high", "xhigh", "m
 _KINDS: dict[str, MediaKind] = {"image": "image", "audio": "audio", "video": "video"}
 _SCHEMES = ("https://", "http://", "gs://", "data:")
 APPROVAL_SECONDS = 300.0
-"""Seconds in which the user has to answer."""
+"""The timeout in seconds for the user's answer."""
 
 
 class InlineData(BaseModel):
     """Media in the call itself."""
 
-    mimeType: Annotated[str, Field(description="the media type, like image/png")]  # noqa: N815  Gemini's word
+    mimeType: Annotated[str, Field(description="the media type, like image/png")]  # noqa: N815  the Gemini API's field name
     data: Annotated[str, Field(description="the bytes in base64")]
 
 
 class FileData(BaseModel):
     """Media behind an address."""
 
-    fileUri: Annotated[str, Field(description="https, http, gs or data")]  # noqa: N815  Gemini's word
-    mimeType: Annotated[str, Field(description="the media type, if it is known")] = ""  # noqa: N815  Gemini's word
+    fileUri: Annotated[str, Field(description="https, http, gs or data")]  # noqa: N815  the Gemini API's field name
+    mimeType: Annotated[str, Field(description="the media type, if it is known")] = ""  # noqa: N815  the Gemini API's field name
 
 
 class Part(BaseModel):
     """One part of the question, in Gemini's form: exactly one of the three."""
 
     text: str | None = None
-    inlineData: InlineData | None = None  # noqa: N815  Gemini's word
-    fileData: FileData | None = None  # noqa: N815  Gemini's word
+    inlineData: InlineData | None = None  # noqa: N815  the Gemini API's field name
+    fileData: FileData | None = None  # noqa: N815  the Gemini API's field name
 
 
 def build_prompt_parts(prompt: str, extra_parts: list[Part] | None) -> tuple[AnyPart, ...]:
-    """Return what the user says: the parts, and the prompt after them."""
+    """Return the parts of the user message: `extra_parts`, then the prompt."""
     parts = [_to_part(part, f"/parts/{at}") for at, part in enumerate(extra_parts or [])]
     return (*parts, Text(text=prompt))
 
@@ -77,19 +78,21 @@ def _to_part(part: Part, where: str) -> AnyPart:
         case Part(text=None, inlineData=None, fileData=FileData() as file):
             return _build_file_media(file, where)
         case _:
-            raise Problem("invalid_request", f"{where}: give one of text, inlineData and fileData", where=where)
+            raise Problem("invalid_request", f"{where}: pass exactly one of text, inlineData and fileData", where=where)
 
 
 def _build_file_media(file: FileData, where: str) -> Media:
     uri = file.fileUri
     if not uri.lower().startswith(_SCHEMES):
-        raise Problem("invalid_request", f"{where}/fileData/fileUri: an address begins with {', '.join(_SCHEMES)}")
+        raise Problem(
+            "invalid_request", f"{where}/fileData/fileUri: the URI must start with one of {', '.join(_SCHEMES)}"
+        )
     if not uri.startswith("data:"):
         return _build_media(file.mimeType, Link(uri))
     head, comma, data = uri.removeprefix("data:").partition(",")
     media_type, _, coding = head.partition(";")
     if not comma or coding != "base64":
-        raise Problem("invalid_request", f"{where}/fileData/fileUri: data: needs a media type and base64")
+        raise Problem("invalid_request", f"{where}/fileData/fileUri: a data: URI needs a media type and base64")
     return _build_media(media_type, Inline(data))
 
 
@@ -98,18 +101,18 @@ def _build_media(media_type: str, source: Inline | Link) -> Media:
 
 
 def format_arguments(arguments: str, limit: int = 80) -> str:
-    """Return the arguments of a call in a few words."""
+    """Return the arguments of a call as one short line."""
     try:
-        told: Any = msgspec.json.decode(arguments or "{}")
+        decoded: Any = msgspec.json.decode(arguments or "{}")
     except msgspec.DecodeError:
-        told = arguments
-    members = cast("dict[str, Any]", told) if isinstance(told, dict) else {"": told}
+        decoded = arguments
+    members = cast("dict[str, Any]", decoded) if isinstance(decoded, dict) else {"": decoded}
     text = ", ".join(f"{key}={value}" if key else str(value) for key, value in members.items())
     return text if len(text) <= limit else f"{text[: limit - 1]}…"
 
 
 def describe_step(step: Step, turns: int) -> str:
-    """Return what is told of a step; "" for one that is not told of."""
+    """Return the progress message for a step, or "" for a step that is not reported."""
     match step:
         case CallStarted(call):
             return f"{call.name}({format_arguments(call.arguments)})"
@@ -128,24 +131,24 @@ def _format_progress(progress: ToolProgress) -> str:
 
 
 class Approval(BaseModel):
-    """What the user is asked."""
+    """The user's decision about a call."""
 
     approve: bool = Field(default=False, description="Run it?")
 
 
 def format_question(event: ApprovalAsked) -> str:
-    """Return what the user is asked about a call."""
+    """Return the question to the user about a call."""
     return f"{event.call.name}({format_arguments(event.call.arguments, 500)}): {event.reason}."
 
 
 def build_approval_form(event: ApprovalAsked) -> dict[str, Any]:
-    """Return the same as a task asks it."""
+    """Return the same question as an elicitation request, for the status of a task."""
     params = ElicitRequestFormParams(message=format_question(event), requested_schema=Approval.model_json_schema())
     return ElicitRequest(params=params).model_dump(by_alias=True, mode="json", exclude_none=True)
 
 
 def is_approved(answer: Any) -> bool:
-    """Tell whether what was said to such a form is a yes."""
+    """Check whether the answer to the approval form is an explicit yes."""
     match answer:
         case {"action": "accept", "content": {"approve": True}}:
             return True
@@ -154,34 +157,34 @@ def is_approved(answer: Any) -> bool:
 
 
 class Host(Protocol):
-    """Whoever asked."""
+    """The MCP client that sent a `query` call."""
 
     seconds: float
-    """How long its user is waited for; 0 where nobody can be asked."""
+    """Seconds to wait for the user's approval; 0 if the user cannot be asked."""
 
     def runtime(self, run: str) -> WatchedRuntime:
-        """Return what the loop stands on."""
+        """Return the runtime that the agent loop runs on."""
         ...
 
     async def step(self, key: str, work: Callable[[], Awaitable[str]], /) -> str:
-        """Do something around the loop, once."""
+        """Run some work outside the loop, once."""
         ...
 
-    async def report_progress(self, words: str, /) -> None:
-        """Tell how far it is."""
+    async def report_progress(self, message: str, /) -> None:
+        """Report the progress of the run."""
         ...
 
     async def request_approval(self, agent: Agent, event: ApprovalAsked, /) -> None:
-        """Ask the user; the loop waits for the answer, and whoever hears of its steps does not."""
+        """Ask the user for approval; the loop waits for the answer, but its observers do not."""
         ...
 
     async def close(self) -> None:
-        """It is over: nobody is asked any more."""
+        """Stop asking the user: the run has ended."""
         ...
 
 
 class WaitingHost:
-    """A host that waits for its call."""
+    """A host that waits for the response of its call."""
 
     def __init__(self, ctx: Context[Any, Any], carrier: Carrier) -> None:
         self._ctx = ctx
@@ -192,34 +195,34 @@ class WaitingHost:
         self._questions = TaskSet()
 
     async def step(self, _key: str, work: Callable[[], Awaitable[str]]) -> str:
-        """Do it: what is lost with the call is not done again."""
+        """Run the work; if the call is lost, the work is not repeated."""
         return await work()
 
-    async def report_progress(self, words: str) -> None:
-        """Tell progress. Its number only grows, and is no share of a whole: nobody knows how far it is."""
+    async def report_progress(self, message: str) -> None:
+        """Send a progress notification; the number only increases, and has no total because the end is unknown."""
         self._progress_count += 1
-        await self._ctx.report_progress(self._progress_count, None, words)
+        await self._ctx.report_progress(self._progress_count, None, message)
 
     async def request_approval(self, agent: Agent, event: ApprovalAsked) -> None:
-        """Ask in the middle of the call."""
+        """Ask the user during the call, by elicitation."""
 
         async def answer() -> None:
             try:
-                said = await self._ctx.elicit(format_question(event), Approval)
+                reply = await self._ctx.elicit(format_question(event), Approval)
             except MCPError:
                 agent.answer(event.run, event.topic, value=False)
             else:
-                agent.answer(event.run, event.topic, said.action == "accept" and said.data.approve)
+                agent.answer(event.run, event.topic, reply.action == "accept" and reply.data.approve)
 
         self._questions.start(answer(), "ask the user")
 
     async def close(self) -> None:
-        """Ask nobody any more."""
+        """Cancel the open questions."""
         await self._questions.stop()
 
 
 class TaskHost:
-    """A host that asks for its task."""
+    """A host that polls a task for its result."""
 
     def __init__(self, job: TaskJob, seconds: float) -> None:
         self._job = job
@@ -228,15 +231,15 @@ class TaskHost:
         self.report_progress = job.report_progress
 
     def runtime(self, run: str) -> WatchedRuntime:
-        """Return the run of the task, as the loop sees it."""
+        """Return the run of the task as the runtime of the agent loop."""
         return _TaskRuntime(run, self._job)
 
     async def request_approval(self, _agent: Agent, event: ApprovalAsked) -> None:
-        """Ask by the status of the task."""
+        """Put the question into the status of the task."""
         await self._job.add_question(event.topic, build_approval_form(event))
 
     async def close(self) -> None:
-        """A task that is over asks nothing."""
+        """Do nothing: a task that has ended has no open questions."""
 
 
 class _TaskRuntime(Within):
@@ -244,12 +247,12 @@ class _TaskRuntime(Within):
         super().__init__(run, job.runtime)
         self._job = job
 
-    async def wait(self, topic: str, timeout: float | None = None) -> bool:  # noqa: ASYNC109  part of the seam
-        """Wait for the user's word."""
+    async def wait(self, topic: str, timeout: float | None = None) -> bool:  # noqa: ASYNC109  part of the protocol
+        """Wait for the user's approval."""
         return is_approved(await self._job.wait(topic, timeout))
 
 
 def supports_elicitation(ctx: Context[Any, Any]) -> bool:
-    """Tell whether a host can ask its user."""
+    """Check whether a host can ask its user questions."""
     capabilities = ctx.client_capabilities
     return capabilities is not None and capabilities.elicitation is not None

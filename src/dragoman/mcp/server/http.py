@@ -1,6 +1,7 @@
-"""The SDK's streamable HTTP behind our own HTTP server: started by the first request, ended with the gateway.
+"""Serve the SDK's streamable HTTP through the gateway's HTTP server; the first request starts it.
 
-One exchange becomes one call of an ASGI application. A body that is no message is rejected here, with a clear error.
+It is stopped with the gateway. One HTTP exchange becomes one call of an ASGI application. A body that is not a JSON-RPC
+message is rejected here, with a clear error.
 """
 
 import asyncio
@@ -15,14 +16,13 @@ from mcp.types import INVALID_REQUEST
 from msgspec import Raw, Struct
 
 from dragoman.http.exchange import ClientDisconnected, Exchange
-from dragoman.http.message import JSON_HEADERS
 from dragoman.mcp.server.service import CALLER_KEY, ToolCaller
 from dragoman.tasks import start_task
 
 NOTIFICATIONS = "notifications/"
-"""How the names of notifications begin: every other method is that of a request."""
-NO_ID = "a request needs an id that is a text or a whole number"
-_NO_MESSAGE = "this is no message of JSON-RPC 2.0"
+"""The prefix of notification methods; every other method is a request."""
+NO_ID = "a request needs an id that is a string or an integer"
+_NO_MESSAGE = "not a JSON-RPC 2.0 message"
 _ID = re.compile(rb'".*"|-?[0-9]+', re.DOTALL)
 _STREAM = "text/event-stream"
 
@@ -35,10 +35,10 @@ class _Message(Struct):
 
 
 def build_rejection(body: bytes) -> bytes:
-    """Return the error that a body is answered with; nothing for what the SDK understands, or tells well itself."""
-    words = _find_error(body)
-    error = {"code": INVALID_REQUEST, "message": words}
-    return msgspec.json.encode({"jsonrpc": "2.0", "id": None, "error": error}) if words else b""
+    """Return the JSON-RPC error for an invalid body, or b"" for one that the SDK accepts or rejects clearly itself."""
+    reason = _find_error(body)
+    error = {"code": INVALID_REQUEST, "message": reason}
+    return msgspec.json.encode({"jsonrpc": "2.0", "id": None, "error": error}) if reason else b""
 
 
 def _find_error(body: bytes) -> str:
@@ -62,7 +62,7 @@ AsgiApplication = Callable[
 
 
 class _Sender:
-    """Sends what the application says."""
+    """Forwards the ASGI application's response to the HTTP exchange."""
 
     def __init__(self, exchange: Exchange) -> None:
         self._exchange = exchange
@@ -77,32 +77,32 @@ class _Sender:
         if message["type"] == "http.response.start":
             self._status = message["status"]
             pairs = message.get("headers", ())
-            # The server says itself how long an answer is.
-            told = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in pairs}
-            self._headers = {name: value for name, value in told.items() if name != "content-length"}
+            # The HTTP server sets the content length itself.
+            decoded = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in pairs}
+            self._headers = {name: value for name, value in decoded.items() if name != "content-length"}
             if self._headers.get("content-type", "").startswith(_STREAM):
-                # A stream may have nothing to say for long: its client waits for the head.
+                # A stream may be silent for long, and its client waits for the response headers: send them now.
                 self._exchange.start(self._status, self._headers)
             return
         body = message.get("body", b"")
-        goes_on = message.get("more_body", False)
+        has_more = message.get("more_body", False)
         if not self._exchange.started:
-            if not goes_on:
+            if not has_more:
                 await self._exchange.send(self._status, self._headers, body)
                 return
             self._exchange.start(self._status, self._headers, first=body)
-        elif goes_on:
+        elif has_more:
             await self._exchange.write(body)
         else:
             await self._exchange.end(body)
 
 
 async def run_application(application: AsgiApplication, exchange: Exchange, caller: ToolCaller) -> None:
-    """Let an application answer one request for a caller."""
+    """Let an ASGI application answer one request of a caller."""
     request = exchange.request
-    refused = build_rejection(request.body) if request.method == "POST" else b""
-    if refused:
-        await exchange.send(400, JSON_HEADERS, refused)
+    rejection = build_rejection(request.body) if request.method == "POST" else b""
+    if rejection:
+        await exchange.send(400, JSON_HEADERS, rejection)
         return
     path, _, query = request.target.partition("?")
     scope: AsgiMessage = {
@@ -133,7 +133,7 @@ async def run_application(application: AsgiApplication, exchange: Exchange, call
 
 
 class HttpEndpoint:
-    """Answers the requests of one path."""
+    """Handles the HTTP requests of the MCP path."""
 
     def __init__(self, server: MCPServer[Any]) -> None:
         self._manager = server.session_manager
@@ -142,7 +142,7 @@ class HttpEndpoint:
         self._manager_task: asyncio.Task[None] | None = None
 
     async def handle_request(self, exchange: Exchange, caller: ToolCaller) -> None:
-        """Answer one request for a caller that was let in."""
+        """Answer one request of an authorised caller."""
         if self._manager_task is None:
             self._ready = asyncio.get_running_loop().create_future()
             self._manager_task = start_task(self._run_manager(self._ready), "mcp session manager")
@@ -151,7 +151,7 @@ class HttpEndpoint:
         await run_application(self._manager.handle_request, exchange, caller)
 
     async def close(self) -> None:
-        """Close the rooms."""
+        """Stop the session manager."""
         self._closing.set()
         if self._manager_task is not None:
             await self._manager_task

@@ -1,9 +1,10 @@
-"""MCP over standard input and output: for a host that speaks the protocol, and for a plain pipe.
+"""Serve MCP over standard input and output, for MCP hosts and for a plain pipe.
 
-Rules: a client that greets is served by the SDK in the era it greets in. One that asks at once is answered at once, as
-the last era with a greeting would. The end of the input ends nothing that was asked before: what is in flight is
-finished and written, and only then the server stops. A line that is no message is answered with an error, and so is a
-request whose id is none: the SDK takes it for a notification, and nobody would hear of it.
+Rules: a client that starts with a handshake, or with the envelope of a later revision, is served by the SDK in that
+revision. A client that sends a request at once is answered at once, as in the last revision with a handshake. When the
+input ends, pending requests are still answered, and only then the server stops. A line that is not a message is
+answered with an error. So is a request with an invalid id, because the SDK takes it for a notification and would never
+answer.
 """
 
 from collections import Counter
@@ -34,7 +35,7 @@ from pydantic import ValidationError
 from dragoman.mcp.server.http import NO_ID, NOTIFICATIONS
 
 _LONG_LIVED_METHODS = frozenset({"subscriptions/listen"})
-"""Requests that are answered only when the client hangs up."""
+"""Requests that are answered only when the client disconnects."""
 _CANCELLED = "notifications/cancelled"
 _Item = SessionMessage | Exception
 
@@ -48,7 +49,7 @@ class _Writable(Protocol):
 
 
 class _PendingRequests:
-    """Counts what is asked and not answered."""
+    """Counts the requests that have no response yet."""
 
     def __init__(self) -> None:
         self._counts: Counter[str] = Counter()
@@ -58,7 +59,7 @@ class _PendingRequests:
         if isinstance(message, JSONRPCRequest) and message.method not in _LONG_LIVED_METHODS:
             self._counts[repr(message.id)] += 1
         elif isinstance(message, JSONRPCNotification) and message.method == _CANCELLED:
-            # A request that its client gave up is never answered.
+            # A request that its client has cancelled is never answered.
             self._remove((message.params or {}).get("requestId"))
 
     def on_response(self, message: Any) -> None:
@@ -66,7 +67,7 @@ class _PendingRequests:
             self._remove(message.id)
 
     async def wait_until_empty(self) -> None:
-        """Return when everything is answered."""
+        """Wait until every request has a response."""
         while self._counts.total():
             self._changed = anyio.Event()
             await self._changed.wait()
@@ -79,46 +80,47 @@ class _PendingRequests:
 
 
 async def serve_stdio(server: Server[Any]) -> None:
-    """Serve standard input and output until the input ends and all is answered."""
+    """Serve standard input and output until the input ends and every request is answered."""
     try:
         # The SDK's writer ends when its stream is closed.
         async with stdio_server() as (read, write), write:
             await serve_streams(server, read, write)
     except* BrokenPipeError:
-        pass  # who read the answers has seen enough
+        pass  # the reader has closed the pipe
 
 
 async def serve_streams(server: Server[Any], read: _Readable, write: _Writable) -> None:
     """Serve one client over a pair of streams."""
-    flight = _PendingRequests()
+    pending = _PendingRequests()
     to_server, from_client = anyio.create_memory_object_stream[_Item]()
     to_client, from_server = anyio.create_memory_object_stream[SessionMessage]()
-    lead: list[_Item] = []
+    buffered: list[_Item] = []
     items = aiter(read)
-    greets = await _detect_handshake(items, lead)
+    has_handshake = await _detect_handshake(items, buffered)
 
-    async def read_on() -> None:
+    async def read_all() -> None:
         async with to_server:
-            for item in lead:
-                await _forward(item, to_server, write, flight)
+            for item in buffered:
+                await _forward(item, to_server, write, pending)
             async for item in items:
-                await _forward(item, to_server, write, flight)
-            await flight.wait_until_empty()
+                await _forward(item, to_server, write, pending)
+            await pending.wait_until_empty()
 
-    async def write_on() -> None:
+    async def write_all() -> None:
         async with from_server:
             async for item in from_server:
                 await write.send(item)
-                flight.on_response(item.message)
+                pending.on_response(item.message)
 
     async with server.lifespan(server) as state, anyio.create_task_group() as group:
-        group.start_soon(read_on)
-        group.start_soon(write_on)
-        await (_serve_with_handshake if greets else _serve_without_handshake)(server, from_client, to_client, state)
+        group.start_soon(read_all)
+        group.start_soon(write_all)
+        serve = _serve_with_handshake if has_handshake else _serve_without_handshake
+        await serve(server, from_client, to_client, state)
 
 
 async def _detect_handshake(items: AsyncIterator[_Item], buffered: list[_Item]) -> bool:
-    """Read up to the first request into `lead`, and tell whether it speaks as the protocol wants it."""
+    """Read into `buffered` up to the first request; return whether it is a handshake or has the protocol's envelope."""
     async for item in items:
         buffered.append(item)
         if isinstance(item, SessionMessage) and isinstance(item.message, JSONRPCRequest):
@@ -154,8 +156,8 @@ async def _forward(
     item: _Item, to_server: MemoryObjectSendStream[_Item], write: _Writable, pending: _PendingRequests
 ) -> None:
     if isinstance(item, SessionMessage) and _lacks_id(item.message):
-        said = ErrorData(code=INVALID_REQUEST, message=NO_ID)
-        await write.send(SessionMessage(JSONRPCError(jsonrpc="2.0", id=None, error=said)))
+        error = ErrorData(code=INVALID_REQUEST, message=NO_ID)
+        await write.send(SessionMessage(JSONRPCError(jsonrpc="2.0", id=None, error=error)))
     elif isinstance(item, SessionMessage):
         pending.on_request(item.message)
         await to_server.send(item)
@@ -168,12 +170,12 @@ def _lacks_id(message: Any) -> bool:
 
 
 def _build_error(error: Exception) -> JSONRPCError | None:
-    """Return what is said to a line that is no message; nothing is said to an empty one."""
+    """Return the error for a line that is not a message; None for an empty line."""
     found = error.errors()[0] if isinstance(error, ValidationError) else None
     if found is not None and found["type"] != "json_invalid":
-        said = ErrorData(code=INVALID_REQUEST, message="this is no message of JSON-RPC 2.0")
+        data = ErrorData(code=INVALID_REQUEST, message="not a JSON-RPC 2.0 message")
     elif found is not None and not str(found["input"]).strip():
         return None
     else:
-        said = ErrorData(code=PARSE_ERROR, message="this line is no JSON")
-    return JSONRPCError(jsonrpc="2.0", id=None, error=said)
+        data = ErrorData(code=PARSE_ERROR, message="this line is not JSON")
+    return JSONRPCError(jsonrpc="2.0", id=None, error=data)

@@ -1,8 +1,8 @@
-"""The tool `query`: a model that works with tools until it has an answer.
+"""The MCP tool `query`: a model works with tools until it has an answer.
 
-Rules: the answer is text, and the same with its numbers is structured. What goes wrong is a failed result with words
-that the host's model can act on, and the name of the conversation: what was said and done until then is where the next
-call goes on. A host that knows tasks gets one; all others wait, and hear how far it is.
+Rules: the result is text; the structured output has the same text and the statistics. An error is a failed result with
+a message that the host's model can act on, and with the session id: the next call continues from what was done until
+then. A host that supports tasks gets a task; all others wait, and get progress notifications.
 """
 
 import asyncio
@@ -49,7 +49,7 @@ from dragoman.tasks import TaskSet
 
 NAME = "query"
 AnyContext = Context[Any, Any]
-_UNREACHABLE = "the store of conversations cannot be reached now: ask again later"
+_UNREACHABLE = "the conversation store is not available now; try again later"
 _TITLE = "Ask a model with tools"
 _DESCRIPTION = (
     "Ask a model that can read web pages and use the tools configured here. It works in several turns until it has an "
@@ -80,7 +80,7 @@ class Answer(BaseModel):
 
 
 class QueryRequest(Struct, frozen=True, kw_only=True):
-    """What a call asks, once it is known that it can be asked."""
+    """The validated arguments of a call."""
 
     session: str
     model: str
@@ -88,24 +88,24 @@ class QueryRequest(Struct, frozen=True, kw_only=True):
     effort: ThinkingEffort | None = None
     turns: int
     seconds: float
-    """How long the user can be waited for, by who asks with a task."""
+    """Seconds to wait for the user's approval, if the call runs as a task."""
 
 
 class Query:
-    """Answers calls of the tool."""
+    """Implements the tool `query`."""
 
     def __init__(self, service: Service) -> None:
         self._service = service
         self._tasks = TaskSet()
 
     def mount(self, server: MCPServer[Any]) -> None:
-        """Offer the tool."""
+        """Register the tool with a server."""
         hints = ToolAnnotations(read_only_hint=False, destructive_hint=False, open_world_hint=True)
         server.add_tool(self.query, NAME, _TITLE, _DESCRIPTION, hints)
 
     @property
     def task(self) -> TaskTool:
-        """How the tool is run as a task."""
+        """Return how the tool runs as a task."""
         return TaskTool("optional", self._run_task)
 
     async def query(  # noqa: PLR0913  the arguments of the tool
@@ -119,30 +119,32 @@ class Query:
         thinking: Annotated[ThinkingEffort | None, Field(description="how much the model thinks")] = None,
         max_turns: Annotated[int | None, Field(description="how often the model may use tools", ge=1)] = None,
     ) -> Annotated[CallToolResult, Answer]:
-        """Answer a call."""
-        caller, most = caller_of(ctx.request_context), self._service.settings.max_turns
+        """Answer a call of the tool."""
+        caller, limit = caller_of(ctx.request_context), self._service.settings.max_turns
         try:
-            said = Message(role="user", parts=build_prompt_parts(prompt, parts))
-            wish = QueryRequest(
+            message = Message(role="user", parts=build_prompt_parts(prompt, parts))
+            query = QueryRequest(
                 session=session_id or uuid4().hex,
                 model=self._choose_model(model, caller),
-                said=encode_messages([said]),
+                said=encode_messages([message]),
                 effort=thinking,
-                turns=min(max_turns or most, most),
+                turns=min(max_turns or limit, limit),
                 seconds=APPROVAL_SECONDS if supports_elicitation(ctx) else 0.0,
             )
-            desk = current_task_starter()
-            if desk is not None:
-                await desk.begin(msgspec.json.encode(wish), session_id=wish.session)
+            starter = current_task_starter()
+            if starter is not None:
+                await starter.begin(msgspec.json.encode(query), session_id=query.session)
                 return CallToolResult(content=[], is_error=True)
         except Problem as problem:
             return _build_error(problem.message)
         except Unavailable:
             return _build_error(_UNREACHABLE)
-        return await self._run_shielded(self._answer_query(wish, caller.owner, WaitingHost(ctx, self._service.carrier)))
+        return await self._run_shielded(
+            self._answer_query(query, caller.owner, WaitingHost(ctx, self._service.carrier))
+        )
 
     async def _run_shielded(self, answer: Coroutine[Any, Any, CallToolResult]) -> CallToolResult:
-        """Answer in a task of its own: the SDK cancels a call at every wait, and what was begun has to be ended."""
+        """Run in a separate task: the SDK may cancel a call at any await, and cleanup must still finish."""
         answering = self._tasks.start(answer, "mcp query", awaited=True)
         try:
             return await asyncio.shield(answering)
@@ -151,19 +153,19 @@ class Query:
             raise
 
     async def close(self) -> None:
-        """Stop what is still waited for."""
+        """Cancel the calls that are still running."""
         await self._tasks.stop()
 
     async def _run_task(self, job: TaskJob, document: bytes) -> CallToolResult:
-        wish = msgspec.json.decode(document, type=QueryRequest)
-        return await self._answer_query(wish, job.owner, TaskHost(job, wish.seconds))
+        query = msgspec.json.decode(document, type=QueryRequest)
+        return await self._answer_query(query, job.owner, TaskHost(job, query.seconds))
 
     def _choose_model(self, name: str | None, caller: ToolCaller) -> str:
         model = name or self._service.settings.model
         if not model:
-            raise Problem("invalid_request", "name a model: none is configured as the usual one ([mcp] model)")
+            raise Problem("invalid_request", "no model: pass `model`, or set `model` in [mcp]")
         if not caller.allows(model):
-            raise Problem("permission", f"this key may not ask for the model {model!r}")
+            raise Problem("permission", f"this API key is not allowed to use the model {model!r}")
         return model
 
     async def _answer_query(self, query: QueryRequest, owner: str, host: Host) -> CallToolResult:
@@ -204,7 +206,7 @@ class Query:
             thinking=Thinking(effort=query.effort) if query.effort is not None else None,
             stream=True,
         )
-        # What was cut off at the beginning may have been anything.
+        # The start of the conversation was cut off, and may have been untrusted.
         steps = agent.steps(request, run=unfinished.run_id, untrusted=not unfinished.opened.is_whole)
         ended = await _follow_run(agent, steps, host, query.turns)
         if ended.problem is None:
@@ -218,7 +220,7 @@ class Query:
 
 
 async def _follow_run(agent: Agent, run: AsyncGenerator[Step], host: Host, turns: int) -> RunEnded:
-    """Run to the end; who is asked for approval answers while the run is watched."""
+    """Run to the end, report progress, and pass approval requests to the host without blocking."""
     ended: RunEnded | None = None
     async with aclosing(run) as steps:
         async for step in steps:
@@ -228,16 +230,16 @@ async def _follow_run(agent: Agent, run: AsyncGenerator[Step], host: Host, turns
                 case ApprovalAsked():
                     await host.request_approval(agent, step)
                 case _:
-                    words = describe_step(step, turns)
-                    if words:
-                        await host.report_progress(words)
+                    message = describe_step(step, turns)
+                    if message:
+                        await host.report_progress(message)
     if ended is None:
-        raise Problem("internal", "the run ended without saying how")
+        raise Problem("internal", "the run ended without a result")
     return ended
 
 
 def _build_answer(ended: RunEnded, query: QueryRequest) -> CallToolResult:
-    """Return how a run ended, as text and media, and as numbers."""
+    """Return the end of a run as text and media, and as structured output with statistics."""
     last = ended.history[-1]
     parts = last.parts if last.role == "assistant" else ()
     text = ended.text
@@ -271,9 +273,9 @@ def _build_numbers(statistics: Statistics) -> Numbers:
 
 
 def _build_failure(message: str, query: QueryRequest, ended: RunEnded | None = None) -> CallToolResult:
-    """Say what went wrong, and by which name the conversation goes on from what was done."""
-    told = f"{message} (session_id: {query.session})"
-    content: list[ContentBlock] = [TextContent(type="text", text=told)]
+    """Return a failed result with the session id, under which the conversation continues from what was done."""
+    text = f"{message} (session_id: {query.session})"
+    content: list[ContentBlock] = [TextContent(type="text", text=text)]
     return CallToolResult(content=content, structured_content=_build_structured("", query, ended), is_error=True)
 
 

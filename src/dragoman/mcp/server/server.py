@@ -1,8 +1,8 @@
-"""The MCP server: its tools over HTTP and on a pipe, and its errors.
+"""The MCP server: its tools over HTTP and over standard input and output, and its errors.
 
-A call of a tool that is not offered is an error of the protocol. Arguments that do not fit are a failed result that
-says where and what is expected; a tool's own message is returned without words of the SDK. The SDK would set up logging
-for the whole process; that is undone.
+A call of an unknown tool is a protocol error. Invalid arguments give a failed result that says where the error is and
+what is expected. A tool's own error message is returned without the SDK's prefix. The SDK configures logging for the
+whole process; that is undone here.
 """
 
 import importlib
@@ -33,16 +33,16 @@ from dragoman.tools.arguments import format_error, format_errors, format_pointer
 
 
 class ErrorReportingServer(MCPServer[Any]):
-    """The SDK's server, with our own words for what goes wrong."""
+    """The SDK's server with clearer error messages."""
 
     async def call_tool(
         self, name: str, arguments: dict[str, Any], context: Context[Any, Any] | None = None
     ) -> CallToolResult | InputRequiredResult:
-        """Run a tool."""
+        """Run a tool; reword the SDK's errors."""
         try:
             return await super().call_tool(name, arguments, context)
         except UnexpectedToolError as error:
-            raise UnexpectedToolError(f"{name} failed, for a reason that stands in the log") from error.__cause__
+            raise UnexpectedToolError(f"{name} failed with an internal error; see the log") from error.__cause__
         except ToolError as error:
             cause = error.__cause__
             if isinstance(cause, ValidationError):
@@ -50,21 +50,21 @@ class ErrorReportingServer(MCPServer[Any]):
             raise ToolError(str(cause) if isinstance(cause, ToolError) else str(error)) from cause
 
     async def _format_validation_errors(self, name: str, error: ValidationError) -> str:
-        """Say what does not fit, each with its place, and of what is missing what it is."""
+        """List the validation errors with their locations; for a missing argument also its description."""
         schemas = {tool.name: tool.input_schema for tool in await self.list_tools()}
         properties: dict[str, Any] = schemas[name].get("properties", {})
         faults: list[str] = []
         for each in error.errors():
-            words, place = each["msg"], each["loc"]
+            reason, place = each["msg"], each["loc"]
             described = properties.get(str(place[0]), {}).get("description") if len(place) == 1 else None
             faults.append(
-                format_error(format_pointer(place), f"{words} (expected {described})" if described else words)
+                format_error(format_pointer(place), f"{reason} (expected {described})" if described else reason)
             )
         return format_errors(faults)
 
 
 def reject_unknown_tools(server: MCPServer[Any]) -> ServerMiddleware[Any]:
-    """Return what looks at each call before anybody else does."""
+    """Return a middleware that rejects calls of unknown tools and malformed arguments."""
 
     async def refuse(ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> HandlerResult:
         if ctx.method == "tools/call":
@@ -72,11 +72,13 @@ def reject_unknown_tools(server: MCPServer[Any]) -> ServerMiddleware[Any]:
             name, arguments = params.get("name"), params.get("arguments")
             names = [tool.name for tool in await server.list_tools()]
             if not isinstance(name, str):
-                raise MCPError(INVALID_PARAMS, f"params.name must be the name of a tool; there are {', '.join(names)}")
+                raise MCPError(
+                    INVALID_PARAMS, f"params.name must be the name of a tool; available tools: {', '.join(names)}"
+                )
             if name not in names:
-                raise MCPError(INVALID_PARAMS, f"there is no tool named {name!r}; there are {', '.join(names)}")
+                raise MCPError(INVALID_PARAMS, f"unknown tool {name!r}; available tools: {', '.join(names)}")
             if arguments is not None and not isinstance(arguments, dict):
-                raise MCPError(INVALID_PARAMS, "params.arguments must be an object: the arguments by their names")
+                raise MCPError(INVALID_PARAMS, "params.arguments must be an object of arguments by name")
         return await call_next(ctx)
 
     return refuse
@@ -84,11 +86,11 @@ def reject_unknown_tools(server: MCPServer[Any]) -> ServerMiddleware[Any]:
 
 Mount = Callable[[MCPServer[Any]], None]
 _FIXTURES_MODULE = "mcp_fixtures"
-"""The module with the fixtures: part of the project's tests, not of the package."""
+"""The module with the fixtures; it is part of the project's tests, not of the package."""
 
 
 class Fixtures(Struct, frozen=True, kw_only=True):
-    """What MCP's conformance suite expects of a server beside the gateway's own tools."""
+    """What MCP's conformance suite expects of a server in addition to the gateway's own tools."""
 
     tasks: Mapping[str, TaskTool]
     tools: Sequence[Tool]
@@ -101,7 +103,7 @@ def load_fixtures() -> Fixtures:
     try:
         return importlib.import_module(_FIXTURES_MODULE).FIXTURES
     except ModuleNotFoundError:
-        message = "[mcp] fixtures needs the folder tests of Dragoman's source on PYTHONPATH"
+        message = "[mcp] fixtures needs the `tests` folder of Dragoman's source on PYTHONPATH"
         raise Problem("unsupported", message, status=501) from None
 
 
@@ -114,7 +116,7 @@ _INSTRUCTIONS = (
 def build_server(
     mounts: Sequence[Mount], tasks: Tasks, *, version: str = "", fixtures: Fixtures | None = None
 ) -> MCPServer[Any]:
-    """Return a server with what the mounts offer, and the fixtures of the conformance suite if there are any."""
+    """Build the server with the tools of the mounts, and the fixtures of the conformance suite if given."""
     server = _preserve_logging(
         lambda: ErrorReportingServer(
             "dragoman",
@@ -134,10 +136,10 @@ def build_server(
 
 
 def configure_low_level(server: MCPServer[Any], *, max_body: int, fixtures: Fixtures | None = None) -> Server[Any]:
-    """Return the SDK's lower server, with the HTTP side of it set up.
+    """Return the SDK's low-level server, with its HTTP side configured.
 
-    Who may come in is decided before. Without fixtures no request needs another: any process may answer it. The suite
-    also has tools that ask the client in the middle of a call, as the older era does, and those need a session.
+    Authorisation happens earlier. Without fixtures, HTTP is stateless and any process may answer any request. The suite
+    also has tools that ask the client during a call, as the older revisions do, and those need a session.
     """
     server.streamable_http_app(
         stateless_http=fixtures is None,
@@ -153,14 +155,14 @@ def configure_low_level(server: MCPServer[Any], *, max_body: int, fixtures: Fixt
 def _preserve_logging(build: Callable[[], MCPServer[Any]]) -> MCPServer[Any]:
     root = logging.getLogger()
     handlers, level = list(root.handlers), root.level
-    made = build()
+    server = build()
     root.handlers[:] = handlers
     root.setLevel(level)
-    return made
+    return server
 
 
 class McpApp:
-    """Serves the tools."""
+    """Serves the MCP tools over HTTP and over standard input and output."""
 
     def __init__(
         self, service: Service, *, version: str, max_body: int, fixtures: Fixtures | None, retention: float
@@ -175,9 +177,9 @@ class McpApp:
         self._has_sessions = fixtures is not None
 
     async def handle_request(self, exchange: Exchange, owner: str, allows: Callable[[str], bool]) -> None:
-        """Answer one request for a caller that was let in."""
+        """Answer one request of an authorised caller."""
         if exchange.request.method != "POST" and not self._has_sessions:
-            # Without sessions nothing is ever said on a stream of its own, and there is nothing to end.
+            # Without sessions there is no separate event stream to open with GET, and no session to delete.
             await exchange.send(405, {"allow": "POST"})
             return
         await self._endpoint.handle_request(exchange, ToolCaller(owner=owner, allows=allows))
@@ -187,6 +189,6 @@ class McpApp:
         await serve_stdio(self._low_level_server)
 
     async def close(self) -> None:
-        """Let nobody in any more; tasks are carried by somebody else."""
+        """Stop serving requests; the job runner continues the tasks."""
         await self._endpoint.close()
         await self._query.close()

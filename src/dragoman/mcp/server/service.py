@@ -1,4 +1,4 @@
-"""What the tools of the server need: models, tools, pages and conversations; and who calls them with which key."""
+"""The dependencies of the MCP tools (models, tools, pages, conversations), and the caller of a request."""
 
 from collections.abc import Awaitable, Callable
 from typing import Any
@@ -13,7 +13,7 @@ from dragoman.tools import Executor
 from dragoman.tools.web.documents import WebDocument
 
 CALLER_KEY = "dragoman.caller"
-"""Where the bridge leaves the caller, in the scope of a request."""
+"""The key of the caller in the ASGI scope of a request."""
 
 
 def _allow_any_model(_model: str) -> bool:
@@ -21,49 +21,49 @@ def _allow_any_model(_model: str) -> bool:
 
 
 class ToolCaller(Struct, frozen=True, kw_only=True):
-    """Whose call it is."""
+    """The caller of a tool: the owner of the API key, and its allowed models."""
 
     owner: str = "local"
     allows: Callable[[str], bool] = _allow_any_model
-    """Tells whether the caller may ask for a model."""
+    """Returns whether the caller is allowed to use a model."""
 
 
 LOCAL_CALLER = ToolCaller()
-"""Who started the process speaks for itself."""
+"""The caller on standard input: the user who started the process."""
 
 
 def caller_of(ctx: ServerRequestContext[Any, Any]) -> ToolCaller:
-    """Return whose call a request is; on a pipe it is whoever started the process."""
+    """Return the caller of a request; on standard input, the user who started the process."""
     return LOCAL_CALLER if ctx.request is None else ctx.request.scope.get(CALLER_KEY, LOCAL_CALLER)
 
 
 class ServiceSettings(Struct, frozen=True, kw_only=True):
-    """How calls are answered that say nothing else."""
+    """Defaults of tool calls."""
 
     model: str
-    """Asked unless a call names another; "" where none is configured."""
+    """The model unless a call names another; "" if none is configured."""
     search_model: str = ""
-    """Asked to search; "" for `model`."""
+    """The model that searches; "" for `model`."""
     system: str = ""
     max_turns: int = 10
     seconds: float = 600.0
-    """For one `query`, waiting for tools included."""
+    """The time limit of one `query`, including waiting for tools."""
     destinations: tuple[str, ...] = ()
-    """Hosts to which something may be sent also after what anybody may have written was read."""
+    """Hosts to which tools may send data even after untrusted content was read."""
 
 
 class Service(Struct, frozen=True, kw_only=True):
-    """What the tools stand on."""
+    """The dependencies of the MCP tools."""
 
     settings: ServiceSettings
     model: Callable[[str], Model]
-    """Returns the function that asks models for an owner."""
+    """Returns the function that sends model requests for an owner."""
     search_tool: Callable[[str], NativeTool | None]
-    """Returns what makes a model search the web; None for one that cannot."""
+    """Returns the native tool with which a model searches the web; None for a model without one."""
     executor: Executor
-    """Runs the tools there are at the moment: external servers come and go."""
+    """Runs the tools that are available at the moment: external servers connect and disconnect."""
     read_page: Callable[[str, str], Awaitable[WebDocument]]
-    """Reads a page by its address for an owner, or raises `Refused`."""
+    """Fetches a page by URL for an owner, or raises `Refused`."""
     conversations: Conversations
     carrier: Carrier
-    """Carries the runs of `query`."""
+    """Runs `query` calls as jobs."""

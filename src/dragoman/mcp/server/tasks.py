@@ -1,10 +1,10 @@
 """Long runs as MCP tasks: the extension `io.modelcontextprotocol/tasks`.
 
-The server decides what becomes a task, and only for a client that supports tasks. A call becomes one when its tool
-calls `begin`; until then it is an ordinary call. A task is a run of the runner: saved before its client hears of it,
-and found by its owner alone, in every process. An error of the tool is a result; `failed` is for errors around it.
-Every change of a job is emitted as a whole, so that the last one is the present state. A question is open until it is
-answered, or the job no longer waits for it. A job ends once.
+The server decides which calls become tasks, and only for a client that supports tasks. A call becomes a task when its
+tool calls `begin`; until then it is an ordinary call. A task is a job of the job runner: it is saved before its client
+gets its id, and only its owner can find it, in every process. An error of the tool is a result; `failed` is for errors
+around it. Every change of a job is emitted as a complete state, so the last one is current. A question is open until it
+is answered, or until the job no longer waits for it. A job ends once.
 """
 
 import asyncio
@@ -30,10 +30,10 @@ from dragoman.mcp.server.service import caller_of
 
 TaskStatus = Literal["working", "input_required", "completed", "failed", "cancelled"]
 POLL_MILLISECONDS = 1000
-"""Milliseconds after which it is worth asking again."""
+"""The polling interval recommended to clients, in milliseconds."""
 IDENTIFIER = "io.modelcontextprotocol/tasks"
 TTL = 86_400.0
-"""Seconds a task can be asked for."""
+"""Seconds for which a task can be queried."""
 _KIND = "task"
 _PREFIX = "task-"
 _MAX_LOOKS = 5
@@ -41,18 +41,18 @@ _LOOK_SECONDS = 0.1
 _END_STATUSES = frozenset({"completed", "failed", "cancelled"})
 _MODERN = frozenset(MODERN_PROTOCOL_VERSIONS)
 _FAILURE_MESSAGES = {
-    "interrupted": "the process that worked on this task is gone",
-    "failed": "the run ended in an error",
+    "interrupted": "the process that ran this task has exited",
+    "failed": "the run failed",
 }
 
 
 def now() -> str:
-    """Return this moment as the protocol writes it."""
+    """Return the current time in the protocol's format."""
     return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 class TaskState(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
-    """What a client is told of a job, in the protocol's words."""
+    """The state of a job as sent to its client, in the protocol's format."""
 
     task_id: str
     status: TaskStatus
@@ -68,7 +68,7 @@ class TaskState(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults
 
 
 def create_state(name: str, ttl: float, meta: Mapping[str, Any]) -> TaskState:
-    """Return what is told of a job that begins."""
+    """Return the state of a new job."""
     return TaskState(
         task_id=name,
         status="working",
@@ -81,22 +81,22 @@ def create_state(name: str, ttl: float, meta: Mapping[str, Any]) -> TaskState:
 
 
 def update_state(state: TaskState, status: TaskStatus, **more: Any) -> TaskState:
-    """Return what is told after a change."""
+    """Return the state with a new status and timestamp."""
     return structs.replace(state, status=status, last_updated_at=now(), **more)
 
 
 def encode_state(state: TaskState) -> bytes:
-    """Write what is told as one line."""
+    """Encode a state as one line of JSON."""
     return msgspec.json.encode(state) + b"\n"
 
 
 def decode_state(lines: bytes) -> TaskState:
-    """Read the last line of what was told."""
+    """Decode the last line: the current state."""
     return msgspec.json.decode(lines.rstrip(b"\n").rpartition(b"\n")[2], type=TaskState)
 
 
 class TaskJob:
-    """A run that somebody may ask about."""
+    """A run whose state a client can query."""
 
     def __init__(self, owner: str, runtime: Runtime, state: TaskState) -> None:
         self.owner = owner
@@ -106,17 +106,17 @@ class TaskJob:
         self._answered_topics: set[str] = set()
 
     async def report_progress(self, message: str) -> None:
-        """Tell how far it is."""
+        """Report a progress message in the state."""
         await self._emit_state(structs.replace(self.state, last_updated_at=now(), status_message=message))
 
     async def add_question(self, topic: str, form: Any) -> None:
-        """Ask something; who waits for the answer says when it is there."""
+        """Ask the client a question; `wait` returns the answer."""
         if topic not in self._answered_topics:
             self._questions[topic] = form
             await self._emit_questions()
 
-    async def wait(self, topic: str, timeout: float | None = None) -> Any:  # noqa: ASYNC109  an engine keeps the time
-        """Return the answer to a question; `TimeoutError` if there is none."""
+    async def wait(self, topic: str, timeout: float | None = None) -> Any:  # noqa: ASYNC109  a durable engine measures the timeout
+        """Return the answer to a question; raise `TimeoutError` if there is none."""
         try:
             answer = await self.runtime.wait(topic, timeout)
         except TimeoutError:
@@ -126,13 +126,13 @@ class TaskJob:
         return answer
 
     async def ask_all(self, questions: Mapping[str, Any]) -> dict[str, Any]:
-        """Wait until the client has answered every question, each under its key."""
+        """Wait until the client has answered every question; return the answers by key."""
         self._questions.update(questions)
         await self._emit_questions()
         return {topic: await self.wait(topic) for topic in questions}
 
     def encode_end(self, *, result: dict[str, Any] | None = None, error: dict[str, Any] | None = None) -> bytes:
-        """Return what is told of it from now on."""
+        """Return the final state, with a result or an error."""
         status: TaskStatus = "completed" if error is None else "failed"
         return encode_state(update_state(self.state, status, result=result, error=error, input_requests=None))
 
@@ -155,21 +155,21 @@ _Context = ServerRequestContext[Any, Any]
 
 
 class TaskTool(Struct, frozen=True):
-    """How a tool is run as a task."""
+    """How a tool runs as a task."""
 
     support: Support
     work: Callable[[TaskJob, bytes], Awaitable[HandlerResult]]
-    """Does what the tool began with, and returns the result of the call."""
+    """Runs the tool with the arguments passed to `begin`, and returns the result of the call."""
 
 
 class TaskParams(RequestParams):
-    """Which task is meant."""
+    """The task that a request is about."""
 
     task_id: str
 
 
 class UpdateTaskParams(TaskParams):
-    """Which task is meant, and what it asked."""
+    """The task, and the client's answers to its questions."""
 
     input_responses: dict[str, Any]
 
@@ -181,7 +181,7 @@ class _Document(Struct, frozen=True):
 
 
 class TaskStarter:
-    """Where a call can become a task."""
+    """Lets a tool call become a task."""
 
     def __init__(self, carrier: Carrier, tool: str, owner: str, ttl: float) -> None:
         self._carrier = carrier
@@ -191,25 +191,25 @@ class TaskStarter:
         self.state: TaskState | None = None
 
     async def begin(self, arguments: bytes, **meta: Any) -> None:
-        """Begin a task for what is wished; what the call itself returns after that is told to nobody."""
-        told = create_state(uuid4().hex, self._ttl, meta)
-        document = msgspec.json.encode(_Document(self._tool, arguments, told))
-        run = _PREFIX + told.task_id
-        order = Order(owner=self._owner, run=run, kind=_KIND, document=document, first_output=encode_state(told))
-        await self._carrier.start(order)
-        self.state = told
+        """Start a task with these arguments; the return value of the call itself is then ignored."""
+        state = create_state(uuid4().hex, self._ttl, meta)
+        document = msgspec.json.encode(_Document(self._tool, arguments, state))
+        run = _PREFIX + state.task_id
+        job = Order(owner=self._owner, run=run, kind=_KIND, document=document, first_output=encode_state(state))
+        await self._carrier.start(job)
+        self.state = state
 
 
-_TASK_STARTER: ContextVar[TaskStarter | None] = ContextVar("dragoman_mcp_desk", default=None)
+_TASK_STARTER: ContextVar[TaskStarter | None] = ContextVar("dragoman_mcp_task_starter", default=None)
 
 
 def current_task_starter() -> TaskStarter | None:
-    """Return where this call may become a task; None where the client knows no tasks."""
+    """Return the object that turns this call into a task; None if the client does not support tasks."""
     return _TASK_STARTER.get()
 
 
 class Tasks(Extension):
-    """Lets calls of some tools go on while nobody waits for them."""
+    """Lets calls of some tools run as tasks, without a waiting client."""
 
     identifier = IDENTIFIER
 
@@ -220,7 +220,7 @@ class Tasks(Extension):
         carrier.serve(_KIND, self._run_job)
 
     def methods(self) -> Sequence[MethodBinding]:
-        """The methods by which a client asks for a task."""
+        """Return the protocol methods for tasks."""
         return (
             MethodBinding("tasks/get", TaskParams, self._get, _MODERN),
             MethodBinding("tasks/update", UpdateTaskParams, self._update, _MODERN),
@@ -230,7 +230,7 @@ class Tasks(Extension):
     async def intercept_tool_call(
         self, params: CallToolRequestParams, ctx: _Context, call_next: CallNext
     ) -> HandlerResult:
-        """Run a call; if it becomes a task, that is what its client hears."""
+        """Run a call; if it becomes a task, return the state of the task."""
         tool = self._tools.get(params.name)
         if tool is None or ctx.protocol_version not in _MODERN:
             return await call_next(ctx)
@@ -238,19 +238,19 @@ class Tasks(Extension):
             if tool.support == "required":
                 require_client_extension(ctx, IDENTIFIER)
             return await call_next(ctx)
-        desk = TaskStarter(self._carrier, params.name, caller_of(ctx).owner, self._ttl)
-        before = _TASK_STARTER.set(desk)
+        starter = TaskStarter(self._carrier, params.name, caller_of(ctx).owner, self._ttl)
+        before = _TASK_STARTER.set(starter)
         try:
             result = await call_next(ctx)
         finally:
             _TASK_STARTER.reset(before)
-        return result if desk.state is None else {"resultType": "task", **msgspec.to_builtins(desk.state)}
+        return result if starter.state is None else {"resultType": "task", **msgspec.to_builtins(starter.state)}
 
     async def _run_job(self, order: Order, runtime: Runtime) -> bytes:
         document = msgspec.json.decode(order.document, type=_Document)
         job = TaskJob(order.owner, runtime, document.told)
         done = await attempt_async(lambda: self._tools[document.tool].work(job, document.wish))
-        # Whoever asks for the result is owed one, also if the tool fails.
+        # A failed tool also has an outcome: clients poll until there is one.
         return (
             job.encode_end(result=_dump_result(done.value))
             if done.error is None
@@ -262,7 +262,7 @@ class Tasks(Extension):
 
     async def _update(self, ctx: _Context, params: UpdateTaskParams) -> HandlerResult:
         answers = params.input_responses
-        # What nobody asked is let go.
+        # Answers to questions that the task did not ask are ignored.
         for topic in await find_asked_topics(lambda: self._find_task(ctx, params), answers):
             await self._carrier.tell(caller_of(ctx).owner, _PREFIX + params.task_id, topic, answers[topic])
         return {}
@@ -276,29 +276,30 @@ class Tasks(Extension):
         require_client_extension(ctx, IDENTIFIER)
         named = None if ctx.request is None else ctx.request.headers.get("mcp-name", "")
         if named is not None and named != params.task_id:
-            raise MCPError(HEADER_MISMATCH, "the mcp-name header must be the taskId of the request")
+            raise MCPError(HEADER_MISMATCH, "the mcp-name header must equal the taskId of the request")
         state = await self._carrier.state(caller_of(ctx).owner, _PREFIX + params.task_id)
         if state is None or time() - state.created > self._ttl:
-            raise MCPError(INVALID_PARAMS, f"there is no task {params.task_id!r}")
+            raise MCPError(INVALID_PARAMS, f"unknown task {params.task_id!r}")
         return build_state(state)
 
 
 async def find_asked_topics(read_state: Callable[[], Awaitable[TaskState]], topics: Iterable[str]) -> set[str]:
-    """Return those topics that a task asks about.
+    """Return the topics that a task has asked about.
 
-    A client may have heard of a question in the process that asks it, a moment before others see it: they look again.
+    A client may answer a question in another process before the state with the question is visible there: read it
+    again.
     """
-    answered, told = set(topics), await read_state()
+    answered, state = set(topics), await read_state()
     for _ in range(_MAX_LOOKS):
-        if answered <= (told.input_requests or {}).keys() or told.status in _END_STATUSES:
+        if answered <= (state.input_requests or {}).keys() or state.status in _END_STATUSES:
             break
         await asyncio.sleep(_LOOK_SECONDS)
-        told = await read_state()
-    return answered & (told.input_requests or {}).keys()
+        state = await read_state()
+    return answered & (state.input_requests or {}).keys()
 
 
 def build_state(state: RunState) -> TaskState:
-    """Return what a client is told of a task whose run is in a state."""
+    """Return the task state for the state of its run."""
     match state.status:
         case "completed":
             return decode_state(state.outcome)
@@ -327,4 +328,4 @@ def _dump_result(result: HandlerResult) -> dict[str, Any]:
 def _dump_error(error: BaseException) -> dict[str, Any]:
     if isinstance(error, MCPError):
         return error.error.model_dump(by_alias=True, mode="json", exclude_none=True)
-    return {"code": INTERNAL_ERROR, "message": f"the run ended in an error: {type(error).__name__}"}
+    return {"code": INTERNAL_ERROR, "message": f"the run failed: {type(error).__name__}"}
