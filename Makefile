@@ -18,7 +18,7 @@ help:
 	@echo "make test       the fast tests"
 	@echo "make test-slow  the others: long tables in full, real programs, long runs"
 	@echo "make conformance  the official conformance suite of MCP, from npm"
-	@echo "make check      ruff check, ruff format --check, pyright"
+	@echo "make check      ruff check, ruff format --check, pyright, commit subjects"
 	@echo "make run        the gateway on 127.0.0.1:8741; the simulator answers where no key is set"
 	@echo "make bench      speed; make mutate: mutation test (SEED, COUNT)"
 	@echo "make fuzz       the laws with EXAMPLES generated values each, then a million mutated documents"
@@ -56,6 +56,7 @@ check: $(STAMP)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/pyright
+	$(BIN)/python tests/architecture/commit_subjects.py
 
 format: $(STAMP)
 	$(BIN)/ruff check --fix .
