@@ -22,7 +22,7 @@ help:
 	@echo "make run        the gateway on 127.0.0.1:8741; the simulator answers where no key is set"
 	@echo "make bench      speed; make mutate: mutation test (SEED, COUNT)"
 	@echo "make fuzz       the laws with EXAMPLES generated values each, then a million mutated documents"
-	@echo "make losses     regenerate docs/losses.md; make rules: docs/rules.md; make matrix: docs/matrix.md"
+	@echo "make losses     regenerate docs/reference/losses.md; make rules: docs/reference/rules.md; make matrix: docs/reference/matrix.md"
 	@echo "make lock       resolve requirements.lock anew; make format: apply ruff"
 
 setup: $(STAMP)
@@ -78,10 +78,10 @@ fuzz: $(STAMP)
 	$(BIN)/python tests/fuzz/fuzz.py --seed $(SEED) --inputs $(or $(INPUTS),1000000) --jobs 2
 
 losses: $(STAMP)
-	PYTHONPATH=tests $(BIN)/python -m laws.losses docs/losses.md
+	PYTHONPATH=tests $(BIN)/python -m laws.losses docs/reference/losses.md
 
 rules: $(STAMP)
-	PYTHONPATH=tests $(BIN)/python -m simulator.rule_list docs/rules.md
+	PYTHONPATH=tests $(BIN)/python -m simulator.rule_list docs/reference/rules.md
 
 matrix: $(STAMP)
-	PYTHONPATH=tests $(BIN)/python -m end_to_end.table docs/matrix.md
+	PYTHONPATH=tests $(BIN)/python -m end_to_end.table docs/reference/matrix.md

@@ -1,4 +1,4 @@
-"""Write docs/matrix.md from a run of the matrix, and read its cells again."""
+"""Write docs/reference/matrix.md from a run of the matrix, and read its cells again."""
 
 import sys
 from pathlib import Path
@@ -10,7 +10,7 @@ from end_to_end.scenarios import SCENARIOS
 
 Key = tuple[str, str, str, str]
 """A client, an upstream, a scenario and a manner."""
-PATH = Path(__file__).resolve().parents[2] / "docs" / "matrix.md"
+PATH = Path(__file__).resolve().parents[2] / "docs" / "reference" / "matrix.md"
 KEYS: tuple[Key, ...] = tuple(
     (client, upstream, scenario.name, manner)
     for client in CLIENTS

@@ -1,4 +1,4 @@
-"""Write docs/losses.md: what each pair of dialects cannot say, read off one request that says everything."""
+"""Write docs/reference/losses.md: what each pair of dialects cannot say, read off one request that says everything."""
 
 import json
 import sys
@@ -64,7 +64,7 @@ as OpenAI's SDK parsed them, and Google's documented words for a signature that 
 
 _IN_WORDS = """## Models without tools
 
-Models that are told of tools in words ([text calls](text-calls.md)) lose this in addition, here in the dialect that the client speaks itself;
+Models that are told of tools in words ([text calls](../how-to/text-calls.md)) lose this in addition, here in the dialect that the client speaks itself;
 in others it comes on top of their tables.
 """
 

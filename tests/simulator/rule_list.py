@@ -1,4 +1,4 @@
-"""Write docs/rules.md: every rule of every API in the order in which it is checked, with its source."""
+"""Write docs/reference/rules.md: every rule of every API in the order in which it is checked, with its source."""
 
 import sys
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""docs/simulator.md is true: its commands, scripts, recordings and tests run, and nothing that exists is left out."""
+"""docs/reference/simulator.md is true: its commands, scripts, recordings and tests run, and nothing that exists is left out."""
 
 import importlib
 import json
@@ -18,7 +18,7 @@ from dragoman.simulator.script import Step, TomlScript, When, read_script
 from dragoman.simulator.state import Settings
 from dragoman.simulator.talk import AnswerEnd
 
-TEXT = (Path(__file__).resolve().parents[3] / "docs" / "simulator.md").read_text(encoding="utf-8")
+TEXT = (Path(__file__).resolve().parents[3] / "docs" / "reference" / "simulator.md").read_text(encoding="utf-8")
 KEY = {"authorization": "Bearer any"}
 TOOL = {"type": "function", "function": {"name": "f", "parameters": {"type": "object", "properties": {}}}}
 
