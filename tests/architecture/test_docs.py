@@ -73,6 +73,12 @@ def test_every_relative_link_leads_somewhere(path):
         assert (path.parent / target.partition("#")[0]).exists(), f"{name_of(path)} -> {target}"
 
 
+def test_every_page_is_in_the_navigation_of_the_site():
+    listed = (ROOT / "zensical.toml").read_text(encoding="utf-8")
+    pages = [path.relative_to(ROOT / "docs").as_posix() for path in (ROOT / "docs").rglob("*.md")]
+    assert not [page for page in pages if not page.startswith("decisions/") and f'"{page}"' not in listed]
+
+
 @pytest.mark.parametrize("path", DOCS, ids=name_of)
 def test_code_marked_as_running_runs(path, monkeypatch):
     monkeypatch.chdir(ROOT)
