@@ -1,4 +1,4 @@
-"""The examples of the README and the tutorials, run against a gateway whose upstream is the simulator."""
+"""The README's examples, run against a gateway whose upstream is the simulator."""
 
 import re
 from pathlib import Path
@@ -12,9 +12,7 @@ from dragoman.server.serving import running
 from oracles.clients import genai
 
 README = Path(__file__).parents[3] / "README.md"
-_PAGES = [README, *sorted((README.parent / "docs" / "tutorials").glob("*.md"))]
-_BLOCK = re.compile(r"^```python gateway\n(.*?)^```", re.MULTILINE | re.DOTALL)
-BLOCKS = [block for page in _PAGES for block in _BLOCK.findall(page.read_text(encoding="utf-8"))]
+BLOCKS = re.findall(r"^```python gateway\n(.*?)^```", README.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
 
 
 @pytest.fixture
