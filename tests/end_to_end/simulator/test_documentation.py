@@ -68,6 +68,17 @@ def test_every_recording_is_read(tmp_path):
 
 
 @pytest.mark.slow
+def test_the_tests_of_the_guide_pass(tmp_path):
+    guide = (Path(__file__).resolve().parents[3] / "docs" / "how-to" / "test-with-the-simulator.md").read_text("utf-8")
+    tests = re.findall(r"^```python pytest\n(.*?)^```", guide, re.MULTILINE | re.DOTALL)
+    (tmp_path / "test_agent.py").write_text("".join(tests), encoding="utf-8")
+    command = [sys.executable, "-m", "pytest", "-q", "--strict-markers", "-p", "no:cacheprovider", str(tmp_path)]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, check=False, text=True)  # noqa: S603
+    assert done.returncode == 0, done.stdout
+    assert f"{len(tests)} passed" in done.stdout
+
+
+@pytest.mark.slow
 def test_the_test_of_somebody_else_passes(tmp_path):
     (tmp_path / "test_agent.py").write_text(blocks("python pytest")[0], encoding="utf-8")
     command = [sys.executable, "-m", "pytest", "-q", "--strict-markers", "-p", "no:cacheprovider", str(tmp_path)]
