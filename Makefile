@@ -7,12 +7,13 @@ JOBS ?= auto
 EXAMPLES ?= 5000
 SEED ?= 0
 COUNT ?= 100
+ZENSICAL_VERSION := 0.0.73
 
 BIN := .venv/bin
 STAMP := .venv/.set-up
 PYTEST := $(BIN)/python -m pytest
 
-.PHONY: help setup lock test test-slow conformance check format run bench mutate fuzz losses rules matrix
+.PHONY: help setup lock test test-slow conformance check format run bench mutate fuzz losses rules matrix docs docs-lock
 
 help:
 	@echo "make test       the fast tests"
@@ -22,7 +23,8 @@ help:
 	@echo "make run        the gateway on 127.0.0.1:8741; the simulator answers where no key is set"
 	@echo "make bench      speed; make mutate: mutation test (SEED, COUNT)"
 	@echo "make fuzz       the laws with EXAMPLES generated values each, then a million mutated documents"
-	@echo "make losses     regenerate docs/losses.md; make rules: docs/rules.md; make matrix: docs/matrix.md"
+	@echo "make losses     regenerate docs/reference/losses.md; make rules: docs/reference/rules.md; make matrix: docs/reference/matrix.md"
+	@echo "make docs       build the documentation site in build/docs/html and check its links"
 	@echo "make lock       resolve requirements.lock anew; make format: apply ruff"
 
 setup: $(STAMP)
@@ -79,10 +81,32 @@ fuzz: $(STAMP)
 	$(BIN)/python tests/fuzz/fuzz.py --seed $(SEED) --inputs $(or $(INPUTS),1000000) --jobs 2
 
 losses: $(STAMP)
-	PYTHONPATH=tests $(BIN)/python -m laws.losses docs/losses.md
+	PYTHONPATH=tests $(BIN)/python -m laws.losses docs/reference/losses.md
 
 rules: $(STAMP)
-	PYTHONPATH=tests $(BIN)/python -m simulator.rule_list docs/rules.md
+	PYTHONPATH=tests $(BIN)/python -m simulator.rule_list docs/reference/rules.md
 
 matrix: $(STAMP)
-	PYTHONPATH=tests $(BIN)/python -m end_to_end.table docs/matrix.md
+	PYTHONPATH=tests $(BIN)/python -m end_to_end.table docs/reference/matrix.md
+
+# The site generator has an environment and a lock of its own: no other target installs it.
+DOCS_BIN := .venv-docs/bin
+DOCS_STAMP := .venv-docs/.set-up
+
+$(DOCS_STAMP): requirements-docs.lock
+	test -x $(DOCS_BIN)/python || $(PYTHON) -m venv .venv-docs
+	$(DOCS_BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-docs.lock
+	touch $@
+
+# Stops at a broken link or anchor, and at a page that loads something from another host.
+docs: $(DOCS_STAMP)
+	$(DOCS_BIN)/python docs/site.py stage
+	$(DOCS_BIN)/zensical build --strict --clean
+	$(DOCS_BIN)/python docs/site.py check
+	@echo "Read it: $(DOCS_BIN)/python -m http.server --directory build/docs/html 8000"
+
+docs-lock:
+	test -x .venv-docs/bin/python || $(PYTHON) -m venv .venv-docs
+	$(DOCS_BIN)/python -m pip install --quiet --disable-pip-version-check uv==$(UV_VERSION)
+	printf 'zensical==$(ZENSICAL_VERSION)\n' | $(DOCS_BIN)/uv pip compile --upgrade --universal --python-version 3.11 --generate-hashes \
+		--no-emit-index-url --no-header --no-annotate --quiet - -o requirements-docs.lock

@@ -1,4 +1,4 @@
-"""docs/architecture.md names files, functions and classes: they are there."""
+"""docs/explanation/architecture.md names files, functions and classes: they are there."""
 
 import ast
 import re
@@ -7,7 +7,7 @@ import pytest
 
 from architecture.tree import PACKAGE, ROOT
 
-TEXT = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+TEXT = (ROOT / "docs" / "explanation" / "architecture.md").read_text(encoding="utf-8")
 NAMED = sorted(set(re.findall(r"`([\w/]+\.py)(?:::(\w+))?`", TEXT)))
 
 

@@ -50,7 +50,7 @@ def commands() -> dict[tuple[str, ...], set[str]]:
 
 @pytest.mark.skipif(not (PACKAGE / "cli" / "__init__.py").is_file(), reason="there is no command yet")
 def test_every_verb_and_option_of_the_command_is_documented():
-    text = (ROOT / "docs" / "cli.md").read_text(encoding="utf-8")
+    text = (ROOT / "docs" / "reference" / "cli.md").read_text(encoding="utf-8")
     documented = set(_OPTION.findall(text))
     known = commands()
     assert len(known) > 1
@@ -59,10 +59,10 @@ def test_every_verb_and_option_of_the_command_is_documented():
         assert not options - documented, f"{verbs}: {sorted(options - documented)}"
 
 
-def test_every_decision_is_linked_from_the_index():
-    index = (ROOT / "docs" / "index.md").read_text(encoding="utf-8")
+def test_every_decision_is_linked_from_the_list():
+    index = (ROOT / "docs" / "explanation" / "decisions.md").read_text(encoding="utf-8")
     assert DECISIONS
-    assert not [path.name for path in DECISIONS if f"(decisions/{path.name})" not in index]
+    assert not [path.name for path in DECISIONS if f"(../decisions/{path.name})" not in index]
 
 
 @each(DOCS)
@@ -71,6 +71,12 @@ def test_every_relative_link_leads_somewhere(path):
         if re.match(r"[a-z]+:", target) or target.startswith("#"):
             continue
         assert (path.parent / target.partition("#")[0]).exists(), f"{name_of(path)} -> {target}"
+
+
+def test_every_page_is_in_the_navigation_of_the_site():
+    listed = (ROOT / "zensical.toml").read_text(encoding="utf-8")
+    pages = [path.relative_to(ROOT / "docs").as_posix() for path in (ROOT / "docs").rglob("*.md")]
+    assert not [page for page in pages if not page.startswith("decisions/") and f'"{page}"' not in listed]
 
 
 @pytest.mark.parametrize("path", DOCS, ids=name_of)

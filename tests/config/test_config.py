@@ -126,7 +126,7 @@ def test_a_file_that_is_not_there_is_named(tmp_path):
 
 
 def test_the_documented_file_is_one(tmp_path):
-    document = (Path(__file__).parents[2] / "docs" / "gateway.md").read_text(encoding="utf-8")
+    document = (Path(__file__).parents[2] / "docs" / "reference" / "config.md").read_text(encoding="utf-8")
     (block,) = re.findall(r"^```toml\n(.*?)^```", document, re.MULTILINE | re.DOTALL)
     config = load(written(tmp_path, block), {"DRAGOMAN_KEY": "k", "CI_KEY": "c", "GEMINI_API_KEY": "g"})
     assert [key.name for key in config.keys] == ["key-8254c329a928", "ci"]

@@ -1,6 +1,6 @@
 """A dialect and an upstream that are added from outside the package: library, command, gateway.
 
-`docs/adding-a-dialect.md` and `docs/adding-an-upstream.md` say the same in words.
+`docs/how-to/add-a-dialect.md` and `docs/how-to/add-an-upstream-kind.md` say the same in words.
 """
 
 import json

@@ -42,27 +42,27 @@ _LOSSES: dict[tuple[str, str, str], Losses] = {
 """By scenario, client and the upstream's dialect."""
 
 WORDLESS: dict[tuple[str, str], str] = {
-    ("failed result", "chat"): "a client of this dialect says in words that a result failed",
-    ("failed result", "responses"): "a client of this dialect says in words that a result failed",
-    ("image in result", "chat"): "a client of this dialect shows the image in a message behind the result",
-    ("reasoning + call", "chat"): "a client of this dialect asks for effort, and is not shown the thoughts",
+    ("failed result", "chat"): "a client of this dialect marks a failed result in its text",
+    ("failed result", "responses"): "a client of this dialect marks a failed result in its text",
+    ("image in result", "chat"): "a client of this dialect sends the image in a message after the result",
+    ("reasoning + call", "chat"): "a client of this dialect sets the reasoning effort, and does not get the reasoning",
 }
 """What a client's own dialect has no word for, and what it does instead: nothing is lost on the way."""
 
 UNREGARDED = {
     r"/.*: it repeats the request, and the client's dialect does not": "a reply's echo of the request",
     r"/(completed_at|createTime|service_tier|traceId|tool_usage/.*): not known to the client's dialect": (
-        "when, where and how a reply was made"
+        "time, place and method of a reply"
     ),
-    r"/(output|content)/\d+/(id|caller/type): not known to the client's dialect": "ids of items beside those of calls",
-    r"/(usage|usageMetadata)/.*: the client's dialect has no such count": "counts beside tokens in and out",
+    r"/(output|content)/\d+/(id|caller/type): not known to the client's dialect": "ids of items other than calls",
+    r"/(usage|usageMetadata)/.*: the client's dialect has no such count": "counts other than input and output tokens",
     r"/candidates/0/content/parts/\d+/thoughtSignature: the client's dialect cannot hold google's signature here": (
-        "the signature of a text, which Gemini would like back and does without"
+        "the signature of a text, which Gemini does not require"
     ),
     r"/input/\d+/(id|status): not known to the target": "the same ids, when Responses clients send them back",
-    r"/messages/\d+/tool_calls/\d+/index: not known to the target": "a number that OpenAI's SDK leaves in its history",
+    r"/messages/\d+/tool_calls/\d+/index: not known to the target": "an index that OpenAI's SDK leaves in its history",
     r"/(stream_options/include_usage|include/0|store): not known to the target": (
-        "what is asked of the reply; the gateway heeds it"
+        "options of the reply that the gateway applies itself"
     ),
 }
 """Losses that happen in any scenario, and what they are."""

@@ -1,4 +1,4 @@
-"""docs/losses.md says what the code does."""
+"""docs/reference/losses.md says what the code does."""
 
 from pathlib import Path
 
@@ -6,5 +6,5 @@ from laws.losses import document
 
 
 def test_the_table_of_losses_is_up_to_date():
-    path = Path(__file__).resolve().parents[2] / "docs" / "losses.md"
+    path = Path(__file__).resolve().parents[2] / "docs" / "reference" / "losses.md"
     assert path.read_text() == document(), "run `make losses`"

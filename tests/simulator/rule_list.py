@@ -1,4 +1,4 @@
-"""Write docs/rules.md: every rule of every API in the order in which it is checked, with its source."""
+"""Write docs/reference/rules.md: every rule of every API in the order in which it is checked, with its source."""
 
 import sys
 from pathlib import Path
@@ -32,7 +32,7 @@ def document() -> str:
 
 def _section(api: Api) -> str:
     rows = "\n".join(f"| `{rule.name}` | {_cell(rule.says)} | {_cell(rule.source)} |" for rule in api.rules)
-    return f"## {_TITLES[api.name]}\n\n| rule | | source |\n|---|---|---|\n{rows}\n"
+    return f"## {_TITLES[api.name]}\n\n| rule | requires | source |\n|---|---|---|\n{rows}\n"
 
 
 def _cell(text: str) -> str:

@@ -1,11 +1,11 @@
-"""docs/rules.md matches the code."""
+"""docs/reference/rules.md matches the code."""
 
 from pathlib import Path
 
 from dragoman.simulator.apis import APIS
 from simulator.rule_list import document
 
-PATH = Path(__file__).resolve().parents[2] / "docs" / "rules.md"
+PATH = Path(__file__).resolve().parents[2] / "docs" / "reference" / "rules.md"
 
 
 def test_the_list_of_rules_is_up_to_date():

@@ -107,3 +107,7 @@ def decode_value(data: bytes) -> StepValue:
             )
         case _:
             assert_never(value)
+
+
+packed, unpacked = encode_value, decode_value
+"""The names by which earlier versions documented these two."""

@@ -1,4 +1,4 @@
-"""docs/simulator.md is true: its commands, scripts, recordings and tests run, and nothing that exists is left out."""
+"""docs/reference/simulator.md is true: its commands, scripts, recordings and tests run, and nothing that exists is left out."""
 
 import importlib
 import json
@@ -18,7 +18,7 @@ from dragoman.simulator.script import Step, TomlScript, When, read_script
 from dragoman.simulator.state import Settings
 from dragoman.simulator.talk import AnswerEnd
 
-TEXT = (Path(__file__).resolve().parents[3] / "docs" / "simulator.md").read_text(encoding="utf-8")
+TEXT = (Path(__file__).resolve().parents[3] / "docs" / "reference" / "simulator.md").read_text(encoding="utf-8")
 KEY = {"authorization": "Bearer any"}
 TOOL = {"type": "function", "function": {"name": "f", "parameters": {"type": "object", "properties": {}}}}
 
@@ -65,6 +65,17 @@ def test_every_recording_is_read(tmp_path):
     path = tmp_path / "recorded.jsonl"
     path.write_text(blocks("json")[0], encoding="utf-8")
     assert Recordings.read(path).find("/v1/chat/completions", b'{"model": "gpt-5.4"}') is not None
+
+
+@pytest.mark.slow
+def test_the_tests_of_the_guide_pass(tmp_path):
+    guide = (Path(__file__).resolve().parents[3] / "docs" / "how-to" / "test-with-the-simulator.md").read_text("utf-8")
+    tests = re.findall(r"^```python pytest\n(.*?)^```", guide, re.MULTILINE | re.DOTALL)
+    (tmp_path / "test_agent.py").write_text("".join(tests), encoding="utf-8")
+    command = [sys.executable, "-m", "pytest", "-q", "--strict-markers", "-p", "no:cacheprovider", str(tmp_path)]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, check=False, text=True)  # noqa: S603
+    assert done.returncode == 0, done.stdout
+    assert f"{len(tests)} passed" in done.stdout
 
 
 @pytest.mark.slow

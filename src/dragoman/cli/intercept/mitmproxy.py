@@ -281,7 +281,8 @@ async def _drain_output(process: asyncio.subprocess.Process) -> None:
         if line.startswith(REFUSED) and line not in told:
             told.add(line)
             host = line.removeprefix(REFUSED)
-            sys.stderr.write(f"dragoman: the command does not trust our certificate for {host}: docs/intercept.md\n")
+            seen = f"dragoman: the command does not trust our certificate for {host}"
+            sys.stderr.write(f"{seen}: docs/how-to/intercept.md\n")
     await process.wait()
 
 

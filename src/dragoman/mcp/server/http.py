@@ -16,6 +16,7 @@ from mcp.types import INVALID_REQUEST
 from msgspec import Raw, Struct
 
 from dragoman.http.exchange import ClientDisconnected, Exchange
+from dragoman.http.message import JSON_HEADERS
 from dragoman.mcp.server.service import CALLER_KEY, ToolCaller
 from dragoman.tasks import start_task
 
