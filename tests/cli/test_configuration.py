@@ -170,7 +170,7 @@ def test_a_wrong_file_is_not_shown(alone, capsys):
         ("[sever]\n", "did you mean `server`?"),
         (
             "[wholly]\n",
-            "there are agents, intercept, mcp, media, models, prices, server, sessions, tools, upstreams, web",
+            "known names are agents, intercept, mcp, media, models, prices, server, sessions, tools, upstreams, web",
         ),
         ("[server]\nhartbeat = 1\n", "did you mean `heartbeat`?"),
         ("[server.limits]\nbdy = 1\n", "did you mean `body`?"),

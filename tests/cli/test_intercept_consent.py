@@ -118,7 +118,7 @@ def test_each_entry_has_the_variable_of_its_upstream(alone, run):
         (["--print-env", "--name", "claude"], "there is no 'claude': it may be google, studio, cloud, assist"),
         (["--name", "nobody", "--", "true"], "there is no 'nobody'"),
         ([], "usage: dragoman intercept"),
-        (["replay", "missing.json"], "missing.json: cannot be read"),
+        (["replay", "missing.json"], "missing.json: cannot read the file"),
         (["replay", "dragoman.toml"], "it is no saved exchange"),
     ],
 )

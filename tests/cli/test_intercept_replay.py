@@ -105,7 +105,7 @@ def test_a_reply_that_is_an_error_is_printed_and_told_by_the_exit_code(replay):
     ("options", "more", "words"),
     [
         (["--header", "nothing"], {}, "'nothing' has no value: write NAME:VALUE"),
-        (["--header", "a: env:NO_SUCH_VARIABLE"], {}, "the environment has no NO_SUCH_VARIABLE"),
+        (["--header", "a: env:NO_SUCH_VARIABLE"], {}, "the environment variable NO_SUCH_VARIABLE is not set"),
         ([], {"name": "gone", "upstream": "gone"}, "there is no 'gone'"),
     ],
 )

@@ -264,7 +264,7 @@ def test_another_model_answers_from_the_next_turn_on_and_an_agent_brings_its_own
         (["--tools", "web_fetsh"], "--tools: there is no tool or server 'web_fetsh': did you mean web_fetch?"),
         (["--yes", "files"], "--yes: there is no tool or server 'files'"),
         (["--model", "nobody/x"], "no upstream is configured for the model 'nobody/x': configured are usual"),
-        (["--config", "nowhere.toml"], "nowhere.toml: cannot be read"),
+        (["--config", "nowhere.toml"], "nowhere.toml: cannot read the file"),
     ],
 )
 def test_what_cannot_begin_is_told_at_once(chat, arguments, words):

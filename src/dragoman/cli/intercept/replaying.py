@@ -43,7 +43,7 @@ def read_saved(file: Path) -> SavedExchange:
     try:
         return decode_exchange(file.read_bytes())
     except OSError as error:
-        raise ConfigError(str(file), "", f"cannot be read: {error.strerror}") from None
+        raise ConfigError(str(file), "", f"cannot read the file: {error.strerror}") from None
     except ValueError as error:
         raise ConfigError(str(file), "", str(error)) from None
 
@@ -59,7 +59,7 @@ def parse_headers(values: list[str]) -> tuple[tuple[str, str], ...]:
         if value.startswith("env:"):
             variable = value.removeprefix("env:")
             if variable not in os.environ:
-                raise ConfigError("--header", name, f"the environment has no {variable}")
+                raise ConfigError("--header", name, f"the environment variable {variable} is not set")
             value = os.environ[variable]
         found.append((name.strip().lower(), value))
     return tuple(found)
