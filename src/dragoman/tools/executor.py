@@ -1,8 +1,7 @@
 """Execute the tool calls of a model; every call produces exactly one result.
 
-Errors of the model or of a tool never raise: they become a failed result that tells the model what to do. Only
-cancellation propagates, and it cancels the running calls. Every call writes one log record, without its arguments and
-its output.
+Errors of the model or of a tool never raise: they become a failed result with advice for the model. Only cancellation
+propagates, and it cancels the running calls. Every call writes one log record, without its arguments and its output.
 """
 
 import asyncio

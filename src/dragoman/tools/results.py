@@ -201,7 +201,7 @@ def build_result(call: ToolCall, content: tuple[Content, ...], *, failed: bool) 
 
 
 def build_refusal(call: ToolCall, handler: Handler | None, outcome: Outcome, message: str) -> Execution:
-    """Build a failed execution whose message tells the model why the call failed and what it can do."""
+    """Build a failed execution whose message, for the model, explains why the call failed and what it can do."""
     result = build_result(call, (Text(text=replace_surrogates(message)),), failed=True)
     return Execution(result=result, outcome=outcome, handler=handler)
 
