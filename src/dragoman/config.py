@@ -117,7 +117,7 @@ class MediaTable(Table, frozen=True):
 
     fetch: bool = True
     max_bytes: int = 20 << 20
-    """Total bytes of all links of a request."""
+    """Maximum total bytes of all links of a request."""
     max_links: int = 20
     seconds: float = 20.0
     allow: tuple[str, ...] = ()

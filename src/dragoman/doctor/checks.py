@@ -94,8 +94,8 @@ def _join_text(parts: list[Any]) -> str:
 
 
 def _shorten(text: str) -> str:
-    words = " ".join(text.split())
-    return words if len(words) <= _MAX_TEXT else f"{words[:_MAX_TEXT]}…"
+    line = " ".join(text.split())
+    return line if len(line) <= _MAX_TEXT else f"{line[:_MAX_TEXT]}…"
 
 
 class Check(Struct, frozen=True, kw_only=True):

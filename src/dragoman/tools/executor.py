@@ -191,12 +191,12 @@ class Executor:
         try:
             ended = await self._workers.run(handler, arguments, current, None if seconds == math.inf else seconds)
         except CallTimeoutError:
-            words = f"{handler.name} took longer than {seconds:g} seconds and was stopped."
-            return build_refusal(call, handler, "timeout", f"{words} Ask for less, or go on without it.")
+            message = f"{handler.name} took longer than {seconds:g} seconds and was stopped."
+            return build_refusal(call, handler, "timeout", f"{message} Ask for less, or go on without it.")
         except StuckError:
             count = self._workers.count_stuck(handler.name)
-            words = f"{handler.name} was not run: {count} earlier calls of it have not ended. Go on without it."
-            return build_refusal(call, handler, "stuck", words)
+            message = f"{handler.name} was not run: {count} earlier calls of it have not ended. Go on without it."
+            return build_refusal(call, handler, "stuck", message)
         if ended.error is not None:
             return _build_failure(call, handler, ended.error, errors)
         return await self._build_execution(current, handler, ended, errors)
@@ -210,8 +210,8 @@ class Executor:
             value = parse_output(ended.value)
         except (TypeError, ValueError, RecursionError) as error:
             errors.append(error)
-            words = f"{handler.name} ran, but what it returned cannot be told: {_error_message(error)}"
-            return build_refusal(call, handler, "error", words)
+            message = f"{handler.name} ran, but what it returned cannot be told: {_error_message(error)}"
+            return build_refusal(call, handler, "error", message)
         most = self._max_output if handler.max_output is None else handler.max_output
         trimmed = trim_output(value.content, most, self._max_media)
         outcome: Outcome = "failed" if value.failed else "succeeded"
@@ -243,8 +243,8 @@ class Executor:
 
     def _explain_unknown(self, call: ToolCall) -> str:
         name = _clip(qualify_name(call.namespace, call.name), MAX_NAME)
-        if self._explain_missing is not None and (words := self._explain_missing(name)):
-            return f"{name} was not run: {words}. Go on without it, or try again later."
+        if self._explain_missing is not None and (reason := self._explain_missing(name)):
+            return f"{name} was not run: {reason}. Go on without it, or try again later."
         near = self.registry.nearest(name)
         if near:
             return f"there is no tool named {name!r}. Did you mean {' or '.join(map(repr, near))}?"
@@ -283,8 +283,8 @@ def _build_failure(call: ToolCall, handler: Handler, error: BaseException, error
     if isinstance(error, ToolFailure):
         return build_refusal(call, handler, "failed", _error_message(error) or f"{handler.name} failed")
     errors.append(error)
-    words = f": {message}" if (message := _error_message(error)) else ""
-    return build_refusal(call, handler, "error", f"{handler.name} failed: {type(error).__name__}{words}")
+    detail = f": {message}" if (message := _error_message(error)) else ""
+    return build_refusal(call, handler, "error", f"{handler.name} failed: {type(error).__name__}{detail}")
 
 
 def _error_message(error: BaseException) -> str:

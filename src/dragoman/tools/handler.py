@@ -65,7 +65,7 @@ class Handler(Struct, frozen=True, kw_only=True):
     destination: str = ""
     """Name of the argument with the destination, a URL or a list of URLs; "" if no argument has it."""
     max_output: int | None = None
-    """Most bytes of text and JSON of one result that the model receives; None for the executor's default."""
+    """Maximum bytes of text and JSON of one result that the model receives; None for the executor's default."""
 
     def __post_init__(self) -> None:
         if self.timeout is not None and not self.timeout > 0:

@@ -237,8 +237,8 @@ class IdempotencyCache:
         if earlier is None:
             return await self._run_first(key, identity, call, handler, work)
         if earlier[0] != identity:
-            words = f"the idempotency key of this call was used before for another call of {earlier[0][0]!r}"
-            return build_refusal(call, handler, "conflict", words)
+            message = f"the idempotency key of this call was used before for another call of {earlier[0][0]!r}"
+            return build_refusal(call, handler, "conflict", message)
         ended = earlier[1]
         return repeat_for(call, ended if isinstance(ended, Execution) else await asyncio.shield(ended))
 
@@ -252,8 +252,8 @@ class IdempotencyCache:
     ) -> Execution:
         future: asyncio.Future[Execution] = asyncio.get_running_loop().create_future()
         self._running[key] = (identity, future)
-        words = "this call was interrupted; whether it had its effect is not known. Look before you try again."
-        execution = build_refusal(call, handler, "error", words)
+        message = "this call was interrupted; whether it had its effect is not known. Look before you try again."
+        execution = build_refusal(call, handler, "error", message)
         try:
             execution = await work()
         finally:

@@ -14,7 +14,7 @@ from dragoman.core.response import FinishReason
 from dragoman.tools import Execution
 
 _MAX_QUESTION = 2000
-"""Most characters of the arguments shown in an approval question."""
+"""Maximum characters of the arguments shown in an approval question."""
 _OTHER_MODEL = "or use another model (/model, --model)"
 _LATER = f"try again later, {_OTHER_MODEL}"
 _KEY = "check the key of that upstream; `dragoman doctor` tests it"

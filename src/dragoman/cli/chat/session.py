@@ -28,7 +28,7 @@ from dragoman.tools import Registry
 from dragoman.tools.results import replace_surrogates
 
 _ARTIFACTS = "read_artifact"
-"""The tool that reads stored outputs; it is always selected, because any tool can have an output that is too large."""
+"""The tool that reads stored outputs; it is added to every selection: any output may be too large."""
 
 _DEFAULT_COMPACTION = AgentCompaction(context=1 << 40)
 """The context window is not known, so the history is compacted only when the model reports that it is too long."""
@@ -346,10 +346,10 @@ def _drop_unused_servers(config: Config, options: ChatOptions) -> Config:
     """Return the configuration without the tool servers that --tools does not need, so that they are not started."""
     if options.tools is None:
         return config
-    words = options.tools
+    patterns = options.tools
     needed = {
         name: server
         for name, server in config.tools.items()
-        if any(word == name or "*" in word or word.startswith(f"{name}__") for word in words)
+        if any(word == name or "*" in word or word.startswith(f"{name}__") for word in patterns)
     }
     return structs.replace(config, tools=needed)

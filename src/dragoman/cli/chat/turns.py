@@ -34,7 +34,7 @@ from dragoman.core.problems import Problem
 from dragoman.tools import Progress
 
 _PROGRESS_SECONDS = 1.0
-"""Least seconds between two progress lines."""
+"""Minimum seconds between two progress lines."""
 _ANSWERS = {word[:length]: word for word in ("yes", "no", "always", "show") for length in (1, len(word))} | {"": "no"}
 """Accepted answers and their meaning; after any other answer the question is repeated."""
 

@@ -25,12 +25,12 @@ from dragoman.intercept.lookout import ObserverFolder, observe_exchanges
 
 _CONTEXT_LINES = 3
 _MAX_COMPARED = 3000
-"""Most lines that are diffed, without the common lines at the start and the end."""
+"""Maximum lines that are diffed, without the common lines at the start and the end."""
 _DATA = "data:"
 _STYLES = {"-": ("red",), "+": ("green",), "@": ("dim",), " ": ()}
 _MAX_CHANGED = 400
 _MAX_UNCHANGED = 120
-"""Most lines shown of an unchanged body."""
+"""Maximum lines shown of an unchanged body."""
 _MAX_LINE = 400
 _INDENT = "  "
 _SIGNATURE = re.compile(r"(\"thought_?[sS]ignature\": \"[^\"]{8})[^\"]{12,}")

@@ -28,7 +28,7 @@ MAX_INPUT = 2 << 20
 _START_SECONDS = 20.0
 _MAX_THREADS = 2
 _MAX_BYTES_PER_CHARACTER = 4
-"""Most bytes of a character in UTF-8."""
+"""Maximum bytes of a character in UTF-8."""
 _MAX_PAGES = 200
 """A process is replaced after this many pages, so that leaked memory and leftover state do not accumulate."""
 _SCRIPT = Path(__file__).with_name("converting.py")

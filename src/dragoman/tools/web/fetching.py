@@ -74,7 +74,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     redirects: Redirects = "site"
     """Whether a redirect to another host is followed, or reported to the model, which must then fetch that URL."""
     max_bytes: int = 5 << 20
-    """Most bytes of a page, compressed and decompressed."""
+    """Maximum bytes of a page, compressed and decompressed."""
     seconds: float = 20.0
     cache_seconds: float = 300.0
     """Seconds that a page is cached; 0 disables the cache."""
