@@ -1,6 +1,6 @@
-"""Dragoman interprets tool calling between LLM APIs.
+"""Dragoman translates tool calling between LLM APIs.
 
-The names below are the public Python API; each is loaded when it is first used.
+The names below are the public Python API; the module of each is imported when the name is first used.
 """
 
 from importlib import import_module
@@ -99,7 +99,7 @@ __all__ = [  # noqa: RUF022  grouped by what they are for
 
 
 def __getattr__(name: str) -> Any:
-    """Load a public name from its home."""
+    """Import the module that defines a public name and return that name (PEP 562)."""
     home = _HOMES.get(name)
     if home is None:
         raise AttributeError(f"module 'dragoman' has no attribute {name!r}")

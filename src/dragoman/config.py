@@ -1,6 +1,6 @@
-"""The configuration: a file, or else the environment, and what is wrong with it.
+"""Load and validate the configuration, from a TOML file or, without one, from environment variables.
 
-Every error names the file, the key in it and what would be right there.
+Every error names the file, the key in it and what to write there instead.
 """
 
 import hashlib
@@ -32,7 +32,7 @@ LISTEN = "127.0.0.1:8741"
 _DEFAULT_FILE = "dragoman.toml"
 HASH_PREFIX = "sha256:"
 ANONYMOUS_NAME = "local"
-"""Who asks where no key is configured."""
+"""Caller name of every request when `[server] keys` is empty."""
 _PATH_VARIABLE = "DRAGOMAN_CONFIG"
 _NATIVE_CALLS_VARIABLE = "GEMINI_USE_NATIVE_FUNCTION_CALLING"
 _BOOLEAN_WORDS = {"": True, "true": True, "1": True, "yes": True, "on": True} | dict.fromkeys(
@@ -40,22 +40,22 @@ _BOOLEAN_WORDS = {"": True, "true": True, "1": True, "yes": True, "on": True} | 
 )
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 _UNKNOWN_FIELD = re.compile(r"unknown field `(.*)`")
-_KEY_IN_ERROR = re.compile(r" - at `\$?(.*?)`$")
+_PATH_IN_ERROR = re.compile(r" - at `\$?(.*?)`$")
 
 
 class ConfigError(ValueError):
-    """The configuration cannot be used as it is."""
+    """The configuration is invalid."""
 
     def __init__(self, file: str, key: str, message: str) -> None:
         super().__init__(f"{file}: {key}: {message}" if key else f"{file}: {message}")
 
 
 class Table(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A table of the file: a key nobody reads is an error, not a surprise."""
+    """Base of the configuration tables; an unknown key is an error, so that a typing mistake is not ignored."""
 
 
 class KeyTable(Table, frozen=True):
-    """A key that is let in, and what it may do."""
+    """A client API key of `[server] keys`, with the models and tools it may use and its concurrency limit."""
 
     key: str
     name: str = ""
@@ -65,7 +65,7 @@ class KeyTable(Table, frozen=True):
 
 
 class LimitsTable(Table, frozen=True):
-    """How much of a client is borne."""
+    """`[server.limits]`: limits on the size and the duration of client requests."""
 
     body: int = 64 << 20
     head: int = 64 << 10
@@ -76,7 +76,7 @@ class LimitsTable(Table, frozen=True):
 
 
 class RetriesTable(Table, frozen=True):
-    """How often what may pass is tried again, and how long the waits before are."""
+    """`[server.retries]`: how many times a failed upstream request is retried, and the delays in seconds."""
 
     most: int = 2
     first_wait: float = 0.5
@@ -85,64 +85,68 @@ class RetriesTable(Table, frozen=True):
 
 
 class ServerTable(Table, frozen=True):
-    """Where to listen, who may come in."""
+    """`[server]`: the listen address, client authentication, streaming and logging."""
 
     listen: str = LISTEN
     keys: tuple[str | KeyTable, ...] = ()
     hosts: tuple[str, ...] = ()
-    """Names by which clients may call the server, beside its own."""
+    """Host names that clients may use in addition to the listen address and loopback names."""
     origins: tuple[str, ...] = ()
-    """Patterns of the web origins whose pages may ask, beside those of its own names."""
+    """Patterns of the web origins whose pages may send requests, in addition to the server's own origins."""
     strict: bool = False
     limits: LimitsTable = LimitsTable()
     retries: RetriesTable = RetriesTable()
     hold: float = 10.0
-    """Seconds a stream waits for its first event before the client is told that it begins."""
+    """Seconds to wait for the first event of an upstream stream before the response headers are sent.
+
+    Until then a failed upstream request can still be retried or answered with an HTTP error status.
+    """
     heartbeat: float = 15.0
     grace: float = 20.0
-    """Seconds that open answers are given to end when the server stops."""
+    """Seconds that open responses have to finish when the server shuts down."""
     log: str = "stderr"
-    """Where a line for each exchange goes: "stderr", "off", or a file."""
+    """Where the log line of each exchange is written: "stderr", "off", or a file path."""
     log_format: Literal["json", "text"] = "json"
     use_native_function_calling: bool = True
-    """Models have tools of their own; if not, all are told of them in words and call them in their text."""
+    """Use the native tool calling of the models; if false, tools are described in the prompt of every model and calls
+    are parsed from its text."""
 
 
 class MediaTable(Table, frozen=True):
-    """How linked media is fetched that an upstream does not fetch itself."""
+    """`[media]`: how the gateway downloads linked media for upstreams that do not fetch links themselves."""
 
     fetch: bool = True
     max_bytes: int = 20 << 20
-    """For all links of a request together."""
+    """Maximum total bytes of all links of a request."""
     max_links: int = 20
     seconds: float = 20.0
     allow: tuple[str, ...] = ()
-    """Hosts by pattern, and networks, that may be asked though they are not public."""
+    """Host patterns and networks that may be contacted although their addresses are not public."""
 
 
 class SessionsTable(Table, frozen=True):
-    """What is kept of conversations, and where."""
+    """`[sessions]`: where conversations are stored and for how long."""
 
     url: str = ""
-    """`sqlite:///file` or `postgresql://…`; empty for a file among the user's state."""
+    """`sqlite:///file` or `postgresql://…`; empty for an SQLite file in the user's state directory."""
     state: Literal["gateway", "upstream"] = "gateway"
-    """Who keeps what a Responses request asks to be kept."""
+    """Who stores the responses and conversations of the Responses API (`store`): the gateway or the upstream."""
     keep_days: float = 30.0
-    """How long a conversation that nobody goes on with is kept; 0 for ever."""
+    """Days after its last use that a conversation is kept; 0 keeps it for ever."""
 
 
 class Config(Struct, frozen=True, kw_only=True):
-    """What is configured, with every reference to the environment followed."""
+    """The whole configuration, with every `env:NAME` reference resolved."""
 
     server: ServerTable = ServerTable()
     keys: tuple[KeyTable, ...] = ()
-    """Those of the server, each with a name."""
+    """The keys of `[server] keys`, each with a unique name."""
     upstreams: Mapping[str, UpstreamTable] = {}
     models: Mapping[str, tuple[str, ...]] = {}
     sessions: SessionsTable = SessionsTable()
     media: MediaTable = MediaTable()
     tools: Mapping[str, ToolServer] = {}
-    """External servers whose tools we run."""
+    """External MCP servers whose tools the gateway runs."""
     web: WebTable = WebTable()
     mcp: McpTable = McpTable()
     agents: Mapping[str, AgentTable] = {}
@@ -152,7 +156,7 @@ class Config(Struct, frozen=True, kw_only=True):
 
     @property
     def secrets(self) -> frozenset[str]:
-        """Whatever must not be read anywhere: keys of upstreams and of clients."""
+        """Return all values that must not appear in any output: credentials of upstreams, tool servers and clients."""
         upstreams = self.upstreams.values()
         shown = {secret for each in upstreams for secret in (each.api_key, each.access_token, each.client_secret)}
         given = {secret for each in self.tools.values() for secret in each.secrets}
@@ -160,40 +164,42 @@ class Config(Struct, frozen=True, kw_only=True):
 
 
 def load(path: Path | None = None, environment: Mapping[str, str] = os.environ) -> Config:
-    """Read the configuration: the file that is named, or the one that lies here, or none."""
+    """Load the configuration from `path`, $DRAGOMAN_CONFIG or ./dragoman.toml, or from the environment alone."""
     load_plugins()
     file = find_file(path, environment)
     if file is None:
-        server, tools = _apply_environment(ServerTable(), environment), _ConfigReader("", environment).read_tools({})
+        server, tools = _apply_native_switch(ServerTable(), environment), _ConfigReader("", environment).read_tools({})
         mcp = add_system_prompt(McpTable(), environment)
-        return Config(server=server, upstreams=found_in(environment), tools=tools, mcp=mcp)
+        return Config(server=server, upstreams=read_upstreams(environment), tools=tools, mcp=mcp)
     try:
         document = tomllib.loads(file.read_text())
     except OSError as error:
-        raise ConfigError(str(file), "", f"cannot be read: {error.strerror}") from None
+        raise ConfigError(str(file), "", f"cannot read the file: {error.strerror}") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ConfigError(str(file), "", f"is no TOML: {error}") from None
+        raise ConfigError(str(file), "", f"not valid TOML: {error}") from None
     return _ConfigReader(str(file), environment).read(document)
 
 
-def _apply_environment(server: ServerTable, environment: Mapping[str, str]) -> ServerTable:
-    """Let the environment say that no model uses tools of its own, whatever the file says."""
-    said = environment.get(_NATIVE_CALLS_VARIABLE, "").strip().lower()
-    if said not in _BOOLEAN_WORDS:
-        raise ConfigError("the environment", _NATIVE_CALLS_VARIABLE, f"{said!r} is neither true nor false")
-    return server if _BOOLEAN_WORDS[said] else msgspec.structs.replace(server, use_native_function_calling=False)
+def _apply_native_switch(server: ServerTable, environment: Mapping[str, str]) -> ServerTable:
+    """Turn native tool calling off if the environment variable says so; it overrides the file."""
+    value = environment.get(_NATIVE_CALLS_VARIABLE, "").strip().lower()
+    if value not in _BOOLEAN_WORDS:
+        raise ConfigError(
+            "the environment", _NATIVE_CALLS_VARIABLE, f"{value!r} is not a boolean; set it to true or false"
+        )
+    return server if _BOOLEAN_WORDS[value] else msgspec.structs.replace(server, use_native_function_calling=False)
 
 
 def find_file(path: Path | None, environment: Mapping[str, str]) -> Path | None:
-    """Return the file that is named, or else the one that lies here; None if there is none."""
+    """Return `path`, else $DRAGOMAN_CONFIG, else ./dragoman.toml if it exists, else None."""
     named = path or (Path(environment[_PATH_VARIABLE]) if environment.get(_PATH_VARIABLE) else None)
     return named or (Path(_DEFAULT_FILE) if Path(_DEFAULT_FILE).is_file() else None)
 
 
-def found_in(environment: Mapping[str, str]) -> dict[str, UpstreamTable]:
-    """Return the upstreams whose usual keys are set; the simulator where there is none."""
+def read_upstreams(environment: Mapping[str, str]) -> dict[str, UpstreamTable]:
+    """Return an upstream for each vendor whose usual variable is set; the simulator if none is set."""
     found: dict[str, UpstreamTable] = {}
-    # Keys go before projects: a key names one vendor, a project several.
+    # API keys come before Google Cloud projects: a key belongs to one vendor, a project serves several.
     for kind in sorted(KINDS.values(), key=attrgetter("needs_project")):
         if kind.found_as and environment.get(next(iter(kind.variables.values()), "")):
             settings = {name: environment.get(variable) for name, variable in kind.variables.items()}
@@ -203,7 +209,7 @@ def found_in(environment: Mapping[str, str]) -> dict[str, UpstreamTable]:
 
 
 def _fingerprint(secret: str) -> str:
-    """Return a name for a key that says nothing of it, the same for the key and for its hash."""
+    """Return a name for a key that does not reveal it, the same for the key and for its configured hash."""
     hashed = (
         secret.removeprefix(HASH_PREFIX)
         if secret.startswith(HASH_PREFIX)
@@ -213,7 +219,7 @@ def _fingerprint(secret: str) -> str:
 
 
 class _ConfigReader:
-    """Reads one file."""
+    """Validates one parsed configuration file and resolves its references."""
 
     def __init__(self, file: str, environment: Mapping[str, str]) -> None:
         self._file = file
@@ -223,21 +229,21 @@ class _ConfigReader:
         known = {field.name for field in msgspec.structs.fields(Config)} - {"keys", "source"}
         for name in document:
             if name not in known:
-                raise self._build_error(name, f"there is no such table{suggest_key(name, known)}")
+                raise self._build_error(name, f"unknown table{suggest_key(name, known)}")
         server = self._convert_table("server", document.get("server", {}), ServerTable)
         upstreams = {
             name: self._read_upstream(name, table) for name, table in self._read_tables(document, "upstreams").items()
-        } or found_in(self._environment)
+        } or read_upstreams(self._environment)
         models = {
-            name: self._read_targets(name, said, upstreams)
-            for name, said in self._read_tables(document, "models").items()
+            name: self._read_targets(name, each, upstreams)
+            for name, each in self._read_tables(document, "models").items()
         }
         taken: set[str] = set()
-        keys = tuple(self._read_key(at, said, taken) for at, said in enumerate(server.keys))
+        keys = tuple(self._read_key(at, each, taken) for at, each in enumerate(server.keys))
         sessions = self._convert_table("sessions", document.get("sessions", {}), SessionsTable)
         sessions = msgspec.structs.replace(sessions, url=self._resolve_secret("sessions.url", sessions.url))
         return Config(
-            server=_apply_environment(server, self._environment),
+            server=_apply_native_switch(server, self._environment),
             keys=keys,
             upstreams=upstreams,
             models=models,
@@ -248,8 +254,8 @@ class _ConfigReader:
             mcp=add_system_prompt(self._convert_table("mcp", document.get("mcp", {}), McpTable), self._environment),
             agents=self._read_agents(self._read_tables(document, "agents"), models),
             prices={
-                name: self._convert_table(f'prices."{name}"', said, PriceTable)
-                for name, said in self._read_tables(document, "prices").items()
+                name: self._convert_table(f'prices."{name}"', table, PriceTable)
+                for name, table in self._read_tables(document, "prices").items()
             },
             intercept=self._read_intercepts(self._read_tables(document, "intercept"), upstreams),
             source=self._file,
@@ -265,30 +271,30 @@ class _ConfigReader:
         try:
             return msgspec.convert(table, kind)
         except msgspec.ValidationError as error:
-            words = str(error)
-            place = _KEY_IN_ERROR.search(words)
-            inner = place.group(1) if place else ""
-            words = _KEY_IN_ERROR.sub("", words)
-            unknown = _UNKNOWN_FIELD.search(words)
-            told = suggest_key(unknown.group(1), keys_of(kind)) if unknown else list_choices(kind, inner)
-            raise self._build_error(key + inner, words + told) from None
+            message = str(error)
+            found = _PATH_IN_ERROR.search(message)
+            path = found.group(1) if found else ""
+            message = _PATH_IN_ERROR.sub("", message)
+            unknown = _UNKNOWN_FIELD.search(message)
+            suggestion = suggest_key(unknown.group(1), keys_of(kind)) if unknown else list_choices(kind, path)
+            raise self._build_error(key + path, message + suggestion) from None
 
     def _read_upstream(self, name: str, table: Any) -> UpstreamTable:
         key = f"upstreams.{name}"
         if not _NAME.fullmatch(name):
-            raise self._build_error(key, "a name has letters, digits, `_`, `.` and `-` only")
+            raise self._build_error(key, "the name of an upstream may contain only letters, digits, `_`, `.` and `-`")
         read = self._convert_table(key, table, UpstreamTable)
         kind = KINDS.get(read.kind)
         if kind is None:
-            raise self._build_error(f"{key}.kind", f"Invalid enum value {read.kind!r}; there are {', '.join(KINDS)}")
+            raise self._build_error(f"{key}.kind", f"unknown kind {read.kind!r}; use one of {', '.join(KINDS)}")
         if kind.needs_project and not read.project:
-            raise self._build_error(f"{key}.project", "a Google Cloud project must be named")
+            raise self._build_error(f"{key}.project", "required for this kind: set it to a Google Cloud project ID")
         vendor, variable = urlsplit(kind.base_url).hostname, kind.key_variable
         is_vendors = not read.base_url or urlsplit(read.base_url).hostname == vendor
         if vendor and variable and not read.api_key and is_vendors:
             raise self._build_error(
                 f"{key}.api_key",
-                f'{vendor} wants a key: write api_key = "env:{variable}", or a base_url of a server that wants none',
+                f'{vendor} requires a key: set api_key = "env:{variable}", or set base_url to a server that needs none',
             )
         return msgspec.structs.replace(
             read,
@@ -297,30 +303,39 @@ class _ConfigReader:
             client_secret=self._resolve_secret(f"{key}.client_secret", read.client_secret),
         )
 
-    def _read_key(self, index: int, entry: str | KeyTable, taken: set[str]) -> KeyTable:
+    def _read_key(self, index: int, configured: str | KeyTable, taken: set[str]) -> KeyTable:
         key = f"server.keys[{index}]"
-        table = KeyTable(key=entry) if isinstance(entry, str) else entry
+        table = KeyTable(key=configured) if isinstance(configured, str) else configured
         secret = self._resolve_secret(key, table.key)
         if not secret:
-            raise self._build_error(key, "an empty key would let everybody in")
+            raise self._build_error(
+                key, "the key is empty, which would authorise every client; set a key or remove the entry"
+            )
         if secret.startswith("sha256:"):
             secret = secret.lower()
             if not _KEY_HASH.fullmatch(secret):
-                raise self._build_error(key, "a hash has 64 hexadecimal digits: `dragoman config hash-key` prints one")
-        # What a key keeps is kept under its name: one that depends on the order of keys would give it to another.
+                raise self._build_error(
+                    key, "a sha256 hash has 64 hexadecimal digits; create one with `dragoman config hash-key`"
+                )
+        # Stored conversations belong to the key's name: a name that depended on the order of the keys would, after a
+        # change of that order, give the conversations of one key to another.
         name = table.name or f"key-{_fingerprint(secret)}"
         if name in taken or name == ANONYMOUS_NAME:
-            raise self._build_error(key, f"the name {name!r} is taken: what one key keeps, another must not see")
+            raise self._build_error(
+                key, f"the name {name!r} is already used; names must be unique, because stored data belongs to a name"
+            )
         taken.add(name)
         return msgspec.structs.replace(table, key=secret, name=name)
 
     def _resolve_secret(self, key: str, value: str) -> str:
-        """Follow a reference to the environment."""
+        """Return a value, with `env:NAME` replaced by that environment variable."""
         if not value.startswith("env:"):
             return value
         variable = value.removeprefix("env:")
         if not self._environment.get(variable):
-            raise self._build_error(key, f"the environment has no {variable}: set it, or write the value here")
+            raise self._build_error(
+                key, f"the environment variable {variable} is not set; set it, or write the value here"
+            )
         return self._environment[variable]
 
     def _read_targets(self, name: str, value: Any, upstreams: Mapping[str, UpstreamTable]) -> tuple[str, ...]:
@@ -331,24 +346,22 @@ class _ConfigReader:
             read = ()
         targets = (read,) if isinstance(read, str) else read
         if not targets:
-            raise self._build_error(key, 'must be "upstream/model", or a list of such')
+            raise self._build_error(key, 'must be "upstream/model", or a list of such strings')
         if name.count("*") > 1:
-            raise self._build_error(key, "a pattern has one `*` only")
+            raise self._build_error(key, "a pattern may contain only one `*`")
         for target in targets:
-            place, slash, model = target.partition("/")
+            upstream, slash, model = target.partition("/")
             if not slash or not model:
                 raise self._build_error(key, f'{target!r} must be "upstream/model"')
-            if place not in upstreams:
-                raise self._build_error(key, f"there is no upstream {place!r}{suggest_key(place, upstreams)}")
+            if upstream not in upstreams:
+                raise self._build_error(key, f"unknown upstream {upstream!r}{suggest_key(upstream, upstreams)}")
             if "*" in model and "*" not in name:
-                raise self._build_error(key, "a `*` in the target needs one in the name")
+                raise self._build_error(key, "the target contains `*`, so the model name must contain one too")
         return targets
 
     def _read_agents(self, tables: dict[str, Any], models: Mapping[str, object]) -> dict[str, AgentTable]:
         for name in models.keys() & tables.keys():
-            raise self._build_error(
-                f"agents.{name}", "a model of that name is configured: only one of them can be asked for"
-            )
+            raise self._build_error(f"agents.{name}", f"[models] already has {name!r}; rename the agent or the model")
         return {name: self._convert_table(f"agents.{name}", table, AgentTable) for name, table in tables.items()}
 
     def _read_intercepts(

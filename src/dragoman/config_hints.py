@@ -1,4 +1,4 @@
-"""What to say to a key that is not known: the nearest one, or all there are."""
+"""Suggestions for the error message of an unknown key or value: the closest known name, or the list of all names."""
 
 from collections.abc import Iterable, Iterator
 from difflib import get_close_matches
@@ -8,22 +8,22 @@ import msgspec
 from msgspec import Struct
 
 
-def suggest_key(key: str, known: Iterable[str]) -> str:
-    """Return what may have been meant, or else what there is."""
+def suggest_key(name: str, known: Iterable[str]) -> str:
+    """Return the end of an error message that suggests the closest of the `known` names, or lists all of them."""
     names = sorted(set(known))
-    near = get_close_matches(key, names, 1)
-    return f": did you mean `{near[0]}`?" if near else f"; there are {', '.join(names)}"
+    near = get_close_matches(name, names, 1)
+    return f": did you mean `{near[0]}`?" if near else f"; known names are {', '.join(names)}"
 
 
-def list_choices(kind: Any, inner: str) -> str:
-    """Return what there is to choose from at a key that has a few words of its own."""
-    types = [field.type for field in msgspec.structs.fields(kind) if f".{field.name}" == inner]
+def list_choices(kind: Any, path: str) -> str:
+    """Return the end of an error message that lists the allowed values of a key; "" if any value is allowed."""
+    types = [field.type for field in msgspec.structs.fields(kind) if f".{field.name}" == path]
     choices = [word for one in types for part in (one, *get_args(one)) for word in get_args(part) if type(word) is str]
-    return f"; there are {', '.join(choices)}" if choices else ""
+    return f"; use one of {', '.join(choices)}" if choices else ""
 
 
 def keys_of(kind: Any) -> Iterator[str]:
-    """Return the keys of a table and of those in it."""
+    """Yield the keys of a table and of the tables nested in it."""
     if isinstance(kind, type) and issubclass(kind, Struct):
         for field in msgspec.structs.fields(kind):
             yield field.name

@@ -1,6 +1,6 @@
-"""Run code that is not ours and may raise anything: a tool, an observer, a script, an external server.
+"""Run foreign code that may raise anything (a tool, an observer, a script) and return its error as a value.
 
-The error is returned, so that whoever calls such code decides what becomes of it. Cancellation is never returned.
+The caller decides how to handle the error. Cancellation is not caught: it propagates.
 """
 
 from collections.abc import Awaitable, Callable
@@ -14,7 +14,7 @@ T = TypeVar("T")
 
 
 class Attempt(Struct, frozen=True):
-    """What became of a call: its value, or the error that it raised."""
+    """The outcome of a call: its return value, or the error that it raised."""
 
     value: Any = None
     error: BaseException | None = None
@@ -37,13 +37,13 @@ async def attempt_async(function: Callable[..., Awaitable[Any]], *arguments: Any
 
 
 def start_thread(function: Callable[[], T], name: str) -> "Future[T]":
-    """Run a function in a daemon thread; the future gets its value or its error."""
+    """Run a function in a daemon thread and return a future of its value or its error."""
     future: Future[T] = Future()
 
     def run() -> None:
         try:
             value = function()
-        except BaseException as error:  # noqa: BLE001  raised where the future is read: a thread has no caller
+        except BaseException as error:  # noqa: BLE001  raised again by `future.result()`: a thread has no caller
             future.set_exception(error)
         else:
             future.set_result(value)

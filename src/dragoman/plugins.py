@@ -1,7 +1,7 @@
-"""Dialects and kinds of upstreams of other installed packages, which declare them as entry points.
+"""Load the dialects and upstream kinds that other installed packages declare as entry points.
 
-The name of an entry is that of the dialect or kind; its value is the `Dialect` or `UpstreamKind`. The command and the
-gateway load them; a program that uses the library may also call `register` of the two registries itself.
+The name of an entry point is the name of the dialect or kind; it loads a `Dialect` or an `UpstreamKind`. The command
+and the gateway load them; a program that uses the library may also call `register` of the two registries itself.
 """
 
 _DIALECTS = "dragoman.dialects"
@@ -9,14 +9,14 @@ _UPSTREAMS = "dragoman.upstreams"
 
 
 def dialect_names() -> tuple[str, ...]:
-    """Return the names of other packages' dialects without loading them."""
+    """Return the names of the dialects that other packages declare, without loading them."""
     from importlib.metadata import entry_points  # noqa: PLC0415  slow to import, and most commands do not need it
 
     return tuple(entry.name for entry in entry_points(group=_DIALECTS))
 
 
 def load_plugins() -> None:
-    """Register what installed packages declare and is not registered yet."""
+    """Register the dialects and upstream kinds of installed packages that are not registered yet."""
     from importlib.metadata import entry_points  # noqa: PLC0415  as above
 
     dialects, kinds = entry_points(group=_DIALECTS), entry_points(group=_UPSTREAMS)

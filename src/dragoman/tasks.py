@@ -1,8 +1,8 @@
 """Start asyncio tasks: the only module that creates one.
 
 Every task has a name and an owner. asyncio itself keeps only a weak reference to a task, so the owner holds it until it
-has ended: in a variable, if the owner awaits it (`start_task`, `run_all`), or in a `TaskSet`, which logs what a task
-raises that nobody awaits. `stop` waits for cancelled tasks; the cancellation of whoever waits is never swallowed.
+has ended: in a variable, if the owner awaits it (`start_task`, `run_all`), or in a `TaskSet`, which logs the errors of
+tasks that are not awaited. `stop` waits for cancelled tasks; a cancellation of the waiting task is never swallowed.
 """
 
 import asyncio
@@ -17,7 +17,7 @@ T = TypeVar("T")
 def start_task(work: Coroutine[Any, Any, T], name: str) -> asyncio.Task[T]:
     """Start a task that the caller keeps, and awaits or stops.
 
-    If the caller drops it without looking at its failure, asyncio reports that to the loop's exception handler.
+    If the caller drops it without retrieving its exception, asyncio reports that to the loop's exception handler.
     """
     return asyncio.get_running_loop().create_task(work, name=name)
 
@@ -31,12 +31,12 @@ async def stop_tasks(*tasks: asyncio.Task[Any]) -> None:
 
 
 async def run_all(works: Iterable[Coroutine[Any, Any, T]], name: str) -> list[T]:
-    """Run coroutines at once and return their results in order; the first failure stops the others and is raised."""
+    """Run coroutines concurrently and return their results in order; the first failure cancels the others."""
     try:
         async with asyncio.TaskGroup() as group:
             tasks = [group.create_task(work, name=name) for work in works]
     except BaseExceptionGroup as failures:
-        # One caller can act on one error; the others stay readable as its cause.
+        # The caller can act on one error; the others are attached as its cause.
         raise failures.exceptions[0] from failures
     return [task.result() for task in tasks]
 

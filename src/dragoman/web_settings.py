@@ -1,4 +1,4 @@
-"""The table `[web]` of the configuration: how far the tool `web_fetch` goes, and how much it takes."""
+"""The table `[web]` of the configuration: allowed hosts and limits of the tool `web_fetch`."""
 
 from pathlib import Path
 from typing import Literal
@@ -9,15 +9,15 @@ from dragoman.http.addresses import LinkRefused, normalize_host, parse_host_port
 
 
 class WebTable(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What `web_fetch` may do."""
+    """`[web]`: which hosts and files `web_fetch` may read, and its limits."""
 
     allow: tuple[str, ...] = ()
-    """Domains that may be asked, each with all below it; none for all."""
+    """Domains that may be fetched, each with its subdomains; empty allows all domains."""
     deny: tuple[str, ...] = ()
     private: tuple[str, ...] = ()
-    """Places, `host:port`, that may be asked though their addresses are not public."""
+    """Servers (`host:port`) that may be contacted although their addresses are not public."""
     files: tuple[str, ...] = ()
-    """Directories whose files may be read as `file://`."""
+    """Directories whose files may be read with `file://` URLs."""
     redirects: Literal["site", "anywhere"] = "site"
     max_bytes: int = 5 << 20
     seconds: float = 20.0
@@ -26,15 +26,17 @@ class WebTable(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     def __post_init__(self) -> None:
         for entry in (*self.allow, *self.deny):
             if not _is_domain(entry):
-                raise ValueError(f'allow and deny hold domains like "example.com", and {entry!r} is none')
+                raise ValueError(f'{entry!r} in allow or deny is not a domain; write, for example, "example.com"')
         for entry in self.private:
             if parse_host_port(entry) is None:
-                raise ValueError(f'private holds places like "wiki.corp.example:443", and {entry!r} is none')
+                raise ValueError(
+                    f'{entry!r} in private is not "host:port"; write, for example, "wiki.corp.example:443"'
+                )
         for entry in self.files:
             if not Path(entry).is_absolute():
-                raise ValueError(f"files holds whole paths of directories, and {entry!r} is none")
+                raise ValueError(f"{entry!r} in files is not an absolute path; write the full path of a directory")
         if self.max_bytes < 1 or not self.seconds > 0:
-            raise ValueError("max_bytes and seconds must be more than 0")
+            raise ValueError("max_bytes and seconds must be greater than 0")
 
 
 def _is_domain(entry: str) -> bool:

@@ -137,7 +137,10 @@ def test_a_file_is_checked(alone, capsys, place):
     file = alone / "other.toml"
     file.write_text("[server]\nstrict = true\n")
     arguments = [str(file) if word == "FILE" else word for word in place]
-    assert run(capsys, *arguments)[:2] == (0, f"{file}: it can be used; `dragoman doctor` tries the upstreams\n")
+    assert run(capsys, *arguments)[:2] == (
+        0,
+        f"{file}: the configuration is valid; to test the upstreams, run `dragoman doctor`\n",
+    )
     file.write_text('[server]\nlisten = "0.0.0.0:80"\n')
     code, _, told = run(capsys, *arguments)
     assert (code, told.startswith(f"dragoman: {file}: server.keys: ")) == (2, True)
@@ -170,7 +173,7 @@ def test_a_wrong_file_is_not_shown(alone, capsys):
         ("[sever]\n", "did you mean `server`?"),
         (
             "[wholly]\n",
-            "there are agents, intercept, mcp, media, models, prices, server, sessions, tools, upstreams, web",
+            "known names are agents, intercept, mcp, media, models, prices, server, sessions, tools, upstreams, web",
         ),
         ("[server]\nhartbeat = 1\n", "did you mean `heartbeat`?"),
         ("[server.limits]\nbdy = 1\n", "did you mean `body`?"),

@@ -79,9 +79,9 @@ def test_a_key_that_is_refused_is_told_with_what_to_do_and_without_the_key(tmp_p
 @pytest.mark.parametrize(
     ("model", "words"),
     [
-        ("gem/gemini-3-flash~404", "name a model that the upstream has"),
+        ("gem/gemini-3-flash~404", "use a model that the upstream has"),
         ("gem/gemini-3-flash~429", "quota"),
-        ("gem/gemini-3-flash~503", "busy"),
+        ("gem/gemini-3-flash~503", "overloaded"),
         ("gem/gemini-3-flash~bad-json", "check kind and base_url"),
         ("gem/gemini-3-flash~hang", "--timeout"),
     ],
@@ -178,7 +178,7 @@ def test_external_tool_servers_are_started_and_their_tools_told_with_hashes(tmp_
     words = [(check["detail"], check["remedy"]) for check in checks if check["check"] == "agents.a.tools"]
     assert [detail for detail, _ in words] == [
         "'goood' means no tool and no server: did you mean good?",
-        "'good__colours' means no tool that its server has",
+        "'good__colours' matches no tool of its server",
     ]
     assert words[1][1] == "did you mean good__colour?"
     about = [check for check in checks if check["server"]]
@@ -191,7 +191,7 @@ def test_external_tool_servers_are_started_and_their_tools_told_with_hashes(tmp_
     ]
     assert about[0]["detail"] == "2 tools over stdio, 2025-11-25, plain 0"
     assert re.fullmatch(r'pinned = \{ "change" = "[0-9a-f]{32}", "colour" = "[0-9a-f]{32}" \}', about[1]["detail"])
-    assert about[2]["detail"].startswith(f"calls is pinned to {'0' * 32} and is now ")
+    assert about[2]["detail"].startswith(f"calls is pinned to {'0' * 32}, but its definition now has the hash ")
     assert about[3]["detail"].endswith("there is no database at db.test, token [redacted]")
     assert "[tools.bad]" in about[3]["remedy"]
     code, checks = checked(capsys, "--config", str(file), "--model", "sim/gemini-3-flash")

@@ -71,7 +71,7 @@ def run(alone, monkeypatch, capsys):
 def test_without_a_terminal_nothing_is_installed_and_it_is_told_what_to_do(alone, run):
     done = run("--name", "google", "--", "true")
     assert done.returncode == 2
-    assert "`dragoman intercept --install` installs it, or put mitmdump on the PATH" in done.stderr
+    assert "run `dragoman intercept --install`, or put mitmdump on the PATH" in done.stderr
     assert not (alone / "data").exists()
 
 
@@ -115,11 +115,14 @@ def test_each_entry_has_the_variable_of_its_upstream(alone, run):
     ("arguments", "words"),
     [
         (["--print-env"], "belongs to several entries: choose one with --name"),
-        (["--print-env", "--name", "claude"], "there is no 'claude': it may be google, studio, cloud, assist"),
-        (["--name", "nobody", "--", "true"], "there is no 'nobody'"),
+        (
+            ["--print-env", "--name", "claude"],
+            "no entry or Gemini upstream 'claude'; known names are google, studio, cloud, assist",
+        ),
+        (["--name", "nobody", "--", "true"], "no entry or Gemini upstream 'nobody'"),
         ([], "usage: dragoman intercept"),
-        (["replay", "missing.json"], "missing.json: cannot be read"),
-        (["replay", "dragoman.toml"], "not a saved exchange"),
+        (["replay", "missing.json"], "missing.json: cannot read the file"),
+        (["replay", "dragoman.toml"], "it is no saved exchange"),
     ],
 )
 def test_what_cannot_be_done_is_said_in_words(run, arguments, words):
@@ -134,7 +137,7 @@ def test_a_gateway_on_another_machine_is_not_used(alone, run):
     (alone / "bin" / "mitmdump").chmod(0o755)
     done = run("--name", "studio", "--gateway", "http://gateway.example:8741", "--", "true")
     assert done.returncode == 2
-    assert "is not on this machine" in done.stderr
+    assert "is not on loopback" in done.stderr
 
 
 def test_a_proxy_that_does_not_start_is_told_with_its_own_words(alone, run):
@@ -149,4 +152,4 @@ def test_a_proxy_that_does_not_start_is_told_with_its_own_words(alone, run):
 def test_words_behind_two_dashes_are_for_commands_only(capsys):
     with pytest.raises(SystemExit):
         main(["config", "--", "check"])
-    assert "nothing can stand behind -- here: check" in capsys.readouterr().err
+    assert "this verb runs no command; remove: -- check" in capsys.readouterr().err

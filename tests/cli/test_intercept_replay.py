@@ -105,8 +105,8 @@ def test_a_reply_that_is_an_error_is_printed_and_told_by_the_exit_code(replay):
     ("options", "more", "words"),
     [
         (["--header", "nothing"], {}, "'nothing' has no value: write NAME:VALUE"),
-        (["--header", "a: env:NO_SUCH_VARIABLE"], {}, "the environment has no NO_SUCH_VARIABLE"),
-        ([], {"name": "gone", "upstream": "gone"}, "there is no 'gone'"),
+        (["--header", "a: env:NO_SUCH_VARIABLE"], {}, "the environment variable NO_SUCH_VARIABLE is not set"),
+        ([], {"name": "gone", "upstream": "gone"}, "no entry or Gemini upstream 'gone'"),
     ],
 )
 def test_what_cannot_be_sent_is_said_in_words(replay, options, more, words):

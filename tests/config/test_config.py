@@ -77,15 +77,15 @@ def test_a_file_without_upstreams_is_like_no_file_in_that(tmp_path):
 @pytest.mark.parametrize(
     ("text", "key", "words"),
     [
-        ("[sever]\n", "sever", "there is no such table"),
+        ("[sever]\n", "sever", "unknown table"),
         ("[server]\nlistn = 1\n", "server", "unknown field `listn`"),
         ("[server]\nstrict = 1\n", "server.strict", "Expected `bool`"),
-        ('[server]\nkeys = [""]\n', "server.keys[0]", "empty key"),
-        ('[server]\nkeys = ["env:NONE"]\n', "server.keys[0]", "no NONE"),
-        ('[upstreams.a]\nkind = "x"\n', "upstreams.a.kind", "Invalid enum value 'x'"),
-        ('[upstreams.a]\nkind = "x"\n', "upstreams.a.kind", "there are gemini, vertex-gemini, code-assist, anthropic"),
-        ('[server]\nlog_format = "x"\n', "server.log_format", "there are json, text"),
-        ('[upstreams.a]\nkind = "gemini"\ntext_calls = "x"\n', "upstreams.a.text_calls", "there are json, legacy"),
+        ('[server]\nkeys = [""]\n', "server.keys[0]", "the key is empty"),
+        ('[server]\nkeys = ["env:NONE"]\n', "server.keys[0]", "NONE is not set"),
+        ('[upstreams.a]\nkind = "x"\n', "upstreams.a.kind", "unknown kind 'x'"),
+        ('[upstreams.a]\nkind = "x"\n', "upstreams.a.kind", "use one of gemini, vertex-gemini, code-assist, anthropic"),
+        ('[server]\nlog_format = "x"\n', "server.log_format", "use one of json, text"),
+        ('[upstreams.a]\nkind = "gemini"\ntext_calls = "x"\n', "upstreams.a.text_calls", "use one of json, legacy"),
         ('[upstreams.a]\nkind = "gemini"\ntext_calls = { m = 1 }\n', "upstreams.a.text_calls", "Expected `str`"),
         ('[upstreams.a]\nkind = "gemini"\n', "upstreams.a.api_key", "env:GEMINI_API_KEY"),
         ('[upstreams.a]\nkind = "anthropic"\n', "upstreams.a.api_key", "env:ANTHROPIC_API_KEY"),
@@ -93,7 +93,7 @@ def test_a_file_without_upstreams_is_like_no_file_in_that(tmp_path):
         (
             '[upstreams.a]\nkind = "openai-responses"\nbase_url = "https://api.openai.com/v1"\n',
             "upstreams.a.api_key",
-            "a base_url of a server that wants none",
+            "set base_url to a server that needs none",
         ),
         ('[server]\nkeys = ["sha256:zz"]\n', "server.keys[0]", "64 hexadecimal digits"),
         ("[upstreams.a]\n", "upstreams.a", "missing required field `kind`"),
@@ -102,14 +102,18 @@ def test_a_file_without_upstreams_is_like_no_file_in_that(tmp_path):
         (
             '[upstreams.a]\nkind = "gemini"\napi_key = "k"\n[models]\nm = "b/x"\n',
             'models."m"',
-            "there is no upstream 'b'",
+            "unknown upstream 'b'",
         ),
         ('[upstreams.a]\nkind = "gemini"\napi_key = "k"\n[models]\nm = "a"\n', 'models."m"', "upstream/model"),
-        ('[upstreams.a]\nkind = "gemini"\napi_key = "k"\n[models]\nm = "a/*"\n', 'models."m"', "needs one in the name"),
-        ('[upstreams.a]\nkind = "gemini"\napi_key = "k"\n[models]\n"*m*" = "a/x"\n', 'models."*m*"', "one `*` only"),
+        (
+            '[upstreams.a]\nkind = "gemini"\napi_key = "k"\n[models]\nm = "a/*"\n',
+            'models."m"',
+            "the model name must contain one too",
+        ),
+        ('[upstreams.a]\nkind = "gemini"\napi_key = "k"\n[models]\n"*m*" = "a/x"\n', 'models."*m*"', "only one `*`"),
         ('[upstreams.a]\nkind = "gemini"\napi_key = "k"\n[models]\nm = []\n', 'models."m"', "must be"),
         ("models = 1\n", "models", "must be a table"),
-        ("[server\n", "", "is no TOML"),
+        ("[server\n", "", "not valid TOML"),
     ],
 )
 def test_an_error_names_the_file_the_key_and_what_would_be_right(tmp_path, text, key, words):
@@ -121,7 +125,7 @@ def test_an_error_names_the_file_the_key_and_what_would_be_right(tmp_path, text,
 
 
 def test_a_file_that_is_not_there_is_named(tmp_path):
-    with pytest.raises(ConfigError, match="cannot be read"):
+    with pytest.raises(ConfigError, match="cannot read the file"):
         load(tmp_path / "none.toml", {})
 
 
@@ -157,7 +161,9 @@ def test_the_file_and_the_environment_can_say_that_no_model_has_tools(tmp_path, 
 
 
 def test_a_word_that_is_neither_true_nor_false_is_told():
-    with pytest.raises(ConfigError, match="the environment: GEMINI_USE_NATIVE_FUNCTION_CALLING: 'maybe' is neither"):
+    with pytest.raises(
+        ConfigError, match="the environment: GEMINI_USE_NATIVE_FUNCTION_CALLING: 'maybe' is not a boolean"
+    ):
         load(None, {"GEMINI_USE_NATIVE_FUNCTION_CALLING": "maybe"})
 
 

@@ -15,7 +15,7 @@ from dialects.toy import DIALECT
 from dialects.toy.upstream import KIND
 from dragoman import Call, Context, Problem, StreamTranslator, translate_error, translate_request, translate_response
 from dragoman.cli.job import dialect_of
-from dragoman.config import ConfigError, UpstreamTable, found_in, load
+from dragoman.config import ConfigError, UpstreamTable, load, read_upstreams
 from dragoman.dialects import NAMES
 from dragoman.dialects import registry as dialects
 from dragoman.simulator import Answer, Received
@@ -178,7 +178,7 @@ class TestRegistry:
             translate_request(Call(encoded(ASKED)), "toy", "chat")
         file = tmp_path / "dragoman.toml"
         file.write_text('[upstreams.t]\nkind = "toyland"\n')
-        with pytest.raises(ConfigError, match="there are gemini"):
+        with pytest.raises(ConfigError, match="use one of gemini"):
             load(file, {})
 
 
@@ -228,7 +228,7 @@ class TestCommand:
         file = tmp_path / "dragoman.toml"
         file.write_text('[upstreams.t]\nkind = "toyland"\napi_key = "k"\n')
         assert load(file, {}).upstreams["t"].kind == "toyland"
-        assert found_in({"TOY_API_KEY": "k"})["toyland"].api_key == "k"
+        assert read_upstreams({"TOY_API_KEY": "k"})["toyland"].api_key == "k"
         file.write_text('[upstreams.t]\nkind = "toyland"\n')
         with pytest.raises(ConfigError, match="TOY_API_KEY"):
             load(file, {})

@@ -165,7 +165,7 @@ except ssl.SSLCertVerificationError:
 """
     done = site.run(*site.script(code))
     assert done.stdout == "refused\n", done.stderr
-    assert "does not trust our certificate for generativelanguage.googleapis.com" in done.stderr
+    assert "rejected the proxy's certificate for generativelanguage.googleapis.com" in done.stderr
 
 
 def test_two_first_runs_at_once_have_one_authority(site):
@@ -200,7 +200,7 @@ def test_a_proxy_that_dies_is_told_of_and_the_command_goes_on(site):
         (proxy,) = proxies_of(site.folder)
         (child,) = [pid for pid in children_of(process.pid) if pid != proxy]
         os.kill(proxy, signal.SIGKILL)
-        while "the proxy has ended" not in process.stderr.readline():
+        while "the proxy has stopped" not in process.stderr.readline():
             pass
         os.kill(child, signal.SIGUSR1)
         assert process.wait(20) == 6
@@ -244,7 +244,7 @@ print(times[-1] - times[0])
 def test_each_exchange_is_shown_as_it_passes_and_can_be_sent_again(site):
     done = site.run("--log", "--save", "kept", *site.script(ASKING))
     assert "POST /v1/models/gemini-3-flash:generateContent 200" in done.stderr
-    assert "untouched" in done.stderr
+    assert "unchanged" in done.stderr
     files = sorted((site.folder / "kept").iterdir())
     assert len(files) == 2
     assert {stat.S_IMODE(file.stat().st_mode) for file in files} == {0o600}

@@ -111,8 +111,8 @@ def _gateway(config: Path) -> Generator[str]:
         try:
             assert process.stdout is not None
             begun = process.stdout.readline()
-            assert begun.startswith("dragoman on "), begun
-            yield begun.split()[2]
+            assert begun.startswith("dragoman listening on "), begun
+            yield begun.split()[3]
         finally:
             process.send_signal(signal.SIGTERM)
             status = process.wait(30)

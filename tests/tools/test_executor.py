@@ -213,7 +213,7 @@ def test_an_executor_says_what_it_runs():
 
 @pytest.mark.parametrize("settings", [{"timeout": 0}, {"concurrency": 0}])
 def test_limits_that_make_no_sense_are_refused(settings):
-    with pytest.raises(ValueError, match="an executor needs"):
+    with pytest.raises(ValueError, match="timeout must be greater than 0"):
         Executor(Registry(), **settings)
 
 

@@ -304,11 +304,11 @@ async def stream(count: int):
 @pytest.mark.parametrize(
     ("function", "words"),
     [
-        (lambda x: x, "say @tool(name=...)"),
-        (generator, "return them as a list"),
-        (stream, "return them as a list"),
-        (3, "a tool is made of a function"),
-        (max, "Python knows no signature of it"),
+        (lambda x: x, "set one with @tool(name=...)"),
+        (generator, "is a generator, which is not supported: return a list"),
+        (stream, "is a generator, which is not supported: return a list"),
+        (3, "a tool is made from a function"),
+        (max, "it has no signature that Python can read"),
     ],
 )
 def test_what_is_no_typed_function_is_refused(function, words):
@@ -328,12 +328,12 @@ def test_each_parameter_that_cannot_be_said_is_refused_by_name():
 
     expected = {
         untyped: "parameter 'value' has no type: annotate it",
-        many: "parameter 'values' takes any number of values: take a list instead",
-        named: "parameter 'values' takes any names: take a dict instead",
-        unknown: "an annotation cannot be read: name 'Nowhere' is not defined",
-        strange: "the type of parameter 'value' cannot be said: type <class 'complex'> is not supported",
-        ambiguous: "the type of parameter 'value' cannot be said: Type unions may not contain more than one dict-like",
-        unreachable: "parameter 'value' may be left out, but has no name to be given by",
+        many: "parameter 'values' is variadic (*args), which is not supported: use a list instead",
+        named: "parameter 'values' is variadic (**kwargs), which is not supported: use a dict instead",
+        unknown: "an annotation cannot be resolved: name 'Nowhere' is not defined",
+        strange: "the type of parameter 'value' is not supported: type <class 'complex'> is not supported",
+        ambiguous: "the type of parameter 'value' is not supported: Type unions may not contain more than one dict-like",
+        unreachable: "parameter 'value' is positional-only and has a default",
     }
     for function, words in expected.items():
         with pytest.raises(ToolDefinitionError) as refused:
@@ -379,5 +379,5 @@ def test_bounds_that_contradict_each_other_are_refused_by_the_parameters_name():
     def find(days: Annotated[int, annotated_types.Gt(1), annotated_types.Ge(2)]) -> int:
         return days
 
-    with pytest.raises(ToolDefinitionError, match="the bounds of parameter 'days' cannot be said"):
+    with pytest.raises(ToolDefinitionError, match="the bounds of parameter 'days' are not supported"):
         tool(find)

@@ -56,7 +56,9 @@ def test_methods_of_an_object_are_tools_of_their_own():
 
 
 def test_a_method_without_its_object_is_refused_with_what_to_do():
-    with pytest.raises(ToolDefinitionError, match=r"tool 'add': it is a method of a class.*tool\(thing.method\)"):
+    with pytest.raises(
+        ToolDefinitionError, match=r"tool 'add': it is a method without an object.*tool\(thing.method\)"
+    ):
         tool(Basket.add)
-    with pytest.raises(ToolDefinitionError, match=r"make a tool of Class\.method"):
+    with pytest.raises(ToolDefinitionError, match=r"use tool\(Class\.method\)"):
         tool(vars(Basket)["named"])

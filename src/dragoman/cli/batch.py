@@ -1,4 +1,4 @@
-"""`dragoman translate --batch`: one JSON object a line in, one a line out; a bad line never stops the rest.
+"""`dragoman translate --batch`: one JSON object a line in, one a line out; an invalid line does not stop the rest.
 
 In: `{"id", "op", "from", "to", "model"?, "status"?, "stream"?, "body" | "sse", "request"?, "strict"?}`.
 Out: `{"id", "ok": true, "result", "sse"?, "losses"}` or `{"id", "ok": false, "problem": {"kind", "message", "where"}}`.
@@ -23,7 +23,7 @@ _ID_SEARCH_LIMIT = 4096
 
 
 class Line(Struct, rename={"operation": "op", "source": "from", "target": "to"}):
-    """One line of work."""
+    """One line of input: a document and how to translate it."""
 
     operation: str
     source: str
@@ -42,7 +42,7 @@ _LINE = msgspec.json.Decoder(Line)
 
 
 def run_batch(lines: BinaryIO, results: BinaryIO, *, strict: bool) -> int:
-    """Work through `lines`; return 0: what went wrong with a line is said in its result."""
+    """Translate each line and return exit code 0; the error of a line is in its result."""
     for line in lines:
         if line.strip():
             results.write(json.encode(run_line(line, strict=strict)) + b"\n")
@@ -51,7 +51,7 @@ def run_batch(lines: BinaryIO, results: BinaryIO, *, strict: bool) -> int:
 
 
 def run_line(line: bytes, *, strict: bool = False) -> dict[str, Any]:
-    """Do the work of one line."""
+    """Translate one line and return its result object."""
     identifier: Any = None
     try:
         work = json.decode_with(_LINE, line)
@@ -63,12 +63,12 @@ def run_line(line: bytes, *, strict: bool = False) -> dict[str, Any]:
         )
     except Problem as problem:
         return _build_failure(identifier, problem)
-    except Exception as error:  # noqa: BLE001  the edge: one bad line must not stop the rest, and must be seen
+    except Exception as error:  # noqa: BLE001  a bug must not stop the other lines, and is reported in the result
         return _build_failure(identifier, Problem("internal", f"{type(error).__name__}: {error}"))
 
 
 def _find_line_id(line: bytes, identifier: Any) -> Any:
-    """Find the id of a line that is not a line of work: even if it is no JSON, should it stand near the beginning."""
+    """Return the id of an invalid line, even of one that is not JSON if the id is near its start; else None."""
     if identifier is not None:
         return identifier
     if json.is_object(line):
@@ -79,8 +79,8 @@ def _find_line_id(line: bytes, identifier: Any) -> Any:
 
 
 def _build_failure(identifier: Any, problem: Problem) -> dict[str, Any]:
-    told = {"kind": problem.kind, "message": problem.message, "where": problem.where}
-    return {"id": identifier, "ok": False, "problem": told}
+    shown = {"kind": problem.kind, "message": problem.message, "where": problem.where}
+    return {"id": identifier, "ok": False, "problem": shown}
 
 
 def _translate_line(work: Line, *, strict: bool) -> dict[str, Any]:
@@ -88,7 +88,7 @@ def _translate_line(work: Line, *, strict: bool) -> dict[str, Any]:
     if work.operation == "stream":
         return _translate_stream(work)
     if isinstance(work.body, UnsetType):
-        raise Problem("invalid_request", "a body is needed", where="/body")
+        raise Problem("invalid_request", "`body` is required", where="/body")
     job = Job(
         operation=work.operation,  # pyright: ignore[reportArgumentType]  checked above
         source=work.source,
@@ -122,17 +122,17 @@ def _check(work: Line) -> None:
 
 
 def _body_bytes(body: Raw) -> bytes:
-    """Return the document of a line; one that is not JSON (an HTML error page) comes as a JSON string."""
+    """Return the document of a line; a document that is not JSON (an HTML error page) is passed as a JSON string."""
     raw = bytes(body)
     return json.decode(raw).encode() if raw.startswith(b'"') else raw
 
 
 def _translate_stream(work: Line) -> dict[str, Any]:
     if isinstance(work.sse, UnsetType):
-        raise Problem("invalid_request", "the stream is needed as text", where="/sse")
+        raise Problem("invalid_request", "`sse` is required: the text of the stream", where="/sse")
     request = None if isinstance(work.request, UnsetType) else bytes(work.request)
     stream = open_stream(work.source, work.target, work.model or "", request)
-    told = stream.feed(work.sse.encode("utf-8", "surrogatepass")) + stream.close()
+    output = stream.feed(work.sse.encode("utf-8", "surrogatepass")) + stream.close()
     if work.target == CORE:
-        return {"result": Raw(told), "losses": ()}
-    return {"result": None, "sse": told.decode(), "losses": stream.losses}
+        return {"result": Raw(output), "losses": ()}
+    return {"result": None, "sse": output.decode(), "losses": stream.losses}

@@ -1,4 +1,4 @@
-"""What `dragoman translate` can be asked for. It loads no dialect: the help of the command needs only the names."""
+"""The operations, sources and targets of `dragoman translate`, without loading a dialect: --help needs only names."""
 
 from collections.abc import Iterable
 
@@ -7,14 +7,14 @@ from dragoman.plugins import dialect_names
 
 OPERATIONS = ("request", "response", "stream", "error")
 CORE = "core"
-"""The target that shows a document as the values of the core."""
+"""The target that prints a document as its core values in JSON."""
 
 
 def sources(*, plugins: bool) -> tuple[str, ...]:
-    """Return the names of dialects; to look for those of other packages, the `plugins`, takes time."""
+    """Return the names of the dialects; with `plugins`, also those of other packages, whose lookup is slow."""
     return (*NAMES, *dialect_names()) if plugins else NAMES
 
 
 def targets_of(dialects: Iterable[str]) -> tuple[str, ...]:
-    """Return the names of targets: the dialects, those in an envelope, and the core."""
+    """Return the names of the targets: the dialects, their enveloped forms, and the core."""
     return (*dialects, *FORMS, CORE)

@@ -1,6 +1,6 @@
-"""`dragoman config`: show the configuration that holds, check it, print an example, hash a key.
+"""`dragoman config`: show the effective configuration, check it, print an example, hash a key.
 
-Exit code 0 means that it can be used, 2 that it cannot.
+Exit code 0 means that the configuration is valid, 2 that it is not.
 """
 
 import argparse
@@ -14,23 +14,25 @@ if TYPE_CHECKING:
 
 def add_to(verbs: "_SubParsersAction[ArgumentParser]") -> None:
     """Declare the verb."""
-    parser = verbs.add_parser("config", help="show, check or begin a configuration")
+    parser = verbs.add_parser("config", help="show or check the configuration, print an example, hash a key")
     file = argparse.ArgumentParser(add_help=False)
-    # What was said before the part must not be forgotten because the part says nothing.
-    file.add_argument("--config", type=Path, default=argparse.SUPPRESS, help="the configuration, as for serve")
-    parser.add_argument("--config", type=Path, help="the configuration (default: $DRAGOMAN_CONFIG, ./dragoman.toml)")
+    # SUPPRESS: without a default here, `dragoman config --config FILE show` keeps FILE.
+    file.add_argument("--config", type=Path, default=argparse.SUPPRESS, help="configuration file, as for serve")
+    parser.add_argument("--config", type=Path, help="configuration file (default: $DRAGOMAN_CONFIG, ./dragoman.toml)")
     parser.set_defaults(run=show)
     parts = parser.add_subparsers(metavar="PART")
-    parts.add_parser("show", parents=[file], help="what holds, and where each value comes from").set_defaults(run=show)
-    parts.add_parser("check", parents=[file], help="whether it can be used").set_defaults(run=check)
-    parts.add_parser("example", help="a commented example of the file").set_defaults(run=example)
-    hashing = parts.add_parser("hash-key", help="a hashed key for the file, of the key on standard input")
-    hashing.add_argument("--new", action="store_true", help="make a key and print it too")
+    parts.add_parser("show", parents=[file], help="print the effective values and where each comes from").set_defaults(
+        run=show
+    )
+    parts.add_parser("check", parents=[file], help="check whether the configuration is valid").set_defaults(run=check)
+    parts.add_parser("example", help="print a commented example file").set_defaults(run=example)
+    hashing = parts.add_parser("hash-key", help="read a client key from standard input and print its hash")
+    hashing.add_argument("--new", action="store_true", help="generate a key and print it before its hash")
     hashing.set_defaults(run=hash_key)
 
 
 def show(options: argparse.Namespace) -> int:
-    """Print the configuration that holds."""
+    """Print the effective configuration."""
     from dragoman.cli.provenance import format_config  # noqa: PLC0415  only for this verb
     from dragoman.config import ConfigError  # noqa: PLC0415
 
@@ -42,7 +44,7 @@ def show(options: argparse.Namespace) -> int:
 
 
 def check(options: argparse.Namespace) -> int:
-    """Say whether the configuration can be used."""
+    """Check the configuration and print the result."""
     from dragoman.config import ConfigError, load  # noqa: PLC0415  only for this verb
     from dragoman.gateway.agents.toolset import find_unknown_tools  # noqa: PLC0415
     from dragoman.server.serving import listen_address  # noqa: PLC0415
@@ -52,14 +54,14 @@ def check(options: argparse.Namespace) -> int:
         listen_address(config)
     except ConfigError as error:
         return _report_error(str(error))
-    for key, words in find_unknown_tools(config.agents, config.tools):
-        sys.stderr.write(f"dragoman: {config.source}: {key}: {words}\n")
-    sys.stdout.write(f"{config.source}: it can be used; `dragoman doctor` tries the upstreams\n")
+    for key, message in find_unknown_tools(config.agents, config.tools):
+        sys.stderr.write(f"dragoman: {config.source}: {key}: {message}\n")
+    sys.stdout.write(f"{config.source}: the configuration is valid; to test the upstreams, run `dragoman doctor`\n")
     return 0
 
 
 def example(_: argparse.Namespace) -> int:
-    """Print an example of the file."""
+    """Print the example configuration file."""
     from importlib.resources import files  # noqa: PLC0415  only for this verb
 
     sys.stdout.write(files("dragoman").joinpath("example.toml").read_text(encoding="utf-8"))
@@ -67,7 +69,7 @@ def example(_: argparse.Namespace) -> int:
 
 
 def hash_key(options: argparse.Namespace) -> int:
-    """Print what the file may hold instead of a key."""
+    """Print the hash that `[server] keys` accepts instead of a client key."""
     import secrets  # noqa: PLC0415  only for this verb
     from getpass import getpass  # noqa: PLC0415
 
@@ -79,7 +81,7 @@ def hash_key(options: argparse.Namespace) -> int:
     else:
         key = getpass("key: ") if sys.stdin.isatty() else sys.stdin.readline().strip()
     if not key:
-        return _report_error("an empty key would let everybody in")
+        return _report_error("the key is empty; pass a key on standard input, or use --new")
     sys.stdout.write(f"sha256:{hash_secret(key)}\n")
     return 0
 

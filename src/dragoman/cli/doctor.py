@@ -1,6 +1,6 @@
-"""`dragoman doctor`: see whether the configuration works, upstream by upstream and server by server.
+"""`dragoman doctor`: test the configuration, each upstream and each tool server.
 
-Exit code 0 means that all is well, 1 that something is not, 2 that the configuration cannot be read.
+Exit code 0 means that all checks passed, 1 that a check failed, 2 that the configuration is invalid.
 """
 
 import argparse
@@ -18,34 +18,36 @@ if TYPE_CHECKING:
 
 def add_to(verbs: "_SubParsersAction[ArgumentParser]") -> None:
     """Declare the verb."""
-    parser = verbs.add_parser("doctor", help="check the configuration, credentials, upstreams and tool servers")
-    parser.add_argument("--config", type=Path, help="the configuration (default: $DRAGOMAN_CONFIG, ./dragoman.toml)")
-    parser.add_argument("--model", action="append", default=[], metavar="UPSTREAM/MODEL", help="try only this model")
-    parser.add_argument("--timeout", type=float, default=60.0, help="seconds to wait for an answer (default 60)")
-    parser.add_argument("--json", action="store_true", help="one JSON object a check")
+    parser = verbs.add_parser("doctor", help="test the configuration, credentials, upstreams and tool servers")
+    parser.add_argument("--config", type=Path, help="configuration file (default: $DRAGOMAN_CONFIG, ./dragoman.toml)")
+    parser.add_argument(
+        "--model", action="append", default=[], metavar="UPSTREAM/MODEL", help="test only this model; may be repeated"
+    )
+    parser.add_argument("--timeout", type=float, default=60.0, help="seconds to wait for a response (default 60)")
+    parser.add_argument("--json", action="store_true", help="print one JSON object for each check")
     parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:
-    """Check everything that is configured."""
+    """Run the checks, print each result and return the exit code."""
     import asyncio  # noqa: PLC0415  only for this verb
 
     from dragoman.config import ConfigError, load  # noqa: PLC0415
     from dragoman.doctor.checks import Check  # noqa: PLC0415
     from dragoman.server.serving import listen_address  # noqa: PLC0415
 
-    tell = _print_json if options.json else _print_line
+    report = _print_json if options.json else _print_line
     try:
         config = load(options.config)
         host, port = listen_address(config)
         _check_models(config, options.model)
     except ConfigError as error:
-        tell(Check(check="configuration", ok=False, detail=str(error), remedy="mend it as it says"))
+        report(Check(check="configuration", ok=False, detail=str(error), remedy="correct the named key"))
         return 2
-    told = f"{config.source}; {len(config.upstreams)} upstreams, {len(config.models)} models, {len(config.keys)} keys"
-    told += f", {len(config.tools)} tool servers" if config.tools else ""
-    tell(Check(check="configuration", ok=True, detail=f"{told}, on {host}:{port}"))
-    return 0 if asyncio.run(_run_checks(config, options, tell)) else 1
+    detail = f"{config.source}; {len(config.upstreams)} upstreams, {len(config.models)} models, {len(config.keys)} keys"
+    detail += f", {len(config.tools)} tool servers" if config.tools else ""
+    report(Check(check="configuration", ok=True, detail=f"{detail}, on {host}:{port}"))
+    return 0 if asyncio.run(_run_checks(config, options, report)) else 1
 
 
 def _check_models(config: "Config", models: "list[str]") -> None:
@@ -55,23 +57,25 @@ def _check_models(config: "Config", models: "list[str]") -> None:
         name, _, rest = model.partition("/")
         if name not in config.upstreams or not rest:
             known = ", ".join(config.upstreams)
-            raise ConfigError(config.source, "--model", f"{model!r} must be UPSTREAM/MODEL; there are {known}")
+            raise ConfigError(
+                config.source, "--model", f"{model!r} must be UPSTREAM/MODEL; the configured upstreams are {known}"
+            )
 
 
 async def _run_checks(config: "Config", options: argparse.Namespace, report: "Callable[[Check], None]") -> bool:
     from dragoman.doctor.checks import check_upstreams  # noqa: PLC0415  only for this verb
 
-    well = True
+    passed = True
     async for check in check_upstreams(config, options.model, options.timeout):
         report(check)
-        well = well and check.ok
+        passed = passed and check.ok
     if (config.tools or config.agents) and not options.model:
-        from dragoman.doctor.checks import check_tools  # noqa: PLC0415  only where there are any
+        from dragoman.doctor.checks import check_tools  # noqa: PLC0415  only if any are configured
 
         async for check in check_tools(config, options.timeout):
             report(check)
-            well = well and check.ok
-    return well
+            passed = passed and check.ok
+    return passed
 
 
 def _print_line(check: "Check") -> None:

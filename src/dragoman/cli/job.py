@@ -1,7 +1,7 @@
-"""One translation as `dragoman translate` does it, alone or as a line of a batch.
+"""Perform one translation for `dragoman translate`, of a single document or of a line of a batch.
 
-The neutral view shows a core value as plain JSON: every value with a kind has it in `type`, absent values are left out.
-The dialect of a request is recognised by members that only one dialect has; without any the caller decides.
+The core view prints core values as plain JSON: parts, sources and tools have their kind in `type`, and defaults are
+omitted. The dialect of a request is detected by fields that only one dialect has.
 """
 
 import re
@@ -35,7 +35,7 @@ _WORD_START = re.compile(r"(?<!^)(?=[A-Z])")
 
 
 def view(value: Any) -> Any:
-    """Return `value` as plain JSON values."""
+    """Convert a core value to plain JSON values."""
     match value:
         case Struct():
             return _view_struct(value)
@@ -64,7 +64,7 @@ def _view_struct(value: Struct) -> dict[str, Any]:
 
 
 def view_problem(problem: Problem) -> dict[str, Any]:
-    """Return a problem as plain JSON values."""
+    """Convert a problem to plain JSON values, without empty fields."""
     shown = {
         "kind": problem.kind,
         "message": problem.message,
@@ -77,31 +77,31 @@ def view_problem(problem: Problem) -> dict[str, Any]:
 
 
 def encode(value: Any) -> bytes:
-    """Write a view."""
+    """Encode a view as JSON."""
     return json.encode(value)
 
 
 def dialect_of(body: bytes) -> str | None:
-    """Return the name of the dialect `body` is surely in, or None.
+    """Return the name of the dialect of a request body, or None if it is not certain.
 
-    Dialects differ in the name of the conversation; those that share one are told apart by other members.
+    Dialects differ in the name of the field with the messages; dialects that share that name differ in other fields.
     """
     document: Any = json.peek(body)
     sharing: dict[str, list[Dialect]] = {}
     for dialect in DIALECTS.values():
         sharing.setdefault(dialect.history, []).append(dialect)
-    # A dialect that was registered later is asked first, as for paths.
+    # Dialects that were registered later are tried first, as for paths.
     for history, dialects in reversed(sharing.items()):
         if len(dialects) == 1:
             if any(_has(document, pointer) for pointer in dialects[0].pointers["messages"]):
                 return dialects[0].name
         elif _has(document, f"/{history}") and isinstance(document[history], list):
-            return _told_apart(document, history, dialects)
+            return _find_dialect_by_fields(document, history, dialects)
     return None
 
 
 def _has(document: Any, pointer: str) -> bool:
-    """Tell whether a document has something at a pointer, be it null."""
+    """Return whether a document has a value, including null, at a pointer."""
     for token in split(pointer):
         if not isinstance(document, dict) or token not in document:
             return False
@@ -109,8 +109,8 @@ def _has(document: Any, pointer: str) -> bool:
     return True
 
 
-def _told_apart(document: dict[str, Any], history: str, dialects: list[Dialect]) -> str | None:
-    """Return the dialect, of several with one name for the conversation, that has members which the others lack."""
+def _find_dialect_by_fields(document: dict[str, Any], history: str, dialects: list[Dialect]) -> str | None:
+    """Return the dialect, of several with the same messages field, whose own fields the document uses; else None."""
     in_tools = _tool_members(document.get("tools"))
     for dialect in dialects:
         if not dialect.api.request_fields.isdisjoint(document) or not dialect.api.tool_fields.isdisjoint(in_tools):
@@ -123,13 +123,13 @@ def _told_apart(document: dict[str, Any], history: str, dialects: list[Dialect])
 
 
 def _tool_members(tools: Any) -> set[str]:
-    """Return the names of the members that any of the tools has."""
+    """Return the names of all fields that occur in the tools."""
     listed = cast("list[Any]", tools) if isinstance(tools, list) else []
     return {name for tool in listed if isinstance(tool, dict) for name in cast("dict[str, Any]", tool)}
 
 
 class Job(Struct, frozen=True, kw_only=True):
-    """What to translate."""
+    """A document to translate and how."""
 
     operation: Literal["request", "response", "error"]
     source: str
@@ -143,7 +143,7 @@ class Job(Struct, frozen=True, kw_only=True):
 
 
 class JobResult(Struct, frozen=True, kw_only=True):
-    """The translation. `status` and `headers` are an error's, `model` and `stream` a request's."""
+    """A translated document. `status` and `headers` are set for an error, `model` and `stream` for a request."""
 
     body: bytes
     losses: tuple[Loss, ...] = ()
@@ -154,12 +154,12 @@ class JobResult(Struct, frozen=True, kw_only=True):
 
 
 def target_of(name: str) -> tuple[str, str]:
-    """Return the dialect and the form of its envelope that a target's name means."""
+    """Return the dialect and the envelope form of a target name."""
     return FORMS.get(name, (name, ""))
 
 
 def perform(job: Job) -> JobResult:
-    """Do one translation."""
+    """Translate one document."""
     if job.target == CORE:
         return _perform_neutral(job)
     match job.operation:
@@ -185,7 +185,7 @@ def perform(job: Job) -> JobResult:
 
 def _perform_request(job: Job) -> JobResult:
     target, form = target_of(job.target)
-    # Chat and the others name the model in the body; only a dialect that does not is told it here.
+    # Most dialects have the model in the body; this one is used only by a dialect that does not (Gemini).
     call = Call(job.body, job.model, job.stream)
     translation = translate_request(call, job.source, target, model=job.model, strict=job.strict, form=form)
     call = translation.call
@@ -193,9 +193,9 @@ def _perform_request(job: Job) -> JobResult:
 
 
 def context_of(source: str, target: str, model: str, request: bytes | None) -> Context:
-    """Return what a reply answers: the client's request, in the client's dialect (`target`).
+    """Return the context of a reply, from the client's request in the client's dialect (`target`).
 
-    A request that is surely in another dialect is the upstream's own: it says nothing about the client.
+    A request that is certainly in another dialect is the upstream's request and is ignored.
     """
     client, form = target_of(target)
     if request is None or dialect_of(request) not in (None, client):
@@ -220,7 +220,7 @@ def _perform_neutral(job: Job) -> JobResult:
 
 
 class TranslatingStream(Protocol):
-    """A stream being translated."""
+    """A stream translator: feed it chunks and write what it returns."""
 
     def feed(self, chunk: bytes) -> bytes: ...
 
@@ -231,7 +231,7 @@ class TranslatingStream(Protocol):
 
 
 def open_stream(source: str, target: str, model: str = "", request: bytes | None = None) -> TranslatingStream:
-    """Begin to translate a stream."""
+    """Return a translator for a stream."""
     if target == CORE:
         return _NeutralStream(source)
     client, _ = target_of(target)
@@ -239,7 +239,7 @@ def open_stream(source: str, target: str, model: str = "", request: bytes | None
 
 
 class _NeutralStream:
-    """Collect a stream and show the reply it tells, with its problem if it failed."""
+    """Collects a stream and returns the whole reply as core values at the end, with the problem if it failed."""
 
     def __init__(self, source: str) -> None:
         self._decoder = dialect_named(source).decoder()

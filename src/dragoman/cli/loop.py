@@ -1,12 +1,12 @@
-"""The event loop that servers run on."""
+"""Choose the event loop for the servers."""
 
 from typing import Any
 
 
 def choose_runner() -> Any:
-    """Return what runs a coroutine, on uvloop where that is installed."""
+    """Return `uvloop.run` if uvloop is installed, else `asyncio.run`."""
     try:
-        import uvloop  # noqa: PLC0415  not on every system
+        import uvloop  # noqa: PLC0415  an optional dependency
     except ImportError:
         import asyncio  # noqa: PLC0415  not for other verbs
 

@@ -1,4 +1,4 @@
-"""`dragoman mcp`: serve MCP on standard input and output."""
+"""`dragoman mcp`: run an MCP server on standard input and output."""
 
 import argparse
 import contextlib
@@ -12,13 +12,13 @@ if TYPE_CHECKING:
 
 def add_to(verbs: "_SubParsersAction[ArgumentParser]") -> None:
     """Declare the verb."""
-    parser = verbs.add_parser("mcp", help="serve MCP on standard input and output")
-    parser.add_argument("--config", type=Path, help="the configuration (default: $DRAGOMAN_CONFIG, ./dragoman.toml)")
+    parser = verbs.add_parser("mcp", help="run an MCP server on standard input and output")
+    parser.add_argument("--config", type=Path, help="configuration file (default: $DRAGOMAN_CONFIG, ./dragoman.toml)")
     parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:
-    """Serve until the input ends and all is answered."""
+    """Serve until the input ends and all requests are answered."""
     import asyncio  # noqa: PLC0415  only for this verb
 
     from dragoman.config import ConfigError, load  # noqa: PLC0415

@@ -1,4 +1,4 @@
-"""The configuration that holds, line by line, and where each value comes from. Secrets are not shown."""
+"""Format the effective configuration as TOML, with the source of each value in a comment and secrets hidden."""
 
 import json
 import os
@@ -16,11 +16,11 @@ from dragoman.upstreams.registry import KINDS
 
 _SECRETS = frozenset({"api_key", "access_token", "client_secret", "key", "env", "headers"})
 _SWITCH_SOURCE = "the variable GEMINI_USE_NATIVE_FUNCTION_CALLING"
-"""What says something of the server beside the file."""
+"""The only source of a `[server]` value other than the file and the defaults."""
 
 
 def format_config(path: Path | None, environment: Mapping[str, str] = os.environ) -> Iterator[str]:
-    """Return the lines; they are a file that says the same, but for the secrets."""
+    """Yield the lines of the effective configuration; they are a valid file, except for the hidden secrets."""
     config = load(path, environment)
     file = find_file(path, environment)
     document: dict[str, Any] = tomllib.loads(file.read_text()) if file is not None else {}
@@ -34,13 +34,18 @@ def format_config(path: Path | None, environment: Mapping[str, str] = os.environ
         "mcp", config.mcp, document.get("mcp", {}), default_source=f"the variable {SYSTEM_PROMPT_VARIABLE}"
     )
     for name, table in config.upstreams.items():
-        said = document.get("upstreams", {}).get(name)
+        configured = document.get("upstreams", {}).get(name)
         yield from _format_table(
-            f"upstreams.{name}", table, said or {}, default_source=_describe_origin(name) if said is None else "default"
+            f"upstreams.{name}",
+            table,
+            configured or {},
+            default_source=_describe_origin(name) if configured is None else "default",
         )
     for name, table in config.tools.items():
-        said = document.get("tools", {}).get(name)
-        yield from _format_table(f"tools.{name}", table, said or {}, default_source=f"the variable {SERVERS_VARIABLE}")
+        configured = document.get("tools", {}).get(name)
+        yield from _format_table(
+            f"tools.{name}", table, configured or {}, default_source=f"the variable {SERVERS_VARIABLE}"
+        )
     for name, table in config.intercept.items():
         yield from _format_table(f"intercept.{name}", table, document.get("intercept", {}).get(name, {}))
     if config.models:
@@ -50,7 +55,7 @@ def format_config(path: Path | None, environment: Mapping[str, str] = os.environ
 
 
 def _describe_origin(name: str) -> str:
-    """Say which variable makes an upstream that no file names."""
+    """Return which variable created an upstream that is not in the file."""
     variables = {kind.found_as: next(iter(kind.variables.values()), "") for kind in KINDS.values()}
     variable = variables.get(name)
     return f"the variable {variable}" if variable else "no key is set"
@@ -77,9 +82,9 @@ def _format_fields(
         is_default = value == (field.default if field.default_factory is NODEFAULT else field.default_factory())
         if is_default and value in ("", None) and raw is None:
             continue
-        is_overruled = isinstance(raw, bool) and raw is not value
-        is_said = raw is not None and not is_overruled
-        source = "the file" if is_said else "default" if is_default else default_source
+        is_overridden = isinstance(raw, bool) and raw is not value
+        is_from_file = raw is not None and not is_overridden
+        source = "the file" if is_from_file else "default" if is_default else default_source
         if isinstance(raw, str) and raw.startswith("env:"):
             source = f"the variable {raw.removeprefix('env:')}"
         shown = redact(value) if isinstance(value, str) else value
@@ -89,9 +94,9 @@ def _format_fields(
 
 
 def _format_keys(config: Config, document: Mapping[str, Any]) -> Iterator[str]:
-    said: list[Any] = document.get("server", {}).get("keys", [])
+    configured: list[Any] = document.get("server", {}).get("keys", [])
     yield "keys = ["
-    for key, raw in zip(config.keys, said, strict=True):
+    for key, raw in zip(config.keys, configured, strict=True):
         written: Any = cast("dict[str, Any]", raw)["key"] if isinstance(raw, dict) else raw
         fields = {"key": written if written.startswith(("env:", "sha256:")) else REDACTED, "name": key.name}
         more = {"models": list(key.models), "tools": list(key.tools), "concurrency": key.concurrency}
@@ -104,5 +109,5 @@ def _to_toml(value: Any) -> str:
     if isinstance(value, dict):
         pairs = [f"{_to_toml(name)} = {_to_toml(each)}" for name, each in cast("dict[str, Any]", value).items()]
         return f"{{ {', '.join(pairs)} }}" if pairs else "{}"
-    # Strings, numbers, truth values and lists of strings are written alike in TOML and JSON.
+    # TOML and JSON share the syntax of strings, numbers, booleans and lists of strings.
     return json.dumps(value, ensure_ascii=False)

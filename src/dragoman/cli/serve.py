@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 def add_to(verbs: "_SubParsersAction[ArgumentParser]") -> None:
     """Declare the verb."""
     parser = verbs.add_parser("serve", help="run the gateway")
-    parser.add_argument("--config", type=Path, help="the configuration (default: $DRAGOMAN_CONFIG, ./dragoman.toml)")
-    parser.add_argument("--listen", default="", help="host:port, instead of the configured one")
-    parser.add_argument("--workers", type=int, default=1, metavar="N", help="serve with N processes (default 1)")
+    parser.add_argument("--config", type=Path, help="configuration file (default: $DRAGOMAN_CONFIG, ./dragoman.toml)")
+    parser.add_argument("--listen", default="", help="HOST:PORT to listen on; overrides `listen` in [server]")
+    parser.add_argument("--workers", type=int, default=1, metavar="N", help="number of worker processes (default 1)")
     parser.set_defaults(run=run)
 
 
@@ -43,9 +43,9 @@ def run(options: argparse.Namespace) -> int:
         with contextlib.suppress(KeyboardInterrupt):
             choose_runner()(serve(config, on_start=lambda gateway: _print_address(config, gateway.base_url)))
     except (ConfigError, OSError) as error:
-        taken = isinstance(error, OSError) and error.errno == errno.EADDRINUSE
-        why = f"{listen} is taken by another process: stop that, or name another address with --listen"
-        sys.stderr.write(f"dragoman: {why if taken else error}\n")
+        in_use = isinstance(error, OSError) and error.errno == errno.EADDRINUSE
+        message = f"another process already listens on {listen}: stop it, or use another address with --listen"
+        sys.stderr.write(f"dragoman: {message if in_use else error}\n")
         return 2
     return 0
 
@@ -58,8 +58,10 @@ def _serve_workers(config: "Config", count: int) -> int:
 
 
 def _print_address(config: "Config", base_url: str) -> None:
-    sys.stdout.write(f"dragoman on {base_url}\n")
+    sys.stdout.write(f"dragoman listening on {base_url}\n")
     for name, table in config.upstreams.items():
         if table.kind == "simulator":
-            sys.stdout.write(f"upstream {name!r} is the simulator, not a model: set GEMINI_API_KEY or another key\n")
+            sys.stdout.write(
+                f"upstream {name!r} is the simulator, which is not a model: set GEMINI_API_KEY or another key\n"
+            )
     sys.stdout.flush()

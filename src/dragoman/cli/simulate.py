@@ -1,4 +1,4 @@
-"""`dragoman simulate`: serve strict stand-ins for the vendors' APIs on loopback, until interrupted."""
+"""`dragoman simulate`: run a simulator of the vendors' APIs, by default on loopback, until interrupted."""
 
 import argparse
 import contextlib
@@ -16,27 +16,37 @@ if TYPE_CHECKING:
 
 PORT = 8742
 _SWITCHES = {
-    "recorded": "let well-formed signatures of the real vendors through",
-    "interleaved": "let parallel calls grow in turns, where the API can say that",
-    "partial-args": "send arguments in pieces on Vertex paths",
+    "recorded": "accept well-formed signatures that the real vendors issued",
+    "interleaved": "stream parallel calls interleaved, where the API allows it",
+    "partial-args": "stream partial arguments of calls on Vertex paths",
 }
 
 
 def add_to(verbs: "_SubParsersAction[ArgumentParser]") -> None:
     """Declare the verb."""
-    parser = verbs.add_parser("simulate", help="serve strict offline stand-ins for the vendors' APIs")
-    parser.add_argument("--host", default="127.0.0.1", help="where to listen (default 127.0.0.1)")
-    parser.add_argument("--port", type=int, default=PORT, help=f"where to listen (default {PORT}; 0 is any free one)")
-    parser.add_argument("--seed", type=int, default=0, help="the same seed gives the same answers")
-    parser.add_argument("--chunk", type=int, default=24, help="characters in a delta of a stream; 0 for all at once")
-    parser.add_argument("--delay", type=float, default=0.0, help="seconds between the frames of a stream")
-    parser.add_argument("--split", type=int, default=0, help="send frames in pieces of at most so many bytes")
-    parser.add_argument("--fault", default="", help="how every request goes wrong; `--fault list` lists the ways")
-    parser.add_argument("--key", default="", help="the one key that is accepted (default: any)")
-    parser.add_argument("--script", type=Path, help="a file in TOML or Python with the answers to give")
-    parser.add_argument("--recording", type=Path, help="a file of recorded exchanges to serve")
-    for name, words in _SWITCHES.items():
-        parser.add_argument(f"--{name}", action="store_true", help=words)
+    parser = verbs.add_parser(
+        "simulate", help="run an offline simulator that validates requests as the vendors' APIs do"
+    )
+    parser.add_argument("--host", default="127.0.0.1", help="address to listen on (default 127.0.0.1)")
+    parser.add_argument(
+        "--port", type=int, default=PORT, help=f"port to listen on (default {PORT}; 0 chooses a free one)"
+    )
+    parser.add_argument("--seed", type=int, default=0, help="random seed; the same seed gives the same responses")
+    parser.add_argument(
+        "--chunk", type=int, default=24, help="characters in each delta of a stream; 0 for one delta (default 24)"
+    )
+    parser.add_argument("--delay", type=float, default=0.0, help="seconds between the events of a stream")
+    parser.add_argument(
+        "--split", type=int, default=0, help="send events in TCP chunks of at most this many bytes (default: whole)"
+    )
+    parser.add_argument(
+        "--fault", default="", help="fail every request with this fault; `--fault list` lists the faults"
+    )
+    parser.add_argument("--key", default="", help="the only API key to accept (default: any key)")
+    parser.add_argument("--script", type=Path, help="TOML or Python file with scripted responses")
+    parser.add_argument("--recording", type=Path, help="file of recorded exchanges to replay")
+    for name, text in _SWITCHES.items():
+        parser.add_argument(f"--{name}", action="store_true", help=text)
     parser.set_defaults(run=run, parser=parser)
 
 
@@ -45,7 +55,7 @@ def run(options: argparse.Namespace) -> int:
     if options.fault == "list":
         from dragoman.simulator.faults import NAMES  # noqa: PLC0415  only for this verb
 
-        sys.stdout.writelines(f"{name}: {words}\n" for name, words in NAMES.items())
+        sys.stdout.writelines(f"{name}: {text}\n" for name, text in NAMES.items())
         return 0
     try:
         settings = _build_settings(options)
@@ -87,10 +97,12 @@ async def _serve(options: argparse.Namespace, settings: "Settings") -> None:
     from dragoman.simulator.serving import running  # noqa: PLC0415  only for this verb
 
     stopped = asyncio.Event()
-    with contextlib.suppress(NotImplementedError):  # where a loop knows no signals, an interrupt is an exception
+    with contextlib.suppress(NotImplementedError):  # Windows loops have no signal handlers: Ctrl-C raises there
         for name in (signal.SIGINT, signal.SIGTERM):
             asyncio.get_running_loop().add_signal_handler(name, stopped.set)
     async with running(settings, host=options.host, port=options.port) as simulator:
-        sys.stdout.write(f"dragoman simulator on {simulator.base_url} (not a model: it says so in every answer)\n")
+        sys.stdout.write(
+            f"dragoman simulator listening on {simulator.base_url} (every answer says that it is not from a model)\n"
+        )
         sys.stdout.flush()
         await stopped.wait()

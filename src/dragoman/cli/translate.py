@@ -1,7 +1,7 @@
-"""`dragoman translate`: say a request, reply, stream or error in another dialect.
+"""`dragoman translate`: translate a request, response, stream or error to another dialect.
 
-Standard input to standard output; losses go to standard error. Exit code 0 is a translation, 1 a problem with the
-document, 2 a wrong command line.
+It reads standard input and writes standard output; losses go to standard error. Exit code 0 is success, 1 an invalid
+or untranslatable document, 2 a wrong command line.
 """
 
 import argparse
@@ -17,29 +17,35 @@ _CHUNK = 65_536
 
 
 def add_to(verbs: "_SubParsersAction[ArgumentParser]", *, chosen: bool) -> None:
-    """Declare the verb; the dialects of other packages are only offered if it is the `chosen` one."""
+    """Declare the verb; the dialects of other packages are looked up only if it is the `chosen` verb."""
     from dragoman.cli.choices import OPERATIONS, sources, targets_of  # noqa: PLC0415  importing the command loads no dialect
 
     dialects = sources(plugins=chosen)
-    parser = verbs.add_parser("translate", help="translate one document, or one a line with --batch")
-    parser.add_argument("operation", nargs="?", choices=OPERATIONS, help="what stands on standard input")
-    parser.add_argument("--from", dest="source", choices=dialects, help="the dialect it is in")
+    parser = verbs.add_parser("translate", help="translate a document, or one on each line with --batch")
+    parser.add_argument("operation", nargs="?", choices=OPERATIONS, help="the kind of document on standard input")
+    parser.add_argument("--from", dest="source", choices=dialects, help="the dialect of the input")
     parser.add_argument(
-        "--to", dest="target", choices=targets_of(dialects), help="the dialect to say it in; core is the neutral view"
+        "--to",
+        dest="target",
+        choices=targets_of(dialects),
+        help="the dialect of the output; `core` prints the core values",
     )
-    parser.add_argument("--model", default="", help="the target's model; it decides what must be adapted")
+    parser.add_argument("--model", default="", help="the model at the target; its traits decide what is adapted")
     parser.add_argument("--status", type=int, default=500, help="HTTP status of an error (default 500)")
-    parser.add_argument("--request", metavar="FILE", help="the client's request a response or stream answers")
-    parser.add_argument("--strict", action="store_true", help="refuse what cannot be said without loss")
+    parser.add_argument("--request", metavar="FILE", help="the client's request that the response or stream answers")
+    parser.add_argument("--strict", action="store_true", help="fail if the translation has losses")
     parser.add_argument(
-        "--losses", choices=("text", "json"), default="text", help="how to tell losses on standard error"
+        "--losses",
+        choices=("text", "json"),
+        default="text",
+        help="format of the losses on standard error (default text)",
     )
-    parser.add_argument("--batch", action="store_true", help="read one JSON object a line, write one a line")
+    parser.add_argument("--batch", action="store_true", help="read and write one JSON object a line")
     parser.set_defaults(run=run, parser=parser)
 
 
 def run(options: argparse.Namespace) -> int:
-    """Translate what stands on standard input."""
+    """Translate standard input."""
     from dragoman.plugins import load_plugins  # noqa: PLC0415  kept light for --help and other verbs
 
     load_plugins()
@@ -48,21 +54,21 @@ def run(options: argparse.Namespace) -> int:
 
         return run_batch(sys.stdin.buffer, sys.stdout.buffer, strict=options.strict)
     if not (options.operation and options.source and options.target):
-        options.parser.error("an operation, --from and --to are needed (or --batch)")
+        options.parser.error("operation, --from and --to are required, unless --batch is used")
     from dragoman.core.problems import Problem  # noqa: PLC0415  kept light for --help and other verbs
 
     try:
         losses = _translate_stream(options) if options.operation == "stream" else _translate_document(options)
     except Problem as problem:
-        place = f" at {problem.where}" if problem.where else ""
-        sys.stderr.write(f"dragoman: {problem.kind}{place}: {problem.message}\n")
+        where = f" at {problem.where}" if problem.where else ""
+        sys.stderr.write(f"dragoman: {problem.kind}{where}: {problem.message}\n")
         return 1
     print_losses(losses, options.losses)
     return 0
 
 
 def print_losses(losses: "tuple[Loss, ...]", form: str) -> None:
-    """Write losses to standard error, for a person or for a program."""
+    """Write losses to standard error, as text or as JSON."""
     from dragoman.wire import json  # noqa: PLC0415  only needed here
 
     if form == "json":
@@ -101,7 +107,7 @@ def _read_request(options: argparse.Namespace) -> bytes | None:
 
 
 def _translate_stream(options: argparse.Namespace) -> "tuple[Loss, ...]":
-    """Translate a live pipe: what comes in goes out at once."""
+    """Translate a stream from a pipe and flush after each chunk."""
     from dragoman.cli.job import open_stream  # noqa: PLC0415  kept light for --help
 
     stream = open_stream(options.source, options.target, options.model, _read_request(options))

@@ -1,1 +1,1 @@
-"""Checks a configuration as a user would: credentials, reachability, one tool call."""
+"""Checks of a configuration: credentials, connection and a tool call at each upstream, and tool servers."""

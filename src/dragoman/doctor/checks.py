@@ -1,8 +1,8 @@
-"""Check a configuration: credentials, the connection to each upstream, a tool round trip, external servers.
+"""Check a configuration: credentials, the connection to each upstream, a tool round trip, external MCP servers.
 
-Each check says what it found, and what to do about it. Addresses and the upstream's own messages are shown, for whoever
-runs the gateway reads this; secrets are not. The round trip is sent in Anthropic's dialect, so that it is translated
-for most upstreams. Hashes of tools are printed in the form that the configuration takes as pins.
+Each check reports its result and how to fix a failure. The output is for the operator of the gateway, so it shows
+addresses and the upstream's own messages, but never secrets. The round trip is sent in Anthropic's dialect, so that it
+is translated for most upstreams. Hashes of tools are printed in the format of `pinned` in `[tools.*]`.
 """
 
 import contextlib
@@ -34,7 +34,7 @@ from dragoman.upstreams.upstream import Upstream
 from dragoman.wire import json
 
 _DIALECT = "messages"
-"""The round trip is written in the dialect that most upstreams do not speak."""
+"""The dialect of the round trip: one that most upstreams do not use, so that translation is tested too."""
 _TOOL = {
     "name": "get_weather",
     "description": "Get the weather in a city.",
@@ -46,37 +46,39 @@ _MAX_TOKENS = 4000
 _MAX_TEXT = 60
 _REMEDIES: Mapping[Kind, str] = {
     "authentication": "check the key in [upstreams.{name}]",
-    "permission": "the account may not use this model: enable it there, or name another with --model {name}/MODEL",
-    "not_found": "name a model that the upstream has: --model {name}/MODEL, and in [models]",
+    "permission": "the account may not use this model: enable it there, or test another with --model {name}/MODEL",
+    "not_found": "use a model that the upstream has, with --model {name}/MODEL and in [models]",
     "rate_limit": "wait, or raise the quota of the account",
     "billing": "the account needs credit",
-    "overloaded": "the upstream is busy: try again later",
-    "timeout": "try again with a longer --timeout; see whether the upstream is well",
+    "overloaded": "the upstream is overloaded: try again later",
+    "timeout": "try again with a longer --timeout; check the status of the upstream",
     "unreachable": "check base_url in [upstreams.{name}], the network and HTTPS_PROXY",
-    "malformed_reply": "what answers is no such API: check kind and base_url in [upstreams.{name}]",
+    "malformed_reply": "the server does not have this API: check kind and base_url in [upstreams.{name}]",
 }
 _CODES: Mapping[str, str] = {"credentials": "check the key or credentials in [upstreams.{name}]"}
 
 
 async def run_round_trip(target: Target, client: Client) -> str:
-    """Let a model call a tool and use its result; return what it says, or raise the `Problem` that came up."""
-    said = await _ask_model(target, client, [_QUESTION])
-    calls = [part for part in said if part["type"] == "tool_use"]
+    """Let a model call a tool, send the result and return the call and the answer; raises `Problem`."""
+    reply = await _ask_model(target, client, [_QUESTION])
+    calls = [part for part in reply if part["type"] == "tool_use"]
     if not calls:
-        words = "the model answered without calling the tool it was told to use"
-        raise Problem("unsupported", f"{words}: {_join_text(said)}")
+        message = "the model answered without calling the tool"
+        raise Problem("unsupported", f"{message}: {_join_text(reply)}")
     if calls[0]["name"] != "get_weather":
-        raise Problem("malformed_reply", f"the model called a tool that it was not given: {calls[0]['name']!r}")
+        raise Problem(
+            "malformed_reply", f"the model called a tool that the request does not have: {calls[0]['name']!r}"
+        )
     results = [{"type": "tool_result", "tool_use_id": call["id"], "content": _RESULT} for call in calls]
-    turns = [_QUESTION, {"role": "assistant", "content": said}, {"role": "user", "content": results}]
+    turns = [_QUESTION, {"role": "assistant", "content": reply}, {"role": "user", "content": results}]
     answer = _join_text(await _ask_model(target, client, turns))
     if not answer:
-        raise Problem("malformed_reply", "the model said nothing to the tool's result")
+        raise Problem("malformed_reply", "the model returned no text after the tool result")
     return f"get_weather({_shorten(json.encode(calls[0]['input']).decode())}) -> {answer}"
 
 
 async def _ask_model(target: Target, client: Client, messages: list[Any]) -> list[Any]:
-    """Return the parts with which a model answers."""
+    """Send messages to a model and return the content blocks of its reply."""
     body = json.encode({"model": target.model, "max_tokens": _MAX_TOKENS, "messages": messages, "tools": [_TOOL]})
     ask = ClientRequest(dialect=_DIALECT, call=Call(body, target.model))
     reached = await UpstreamClient(client).open_reply(ask, target, Record())
@@ -93,17 +95,17 @@ def _join_text(parts: list[Any]) -> str:
 
 
 def _shorten(text: str) -> str:
-    words = " ".join(text.split())
-    return words if len(words) <= _MAX_TEXT else f"{words[:_MAX_TEXT]}…"
+    line = " ".join(text.split())
+    return line if len(line) <= _MAX_TEXT else f"{line[:_MAX_TEXT]}…"
 
 
 class Check(Struct, frozen=True, kw_only=True):
-    """What was tried, and what came of it."""
+    """The result of one check."""
 
     check: str
     upstream: str = ""
     server: str = ""
-    """The external server that it is about."""
+    """Name of the external MCP server, if the check is about one."""
     model: str = ""
     ok: bool
     detail: str
@@ -112,24 +114,24 @@ class Check(Struct, frozen=True, kw_only=True):
 
 
 async def check_upstreams(config: Config, models: Sequence[str] = (), seconds: float = 60.0) -> AsyncGenerator[Check]:
-    """Check every upstream; `models` are those to try (`upstream/model`) instead of the configured ones."""
+    """Check every upstream; `models` (`upstream/model`) are tested instead of the configured ones."""
     async with AsyncExitStack() as stack:
         client = Client()
         stack.push_async_callback(client.close)
         for name, table in config.upstreams.items():
-            tried = _find_models(config, name, table, models)
-            if models and not tried:
+            tested = _find_models(config, name, table, models)
+            if models and not tested:
                 continue
-            upstream = (await open_upstream(name, table, client, stack))(next(iter(tried), default_model(table.kind)))
-            visit = _UpstreamChecker(
+            upstream = (await open_upstream(name, table, client, stack))(next(iter(tested), default_model(table.kind)))
+            checker = _UpstreamChecker(
                 config, name, table, client, Deadlines(connect=10.0, first_byte=seconds, idle=seconds)
             )
-            async for check in visit.run(upstream, tried):
+            async for check in checker.run(upstream, tested):
                 yield check
 
 
 def _find_models(config: Config, name: str, table: UpstreamTable, models: Sequence[str]) -> tuple[str, ...]:
-    """Return the models of an upstream that are to be tried."""
+    """Return the models of an upstream to test."""
     targets = models or [target for targets in config.models.values() for target in targets]
     own = [target.partition("/")[2] for target in targets if target.partition("/")[0] == name]
     named = tuple(dict.fromkeys(model for model in own if "*" not in model))
@@ -139,7 +141,7 @@ def _find_models(config: Config, name: str, table: UpstreamTable, models: Sequen
 
 
 class _UpstreamChecker:
-    """The checks of one upstream."""
+    """Runs the checks of one upstream."""
 
     def __init__(self, config: Config, name: str, table: UpstreamTable, client: Client, deadlines: Deadlines) -> None:
         self._config = config
@@ -156,14 +158,14 @@ class _UpstreamChecker:
             yield self._build_problem("credentials", problem)
             return
         yield self._build_success(
-            "credentials", "there is a key or token" if credentials_of(outgoing) else "none are sent"
+            "credentials", "a key or token is configured" if credentials_of(outgoing) else "none are sent"
         )
         try:
             incoming = await self._client.send(_strip_request(outgoing), self._deadlines)
             incoming.close()
         except ConnectionFailure as failure:
             remedy = (
-                "its certificate is not trusted here: see SSL_CERT_FILE"
+                "its TLS certificate is not trusted: set SSL_CERT_FILE to a file with its authority"
                 if isinstance(failure, UntrustedCertificate)
                 else ""
             )
@@ -176,13 +178,13 @@ class _UpstreamChecker:
     async def _check_round_trip(self, upstream: Upstream, model: str) -> Check:
         self._start_time = time.monotonic()
         try:
-            said = await run_round_trip(Target(upstream, model, self._deadlines), self._client)
+            detail = await run_round_trip(Target(upstream, model, self._deadlines), self._client)
         except Problem as problem:
             return self._build_problem("tool round trip", problem, model)
-        return self._build_success("tool round trip", said, model)
+        return self._build_success("tool round trip", detail, model)
 
     async def _first_listed(self, upstream: Upstream) -> str:
-        """Return the first model that a compatible server lists: nobody else knows what it calls them."""
+        """Return the first model that a compatible server lists; without a list, the default model of the kind."""
         listing = await upstream.models()
         if listing is not None:
             with contextlib.suppress(ConnectionFailure):
@@ -199,8 +201,10 @@ class _UpstreamChecker:
 
     def _build_problem(self, check: str, problem: Exception, model: str = "") -> Check:
         if not isinstance(problem, Problem):
-            return self._build_failure(check, str(problem), 'install what is missing: pip install "dragoman[google]"')
-        remedy = _CODES.get(problem.code or "") or _REMEDIES.get(problem.kind, "see what the upstream says")
+            return self._build_failure(
+                check, str(problem), 'install the missing package: pip install "dragoman[google]"'
+            )
+        remedy = _CODES.get(problem.code or "") or _REMEDIES.get(problem.kind, "see the message of the upstream")
         return self._build_failure(check, problem.message, remedy, model)
 
     def _build_check(self, check: str, model: str, *, ok: bool, detail: str, remedy: str = "") -> Check:
@@ -218,22 +222,22 @@ class _UpstreamChecker:
 
 
 def _strip_request(outgoing: Outgoing) -> Outgoing:
-    """Return a request to the same server that shows no credentials and asks for nothing."""
+    """Return a GET / to the same server, without credentials."""
     return Outgoing(outgoing.origin, "GET", "/", (("accept-encoding", "identity"),))
 
 
 async def check_tools(config: Config, seconds: float = 60.0) -> AsyncGenerator[Check]:
-    """Check every external server, and whether agents name tools that are there."""
-    for key, words in find_unknown_tools(config.agents, config.tools):
+    """Check every external MCP server, and whether the tools of agents exist."""
+    for key, message in find_unknown_tools(config.agents, config.tools):
         yield Check(
-            check=key, ok=False, detail=words, remedy="name a server of [tools.*], one of its tools, or web_fetch"
+            check=key, ok=False, detail=message, remedy="use a server of [tools.*], one of its tools, or web_fetch"
         )
     if not config.tools:
         return
-    began = time.monotonic()
+    start_time = time.monotonic()
     try:
         async with open_servers(config.tools, patience=seconds) as servers:
-            seconds = round(time.monotonic() - began, 3)
+            seconds = round(time.monotonic() - start_time, 3)
             for status in servers.status():
                 for check in _check_server(status, servers, seconds):
                     yield check
@@ -244,18 +248,18 @@ async def check_tools(config: Config, seconds: float = 60.0) -> AsyncGenerator[C
 
 
 def _check_agents(config: Config, servers: Servers) -> Iterable[Check]:
-    """Check the words of agents for tools of servers that are there."""
+    """Check that the `tools` entries of agents match a tool, for servers that are connected."""
     roster = AgentRegistry(servers.registry, servers=ToolServers(find_origin=servers.origin))
-    there = {status.name for status in servers.status() if status.connected}
+    connected = {status.name for status in servers.status() if status.connected}
     for name, agent in config.agents.items():
         for word in agent.tools:
-            if word.partition(NAMESPACE_SEPARATOR)[0] in there and not roster.find_tools(word):
+            if word.partition(NAMESPACE_SEPARATOR)[0] in connected and not roster.find_tools(word):
                 near = " or ".join(servers.registry.nearest(word))
                 yield Check(
                     check=f"agents.{name}.tools",
                     ok=False,
-                    detail=f"{word!r} means no tool that its server has",
-                    remedy=f"did you mean {near}?" if near else "name tools that the server has",
+                    detail=f"{word!r} matches no tool of its server",
+                    remedy=f"did you mean {near}?" if near else "use names of tools that the server has",
                 )
 
 
@@ -265,20 +269,20 @@ def _check_server(status: ServerStatus, servers: Servers, seconds: float) -> lis
         remedy = f"check {key} in [tools.{status.name}], or its entry in GEMINI_MCP_SERVERS"
         detail = redact(status.error)
         return [Check(check="tools", server=status.name, ok=False, detail=detail, remedy=remedy, seconds=seconds)]
-    words = [f"{len(status.tools)} tools over {status.transport}", status.protocol, status.server]
-    said = ", ".join(word for word in words if word)
-    checks = [Check(check="tools", server=status.name, ok=True, detail=said, seconds=seconds)]
+    facts = [f"{len(status.tools)} tools over {status.transport}", status.protocol, status.server]
+    detail = ", ".join(fact for fact in facts if fact)
+    checks = [Check(check="tools", server=status.name, ok=True, detail=detail, seconds=seconds)]
     pins = [f'"{origin[1]}" = "{found}"' for name, found in status.tools.items() if (origin := servers.origin(name))]
     if pins:
         checks.append(
             Check(check="definitions", server=status.name, ok=True, detail=f"pinned = {{ {', '.join(pins)} }}")
         )
     for blocked in status.blocked:
-        detail = f"{blocked.tool} is pinned to {blocked.accepted} and is now {blocked.found}"
-        remedy = f"look at what it says of itself now; to accept it, write the new hash in [tools.{status.name}] pinned"
+        detail = f"{blocked.tool} is pinned to {blocked.accepted}, but its definition now has the hash {blocked.found}"
+        remedy = f"review the new definition; to accept it, put its hash into `pinned` in [tools.{status.name}]"
         checks.append(Check(check="definitions", server=status.name, ok=False, detail=detail, remedy=remedy))
     for tool, reason in status.unusable.items():
-        remedy = f"nothing, if you can do without it; else tell whoever makes {status.name}"
+        remedy = f"none needed if you do not use this tool; otherwise report it to the maintainer of {status.name}"
         checks.append(
             Check(check="definitions", server=status.name, ok=False, detail=f"{tool}: {reason}", remedy=remedy)
         )

@@ -48,7 +48,7 @@ class Location(Origin, frozen=True):
 
 
 def parse_location(url: str) -> Location:
-    """Read a link; raises `Refused`."""
+    """Read a link; raises `LinkRefused`."""
     if len(url) > _MAX_URL or _ILLEGAL.search(url):
         raise LinkRefused("it is no address")
     try:
@@ -70,7 +70,7 @@ def parse_location(url: str) -> Location:
 
 
 def normalize_host(name: str) -> str:
-    """Return a host's name or its address of IPv4 in its plain form; raises `Refused`."""
+    """Return a host's name or its address of IPv4 in its plain form; raises `LinkRefused`."""
     try:
         host = name.encode("idna").decode().lower()
     except UnicodeError:

@@ -1,7 +1,7 @@
-"""Tools that Dragoman runs itself: made of typed functions or of definitions, called safely, many at once.
+"""Define tools (from typed functions or from schemas) and execute the calls of a model concurrently.
 
-Rules of this room: it knows the neutral language and nothing else of ours. A tool is a value; what goes wrong with one
-is a result.
+This package depends only on the core types. A tool is an immutable value, and every failure of a tool becomes a failed
+result.
 """
 
 from dragoman.tools.executor import Executor, Spill

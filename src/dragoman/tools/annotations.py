@@ -1,9 +1,9 @@
-"""Read the annotations and the docstring of a function: types in terms of msgspec, descriptions, bounds.
+"""Read the annotations and the docstring of a function: msgspec types, descriptions and bounds.
 
-Descriptions are plain texts in `Annotated`, or anything with a `description` or a `documentation`; bounds are read from
-whatever has them by the names that annotated-types, pydantic and msgspec share. Docstrings are in the styles of Google,
-NumPy or reST: the description is the prose before the first section, and sections that are not about parameters are
-left out. A docstring in no known style is all prose.
+Descriptions are strings in `Annotated`, or objects with a `description` or `documentation` attribute; bounds are read
+from objects with the attribute names that annotated-types, pydantic and msgspec share. Docstrings may follow the
+Google, NumPy or reST style: the description is the prose outside the sections, and sections that are not about
+parameters are dropped. A docstring in no known style is all description.
 """
 
 import dataclasses
@@ -59,14 +59,14 @@ _BOUNDS = ("gt", "ge", "lt", "le", "multiple_of", "pattern", "min_length", "max_
 
 
 class DocstringInfo(Struct, frozen=True):
-    """What a docstring says."""
+    """The description and the parameter descriptions of a docstring."""
 
     description: str
     parameters: dict[str, str]
 
 
 def parse_docstring(docstring: str | None) -> DocstringInfo:
-    """Read a docstring."""
+    """Parse a docstring in Google, NumPy or reST style."""
     lines = inspect.cleandoc(docstring or "").splitlines()
     prose: list[str] = []
     parameters: dict[str, str] = {}
@@ -91,7 +91,7 @@ def parse_docstring(docstring: str | None) -> DocstringInfo:
 
 
 def _find_section(lines: list[str], at: int) -> tuple[str, int]:
-    """Return the title of a section that begins here and where its body does; "" where none begins."""
+    """Return the title of the section that starts at line `at` and the first line of its body; "" if none starts."""
     title = lines[at].strip().lower()
     after = lines[at + 1] if at + 1 < len(lines) else ""
     if title in _SECTIONS and re.fullmatch(r"\s*-{3,}\s*", after):
@@ -101,7 +101,7 @@ def _find_section(lines: list[str], at: int) -> tuple[str, int]:
 
 
 def _find_section_end(lines: list[str], body: int, *, underlined: bool) -> int:
-    """Return where a section ends: at the next title or, where bodies are indented, at what is not."""
+    """Return the line where a section ends: the next title or, if bodies are indented, the first unindented line."""
     for at in range(body, len(lines)):
         if _find_section(lines, at)[0] or (not underlined and lines[at][:1].strip()):
             return at
@@ -124,7 +124,7 @@ def _parse_numpy_items(lines: list[str]) -> Iterator[tuple[str, str]]:
 
 
 def _parse_items(lines: list[str], indent: int, pattern: re.Pattern[str]) -> Iterator[tuple[str, str]]:
-    """Iterate the items that begin at `indent`; what is indented more goes on with the one before."""
+    """Yield the items that start at `indent`; lines with more indentation continue the item before."""
     name, text = "", list[str]()
     for line in lines:
         begins = line.strip() and len(line) - len(line.lstrip()) == indent
@@ -142,18 +142,18 @@ def _join_lines(lines: list[str]) -> str:
 
 
 class AnnotationReader:
-    """Reads annotations, and remembers the classes met in them."""
+    """Converts annotations to msgspec types and collects the classes that appear in them."""
 
     def __init__(self) -> None:
         self._classes: dict[type, dict[str, str]] = {}
 
     def to_msgspec_type(self, annotation: Any) -> Any:
-        """Return the type with the words of `Annotated`, at every level, where msgspec finds them."""
+        """Return the type with the descriptions and bounds of every `Annotated` converted to msgspec's `Meta`."""
         origin, arguments = get_origin(annotation), get_args(annotation)
         if origin is Annotated:
             metas = [each for each in arguments[1:] if isinstance(each, Meta)]
-            words = _read_description(arguments[1:])
-            metas += [Meta(description=words)] if words and not any(meta.description for meta in metas) else []
+            text = _read_description(arguments[1:])
+            metas += [Meta(description=text)] if text and not any(meta.description for meta in metas) else []
             metas += _read_bounds(arguments[1:])
             kind = self.to_msgspec_type(arguments[0])
             return Annotated[(kind, *metas)] if metas else kind
@@ -161,37 +161,37 @@ class AnnotationReader:
             self._collect_class(annotation)
             return annotation
         if origin in _UNIONS:
-            return Union[tuple(self.to_msgspec_type(each) for each in arguments)]  # noqa: UP007  there is no other word for many
+            return Union[tuple(self.to_msgspec_type(each) for each in arguments)]  # noqa: UP007  a union of a variable number of types has no other form
         try:
             return origin[tuple(self.to_msgspec_type(each) for each in arguments)]
         except TypeError:
-            return annotation  # a form that msgspec does not know either, and says so
+            return annotation  # msgspec does not support this form either, and reports it
 
     def find_description(self, annotation: Any) -> str:
-        """Return the words that stand at the annotation itself."""
+        """Return the description in the outermost `Annotated` of the annotation, or ""."""
         if get_origin(annotation) in (Required, NotRequired):
             annotation = get_args(annotation)[0]
         return _read_description(get_args(annotation)[1:]) if get_origin(annotation) is Annotated else ""
 
     def _collect_class(self, kind: Any) -> None:
-        """Remember what a class says of its fields, and the classes in it; msgspec itself reads only `Meta`."""
+        """Collect the field descriptions of a class and of the classes in it; msgspec itself reads only `Meta`."""
         if not isinstance(kind, type) or kind in self._classes or not _has_fields(kind):
             return
         self._classes[kind] = {}
         try:
             hints = get_type_hints(kind, include_extras=True)
         except (NameError, TypeError):
-            return  # msgspec cannot read it either, and says so
+            return  # msgspec cannot resolve the hints either, and reports it
         for name, annotation in hints.items():
             self._classes[kind][name] = self.find_description(annotation)
             self.to_msgspec_type(annotation)
 
     def add_descriptions(self, components: dict[str, Any]) -> None:
-        """Put the words of classes into their schemas."""
-        for kind, words in self._classes.items():
-            # Two classes of one name get longer names in a schema: no words are better than another's.
+        """Add the field descriptions of the collected classes to their schemas."""
+        for kind, descriptions in self._classes.items():
+            # Two classes with one name get longer names in the schema: no description is better than a wrong one.
             properties = components.get(kind.__name__, {}).get("properties", {})
-            for name, text in words.items():
+            for name, text in descriptions.items():
                 if text and name in properties:
                     properties[name].setdefault("description", text)
 
@@ -201,7 +201,7 @@ def _has_fields(kind: type) -> bool:
 
 
 def allows_none(kind: Any) -> bool:
-    """Tell whether a type takes None."""
+    """Return whether a type accepts None."""
     if get_origin(kind) is Annotated:
         return allows_none(get_args(kind)[0])
     if get_origin(kind) is Literal:
@@ -210,10 +210,10 @@ def allows_none(kind: Any) -> bool:
 
 
 def _read_bounds(metadata: tuple[Any, ...]) -> list[Meta]:
-    """Return bounds that are said in another library's way; a field of pydantic's has them in its own metadata."""
-    said = [each for each in metadata if not isinstance(each, Meta | str)]
-    said += [inner for each in said for inner in getattr(each, "metadata", None) or ()]
-    values = ((name, getattr(each, name, None)) for each in said for name in _BOUNDS)
+    """Return the bounds of annotated-types or pydantic metadata; a pydantic field has them in its own `metadata`."""
+    objects = [each for each in metadata if not isinstance(each, Meta | str)]
+    objects += [inner for each in objects for inner in getattr(each, "metadata", None) or ()]
+    values = ((name, getattr(each, name, None)) for each in objects for name in _BOUNDS)
     found = {name: value for name, value in values if isinstance(value, int | float | str)}
     return [Meta(**found)] if found else []
 

@@ -1,8 +1,9 @@
-"""Validate the arguments of a call against the schema of its tool, and list all errors in words a model can act on.
+"""Validate the arguments of a call against the schema of its tool and list all errors so that a model can correct them.
 
-A schema is compiled once for all tools that have it; nothing outside it is fetched; patterns take linear time unless
-they look around. A validation that would take too many steps is not started: a schema may refer to one place of itself
-from several alternatives, and each level doubles the work. Steps are counted once for each pair of schema and value.
+A schema is compiled once for all tools that share it; remote references are not fetched; patterns take linear time
+unless they use lookaround. A validation that would take too many steps is not started: a schema may refer to one of its
+subschemas from several alternatives, and each nesting level then doubles the work. Steps are counted once for each pair
+of schema and value.
 """
 
 from collections.abc import Iterator, Sequence
@@ -37,32 +38,32 @@ _MAX_TEXT = 300
 
 
 class ValidationCost(Struct, frozen=True):
-    """What a check takes."""
+    """The estimated cost of a validation."""
 
     steps: float
-    """Infinite where a value is too deep to be walked."""
+    """Number of steps; infinite if the value is nested too deeply."""
     pairs: int
-    """How many different pairs of a schema and a value there are; more steps are the same work done again."""
+    """Number of different pairs of a schema and a value; steps beyond it repeat the same work."""
 
 
 class StepCounter:
-    """Counts steps of one schema. A `ValueError` says why a schema can be used for nothing."""
+    """Counts the validation steps of one schema; raises `ValueError` for a schema that cannot be used."""
 
     def __init__(self, document: Node) -> None:
         self._document = document
         self._targets: dict[str, Any] = {}
         self.has_references = False
-        """Whether the schema refers to anything; without that, a step is one keyword on one value."""
+        """Whether the schema has references; without any, a step is one keyword applied to one value."""
         self._find_references()
 
     def _find_references(self) -> None:
-        """Find what is referred to. Whatever could mean two places is refused rather than counted wrongly."""
+        """Resolve all references; an ambiguous one raises `ValueError`, because its steps could be counted wrongly."""
         inner = False
         waiting: list[tuple[Any, int]] = [(self._document, 0)]
         while waiting:
             value, depth = waiting.pop()
             if depth > _MAX_SCHEMA_DEPTH:
-                raise ValueError(f"it is nested deeper than {_MAX_SCHEMA_DEPTH} levels")
+                raise ValueError(f"nested deeper than {_MAX_SCHEMA_DEPTH} levels")
             node = _as_node(value)
             if node is None:
                 waiting += [(item, depth + 1) for item in _as_list(value)]
@@ -74,19 +75,21 @@ class StepCounter:
                     self._targets[node[word]] = None
             waiting += [(child, depth + 1) for child in node.values()]
         if self.has_references and inner:
-            raise ValueError("it has an $id below its root, and references")
+            raise ValueError("a schema with references must not have an $id below its root")
         for reference in self._targets:
             self._targets[reference] = self._resolve_reference(reference)
 
     def _resolve_reference(self, reference: str) -> Any:
-        """Return what a reference means: the root, a place by its pointer, or one by its anchor."""
+        """Return the subschema that a reference points to: the root, a JSON pointer or an anchor."""
         fragment = (
             reference.removeprefix(str(self._document.get("$id", ""))) if self._document.get("$id") else reference
         )
         if fragment in ("", "#"):
             return self._document
         if not fragment.startswith("#"):
-            raise ValueError(f"it refers to {reference!r}, which is not in it, and nothing is fetched")
+            raise ValueError(
+                f"it refers to {reference!r}, which is outside the schema, and remote references are not fetched"
+            )
         if not fragment.startswith("#/"):
             return self._resolve_anchor(fragment[1:])
         node: Any = self._document
@@ -95,7 +98,7 @@ class StepCounter:
             try:
                 node = _as_list(node)[int(name)] if isinstance(node, list) else node[name]
             except (LookupError, TypeError, ValueError):
-                raise ValueError(f"it refers to {reference!r}, which is not in it") from None
+                raise ValueError(f"it refers to {reference!r}, which the schema does not contain") from None
         return node
 
     def _resolve_anchor(self, anchor: str) -> Any:
@@ -108,15 +111,15 @@ class StepCounter:
                 found.append(node)
             waiting += _as_list(value) if node is None else node.values()
         if len(found) != 1:
-            raise ValueError(f"it refers to the anchor {anchor!r}, which is in it {len(found)} times")
+            raise ValueError(f"it refers to the anchor {anchor!r}, which it defines {len(found)} times instead of once")
         return found[0]
 
     def resolve_schema(self, schema: Any) -> Any:
-        """Return what a schema that only refers means."""
+        """Return the target of a schema that is only a `$ref`; any other schema unchanged."""
         return self._targets.get((_as_node(schema) or {}).get("$ref", ""), schema)
 
     def count(self, value: Any) -> ValidationCost:
-        """Return what a check of `value` takes."""
+        """Return the cost of validating `value`."""
         known: dict[tuple[int, int], float] = {}
         total = self._count_steps(self._document, value, known, 0)
         return ValidationCost(total, len(known))
@@ -137,7 +140,7 @@ class StepCounter:
         return known[key]
 
     def _find_subschemas(self, node: Node, value: Any) -> Iterator[tuple[Any, Any]]:
-        """Iterate the schemas that are applied below a node, each with what of the value it is applied to."""
+        """Yield the subschemas of a node, each with the part of the value that it validates."""
         for word, child in node.items():
             if word in _REFERENCES and isinstance(child, str):
                 yield self._targets[child], value
@@ -168,20 +171,20 @@ def _as_list(value: Any) -> list[Any]:
 
 
 class InvalidArgumentsError(ValueError):
-    """The arguments of a call do not fit; the message is for the model."""
+    """The arguments of a call are invalid; the message is sent to the model."""
 
 
 class CompiledSchema(Struct, frozen=True):
-    """A compiled schema."""
+    """A compiled schema with its validator."""
 
     document: Any
     validator: Any
     steps: StepCounter | None
-    """Counts what a check would take; None where the schema refers to nothing, so that it takes one look a value."""
+    """Estimates the cost of a validation; None if the schema has no references, so that each value is visited once."""
 
 
 def read_arguments(tool: Tool, text: str) -> Any:
-    """Return the arguments of a call as a JSON value; no text at all means no arguments."""
+    """Return the validated arguments of a call as a JSON value; an empty text means no arguments."""
     if tool.form == "text":
         return text
     try:
@@ -198,22 +201,22 @@ def read_arguments(tool: Tool, text: str) -> Any:
 
 
 def format_errors(errors: Sequence[str]) -> str:
-    """Say what is wrong, one thing a line."""
+    """Return one message that lists validation errors, one a line."""
     count = "1 error" if len(errors) == 1 else f"{len(errors)} errors"
     count += " or more" if len(errors) == _MAX_ERRORS else ""
-    told = "".join(f"\n- {fault}" for fault in errors[:_MAX_LISTED])
+    listed = "".join(f"\n- {error}" for error in errors[:_MAX_LISTED])
     more = f"\n- and {len(errors) - _MAX_LISTED} more" if len(errors) > _MAX_LISTED else ""
-    return f"{count} in the arguments:{told}{more}"
+    return f"{count} in the arguments:{listed}{more}"
 
 
 def format_error(where: str, message: str) -> str:
-    """Say one thing that is wrong, and where."""
+    """Return one validation error with the JSON pointer of the wrong value."""
     return f"{where or 'the arguments'}: {message}"
 
 
 @lru_cache(maxsize=1024)
 def compile_parameters(schema: bytes) -> CompiledSchema:
-    """Compile a schema of parameters, or say why it is none."""
+    """Compile the JSON schema of a tool's parameters; raises `ToolDefinitionError` if it is invalid."""
     if len(schema) > MAX_SCHEMA_BYTES:
         raise ToolDefinitionError(f"its schema is larger than {MAX_SCHEMA_BYTES} bytes")
     try:
@@ -225,7 +228,7 @@ def compile_parameters(schema: bytes) -> CompiledSchema:
         raise ToolDefinitionError("its schema must be a JSON object")
     kinds = node.get("type", "object")
     if "object" not in (kinds if isinstance(kinds, list) else [kinds]):
-        raise ToolDefinitionError('its schema must be of "type": "object" at its root: arguments have names')
+        raise ToolDefinitionError('its schema must have "type": "object" at its root')
     try:
         steps = StepCounter(node)
     except ValueError as error:
@@ -243,14 +246,14 @@ def _find_errors(schema: CompiledSchema, value: Any) -> list[str]:
     if schema.validator.is_valid(value):
         return []
     if effort.steps > max(_MAX_EXPLAINED_STEPS, _MAX_STEPS_PER_PAIR * effort.pairs):
-        # Each alternative that failed is part of the explanation, so it costs far more than the verdict.
+        # Listing errors visits each failed alternative, so it costs far more than the yes or no of `is_valid`.
         return [format_error("", f"they do not fit the schema (expected {_shorten(_encode_json(schema.document))})")]
     errors = islice(schema.validator.iter_errors(value), _MAX_ERRORS)
     return [format_error(format_pointer(error.instance_path), _explain_error(schema, error)) for error in errors]
 
 
 def _explain_error(checker: CompiledSchema, error: Any) -> str:
-    """Say what is wrong with a value and what is expected there."""
+    """Return what is wrong with a value and what the schema expects there."""
     schema = _schema_of(checker.document, error.schema_path)
     match error.schema_path[-1] if error.schema_path else "":
         case "required":
@@ -265,7 +268,7 @@ def _explain_error(checker: CompiledSchema, error: Any) -> str:
 
 
 def _schema_of(document: Any, path: Sequence[str | int]) -> dict[str, Any]:
-    """Return the schema whose keyword failed."""
+    """Return the subschema that contains the failed keyword."""
     node: Any = document
     for step in path[:-1]:
         try:
@@ -276,15 +279,15 @@ def _schema_of(document: Any, path: Sequence[str | int]) -> dict[str, Any]:
 
 
 def _describe_members(schema: dict[str, Any]) -> str:
-    """Say which members an object may have and which it must."""
+    """Return the list of members that an object may have, with the required ones marked."""
     known = _as_node(schema.get("properties")) or {}
     required = schema.get("required") or ()
-    told = [f"{name} (required)" if name in required else name for name in known]
-    return f"expected members: {', '.join(told)}" if told else "expected no members"
+    members = [f"{name} (required)" if name in required else name for name in known]
+    return f"expected members: {', '.join(members)}" if members else "expected no members"
 
 
 def format_pointer(path: Sequence[str | int]) -> str:
-    """Return a place in the arguments as a JSON pointer."""
+    """Return a path in the arguments as a JSON pointer."""
     return "".join("/" + str(step).replace("~", "~0").replace("/", "~1") for step in path)
 
 

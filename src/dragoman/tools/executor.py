@@ -1,8 +1,7 @@
-"""Runs the calls of a model: each call becomes one result, whatever happens.
+"""Execute the tool calls of a model; every call produces exactly one result.
 
-Rules: nothing a model or a tool does raises here; it becomes a failed result that says what the model can do about it.
-Only cancelling is no result: it goes through, and takes the running calls with it. Every call leaves one log record,
-without what was said in it.
+Errors of the model or of a tool never raise: they become a failed result with advice for the model. Only cancellation
+propagates, and it cancels the running calls. Every call writes one log record, without its arguments and its output.
 """
 
 import asyncio
@@ -42,15 +41,15 @@ MAX_MEDIA = 20 << 20
 REMEMBERED = 1024
 REMEMBERED_BYTES = 16 << 20
 MAX_STUCK = 128
-"""Calls of one tool that may be left behind, hanging, before it is not run any more."""
+"""Number of abandoned calls of one tool that still hang at which further calls are rejected."""
 _MAX_MESSAGE = 2000
 _MAX_LISTED = 20
 Spill = Callable[[ToolCall, tuple[Content, ...]], str | Awaitable[str]]
-"""Keeps an output that is too large for the model, and returns where: a path, a link, words that a tool understands."""
+"""Stores an output that is too large for the model and returns its location: a path, a URL, or an id for a tool."""
 
 
 class Executor:
-    """Runs the tools of a registry."""
+    """Runs the tools of a registry, with limits on concurrency, time and output size."""
 
     def __init__(  # noqa: PLR0913  limits, each with its name and its default
         self,
@@ -65,9 +64,9 @@ class Executor:
         explain_missing: Callable[[str], str] | None = None,
     ) -> None:
         if concurrency < 1 or not timeout > 0:
-            raise ValueError("an executor needs a timeout of more than 0 seconds and a concurrency of 1 or more")
+            raise ValueError("timeout must be greater than 0 seconds and concurrency at least 1")
         if min(max_output, max_media, remembered) < 0:
-            raise ValueError("max_output, max_media and remembered of an executor must not be less than 0")
+            raise ValueError("max_output, max_media and remembered must not be negative")
         self.registry = registry
         self._timeout = timeout
         self._concurrency = concurrency
@@ -75,9 +74,9 @@ class Executor:
         self._max_media = max_media
         self._spill = spill
         self.owner = ""
-        """Whom calls are run for."""
+        """The caller that calls are run for (`Invocation.owner`)."""
         self._explain_missing = explain_missing
-        """Knows of tools that are not there now, and says why."""
+        """Returns why the tool of that name is not available at present; "" if it does not know the name."""
         self._workers = WorkerPool(MAX_STUCK)
         self._idempotency_cache = IdempotencyCache(remembered, REMEMBERED_BYTES)
         self._semaphores: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[int, asyncio.Semaphore]] = (
@@ -88,44 +87,44 @@ class Executor:
         return f"<Executor of {self.registry!r}, {self._concurrency} at once, {self._timeout:g} s each>"
 
     def of(self, registry: Registry | None = None, owner: str = "") -> Self:
-        """Return one for another registry, or owner, within the same bounds for all of them together."""
+        """Return an executor for another registry or owner that shares the limits and the cache of this one."""
         other = copy(self)
         other.registry = self.registry if registry is None else registry
         other.owner = owner or self.owner
         return other
 
     async def execute(self, call: ToolCall, key: str = "") -> ToolResult:
-        """Run one call. With a key, a tool that has side effects is run once for that key."""
+        """Run one call and return its result. A tool with side effects runs only once for each `key`."""
         return (await self.perform(call, key)).result
 
     async def execute_all(self, calls: Sequence[ToolCall], run: str = "") -> tuple[ToolResult, ...]:
-        """Run the calls of one turn, many at once; results come in the order of the calls.
+        """Run the calls of one turn concurrently and return the results in the order of the calls.
 
-        With the id of a run, the key of each call is `run:call_id`; a second one of the same id has `#2` behind it.
+        With the id of a run, the idempotency key of a call is `run:call_id`; a repeated id gets the suffix `#2`, `#3`.
         """
         return tuple(execution.result for execution in await self.perform_all(calls, run))
 
     async def perform_all(self, calls: Sequence[ToolCall], run: str = "") -> tuple[Execution, ...]:
-        """Do as `execute_all`, and tell of each call what became of it."""
+        """Run calls as `execute_all` does and return their `Execution` records."""
         ended: list[Execution] = []
         keys = _make_keys(calls, run)
-        for stretch in self.group_calls(calls):
-            ended += await run_all((self.perform(call, next(keys)) for call in stretch), "tool call")
+        for group in self.group_calls(calls):
+            ended += await run_all((self.perform(call, next(keys)) for call in group), "tool call")
         return tuple(ended)
 
     def group_calls(self, calls: Sequence[ToolCall]) -> Iterator[tuple[ToolCall, ...]]:
-        """Iterate the calls of one turn in groups that may run at once, one group after the other."""
-        for _, stretch in groupby(enumerate(calls), self._group_of):
-            yield tuple(call for _, call in stretch)
+        """Yield the calls of one turn in groups: calls in a group may run concurrently, groups run in sequence."""
+        for _, group in groupby(enumerate(calls), self._group_of):
+            yield tuple(call for _, call in group)
 
     def _group_of(self, numbered: tuple[int, ToolCall]) -> int:
-        """Return the same number for calls that may run at once, and one of its own for a call that runs alone."""
+        """Return one common number for calls that may run concurrently, and a unique one for a sequential call."""
         at, call = numbered
         handler = self.registry.find(call)
         return at if handler is not None and handler.sequential else -1
 
     async def perform(self, call: ToolCall, key: str = "", *, untainted: bool = False) -> Execution:
-        """Do as `execute`, and tell what became of the call; `unswayed` is for the tool to know."""
+        """Run one call as `execute` does and return its `Execution`; `untainted` is passed on in the `Invocation`."""
         handler = self.registry.find(call)
         record = CallRecord(call, handler)
         try:
@@ -137,7 +136,7 @@ class Executor:
         if performed.error is None:
             execution, error = performed.value
         else:
-            # A mistake of ours, or of what converts the arguments, must not end the conversation.
+            # A bug in this package or in the tool's `convert` must not end the conversation.
             execution, error = build_refusal(call, handler, "error", "the tool could not be run"), performed.error
         milliseconds = record.end(execution.outcome, execution.size, error, repeated=execution.repeated)
         return structs.replace(execution, milliseconds=milliseconds)
@@ -149,15 +148,15 @@ class Executor:
         return Invocation(call, key, outer.depth + 1, untainted, self.owner or outer.owner)
 
     def can_run(self, call: ToolCall) -> bool:
-        """Tell whether a call would be run: its tool is there, and takes its arguments."""
+        """Return whether the tool of a call exists and accepts its arguments."""
         handler = self.registry.find(call)
-        # Whoever runs the call is told what is wrong with it.
+        # The error itself is reported when the call is run.
         return handler is not None and attempt(_parse_call, handler, call).error is None
 
     async def _run_call(
         self, current: Invocation, handler: Handler | None, record: CallRecord
     ) -> tuple[Execution, BaseException | None]:
-        """Return what became of a call, and what a tool raised that it should not have."""
+        """Return the execution of a call, and the unexpected exception of the tool, if any."""
         call, key = current.call, current.key
         if handler is None:
             return build_refusal(call, None, "unknown", self._explain_unknown(call)), None
@@ -177,12 +176,12 @@ class Executor:
         return execution, raised[0] if raised else None
 
     def _semaphore_for(self, depth: int) -> asyncio.Semaphore:
-        """Return what bounds the calls that run at once.
+        """Return the semaphore that limits concurrent calls at a nesting depth.
 
-        A tool may itself run tools: those wait at a gate of their own, or it could wait for the place it holds.
+        A tool may run other tools: with one semaphore for all depths it could deadlock, waiting for the slot it holds.
         """
-        gates = self._semaphores.setdefault(asyncio.get_running_loop(), {})
-        return gates.setdefault(depth, asyncio.Semaphore(self._concurrency))
+        semaphores = self._semaphores.setdefault(asyncio.get_running_loop(), {})
+        return semaphores.setdefault(depth, asyncio.Semaphore(self._concurrency))
 
     async def _run_tool(
         self, current: Invocation, handler: Handler, arguments: Any, errors: list[BaseException]
@@ -192,12 +191,12 @@ class Executor:
         try:
             ended = await self._workers.run(handler, arguments, current, None if seconds == math.inf else seconds)
         except CallTimeoutError:
-            words = f"{handler.name} took longer than {seconds:g} seconds and was stopped."
-            return build_refusal(call, handler, "timeout", f"{words} Ask for less, or go on without it.")
+            message = f"{handler.name} took longer than {seconds:g} seconds and was stopped."
+            return build_refusal(call, handler, "timeout", f"{message} Ask for less, or go on without it.")
         except StuckError:
             count = self._workers.count_stuck(handler.name)
-            words = f"{handler.name} was not run: {count} earlier calls of it have not ended. Go on without it."
-            return build_refusal(call, handler, "stuck", words)
+            message = f"{handler.name} was not run: {count} earlier calls of it have not ended. Go on without it."
+            return build_refusal(call, handler, "stuck", message)
         if ended.error is not None:
             return _build_failure(call, handler, ended.error, errors)
         return await self._build_execution(current, handler, ended, errors)
@@ -205,30 +204,30 @@ class Executor:
     async def _build_execution(
         self, current: Invocation, handler: Handler, ended: Attempt, errors: list[BaseException]
     ) -> Execution:
-        """Return what the tool returned, within the limits."""
+        """Return the execution of a call that ended, with its output cut to the limits."""
         call = current.call
         try:
             value = parse_output(ended.value)
         except (TypeError, ValueError, RecursionError) as error:
             errors.append(error)
-            words = f"{handler.name} ran, but what it returned cannot be told: {_error_message(error)}"
-            return build_refusal(call, handler, "error", words)
+            message = f"{handler.name} ran, but what it returned cannot be told: {_error_message(error)}"
+            return build_refusal(call, handler, "error", message)
         most = self._max_output if handler.max_output is None else handler.max_output
-        told = trim_output(value.content, most, self._max_media)
+        trimmed = trim_output(value.content, most, self._max_media)
         outcome: Outcome = "failed" if value.failed else "succeeded"
-        content, failed = told.content, value.failed
-        if told.is_cut:
+        content, failed = trimmed.content, value.failed
+        if trimmed.is_cut:
             outcome = "oversized"
             kept = await self._spill_output(current, value.content, errors)
-            content = (*content, Text(text=_format_cut_note(told.size, most, kept)))
+            content = (*content, Text(text=_format_cut_note(trimmed.size, most, kept)))
             failed = failed or not kept
         result = build_result(call, content, failed=failed)
-        return Execution(result=result, outcome=outcome, handler=handler, size=told.size)
+        return Execution(result=result, outcome=outcome, handler=handler, size=trimmed.size)
 
     async def _spill_output(
         self, current: Invocation, content: tuple[Content, ...], errors: list[BaseException]
     ) -> str:
-        """Return where all of an output is kept; "" if it is kept nowhere."""
+        """Store the whole output and return its location; "" if it is not stored."""
         if self._spill is None:
             return ""
         context = copy_context()
@@ -238,14 +237,14 @@ class Executor:
         if inspect.isawaitable(waiting):
             kept = await attempt_async(lambda: waiting)
         if kept.error is not None:
-            errors.append(kept.error)  # the result is told all the same, as one that was cut
+            errors.append(kept.error)  # the model still gets the result, cut
             return ""
         return kept.value
 
     def _explain_unknown(self, call: ToolCall) -> str:
         name = _clip(qualify_name(call.namespace, call.name), MAX_NAME)
-        if self._explain_missing is not None and (words := self._explain_missing(name)):
-            return f"{name} was not run: {words}. Go on without it, or try again later."
+        if self._explain_missing is not None and (reason := self._explain_missing(name)):
+            return f"{name} was not run: {reason}. Go on without it, or try again later."
         near = self.registry.nearest(name)
         if near:
             return f"there is no tool named {name!r}. Did you mean {' or '.join(map(repr, near))}?"
@@ -257,7 +256,7 @@ class Executor:
 
 
 def _make_keys(calls: Sequence[ToolCall], run: str) -> Iterator[str]:
-    """Iterate the idempotency keys of the calls of one turn: some servers give all of them one id, or none."""
+    """Yield the idempotency keys of the calls of one turn; some servers give several calls the same id, or none."""
     seen: Counter[str] = Counter()
     for call in calls:
         seen[call.id] += 1
@@ -280,18 +279,18 @@ def _parse_call(handler: Handler, call: ToolCall) -> Any:
 
 
 def _build_failure(call: ToolCall, handler: Handler, error: BaseException, errors: list[BaseException]) -> Execution:
-    """Return what a model hears of an exception: its class and its words, never where it happened."""
+    """Return a failed result with the class and the message of an exception, never its traceback."""
     if isinstance(error, ToolFailure):
         return build_refusal(call, handler, "failed", _error_message(error) or f"{handler.name} failed")
     errors.append(error)
-    words = f": {message}" if (message := _error_message(error)) else ""
-    return build_refusal(call, handler, "error", f"{handler.name} failed: {type(error).__name__}{words}")
+    detail = f": {message}" if (message := _error_message(error)) else ""
+    return build_refusal(call, handler, "error", f"{handler.name} failed: {type(error).__name__}{detail}")
 
 
 def _error_message(error: BaseException) -> str:
-    """Return what an error says; nothing if it cannot even do that."""
-    words = attempt(str, error)  # it is a tool's own code
-    return _clip(words.value) if words.error is None else ""
+    """Return the message of an error; "" if its `__str__` raises."""
+    message = attempt(str, error)  # `__str__` is code of the tool
+    return _clip(message.value) if message.error is None else ""
 
 
 def _format_cut_note(size: int, limit: int, location: str) -> str:

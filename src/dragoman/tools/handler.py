@@ -1,7 +1,8 @@
-"""A tool that can be run: what a model is told of it, what runs it, and how it may be run.
+"""A tool handler: the definition that is sent to the model, the function that runs a call, and execution settings.
 
-Rules: a handler is a value and holds nothing between calls. `run` takes the arguments of one call as a JSON value (a
-text for a tool of form "text"), or what `convert` makes of them, and returns anything that `results` can tell a model.
+A handler is an immutable value without state between calls. `run` takes the arguments of one call as a JSON value (a
+string for a tool with form "text"), or the return value of `convert`, and returns any value that `results.parse_output`
+can convert into a tool result.
 """
 
 import inspect
@@ -15,24 +16,24 @@ from dragoman.core.parts import ToolCall
 from dragoman.core.request import Tool
 
 NAMESPACE_SEPARATOR = "__"
-"""Stands between a namespace and a name."""
+"""Separates a namespace and a tool name."""
 
 
 def qualify_name(namespace: str, name: str) -> str:
-    """Return a name within its namespace."""
+    """Return `namespace__name`, or the name alone without a namespace."""
     return f"{namespace}{NAMESPACE_SEPARATOR}{name}" if namespace else name
 
 
 class ToolDefinitionError(ValueError):
-    """A tool cannot be offered as it is; the message says why, and what to do."""
+    """The definition of a tool is invalid; the message says why and what to do."""
 
 
-class ToolFailure(Exception):  # noqa: N818  not an error of the program: the tool's own word for "I could not"
-    """Raised by a tool to tell the model, in just these words, why it could not do what was asked."""
+class ToolFailure(Exception):  # noqa: N818  not a program error: an expected failure that the tool reports
+    """Raised by a tool that could not do its work; the model receives the message unchanged."""
 
 
 class Flags(TypedDict, total=False):
-    """How a tool may be run; `Handler` says what each means."""
+    """Execution settings of a tool; the fields of `Handler` document each of them."""
 
     timeout: float | None
     sequential: bool
@@ -44,45 +45,46 @@ class Flags(TypedDict, total=False):
 
 
 class Handler(Struct, frozen=True, kw_only=True):
-    """A definition and its executor. A coroutine function runs on the event loop, any other in a thread."""
+    """A tool definition and the function that runs it: on the event loop if it is async, else in a thread."""
 
     definition: Tool
     run: Callable[[Any], Any]
     convert: Callable[[Any], Any] | None = None
-    """Makes of valid arguments what `run` takes; a `ValueError` says what is wrong with them."""
+    """Converts valid arguments to the input of `run`; raises `ValueError` for arguments it does not accept."""
     timeout: float | None = None
-    """Seconds a call may take; None for the executor's own, `math.inf` for no end."""
+    """Timeout of a call in seconds; None for the executor's default, `math.inf` for no timeout."""
     sequential: bool = False
-    """A call runs alone among the calls it came with: after those before it, before those after it."""
+    """Do not run a call concurrently with the other calls of its turn: it runs after those before it, and those after
+    it wait."""
     side_effects: bool = False
-    """It changes something: a call with an idempotency key is run once, and its result remembered."""
+    """The tool changes state: a call with an idempotency key is run once and its result is cached."""
     untrusted: bool = False
-    """What it returns may have been written by anybody: a page, a mail, somebody else's server."""
+    """The output may contain text of third parties: a web page, an e-mail, the response of an external server."""
     sends_out: bool = False
-    """It can carry data to a place outside."""
+    """The tool can send data to an external destination."""
     destination: str = ""
-    """The argument that holds the address it goes to, a URL or a list of them; "" if that cannot be told."""
+    """Name of the argument with the destination, a URL or a list of URLs; "" if no argument has it."""
     max_output: int | None = None
-    """Bytes of text and JSON a model is given of one result; None for the executor's own."""
+    """Maximum bytes of text and JSON of one result that the model receives; None for the executor's default."""
 
     def __post_init__(self) -> None:
         if self.timeout is not None and not self.timeout > 0:
-            raise ToolDefinitionError(f"tool {self.name!r}: a timeout must be more than 0 seconds, not {self.timeout}")
+            raise ToolDefinitionError(f"tool {self.name!r}: timeout must be greater than 0 seconds, not {self.timeout}")
         if self.max_output is not None and self.max_output < 0:
-            raise ToolDefinitionError(f"tool {self.name!r}: max_output must not be less than 0")
+            raise ToolDefinitionError(f"tool {self.name!r}: max_output must not be negative")
 
     @property
     def name(self) -> str:
-        """The name it is called by; a namespace of a dialect that has them stands before it."""
+        """The name that calls use, with the namespace of the definition before it, if it has one."""
         return qualify_name(self.definition.namespace, self.definition.name)
 
     @property
     def is_async(self) -> bool:
-        """Tell whether `run` is a coroutine function, which needs no thread."""
+        """Whether `run` is a coroutine function, which needs no thread."""
         return is_async(self.run)
 
     def with_name(self, name: str) -> Self:
-        """Return the same tool under another name."""
+        """Return the same handler with another name and without a namespace."""
         return structs.replace(self, definition=structs.replace(self.definition, name=name, namespace=""))
 
     def __repr__(self) -> str:
@@ -92,32 +94,32 @@ class Handler(Struct, frozen=True, kw_only=True):
 
 
 def is_async(function: Callable[..., Any]) -> bool:
-    """Tell whether calling makes a coroutine, of a function or of an object that is called like one."""
-    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(getattr(function, "__call__", None))  # noqa: B004  its form is asked for, not whether it is there
+    """Return whether a function, or an object with `__call__`, returns a coroutine."""
+    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(getattr(function, "__call__", None))  # noqa: B004  checks whether `__call__` is async, not whether it exists
 
 
 class Invocation(Struct, frozen=True):
-    """The call a tool is being run for."""
+    """The tool call that is being run, with its execution context."""
 
     call: ToolCall
     key: str = ""
-    """The idempotency key, to hand on to whatever the tool changes; "" when the caller gave none."""
+    """The idempotency key, for the tool to pass on to the system that it changes; "" if the caller gave none."""
     depth: int = 0
-    """How many tools wait for this one."""
+    """Nesting depth: how many outer tools wait for this call."""
     untainted: bool = False
-    """No stranger can have had a word in it: nothing untrusted was read before, or the user wrote its address."""
+    """Third parties cannot have influenced the call: no untrusted output was read before, or the user wrote its URL."""
     owner: str = ""
-    """Whom it is run for: what a tool keeps for one is nobody else's."""
+    """The caller that the call is run for; data that a tool stores for one owner is not visible to others."""
 
 
 _INVOCATION: ContextVar[Invocation | None] = ContextVar("dragoman_tool_invocation", default=None)
 
 
 def invocation() -> Invocation | None:
-    """Return the call for which this code is being run; None outside a tool."""
+    """Return the call that the current code runs for; None outside a tool."""
     return _INVOCATION.get()
 
 
 def enter_invocation(current: Invocation) -> None:
-    """Mark the context of a task or a thread as running for a call."""
+    """Set the current call in the context of this task or thread."""
     _INVOCATION.set(current)

@@ -1,7 +1,8 @@
-"""How far a running tool is: said by the tool, heard by whoever runs it.
+"""Progress reports of running tools to a listener.
 
-Rules: nobody has to listen, and a tool that says nothing is as good. A listener is part of the context, like the call
-itself, so that it hears of its own calls only; what it raises does not reach the tool.
+Both sides are optional: a tool need not report and a caller need not listen. The listener is a context variable, as the
+current call is, so it receives only the progress of calls that started in its context. Its exceptions are logged and do
+not reach the tool.
 """
 
 import logging
@@ -19,13 +20,13 @@ _LOG = logging.getLogger("dragoman.tools")
 
 
 class Progress(Struct, frozen=True):
-    """What a tool said of itself while it ran."""
+    """One progress report of a running call."""
 
     call: ToolCall
     done: float
-    """How far it is; more each time."""
+    """The work done so far; it grows with each report."""
     total: float | None = None
-    """How far it will go, if it knows."""
+    """The value of `done` at the end, if known."""
     message: str = ""
 
 
@@ -36,7 +37,7 @@ _LISTENER: ContextVar[Listener | None] = ContextVar("dragoman_tool_progress", de
 
 @contextmanager
 def progress_to(listener: Listener) -> Generator[None]:
-    """Let a listener hear of the progress of all calls that are run within; it is called where the tool runs."""
+    """Send the progress of all calls that run in this block to a listener, in the task or thread of the tool."""
     token = _LISTENER.set(listener)
     try:
         yield
@@ -45,17 +46,17 @@ def progress_to(listener: Listener) -> Generator[None]:
 
 
 def reporter() -> Report | None:
-    """Return what to say progress to, for the call that this code is run for; None where nobody listens.
+    """Return a function that reports progress of the current call; None if no listener is set or outside a tool.
 
-    It may be called later and elsewhere: it knows its call.
+    The function may be called later and from another thread or task: it holds its call.
     """
     listener, current = _LISTENER.get(), invocation()
     if listener is None or current is None:
         return None
 
     def report(done: float, total: float | None = None, message: str = "") -> None:
-        heard = attempt(listener, Progress(current.call, done, total, message))
-        if heard.error is not None:  # whoever listens must not break the tool
-            _LOG.error("a listener to progress failed", exc_info=heard.error)
+        notified = attempt(listener, Progress(current.call, done, total, message))
+        if notified.error is not None:  # a failing listener must not break the tool
+            _LOG.error("the progress listener failed", exc_info=notified.error)
 
     return report

@@ -1,7 +1,7 @@
-"""The tools that can be called, by name.
+"""The registry of tools by name.
 
-Rules: a name means one tool; a second one of that name is refused, never put in place of the first. A tool is looked at
-when it comes in, so that nothing is offered to a model that could not be called.
+A name belongs to one tool; registering a second tool with that name is an error and never replaces the first. A tool is
+validated when it is registered, so that no tool is offered to a model that could not be called.
 """
 
 import re
@@ -24,7 +24,7 @@ _MAX_CANDIDATES = 3
 
 
 class Registry:
-    """A set of tools."""
+    """A set of tools with unique names."""
 
     def __init__(self, *tools: Handler | Callable[..., Any]) -> None:
         self._handlers: dict[str, Handler] = {}
@@ -33,7 +33,7 @@ class Registry:
 
     @property
     def handlers(self) -> dict[str, Handler]:
-        """The tools by their names, as they are now: they are replaced, and never changed."""
+        """The current tools by name; a change replaces this dict and never modifies it."""
         return self._handlers
 
     @overload
@@ -41,7 +41,7 @@ class Registry:
     @overload
     def register(self, new: Callable[P, R], namespace: str = "") -> FunctionTool[P, R]: ...
     def register(self, new: Handler | Callable[..., Any], namespace: str = "") -> Handler:
-        """Take in a tool, or a typed function as one; with a namespace it is called `namespace__name`.
+        """Register a tool, or a typed function as a tool; with a namespace its name is `namespace__name`.
 
         Used as a decorator, it registers the function below it.
         """
@@ -52,9 +52,9 @@ class Registry:
         return handler
 
     def exchange(self, names: Iterable[str], handlers: Iterable[Handler]) -> None:
-        """Take tools out and others in, behind those that stay, in one step: nobody sees half of it.
+        """Remove tools and append others atomically: other threads see either the old tools or the new ones.
 
-        If one of them cannot be taken in, nothing is changed.
+        If one of the new tools is invalid, nothing is changed.
         """
         gone = frozenset(names)
         kept = {name: handler for name, handler in self.handlers.items() if name not in gone}
@@ -62,14 +62,14 @@ class Registry:
             _require_usable(handler.name, handler.definition)
             if handler.name in kept:
                 raise ToolDefinitionError(
-                    f"a tool named {handler.name!r} is registered: unregister it first, or give this one a namespace"
+                    f"a tool named {handler.name!r} is already registered: unregister it first, or use a namespace"
                 )
             kept[handler.name] = handler
-        # Replaced, not changed: whoever iterates in another thread keeps what it began with.
+        # A new dict: an iteration in another thread continues over the old one.
         self._handlers = kept
 
     def unregister(self, name: str) -> Handler:
-        """Take a tool out, and return it; a `KeyError` if there is none of that name."""
+        """Remove a tool and return it; raises `KeyError` if no tool has that name."""
         handler = self.handlers.get(name)
         if handler is None:
             raise KeyError(f"no tool is named {name!r}")
@@ -77,32 +77,32 @@ class Registry:
         return handler
 
     def unregister_namespace(self, namespace: str) -> tuple[Handler, ...]:
-        """Take all tools of a namespace out, and return them."""
+        """Remove all tools of a namespace and return them."""
         return tuple(
             self.unregister(name) for name in self.names if name.startswith(f"{namespace}{NAMESPACE_SEPARATOR}")
         )
 
     def subset(self, names: Iterable[str]) -> "Registry":
-        """Return a registry of some of these tools as they are now."""
+        """Return a registry with a copy of some of the current tools."""
         some = Registry()
         now = self.handlers
         some._handlers = {name: now[name] for name in names if name in now}
         return some
 
     def select(self, choose: Callable[[], Iterable[str]]) -> "Registry":
-        """Return a registry of some of these tools, which follows this one: what it has is chosen when that changes."""
+        """Return a live view of some of these tools; `choose` is called again when this registry changes."""
         return _Selection(self, choose)
 
     def has(self, name: str) -> bool:
-        """Tell whether a tool of that name can be called."""
+        """Return whether a tool with that name is registered."""
         return name in self.handlers
 
     def get(self, name: str) -> Handler | None:
-        """Return the tool of that name."""
+        """Return the tool with that name, or None."""
         return self.handlers.get(name)
 
     def find(self, call: ToolCall) -> Handler | None:
-        """Return the tool that is called; a dialect that has namespaces of its own may name its two halves apart."""
+        """Return the tool of a call, or None; a dialect with namespaces may send namespace and name separately."""
         return self.handlers.get(qualify_name(call.namespace, call.name))
 
     @property
@@ -112,11 +112,11 @@ class Registry:
 
     @property
     def definitions(self) -> tuple[Tool, ...]:
-        """What a model is told of the tools. `dragoman.tools_to` says it in each dialect."""
+        """The definitions that are sent to the model; `dragoman.tools_to` renders them in each dialect."""
         return tuple(handler.definition for handler in self.handlers.values())
 
     def nearest(self, name: str) -> tuple[str, ...]:
-        """Return the few names most like `name`, the most likely first: by letters, or the same without a namespace."""
+        """Return the few names closest to `name`, best first, compared with and without the namespace."""
         by_letters: dict[str, list[str]] = {}
         for known in self.handlers:
             for form in (known, known.rpartition(NAMESPACE_SEPARATOR)[2]):
@@ -142,7 +142,7 @@ class Registry:
 
 
 class _Selection(Registry):
-    """Some tools of another registry, as they are now."""
+    """A live view of some tools of another registry."""
 
     def __init__(self, source: Registry, choose: Callable[[], Iterable[str]]) -> None:
         super().__init__()
@@ -151,28 +151,28 @@ class _Selection(Registry):
 
     @property
     def handlers(self) -> dict[str, Handler]:
-        """The tools that are chosen now."""
+        """The tools that are selected at present."""
         whole = self._source.handlers
-        # As long as the tools to choose from are the same, so is the choice.
+        # The selection changes only when the source registry does.
         if self._seen is not whole:
             self._seen = whole
             self._handlers = {name: whole[name] for name in self._choose() if name in whole}
         return self._handlers
 
     def exchange(self, names: Iterable[str], handlers: Iterable[Handler]) -> None:
-        """Change nothing."""
+        """Raise `TypeError`: a view cannot be changed."""
         del names, handlers
-        raise TypeError("these tools are chosen from a registry: change that one")
+        raise TypeError("this registry is a view of another one: change the source registry instead")
 
 
 def _require_usable(name: str, definition: Tool) -> None:
     if not _NAME.fullmatch(name) or len(name) > MAX_NAME:
         raise ToolDefinitionError(
-            f"{name!r} cannot name a tool: a name is 1 to {MAX_NAME} letters, digits and _ . : / -"
+            f"{name!r} is not a valid tool name: use 1 to {MAX_NAME} letters, digits and _ . : / -"
         )
     if definition.openapi:
         raise ToolDefinitionError(
-            f"tool {name!r}: its parameters are in Google's OpenAPI form; give them as JSON Schema"
+            f"tool {name!r}: its parameters are in Google's OpenAPI format; pass them as JSON Schema"
         )
     if definition.form == "json" and definition.parameters is not None:
         try:

@@ -1,9 +1,9 @@
-"""The result of a call: its parts, how much of it a model gets, and the results that are kept by idempotency key.
+"""Tool results: convert the output of a tool, cut it to the limits, and cache results by idempotency key.
 
-A text stays a text, media stay media, everything else is a JSON value. Nothing is cut in silence: what is left out is
-said at its place. A tool with side effects runs once for each key: a second request waits for the running call. An
-interrupted call is remembered as such and not run again: whether it had its effect is not known. The memory is bounded
-in calls and bytes; the oldest is evicted first.
+A string becomes a text part, media stay media, everything else becomes JSON. Every cut leaves a note in its place. A
+tool with side effects runs once for each key: a second call with the key waits for the running one. An interrupted call
+is cached as interrupted and not run again, because it is not known whether it had its effect. The cache is bounded in
+entries and bytes; the oldest entry is evicted first.
 """
 
 import asyncio
@@ -37,14 +37,14 @@ _MAGIC: tuple[tuple[int, bytes, MediaKind, str], ...] = (
 
 
 class ToolOutput(Struct, frozen=True):
-    """What a tool returned, in the neutral language."""
+    """The output of a tool as core parts."""
 
     content: tuple[Content, ...]
     failed: bool = False
 
 
 def parse_output(value: Any) -> ToolOutput:
-    """Read what a tool returned; a `TypeError` or `ValueError` says what of it no model can be told."""
+    """Convert the return value of a tool; raises `TypeError` or `ValueError` for a value that is not text or JSON."""
     if isinstance(value, ToolResult):
         return ToolOutput(tuple(map(_to_part, value.content)), value.failed)
     if isinstance(value, list | tuple) and not hasattr(value, "_fields"):  # pyright: ignore[reportUnknownArgumentType]
@@ -67,7 +67,7 @@ def _to_part(value: Any) -> Content:
 
 
 def replace_surrogates(text: str) -> str:
-    """Return a text that can be written as UTF-8: half a surrogate pair becomes a question mark."""
+    """Return a text that can be encoded as UTF-8: a lone surrogate becomes a question mark."""
     if text.isascii():
         return text
     try:
@@ -78,7 +78,7 @@ def replace_surrogates(text: str) -> str:
 
 
 def _media_from_bytes(data: bytes) -> Content:
-    """Return bytes as what they begin like; a text if they are one."""
+    """Return bytes as media of the type that their first bytes show, or as text if they are UTF-8."""
     for at, magic, kind, media_type in _MAGIC:
         if data.startswith(magic, at):
             return Media(kind=kind, media_type=media_type, source=Inline(base64.b64encode(data).decode()))
@@ -90,7 +90,7 @@ def _media_from_bytes(data: bytes) -> Content:
 
 
 def _dump_model(value: Any) -> Any:
-    """Return an object that knows its own data (a pydantic model, and whatever works like one) as that data."""
+    """Return the data of a pydantic model or any other object with `model_dump`."""
     dump = getattr(value, "model_dump", None)
     if callable(dump) and not isinstance(value, type):
         return dump(mode="json")
@@ -98,16 +98,16 @@ def _dump_model(value: Any) -> Any:
 
 
 class TrimmedOutput(Struct, frozen=True):
-    """A result within its limits."""
+    """An output after it was cut to its limits."""
 
     content: tuple[Content, ...]
     size: int
-    """Bytes before anything was cut, media as they are sent."""
+    """Bytes before the cut, media in base64 as they are sent."""
     is_cut: bool
 
 
 def trim_output(content: Iterable[Content], max_bytes: int, max_media: int) -> TrimmedOutput:
-    """Keep the first `most` bytes of text and JSON, and the media that fit into `most_media`."""
+    """Keep the first `max_bytes` bytes of text and JSON, and the media that fit into `max_media` bytes."""
     kept: list[Content] = []
     size = 0
     cut = False
@@ -127,7 +127,7 @@ def trim_output(content: Iterable[Content], max_bytes: int, max_media: int) -> T
 
 
 def _cut_part(part: Content, max_bytes: int) -> list[Content]:
-    """Return what fits of a part; half a JSON value is a text."""
+    """Return the beginning of a part that fits; a cut JSON value becomes text."""
     match part:
         case Text(text=text) | Media(source=Plain(text)):
             start = text[:max_bytes].encode()[:max_bytes]
@@ -142,7 +142,7 @@ def _cut_part(part: Content, max_bytes: int) -> list[Content]:
 
 
 def size_of(part: Content) -> int:
-    """Return the bytes a part takes on its way."""
+    """Return the bytes of a part as it is sent; linked media count as 0."""
     match part:
         case Text(text=text) | Media(source=Plain(text)):
             return len(text) if text.isascii() else len(text.encode())
@@ -170,14 +170,14 @@ Outcome = Literal[
     "skipped",
     "cancelled",
 ]
-"""How a call ended. "failed" is the tool's own word; "error" is an exception it did not mean to raise.
+"""How a call ended. "failed" is reported by the tool (`ToolFailure`); "error" is an unexpected exception.
 
-The last three are the words of whoever decides what is run: it may not be, it would lead nowhere, it was interrupted.
+The last three are set by the agent: the call was not allowed, it was pointless to run it, or it was interrupted.
 """
 
 
 class Execution(Struct, frozen=True, kw_only=True):
-    """One call that is over."""
+    """The record of one finished call."""
 
     result: ToolResult
     outcome: Outcome
@@ -185,29 +185,29 @@ class Execution(Struct, frozen=True, kw_only=True):
     """The tool that was called, with its flags; None for an unknown one."""
     milliseconds: float = 0.0
     size: int = 0
-    """Bytes the tool returned, before anything was cut."""
+    """Bytes of the tool's output before it was cut."""
     repeated: bool = False
-    """It was not run: this is what came of the call that had the same key before."""
+    """The tool was not run: this is the cached result of an earlier call with the same idempotency key."""
 
     @property
     def has_run(self) -> bool:
-        """Tell whether the tool was begun, so that it may have changed something."""
+        """Whether the tool was started, so that it may have had side effects."""
         return self.outcome not in ("unknown", "invalid", "stuck", "conflict", "denied", "skipped")
 
 
 def build_result(call: ToolCall, content: tuple[Content, ...], *, failed: bool) -> ToolResult:
-    """Return the result of a call."""
+    """Build the result part of a call."""
     return ToolResult(call_id=call.id, name=call.name, content=content, failed=failed, form=call.form)
 
 
 def build_refusal(call: ToolCall, handler: Handler | None, outcome: Outcome, message: str) -> Execution:
-    """Return a failed result that tells the model why, and what it can do."""
+    """Build a failed execution whose message, for the model, explains why the call failed and what it can do."""
     result = build_result(call, (Text(text=replace_surrogates(message)),), failed=True)
     return Execution(result=result, outcome=outcome, handler=handler)
 
 
 def repeat_for(call: ToolCall, execution: Execution) -> Execution:
-    """Return what came of an earlier call as the answer to this one."""
+    """Return the execution of an earlier call as the result of this one."""
     result = structs.replace(execution.result, call_id=call.id, name=call.name)
     return structs.replace(execution, result=result, repeated=True)
 
@@ -216,7 +216,7 @@ CallIdentity = tuple[str, str]
 
 
 class IdempotencyCache:
-    """The memory of one executor."""
+    """Results of calls with side effects by idempotency key, with the arguments that they were made with."""
 
     def __init__(self, max_entries: int, max_bytes: int) -> None:
         self._max_entries = max_entries
@@ -231,14 +231,14 @@ class IdempotencyCache:
     async def run(
         self, key: str, call: ToolCall, handler: Handler, work: Callable[[], Awaitable[Execution]]
     ) -> Execution:
-        """Return what came of the call with this key; run it if there was none."""
-        said = (handler.name, call.arguments)
+        """Return the cached result of this key, or wait for the running call, or run `work` if the key is new."""
+        identity = (handler.name, call.arguments)
         earlier = self._executions.get(key) or self._running.get(key)
         if earlier is None:
-            return await self._run_first(key, said, call, handler, work)
-        if earlier[0] != said:
-            words = f"the idempotency key of this call was used before for another call of {earlier[0][0]!r}"
-            return build_refusal(call, handler, "conflict", words)
+            return await self._run_first(key, identity, call, handler, work)
+        if earlier[0] != identity:
+            message = f"the idempotency key of this call was used before for another call of {earlier[0][0]!r}"
+            return build_refusal(call, handler, "conflict", message)
         ended = earlier[1]
         return repeat_for(call, ended if isinstance(ended, Execution) else await asyncio.shield(ended))
 
@@ -252,8 +252,8 @@ class IdempotencyCache:
     ) -> Execution:
         future: asyncio.Future[Execution] = asyncio.get_running_loop().create_future()
         self._running[key] = (identity, future)
-        words = "this call was interrupted; whether it had its effect is not known. Look before you try again."
-        execution = build_refusal(call, handler, "error", words)
+        message = "this call was interrupted; whether it had its effect is not known. Look before you try again."
+        execution = build_refusal(call, handler, "error", message)
         try:
             execution = await work()
         finally:
@@ -267,8 +267,8 @@ class IdempotencyCache:
         self._executions[key] = (identity, execution)
         self._bytes += _entry_size(identity, execution)
         while self._executions and (len(self._executions) > self._max_entries or self._bytes > self._max_bytes):
-            _, forgotten = self._executions.popitem(last=False)
-            self._bytes -= _entry_size(*forgotten)
+            _, evicted = self._executions.popitem(last=False)
+            self._bytes -= _entry_size(*evicted)
 
 
 def _entry_size(identity: CallIdentity, execution: Execution) -> int:

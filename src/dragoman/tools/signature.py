@@ -1,7 +1,8 @@
-"""A typed Python function as a tool: its signature and docstring become the schema, its arguments typed values.
+"""Make a tool from a typed Python function: derive the schema from its signature and docstring, convert arguments.
 
-Rules: what a type can say is what msgspec can say and read back. A parameter that may be left out is left out when the
-function is called, so that its default is Python's own. What cannot be said is refused when the tool is made, by name.
+All types that msgspec can describe as JSON Schema and decode are supported. An argument that the model omits is not
+passed to the function, so Python's own default applies. An unsupported parameter raises an error with its name when the
+tool is made.
 """
 
 import inspect
@@ -22,20 +23,20 @@ from dragoman.tools.handler import Flags, Handler, ToolDefinitionError, is_async
 P = ParamSpec("P")
 R = TypeVar("R")
 _UNSUPPORTED_KINDS = {
-    inspect.Parameter.VAR_POSITIONAL: "takes any number of values: take a list instead",
-    inspect.Parameter.VAR_KEYWORD: "takes any names: take a dict instead",
+    inspect.Parameter.VAR_POSITIONAL: "is variadic (*args), which is not supported: use a list instead",
+    inspect.Parameter.VAR_KEYWORD: "is variadic (**kwargs), which is not supported: use a dict instead",
 }
 _ERROR_LOCATION = re.compile(r"(.*) - at (?:`key` in )?`\$(.*)`", re.DOTALL)
 _PATH_STEP = re.compile(r"\.([^.\[]+)|\[([^\]]+)\]")
 
 
 class FunctionTool(Handler, Generic[P, R], frozen=True, kw_only=True):
-    """A tool made of a function; called like one, it is the function."""
+    """A tool made from a function; calling it calls the function."""
 
     function: Callable[P, R]
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
-        """Call the function itself, unchecked, as Python would."""
+        """Call the function directly, without validation of the arguments."""
         return self.function(*args, **kwargs)
 
 
@@ -48,7 +49,7 @@ def tool(
 def tool(
     function: Callable[..., Any] | None = None, /, *, name: str = "", description: str = "", **flags: Unpack[Flags]
 ) -> Any:
-    """Make a tool of a typed function: `@tool`, or `@tool(timeout=5, sequential=True)`."""
+    """Make a tool from a typed function: `@tool`, or `@tool(timeout=5, sequential=True)`."""
     if function is None:
         return lambda function: _make_tool(function, name, description, flags)  # pyright: ignore[reportUnknownLambdaType, reportUnknownArgumentType, reportUnknownVariableType]
     return _make_tool(function, name, description, flags)
@@ -56,27 +57,27 @@ def tool(
 
 def _make_tool(function: Callable[..., Any], name: str, description: str, flags: Flags) -> FunctionTool[..., Any]:
     if not callable(function):
-        instead = ": make a tool of Class.method" if isinstance(function, classmethod) else ""
-        raise ToolDefinitionError(f"a tool is made of a function, not of {function!r}{instead}")
+        instead = ": use tool(Class.method)" if isinstance(function, classmethod) else ""
+        raise ToolDefinitionError(f"a tool is made from a function, not from {function!r}{instead}")
     called = name or getattr(function, "__name__", "")
     if not called.isascii() or not called or called == "<lambda>":
-        raise ToolDefinitionError(f"{called or function!r} cannot name a tool: say @tool(name=...)")
+        raise ToolDefinitionError(f"{called or function!r} is not a valid tool name: set one with @tool(name=...)")
     if _is_method(function):
-        words = "it is a method of a class, and has no object yet: make a tool of the object's, tool(thing.method)"
-        raise ToolDefinitionError(f"tool {called!r}: {words}")
+        reason = "it is a method without an object: use the method of an object, tool(thing.method)"
+        raise ToolDefinitionError(f"tool {called!r}: {reason}")
     if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
-        raise ToolDefinitionError(f"tool {called!r} yields its results one by one: return them as a list")
+        raise ToolDefinitionError(f"tool {called!r} is a generator, which is not supported: return a list")
     try:
         signature = _Signature(function)
     except ToolDefinitionError as error:
         raise ToolDefinitionError(f"tool {called!r}: {error}") from None
-    told = description or signature.description
-    definition = Tool(name=called, description=told, parameters=msgspec.json.encode(signature.schema))
+    description = description or signature.description
+    definition = Tool(name=called, description=description, parameters=msgspec.json.encode(signature.schema))
     return FunctionTool(definition=definition, run=signature.run, convert=signature.convert, function=function, **flags)
 
 
 def _is_method(function: Callable[..., Any]) -> bool:
-    """Tell whether a function waits for the object it belongs to."""
+    """Return whether a function is an unbound method: its first parameter is an unannotated `self` or `cls`."""
     if not inspect.isfunction(function):
         return False
     names = list(inspect.signature(function).parameters)
@@ -84,7 +85,7 @@ def _is_method(function: Callable[..., Any]) -> bool:
 
 
 class _Signature:
-    """What a function takes."""
+    """The parameters of a function, as a schema and as a converter of arguments."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
         text = parse_docstring(inspect.getdoc(getattr(function, "func", function)))
@@ -107,22 +108,28 @@ class _Signature:
         try:
             kind: Any = self._annotations.to_msgspec_type(annotation)
         except (TypeError, ValueError) as error:
-            raise ToolDefinitionError(f"the bounds of parameter {parameter.name!r} cannot be said: {error}") from None
+            raise ToolDefinitionError(
+                f"the bounds of parameter {parameter.name!r} are not supported: {error}"
+            ) from None
         if parameter.default is None and not allows_none(kind):
-            kind = Union[kind, None]  # noqa: UP007  kinds may be what `|` does not take
-        said = self._annotations.find_description(annotation) or description
+            kind = Union[kind, None]  # noqa: UP007  `|` does not accept every kind of annotation
+        description = self._annotations.find_description(annotation) or description
         if parameter.default is not inspect.Parameter.empty:
             kind = Union[kind, UnsetType]  # noqa: UP007  see above
-        return parameter.name, Annotated[kind, Meta(description=said)] if said else kind, parameter.default
+        return (
+            parameter.name,
+            Annotated[kind, Meta(description=description)] if description else kind,
+            parameter.default,
+        )
 
     def _build_struct(self, fields: list[tuple[str, Any, Any]]) -> type[Struct]:
-        """Return the struct of all arguments; a parameter that cannot be said is named."""
+        """Return a struct type with a field for each parameter; an unsupported type raises with the parameter name."""
         for field in fields:
             try:
                 msgspec.json.schema_components([_define_struct([field])])
             except (TypeError, ValueError, NameError, RecursionError) as error:
                 reason = str(error).splitlines()[-1].strip()
-                raise ToolDefinitionError(f"the type of parameter {field[0]!r} cannot be said: {reason}") from None
+                raise ToolDefinitionError(f"the type of parameter {field[0]!r} is not supported: {reason}") from None
         return _define_struct(fields)
 
     def _build_schema(self) -> dict[str, Any]:
@@ -137,7 +144,7 @@ class _Signature:
         return schema | ({"$defs": components} if components else {})
 
     def convert(self, arguments: Any) -> inspect.BoundArguments:
-        """Make typed values of valid arguments."""
+        """Convert valid JSON arguments to typed values and bind them to the parameters."""
         try:
             values = self._to_struct(arguments)
         except msgspec.ValidationError as error:
@@ -147,10 +154,10 @@ class _Signature:
 
     def _to_struct(self, arguments: Any) -> Struct:
         try:
-            # JSON has keys of text alone: what a dict of numbers has stands in them.
+            # JSON keys are always strings: `str_keys` parses the keys of, for example, dict[int, str].
             return msgspec.convert(arguments, self._struct, str_keys=True)
         except msgspec.ValidationError:
-            # To JSON Schema 3.0 is an integer, and vendors that keep numbers as doubles send it for 3.
+            # 3.0 is an integer in JSON Schema, and vendors that store numbers as doubles send it for 3.
             return msgspec.convert(_with_integers(arguments), self._struct, str_keys=True)
 
     def _run(self, bound: inspect.BoundArguments) -> Any:
@@ -164,17 +171,22 @@ def _read_parameters(function: Callable[..., Any]) -> dict[str, inspect.Paramete
     try:
         parameters = inspect.signature(function).parameters
     except (ValueError, TypeError):
-        raise ToolDefinitionError("Python knows no signature of it: wrap it in a function") from None
+        raise ToolDefinitionError("it has no signature that Python can read: wrap it in a function") from None
     for name, parameter in parameters.items():
         if parameter.kind in _UNSUPPORTED_KINDS:
             raise ToolDefinitionError(f"parameter {name!r} {_UNSUPPORTED_KINDS[parameter.kind]}")
         if parameter.kind is inspect.Parameter.POSITIONAL_ONLY and parameter.default is not inspect.Parameter.empty:
-            raise ToolDefinitionError(f"parameter {name!r} may be left out, but has no name to be given by: drop the /")
+            raise ToolDefinitionError(
+                f"parameter {name!r} is positional-only and has a default: remove the / from the signature"
+            )
     return dict(parameters)
 
 
 def _read_hints(function: Callable[..., Any]) -> dict[str, Any]:
-    """Return the annotations of the parameters; what is returned may be of a type that only a type checker knows."""
+    """Return the resolved annotations of the parameters.
+
+    The return annotation is skipped: it may name a type that is imported only for type checkers.
+    """
     target: Any = inspect.unwrap(getattr(function, "func", function))
     if not inspect.isroutine(target):
         target = target.__init__ if isinstance(target, type) else target.__call__
@@ -184,7 +196,7 @@ def _read_hints(function: Callable[..., Any]) -> dict[str, Any]:
             SimpleNamespace(__annotations__=annotations), getattr(target, "__globals__", {}), include_extras=True
         )
     except (NameError, TypeError, AttributeError, SyntaxError) as error:
-        raise ToolDefinitionError(f"an annotation cannot be read: {error}") from None
+        raise ToolDefinitionError(f"an annotation cannot be resolved: {error}") from None
 
 
 def _define_struct(fields: list[tuple[str, Any, Any]]) -> type[Struct]:
@@ -195,17 +207,17 @@ def _define_struct(fields: list[tuple[str, Any, Any]]) -> type[Struct]:
 
 
 def _encode_default(default: Any, struct: type[Struct], name: str) -> Any:
-    """Return a default as JSON, if it is one that the parameter's own type takes."""
+    """Return a default as a JSON value; UNSET if there is none or the parameter's type does not accept it."""
     if default is inspect.Parameter.empty:
         return UNSET
     try:
-        # As it is written: a number that is none, or has no end, is told as null.
-        told = msgspec.json.decode(msgspec.json.encode(default))
+        # A round trip through JSON, which encodes NaN and infinity as null.
+        value = msgspec.json.decode(msgspec.json.encode(default))
         kind = {field.name: field.type for field in msgspec.structs.fields(struct)}[name]
-        msgspec.convert(told, kind)
+        msgspec.convert(value, kind)
     except (TypeError, ValueError, RecursionError):
         return UNSET
-    return told
+    return value
 
 
 def _with_integers(value: Any) -> Any:
@@ -222,7 +234,7 @@ def _with_integers(value: Any) -> Any:
 
 
 def _format_validation_error(message: str) -> str:
-    """Say where msgspec found something wrong as a JSON pointer."""
+    """Return msgspec's error message with its path as a JSON pointer."""
     found = _ERROR_LOCATION.fullmatch(message)
     if found is None:
         return format_error("", message)

@@ -1,4 +1,4 @@
-"""Run tools so that none can block another, coroutines as tasks and functions in threads; and log each call."""
+"""Run tools isolated from each other, coroutines as tasks and plain functions in threads, and log each call."""
 
 import asyncio
 import inspect
@@ -16,38 +16,38 @@ from dragoman.tasks import start_task
 from dragoman.tools.handler import Handler, Invocation, enter_invocation
 
 _GRACE = 1.0
-"""Seconds a coroutine has to clean up after it was cancelled."""
+"""Seconds that a cancelled coroutine has for its cleanup."""
 LOG = logging.getLogger("dragoman.tools")
 _MAX_NAME = 128
 _NORMAL_OUTCOMES = frozenset({"succeeded", "failed", "unknown", "invalid", "cancelled"})
-"""Ends that say nothing about the health of a tool."""
+"""Outcomes that do not indicate a broken tool; they are logged at level INFO, others at WARNING."""
 
 
 class CallTimeoutError(Exception):
-    """The time of a call is over."""
+    """The call exceeded its timeout."""
 
 
 class StuckError(Exception):
-    """Too many earlier calls of the tool have not ended."""
+    """Too many earlier calls of the tool still hang."""
 
 
 class WorkerPool:
-    """The tasks and threads of one executor."""
+    """Runs the calls of one executor and counts those that did not end after a timeout."""
 
     def __init__(self, max_stuck: int) -> None:
         self._max_stuck = max_stuck
         self._stuck_counts: Counter[str] = Counter()
         self._lock = threading.Lock()
         self._abandoned: set[asyncio.Task[Attempt]] = set()
-        """Tasks that did not end when they were told to: the event loop itself keeps no hold of them."""
+        """Cancelled tasks that did not end; the event loop itself holds only weak references to tasks."""
 
     def count_stuck(self, name: str) -> int:
-        """Return how many calls of a tool were left behind and have not ended."""
+        """Return how many abandoned calls of a tool have not ended."""
         with self._lock:
             return self._stuck_counts[name]
 
     async def run(self, handler: Handler, arguments: Any, current: Invocation, seconds: float | None) -> Attempt:
-        """Run a tool; what it raises is in what is returned."""
+        """Run a tool and return its value or its exception; raises `CallTimeoutError` or `StuckError`."""
         if self.count_stuck(handler.name) >= self._max_stuck:
             raise StuckError
         task = start_task(self._attempt(handler, arguments, current), f"tool {handler.name}")
@@ -87,7 +87,7 @@ class WorkerPool:
         if handler.is_async:
             return await attempt_async(handler.run, arguments)
         ended = await self._run_in_thread(handler, arguments)
-        # A plain function may return a coroutine: a lambda around an async one does.
+        # A plain function may return a coroutine, for example a lambda around an async function.
         return await attempt_async(lambda: ended.value) if inspect.isawaitable(ended.value) else ended
 
     async def _run_in_thread(self, handler: Handler, arguments: Any) -> Attempt:
@@ -95,7 +95,7 @@ class WorkerPool:
         work = start_thread(lambda: context.run(handler.run, arguments), f"tool {handler.name}")
 
         def wake(_: object) -> None:
-            with suppress(RuntimeError):  # the loop is closed: nobody waits any more
+            with suppress(RuntimeError):  # the loop is closed and no task waits
                 loop.call_soon_threadsafe(ended.set)
 
         work.add_done_callback(wake)
@@ -110,8 +110,8 @@ class WorkerPool:
 
 
 def _make_loggable(error: BaseException | None) -> BaseException | None:
-    """Return an error whose words every log can write: some hold halves of characters, some raise another error."""
-    written = attempt(lambda: str(error).encode())  # it is a tool's own code
+    """Return an error that can be logged: the message of a tool's error may contain lone surrogates or raise itself."""
+    written = attempt(lambda: str(error).encode())  # `__str__` is code of the tool
     if isinstance(written.error, UnicodeEncodeError):
         return RuntimeError(f"{type(error).__name__}: {str(error)!a}")
     if written.error is not None:
@@ -120,19 +120,19 @@ def _make_loggable(error: BaseException | None) -> BaseException | None:
 
 
 class CallRecord:
-    """A call from its beginning to its end."""
+    """Measures one call and writes its log record."""
 
     def __init__(self, call: ToolCall, handler: Handler | None) -> None:
         self.begin()
-        # The name of a tool that does not exist is a model's word, and may be anything.
+        # The name of an unknown tool is written by the model and may contain anything.
         self._name = handler.name if handler is not None else ascii(call.name[:_MAX_NAME])
 
     def begin(self) -> None:
-        """Take the time from now: what a call waited for its turn says nothing about its tool."""
+        """Restart the clock, so that the time a call waited for a slot does not count."""
         self._start_time = perf_counter()
 
     def end(self, outcome: str, size: int = 0, error: BaseException | None = None, *, repeated: bool = False) -> float:
-        """Leave the record, with the traceback of what the tool raised, and return the milliseconds the call took."""
+        """Write the log record, with the traceback of an unexpected error, and return the duration in milliseconds."""
         milliseconds = round((perf_counter() - self._start_time) * 1000, 3)
         LOG.log(
             logging.INFO if outcome in _NORMAL_OUTCOMES else logging.WARNING,

@@ -27,7 +27,7 @@ def test_a_command_that_is_not_there_or_no_program_is_told_as_a_shell_does(tmp_p
     (tmp_path / "text").write_text("no program")
     assert asyncio.run(run_child([str(tmp_path / "missing")], os.environ)) == 127
     assert asyncio.run(run_child([str(tmp_path / "text")], os.environ)) == 126
-    assert "missing: there is no such command" in capsys.readouterr().err
+    assert "missing: command not found" in capsys.readouterr().err
 
 
 def test_the_environment_is_what_is_given():

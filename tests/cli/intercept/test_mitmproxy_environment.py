@@ -66,7 +66,7 @@ def test_a_folder_of_authorities_is_read_whole(tmp_path):
 
 
 def test_authorities_that_cannot_be_read_are_said(tmp_path):
-    with pytest.raises(CertificateError, match=r"SSL_CERT_FILE names .*missing"):
+    with pytest.raises(CertificateError, match=r"cannot read .*missing, which SSL_CERT_FILE points to"):
         build_trust_variables(authority(), {"SSL_CERT_FILE": str(tmp_path / "missing")}, tmp_path)
 
 

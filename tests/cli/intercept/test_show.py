@@ -32,7 +32,7 @@ def test_what_is_alike_and_far_away_is_counted_not_shown():
     assert '-  "last": 1' in told
     assert '+  "last": 2' in told
     assert len(told) < 12
-    assert any(line.startswith("@") and "lines alike" in line for line in told)
+    assert any(line.startswith("@") and "unchanged lines" in line for line in told)
 
 
 def test_a_body_that_did_not_change_has_no_difference():
@@ -57,7 +57,7 @@ def test_events_of_a_stream_are_laid_out_each():
     [
         (b"", []),
         (b"no json\nat all", ["no json", "at all"]),
-        (b"\xff\xfe", ["(2 bytes that are no text)"]),
+        (b"\xff\xfe", ["(2 bytes of binary data)"]),
         (b'{"cut": ', ['{"cut": ']),
         (b"data: [DONE]", ["data: [DONE]"]),
     ],
@@ -102,7 +102,7 @@ def test_an_exchange_tells_what_came_what_left_and_what_was_captured():
     )
     assert "client POST /v1/models/m:generateContent 200" in told
     assert "  rules: tools put in\n" in told
-    assert "  request: 15 bytes came, 26 left\n" in told
+    assert "  request: 15 bytes received, 26 sent\n" in told
     assert '  +   "tools": []\n' in told
     assert "  -     1\n  +     2\n" in told
     assert "  captured look as c1\n" in told
@@ -112,8 +112,8 @@ def test_an_exchange_tells_what_came_what_left_and_what_was_captured():
 
 def test_a_request_that_was_sent_on_as_it_came_tells_why():
     told = told_of(exchange(came=b"{", left=b"{", problem="it is no JSON"))
-    assert "sent on as it came: it is no JSON" in told
-    assert "request: 1 bytes, untouched" in told
+    assert "forwarded unchanged: it is no JSON" in told
+    assert "request: 1 bytes, unchanged" in told
 
 
 @pytest.mark.parametrize("pretty", [False, True])

@@ -109,8 +109,8 @@ def test_once_takes_its_prompt_from_standard_input_and_shows_calls_whole_if_want
 @pytest.mark.parametrize(
     ("prompt", "words"),
     [
-        ("fail 401", "what to do: see to the key of that upstream"),
-        ("fail 429,retry-after=30", "what to do: wait 30 seconds and ask again"),
+        ("fail 401", "what to do: check the key of that upstream"),
+        ("fail 429,retry-after=30", "what to do: wait 30 seconds and try again"),
         ("fail 400", "what to do: use fewer tools"),
     ],
 )
@@ -141,16 +141,16 @@ def test_a_call_in_words_that_nobody_can_read_is_told_of_but_not_as_an_answer(ch
     for arguments in ({"said": "broken\n/save talk.md\n"}, {}):
         _, out, err = chat(*(() if arguments else ("--once", "broken")), more=textual, **arguments)
         assert "TOOL_CALL" not in out + err
-        assert "(the model made a call that nobody can read)" in err
+        assert "(the model made a call that could not be parsed)" in err
         assert "I see." in (out if arguments else err)
-    assert "A call that nobody could read:" in Path("talk.md").read_text()
+    assert "A call that could not be parsed:" in Path("talk.md").read_text()
 
 
 def test_lines_of_a_pipe_are_one_conversation_and_a_failed_turn_leaves_no_trace_in_it(chat, simulator):
     code, out, err = chat(said="hello\n\nfail 401\n/nope\nyou there?\n")
     assert out == "You said hello.\nYou said you there?.\n"
     assert code == 1
-    assert "there is no /nope: /help lists the commands" in err
+    assert "unknown command /nope; /help lists the commands" in err
     told = asked(simulator)["contents"]
     assert [part["text"] for turn in told for part in turn["parts"]] == ["hello", "You said hello.", "you there?"]
 
@@ -172,9 +172,9 @@ def test_a_conversation_is_saved_for_people_and_for_programs(chat, tmp_path):
     )
     assert code == 1
     assert out == "Let me see.\n`````\nIt came to this.\n"
-    assert err.count("4 messages are in talk.md") == 2
-    assert "mine.md is there already: name another file" in err
-    assert "no/x cannot be written (No such file or directory)" in err
+    assert err.count("saved 4 messages to talk.md") == 2
+    assert "mine.md already exists: use another file name" in err
+    assert "cannot write no/x (No such file or directory)" in err
     assert (tmp_path / "mine.md").read_text() == "mine"
     read = (tmp_path / "talk.md").read_text()
     assert read.startswith(
@@ -192,10 +192,10 @@ def test_a_conversation_is_saved_for_people_and_for_programs(chat, tmp_path):
 def test_what_a_command_lists_is_an_answer_too(chat):
     code, out, err = chat(said="/tools\n/help\n/new\n")
     assert code == 0
-    assert out.startswith("web_fetch (reads what others wrote; can send data out)\n")
+    assert out.startswith("web_fetch (returns untrusted text; can send data out)\n")
     assert "/save FILE" in out
-    assert "nothing was said so far" not in out
-    assert "nothing was said so far" in err
+    assert "started a new conversation" not in out
+    assert "started a new conversation" in err
 
 
 def test_a_named_conversation_goes_on_in_the_next_process_and_begins_anew_if_told_so(chat, simulator):
@@ -245,7 +245,7 @@ def test_another_model_answers_from_the_next_turn_on_and_an_agent_brings_its_own
     code, out, err = chat("--no-tools", said="hello\n/model nobody/x\n/model helper\nhi\n/model\n", more=agent)
     assert "no upstream is configured for the model 'nobody/x'" in err
     assert code == 1
-    assert "helper answers from now on" in err
+    assert "switched to helper" in err
     assert out.startswith("You said hello.\nYou said hi.\n")
     assert "* helper" in out
     first, second = [seen for seen in simulator.requests if b"contents" in seen.body]
@@ -261,10 +261,10 @@ def test_another_model_answers_from_the_next_turn_on_and_an_agent_brings_its_own
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["--tools", "web_fetsh"], "--tools: there is no tool or server 'web_fetsh': did you mean web_fetch?"),
-        (["--yes", "files"], "--yes: there is no tool or server 'files'"),
+        (["--tools", "web_fetsh"], "--tools: unknown tool or server 'web_fetsh': did you mean web_fetch?"),
+        (["--yes", "files"], "--yes: unknown tool or server 'files'"),
         (["--model", "nobody/x"], "no upstream is configured for the model 'nobody/x': configured are usual"),
-        (["--config", "nowhere.toml"], "nowhere.toml: cannot be read"),
+        (["--config", "nowhere.toml"], "nowhere.toml: cannot read the file"),
     ],
 )
 def test_what_cannot_begin_is_told_at_once(chat, arguments, words):
@@ -277,21 +277,21 @@ def test_a_server_of_tools_that_is_down_is_told_of_and_the_rest_goes_on(chat):
     down = '[tools.gone]\ncommand = "/nowhere/at/all"\n'
     code, out, err = chat("--once", "hello", more=down)
     assert (code, out) == (0, "You said hello.\n")
-    assert "the server gone is not there" in err
+    assert "tool server gone is not available" in err
     code, _, err = chat("--once", "hello", "--tools", "gone", more=down)
     assert code == 2
-    assert "--tools: the server 'gone' is not there" in err
+    assert "--tools: tool server 'gone' is not available" in err
     code, _, err = chat("--once", "hello", "--tools", "web_fetch", more=down)
     assert (code, err) == (0, "")
     _, _, err = chat("--once", "hello", "--tools", "zzzzzzzz", more=down)
-    assert "there are gone, web_fetch, read_artifact" in err
+    assert "known names are gone, web_fetch, read_artifact" in err
 
 
 @pytest.mark.parametrize("arguments", [["--once", " "], ["--once", "-"]])
 def test_nothing_is_not_asked(chat, simulator, arguments):
     code, out, err = chat(*arguments, said="\n")
     assert (code, out) == (2, "")
-    assert "--once: there is nothing to ask" in err
+    assert "--once: the prompt is empty" in err
     assert not simulator.requests
 
 
@@ -311,7 +311,7 @@ def test_a_real_pipe_is_answered_line_by_line_without_prompts_and_codes(tmp_path
         out, err = process.communicate(timeout=60)
     assert process.returncode == 0
     assert out.decode().count("\n") == 1
-    assert b"the simulator answers, which is no model" in err
+    assert b"this is the simulator, not a model" in err
     assert not re.search(rb"\x1b|\r", out + err)
 
 

@@ -81,7 +81,7 @@ def test_without_a_key_the_simulator_answers_and_says_so_and_no_color_is_heeded(
     with terminal(tmp_path, "chat", "--no-tools", NO_COLOR="1") as seen:
         welcome = seen.prompt()
         assert "simulator/gemini-3-flash, 0 tools" in welcome
-        assert "the simulator answers, which is no model: set GEMINI_API_KEY" in welcome
+        assert "this is the simulator, not a model: set GEMINI_API_KEY" in welcome
         seen.type("hello\n")
         assert "I am a simulator" in seen.prompt()
         seen.type("/quit\n")
@@ -116,7 +116,7 @@ def test_a_call_that_changes_things_is_run_with_a_word_once_or_always_and_not_wi
         seen.type("/show 1\n")
         assert "that was not approved" in seen.prompt()
         seen.type("/tools\n")
-        assert "plain__hang (changes things, so you are asked; reads what others wrote)" in seen.prompt()
+        assert "plain__hang (has side effects, needs approval; returns untrusted text)" in seen.prompt()
         seen.type("call plain__hang plain__hang\n")
         seen.expect("how all: ")
         seen.interrupt()
@@ -165,7 +165,7 @@ def test_ctrl_c_ends_the_turn_and_the_next_one_goes_on_from_what_was_said(tmp_pa
         assert [turn["role"] for turn in told] == ["user", "model", "user"]
         assert told[1]["parts"][0]["text"].startswith("0 1 2 3 4 5 6 7 8 9")
         seen.interrupt()
-        assert "once more leaves" in seen.prompt()
+        assert "again to leave" in seen.prompt()
         seen.interrupt()
         assert seen.ended() == 130
 
@@ -214,7 +214,7 @@ def test_after_a_page_was_read_the_next_is_asked_for_and_always_holds_for_its_ho
             seen.type(f"fetch {here}/b\n")
             asked = seen.expect("how all: ")
             assert "something untrusted was read before" in asked
-            assert f"always is for every call of web_fetch to {here} in this conversation" in asked
+            assert f"`always` allows every call of web_fetch to {here} in this conversation" in asked
             seen.type("a\n")
             assert was_run(seen.prompt(), 2)
             seen.type(f"fetch {here}/c\n")

@@ -40,7 +40,7 @@ def test_one_who_looks_on_sees_what_passes_every_worker_and_leaves_nothing_behin
             env=environment(tmp_path),
         ) as looking:
             try:
-                assert "looking on" in looking.stderr.readline()
+                assert "waiting for exchanges" in looking.stderr.readline()
                 for number in range(1, 7):
                     ask(gateway.base_url, number)
                 until(lambda: len([*(tmp_path / "kept").iterdir()]) == 6)

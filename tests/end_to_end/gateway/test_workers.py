@@ -201,7 +201,7 @@ def test_a_port_that_is_taken_is_told_however_many_workers_there_are(tmp_path, p
         command = [sys.executable, "-c", PROGRAM, "serve", "--workers", count, "--listen", address]
         told = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, check=False)  # noqa: S603
         assert told.returncode == 2
-        assert told.stderr.startswith(f"dragoman: {address} is taken by another process")
+        assert told.stderr.startswith(f"dragoman: another process already listens on {address}")
         assert "--listen" in told.stderr
 
 

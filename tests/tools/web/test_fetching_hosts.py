@@ -37,7 +37,7 @@ from tools.web.asking import Names, asked, listening, moved, words
 )
 def test_a_domain_stands_for_itself_and_all_below_it(allow, deny, url, may):
     if may is None:
-        with pytest.raises(ValueError, match="no domain"):
+        with pytest.raises(ValueError, match="is not a domain"):
             DomainFilter(allow, deny)
     elif may:
         DomainFilter(allow, deny).require_allowed(parse_location(url))

@@ -1,6 +1,6 @@
-"""`dragoman chat`: talk with a model that uses tools, on a terminal, in a pipe, or once.
+"""`dragoman chat`: chat with a model that uses tools: interactively, from a pipe, or with one prompt.
 
-Exit code 0 is an answer, 1 a turn that failed where nobody could try again, 2 what cannot begin, 130 an interrupt.
+Exit code 0 is success, 1 a failed turn in non-interactive use, 2 a start-up error, 130 an interrupt.
 """
 
 import argparse
@@ -16,18 +16,27 @@ _INTERRUPTED = 130
 
 def add_to(verbs: "_SubParsersAction[ArgumentParser]") -> None:
     """Declare the verb."""
-    parser = verbs.add_parser("chat", help="talk with a model that uses tools")
-    parser.add_argument("--config", type=Path, help="the configuration (default: $DRAGOMAN_CONFIG, ./dragoman.toml)")
-    parser.add_argument("--model", default="", metavar="NAME", help="a model or an agent (default: the first there is)")
-    parser.add_argument("--once", metavar="PROMPT", help="ask once, and write only the answer; - for standard input")
-    tools = parser.add_mutually_exclusive_group()
-    tools.add_argument("--tools", type=_split_names, metavar="A,B", help="only these tools, servers or patterns")
-    tools.add_argument("--no-tools", dest="tools", action="store_const", const=(), help="no tools at all")
+    parser = verbs.add_parser("chat", help="chat with a model that uses tools")
+    parser.add_argument("--config", type=Path, help="configuration file (default: $DRAGOMAN_CONFIG, ./dragoman.toml)")
     parser.add_argument(
-        "--yes", type=_split_names, default=(), metavar="A,B", help="tools that are run without a question"
+        "--model", default="", metavar="NAME", help="a model or an agent (default: the first configured)"
     )
-    parser.add_argument("--session", default="", metavar="NAME", help="keep the conversation, and go on with it")
-    parser.add_argument("--verbose", action="store_true", help="show calls and results whole")
+    parser.add_argument(
+        "--once", metavar="PROMPT", help="send one prompt and print only the answer; - reads it from standard input"
+    )
+    tools = parser.add_mutually_exclusive_group()
+    tools.add_argument("--tools", type=_split_names, metavar="A,B", help="use only these tools, servers or patterns")
+    tools.add_argument("--no-tools", dest="tools", action="store_const", const=(), help="use no tools")
+    parser.add_argument(
+        "--yes", type=_split_names, default=(), metavar="A,B", help="run these tools without asking for approval"
+    )
+    parser.add_argument(
+        "--session",
+        default="",
+        metavar="NAME",
+        help="store the conversation under this name, and continue it if it exists",
+    )
+    parser.add_argument("--verbose", action="store_true", help="show calls and results in full")
     parser.set_defaults(run=run)
 
 
@@ -36,7 +45,7 @@ def _split_names(text: str) -> tuple[str, ...]:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Talk until there is nothing more to say."""
+    """Run the chat and return the exit code."""
     from dragoman.cli.chat.meeting import run_chat  # noqa: PLC0415  only for this verb
     from dragoman.config import ConfigError  # noqa: PLC0415
     from dragoman.core.problems import Problem  # noqa: PLC0415

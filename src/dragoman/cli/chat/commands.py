@@ -1,7 +1,7 @@
-"""Commands of the user: lines that begin with a slash and a word; and a conversation as a file.
+"""The slash commands of `dragoman chat`, such as /tools and /save.
 
-What a command lists is written where answers are; messages go beside it. A conversation is saved as Markdown for people
-or as JSON in the form of Chat Completions for programs.
+The output of a command goes to the stream of the answers; messages and errors go to the stream of the notes. /save
+writes the conversation as Markdown, or as JSON in the format of Chat Completions.
 """
 
 import re
@@ -28,7 +28,7 @@ _COMMAND = re.compile(r"/([a-z]+)(?:\s+(.*))?", re.DOTALL)
 
 
 def save(path: Path, history: Sequence[Message], tools: Sequence[Tool], model: str, *, overwrite: bool) -> int:
-    """Write a conversation, to a file that must not be there unless `anew`; return what could not be said in it."""
+    """Write a conversation to a file and return the number of losses; without `overwrite` the file must not exist."""
     text, losses = (
         _render_json(history, tools, model) if path.suffix == ".json" else (_render_markdown(history, model), 0)
     )
@@ -38,14 +38,14 @@ def save(path: Path, history: Sequence[Message], tools: Sequence[Tool], model: s
 
 
 _SAVED_IN = "chat"
-"""The dialect of a saved conversation: the one that most programs read."""
+"""The dialect of conversations saved as JSON: the one that most programs can read."""
 
 
 def _render_json(history: Sequence[Message], tools: Sequence[Tool], model: str) -> tuple[str, int]:
     messages, losses = messages_to(_SAVED_IN, history)
-    told, more = tools_to(_SAVED_IN, tools)
+    definitions, more = tools_to(_SAVED_IN, tools)
     members = [b'"model":' + json.encode(model), b'"messages":' + messages]
-    members += [b'"tools":' + told] if tools else []
+    members += [b'"tools":' + definitions] if tools else []
     body = (b"{" + b",".join(members) + b"}").decode()
     return format_json(body) + "\n", len(losses) + len(more)
 
@@ -65,7 +65,7 @@ def _render_markdown(history: Sequence[Message], model: str) -> str:
 def _render_part(part: AnyPart) -> Iterator[str]:
     match part:
         case Text(unread=True, text=text):
-            yield "A call that nobody could read:"
+            yield "A call that could not be parsed:"
             yield _fence(text.strip())
         case Text(text=text) | Refusal(text=text):
             yield text
@@ -84,17 +84,17 @@ def _render_part(part: AnyPart) -> Iterator[str]:
 
 
 def _fence(text: str, language: str = "") -> str:
-    """Return a block that what stands in it cannot end."""
+    """Return a code block whose fence is longer than any run of backticks in the text."""
     fence = "`" * (max((len(found) for found in _FENCES.findall(text)), default=2) + 1)
     return f"{fence}{language}\n{text}\n{fence}"
 
 
-class ChatEnded(Exception):  # noqa: N818  not an error: the user has had enough
-    """The conversation is over."""
+class ChatEnded(Exception):  # noqa: N818  not an error: the user has left the chat
+    """Raised by /quit to end the chat."""
 
 
 class Command(Struct, frozen=True):
-    """A command and what is said of it."""
+    """A slash command and its help text."""
 
     run: Callable[[str], None]
     argument: str
@@ -102,48 +102,50 @@ class Command(Struct, frozen=True):
 
 
 class Commands:
-    """Does what the user says to the program."""
+    """Runs the slash commands of the user."""
 
     def __init__(
         self, loop_thread: EventLoopThread[ChatSession], session: ChatSession, screen: Screen, calls: CallList
     ) -> None:
         self._loop_thread, self._session, self._screen, self._calls = loop_thread, session, screen, calls
         self.failed = False
-        """Something could not be done."""
+        """Whether a command has failed."""
         self._saved: set[Path] = set()
         self._commands: Mapping[str, Command] = {
-            "tools": Command(self._list_tools, "", "which tools there are, and how they are run"),
-            "model": Command(self._choose_model, "[NAME]", "talk to another model or agent; without a name, list them"),
-            "show": Command(
-                self._show_call, "[N]", "all of a call and its result, the last one or the one with that number"
+            "tools": Command(self._list_tools, "", "list the tools and how they are run"),
+            "model": Command(
+                self._choose_model, "[NAME]", "switch to another model or agent; without a name, list them"
             ),
-            "save": Command(self._save, "FILE", "keep the conversation: as JSON in FILE.json, else as Markdown"),
-            "new": Command(self._start_over, "", "begin anew"),
-            "help": Command(self._show_help, "", "this"),
-            "quit": Command(self._quit, "", "leave, like Ctrl-D"),
+            "show": Command(self._show_call, "[N]", "show a call and its result in full: the last one, or number N"),
+            "save": Command(
+                self._save, "FILE", "save the conversation, as JSON if FILE ends with .json, else as Markdown"
+            ),
+            "new": Command(self._start_over, "", "start a new conversation"),
+            "help": Command(self._show_help, "", "show this help"),
+            "quit": Command(self._quit, "", "leave the chat, like Ctrl-D"),
         }
 
     def run(self, line: str) -> bool:
-        """Run a command; tell whether the line was one."""
+        """Run the command in a line; return False if the line is not a command."""
         found = _COMMAND.fullmatch(line.strip())
         if found is None:
             return False
         command = self._commands.get(found[1])
         if command is None:
-            self._report_error(f"there is no /{found[1]}: /help lists the commands")
+            self._report_error(f"unknown command /{found[1]}; /help lists the commands")
         else:
             command.run((found[2] or "").strip())
         return True
 
-    def _report_error(self, words: str) -> None:
+    def _report_error(self, message: str) -> None:
         self.failed = True
-        self._screen.write_note(f"error: {words}", "red")
+        self._screen.write_note(f"error: {message}", "red")
 
     def _show_help(self, _: str) -> None:
         lines = [
             f"/{name} {command.argument}".ljust(15) + command.help_text for name, command in self._commands.items()
         ]
-        lines.append("Anything else goes to the model. A line that ends with \\ goes on. Ctrl-C stops a turn.")
+        lines.append("Anything else is sent to the model. End a line with \\ to continue it. Ctrl-C stops a turn.")
         self._screen.write_output("\n".join(lines))
 
     def _quit(self, _: str) -> None:
@@ -151,16 +153,16 @@ class Commands:
 
     def _start_over(self, _: str) -> None:
         self._session.start_over()
-        self._screen.write_note("nothing was said so far")
+        self._screen.write_note("started a new conversation")
 
     def _list_tools(self, _: str) -> None:
         lines = [_describe_tool(handler) for handler in self._session.registry]
         for status in self._session.services.tool_services.list_statuses():
             if not status.connected:
-                lines.append(f"the server {status.name} is not there: {status.error}")
-            lines += [f"{each.name} is blocked: its server has changed it" for each in status.blocked]
+                lines.append(f"tool server {status.name} is not available: {status.error}")
+            lines += [f"{each.name} is blocked: its server has changed its definition" for each in status.blocked]
             lines += [f"{status.name}: {tool} cannot be used: {why}" for tool, why in status.unusable.items()]
-        self._screen.write_output("\n".join(lines) or "there are no tools")
+        self._screen.write_output("\n".join(lines) or "no tools")
 
     def _choose_model(self, name: str) -> None:
         if not name:
@@ -176,13 +178,13 @@ class Commands:
         except Problem as problem:
             self._report_error(problem.message)
             return
-        self._screen.write_note(f"{name} answers from now on")
+        self._screen.write_note(f"switched to {name}")
         warn_if_simulated(self._session, self._screen)
 
     def _show_call(self, number: str) -> None:
         shown = self._calls.all
         if not shown:
-            self._report_error("nothing was called so far")
+            self._report_error("there are no calls yet")
         elif number and (not number.isdecimal() or not 0 < int(number) <= len(shown)):
             self._report_error(f"calls are numbered from 1 to {len(shown)}")
         else:
@@ -190,36 +192,38 @@ class Commands:
 
     def _save(self, name: str) -> None:
         if not name:
-            self._report_error("say where: /save FILE")
+            self._report_error("a file name is required: /save FILE")
             return
         path = Path(name).expanduser()
-        talk, anew = self._session, path.resolve() in self._saved
+        session, overwrite = self._session, path.resolve() in self._saved
         try:
-            lost = save(path, talk.history, talk.registry.definitions, talk.assistant.model, overwrite=anew)
+            lost = save(
+                path, session.history, session.registry.definitions, session.assistant.model, overwrite=overwrite
+            )
         except FileExistsError:
-            self._report_error(f"{name} is there already: name another file")
+            self._report_error(f"{name} already exists: use another file name")
             return
         except OSError as error:
-            self._report_error(f"{name} cannot be written ({error.strerror}): name another file")
+            self._report_error(f"cannot write {name} ({error.strerror}): use another file name")
             return
         self._saved.add(path.resolve())
-        losses = f"; {lost} things could not be said in it" if lost else ""
-        self._screen.write_note(f"{len(talk.history)} messages are in {name}{losses}")
+        losses = f"; {lost} losses" if lost else ""
+        self._screen.write_note(f"saved {len(session.history)} messages to {name}{losses}")
 
 
 def _describe_tool(handler: Handler) -> str:
     marks = {
-        "changes things, so you are asked": handler.side_effects,
-        "reads what others wrote": handler.untrusted,
+        "has side effects, needs approval": handler.side_effects,
+        "returns untrusted text": handler.untrusted,
         "can send data out": handler.sends_out,
     }
-    told = "; ".join(words for words, holds in marks.items() if holds)
+    flags = "; ".join(label for label, is_set in marks.items() if is_set)
     first = handler.definition.description.strip().partition("\n")[0]
-    return f"{handler.name}{f' ({told})' if told else ''}\n    {textwrap.shorten(first, 110, placeholder='…')}"
+    return f"{handler.name}{f' ({flags})' if flags else ''}\n    {textwrap.shorten(first, 110, placeholder='…')}"
 
 
 def warn_if_simulated(session: ChatSession, screen: Screen) -> None:
-    """Say so where no model answers."""
+    """Warn the user if the simulator answers instead of a model."""
     if session.assistant.is_simulated:
-        words = "the simulator answers, which is no model: set GEMINI_API_KEY, ANTHROPIC_API_KEY or OPENAI_API_KEY"
-        screen.write_note(f"{session.assistant.name}: {words}", "yellow")
+        warning = "this is the simulator, not a model: set GEMINI_API_KEY, ANTHROPIC_API_KEY or OPENAI_API_KEY"
+        screen.write_note(f"{session.assistant.name}: {warning}", "yellow")

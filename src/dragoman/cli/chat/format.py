@@ -1,4 +1,4 @@
-"""Calls and results as a person reads them, one short line each, and errors with what to do about them."""
+"""Format calls and results for the terminal, one short line each, and suggest remedies for errors."""
 
 import json
 import textwrap
@@ -14,52 +14,52 @@ from dragoman.core.response import FinishReason
 from dragoman.tools import Execution
 
 _MAX_QUESTION = 2000
-"""Characters of the arguments that a question shows."""
-_OTHER_MODEL = "or ask another model (/model, --model)"
-_LATER = f"ask again in a moment, {_OTHER_MODEL}"
-_KEY = "see to the key of that upstream: `dragoman doctor` tries it"
+"""Maximum characters of the arguments shown in an approval question."""
+_OTHER_MODEL = "or use another model (/model, --model)"
+_LATER = f"try again later, {_OTHER_MODEL}"
+_KEY = "check the key of that upstream; `dragoman doctor` tests it"
 _CODES: Mapping[str | None, str] = {
     "credentials": _KEY,
-    "sessions": "see to [sessions] url in the configuration, or go on without --session",
+    "sessions": "check `url` in [sessions], or run without --session",
 }
 _REMEDIES: Mapping[Kind, str] = {
     "authentication": _KEY,
     "permission": _KEY,
-    "billing": f"the account wants money, {_OTHER_MODEL}",
-    "not_found": "`/model` lists the models there are",
+    "billing": f"add credit to the account, {_OTHER_MODEL}",
+    "not_found": "/model lists the available models",
     "rate_limit": _LATER,
     "overloaded": _LATER,
     "timeout": _LATER,
-    "conflict": "ask again",
-    "unreachable": "see to the network, and to the address of that upstream: `dragoman doctor` tries it",
-    "context_length": "begin anew with /new, or ask a model that takes more",
-    "too_large": "say less at once",
-    "policy": "say it in other words",
+    "conflict": "try again",
+    "unreachable": "check the network and `base_url` of that upstream; `dragoman doctor` tests it",
+    "context_length": "start a new conversation with /new, or use a model with a larger context window",
+    "too_large": "send a shorter message",
+    "policy": "rephrase the message",
     "invalid_request": f"use fewer tools (--tools, --no-tools), {_OTHER_MODEL}",
     "unsupported": f"use fewer tools (--tools, --no-tools), {_OTHER_MODEL}",
     "malformed_reply": _LATER,
-    "internal": f"{_LATER}; `dragoman doctor` looks what is wrong",
+    "internal": f"{_LATER}; `dragoman doctor` tests the configuration",
 }
 _STOPS: Mapping[StopReason, str] = {
-    "turns": "it had no more turns for tools, and answered with what it had",
-    "calls": "it had no more calls, and answered with what it had",
-    "repetition": "it repeated itself, and answered with what it had",
-    "seconds": "its time was over",
-    "tokens": "it had no more tokens",
-    "cost": "it had no more money",
+    "turns": "the limit of turns with tools was reached; the model answered with what it had",
+    "calls": "the limit of tool calls was reached; the model answered with what it had",
+    "repetition": "the model repeated the same calls and was stopped; it answered with what it had",
+    "seconds": "stopped: the time limit was reached",
+    "tokens": "stopped: the token limit was reached",
+    "cost": "stopped: the cost limit was reached",
     "cancelled": "stopped",
 }
 _ANSWERED = frozenset({"finished", "turns", "calls", "repetition"})
 _FINISHES: Mapping[FinishReason, str] = {
-    "length": "the answer is cut off: it is longer than the model may say",
-    "filtered": "the answer was held back by the vendor's filter: say it in other words",
-    "refused": "the model refused: say it in other words",
-    "malformed_call": "the model made calls that nobody could read: ask again, or another model",
+    "length": "the answer is cut off: it reached the output limit of the model",
+    "filtered": "the answer was blocked by the vendor's filter: rephrase the message",
+    "refused": "the model refused: rephrase the message",
+    "malformed_call": f"the model made calls that could not be parsed: try again, {_OTHER_MODEL}",
 }
 
 
 class NumberedCall(Struct):
-    """A call that was shown, under its number."""
+    """A call with its number in the chat, and its execution once it has ended."""
 
     number: int
     call: ToolCall
@@ -67,7 +67,7 @@ class NumberedCall(Struct):
 
 
 class CallList:
-    """All calls of a conversation."""
+    """All calls of a chat, numbered from 1."""
 
     def __init__(self) -> None:
         self.all: list[NumberedCall] = []
@@ -82,7 +82,7 @@ class CallList:
         return found, True
 
     def end_call(self, call: ToolCall, execution: Execution) -> NumberedCall:
-        """Note what became of a call."""
+        """Store the execution of a call that has ended."""
         found, _ = self.number_call(call)
         del self._open[call.id]
         found.execution = execution
@@ -90,14 +90,14 @@ class CallList:
 
 
 def format_call(numbered: NumberedCall, width: int) -> str:
-    """Return a call in one line."""
+    """Format a call as one line."""
     call = numbered.call
     head = f"[{numbered.number}] {call.name}("
     return f"{head}{_shorten(_format_arguments(call), width - len(head) - 1)})"
 
 
 def format_result(numbered: NumberedCall, width: int) -> str:
-    """Return what became of a call in one line."""
+    """Format the result of a call as one line."""
     execution = numbered.execution
     if execution is None:
         return f"[{numbered.number}] {numbered.call.name}: no result yet"
@@ -111,7 +111,7 @@ def format_result(numbered: NumberedCall, width: int) -> str:
 
 
 def format_details(numbered: NumberedCall, limit: int | None = None) -> str:
-    """Return a call with its arguments and its result as they are; of the arguments `most` characters at most."""
+    """Format a call with its arguments, cut to `limit` characters, and its whole result."""
     arguments = format_json(numbered.call.arguments) or "(no arguments)"
     if limit is not None and len(arguments) > limit:
         arguments = f"{arguments[:limit]}\n… and {len(arguments) - limit:,} more characters"
@@ -125,12 +125,12 @@ def format_details(numbered: NumberedCall, limit: int | None = None) -> str:
 
 
 def format_question(numbered: NumberedCall) -> str:
-    """Return a call as a question shows it."""
+    """Format a call for an approval question."""
     return format_details(numbered, _MAX_QUESTION)
 
 
 def format_content(content: tuple[Content, ...]) -> str:
-    """Return a result as text; what is no text is told of."""
+    """Format result parts as text; media are described by type and size."""
     return "\n".join(map(_format_part, content))
 
 
@@ -144,13 +144,13 @@ def _format_part(part: Content) -> str:
             size = f", {len(source.data) * 3 // 4:,} bytes" if isinstance(source, Inline) else ""
             return f"({media_type or kind}{size})"
         case Opaque():
-            return "(something only its vendor understands)"
+            return "(data in a vendor-specific format)"
         case _:
             assert_never(part)
 
 
 def format_json(text: str) -> str:
-    """Return JSON with a line for each member; any other text as it is."""
+    """Indent JSON; return any other text unchanged."""
     try:
         return json.dumps(json.loads(text), indent=2, ensure_ascii=False)
     except (ValueError, RecursionError):
@@ -159,17 +159,17 @@ def format_json(text: str) -> str:
 
 def _format_arguments(call: ToolCall) -> str:
     try:
-        told: Any = json.loads(call.arguments or "{}")
+        arguments: Any = json.loads(call.arguments or "{}")
     except (ValueError, RecursionError):
-        told = None
-    if not isinstance(told, dict):
+        arguments = None
+    if not isinstance(arguments, dict):
         return " ".join(call.arguments.split())
-    members = cast("dict[str, Any]", told)
-    words = (
+    members = cast("dict[str, Any]", arguments)
+    pairs = (
         f"{name}={value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)}"
         for name, value in members.items()
     )
-    return " ".join(", ".join(words).split())
+    return " ".join(", ".join(pairs).split())
 
 
 def _shorten(text: str, limit: int) -> str:
@@ -177,14 +177,14 @@ def _shorten(text: str, limit: int) -> str:
 
 
 def suggest_remedy(problem: Problem) -> str:
-    """Return what to do about a problem; "" if nothing is known."""
+    """Return what the user can do about a problem, or ""."""
     if problem.retry_after:
-        return f"wait {problem.retry_after:g} seconds and ask again, {_OTHER_MODEL}"
+        return f"wait {problem.retry_after:g} seconds and try again, {_OTHER_MODEL}"
     return _CODES.get(problem.code) or _REMEDIES.get(problem.kind, "")
 
 
 def has_answer(ended: RunEnded) -> bool:
-    """Tell whether a run ended with an answer that is one."""
+    """Return whether a run ended with a complete answer."""
     return (
         ended.problem is None
         and ended.stop in _ANSWERED
@@ -194,8 +194,8 @@ def has_answer(ended: RunEnded) -> bool:
 
 
 def describe_end(ended: RunEnded) -> str:
-    """Return what there is to say of how a run ended; "" if it is an answer like any other."""
-    words = _STOPS.get(ended.stop) or _FINISHES.get(ended.finish.reason, "")
-    if not words and ended.stop == "finished" and not ended.text.strip():
-        words = "the model said nothing: ask again"
-    return words
+    """Return a note on an unusual end of a run; "" for a normal answer."""
+    note = _STOPS.get(ended.stop) or _FINISHES.get(ended.finish.reason, "")
+    if not note and ended.stop == "finished" and not ended.text.strip():
+        note = "the model returned an empty answer: try again"
+    return note

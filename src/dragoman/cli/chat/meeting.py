@@ -1,4 +1,4 @@
-"""The whole conversation: opened, talked, and closed, on a terminal, in a pipe, or once."""
+"""Run a chat from start-up to shutdown: interactively, from a pipe, or with one prompt."""
 
 import argparse
 import logging
@@ -17,43 +17,43 @@ from dragoman.config import Config, load
 from dragoman.core.problems import Problem
 
 _CLOSE_SECONDS = 5.0
-"""Seconds that servers and connections have to end."""
+"""Seconds that servers and connections have to close."""
 _INTERRUPTED = 130
 
 
 def run_chat(options: argparse.Namespace) -> int:
-    """Talk until there is nothing more to say; return the exit code."""
+    """Run the chat and return the exit code."""
     for stream in (sys.stdin, sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="replace")
     pretty = options.once is None and sys.stdin.isatty() and sys.stdout.isatty()
     screen = Screen(sys.stdout, sys.stderr, pretty=pretty)
-    wants = ChatOptions(
+    chat_options = ChatOptions(
         model=options.model,
         tools=options.tools,
         yes=options.yes,
         session=options.session,
         can_ask=pretty or (sys.stdin.isatty() and sys.stderr.isatty()),
     )
-    stage: EventLoopThread[ChatSession] = EventLoopThread(
-        partial(open_session, _silence_log(load(options.config)), wants)
+    loop_thread: EventLoopThread[ChatSession] = EventLoopThread(
+        partial(open_session, _silence_log(load(options.config)), chat_options)
     )
     try:
-        code = _run_session(options, stage, screen)
+        code = _run_session(options, loop_thread, screen)
     except (KeyboardInterrupt, SystemExit) as error:
         screen.end_line()
         code = error.code if isinstance(error, SystemExit) and isinstance(error.code, int) else _INTERRUPTED
     finally:
-        closed = _close(stage)
+        closed = _close(loop_thread)
     if not closed:
-        # Something does not end, maybe a tool in a thread, and nothing can make it.
+        # Something still runs, perhaps a tool in a thread, which cannot be cancelled.
         sys.stdout.flush()
         os._exit(code)
     return code
 
 
 def _close(loop_thread: EventLoopThread[ChatSession]) -> bool:
-    """Let servers and connections end; tell whether they did, before the user would wait no longer."""
+    """Close servers and connections; return whether they closed before the timeout or a further Ctrl-C."""
     try:
         return loop_thread.close(_CLOSE_SECONDS)
     except KeyboardInterrupt:
@@ -65,21 +65,21 @@ def _run_session(options: argparse.Namespace, loop_thread: EventLoopThread[ChatS
     with terminal.interrupts.handle_signals():
         prompt = sys.stdin.read().strip() if options.once == "-" else options.once
         if prompt is not None and not prompt.strip():
-            # Some vendors refuse an empty text, others make something up.
-            raise Problem("invalid_request", "--once: there is nothing to ask")
-        talk = loop_thread.open()
-        turns = ChatTurns(loop_thread, talk, terminal, streams_text=prompt is None, verbose=options.verbose)
-        _print_welcome(talk, screen)
+            # Some vendors reject an empty text, others invent an answer to it.
+            raise Problem("invalid_request", "--once: the prompt is empty")
+        session = loop_thread.open()
+        turns = ChatTurns(loop_thread, session, terminal, streams_text=prompt is None, verbose=options.verbose)
+        _print_welcome(session, screen)
         if prompt is None:
-            commands = Commands(loop_thread, talk, screen, turns.calls)
-            well = _run_turns(turns, commands, terminal) and not commands.failed
-            return 0 if well or screen.pretty else 1
+            commands = Commands(loop_thread, session, screen, turns.calls)
+            succeeded = _run_turns(turns, commands, terminal) and not commands.failed
+            return 0 if succeeded or screen.pretty else 1
         return 0 if turns.run(prompt) else _INTERRUPTED if terminal.interrupts.is_armed else 1
 
 
 def _run_turns(turns: ChatTurns, commands: Commands, terminal: Terminal) -> bool:
-    """Take turns until the user has no more to say; tell whether all of them brought an answer."""
-    screen, interrupts, well = terminal.screen, terminal.interrupts, True
+    """Run turns until the input ends or the user leaves; return whether all turns succeeded."""
+    screen, interrupts, succeeded = terminal.screen, terminal.interrupts, True
     while True:
         try:
             line = terminal.lines.read_line()
@@ -87,33 +87,33 @@ def _run_turns(turns: ChatTurns, commands: Commands, terminal: Terminal) -> bool
             if interrupts.is_armed or not screen.pretty:
                 raise
             interrupts.is_armed = True
-            screen.write_note("\n(Ctrl-C once more leaves)")
+            screen.write_note("\n(press Ctrl-C again to leave)")
             continue
         if line is None:
-            return well
+            return succeeded
         interrupts.is_armed = False
         try:
             if line.strip() and not commands.run(line):
-                well = turns.run(line) and well
+                succeeded = turns.run(line) and succeeded
         except ChatEnded:
-            return well
+            return succeeded
 
 
 def _print_welcome(session: ChatSession, screen: Screen) -> None:
-    """Say who is there, and who is not."""
+    """Print the model, the number of tools and warnings about servers that are not available."""
     if screen.pretty:
         count = len(session.registry)
-        screen.write_note(f"{session.assistant.name}, {count} tools. /help tells what can be said beside.", "bold")
+        screen.write_note(f"{session.assistant.name}, {count} tools. /help lists the commands.", "bold")
         if session.history:
-            screen.write_note(f"(going on after {len(session.history)} messages)")
+            screen.write_note(f"(continuing a conversation of {len(session.history)} messages)")
     warn_if_simulated(session, screen)
     for status in session.services.tool_services.list_statuses():
         if not status.connected:
-            screen.write_note(f"the server {status.name} is not there: {status.error}", "yellow")
+            screen.write_note(f"tool server {status.name} is not available: {status.error}", "yellow")
 
 
 def _silence_log(config: Config) -> Config:
-    """Return a configuration whose log does not write between the lines."""
+    """Return a configuration whose log does not write to the terminal."""
     logging.getLogger().addHandler(logging.NullHandler())
     if config.server.log != "stderr":
         return config

@@ -1,4 +1,4 @@
-"""A conversation with an agent, from turn to turn: who answers, what needs consent, what was said."""
+"""A chat session: the model or agent, its tools, approvals, and the message history."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Generator, Iterable
@@ -28,20 +28,20 @@ from dragoman.tools import Registry
 from dragoman.tools.results import replace_surrogates
 
 _ARTIFACTS = "read_artifact"
-"""What reads outputs that were too large: every tool's may be."""
+"""The tool that reads stored outputs; it is added to every selection: any output may be too large."""
 
 _DEFAULT_COMPACTION = AgentCompaction(context=1 << 40)
-"""Nobody knows how long a history a model takes: it is made shorter when the model says that it is too long."""
+"""The context window is not known, so the history is compacted only when the model reports that it is too long."""
 _CLIENT_NAME = "chat"
 _APPROVAL_SECONDS = 24 * 3600.0
-"""Seconds that a person has to answer a question."""
+"""Seconds that the user has to answer an approval question."""
 
 
 class Assistant(Struct, frozen=True, kw_only=True):
-    """Whom the user talks to."""
+    """The model or agent that answers, with its settings."""
 
     name: str
-    """What the user calls it."""
+    """The name that the user chose: a model or an agent."""
     model: str
     system: str
     limits: Limits
@@ -49,17 +49,17 @@ class Assistant(Struct, frozen=True, kw_only=True):
     compaction: AgentCompaction
     price: Price | None
     tools: tuple[str, ...] | None
-    """Its tools, servers and patterns; None for all there are."""
+    """Names of its tools and servers, and patterns; None for all tools."""
     is_simulated: bool
-    """No model answers, but the simulator."""
+    """Whether the simulator answers instead of a model."""
 
 
 def find_assistant(services: AgentServices, name: str, *, interactive: bool) -> Assistant:
-    """Return who answers to a name, or raise the `Problem` for which nobody does; `patient` if a person can stop it."""
+    """Return the model or agent of a name; raises `Problem`. An `interactive` one has no time limit."""
     table, agent = services.config.mcp, services.config.agents.get(name)
     model = name if agent is None else agent.model
     if not model:
-        raise Problem("invalid_request", "no model is configured: name one with --model")
+        raise Problem("invalid_request", "no model is configured: choose one with --model")
     targets = services.gateway_services.gateway.routes.find_targets(model)
     if agent is None:
         limits = Limits(turns=table.max_turns, seconds=None if interactive else table.seconds)
@@ -81,7 +81,7 @@ def find_assistant(services: AgentServices, name: str, *, interactive: bool) -> 
 
 
 def select_tools(services: AgentServices, patterns: tuple[str, ...] | None) -> Registry:
-    """Return the tools that are meant by names, servers and patterns, as they come and go; all there are for None."""
+    """Return a live view of the tools that match names, servers or patterns; all tools for None."""
     whole, roster = services.tool_services.executor.registry, roster_of(services)
     if patterns is None:
         return whole
@@ -94,7 +94,7 @@ def select_tools(services: AgentServices, patterns: tuple[str, ...] | None) -> R
 
 
 def roster_of(services: AgentServices) -> AgentRegistry:
-    """Return what knows tools by the names of their servers, too."""
+    """Return a lookup of tools by tool name, server name or pattern."""
     return AgentRegistry(
         services.tool_services.executor.registry, servers=ToolServers(find_origin=services.tool_services.find_origin)
     )
@@ -103,7 +103,7 @@ def roster_of(services: AgentServices) -> AgentRegistry:
 def require_known_tools(
     services: AgentServices, patterns: tuple[str, ...], option: str, servers: Iterable[str]
 ) -> None:
-    """Raise a `Problem` for a word that means no tool, with what would, also of servers that were not started."""
+    """Raise a `Problem` with suggestions for a name that matches no tool; `servers` are all that are configured."""
     roster = roster_of(services)
     down = {status.name: status.error for status in services.tool_services.list_statuses() if not status.connected}
     for word in patterns:
@@ -111,15 +111,15 @@ def require_known_tools(
         if roster.find_tools(word):
             continue
         if server in down:
-            raise Problem("not_found", f"{option}: the server {server!r} is not there: {down[server]}")
+            raise Problem("not_found", f"{option}: tool server {server!r} is not available: {down[server]}")
         near = roster.registry.nearest(word)
-        there = dict.fromkeys((*sorted(servers), *roster.registry.names))
-        known = f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(there)}"
-        raise Problem("not_found", f"{option}: there is no tool or server {word!r}: {known}")
+        names = dict.fromkeys((*sorted(servers), *roster.registry.names))
+        suggestion = f"did you mean {' or '.join(near)}?" if near else f"known names are {', '.join(names)}"
+        raise Problem("not_found", f"{option}: unknown tool or server {word!r}: {suggestion}")
 
 
 class ConsentPolicy:
-    """A policy of one conversation; `is_given` tells the tools that were named ahead."""
+    """The approval policy of one chat; `is_preapproved` returns whether --yes lists a tool."""
 
     def __init__(self, is_preapproved: Callable[[str], bool]) -> None:
         self._is_preapproved = is_preapproved
@@ -128,7 +128,7 @@ class ConsentPolicy:
         self._granted_hosts: set[tuple[str, str]] = set()
 
     def __call__(self, request: ApprovalRequest) -> Decision:
-        """Decide about a call."""
+        """Decide whether a call is allowed or the user must be asked."""
         self._requests[request.call.id] = request
         name = request.handler.name
         if request.egress_reason:
@@ -140,33 +140,33 @@ class ConsentPolicy:
         )
 
     def is_granted(self, call: ToolCall) -> bool:
-        """Tell whether the user has said yes before to what is asked now."""
-        wish = self._requests[call.id]
-        place = _find_host(wish)
-        return bool(wish.egress_reason) and place is not None and (wish.handler.name, place) in self._granted_hosts
+        """Return whether an earlier "always" covers this call."""
+        request = self._requests[call.id]
+        host = _find_host(request)
+        return bool(request.egress_reason) and host is not None and (request.handler.name, host) in self._granted_hosts
 
     def describe_scope(self, call: ToolCall) -> str:
-        """Say for what "always" would be an answer; "" if it would be for this call alone."""
-        wish = self._requests[call.id]
-        name, place = wish.handler.name, _find_host(wish)
-        if not wish.egress_reason:
+        """Return which calls "always" would allow; "" if it cannot cover more than this call."""
+        request = self._requests[call.id]
+        name, host = request.handler.name, _find_host(request)
+        if not request.egress_reason:
             return f"every call of {name} in this conversation"
-        if place is None:
+        if host is None:
             return ""
-        return f"every call of {name}{f' to {place}' if place else ''} in this conversation"
+        return f"every call of {name}{f' to {host}' if host else ''} in this conversation"
 
     def grant_always(self, call: ToolCall) -> None:
-        """Take "always" for an answer."""
-        wish = self._requests[call.id]
-        place = _find_host(wish)
-        if not wish.egress_reason:
-            self._always.add(wish.handler.name)
-        elif place is not None:
-            self._granted_hosts.add((wish.handler.name, place))
+        """Allow this call and all later ones of the same scope."""
+        request = self._requests[call.id]
+        host = _find_host(request)
+        if not request.egress_reason:
+            self._always.add(request.handler.name)
+        elif host is not None:
+            self._granted_hosts.add((request.handler.name, host))
 
 
 def _find_host(request: ApprovalRequest) -> str | None:
-    """Return the host that a call would send to, "" where a tool does not say; None where it is not beyond doubt."""
+    """Return the host that a call would send data to, "" if its tool has no such argument, None if it is unclear."""
     argument = request.handler.destination
     if not argument:
         return ""
@@ -179,20 +179,20 @@ def _find_host(request: ApprovalRequest) -> str | None:
 
 
 class ChatOptions(Struct, frozen=True, kw_only=True):
-    """What the user wants of a conversation."""
+    """The command-line options of a chat."""
 
     model: str = ""
     tools: tuple[str, ...] | None = None
-    """Only these; None for all that the role has."""
+    """Only these tools; None for all tools of the model or agent."""
     yes: tuple[str, ...] = ()
-    """Tools that are run without a question."""
+    """Tools that are run without approval."""
     session: str = ""
     can_ask: bool = False
-    """Somebody is there who can answer questions, and end what takes too long."""
+    """Whether a user is present who can answer approval questions and stop a turn that takes too long."""
 
 
 class ChatSession:
-    """What was said so far, and with whom."""
+    """The state of a chat: the model or agent, the message history and the approvals."""
 
     def __init__(self, services: AgentServices, options: ChatOptions) -> None:
         self._options = options
@@ -213,15 +213,15 @@ class ChatSession:
 
     @property
     def registry(self) -> Registry:
-        """The tools that can be used now."""
+        """The tools that are available at present."""
         return select_tools(self.services, self.assistant.tools if self._options.tools is None else self._options.tools)
 
     def switch_model(self, name: str) -> None:
-        """Talk to another model from now on."""
+        """Use another model or agent for the next turns."""
         self.assistant = find_assistant(self.services, name, interactive=self._options.can_ask)
 
     def start_over(self) -> None:
-        """Begin anew."""
+        """Start a new conversation."""
         self.history, self._is_new = (), True
 
     async def list_models(self) -> list[str]:
@@ -231,13 +231,13 @@ class ChatSession:
         )
 
     async def load(self) -> None:
-        """Read what was said before in a conversation that is kept."""
+        """Load the history of a stored conversation."""
         if self._options.session:
             with _map_store_errors():
                 self.history = (await self._conversations.open(ANONYMOUS_NAME, self._options.session)).messages
 
     async def run_turn(self, prompt: str, on_step: Callable[[Step], None]) -> RunEnded | None:
-        """Say something and tell what happens then; None if it was stopped before it began."""
+        """Send a prompt, pass each step to `on_step` and return the end; None if it was stopped before it began."""
         self._stopped = False
         try:
             with _map_store_errors():
@@ -275,13 +275,13 @@ class ChatSession:
     def _history_after(
         self, ended: RunEnded | None, before: tuple[Message, ...], message: Message
     ) -> tuple[Message, ...]:
-        """Return the history after a run; as it was before if nothing came."""
+        """Return the history after a run; unchanged if the run added nothing to the prompt."""
         if ended is None or ended.history[-1:] == (message,):
             return before
         return ended.history[1 if self.assistant.system else 0 :]
 
     def _build_request(self, before: tuple[Message, ...], message: Message) -> Request:
-        """Return the request that continues a history."""
+        """Return a request with the system prompt, the history and a new message."""
         system = self.assistant.system
         head = (Message(role="system", parts=(Text(text=system),)),) if system else ()
         return Request(model=self.assistant.model, messages=(*head, *before, message), stream=True)
@@ -289,7 +289,7 @@ class ChatSession:
     async def _run_agent(
         self, agent: Agent, request: Request, on_step: Callable[[Step], None], run: str, *, untrusted: bool = False
     ) -> RunEnded | None:
-        """Run an agent and report its steps; None if the user has stopped the turn before."""
+        """Run an agent, pass its steps to `on_step` and return the end; None if the turn was stopped before."""
         if self._stopped:
             return None
         self._agent, self._run = agent, run
@@ -317,12 +317,12 @@ class ChatSession:
         )
 
     def answer(self, topic: str, *, yes: bool) -> None:
-        """Answer what the turn waits for."""
+        """Answer the approval question that the turn waits for."""
         if self._agent is not None:
             self._agent.answer(self._run, topic, "allow" if yes else "deny")
 
     def stop(self) -> None:
-        """Stop the turn that is under way."""
+        """Cancel the current turn."""
         self._stopped = True
         if self._agent is not None:
             self._agent.cancel(self._run, "now")
@@ -333,13 +333,13 @@ def _map_store_errors() -> Generator[None]:
     try:
         yield
     except Unavailable as error:
-        words = f"the store of conversations cannot be reached: {error}"
-        raise Problem("unreachable", words, code="sessions") from None
+        message = f"cannot reach the session store: {error}"
+        raise Problem("unreachable", message, code="sessions") from None
 
 
 @asynccontextmanager
 async def open_session(config: Config, options: ChatOptions) -> AsyncGenerator[ChatSession]:
-    """Open what a conversation needs, as long as the block runs."""
+    """Start the services of a chat and yield its session; they stop at the end of the block."""
     with log.open_log(config) as lines:
         asyncio.get_running_loop().set_exception_handler(lines.on_loop_error)
         async with open_agent_services(
@@ -347,19 +347,19 @@ async def open_session(config: Config, options: ChatOptions) -> AsyncGenerator[C
         ) as bench:
             require_known_tools(bench, options.tools or (), "--tools", config.tools)
             require_known_tools(bench, options.yes, "--yes", config.tools)
-            talk = ChatSession(bench, options)
-            await talk.load()
-            yield talk
+            session = ChatSession(bench, options)
+            await session.load()
+            yield session
 
 
 def _drop_unused_servers(config: Config, options: ChatOptions) -> Config:
-    """Return the configuration without servers that are not wanted: each would be started."""
+    """Return the configuration without the tool servers that --tools does not need, so that they are not started."""
     if options.tools is None:
         return config
-    words = options.tools
+    patterns = options.tools
     needed = {
         name: server
         for name, server in config.tools.items()
-        if any(word == name or "*" in word or word.startswith(f"{name}__") for word in words)
+        if any(word == name or "*" in word or word.startswith(f"{name}__") for word in patterns)
     }
     return structs.replace(config, tools=needed)

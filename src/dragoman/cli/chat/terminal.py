@@ -1,9 +1,10 @@
-"""The terminal: output, lines of input, Ctrl-C, and the event loop in a thread of its own.
+"""Terminal input and output, Ctrl-C handling, and an event loop in its own thread.
 
-On a terminal everything goes to standard output in its order, in colours unless NO_COLOR is set. Elsewhere only answers
-go to standard output, without escape codes, and all the rest to standard error. Text of others never controls the
-terminal. The first Ctrl-C ends the turn, the second the program; input in between resets that. The main thread edits
-lines and receives signals. What is opened lives in one task, because not everything may be closed by another one.
+On a terminal all output goes to standard output in order, in colours unless NO_COLOR is set. Otherwise only answers go
+to standard output, without escape codes, and everything else goes to standard error. Control characters in text from
+models and tools are replaced. The first Ctrl-C stops the turn, the second the program; input in between resets that.
+The main thread reads lines and receives signals. Resources are opened and closed in the same task, because some of them
+(anyio cancel scopes) must not be closed by another one.
 """
 
 import asyncio
@@ -26,21 +27,21 @@ from dragoman.guard import start_thread
 _LOG = logging.getLogger("dragoman.chat")
 _STYLES = {"dim": "2", "bold": "1", "red": "31", "green": "32", "yellow": "33", "cyan": "36"}
 _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
-"""Characters that move, colour or ring, and those that turn the direction of writing. Tab and newline stay."""
+"""Control characters of terminals, bidirectional controls and lone surrogates; tab and newline are allowed."""
 _CONTINUATION = "\\"
 _SIGNAL_EXIT_BASE = 128
-"""What a shell adds to the number of the signal that ended a program."""
+"""A shell reports 128 plus the signal number as the exit code of a program that a signal ended."""
 T = TypeVar("T")
 R = TypeVar("R")
 
 
 def replace_controls(text: str) -> str:
-    """Return a text that does nothing to a terminal but stand there."""
+    """Replace control characters, so that a text cannot control the terminal."""
     return _CONTROLS.sub("\ufffd", text.replace("\r\n", "\n"))
 
 
 class Screen:
-    """Two streams; `pretty` if they are one terminal, with a person before it."""
+    """Writes answers and notes to two streams; `pretty` if both are an interactive terminal."""
 
     def __init__(self, out: TextIO, err: TextIO, *, pretty: bool) -> None:
         self.pretty = pretty
@@ -49,82 +50,82 @@ class Screen:
         self._coloured = pretty and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
         self._is_terminal = out.isatty()
         self._has_open_line = False
-        """Something stands on the line that answers are written to."""
+        """Whether the current line of output has text and no newline yet."""
 
     @property
     def width(self) -> int:
-        """How many characters a short line has."""
+        """The width of the terminal in characters, at least 40; 160 if the output is not a terminal."""
         try:
             return max(os.get_terminal_size(self._notes.fileno()).columns, 40)
         except (OSError, ValueError):
             return 160
 
     def style(self, text: str, *styles: str) -> str:
-        """Return a text in a style, where there are styles."""
+        """Return a text with escape codes for styles, if colours are enabled."""
         if not self._coloured or not text:
             return text
         return f"\x1b[{';'.join(_STYLES[style] for style in styles)}m{text}\x1b[0m"
 
     def write_answer(self, text: str) -> None:
-        """Write a piece of what the model says."""
+        """Write a delta of the model's answer."""
         if text:
             self._out.write(replace_controls(text) if self._is_terminal else text)
             self._out.flush()
             self._has_open_line = not text.endswith("\n")
 
     def write_thought(self, text: str) -> None:
-        """Write a piece of what the model thinks, for a person."""
+        """Write a delta of the model's reasoning, only on an interactive terminal."""
         if text and self.pretty:
             self._out.write(self.style(replace_controls(text), "dim"))
             self._out.flush()
             self._has_open_line = not text.endswith("\n")
 
     def end_line(self) -> None:
-        """Let whatever comes next stand on a line of its own."""
+        """Write a newline if the current line has text."""
         if self._has_open_line:
             self._out.write("\n")
             self._out.flush()
             self._has_open_line = False
 
     def mark_line_open(self) -> None:
-        """Know that the terminal itself has written something: `^C`."""
+        """Record that the terminal itself has written text on the current line: `^C`."""
         self._has_open_line = self._has_open_line or self.pretty
 
     def write_output(self, text: str) -> None:
-        """Show what a command of the user's asks for."""
+        """Write the output of a slash command."""
         self.end_line()
         self._out.write(f"{replace_controls(text)}\n")
         self._out.flush()
 
     def write_note(self, text: str, *styles: str) -> None:
-        """Tell what happens beside the answer."""
+        """Write a note on its own line, to the stream of notes."""
         self.end_line()
         self._notes.write(f"{self.style(replace_controls(text), *(styles or ('dim',)))}\n")
         self._notes.flush()
 
 
 class LineReader(Protocol):
-    """Where lines come from."""
+    """A source of lines of input."""
 
     def read_line(self) -> str | None:
-        """Return the next thing the user says; None if there is no more."""
+        """Return the next line of input; None at its end."""
         ...
 
     def ask_question(self, question: str) -> str:
-        """Return the answer to a question; "" if there is none."""
+        """Ask a question and return the answer; "" if there is none."""
         ...
 
 
 class KeyboardReader:
-    """A person at a terminal."""
+    """Reads lines from a terminal, with line editing if readline is available."""
 
     def __init__(self, screen: Screen) -> None:
         self._forget_last: Callable[[], None] = _do_nothing
         invisible = ("", "")
         with contextlib.suppress(ImportError):
-            import readline  # noqa: PLC0415  not on every system; lines are edited and remembered once it is loaded
+            import readline  # noqa: PLC0415  not on every system; importing it enables line editing and history in `input`
 
-            # What stands between these takes no room on the line.
+            # readline does not count the characters between these two towards the width of the prompt.
             invisible = ("\x01", "\x02")
             self._forget_last = lambda: readline.remove_history_item(readline.get_current_history_length() - 1)
         sign = "\u203a " if (sys.stdout.encoding or "").lower().replace("-", "") == "utf8" else "> "
@@ -134,19 +135,19 @@ class KeyboardReader:
             self._prompt = f"{invisible[0]}{before}{invisible[1]}{sign}{invisible[0]}{after}{invisible[1]}"
 
     def read_line(self) -> str | None:
-        """Ask for a line; one that ends with a backslash goes on."""
-        said: list[str] = []
+        """Prompt for a line; a backslash at its end continues it on the next line."""
+        lines: list[str] = []
         with contextlib.suppress(EOFError):
             while True:
-                line = input(self._prompt if not said else "… ")
-                said.append(line.removesuffix(_CONTINUATION))
+                line = input(self._prompt if not lines else "… ")
+                lines.append(line.removesuffix(_CONTINUATION))
                 if not line.endswith(_CONTINUATION):
-                    return "\n".join(said)
+                    return "\n".join(lines)
         sys.stdout.write("\n")
         return None
 
     def ask_question(self, question: str) -> str:
-        """Ask a question; its answer is nothing to remember."""
+        """Ask a question and keep the answer out of the line history."""
         discard_typed_input()
         try:
             answer = input(question)
@@ -160,7 +161,7 @@ class KeyboardReader:
 
 
 class PipeReader:
-    """Whatever writes to standard input."""
+    """Reads lines from standard input that is not a terminal."""
 
     def read_line(self) -> str | None:
         """Return the next line."""
@@ -168,7 +169,7 @@ class PipeReader:
         return line.removesuffix("\n") if line else None
 
     def ask_question(self, question: str) -> str:
-        """Ask on standard error: answers alone go to standard output."""
+        """Ask on standard error, because standard output is for the model's answers only."""
         discard_typed_input()
         sys.stderr.write(question)
         sys.stderr.flush()
@@ -176,7 +177,7 @@ class PipeReader:
 
 
 def discard_typed_input() -> None:
-    """Forget what was typed before a question was seen: it is no answer to it."""
+    """Discard input that was typed before a question was shown, so that it is not taken for the answer."""
     with contextlib.suppress(ImportError, OSError, ValueError):
         import termios  # noqa: PLC0415  not on every system
 
@@ -189,11 +190,11 @@ def _do_nothing() -> None:
 
 
 class Interrupts:
-    """Hears signals in the main thread."""
+    """Handles signals in the main thread."""
 
     def __init__(self) -> None:
         self.is_armed = False
-        """The next one ends the program."""
+        """Whether the next Ctrl-C ends the program."""
         self._stop: Callable[[], None] | None = None
 
     def _on_interrupt(self, _number: int, _frame: FrameType | None) -> None:
@@ -204,7 +205,7 @@ class Interrupts:
 
     @contextmanager
     def handle_signals(self) -> Generator[None]:
-        """Hear signals as long as the block runs; those that end a program end this one in order."""
+        """Install the signal handlers in this block; SIGTERM and SIGHUP raise SystemExit for an orderly shutdown."""
         ends = [number for name in ("SIGTERM", "SIGHUP") if (number := getattr(signal, name, None)) is not None]
         before = {number: signal.signal(number, _exit_on_signal) for number in ends}
         before[signal.SIGINT] = signal.signal(signal.SIGINT, self._on_interrupt)
@@ -216,7 +217,7 @@ class Interrupts:
 
     @contextmanager
     def call_on_interrupt(self, stop: Callable[[], None] | None) -> Generator[None]:
-        """Call `stop` at the first interrupt while the block runs; with None it is an exception."""
+        """Call `stop` at the first Ctrl-C in this block; with None it raises KeyboardInterrupt."""
         before, self._stop = self._stop, stop
         try:
             yield
@@ -229,7 +230,7 @@ def _exit_on_signal(number: int, _frame: FrameType | None) -> None:
 
 
 class Terminal(Struct, frozen=True):
-    """What the user sees, types and interrupts."""
+    """The screen, the line reader and the interrupt handler of a chat."""
 
     screen: Screen
     lines: LineReader
@@ -237,7 +238,7 @@ class Terminal(Struct, frozen=True):
 
 
 class EventLoopThread(Generic[T]):
-    """Keeps something open, and does what is asked of it."""
+    """Runs an event loop in a thread, with a resource that is open as long as the loop runs."""
 
     def __init__(self, open_resource: Callable[[], AbstractAsyncContextManager[T]]) -> None:
         self._open_resource = open_resource
@@ -249,8 +250,8 @@ class EventLoopThread(Generic[T]):
         self._ended: Future[None] | None = None
 
     def open(self) -> T:
-        """Open it, and return it when it is there."""
-        # A tool that hangs in a thread must not keep the program: it is a daemon.
+        """Start the thread, open the resource and return it."""
+        # A daemon thread, because a tool that hangs must not keep the program alive.
         self._ended = start_thread(lambda: asyncio.run(self._run()), "chat")
         self._ended.add_done_callback(self._on_end)
         return self._opened.result()
@@ -260,7 +261,7 @@ class EventLoopThread(Generic[T]):
         if error is not None and not self._opened.done():
             self._opened.set_exception(error)
         elif error is not None:
-            _LOG.error("the conversation could not be closed", exc_info=error)
+            _LOG.error("closing the chat session failed", exc_info=error)
 
     async def _run(self) -> None:
         self._loop, self._closing, self._task = asyncio.get_running_loop(), asyncio.Event(), asyncio.current_task()
@@ -269,19 +270,19 @@ class EventLoopThread(Generic[T]):
             await self._closing.wait()
 
     def start(self, work: Coroutine[Any, Any, R]) -> "Future[R]":
-        """Begin something there."""
+        """Start a coroutine on the loop and return its future."""
         if self._loop is None:
-            raise RuntimeError("nothing is open")
+            raise RuntimeError("the event loop is not running: call open() first")
         self._last = future = asyncio.run_coroutine_threadsafe(work, self._loop)
         return future
 
     def call_soon(self, work: Callable[..., Any], *arguments: Any) -> None:
-        """Do something there that takes no time."""
+        """Call a function on the loop that does not block."""
         if self._loop is not None and not self._loop.is_closed():
             self._loop.call_soon_threadsafe(work, *arguments)
 
     def close(self, timeout: float) -> bool:
-        """Close it; tell whether that was done in time."""
+        """Close the resource and end the thread; return whether that was done before the timeout."""
         if self._last is not None:
             self._last.cancel()
         if self._ended is None:

@@ -1,4 +1,4 @@
-"""One turn as the user sees it: text as it comes, calls and results as they happen, and questions."""
+"""Show one turn of a chat: stream the text, print calls and results, and ask for approvals."""
 
 from concurrent.futures import CancelledError
 from functools import partial
@@ -34,9 +34,9 @@ from dragoman.core.problems import Problem
 from dragoman.tools import Progress
 
 _PROGRESS_SECONDS = 1.0
-"""Seconds between two lines of a call that says how far it is."""
+"""Minimum seconds between two progress lines."""
 _ANSWERS = {word[:length]: word for word in ("yes", "no", "always", "show") for length in (1, len(word))} | {"": "no"}
-"""What an answer means; anything else is asked again."""
+"""Accepted answers and their meaning; after any other answer the question is repeated."""
 
 
 def _pluralise(count: int, noun: str) -> str:
@@ -44,7 +44,7 @@ def _pluralise(count: int, noun: str) -> str:
 
 
 class ChatTurns:
-    """Takes turns with a model; `aloud` if what it says is written as it comes, and not only its last words."""
+    """Runs turns and shows them; with `streams_text` the text is written as it arrives, else only the final answer."""
 
     def __init__(
         self,
@@ -61,19 +61,19 @@ class ChatTurns:
         self.calls = CallList()
         self._parts: dict[int, AnyPart] = {}
         self._unshown_text = ""
-        """What was said in this turn, where only the last words are the answer."""
+        """Text since the last call; it becomes a note if a call follows, because only the final text is the answer."""
         self._last_progress = 0.0
         self._stopping = False
-        """The turn was told to end: what it asked before is not asked any more."""
+        """Whether the turn is being cancelled; pending approval questions are then not shown."""
 
     def run(self, prompt: str) -> bool:
-        """Say something, show what comes, and tell whether it is an answer."""
-        told: SimpleQueue[Step | None] = SimpleQueue()
-        turn = self._loop_thread.start(self._session.run_turn(prompt, told.put))
-        turn.add_done_callback(lambda _: told.put(None))
+        """Send a prompt, show the steps of the turn and return whether it ended with an answer."""
+        steps: SimpleQueue[Step | None] = SimpleQueue()
+        turn = self._loop_thread.start(self._session.run_turn(prompt, steps.put))
+        turn.add_done_callback(lambda _: steps.put(None))
         self._stopping, self._unshown_text = False, ""
         with self._interrupts.call_on_interrupt(self._stop):
-            while (step := told.get()) is not None:
+            while (step := steps.get()) is not None:
                 self._show_step(step)
             self._screen.end_line()
         error = CancelledError() if turn.cancelled() else turn.exception()
@@ -81,9 +81,9 @@ class ChatTurns:
             return self._show_end(turn.result())
         if not isinstance(error, Exception):
             raise error
-        # What was said so far is worth more than the turn: the conversation goes on.
-        broken = Problem("internal", f"something here is broken ({type(error).__name__}: {error})")
-        self._show_problem(error if isinstance(error, Problem) else broken)
+        # A bug ends only the turn, not the chat, so that the conversation is not lost.
+        internal = Problem("internal", f"internal error ({type(error).__name__}: {error})")
+        self._show_problem(error if isinstance(error, Problem) else internal)
         return False
 
     def _stop(self) -> None:
@@ -105,8 +105,8 @@ class ChatTurns:
             return False
         if not self._streams_text and ended.text:
             self._screen.write_answer(ended.text.removesuffix("\n") + "\n")
-        if words := describe_end(ended):
-            self._screen.write_note(words, "yellow")
+        if note := describe_end(ended):
+            self._screen.write_note(note, "yellow")
         statistics = ended.statistics
         if self._screen.pretty:
             turns, made = _pluralise(statistics.turns, "turn"), _pluralise(statistics.calls, "call")
@@ -135,7 +135,7 @@ class ChatTurns:
             case TurnEnded():
                 self._show_turn_end(step)
             case Compacted(before=before, after=after):
-                self._screen.write_note(f"(the conversation was too long: {before} messages are {after} now)")
+                self._screen.write_note(f"(the conversation was too long: compacted from {before} messages to {after})")
             case _:
                 pass
 
@@ -153,30 +153,30 @@ class ChatTurns:
                 pass
 
     def _flush_text(self) -> None:
-        """Tell what was said before calls, where only the last words are the answer."""
-        if said := self._unshown_text.strip():
-            self._screen.write_note(said)
+        """Write the text before a call as a note, because only the final text is the answer."""
+        if text := self._unshown_text.strip():
+            self._screen.write_note(text)
         self._unshown_text = ""
 
     def _show_turn_end(self, turn: TurnEnded) -> None:
         if turn.response.finish.reason == "malformed_call":
-            self._screen.write_note("(the model made a call that nobody can read)", "yellow")
+            self._screen.write_note("(the model made a call that could not be parsed)", "yellow")
 
     def _show_call_start(self, call: ToolCall) -> None:
         self._flush_text()
         shown, new = self.calls.number_call(call)
         if not self._verbose:
-            # What was asked for was shown whole: that it runs now is told shortly.
-            told = format_call(shown, self._screen.width - 2) if new else f"[{shown.number}] {call.name}"
-            self._screen.write_note(f"→ {told}", "cyan")
+            # An approval question has already shown the arguments: only the name is repeated.
+            text = format_call(shown, self._screen.width - 2) if new else f"[{shown.number}] {call.name}"
+            self._screen.write_note(f"→ {text}", "cyan")
 
     def _show_progress(self, progress: Progress) -> None:
         if monotonic() - self._last_progress < _PROGRESS_SECONDS:
             return
         self._last_progress = monotonic()
         shown, _ = self.calls.number_call(progress.call)
-        far = f"{progress.done:g}" + (f" of {progress.total:g}" if progress.total else "")
-        self._screen.write_note(f"… [{shown.number}] {far} {progress.message}".rstrip())
+        done = f"{progress.done:g}" + (f" of {progress.total:g}" if progress.total else "")
+        self._screen.write_note(f"… [{shown.number}] {done} {progress.message}".rstrip())
 
     def _show_call_end(self, ended: CallEnded) -> None:
         self._flush_text()
@@ -190,7 +190,7 @@ class ChatTurns:
             self._screen.write_note(f"→ {format_call(shown, self._screen.width - 2)}", "cyan")
         self._screen.write_note(f"← {format_result(shown, self._screen.width - 2)}", style)
         if ended.execution.outcome == "denied" and not self._screen.pretty:
-            self._screen.write_note("  (--yes NAME lets a tool that changes things run where nobody can be asked)")
+            self._screen.write_note("  (to run a tool with side effects without approval, use --yes NAME)")
 
     def _ask_approval(self, event: ApprovalAsked) -> None:
         call, consent = event.call, self._session.consent
@@ -203,7 +203,7 @@ class ChatTurns:
         shown, _ = self.calls.number_call(call)
         self._screen.write_note(f"? {format_question(shown)}", "yellow")
         scope = consent.describe_scope(call)
-        self._screen.write_note(f"  {event.reason}" + (f"; always is for {scope}" if scope else ""))
+        self._screen.write_note(f"  {event.reason}" + (f"; `always` allows {scope}" if scope else ""))
         question = f"  run it? [y]es, [n]o{', [a]lways' if scope else ''}, [s]how all: "
         try:
             with self._interrupts.call_on_interrupt(None):
@@ -221,7 +221,7 @@ class ChatTurns:
         self._send_answer(event, yes=word in ("yes", "always"))
 
     def _read_answer(self, question: str, numbered: NumberedCall) -> str:
-        """Ask until the answer is one; none at all is a no."""
+        """Ask until the answer is valid; an empty answer means no."""
         while True:
             word = _ANSWERS.get(self._lines.ask_question(question).strip().lower(), "")
             if word == "show":

@@ -1,7 +1,8 @@
 """`dragoman intercept`: intercept the requests of a program to the Gemini API.
 
-With a command behind `--`, its requests to the listed hosts go through the gateway; `--print-env`, `--log` and `replay`
-do parts of that. An error is one line, with exit code 2.
+With a command after `--`, its requests to the listed hosts go through the gateway. `--print-env` prints variables that
+do the same without a proxy, `--log` shows the exchanges, and `replay` sends a saved one again. An error is one line on
+standard error, with exit code 2.
 """
 
 import argparse
@@ -21,37 +22,41 @@ _USAGE = """dragoman intercept [options] -- COMMAND [ARGUMENT ...]
 
 def add_to(verbs: "_SubParsersAction[ArgumentParser]") -> None:
     """Declare the verb."""
-    parser = verbs.add_parser("intercept", help="stand between a program and the Gemini API", usage=_USAGE)
-    parser.add_argument("--config", type=Path, help="the configuration (default: $DRAGOMAN_CONFIG, ./dragoman.toml)")
-    parser.add_argument("--name", default="", help="the entry [intercept.NAME], or an upstream (default: all entries)")
-    parser.add_argument("--session", default="", metavar="ID", help="the session that the program belongs to")
-    parser.add_argument("--listen", default="", help="host:port of the gateway, instead of the configured one")
-    parser.add_argument("--gateway", default="", metavar="URL", help="use a gateway that already listens there")
+    parser = verbs.add_parser("intercept", help="intercept the requests of a program to the Gemini API", usage=_USAGE)
+    parser.add_argument("--config", type=Path, help="configuration file (default: $DRAGOMAN_CONFIG, ./dragoman.toml)")
+    parser.add_argument("--name", default="", help="an entry [intercept.NAME] or an upstream (default: all entries)")
+    parser.add_argument("--session", default="", metavar="ID", help="the intercept session of the program")
+    parser.add_argument("--listen", default="", help="HOST:PORT of the gateway; overrides `listen` in [server]")
+    parser.add_argument("--gateway", default="", metavar="URL", help="use the running gateway at this URL")
+    parser.add_argument("--install", action="store_true", help="install mitmproxy if it is missing, without asking")
     parser.add_argument(
-        "--install", action="store_true", help="install mitmproxy if it is not there, without a question"
+        "--print-env", action="store_true", help="print the variables that send a program's requests to the gateway"
     )
-    parser.add_argument("--print-env", action="store_true", help="print what sends a program here without a proxy")
-    parser.add_argument("--log", action="store_true", help="show each exchange that passes")
-    parser.add_argument("--save", type=Path, metavar="FOLDER", help="with --log: keep each exchange in a file")
+    parser.add_argument("--log", action="store_true", help="show each exchange")
+    parser.add_argument(
+        "--save", type=Path, metavar="FOLDER", help="with --log: save each exchange as a file in this folder"
+    )
     parser.set_defaults(run=run, takes_command=True)
     parts = parser.add_subparsers(metavar="PART")
     again = parts.add_parser("replay", help="send a saved exchange again")
-    again.add_argument("file", type=Path, help="a file that --save has written")
-    again.add_argument("--config", type=Path, default=argparse.SUPPRESS, help="the configuration, as for serve")
-    again.add_argument("--came", action="store_true", help="send what the program had sent, through the rules")
-    again.add_argument("--show", action="store_true", help="only show it, as --log does")
+    again.add_argument("file", type=Path, help="a file written by --save")
+    again.add_argument("--config", type=Path, default=argparse.SUPPRESS, help="configuration file, as for serve")
+    again.add_argument(
+        "--came", action="store_true", help="send the program's original request, and apply the current rules to it"
+    )
+    again.add_argument("--show", action="store_true", help="only show the exchange, as --log does")
     again.add_argument(
         "--header",
         action="append",
         default=[],
         metavar="NAME:VALUE",
-        help="a header to send; env:VARIABLE for its value",
+        help="a header to send; write env:VARIABLE to take its value from the environment",
     )
     again.set_defaults(run=replay)
 
 
 def run(options: argparse.Namespace) -> int:
-    """Do what the options say."""
+    """Run a command, print variables or show exchanges, by the options; return the exit code."""
     from dragoman.cli.intercept.command import report_errors  # noqa: PLC0415  only for this verb
 
     return report_errors(lambda: _run(options))

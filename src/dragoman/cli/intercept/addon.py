@@ -1,8 +1,8 @@
-"""What runs inside mitmproxy, in its own environment: listed hosts go to the surface, and nothing else is read.
+"""The mitmproxy addon that sends requests for the listed hosts to the gateway.
 
-It uses the standard library alone, and of mitmproxy only what is handed to it. All other hosts never come here: they
-are tunnelled by `allow_hosts`. It ends with the process that started it, which holds the other end of standard input,
-and then also takes the folder of this run away.
+It runs inside mitmproxy, in mitmproxy's own environment, so it imports only the standard library. Other hosts never
+reach it: the option `allow_hosts` tunnels them without decryption. It stops when the process that started it ends,
+which closes standard input, and then deletes the folder of this run.
 """
 
 import asyncio
@@ -15,58 +15,58 @@ from pathlib import Path
 from typing import Any
 
 RUN = "DRAGOMAN_INTERCEPT_RUN"
-"""The variable that names the folder of this run."""
+"""The environment variable with the path of the folder of this run."""
 ROUTES = "routes.json"
 READY = "dragoman intercept listens on "
 REFUSED = "dragoman intercept is not trusted for "
 
 
 class Redirect:
-    """An addon: its methods are called by mitmproxy."""
+    """The addon; mitmproxy calls its public methods as event hooks."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        told = json.loads((folder / ROUTES).read_text(encoding="utf-8"))
-        self._gateway: tuple[str, int] = (told["host"], told["port"])
-        self._headers: dict[str, str] = told["headers"]
-        self._routes = [(re.compile(pattern), prefix) for pattern, prefix in told["routes"]]
+        settings = json.loads((folder / ROUTES).read_text(encoding="utf-8"))
+        self._gateway: tuple[str, int] = (settings["host"], settings["port"])
+        self._headers: dict[str, str] = settings["headers"]
+        self._routes = [(re.compile(pattern), prefix) for pattern, prefix in settings["routes"]]
         self._master: Any = None
 
     def load(self, loader: Any) -> None:
-        """Begin."""
+        """Keep mitmproxy's master object."""
         self._master = loader.master
 
     def running(self) -> None:
-        """Tell where the proxy listens."""
+        """Print the port of the proxy and watch standard input for its end."""
         (_, port, *_), *_ = self._master.addons.get("proxyserver").listen_addrs()
         _print(f"{READY}{port}")
         asyncio.get_running_loop().add_reader(0, self._on_input)
 
     def requestheaders(self, flow: Any) -> None:
-        """Send a request for a listed host to the surface, as it comes."""
+        """Send a request for a listed host to the gateway, streamed."""
         request = flow.request
-        # What was begun with another host, or without TLS, was not asked of a listed one.
-        place = f"{request.host.lower()}:{request.port}"
-        found = next((prefix for pattern, prefix in self._routes if pattern.fullmatch(place)), None)
+        # Only the host of the TLS connection counts: a request for another host, or without TLS, is not rewritten.
+        authority = f"{request.host.lower()}:{request.port}"
+        found = next((prefix for pattern, prefix in self._routes if pattern.fullmatch(authority)), None)
         if found is not None and request.scheme == "https":
             request.scheme, (request.host, request.port) = "http", self._gateway
             request.path = found + request.path
             request.headers.update(self._headers)
-            # A proxy of the user's stands before the internet, not before this machine.
+            # The user's own proxy is for the internet: the gateway on this machine is contacted directly.
             flow.server_conn.via = None
         request.stream = True
 
     def responseheaders(self, flow: Any) -> None:
-        """Let a reply pass as it comes: a stream that is held is no stream."""
+        """Stream the response instead of buffering it."""
         flow.response.stream = True
 
     def tls_failed_client(self, data: Any) -> None:
-        """Tell that the program hung up on our certificate: it would else only say that it has no connection."""
+        """Report that the program rejected the certificate; it would itself report only a failed connection."""
         if data.context.client.sni:
             _print(f"{REFUSED}{data.context.client.sni}")
 
     def done(self) -> None:
-        """Leave nothing behind, even if whoever started this cannot tidy up any more."""
+        """Delete the folder of this run, even if the process that started the proxy has died."""
         shutil.rmtree(self._folder, ignore_errors=True)
 
     def _on_input(self) -> None:

@@ -1,6 +1,6 @@
-"""Which hosts are intercepted for which entry of the configuration, and the variables that need no proxy.
+"""Map hosts to the `[intercept.*]` entries of the configuration, for the proxy and for environment variables.
 
-The hosts of an entry are those by which clients reach its upstream. One host belongs to one entry.
+The default hosts of an entry are those that clients of its upstream contact. A host belongs to one entry only.
 """
 
 import re
@@ -16,17 +16,17 @@ _NAME = re.compile(r"(?=.{1,253}\Z)[a-z0-9*]([a-z0-9*-]*[a-z0-9*])?(\.[a-z0-9*](
 
 
 def is_host(text: str) -> bool:
-    """Tell whether this names hosts, and not everything: `*` stands for a part of one label."""
+    """Return whether a text is a host name or a pattern: `*` matches within one label, and not in the last two."""
     return bool(_NAME.fullmatch(text.lower())) and "*" not in text.split(".")[-2:]
 
 
 def host_expression(pattern: str) -> str:
-    """Return the regular expression for a host and a port."""
+    """Return the regular expression that matches `host:port` for a host pattern."""
     return re.escape(pattern.lower()).replace(r"\*", "[a-z0-9-]+") + ":[0-9]+"
 
 
 def drop_bypassed_hosts(bypass: str, patterns: Iterable[str]) -> tuple[str, list[str]]:
-    """Return a list of hosts that go past proxies without those that would take listed ones past ours, and these."""
+    """Remove from a NO_PROXY list the entries that cover intercepted hosts; return the rest and the removed entries."""
     kept: list[str] = []
     taken: list[str] = []
     listed = [pattern.lower().replace("*", "x") for pattern in patterns]
@@ -38,7 +38,7 @@ def drop_bypassed_hosts(bypass: str, patterns: Iterable[str]) -> tuple[str, list
 
 
 def find_entries(config: Config, name: str = "") -> dict[str, InterceptTable]:
-    """Return the entries that are meant: the one that is named, or all; without any, the upstreams of Google's."""
+    """Return the entry with that name, or all entries; without any, an entry for each upstream with the Gemini API."""
     upstreams = {
         named: InterceptTable(upstream=named)
         for named, table in config.upstreams.items()
@@ -47,27 +47,31 @@ def find_entries(config: Config, name: str = "") -> dict[str, InterceptTable]:
     known = {**upstreams, **config.intercept}
     if name:
         if name not in known:
-            raise ConfigError(config.source, "intercept", f"there is no {name!r}: it may be {_format_names(known)}")
+            raise ConfigError(
+                config.source,
+                "intercept",
+                f"no entry or Gemini upstream {name!r}; known names are {_format_names(known)}",
+            )
         return {name: known[name]}
     found = dict(config.intercept) or upstreams
     if not found:
-        raise ConfigError(config.source, "intercept", "there is no upstream of Google's to stand before")
+        raise ConfigError(config.source, "intercept", "no upstream has the Gemini API; add one to [upstreams]")
     return found
 
 
 def build_routes(config: Config, name: str = "", session: str = "") -> dict[str, str]:
-    """Return the path of the surface for each pattern of hosts."""
+    """Return the gateway path for each host pattern."""
     found: dict[str, str] = {}
     for entry, table in find_entries(config, name).items():
         for host in table.hosts or _default_hosts(config.upstreams[table.upstream]):
             if not is_host(host):
-                raise ConfigError(config.source, f"intercept.{entry}.hosts", f"{host!r} is no name of a host")
+                raise ConfigError(config.source, f"intercept.{entry}.hosts", f"{host!r} is not a host name")
             _add_unique(config, found, host, path_of(entry, session))
     return found
 
 
 def build_variables(config: Config, base_url: str, name: str = "", session: str = "") -> dict[str, str]:
-    """Return the variables by which clients that can be told ask the surface themselves."""
+    """Return the environment variables that set the base URL of the vendor's clients to the gateway."""
     found: dict[str, str] = {}
     for entry, table in find_entries(config, name).items():
         for variable in KINDS[config.upstreams[table.upstream].kind].client_variables:
@@ -76,7 +80,7 @@ def build_variables(config: Config, base_url: str, name: str = "", session: str 
 
 
 def path_of(entry: str, session: str) -> str:
-    """Return the path of the surface for an entry."""
+    """Return the gateway path of an entry, with the session if there is one."""
     return f"/intercept/{entry}@{quote(session, safe='')}" if session else f"/intercept/{entry}"
 
 
@@ -87,10 +91,10 @@ def _add_unique(config: Config, found: dict[str, str], key: str, value: str) -> 
 
 
 def _default_hosts(upstream: UpstreamTable) -> list[str]:
-    """Return the hosts by which clients reach such an upstream, wherever it is configured to be."""
+    """Return the vendor's hosts that clients of this upstream kind contact, whatever its `base_url` is."""
     urls = KINDS[upstream.kind].client_urls
     return [urlsplit(url).hostname or "" for url in urls(upstream)] if urls is not None else []
 
 
 def _format_names(names: Mapping[str, object]) -> str:
-    return ", ".join(names) or "nothing yet"
+    return ", ".join(names) or "none"

@@ -1,7 +1,7 @@
-"""mitmproxy: found or installed into an environment of its own, started on loopback for one child process.
+"""Find or install mitmproxy, in its own virtual environment, and run it on loopback for one child process.
 
-It has a password that only the child knows, and ends with it. The child's environment differs in its proxy and in whom
-it trusts, and in nothing else. Files are in the user's own data directory, readable by nobody else.
+The proxy has a password that only the child gets, and it stops with the child. Only the proxy and trust variables of
+the child's environment are changed. Files are in the user's data directory, readable only by the user.
 """
 
 import asyncio
@@ -45,48 +45,46 @@ _USER = "dragoman"
 
 
 class FolderError(Exception):
-    """A folder cannot be used for secrets; the words say why."""
+    """A file or folder is not safe for keys; the message says why."""
 
 
 def data_folder() -> Path:
-    """Return the folder of what stays between runs."""
+    """Return the folder of the files that are kept between runs."""
     data = os.environ.get("XDG_DATA_HOME") or str(Path.home() / ".local" / "share")
     return Path(data) / "dragoman" / "intercept"
 
 
 def make_private(folder: Path) -> Path:
-    """Make a folder that only its owner can look into, also if it was there before."""
+    """Create a folder with mode 0700, or set that mode on an existing one; raises `FolderError`."""
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     found = folder.lstat()
     if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid():
-        raise FolderError(f"{folder} is not a folder of yours: keys must not lie there")
+        raise FolderError(f"{folder} is not a folder that you own, so it is not safe for keys: remove it")
     if stat.S_IMODE(found.st_mode) & 0o077:
         folder.chmod(0o700)
     return folder
 
 
 class UserProxyError(Exception):
-    """The proxy that the user already has cannot be gone through."""
+    """mitmproxy does not support the user's own proxy."""
 
 
 class UserProxy(Struct, frozen=True):
-    """The proxy that a user already has on the way to the internet."""
+    """The user's own HTTP proxy, in the format of mitmproxy's options."""
 
     mode: str = ""
     credentials: str = ""
 
 
 def find_user_proxy(environment: Mapping[str, str]) -> UserProxy:
-    """Return the proxy behind ours, if the user has one."""
+    """Return the user's own proxy from HTTPS_PROXY or ALL_PROXY; empty if none is set."""
     names = (*reversed(_PROXY), "all_proxy", "ALL_PROXY")
-    said = next((environment[name] for name in names if environment.get(name)), "")
-    if not said:
+    url = next((environment[name] for name in names if environment.get(name)), "")
+    if not url:
         return UserProxy()
-    parts = urlsplit(said if "://" in said else f"http://{said}")
+    parts = urlsplit(url if "://" in url else f"http://{url}")
     if parts.scheme not in {"http", "https"} or not parts.hostname:
-        raise UserProxyError(
-            f"mitmproxy cannot go through your proxy: it is of the kind {parts.scheme}, not http or https"
-        )
+        raise UserProxyError(f"mitmproxy does not support your proxy: its scheme is {parts.scheme}, not http or https")
     host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
     port = parts.port or (443 if parts.scheme == "https" else 80)
     credentials = f"{unquote(parts.username)}:{unquote(parts.password or '')}" if parts.username else ""
@@ -96,27 +94,27 @@ def find_user_proxy(environment: Mapping[str, str]) -> UserProxy:
 def build_proxy_variables(
     url: str, environment: Mapping[str, str], hosts: Iterable[str]
 ) -> tuple[dict[str, str], list[str]]:
-    """Return the variables by which a child finds our proxy, and what had to leave its list of exceptions."""
+    """Return the proxy variables for a child, and the entries that were removed from its NO_PROXY."""
     listed = list(hosts)
-    said = next((environment[name] for name in _BYPASS if environment.get(name)), "")
-    kept, taken = drop_bypassed_hosts(said, listed)
+    current = next((environment[name] for name in _BYPASS if environment.get(name)), "")
+    kept, taken = drop_bypassed_hosts(current, listed)
     bypass = ",".join(dict.fromkeys([*filter(None, kept.split(",")), *_LOCAL_HOSTS]))
-    # Node's own fetch looks at these variables only if it is told to.
+    # Node's built-in fetch uses these variables only with NODE_USE_ENV_PROXY.
     return {**dict.fromkeys(_PROXY, url), **dict.fromkeys(_BYPASS, bypass), "NODE_USE_ENV_PROXY": "1"}, taken
 
 
 class MitmproxyMissingError(Exception):
-    """There is no mitmproxy; the words say what to do."""
+    """mitmproxy is not installed; the message says what to do."""
 
 
 def find_mitmdump(confirm: Callable[[str], bool]) -> Path:
-    """Return the program; `agreed` is asked, with a question, before anything is installed."""
+    """Return the path of mitmdump; call `confirm` with a question before it is installed."""
     found = _find_installed()
     if found is not None:
         return found
     folder = data_folder() / "mitmproxy"
-    if not confirm(f"mitmproxy is needed and not here. Install it ({REQUIREMENT}) with pip into {folder}?"):
-        raise MitmproxyMissingError(f"mitmproxy is not installed: `{_REMEDY}` installs it, or put mitmdump on the PATH")
+    if not confirm(f"mitmproxy is required but not installed. Install it ({REQUIREMENT}) with pip into {folder}?"):
+        raise MitmproxyMissingError(f"mitmproxy is not installed: run `{_REMEDY}`, or put mitmdump on the PATH")
     return _install(folder)
 
 
@@ -132,8 +130,8 @@ def _install(folder: Path) -> Path:
     make_private(data_folder())
     sys.stderr.write(f"dragoman: installing {REQUIREMENT} into {folder}\n")
     venv.create(folder, clear=True, with_pip=True)
-    words = [str(folder / "bin" / "python"), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
-    done = subprocess.run([*words, REQUIREMENT], capture_output=True, text=True, check=False)  # noqa: S603  # no shell
+    command = [str(folder / "bin" / "python"), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+    done = subprocess.run([*command, REQUIREMENT], capture_output=True, text=True, check=False)  # noqa: S603  # no shell
     if done.returncode:
         shutil.rmtree(folder, ignore_errors=True)
         raise MitmproxyMissingError(f"pip could not install {REQUIREMENT}:\n{done.stderr.strip()[-_MAX_ERROR_OUTPUT:]}")
@@ -145,11 +143,11 @@ _ADDON = Path(__file__).with_name("addon.py")
 
 
 class ProxyFailedError(Exception):
-    """The proxy did not start; the words are its own."""
+    """The proxy did not start; the message is its output."""
 
 
 class RouteTable(Struct, frozen=True, kw_only=True):
-    """Where requests for listed hosts go: for each pattern of hosts the path of the surface, on this machine."""
+    """The gateway's address, and the gateway path for each host pattern."""
 
     host: str
     port: int
@@ -158,20 +156,20 @@ class RouteTable(Struct, frozen=True, kw_only=True):
 
 
 class InterceptProxy(Struct, frozen=True, kw_only=True):
-    """A proxy that listens."""
+    """A running proxy."""
 
     url: str
     authority: str
-    """The certificate of its authority."""
+    """The certificate of its authority, as PEM."""
     ended: "asyncio.Task[None]"
-    """Is done when the proxy is gone."""
+    """Done when the proxy process has exited."""
 
 
 @asynccontextmanager
 async def run_proxy(
     program: Path, route_table: RouteTable, user_proxy: UserProxy, folder: Path
 ) -> AsyncGenerator[InterceptProxy]:
-    """Run the proxy as long as the block does; `folder` is that of this run, and private."""
+    """Run the proxy while the block runs; `folder` is the private folder of this run."""
     authority = make_private(data_folder() / "authority")
     password = secrets.token_urlsafe(24)
     _write_json(
@@ -197,9 +195,9 @@ async def run_proxy(
 
 @asynccontextmanager
 async def _lock_authority(authority: Path) -> AsyncGenerator[None]:
-    """Let nobody else begin meanwhile: of two that made an authority at once, one would be trusted by nobody."""
-    with (authority / "lock").open("w") as gate:
-        await asyncio.to_thread(fcntl.flock, gate, fcntl.LOCK_EX)
+    """Hold a file lock while a proxy starts: of two authorities created at once, one would be lost and not trusted."""
+    with (authority / "lock").open("w") as lock:
+        await asyncio.to_thread(fcntl.flock, lock, fcntl.LOCK_EX)
         yield
 
 
@@ -213,7 +211,7 @@ async def _start_proxy(program: Path, folder: Path) -> asyncio.subprocess.Proces
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.STDOUT,
         env={**kept, RUN: str(folder)},
-        # An interrupt at the terminal is for the child; the proxy serves it to its end.
+        # Ctrl-C at the terminal must not reach the proxy, which serves the child until that ends.
         start_new_session=True,
     )
 
@@ -223,15 +221,15 @@ def _build_expressions(route_table: RouteTable) -> list[tuple[str, str]]:
 
 
 def _build_options(route_table: RouteTable, user_proxy: UserProxy, authority: Path, password: str) -> dict[str, object]:
-    """Return mitmproxy's options; JSON is YAML too."""
+    """Return mitmproxy's options; they are written as JSON, which is valid YAML."""
     options: dict[str, object] = {
         "confdir": str(authority),
         "listen_host": "127.0.0.1",
         "listen_port": 0,
         "proxyauth": f"{_USER}:{password}",
-        "allow_hosts": [f"^{words}$" for words, _ in _build_expressions(route_table)],
+        "allow_hosts": [f"^{expression}$" for expression, _ in _build_expressions(route_table)],
         "scripts": [str(_ADDON)],
-        # The surface reaches the hosts, not the proxy: it need not know them.
+        # The gateway contacts the vendor's hosts; the proxy itself does not connect to them.
         "connection_strategy": "lazy",
         "upstream_cert": False,
         "onboarding": False,
@@ -251,17 +249,17 @@ def _write_json(file: Path, value: object) -> None:
 
 
 async def _wait_for_port(process: asyncio.subprocess.Process) -> int:
-    """Wait until the proxy tells its port."""
-    said: deque[str] = deque(maxlen=_LAST_LINES)
+    """Wait until the proxy prints its port; raises `ProxyFailedError`."""
+    output: deque[str] = deque(maxlen=_LAST_LINES)
     try:
         async with asyncio.timeout(_START_SECONDS):
             while line := await _read_line(process):
                 if found := re.fullmatch(rf"{READY}(\d+)", line):
                     return int(found[1])
-                said.append(line)
+                output.append(line)
     except TimeoutError:
-        said.append(f"it did not listen within {_START_SECONDS:g} seconds")
-    raise ProxyFailedError("mitmdump did not start:\n" + "\n".join(said))
+        output.append(f"it did not listen within {_START_SECONDS:g} seconds")
+    raise ProxyFailedError("mitmdump did not start:\n" + "\n".join(output))
 
 
 async def _read_line(process: asyncio.subprocess.Process) -> str:
@@ -269,37 +267,38 @@ async def _read_line(process: asyncio.subprocess.Process) -> str:
         return ""
     try:
         line = await process.stdout.readline()
-    except ValueError:  # a line without end, of which nothing is kept
+    except ValueError:  # a line longer than the stream limit, which asyncio discards
         return " "
     return line.decode("utf-8", "replace").rstrip() or (" " if line else "")
 
 
 async def _drain_output(process: asyncio.subprocess.Process) -> None:
-    """Take what the proxy says until it ends; what concerns the user is told once."""
-    told: set[str] = set()
+    """Read the output of the proxy until it exits, and report each host with a rejected certificate once."""
+    reported: set[str] = set()
     while line := await _read_line(process):
-        if line.startswith(REFUSED) and line not in told:
-            told.add(line)
+        if line.startswith(REFUSED) and line not in reported:
+            reported.add(line)
             host = line.removeprefix(REFUSED)
-            seen = f"dragoman: the command does not trust our certificate for {host}"
-            sys.stderr.write(f"{seen}: docs/how-to/intercept.md\n")
+            sys.stderr.write(
+                f"dragoman: the command rejected the proxy's certificate for {host}: see docs/intercept.md\n"
+            )
     await process.wait()
 
 
 def _read_certificate(authority: Path) -> str:
-    """Return the authority's certificate, and see to it that nobody else can read its key."""
+    """Return the authority's certificate, after setting mode 0600 on its key files."""
     for name in _KEY_FILES:
         file = authority / name
         found = file.lstat()
         if not stat.S_ISREG(found.st_mode) or found.st_uid != os.getuid():
-            raise FolderError(f"{file} is not a file of yours: it would hold a key")
+            raise FolderError(f"{file} is not a regular file that you own, so it is not safe for a key: remove it")
         if stat.S_IMODE(found.st_mode) != 0o600:
             file.chmod(0o600)
     return (authority / _CERTIFICATE).read_text(encoding="ascii")
 
 
 async def _stop_process(process: asyncio.subprocess.Process) -> None:
-    """End the proxy: at first by letting go of its input, at last without asking."""
+    """Stop the proxy: close its input, then SIGTERM, then SIGKILL."""
     if process.stdin is not None:
         process.stdin.close()
     for end in (process.terminate, process.kill):

@@ -1,7 +1,8 @@
-"""`dragoman intercept replay FILE`: send a saved exchange again and show what is answered, byte for byte.
+"""`dragoman intercept replay FILE`: send a saved exchange again and print the response unchanged.
 
-Credentials are in no file: they come from the environment, as the vendor's own clients look for them, or by `--header`.
-What left is sent as it left, past every rule; what came is sent through the rules as they are now.
+Files contain no credentials: they come from the environment variables that the vendor's own clients use, or from
+`--header`. By default the rewritten request is sent, without rules; with `--came` the program's original request is
+sent and the current rules are applied.
 """
 
 import os
@@ -30,26 +31,26 @@ _DROPPED_HEADERS = frozenset(
 
 
 class ReplayRequest(Struct, frozen=True, kw_only=True):
-    """What is to be sent again."""
+    """A saved exchange to send again, and how."""
 
     exchange: SavedExchange
     use_original: bool = False
-    """Send what the client had sent, and let the rules that are configured now do their work."""
+    """Send the client's original request and apply the rules that are configured now."""
     headers: tuple[tuple[str, str], ...] = ()
 
 
 def read_saved(file: Path) -> SavedExchange:
-    """Read a file."""
+    """Read a saved exchange; raises `ConfigError`."""
     try:
         return decode_exchange(file.read_bytes())
     except OSError as error:
-        raise ConfigError(str(file), "", f"cannot be read: {error.strerror}") from None
+        raise ConfigError(str(file), "", f"cannot read the file: {error.strerror}") from None
     except ValueError as error:
         raise ConfigError(str(file), "", str(error)) from None
 
 
 def parse_headers(values: list[str]) -> tuple[tuple[str, str], ...]:
-    """Read headers; one whose value begins with `env:` is found in the environment."""
+    """Parse NAME:VALUE headers; a value `env:VARIABLE` is read from the environment."""
     found: list[tuple[str, str]] = []
     for each in values:
         name, colon, value = each.partition(":")
@@ -59,25 +60,25 @@ def parse_headers(values: list[str]) -> tuple[tuple[str, str], ...]:
         if value.startswith("env:"):
             variable = value.removeprefix("env:")
             if variable not in os.environ:
-                raise ConfigError("--header", name, f"the environment has no {variable}")
+                raise ConfigError("--header", name, f"the environment variable {variable} is not set")
             value = os.environ[variable]
         found.append((name.strip().lower(), value))
     return tuple(found)
 
 
 def show_saved(exchange: SavedExchange) -> None:
-    """Show a saved exchange as `--log` does."""
+    """Print a saved exchange as `--log` does."""
     sys.stdout.write(format_exchange(exchange, Screen(sys.stdout, sys.stdout, pretty=sys.stdout.isatty())))
 
 
 async def replay_exchange(replay: ReplayRequest, config: Config) -> int:
-    """Send an exchange again; return 0 if it was answered well, 1 if not."""
+    """Send an exchange again; return 0 for a successful response, 1 otherwise."""
     exchange = replay.exchange
     table = find_entries(config, exchange.name if exchange.name in config.intercept else exchange.upstream)
     ((name, entry),) = table.items()
     if not replay.use_original:
         entry = InterceptTable(upstream=entry.upstream)
-    # Nothing else of the configuration is needed, and none of its tools need be started.
+    # A minimal configuration, so that no tool server is started.
     alone = Config(
         server=ServerTable(listen="127.0.0.1:0", log="off"),
         upstreams={entry.upstream: config.upstreams[entry.upstream]},
@@ -117,7 +118,7 @@ def _build_headers(replay: ReplayRequest, environment: Mapping[str, str]) -> tup
 
 
 def _find_credentials(target: str, environment: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
-    """Return what the vendor's own clients would show, found where they look for it."""
+    """Return the credentials header that the vendor's own clients would send, from their environment variables."""
     key = next((environment[name] for name in _KEYS if environment.get(name)), "")
     if target.startswith("/v1internal") or "/projects/" in target or not key:
         token = environment.get(_TOKEN, "")

@@ -1,8 +1,8 @@
-"""Show exchanges: what came, what was sent on, what was captured, and the difference between two bodies.
+"""Print intercepted exchanges: the request and the response, how the gateway changed them, and captured calls.
 
-JSON is compared member by member, also in the events of a stream; other bodies as text. Only differences are shown,
-with some context, in bounded time. Secrets are redacted, and text of others does not control the terminal. `--log`
-follows the exchanges of a running gateway, of another `dragoman intercept`, or of a command.
+Bodies are compared line by line after JSON, also in the events of a stream, is indented. Only differences are shown,
+with some context, in bounded time. Secrets are redacted and control characters replaced. `--log` follows the exchanges
+of a running gateway, of another `dragoman intercept`, or of a command.
 """
 
 import os
@@ -25,28 +25,28 @@ from dragoman.intercept.lookout import ObserverFolder, observe_exchanges
 
 _CONTEXT_LINES = 3
 _MAX_COMPARED = 3000
-"""Lines that are compared with each other, beside what both have at their beginning and end."""
+"""Maximum lines that are diffed, without the common lines at the start and the end."""
 _DATA = "data:"
 _STYLES = {"-": ("red",), "+": ("green",), "@": ("dim",), " ": ()}
 _MAX_CHANGED = 400
 _MAX_UNCHANGED = 120
-"""Lines that are shown of a body."""
+"""Maximum lines shown of an unchanged body."""
 _MAX_LINE = 400
 _INDENT = "  "
 _SIGNATURE = re.compile(r"(\"thought_?[sS]ignature\": \"[^\"]{8})[^\"]{12,}")
-"""Long, and for no one to read; its beginning tells one from another."""
+"""A signature is long and unreadable; only its first characters are shown, to identify it."""
 _POLL_SECONDS = 0.1
-"""Seconds between two looks."""
+"""Seconds between two polls for new exchanges."""
 
 
 def lines_of(body: bytes) -> list[str]:
-    """Return a body as lines."""
-    if (laid_out := _format_json(body)) is not None:
-        return laid_out
+    """Split a body into lines, with JSON indented."""
+    if (formatted := _format_json(body)) is not None:
+        return formatted
     try:
         text = body.decode()
     except UnicodeDecodeError:
-        return [f"({len(body)} bytes that are no text)"]
+        return [f"({len(body)} bytes of binary data)"]
     lines: list[str] = []
     for line in text.splitlines():
         event = _format_json(line[len(_DATA) :].encode()) if line.startswith(_DATA) else None
@@ -66,7 +66,7 @@ def _format_json(body: bytes) -> list[str] | None:
 
 
 def diff_bodies(before: bytes, after: bytes) -> Iterator[tuple[str, str]]:
-    """Yield lines with their signs: `-` for what came, `+` for what left, a space for both, `@` for our own words."""
+    """Yield the lines of a diff with their signs: `-` removed, `+` added, space unchanged, `@` a comment."""
     old, new = lines_of(before), lines_of(after)
     begin, end = _count_shared(old, new)
     changed_old, changed_new = old[begin : len(old) - end], new[begin : len(new) - end]
@@ -79,7 +79,7 @@ def diff_bodies(before: bytes, after: bytes) -> Iterator[tuple[str, str]]:
 
 
 def _count_shared(old: list[str], new: list[str]) -> tuple[int, int]:
-    """Return how many lines both begin with, and how many they end with."""
+    """Return the number of common lines at the start and at the end."""
     most = min(len(old), len(new))
     begin = next((at for at in range(most) if old[at] != new[at]), most)
     end = next((at for at in range(most - begin) if old[-1 - at] != new[-1 - at]), most - begin)
@@ -90,11 +90,11 @@ def _show_context(lines: list[str], *, tail: bool) -> Iterator[tuple[str, str]]:
     shown = lines[-_CONTEXT_LINES:] if tail else lines[:_CONTEXT_LINES]
     left_out = len(lines) - len(shown)
     if left_out and tail:
-        yield "@", f"{left_out} lines alike"
+        yield "@", f"{left_out} unchanged lines"
     for line in shown:
         yield " ", line
     if left_out and not tail:
-        yield "@", f"{left_out} lines alike"
+        yield "@", f"{left_out} unchanged lines"
 
 
 def _compare_lines(old: list[str], new: list[str]) -> Iterator[tuple[str, str]]:
@@ -103,7 +103,7 @@ def _compare_lines(old: list[str], new: list[str]) -> Iterator[tuple[str, str]]:
             alike = old[old_from:old_to]
             if len(alike) > 2 * _CONTEXT_LINES:
                 yield from ((" ", line) for line in alike[:_CONTEXT_LINES])
-                yield "@", f"{len(alike) - 2 * _CONTEXT_LINES} lines alike"
+                yield "@", f"{len(alike) - 2 * _CONTEXT_LINES} unchanged lines"
                 yield from ((" ", line) for line in alike[-_CONTEXT_LINES:])
             else:
                 yield from ((" ", line) for line in alike)
@@ -113,7 +113,7 @@ def _compare_lines(old: list[str], new: list[str]) -> Iterator[tuple[str, str]]:
 
 
 def format_exchange(exchange: SavedExchange, screen: Screen) -> str:
-    """Return what is shown of an exchange."""
+    """Format an exchange for the terminal."""
     return "".join(f"{line}\n" for line in _format_lines(exchange, screen))
 
 
@@ -122,20 +122,20 @@ def _format_lines(exchange: SavedExchange, screen: Screen) -> Iterator[str]:
     if exchange.rules:
         yield _sanitize(f"{_INDENT}rules: {', '.join(exchange.rules)}")
     if exchange.problem:
-        yield screen.style(_sanitize(f"{_INDENT}sent on as it came: {exchange.problem}"), "yellow")
+        yield screen.style(_sanitize(f"{_INDENT}forwarded unchanged: {exchange.problem}"), "yellow")
     if exchange.target_left not in ("", exchange.target):
-        yield _sanitize(f"{_INDENT}asked instead: {exchange.target_left}")
+        yield _sanitize(f"{_INDENT}forwarded to: {exchange.target_left}")
     yield from _format_body(
         screen, "request", decode_body(exchange.came), None if exchange.left is None else decode_body(exchange.left)
     )
     if exchange.blocked:
-        yield screen.style(f"{_INDENT}answered here: calls wait for their results", "yellow")
+        yield screen.style(f"{_INDENT}answered by the gateway: calls wait for their results", "yellow")
     came = decode_body(exchange.reply_came)
     yield from _format_body(
         screen, "reply", came, None if exchange.reply_left is None else decode_body(exchange.reply_left)
     )
     if exchange.is_cut:
-        yield f"{_INDENT}(more of the reply passed than was kept)"
+        yield f"{_INDENT}(the reply is cut: it was longer than the recorded part)"
     for call in exchange.captured:
         yield screen.style(f"{_INDENT}captured {_sanitize(call.name)} as {_sanitize(call.id)}", "cyan")
         yield f"{_INDENT * 2}{_sanitize(_format_one_line(decode_body(call.part)))}"
@@ -149,14 +149,14 @@ def _format_title(exchange: SavedExchange) -> str:
 
 
 def _format_body(screen: Screen, label: str, came: bytes, left: bytes | None) -> Iterator[str]:
-    """Tell of a body; `left` is None if it left as it came."""
+    """Yield the lines of a body, or of its diff; `left` is None if the body was not changed."""
     if not came and not left:
         return
     if left is None:
-        yield f"{_INDENT}{label}: {len(came)} bytes, untouched"
+        yield f"{_INDENT}{label}: {len(came)} bytes, unchanged"
         lines, most = ((" ", line) for line in lines_of(came)), _MAX_UNCHANGED
     else:
-        yield f"{_INDENT}{label}: {len(came)} bytes came, {len(left)} left"
+        yield f"{_INDENT}{label}: {len(came)} bytes received, {len(left)} sent"
         lines, most = diff_bodies(came, left), _MAX_CHANGED
     for at, (sign, line) in enumerate(lines):
         if at == most:
@@ -173,12 +173,12 @@ def _format_one_line(part: bytes) -> str:
 
 
 def _sanitize(text: str) -> str:
-    told = replace_controls(redact(_SIGNATURE.sub(r"\1…", text))).replace("\n", "\\n")
-    return told if len(told) <= _MAX_LINE else f"{told[:_MAX_LINE]}… ({len(told) - _MAX_LINE} more)"
+    line = replace_controls(redact(_SIGNATURE.sub(r"\1…", text))).replace("\n", "\\n")
+    return line if len(line) <= _MAX_LINE else f"{line[:_MAX_LINE]}… ({len(line) - _MAX_LINE} more)"
 
 
 class Follower:
-    """Shows what passes: all of it, or that of one name."""
+    """Prints new exchanges, of all entries or of one, and saves them to a folder if one is given."""
 
     def __init__(self, observer: ObserverFolder, out: TextIO, name: str = "", folder: Path | None = None) -> None:
         self._observer = observer
@@ -188,12 +188,12 @@ class Follower:
         self._screen = Screen(out, out, pretty=out.isatty())
 
     def show_new(self) -> None:
-        """Show what has passed since the last look."""
+        """Print the exchanges since the last call."""
         for file in self._observer.take():
             try:
                 exchange = decode_exchange(file)
             except SavedExchangeError as error:
-                self._out.write(f"an exchange cannot be shown: {error}\n")
+                self._out.write(f"cannot show an exchange: {error}\n")
                 continue
             if self._name not in ("", exchange.name):
                 continue
@@ -206,31 +206,31 @@ class Follower:
             self._out.flush()
 
     def follow(self, over: Event) -> None:
-        """Go on until it is over."""
+        """Print new exchanges until the event is set."""
         while not over.wait(_POLL_SECONDS):
             self.show_new()
         self.show_new()
 
 
 def follow_exchanges(name: str = "", folder: Path | None = None) -> int:
-    """Show what passes until interrupted."""
+    """Print exchanges until interrupted; return exit code 0."""
     if folder is not None:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    with observe_exchanges() as onlooker:
-        sys.stderr.write("dragoman: looking on; Ctrl-C ends it\n")
+    with observe_exchanges() as observer:
+        sys.stderr.write("dragoman: waiting for exchanges; press Ctrl-C to stop\n")
         with suppress(KeyboardInterrupt):
-            Follower(onlooker, sys.stdout, name, folder).follow(Event())
+            Follower(observer, sys.stdout, name, folder).follow(Event())
     return 0
 
 
 @contextmanager
 def follow_in_thread(out: TextIO, name: str = "", folder: Path | None = None) -> Generator[None]:
-    """Show what passes as long as the block runs."""
+    """Print exchanges from a thread while the block runs."""
     if folder is not None:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     over = Event()
-    with observe_exchanges() as onlooker:
-        thread = Thread(target=Follower(onlooker, out, name, folder).follow, args=(over,), name="log", daemon=True)
+    with observe_exchanges() as observer:
+        thread = Thread(target=Follower(observer, out, name, folder).follow, args=(over,), name="log", daemon=True)
         thread.start()
         try:
             yield

@@ -1,8 +1,7 @@
-"""The tool `web_fetch`: read a page of the web, or a file that was laid open, as somebody else's words.
+"""The tool `web_fetch`: read a web page, or a file in an allowed directory, as untrusted text.
 
-Rules of this room: an address comes from a model, and a page may have told it to the model. So nothing is asked that
-the guard has not vetted, nothing is read without a limit, and all that is told stands between marks that a page cannot
-forge.
+The URL comes from a model, and a page may have suggested it to the model. So every request passes the address checks of
+`http.guarded`, every read has a size limit, and the text of a page is put between markers that the page cannot forge.
 """
 
 from dragoman.tools.web.fetching import Settings, Web, web_fetch

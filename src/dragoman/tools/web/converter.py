@@ -1,7 +1,7 @@
-"""HTML to Markdown, in processes that can be ended.
+"""Convert HTML to Markdown in worker processes that can be killed.
 
-A parser may hang in a place where Python cannot stop it, or take all the memory there is. So it runs apart: a process
-is used again and again, ended when it takes too long, and replaced when it has died.
+A parser may hang in native code that Python cannot interrupt, or use up the memory. So it runs in a separate process,
+which is reused for many pages, killed on a timeout, and replaced when it has died.
 """
 
 import asyncio
@@ -28,40 +28,40 @@ MAX_INPUT = 2 << 20
 _START_SECONDS = 20.0
 _MAX_THREADS = 2
 _MAX_BYTES_PER_CHARACTER = 4
-"""Bytes of a character."""
+"""Maximum bytes of a character in UTF-8."""
 _MAX_PAGES = 200
-"""A process is replaced after so many: what a page left behind in it does not stay for ever."""
+"""A process is replaced after this many pages, so that leaked memory and leftover state do not accumulate."""
 _SCRIPT = Path(__file__).with_name("converting.py")
 _MISSING = "pages in HTML cannot be read here: install dragoman[web], which brings html-to-markdown"
 
 
 class ConversionError(Exception):
-    """A page could not be turned into Markdown; the words say why."""
+    """A page could not be converted to Markdown; the message says why."""
 
 
 class Markdown(Struct, frozen=True):
-    """A page as it can be read."""
+    """A converted page."""
 
     text: str
     title: str
 
 
 class Converter:
-    """Turns HTML into Markdown, some pages at once."""
+    """Converts HTML to Markdown with a small pool of threads, each with a worker process."""
 
     def __init__(self, seconds: float = SECONDS) -> None:
         self._seconds = seconds
         self._idle: list[_Process] = []
         self._threads = ThreadPoolExecutor(_MAX_THREADS, "markdown")
         self.close = weakref.finalize(self, _end_all, self._idle)
-        """Ends what is idle. It also happens when nobody holds the converter any more."""
+        """Kills the idle processes; also called when the converter is garbage-collected."""
 
     async def to_markdown(self, html: str, address: str) -> Markdown:
-        """Convert a page that stands at an address; raises `NotConvertedError`."""
+        """Convert a page with its base URL; raises `ConversionError`."""
         return await asyncio.get_running_loop().run_in_executor(self._threads, self._convert, html, address)
 
     async def run_in_thread(self, work: Callable[[], T]) -> T:
-        """Do other work on pages in the same threads: however much there is of it, nobody else's waits for it."""
+        """Run other work on pages in the same threads, so that it cannot fill the event loop's default pool."""
         return await asyncio.get_running_loop().run_in_executor(self._threads, work)
 
     def _convert(self, html: str, address: str) -> Markdown:
@@ -70,7 +70,7 @@ class Converter:
         was_used = process.pages > 0
         answer = process.convert_page(request, self._seconds)
         if answer is None and was_used and not process.is_overdue:
-            # It may have died of something else, and before: a fresh one decides.
+            # A reused process may have died of an earlier page: retry once in a new one.
             process = _Process()
             answer = process.convert_page(request, self._seconds)
         if answer is None:
@@ -105,14 +105,14 @@ def _end_all(idle: "list[_Process]") -> None:
 
 
 class _Process:
-    """One process, and what it is doing."""
+    """One worker process and the pipes to it."""
 
     def __init__(self) -> None:
         self.pages = 0
         self.is_overdue = False
-        # Nothing of ours is in its reach by way of the environment: keys stand there.
+        # The process gets an empty environment, because ours contains API keys.
         kept = {name: os.environ[name] for name in ("SYSTEMROOT",) if name in os.environ}
-        self._process = subprocess.Popen(  # noqa: S603  our own script, with our own Python
+        self._process = subprocess.Popen(  # noqa: S603  a script of this package, with the running Python
             [sys.executable, "-I", "-S", str(_SCRIPT), _find_library(), str(_SCRIPT.parent)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -131,7 +131,7 @@ class _Process:
         return self._process.poll() is None
 
     def convert_page(self, request: list[bytes], seconds: float) -> tuple[bool, str, str] | None:
-        """Convert one page; None if the process is dead now."""
+        """Convert one page; return None if the process died or was killed."""
         self.pages += 1
         answer = self._run_within(seconds, lambda: self._send_request(request, seconds))
         if answer is None:
@@ -139,7 +139,7 @@ class _Process:
         return answer
 
     def end(self) -> None:
-        """End the process, and wait until it has."""
+        """Kill the process and wait until it has exited."""
         self._process.kill()
         for pipe in (self._sink, self._source):
             with suppress(OSError):
@@ -163,7 +163,7 @@ class _Process:
         return data
 
     def _run_within(self, seconds: float, work: Callable[[], T]) -> T | None:
-        """Do what waits for the process, which is ended when its time is over; None if it is dead."""
+        """Run blocking I/O with the process and kill it on a timeout; return None if the process is dead."""
 
         def end() -> None:
             self.is_overdue = True
@@ -177,12 +177,12 @@ class _Process:
         except (OSError, EOFError, ValueError):
             done = None
         timer.cancel()
-        timer.join()  # or it might end the process while the next page is in it
+        timer.join()  # otherwise the timer could kill the process during the next page
         return None if self.is_overdue else done
 
 
 def _find_library() -> str:
-    """Return the directory that html-to-markdown lies in."""
+    """Return the directory where html-to-markdown is installed."""
     found = importlib.util.find_spec("html_to_markdown")
     if found is None or found.origin is None:
         raise ConversionError(_MISSING)

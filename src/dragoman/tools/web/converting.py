@@ -1,8 +1,9 @@
-"""Convert HTML to Markdown in a process of its own, until its input ends.
+"""The worker process that converts HTML to Markdown: it reads pages from stdin until end of file.
 
-It is started as a script, without our package, without the environment and without Python's standard paths. What a page
-can do to a parser happens here, with a limit on memory, no file to write, and a clock that ends what hangs. Parts that
-the tags mark as hidden are left out; that is no defence, for style sheets hide as well.
+It is started as a script, without the dragoman package, without environment variables and without Python's standard
+paths. An attack on the parser is contained here: memory is limited, no file can be written, and an alarm kills a
+process that hangs. Elements that their tags mark as hidden are dropped; that is no defence against hidden text, because
+style sheets can hide it as well.
 """
 
 import re
@@ -16,9 +17,9 @@ _STYLE = re.compile(r"""(?<![\w-])style\s*=\s*("[^"]*"|'[^']*'|[^\s"'>]+)""", re
 _ARIA = re.compile(r"""(?<![\w-])aria-hidden\s*=\s*["']?true\b""", re.IGNORECASE)
 _NUMBER = re.compile(r"([+-]?[0-9]*\.?[0-9]+)([a-z%]*)")
 _CONTENT_TAGS = frozenset({"html", "body", "main", "article"})
-"""What is hidden from one reader while a notice stands before it is the page itself."""
+"""Tags whose `aria-hidden` is ignored: pages set it on their main content while a dialog is open."""
 _OFFSCREEN = -500
-"""So far left of a page, or above it, stands nothing that anybody sees."""
+"""A position this many units left of the page or above it is off-screen."""
 _INVISIBLE_OPACITY = 0.02
 _HIDING_VALUES = {
     "display": {"none"},
@@ -34,9 +35,9 @@ _HIDING_PREFIXES = {
 _POSITION_PROPERTIES = frozenset({"left", "top", "right", "bottom", "text-indent", "margin-left", "margin-top"})
 _SIZE_PROPERTIES = frozenset({"height", "max-height", "width", "max-width"})
 REQUEST = struct.Struct("<III")
-"""Seconds, and the sizes of the page's address and of its HTML."""
+"""Header of a request: timeout in seconds, byte lengths of the page's URL and of its HTML."""
 REPLY = struct.Struct("<?II")
-"""Whether it went well, and the sizes of the title and of the Markdown."""
+"""Header of a reply: success, byte lengths of the title and of the Markdown."""
 READY = b"."
 MAX_TITLE = 300
 MAX_TEXT = 2_000_000
@@ -46,7 +47,7 @@ _TITLE_SEARCH_LIMIT = 200_000
 
 
 def mark_hidden_tags(html: str) -> str:
-    """Return a page in which every tag that hides itself says so."""
+    """Return the page with the attribute `hidden` added to every tag that a style or aria-hidden hides."""
     return _TAG.sub(_mark_tag, html)
 
 
@@ -60,19 +61,19 @@ def _mark_tag(found: "re.Match[str]") -> str:
 
 
 def is_hidden_style(style: str) -> bool:
-    """Tell whether nobody sees what has this style."""
-    said: dict[str, str] = {}
+    """Return whether an inline style makes its element invisible."""
+    properties: dict[str, str] = {}
     for declaration in _strip_comments(style).lower().split(";"):
         name, _, value = declaration.partition(":")
-        said[name.strip()] = value.replace("!important", "").strip()
-    if any(_is_hiding(name, value) for name, value in said.items()):
+        properties[name.strip()] = value.replace("!important", "").strip()
+    if any(_is_hiding(name, value) for name, value in properties.items()):
         return True
-    clipped = said.get("overflow", "").startswith(("hidden", "clip"))
-    return clipped and any(_parse_number(said.get(name, "")) == 0 for name in _SIZE_PROPERTIES)
+    clipped = properties.get("overflow", "").startswith(("hidden", "clip"))
+    return clipped and any(_parse_number(properties.get(name, "")) == 0 for name in _SIZE_PROPERTIES)
 
 
 def _strip_comments(style: str) -> str:
-    """Return a style without comments; it is walked once, for a page may have written it to take long."""
+    """Return a style without comments, in linear time: a page may contain a style made to be slow to parse."""
     kept: list[str] = []
     at = 0
     while (begin := style.find("/*", at)) >= 0:
@@ -103,9 +104,9 @@ def _parse_number(value: str) -> float | None:
 
 
 def limit_resources() -> None:
-    """Give up what a conversion does not need."""
+    """Limit memory, and forbid file writes and core dumps."""
     try:
-        import resource  # noqa: PLC0415  not every system has it
+        import resource  # noqa: PLC0415  missing on Windows
     except ImportError:
         return
     for limit, value in ((resource.RLIMIT_AS, _MAX_MEMORY), (resource.RLIMIT_FSIZE, 0), (resource.RLIMIT_CORE, 0)):
@@ -113,9 +114,9 @@ def limit_resources() -> None:
 
 
 def main() -> None:
-    """Convert pages."""
+    """Convert pages from stdin and write the replies to stdout."""
     sys.path += sys.argv[1:]
-    from html_to_markdown import ConversionOptions, convert  # noqa: PLC0415  the path is known only now
+    from html_to_markdown import ConversionOptions, convert  # noqa: PLC0415  the path was extended only now
 
     limit_resources()
     source, sink = sys.stdin.buffer, sys.stdout.buffer
@@ -124,21 +125,21 @@ def main() -> None:
     while len(head := source.read(REQUEST.size)) == REQUEST.size:
         seconds, *sizes = REQUEST.unpack(head)
         address, html = (source.read(size).decode("utf-8", "replace") for size in sizes)
-        # No handler: the system itself ends the process, even while the parser lets nothing else run.
+        # Without a handler the operating system kills the process, even while native code blocks Python.
         _set_alarm(seconds)
         options = ConversionOptions(extract_metadata=False, inline_data_media="alt_text_only", base_url=address)
         try:
             text, good = convert(mark_hidden_tags(html), options).content or "", True
-        except Exception as error:  # noqa: BLE001  whatever a page does to the parser is told
+        except Exception as error:  # noqa: BLE001  the parser may raise anything; the reply reports it
             text, good = type(error).__name__, False
         _set_alarm(0)
-        told = [words.encode("utf-8", "replace") for words in (_find_title(html), text[:MAX_TEXT])]
-        sink.write(REPLY.pack(good, *map(len, told)) + b"".join(told))
+        reply = [part.encode("utf-8", "replace") for part in (_find_title(html), text[:MAX_TEXT])]
+        sink.write(REPLY.pack(good, *map(len, reply)) + b"".join(reply))
         sink.flush()
 
 
 def _set_alarm(seconds: int) -> None:
-    if hasattr(signal, "alarm"):  # not every system has it
+    if hasattr(signal, "alarm"):  # missing on Windows
         signal.alarm(seconds)
 
 

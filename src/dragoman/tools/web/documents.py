@@ -1,6 +1,6 @@
-"""What an address returned, as something a model can be given: a text, or media that it may understand.
+"""Convert a fetched page to a text, or to media (images, PDF), for a model.
 
-Only the encodings of the web are decoded: Python knows others, and some of these take hours for what a page may hold.
+Only the encodings of the web are decoded: Python has others, and some of those take hours for a large page.
 """
 
 import codecs
@@ -19,7 +19,7 @@ _META_CHARSET = re.compile(rb"""<meta[^>]{0,200}?charset\s{0,9}=\s{0,9}["']?([\w
 _XML_ENCODING = re.compile(rb"""<\?xml[^>]{0,200}?encoding\s{0,9}=\s{0,9}["']([\w:.-]{1,40})""")
 _SEARCH_LIMIT = 2048
 _FALLBACK_ENCODING = "cp1252"
-"""What a page is written in that does not say so, and is no UTF-8."""
+"""The encoding of a page that declares none and is not UTF-8."""
 _ENCODINGS = {
     "utf-8": "utf8 unicode-1-1-utf-8",
     "utf-16-le": "utf-16 utf-16le unicode",
@@ -62,7 +62,7 @@ _ENCODING_BY_LABEL = {label: name for name, labels in _ENCODINGS.items() for lab
 
 
 def decode_text(body: bytes, charset: str) -> str:
-    """Return a page as text: by its mark, its server's word, its own word, or as UTF-8."""
+    """Decode a page by its byte order mark, the charset of the Content-Type, its own declaration, or as UTF-8."""
     for mark, encoding in _BYTE_ORDER_MARKS:
         if body.startswith(mark):
             return body[len(mark) :].decode(encoding, "replace")
@@ -76,7 +76,7 @@ def decode_text(body: bytes, charset: str) -> str:
 
 
 def _find_declared_encoding(start: bytes) -> str:
-    """Return what a page says of itself; one whose word can be read in ASCII is not in UTF-16."""
+    """Return the encoding that a page declares; a declaration that is readable as ASCII is never UTF-16."""
     found = _XML_ENCODING.match(start) or _META_CHARSET.search(start)
     encoding = _ENCODING_BY_LABEL.get(found.group(1).decode("ascii", "ignore").lower(), "") if found else ""
     return "utf-8" if encoding.startswith("utf-16") else encoding
@@ -96,7 +96,7 @@ _TEXTS = {
     "application/sql": _PLAIN,
     "application/x-sh": _PLAIN,
 }
-"""Texts by the names that servers have for them, and what a model is told: none of a server's own words."""
+"""Media types of text by the names that servers use; the model gets the name on the right, never the server's text."""
 _ENDINGS = {"+json": _JSON, "+xml": _XML, "+yaml": _PLAIN}
 _NAME = re.compile(r"[a-z]+/[a-z0-9.+-]{1,60}")
 _MAGIC: dict[str, tuple[int, bytes, MediaKind]] = {
@@ -113,11 +113,11 @@ _HTML_START = re.compile(
 _INVISIBLE = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b\u2060\u2066-\u2069\u202a-\u202e\ufeff\U000e0000-\U000e007f]"
 )
-"""Characters that a reader does not see: a terminal obeys some of them, and a model reads words made of others."""
+"""Invisible characters: terminals interpret some as control codes, and others can hide text that a model reads."""
 
 
 class WebDocument(Struct, frozen=True):
-    """What stood at an address."""
+    """A fetched page as text or media."""
 
     url: str
     kind: str
@@ -125,31 +125,31 @@ class WebDocument(Struct, frozen=True):
     title: str = ""
     media: Media | None = None
     is_truncated: bool = False
-    """There was more than is read."""
+    """The page is longer than the part that was read."""
 
     @property
     def size(self) -> int:
-        """About how much memory it takes."""
+        """Approximate bytes in memory."""
         source = self.media.source if self.media is not None else None
         return 1000 + 2 * len(self.text) + (len(source.data) if isinstance(source, Inline) else 0)
 
 
 def require_readable_type(kind: str) -> None:
-    """Raise `Refused` for a media type that no model can be given; none at all is looked into."""
+    """Raise `LinkRefused` for a media type that is not supported; an empty type is guessed later from the content."""
     if kind and kind not in _MAGIC and kind not in _HTML and not text_media_type(kind):
         shown = kind if _NAME.fullmatch(kind) else "something else"
         raise LinkRefused(f"it is {shown}, and only texts, HTML, PDF and images can be read")
 
 
 def text_media_type(kind: str) -> str:
-    """Return what a text is called; "" for what is no text that is told as it is."""
+    """Return the media type under which a text is shown to the model; "" if the type is not plain text."""
     if kind in _TEXTS:
         return _TEXTS[kind]
     return _ENDINGS.get(kind[kind.rfind("+") :], _PLAIN if kind.startswith("text/") else "")
 
 
 async def parse_document(page: LinkedPage, converter: Converter) -> WebDocument:
-    """Read a page; raises `Refused`."""
+    """Convert a fetched page; raises `LinkRefused`."""
     kind = page.media_type or _guess_media_type(page.body)
     require_readable_type(kind)
     if kind in _MAGIC:
@@ -171,9 +171,9 @@ async def parse_document(page: LinkedPage, converter: Converter) -> WebDocument:
 
 
 def strip_invisible(text: str) -> str:
-    """Return a text without what cannot be seen.
+    """Return a text without invisible characters.
 
-    It is done in stretches: of a text that is nothing else it takes a second, and Python lets nothing run within.
+    It works in chunks: a text of only such characters takes a second, and a single `sub` would block other threads.
     """
     if not _INVISIBLE.search(text):
         return text
@@ -182,7 +182,7 @@ def strip_invisible(text: str) -> str:
 
 
 def _decode_plain(page: LinkedPage) -> tuple[str, bool]:
-    """Return a text as it is told, and whether that is only its beginning."""
+    """Return the decoded text of a page, cut to `MAX_TEXT` characters, and whether it was cut."""
     text = decode_text(page.body, page.charset)
     return strip_invisible(text[:MAX_TEXT]), len(text) > MAX_TEXT
 
@@ -195,7 +195,7 @@ def _build_media(kind: str, body: bytes) -> Media:
 
 
 def _guess_media_type(body: bytes) -> str:
-    """Return the kind of what nobody named."""
+    """Guess the media type of a page without a Content-Type from its first bytes."""
     for kind, (at, magic, _) in _MAGIC.items():
         if body.startswith(magic, at):
             return kind

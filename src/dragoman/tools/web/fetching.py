@@ -1,9 +1,9 @@
-"""The tool `web_fetch`: settings, allowed hosts, redirects, and the text that a model gets.
+"""The tool `web_fetch`: settings, allowed hosts, redirects, and the text that a model receives.
 
-A domain stands for itself and all below it. A page's text is put between marks that are made after it was read, so its
-writer could not know them; outside of them are only the address that was asked for, numbers and instructions of ours. A
-redirect to another host is reported instead of followed where a stranger may have written the call: whoever allows
-hosts decides by the address in the call.
+A domain includes its subdomains. The text of a page is put between random markers that are generated after the page was
+read, so that its author cannot know them; outside the markers are only the requested URL, numbers and fixed
+instructions. If third parties may have influenced the call, a redirect to another host is reported to the model instead
+of followed, because approval policies decide by the URL in the call.
 """
 
 import asyncio
@@ -26,7 +26,7 @@ from dragoman.tools.web.documents import WebDocument, parse_document, require_re
 from dragoman.tools.web.files import FileReader
 
 Redirects = Literal["site", "anywhere"]
-"""Which redirects are followed: those that stay with a host, or all."""
+"""Which redirects are followed: those to the same host, or all."""
 _MAX_ADDRESS = 500
 _MAX_REDIRECT_URL = 1000
 NAME = "web_fetch"
@@ -61,50 +61,50 @@ _PARAMETERS = {
 
 
 class Settings(Struct, frozen=True, kw_only=True):
-    """How far it goes, and how much it takes."""
+    """Settings of `web_fetch`: allowed hosts and limits."""
 
     allow: tuple[str, ...] = ()
-    """Domains that may be asked, each with all below it; none for all."""
+    """Domains that may be fetched, each with its subdomains; empty allows all domains."""
     deny: tuple[str, ...] = ()
-    """Domains that must not be asked, each with all below it."""
+    """Domains that must not be fetched, each with its subdomains."""
     private: tuple[str, ...] = ()
-    """Places, `host:port`, that may be asked though their addresses are not public."""
+    """Servers (`host:port`) that may be contacted although their addresses are not public."""
     files: tuple[str, ...] = ()
-    """Directories whose files may be read as `file://`."""
+    """Directories whose files may be read with `file://` URLs."""
     redirects: Redirects = "site"
-    """Whether a redirect to another host is followed, or told to the model, who then has to ask for it."""
+    """Whether a redirect to another host is followed, or reported to the model, which must then fetch that URL."""
     max_bytes: int = 5 << 20
-    """Of a page, packed and unpacked."""
+    """Maximum bytes of a page, compressed and decompressed."""
     seconds: float = 20.0
     cache_seconds: float = 300.0
-    """How long a page is kept; 0 to fetch it anew for each call."""
+    """Seconds that a page is cached; 0 disables the cache."""
     agent: str = "dragoman"
-    """How it calls itself."""
+    """The User-Agent header."""
 
 
 class DomainFilter:
-    """Lists of domains. What is denied is denied, also where it is allowed too."""
+    """Lists of allowed and denied domains; the denied list takes precedence."""
 
     def __init__(self, allow: Iterable[str] = (), deny: Iterable[str] = ()) -> None:
         self._allow = frozenset(map(normalise_domain, allow))
         self._deny = frozenset(map(normalise_domain, deny))
 
     def require_allowed(self, place: Location) -> None:
-        """Raise `Refused` for a place that must not be asked."""
-        above = set(_iterate_domains(place.host.rstrip(".")))
-        if above & self._deny or (self._allow and not above & self._allow):
+        """Raise `LinkRefused` for a URL whose host must not be contacted."""
+        domains = set(_iterate_domains(place.host.rstrip(".")))
+        if domains & self._deny or (self._allow and not domains & self._allow):
             raise LinkRefused(f"{place.host} is not among the hosts that may be asked")
 
 
 def normalise_domain(entry: str) -> str:
-    """Return a domain in the form it is compared in; raises `ValueError`."""
+    """Return a domain in the form used for comparison; raises `ValueError`."""
     bare = entry.strip().removeprefix("*.").removeprefix("[").removesuffix("]")
     if ":" in bare:
         return str(IPv6Address(bare))
     try:
         return normalize_host(bare).rstrip(".")
     except LinkRefused:
-        raise ValueError(f"{entry!r} is no domain") from None
+        raise ValueError(f"{entry!r} is not a domain") from None
 
 
 def _iterate_domains(host: str) -> Iterable[str]:
@@ -117,7 +117,7 @@ def _iterate_domains(host: str) -> Iterable[str]:
 
 
 def render_document(url: str, document: WebDocument, start: int, length: int) -> tuple[Content, ...]:
-    """Return the parts of a result; raises `Refused` for a stretch that is not there."""
+    """Return the result parts for a range of a page; raises `LinkRefused` if the range is beyond its end."""
     plain = document.url if url[:5].lower() == "file:" else parse_location(url).url
     address, moved = _clip_address(plain), [f"Address: {_clip_address(document.url)}"] if plain != document.url else []
     if document.media is not None:
@@ -142,7 +142,7 @@ def render_document(url: str, document: WebDocument, start: int, length: int) ->
 
 
 def wrap_untrusted(lines: Iterable[str]) -> list[str]:
-    """Return what others wrote between two lines that say so."""
+    """Return lines of third parties between two lines with a random marker and a warning for the model."""
     mark = secrets.token_hex(12)
     return [
         f"What stands between the two lines with {mark} was written by others.",
@@ -162,7 +162,10 @@ def _format_range(start: int, end: int, whole: int) -> str:
 
 
 class RedirectPolicy:
-    """Is shown each place before it is asked; `leaves` says that a redirect to another host is followed."""
+    """Checks each URL of a chain of redirects before it is requested.
+
+    `may_leave_host` allows redirects to another host.
+    """
 
     def __init__(self, domains: DomainFilter, private: AllowList, *, may_leave_host: bool) -> None:
         self._domains, self._private, self._may_leave_host = domains, private, may_leave_host
@@ -170,12 +173,12 @@ class RedirectPolicy:
         self._was_private = False
 
     def require_allowed(self, place: Location) -> None:
-        """Raise `Refused` for a place that must not be asked."""
+        """Raise `LinkRefused` for a URL that must not be requested."""
         self._domains.require_allowed(place)
         host = place.host.removeprefix("www.").rstrip(".")
         is_private = self._private.allows_host(place.host, place.port)
         if self._host and is_private and not self._was_private:
-            # A place that only we can reach is asked for what we choose, and not for what somebody out there does.
+            # A public page must not choose which URLs of the private network are requested.
             raise LinkRefused("it redirects to a place that is not public")
         if self._host and host != self._host and not self._may_leave_host:
             target = [place.url] if len(place.url) <= _MAX_REDIRECT_URL else [f"(a long address on {place.host})"]
@@ -188,7 +191,7 @@ class RedirectPolicy:
 
 
 class FetchOptions(Struct, frozen=True):
-    """What a call asks for."""
+    """The arguments of a call of `web_fetch`."""
 
     url: str
     start: int = 0
@@ -196,7 +199,7 @@ class FetchOptions(Struct, frozen=True):
 
 
 class Web:
-    """The web, as far as it may be read."""
+    """Fetches pages within the settings, and caches them."""
 
     def __init__(
         self,
@@ -215,7 +218,7 @@ class Web:
         self._cache: ExpiringCache[WebDocument] = ExpiringCache(self._settings.cache_seconds, _CACHE_BYTES)
 
     async def fetch(self, options: FetchOptions) -> tuple[Content, ...]:
-        """Return what a model is told of a page; raises `ToolFailure`."""
+        """Fetch a page and return the result parts for the model; raises `ToolFailure`."""
         try:
             current = invocation()
             follow = "anywhere" if current is not None and current.untainted else None
@@ -226,9 +229,9 @@ class Web:
             raise ToolFailure(f"{shown!r} cannot be read: {refusal}") from None
 
     async def read(self, url: str, redirects: Redirects | None = None, owner: str = "") -> WebDocument:
-        """Return what stands at an address; raises `Refused`. What is kept of it is kept for an owner alone.
+        """Fetch a URL or read a file; raises `LinkRefused`. The cache is separate for each owner.
 
-        `redirects` other than the settings' are for addresses that no stranger can have chosen.
+        `redirects` overrides the settings, for URLs that no third party can have chosen.
         """
         url = url.strip()
         is_file = url[:5].lower() == "file:"
@@ -260,7 +263,7 @@ class Web:
 
 
 def web_fetch(settings: Settings | None = None, *, web: Web | None = None) -> Handler:
-    """Return the tool."""
+    """Return the tool `web_fetch`."""
     settings = settings or Settings()
     return Handler(
         definition=Tool(name=NAME, description=_DESCRIPTION, parameters=msgspec.json.encode(_PARAMETERS)),

@@ -1,7 +1,8 @@
-"""Files that were laid open, by directory.
+"""Read files in allowed directories, safe against path traversal and symbolic links.
 
-The way from the directory to the file is walked step by step, and no step may be a link: where a path leads is decided
-by the file system at the moment it is walked, and not by looking at its letters before. Hidden files are left alone.
+The path from the directory to the file is opened one component at a time, and no component may be a symbolic link: the
+file system resolves the path at the time of access, so there is no race between a check and the read. Hidden files are
+not read.
 """
 
 import errno
@@ -18,19 +19,21 @@ from dragoman.http.guarded import LinkedPage
 _NOT_ALLOWED = "it is not in a directory that may be read"
 _MAX_PATH = 4096
 _OPEN_FLAGS = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NONBLOCK", 0)
-"""A pipe that nobody writes into must not be waited for."""
+"""O_NONBLOCK: opening a named pipe without a writer must not block."""
 
 
 class FileReader:
-    """Directories that may be read."""
+    """Reads files of the allowed directories."""
 
     def __init__(self, directories: Iterable[str] = ()) -> None:
         self._directories = tuple(Path(directory).resolve() for directory in directories)
         if self._directories and os.open not in os.supports_dir_fd:
-            raise ValueError("files cannot be read safely on this system")
+            raise ValueError(
+                "files cannot be read safely on this system, which lacks openat(); remove `files` from [web]"
+            )
 
     def read_page(self, url: str, max_bytes: int) -> LinkedPage:
-        """Return what stands in a file; raises `Refused`."""
+        """Return a file as a page; raises `LinkRefused`."""
         path = _parse_path(url)
         for directory in self._directories:
             if path.is_relative_to(directory):
@@ -73,11 +76,11 @@ def _read_file(directory: Path, steps: tuple[str, ...], max_bytes: int) -> bytes
                 os.close(handle)
             handle = following
     except OSError as error:
-        # A link is told like what is not there: nobody learns where it would have led.
+        # A symbolic link is reported as a missing file, so that its target is not revealed.
         raise LinkRefused("there is no such file" if error.errno != errno.EACCES else "it may not be read") from None
     about = os.fstat(handle)
     if not stat.S_ISREG(about.st_mode):
-        os.close(handle)  # a directory cannot even be made a file of
+        os.close(handle)  # `os.fdopen` fails for a directory and would leak the descriptor
         raise LinkRefused("it is no file")
     with os.fdopen(handle, "rb") as file:
         if about.st_size > max_bytes:
