@@ -42,7 +42,9 @@ def run(options: argparse.Namespace) -> int:
         host, port = listen_address(config)
         _check_models(config, options.model)
     except ConfigError as error:
-        report(Check(check="configuration", ok=False, detail=str(error), remedy="correct the named key"))
+        report(
+            Check(check="configuration", ok=False, detail=str(error), remedy="correct the configuration as described")
+        )
         return 2
     detail = f"{config.source}; {len(config.upstreams)} upstreams, {len(config.models)} models, {len(config.keys)} keys"
     detail += f", {len(config.tools)} tool servers" if config.tools else ""
