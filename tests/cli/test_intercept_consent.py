@@ -122,7 +122,7 @@ def test_each_entry_has_the_variable_of_its_upstream(alone, run):
         (["--name", "nobody", "--", "true"], "no entry or Gemini upstream 'nobody'"),
         ([], "usage: dragoman intercept"),
         (["replay", "missing.json"], "missing.json: cannot read the file"),
-        (["replay", "dragoman.toml"], "it is no saved exchange"),
+        (["replay", "dragoman.toml"], "not a saved exchange"),
     ],
 )
 def test_what_cannot_be_done_is_said_in_words(run, arguments, words):

@@ -18,7 +18,7 @@ class Store:
         self.free = asyncio.Event()
         self.free.set()
 
-    async def signatures(self, owner, ids):
+    async def find(self, owner, ids):
         self.asked.append((owner, tuple(ids)))
         await self.free.wait()
         if self.fails:

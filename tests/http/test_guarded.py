@@ -136,7 +136,7 @@ def test_what_is_allowed_is_fetched_with_nothing_of_ours():
     page = serving(
         picture, lambda server: GuardedFetcher(LOOPBACK).fetch(f"{server.base_url}/a%20b?q=ä", ByteBudget(99), 5)
     )
-    assert (page.kind, page.body) == ("image/png", b"\x89PNG/a%20b?q=%C3%A4")
+    assert (page.media_type, page.body) == ("image/png", b"\x89PNG/a%20b?q=%C3%A4")
 
 
 def test_the_name_is_told_to_the_server_and_not_its_address():
@@ -170,7 +170,7 @@ def test_a_redirect_is_followed(status):
     page = serving(
         redirecting("/end", status), lambda server: GuardedFetcher(LOOPBACK).fetch(server.base_url, ByteBudget(9), 5)
     )
-    assert (page.kind, page.body) == ("text/plain", b"end")
+    assert (page.media_type, page.body) == ("text/plain", b"end")
     assert page.url.endswith("/end")
 
 
@@ -259,7 +259,7 @@ def test_several_fetches_share_their_room():
         return await asyncio.gather(*fetches, return_exceptions=True)
 
     kinds = sorted(type(found).__name__ for found in serving(handler, steps))
-    assert kinds == ["Page", "Refused"]
+    assert kinds == ["LinkRefused", "LinkedPage"]
 
 
 def test_a_proxy_of_the_environment_is_not_asked(monkeypatch):

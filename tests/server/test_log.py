@@ -172,9 +172,9 @@ def lines_for(record: Record, **options) -> list[bytes]:
 
 
 def test_off_leaves_only_our_own_failures():
-    assert lines_for(Record(operation="generate"), crashes=True) == []
-    assert len(lines_for(Record(operation="generate", crash=ValueError("x")), crashes=True)) == 1
-    assert b"ValueError: x" in lines_for(Record(crash=ValueError("x")), crashes=True, form="text")[0]
+    assert lines_for(Record(operation="generate"), crashes_only=True) == []
+    assert len(lines_for(Record(operation="generate", crash=ValueError("x")), crashes_only=True)) == 1
+    assert b"ValueError: x" in lines_for(Record(crash=ValueError("x")), crashes_only=True, form="text")[0]
 
 
 def test_health_has_a_line_only_when_it_fails():

@@ -134,7 +134,7 @@ def test_workers_add_up_and_who_takes_the_place_of_one_counts_on():
         metrics = Metrics(board, worker, ["m"])
         metrics.on_begin(record())
         metrics.on_begin(record())
-        metrics.on_end(record(usage=usage, losses=(loss,), stream=True, first=0.1, tries=3))
+        metrics.on_end(record(usage=usage, losses=(loss,), stream=True, first_token_seconds=0.1, tries=3))
         text = metrics.render()[1].decode()
     assert total(text, "dragoman_requests_total", model="m") == 3
     assert total(text, "dragoman_first_token_seconds_bucket", le="0.1") == 3

@@ -16,14 +16,14 @@ def owner():
 
 async def begun(store, owner, name="r"):
     await store.runs.begin(owner, name, "gemini-3-flash", b"first")
-    await store.runs.add(owner, name, 1, b"second")
-    await store.runs.add(owner, name, 2, b"third")
+    await store.runs.add_entry(owner, name, 1, b"second")
+    await store.runs.add_entry(owner, name, 2, b"third")
 
 
 async def silent_for(store, owner, seconds):
     """Let a run be one of which nothing was heard for a while."""
     then = int(time() - seconds)
-    await store._engine.write(lambda cursor: cursor.run("UPDATE runs SET alive = ? WHERE owner = ?", then, owner))
+    await store._engine.write(lambda cursor: cursor.execute("UPDATE runs SET alive = ? WHERE owner = ?", then, owner))
 
 
 def test_a_run_is_read_in_the_order_it_was_written(ask, owner):
@@ -36,7 +36,7 @@ def test_a_run_is_read_in_the_order_it_was_written(ask, owner):
 def test_the_same_entry_again_changes_nothing(ask, owner):
     async def do(store):
         await begun(store, owner)
-        await store.runs.add(owner, "r", 2, b"another")
+        await store.runs.add_entry(owner, "r", 2, b"another")
         return await store.runs.find(owner, "r")
 
     assert ask(do).entries == (b"first", b"second", b"third")
@@ -86,8 +86,8 @@ def test_a_run_that_is_over_stays_as_it_ended(ask, owner):
 def test_one_entry_may_take_the_place_of_all(ask, owner):
     async def do(store):
         await begun(store, owner)
-        await store.runs.replace(owner, "r", 3, b"all")
-        await store.runs.add(owner, "r", 4, b"more")
+        await store.runs.replace_entries(owner, "r", 3, b"all")
+        await store.runs.add_entry(owner, "r", 4, b"more")
         return await store.runs.find(owner, "r")
 
     assert ask(do).entries == (b"all", b"more")
@@ -111,11 +111,11 @@ def test_a_run_may_take_the_name_of_one_that_is_over_but_of_none_that_goes_on(as
     async def do(store):
         await begun(store, owner)
         with pytest.raises(Conflict):
-            await store.runs.begin(owner, "r", "m", b"new", anew=True)
+            await store.runs.begin(owner, "r", "m", b"new", replaces_ended=True)
         await silent_for(store, owner, INTERRUPTED_AFTER + 5)
-        await store.runs.begin(owner, "r", "m", b"new", anew=True)
+        await store.runs.begin(owner, "r", "m", b"new", replaces_ended=True)
         await store.runs.end(owner, "r", "completed", b"{}")
-        await store.runs.begin(owner, "r", "m", b"newer", anew=True)
+        await store.runs.begin(owner, "r", "m", b"newer", replaces_ended=True)
         return await store.runs.find(owner, "r")
 
     assert (found := ask(do)).entries == (b"newer",)
@@ -125,8 +125,8 @@ def test_a_run_may_take_the_name_of_one_that_is_over_but_of_none_that_goes_on(as
 def test_how_far_a_run_is_is_seen_with_its_newest_entry_and_read_on_from_a_place(ask, owner):
     async def do(store):
         await begun(store, owner)
-        seen = await store.runs.see(owner, "r")
-        return seen, await store.runs.entries(owner, "r", 0), await store.runs.see(owner, "nothing")
+        seen = await store.runs.find_status(owner, "r")
+        return seen, await store.runs.list_entries(owner, "r", 0), await store.runs.find_status(owner, "nothing")
 
     seen, entries, nothing = ask(do)
     assert (seen.status, seen.last) == ("running", b"third")
@@ -136,13 +136,13 @@ def test_how_far_a_run_is_is_seen_with_its_newest_entry_and_read_on_from_a_place
 
 def test_what_is_said_to_a_run_is_heard_until_it_is_over_and_the_first_word_holds(ask, owner):
     async def heard(store):
-        return [said for said in await store.runs.heard() if said.owner == owner]
+        return [said for said in await store.runs.list_messages() if said.owner == owner]
 
     async def do(store):
         await begun(store, owner)
         first = RunMessage(owner, "r", "topic", b"yes")
-        await store.runs.say(first)
-        await store.runs.say(RunMessage(owner, "r", "topic", b"no"))
+        await store.runs.send_message(first)
+        await store.runs.send_message(RunMessage(owner, "r", "topic", b"no"))
         assert await heard(store) == [first]
         await store.runs.end(owner, "r", "completed", b"{}")
         assert await heard(store) == []

@@ -16,33 +16,33 @@ def owner():
 def test_a_claim_is_one_holders_until_it_is_given_back(ask, owner):
     async def do(store):
         claims = store.claims
-        assert await claims.take(owner, "c", "one")
-        assert await claims.take(owner, "c", "one")
-        assert not await claims.take(owner, "c", "two")
-        await claims.drop(owner, "c", "two")
-        assert not await claims.take(owner, "c", "two")
-        await claims.drop(owner, "c", "one")
-        assert await claims.take(owner, "c", "two")
+        assert await claims.acquire(owner, "c", "one")
+        assert await claims.acquire(owner, "c", "one")
+        assert not await claims.acquire(owner, "c", "two")
+        await claims.release(owner, "c", "two")
+        assert not await claims.acquire(owner, "c", "two")
+        await claims.release(owner, "c", "one")
+        assert await claims.acquire(owner, "c", "two")
 
     ask(do)
 
 
 def test_claims_of_others_and_of_other_things_are_others(ask, owner):
     async def do(store):
-        assert await store.claims.take(owner, "c", "one")
-        assert await store.claims.take(owner, "d", "two")
-        assert await store.claims.take("somebody else " + owner, "c", "two")
+        assert await store.claims.acquire(owner, "c", "one")
+        assert await store.claims.acquire(owner, "d", "two")
+        assert await store.claims.acquire("somebody else " + owner, "c", "two")
 
     ask(do)
 
 
 def test_a_claim_of_whose_holder_nothing_is_heard_is_anybodys(ask, owner):
     async def do(store):
-        assert await store.claims.take(owner, "c", "one")
+        assert await store.claims.acquire(owner, "c", "one")
         then = int(time() - INTERRUPTED_AFTER - 5)
         change = "UPDATE claims SET alive = ? WHERE owner = ?"
-        await store._engine.write(lambda cursor: cursor.run(change, then, owner))
-        assert await store.claims.take(owner, "c", "two")
-        assert not await store.claims.take(owner, "c", "one")
+        await store._engine.write(lambda cursor: cursor.execute(change, then, owner))
+        assert await store.claims.acquire(owner, "c", "two")
+        assert not await store.claims.acquire(owner, "c", "one")
 
     ask(do)

@@ -26,7 +26,7 @@ def told(history):
 
 async def begun(store, owner, name="c"):
     first = turn(owner, "hi", "hello", conversation=name)
-    await store.add(first, Conversation(owner=owner, id=name, dialect="chat"))
+    await store.add_turn(first, Conversation(owner=owner, id=name, dialect="chat"))
     return first
 
 
@@ -34,10 +34,10 @@ def test_a_conversation_is_read_in_the_order_it_was_said(ask, owner):
     async def do(store):
         last = await begun(store, owner)
         for number in range(5):
-            conversation, _ = await store.opened(owner, "c")
+            conversation, _ = await store.load_conversation(owner, "c")
             last = turn(owner, f"q{number}", f"a{number}", parent=last.key, conversation="c")
-            await store.add(last, conversation)
-        return await store.opened(owner, "c")
+            await store.add_turn(last, conversation)
+        return await store.load_conversation(owner, "c")
 
     conversation, history = ask(do)
     assert told(history) == ["hi", "hello", *(f"{kind}{number}" for number in range(5) for kind in "qa")]
@@ -48,19 +48,19 @@ def test_a_conversation_is_read_in_the_order_it_was_said(ask, owner):
 
 def test_what_is_kept_is_there_when_the_store_is_opened_again(ask, owner):
     ask(lambda store: begun(store, owner))
-    _, history = ask(lambda store: store.opened(owner, "c"))
+    _, history = ask(lambda store: store.load_conversation(owner, "c"))
     assert told(history) == ["hi", "hello"]
 
 
 def test_of_two_turns_on_one_revision_the_second_is_a_conflict_and_leaves_nothing(ask, owner):
     async def do(store):
         first = await begun(store, owner)
-        seen = await store.conversation(owner, "c")
-        await store.add(turn(owner, "a", "b", parent=first.key), seen)
+        seen = await store.find_conversation(owner, "c")
+        await store.add_turn(turn(owner, "a", "b", parent=first.key), seen)
         late = turn(owner, "x", "y", parent=first.key, id="late")
         with pytest.raises(Conflict):
-            await store.add(late, seen)
-        return (await store.opened(owner, "c"))[1], await store.turn(owner, "late")
+            await store.add_turn(late, seen)
+        return (await store.load_conversation(owner, "c"))[1], await store.find_turn(owner, "late")
 
     history, late = ask(do)
     assert told(history) == ["hi", "hello", "a", "b"]
@@ -82,16 +82,16 @@ def test_of_many_writers_at_once_one_wins_each_revision(ask, owner):
 
         async def write(number):
             while True:
-                conversation, history = await store.opened(owner, "c")
+                conversation, history = await store.load_conversation(owner, "c")
                 try:
-                    await store.add(turn(owner, f"w{number}", parent=history.last.key), conversation)
+                    await store.add_turn(turn(owner, f"w{number}", parent=history.last.key), conversation)
                 except Conflict:
                     await asyncio.sleep(0)
                 else:
                     return
 
         await asyncio.gather(*(write(number) for number in range(20)))
-        return (await store.opened(owner, "c"))[1]
+        return (await store.load_conversation(owner, "c"))[1]
 
     assert sorted(told(ask(do))[2:]) == sorted(f"w{number}" for number in range(20))
 
@@ -100,13 +100,13 @@ def test_nothing_of_another_owner_is_found(ask, owner):
     async def do(store):
         first = await begun(store, owner)
         named = turn(owner, "q", "a", id="resp_1")
-        await store.add(named)
+        await store.add_turn(named)
         other = uuid4().hex
         return (
-            await store.opened(other, "c"),
-            await store.turn(other, "resp_1"),
+            await store.load_conversation(other, "c"),
+            await store.find_turn(other, "resp_1"),
             await store.find_items(other, ["i-hi"]),
-            await store.history(other, first),
+            await store.load_history(other, first),
             await store.find_same_turn(other, "", ""),
             await store.delete_conversation(other, "c"),
         )
@@ -131,8 +131,8 @@ def test_a_turn_is_found_by_its_name_with_all_it_has(ask, owner):
     )
 
     async def do(store):
-        await store.add(kept)
-        return await store.turn(owner, "resp_2")
+        await store.add_turn(kept)
+        return await store.find_turn(owner, "resp_2")
 
     assert ask(do) == kept
 
@@ -143,8 +143,8 @@ def test_a_branch_goes_on_from_any_turn(ask, owner):
         left = turn(owner, "3", "4", id="r2", parent=first.key, calls={"c2": "g"})
         right = turn(owner, "5", "6", id="r3", parent=first.key)
         for one in (first, left, right):
-            await store.add(one)
-        return await store.history(owner, left), await store.history(owner, right)
+            await store.add_turn(one)
+        return await store.load_history(owner, left), await store.load_history(owner, right)
 
     left, right = ask(do)
     assert (told(left), dict(left.calls)) == (["1", "2", "3", "4"], {"c1": "f", "c2": "g"})
@@ -156,10 +156,10 @@ def test_a_forgotten_turn_has_no_name_and_only_what_others_stand_on(ask, owner):
         first = turn(owner, "1", "2", id="r1")
         second = turn(owner, "3", "4", id="r2", parent=first.key)
         for one in (first, second):
-            await store.add(one)
+            await store.add_turn(one)
         await store.delete_turn(first)
-        gone = await store.turn(owner, "r1")
-        history = await store.history(owner, second)
+        gone = await store.find_turn(owner, "r1")
+        history = await store.load_history(owner, second)
         await store.delete_turn(second)
         return gone, told(history), await store.find_items(owner, ["i-3"])
 
@@ -169,10 +169,10 @@ def test_a_forgotten_turn_has_no_name_and_only_what_others_stand_on(ask, owner):
 def test_an_item_can_be_taken_out_of_a_conversation(ask, owner):
     async def do(store):
         await begun(store, owner)
-        conversation = await store.conversation(owner, "c")
+        conversation = await store.find_conversation(owner, "c")
         taken = await store.delete_item(conversation, "i-hi")
-        again = await store.delete_item(await store.conversation(owner, "c"), "i-hi")
-        return taken, again, told((await store.opened(owner, "c"))[1])
+        again = await store.delete_item(await store.find_conversation(owner, "c"), "i-hi")
+        return taken, again, told((await store.load_conversation(owner, "c"))[1])
 
     assert ask(do) == (True, False, ["hello"])
 
@@ -183,10 +183,10 @@ def test_what_nobody_goes_on_with_is_forgotten_after_its_time(ask, owner):
         base = turn(owner, "3", "4", id="base", created=1000)
         fresh = turn(owner, "5", "6", id="fresh", parent=base.key, created=int(time()))
         for one in (old, base, fresh):
-            await store.add(one)
+            await store.add_turn(one)
         await store.purge(2000)
         names = ("old", "base", "fresh")
-        return [await store.turn(owner, name) is not None for name in names], await store.history(owner, fresh)
+        return [await store.find_turn(owner, name) is not None for name in names], await store.load_history(owner, fresh)
 
     there, history = ask(do)
     assert there == [False, True, True]
@@ -195,20 +195,20 @@ def test_what_nobody_goes_on_with_is_forgotten_after_its_time(ask, owner):
 
 def test_a_signature_is_found_by_owner_call_and_what_the_call_says(ask, owner):
     async def do(store):
-        await store.signed_calls.save(owner, {("c1", "d1"): ("google", "s1")})
-        await store.signed_calls.save(owner, {("c1", "d1"): ("google", "s2"), ("c2", "d2"): ("google", "s3")})
-        found = await store.signed_calls.signatures(owner, ["c1", "c2", "c3"])
-        return found, await store.signed_calls.signatures(uuid4().hex, ["c1"])
+        await store.signatures.save(owner, {("c1", "d1"): ("google", "s1")})
+        await store.signatures.save(owner, {("c1", "d1"): ("google", "s2"), ("c2", "d2"): ("google", "s3")})
+        found = await store.signatures.find(owner, ["c1", "c2", "c3"])
+        return found, await store.signatures.find(uuid4().hex, ["c1"])
 
     assert ask(do) == ({"c1": {"d1": ("google", "s2")}, "c2": {"d2": ("google", "s3")}}, {})
 
 
 def test_a_note_that_an_answer_arrived_is_kept(ask, owner):
     async def do(store):
-        await store.add(turn(owner, "q", "a", id="r"))
-        before = await store.turn(owner, "r")
-        await store.delivered(before)
-        return before, await store.turn(owner, "r")
+        await store.add_turn(turn(owner, "q", "a", id="r"))
+        before = await store.find_turn(owner, "r")
+        await store.mark_delivered(before)
+        return before, await store.find_turn(owner, "r")
 
     before, after = ask(do)
     assert after == structs.replace(before, delivered=True)

@@ -187,7 +187,7 @@ def test_a_stored_signature_goes_back_on_the_call_of_a_client_that_dropped_it(cl
         ],
     )
     assert "72" in reply.choices[0].message.content
-    stored = with_store(old_store, lambda store: store.signed_calls.signatures(OWNER, [SIGNED_CALL]))
+    stored = with_store(old_store, lambda store: store.signatures.find(OWNER, [SIGNED_CALL]))
     ((_, value),) = stored[SIGNED_CALL].values()
     sent = simulator.requests[-1].json()["contents"]
     assert [part["thoughtSignature"] for turn in sent for part in turn["parts"] if "functionCall" in part] == [value]

@@ -76,7 +76,7 @@ def with_store(url, do):
 async def silent(store):
     """Let some time have passed in which nothing was heard."""
     then = int(time() - INTERRUPTED_AFTER - 5)
-    await store._engine.write(lambda cursor: cursor.run("UPDATE runs SET alive = ?", then))
+    await store._engine.write(lambda cursor: cursor.execute("UPDATE runs SET alive = ?", then))
 
 
 def test_a_run_whose_process_is_killed_is_seen_as_interrupted_and_its_history_is_valid(url):
