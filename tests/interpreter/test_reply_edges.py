@@ -75,7 +75,7 @@ def test_nothing_is_told_of_a_call_that_was_left_out_at_its_end():
 
 @pytest.mark.parametrize("where", ["/c", ""])
 def test_a_free_form_call_is_a_functions_wherever_it_stood(where):
-    fit, _ = fitter(dialect_named("messages"), whole=True)
+    fit, _ = fitter(dialect_named("messages"), is_whole=True)
     start = ToolCall(id="a", name="f", arguments="", form="text", where=where)
     events = told(fit, PartStarted(0, start), PartDelta(0, "ls"), PartDelta(0, " -l"), PartEnded(0))
     assert [event.text for event in events if isinstance(event, PartDelta)] == ['{"input":"ls -l"}']

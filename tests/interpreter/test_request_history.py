@@ -218,7 +218,7 @@ def test_system_instructions_outside_the_history_may_change():
     assert told[2][0] is told[3][0] is told[1][0]
     assert [len(messages) for _, messages in told] == [6, 6, 5, 6]
     assert told[3][1][0].parts[0].text == "two"
-    assert told[1][0].end_in(told[3][1]) == 4
+    assert told[1][0].find_end(told[3][1]) == 4
 
 
 def test_calls_without_ids_are_kept_where_each_is_answered_in_the_next_turn():

@@ -139,7 +139,7 @@ def test_a_cached_prefix_tells_its_calls_as_the_model_wrote_them(prefixes, targe
     for length in (2, 2, 4, 6, 8):
         told = sent([*LONG, *TURNS[:length]], [tool(ARRAY)], target, model)
         assert calls_in(told, target) == [{"value": [number]} for number in range(length // 2)]
-    known = [prefix for alike in prefixes._known.values() for prefix in alike]
+    known = [prefix for alike in prefixes._prefixes.values() for prefix in alike]
     assert [len(prefix.messages) for prefix in known] == [7]
 
 
@@ -157,5 +157,5 @@ def test_a_cached_prefix_serves_though_a_tool_has_integers(prefixes):
     for length in (2, 2, 4, 6):
         sent([*LONG, *turns[:length]], [tool(schema)], "gemini", "gemini-3-flash")
     sent([*LONG, *turns], [tool(schema), tool(schema, "g")], "gemini", "gemini-3-flash")
-    known = [prefix for alike in prefixes._known.values() for prefix in alike]
+    known = [prefix for alike in prefixes._prefixes.values() for prefix in alike]
     assert [(len(prefix.messages), prefix.retold) for prefix in known] == [(7, {})]

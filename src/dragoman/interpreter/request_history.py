@@ -150,7 +150,7 @@ class RequestHistory:
             length=len(read),
             messages=read,
             traits=traits,
-            retold=history_changes,
+            history_changes=history_changes,
             ids=ids,
             unconfirmed=self.unconfirmed | self._find_unconfirmed(segment),
         )
@@ -192,7 +192,7 @@ class RequestHistory:
             written=b",".join([items for items in (longer.written, history) if items]),
             names={**longer.names, **adaptation.names},
             losses=(*longer.losses, *ledger.losses()),
-            once=ledger.reported_once,
+            reported_once=ledger.reported_once,
             runs=longer.runs + _count_runs(segment),
             unnamed=longer.unnamed + _count_unnamed(segment),
         )

@@ -139,11 +139,11 @@ def test_a_streamed_background_response_that_fails_says_so_in_the_stream_and_aft
     pair = two(None)
     model, heard = "gemini/gemini-3.8-flash~400", []
     events = pair.here.responses.create(model=model, input="Hi", background=True, stream=True)
-    with events, pytest.raises(openai.APIError, match="fault of status 400"):
+    with events, pytest.raises(openai.APIError, match="error with status 400"):
         heard.extend(events)
     done = until_done(pair.there, heard[0].response.id)
     assert done.status == "failed"
-    assert "fault of status 400" in done.error.message
+    assert "error with status 400" in done.error.message
 
 
 def test_an_answer_that_was_not_streamed_is_told_as_a_stream_from_any_event_on(two):

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from dragoman.config import load
-from dragoman.http.server import in_background
+from dragoman.http.server import run_in_thread
 from dragoman.server.serving import running
 
 TUTORIALS = Path(__file__).parents[3] / "docs" / "tutorials"
@@ -18,7 +18,7 @@ BLOCKS = [block for page in sorted(TUTORIALS.glob("*.md")) for block in BLOCK.fi
 @pytest.mark.parametrize("block", BLOCKS)
 def test_an_example_calls_a_tool_and_uses_its_result(tmp_path, monkeypatch, block, capsys):
     monkeypatch.chdir(tmp_path)
-    with in_background(lambda: running(load(environment={}), port=0, grace=0.2), "gateway") as gateway:
+    with run_in_thread(lambda: running(load(environment={}), port=0, grace=0.2), "gateway") as gateway:
         exec(block.replace("http://127.0.0.1:8741", gateway.base_url), {})  # noqa: S102  our own examples
     printed = capsys.readouterr().out
     assert 'get_weather {"city":"Tokyo"}' in printed

@@ -160,7 +160,7 @@ def test_a_call_before_the_end_that_cut_the_rest_off_is_told():
 
 def test_one_call_is_told_where_one_is_wanted_and_the_others_are_booked():
     ledger = Ledger({})
-    told = detect_calls(reply(Text(text=SAID, where="/t")), hearing(ledger, single=True))
+    told = detect_calls(reply(Text(text=SAID, where="/t")), hearing(ledger, single_call=True))
     assert [name for name, _ in calls(told)] == ["get_weather"]
     assert [(loss.where, loss.kind) for loss in ledger.losses()] == [("/t", "dropped")]
 
