@@ -158,4 +158,4 @@ def test_a_cached_prefix_serves_though_a_tool_has_integers(prefixes):
         sent([*LONG, *turns[:length]], [tool(schema)], "gemini", "gemini-3-flash")
     sent([*LONG, *turns], [tool(schema), tool(schema, "g")], "gemini", "gemini-3-flash")
     known = [prefix for alike in prefixes._prefixes.values() for prefix in alike]
-    assert [(len(prefix.messages), prefix.retold) for prefix in known] == [(7, {})]
+    assert [(len(prefix.messages), prefix.history_changes) for prefix in known] == [(7, {})]

@@ -186,7 +186,9 @@ def test_what_nobody_goes_on_with_is_forgotten_after_its_time(ask, owner):
             await store.add_turn(one)
         await store.purge(2000)
         names = ("old", "base", "fresh")
-        return [await store.find_turn(owner, name) is not None for name in names], await store.load_history(owner, fresh)
+        return [await store.find_turn(owner, name) is not None for name in names], await store.load_history(
+            owner, fresh
+        )
 
     there, history = ask(do)
     assert there == [False, True, True]
