@@ -12,7 +12,7 @@ from pathlib import Path
 START = "12ceeff514e4a8d1f13c9d44ae142beb40020994"
 """The last commit before the rule; only commits after it are checked."""
 LONGEST = 72
-_SUBJECT = re.compile(r"[a-z][a-z0-9_.-]*(, [a-z][a-z0-9_.-]*)*: \S")
+_SUBJECT = re.compile(r"[a-z][a-z0-9_./-]*(, [a-z][a-z0-9_./-]*)*: \S")
 
 
 def find_faults(subject: str) -> list[str]:
