@@ -9,7 +9,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-START = "12ceeff514e4a8d1f13c9d44ae142beb40020994"
+START = "1d4ed21dfdc2abaa1fd8d96816d93fe903dfe3c3"
 """The last commit before the rule; only commits after it are checked."""
 LONGEST = 72
 _SUBJECT = re.compile(r"[a-z][a-z0-9_./-]*(, [a-z][a-z0-9_./-]*)*: \S")
