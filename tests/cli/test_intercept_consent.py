@@ -82,7 +82,7 @@ def test_at_a_terminal_a_question_comes_first_and_anything_but_yes_is_no(alone, 
         seen.expect("Install it (mitmproxy>=")
         seen.expect("[y/N] ")
         seen.type(typed)
-        seen.expect("`dragoman intercept --install` installs it")
+        seen.expect("run `dragoman intercept --install`")
         assert seen.ended() == 2
     assert not (alone / "data").exists()
 

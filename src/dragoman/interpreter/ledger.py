@@ -98,11 +98,14 @@ class Ledger:
 
     def report_dropped_leaves(self, places: Iterable[str], what: str) -> None:
         """What stands at these places is gone, and nothing stands below them."""
-        if self._exact:
-            self._leaves = dict.fromkeys(places, what) | self._leaves
-        else:
+        if not self._exact:
             for place in places:
                 self.report_dropped(place, what)
+        elif self._leaves:
+            for place in places:
+                self._leaves.setdefault(place, what)
+        else:
+            self._leaves = dict.fromkeys(places, what)
 
     def report_approximated(self, where: str, what: str) -> None:
         """What stood at `where` is said in another way."""

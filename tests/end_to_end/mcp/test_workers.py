@@ -93,7 +93,7 @@ def test_a_task_of_a_worker_that_was_killed_has_failed(tmp_path):
         for worker in gateway.children():
             os.kill(worker, signal.SIGKILL)
         until(lambda: all(told(gateway.base_url, task)["status"] == "failed" for task in made), seconds=60)
-        assert "is gone" in told(gateway.base_url, made[0])["error"]["message"]
+        assert "has exited" in told(gateway.base_url, made[0])["error"]["message"]
 
 
 @pytest.mark.slow
