@@ -8,6 +8,7 @@ from dragoman.config import KeyTable
 from dragoman.core.losses import Loss
 from dragoman.core.response import Usage
 from dragoman.gateway.record import Record
+from dragoman.server.exposition import render_metrics
 from dragoman.server.metrics import Metrics, SharedCounters
 
 HELLO = [{"role": "user", "content": "hello"}]
@@ -108,7 +109,7 @@ def test_however_many_models_answer_there_is_an_end_to_labels():
     metrics = Metrics()
     for at in range(3000):
         metrics.on_end(record(model=f"m{at}", upstream_model=f"m{at}", dialect=f"d{at % 50}"))
-    text = metrics.render()[1].decode()
+    text = render_metrics(metrics.counters)[1].decode()
     models = {dict(labels)["model"] for name, labels in samples(text) if name == "dragoman_requests_total"}
     assert len(models) == 101
     assert len(text) < 1 << 20
@@ -121,7 +122,7 @@ def test_rows_that_find_no_room_are_counted_together():
     for at in range(2000):
         metrics.on_end(record(model=f"m{at}"))
     metrics.on_end(record(model="m1", upstream="u" * 300))
-    text = metrics.render()[1].decode()
+    text = render_metrics(metrics.counters)[1].decode()
     assert total(text, "dragoman_requests_total") == 2001
     assert total(text, "dragoman_requests_total", model="other") > 900
     assert total(text, "dragoman_request_seconds_count") == 2001
@@ -135,7 +136,7 @@ def test_workers_add_up_and_who_takes_the_place_of_one_counts_on():
         metrics.on_begin(record())
         metrics.on_begin(record())
         metrics.on_end(record(usage=usage, losses=(loss,), stream=True, first_token_seconds=0.1, tries=3))
-        text = metrics.render()[1].decode()
+        text = render_metrics(metrics.counters)[1].decode()
     assert total(text, "dragoman_requests_total", model="m") == 3
     assert total(text, "dragoman_first_token_seconds_bucket", le="0.1") == 3
     assert total(text, "dragoman_first_token_seconds_bucket", le="0.05") == 0
@@ -145,7 +146,7 @@ def test_workers_add_up_and_who_takes_the_place_of_one_counts_on():
     assert total(text, "dragoman_retries_total") == 6
     assert total(text, "dragoman_open_requests") == 3
     board.reset_open(1)
-    assert total(Metrics(board).render()[1].decode(), "dragoman_open_requests") == 1
+    assert total(render_metrics(Metrics(board).counters)[1].decode(), "dragoman_open_requests") == 1
     assert total(text, "dragoman_workers") == 2
 
 
@@ -153,4 +154,4 @@ def test_workers_add_up_and_who_takes_the_place_of_one_counts_on():
 def test_any_configured_name_is_a_label_that_prometheus_reads(name):
     metrics = Metrics(models=[name])
     metrics.on_end(record(model=name))
-    assert total(metrics.render()[1].decode(), "dragoman_requests_total", model=name) == 1
+    assert total(render_metrics(metrics.counters)[1].decode(), "dragoman_requests_total", model=name) == 1

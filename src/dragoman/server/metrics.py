@@ -152,8 +152,8 @@ class Metrics:
     """Counts the exchanges of one worker."""
 
     def __init__(self, counters: SharedCounters | None = None, worker: int = 0, models: Collection[str] = ()) -> None:
-        self._counters = counters or SharedCounters()
-        self._own_counters = self._counters.worker_counters(worker)
+        self.counters = counters or SharedCounters()
+        self._own_counters = self.counters.worker_counters(worker)
         self._configured_models = frozenset(models)
         self._learned_models: set[str] = set()
         self._open = self._own_counters.open_requests
@@ -191,12 +191,6 @@ class Metrics:
             self._learned_models.add(model)
             return model
         return UNKNOWN if record.model else ""
-
-    def render(self) -> tuple[str, bytes]:
-        """Return what all workers have counted, and the type of that text."""
-        from dragoman.server.exposition import render_metrics  # noqa: PLC0415  slow to load, and not needed before
-
-        return render_metrics(self._counters)
 
 
 def _add_to_row(record: Record, numbers: "memoryview[float]") -> None:

@@ -42,7 +42,7 @@ def test_every_reference_that_is_not_found_is_told_with_its_place():
         "properties": {"a/b": {"$dynamicRef": "http://x/y"}, "c": {"items": {"$recursiveRef": 5}}, "d": {"$ref": "#"}},
     }
     assert found(schema) == [
-        ("/$ref", "reference #/ghost points at nothing"),
+        ("/$ref", "reference #/ghost points at nothing, or at an anchor that is defined twice"),
         ("/properties/a~1b/$dynamicRef", "reference http://x/y leads outside the schema and is never fetched"),
         ("/properties/c/items/$recursiveRef", "reference 5 leads outside the schema and is never fetched"),
     ]

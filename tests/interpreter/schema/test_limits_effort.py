@@ -4,7 +4,7 @@ from math import inf
 
 import pytest
 
-from dragoman.interpreter.schema.limits import MAX_STEPS, count_steps
+from dragoman.interpreter.schema.limits import MAX_STEPS, StepCounter
 
 
 @pytest.mark.parametrize(
@@ -37,12 +37,13 @@ from dragoman.interpreter.schema.limits import MAX_STEPS, count_steps
     ],
 )
 def test_every_schema_counts_once_for_each_value_it_is_applied_to(schema, value, expected):
-    assert count_steps(schema, value) == expected
+    assert StepCounter(schema).count(value).steps == expected
 
 
 def test_references_are_read_from_where_they_stand():
     inner = {"$id": "http://x/a", "$ref": "#/$defs/b", "$defs": {"b": {"not": {}}}}
-    assert count_steps({"properties": {"p": inner}, "$defs": {"b": {}}}, {"p": 1}) == 4
+    document = {"properties": {"p": inner}, "$defs": {"b": {}}}
+    assert StepCounter(document).count({"p": 1}).steps == 4
 
 
 def test_counting_stays_cheap_where_the_work_doubles_with_each_level():
@@ -53,7 +54,7 @@ def test_counting_stays_cheap_where_the_work_doubles_with_each_level():
         value = 5
         for _ in range(levels):
             value = {"a": value}
-        return count_steps(schema, value)
+        return StepCounter(schema).count(value).steps
 
     # Each level: the two references to X count twice what is below, plus the two steps and X itself.
     assert [count(levels) for levels in range(4)] == [4, 12, 28, 60]
@@ -66,7 +67,7 @@ def test_arguments_deeper_than_can_be_walked_count_as_infinitely_many():
         value = 5
         for _ in range(levels):
             value = {"a": value}
-        return count_steps({"properties": {"a": {"$ref": "#"}}, **more}, value)
+        return StepCounter({"properties": {"a": {"$ref": "#"}}, **more}).count(value).steps
 
     assert count(150) == 301
     assert count(150, required=[]) == 301

@@ -118,7 +118,7 @@ class _SchemaSurvey:
 
 def _describe_missing(reference: object) -> str:
     if isinstance(reference, str) and reference.startswith("#"):
-        return f"reference {reference} points at nothing"
+        return f"reference {reference} points at nothing, or at an anchor that is defined twice"
     return f"reference {reference} leads outside the schema and is never fetched"
 
 
@@ -130,35 +130,55 @@ _OF_MEMBERS = frozenset({"additionalProperties", "unevaluatedProperties", "patte
 _OF_ITEMS = frozenset({"items", "prefixItems", "additionalItems", "unevaluatedItems", "contains"})
 
 
-def count_steps(document: object, value: object) -> float:
-    """Return the number of steps; infinite where the value is too deep to be walked."""
-    return _StepCounter(document).count_steps(document, "", value, 0)
+class ValidationCost(Struct, frozen=True):
+    """The estimated cost of a validation."""
+
+    steps: float
+    """Number of steps; infinite if the value is nested too deeply."""
+    pairs: int
+    """Number of different pairs of a schema and a value; steps beyond it repeat the same work."""
 
 
-class _StepCounter:
+class StepCounter:
+    """Counts the steps of validating values against one schema, without validating them."""
+
     def __init__(self, document: object) -> None:
-        self.references = References(document)
-        self.counts: dict[tuple[str, int], float] = {}
+        self._document = document
+        self._references = References(document)
 
-    def count_steps(self, schema: object, where: str, value: Any, depth: int) -> float:
+    def count(self, value: object) -> ValidationCost:
+        """Return the cost of validating `value`."""
+        counts: dict[tuple[str, int], float] = {}
+        steps = self._count_steps(self._document, "", value, counts, 0)
+        return ValidationCost(steps, len(counts))
+
+    def resolve_schema(self, schema: object) -> Any:
+        """Return the target of a schema that is only a `$ref`; any other schema unchanged."""
+        pointer = self._references.locate((as_node(schema) or {}).get("$ref"))
+        return schema if pointer is None else self._references.get_schema(pointer)
+
+    def _count_steps(
+        self, schema: object, where: str, value: Any, counts: dict[tuple[str, int], float], depth: int
+    ) -> float:
         node = as_node(schema)
         if node is None:
             return 1
         if depth > _MAX_VALUE_DEPTH:
             return inf
         key = (where, id(value))
-        if key in self.counts:
-            return self.counts[key]
-        self.counts[key] = 1
+        if key in counts:
+            return counts[key]
+        counts[key] = 1  # a reference back to here, for the same value, is not followed by validators either
         total: float = 1
         for relative, child in iterate_children(node):
             for part in _select_values(relative, value):
-                total += self.count_steps(child, where + relative, part, depth + 1)
+                total += self._count_steps(child, where + relative, part, counts, depth + 1)
         for keyword in REFERENCES:
-            pointer = self.references.locate(node.get(keyword), where)
+            pointer = self._references.locate(node.get(keyword), where)
             if pointer is not None:
-                total += self.count_steps(self.references.get_schema(pointer), pointer, value, depth + 1)
-        self.counts[key] = total
+                target = self._references.get_schema(pointer)
+                total += self._count_steps(target, pointer, value, counts, depth + 1)
+        counts[key] = total
         return total
 
 
@@ -173,6 +193,8 @@ def _select_values(relative: str, value: Any) -> list[Any]:
         return [members[name]] if name in members else []
     if keyword in _OF_MEMBERS:
         return list((as_node(value) or {}).values())
+    if keyword == "propertyNames":
+        return list(as_node(value) or {})
     return as_list(value) if keyword in _OF_ITEMS else [value]
 
 

@@ -32,7 +32,7 @@ class References:
 
     def __init__(self, root: object) -> None:
         self.root = root
-        self._pointers_by_name: dict[str, str] = {}
+        self._pointers_by_name: dict[str, str | None] = {}
         self._resources: dict[str, str] = {}
         self._is_collected = False
 
@@ -87,11 +87,17 @@ class References:
                 base = uri.rstrip("#")
                 self._resources[where] = base
                 self._pointers_by_name.setdefault(base, where)
-        for keyword in ("$anchor", "$dynamicAnchor"):
-            if isinstance(node.get(keyword), str):
-                self._pointers_by_name.setdefault(f"{base}#{node[keyword]}", where)
+        for anchor in {node.get("$anchor"), node.get("$dynamicAnchor")}:
+            if isinstance(anchor, str):
+                self._add_anchor(f"{base}#{anchor}", where)
         for relative, child in iterate_children(node):
             self._collect(child, where + relative, base, depth + 1)
+
+    def _add_anchor(self, name: str, where: str) -> None:
+        """Remember an anchor; one that is defined twice names nothing, because validators may choose either."""
+        known = self._pointers_by_name.setdefault(name, where)
+        if known != where:
+            self._pointers_by_name[name] = None
 
 
 def _join_uri(base: str, reference: str) -> str:

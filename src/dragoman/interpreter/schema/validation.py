@@ -13,7 +13,13 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 
 from dragoman.core.request import Tool
-from dragoman.interpreter.schema.limits import MAX_SCHEMA_BYTES, MAX_STEPS, count_steps, find_excesses, is_recursive
+from dragoman.interpreter.schema.limits import (
+    MAX_SCHEMA_BYTES,
+    MAX_STEPS,
+    StepCounter,
+    find_excesses,
+    is_recursive,
+)
 from dragoman.interpreter.schema.nodes import as_node, list_names, properties_of, read_document, read_types
 from dragoman.wire.json import Malformed, decode
 from dragoman.wire.pointer import escape
@@ -39,8 +45,8 @@ class ArgumentError(Struct, frozen=True):
 
 class _Checker(Struct, frozen=True):
     validator: "Validator"
-    recursive: Any
-    """The schema again, if it contains itself."""
+    steps: StepCounter | None
+    """Estimates the cost of a validation; None if the schema does not contain itself: each value is visited once."""
 
 
 def check_arguments(schema: bytes | None, arguments: str, limit: int = 5) -> list[ArgumentError]:
@@ -59,12 +65,12 @@ def check_arguments(schema: bytes | None, arguments: str, limit: int = 5) -> lis
 
 def _find_errors(checker: _Checker, value: Any, limit: int) -> list[ArgumentError]:
     validator = checker.validator
-    effort = 0 if checker.recursive is None else count_steps(checker.recursive, value)
-    if effort > MAX_STEPS:
+    steps = 0 if checker.steps is None else checker.steps.count(value).steps
+    if steps > MAX_STEPS:
         return [ArgumentError("", "nested too deeply to be checked against the schema of this tool")]
     if validator.is_valid(value):
         return []
-    if effort > _MAX_EXPLAINED_STEPS:
+    if steps > _MAX_EXPLAINED_STEPS:
         # Each alternative that failed is part of the explanation, so it costs far more than the verdict.
         return [ArgumentError("", "does not fit the schema of this tool")]
     errors: list[ArgumentError] = []
@@ -87,7 +93,7 @@ def _compile_cached(schema: bytes) -> _Checker | str:
     compiled = compile_schema(document)
     if isinstance(compiled, str):
         return compiled
-    return _Checker(compiled, document if is_recursive(document) else None)
+    return _Checker(compiled, StepCounter(document) if is_recursive(document) else None)
 
 
 def compile_schema(document: Any) -> "Validator | str":

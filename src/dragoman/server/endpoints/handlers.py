@@ -76,7 +76,9 @@ class Endpoints:
         await exchange.send(200, JSON_HEADERS, self._services.mcp_endpoint.render_health(shows_servers=is_known))
 
     async def _show_metrics(self, exchange: Exchange, _path: PathMatch, _key: Key, _record: Record) -> None:
-        kind, text = await asyncio.to_thread(self._services.observability.metrics.render)
+        from dragoman.server.exposition import render_metrics  # noqa: PLC0415  slow to load, and not needed before
+
+        kind, text = await asyncio.to_thread(render_metrics, self._services.observability.metrics.counters)
         await exchange.send(200, {"content-type": kind}, text)
 
     async def _show_exchange(self, exchange: Exchange, path: PathMatch, key: Key, _record: Record) -> None:
