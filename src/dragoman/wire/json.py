@@ -31,7 +31,7 @@ _OBJECT: Decoder[dict[str, Raw]] = Decoder(dict[str, Raw])
 _ARRAY: Decoder[list[Raw]] = Decoder(list[Raw])
 _DISTINCT: "msgspec.json.Decoder[Any]" = msgspec.json.Decoder(float_hook=Raw)
 """Keeps the digits of every number: as a float it might be written longer, and hide what is gone."""
-_BLOCK = 4096
+_BLOCK = 32_768
 _CONTAINERS: frozenset[type] = frozenset({dict, list})
 _PATH = re.compile(r" - at `(?:key in )?(\$[^`]*)`$")
 
