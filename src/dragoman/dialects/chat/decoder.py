@@ -167,11 +167,11 @@ class ChatDecoder(FrameDecoder):
                 self._add_field(f"/choices/0/{member}", bytes(given))
 
     def _read_delta(self, delta: wire_reply.Delta, position: int, unread: Unread | None) -> None:
-        thought = delta.reasoning_content or delta.reasoning
-        if thought:
+        reasoning_text = delta.reasoning_content or delta.reasoning
+        if reasoning_text:
             member = "reasoning_content" if delta.reasoning_content else "reasoning"
-            self._append_delta("reasoning", thought, join_spelling(member))
-            if delta.reasoning and delta.reasoning != thought:
+            self._append_delta("reasoning", reasoning_text, join_spelling(member))
+            if delta.reasoning and delta.reasoning != reasoning_text:
                 self._add_field("/choices/0/message/reasoning", encode(delta.reasoning))
         if delta.content:
             if isinstance(delta.content, str):

@@ -315,7 +315,7 @@ def _are_calls(value: Any) -> bool:
 
 
 def to_plain(value: Any) -> Any:
-    """Convert a merged value to plain JSON values; iterative, so that deep nesting is no problem."""
+    """Convert a merged value to plain JSON values, in place; iterative, so deep nesting causes no RecursionError."""
     top = [value]
     pending: list[dict[Any, Any] | list[Any]] = [top]
     while pending:

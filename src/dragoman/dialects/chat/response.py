@@ -120,10 +120,12 @@ def _read_message(
     message: wire_reply.ReplyMessage, where: str, unread: Unread | None, extras: dict[str, bytes]
 ) -> list[AnyPart]:
     parts: list[AnyPart] = []
-    thought, content = message.reasoning_content, message.content
-    if thought:
-        parts.append(Reasoning(texts=(thought,), where=f"{where}/reasoning_content", spelling=_REASONING_CONTENT))
-    if message.reasoning and message.reasoning != thought:
+    reasoning_text, content = message.reasoning_content, message.content
+    if reasoning_text:
+        parts.append(
+            Reasoning(texts=(reasoning_text,), where=f"{where}/reasoning_content", spelling=_REASONING_CONTENT)
+        )
+    if message.reasoning and message.reasoning != reasoning_text:
         parts.append(Reasoning(texts=(message.reasoning,), where=f"{where}/reasoning", spelling=_REASONING))
     if type(content) is str and content:
         parts.append(Text(text=content, where=f"{where}/content"))
@@ -170,10 +172,10 @@ def _attach_annotations(parts: list[AnyPart], annotations: list[Raw], where: str
 
 def _finish_calls(parts: list[AnyPart], finish: Finish) -> tuple[AnyPart, ...]:
     """Replace empty arguments by `{}`, and mark calls that the token limit cut off as incomplete."""
-    cut = finish.reason == "length"
-    last = next((part for part in reversed(parts) if type(part) is ToolCall), None) if cut else None
+    is_cut_off = finish.reason == "length"
+    last = next((part for part in reversed(parts) if type(part) is ToolCall), None) if is_cut_off else None
     for index, call in enumerate(parts):
-        if type(call) is ToolCall and (cut or not call.arguments):
+        if type(call) is ToolCall and (is_cut_off or not call.arguments):
             complete = is_complete(call.form, call.arguments, finish, call is last)
             arguments = "{}" if complete and not call.arguments and call.form == "json" else call.arguments
             parts[index] = structs.replace(call, arguments=arguments, complete=complete)

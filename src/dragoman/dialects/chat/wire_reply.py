@@ -11,7 +11,11 @@ from dragoman.wire.unread import Carried
 
 
 class PromptDetails(Wire):
-    """Breakdown of the prompt tokens. Fields that vendors send with every reply are declared, even if not used."""
+    """Breakdown of the prompt tokens.
+
+    Fields that vendors send with every reply are declared even if not used, because an undeclared field needs a second
+    parse.
+    """
 
     cached_tokens: int | None = None
     cache_write_tokens: int | None = None
@@ -22,7 +26,7 @@ class PromptDetails(Wire):
 
 
 class CompletionDetails(Wire):
-    """Breakdown of the completion tokens, by the same rule."""
+    """Breakdown of the completion tokens; unused fields are declared for the same reason."""
 
     reasoning_tokens: int | None = None
     audio_tokens: Carried = ABSENT

@@ -195,7 +195,7 @@ def write_error(problem: Problem) -> tuple[int, dict[str, Any]]:
 
 
 def _find_own_code(problem: Problem) -> str | None:
-    """Return the problem's code if clients of this dialect or of this gateway know it, else None."""
+    """Return the problem's code if OpenAI or this gateway defines it; codes of other vendors are not sent."""
     return problem.code if problem.code in _CODES or problem.code in OWN_ERROR_CODES else None
 
 

@@ -122,7 +122,7 @@ def _parse(members: dict[str, Raw]) -> Response:
 
 
 def _read_items(output: Raw) -> list[AnyPart]:
-    """Parse all output items at once; an item with unknown members or of an unknown type is parsed separately."""
+    """Parse all output items at once; parse them separately if that fails, or for an item that is kept as opaque."""
     items = decode_known(_ITEMS, output)
     raws = None if items else take_optional({"output": output}, "output", _RAW_ITEMS)
     parts: list[AnyPart] = []
@@ -151,7 +151,7 @@ def read_output_at(raw: Raw | bytes, index: int) -> list[AnyPart]:
     except json.Malformed as error:
         raise json.Malformed(error.message, where + error.where) from None
     except Problem as problem:
-        # The problem is an invalid request; in a reply it means that the upstream's output is malformed.
+        # `read_output` reports an invalid request; in a reply it is the upstream's output that is malformed.
         raise json.Malformed(problem.message, problem.where) from None
 
 
@@ -211,7 +211,10 @@ def _read_failure(raw: Raw) -> Problem:
 
 
 def _read_incomplete(members: dict[str, Raw], fields: dict[str, bytes]) -> str:
-    """Take the reason out of `incomplete_details`; its other members go to `fields`."""
+    """Take the reason out of `incomplete_details`; its other members go to `fields`.
+
+    This is only for incomplete replies: details of a complete reply have no meaning and stay in extras.
+    """
     details = take_optional(members, "incomplete_details", _DETAILS) or {}
     reason = take_optional(details, "reason", _STRING) or ""
     fields.update({f"/incomplete_details/{pointer.escape(name)}": bytes(raw) for name, raw in details.items()})
