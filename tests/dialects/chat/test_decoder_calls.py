@@ -284,7 +284,10 @@ def test_a_server_may_repeat_a_call_that_is_over_but_not_add_to_it():
             id="a", name="f", arguments='{"x":1}'
         )
     problem = failure(*over, calls({"index": 0, "args": '{"x":2}'}), TOOLS)
-    assert (problem.kind, problem.message) == ("malformed_reply", "arguments arrived for a tool call that was over")
+    assert (problem.kind, problem.message) == (
+        "malformed_reply",
+        "the upstream sent more arguments for a tool call that had ended",
+    )
 
 
 @pytest.mark.parametrize(
@@ -309,12 +312,12 @@ def test_a_server_may_repeat_a_call_that_is_over_but_not_add_to_it():
 )
 def test_arguments_in_pieces_are_whole_when_they_are_one_object(pieces: list[str], whole: bool):
     call = StreamedCall("a", "f", 0)
-    asked_often = StreamedCall("a", "f", 0)
+    checked_often = StreamedCall("a", "f", 0)
     for piece in pieces:
         call.append_delta(piece)
-        asked_often.append_delta(piece)
-        asked_often.is_whole()
-    assert (call.is_whole(), asked_often.is_whole(), call.is_whole()) == (whole, whole, whole)
+        checked_often.append_delta(piece)
+        checked_often.is_complete()
+    assert (call.is_complete(), checked_often.is_complete(), call.is_complete()) == (whole, whole, whole)
 
 
 def test_calls_end_in_their_order_though_later_ones_were_whole_first():

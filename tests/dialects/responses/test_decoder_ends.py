@@ -81,11 +81,11 @@ def test_the_terminal_events_name_says_the_status_where_the_object_does_not(stat
         ),
         (
             [event("output_text.delta", delta=7)],
-            "kind='malformed_reply', message='the event response.output_text.delta is not as it should be'",
+            "kind='malformed_reply', message='the stream event response.output_text.delta does not have the expected structure'",
         ),
         (
             [done({"type": "function_call", "call_id": "c"}, 3)],
-            "message='a call has no name', status=502, where='/output/3/name'",
+            "message='a tool call has no name', status=502, where='/output/3/name'",
         ),
     ],
 )

@@ -301,7 +301,7 @@ def test_a_reply_that_fails_says_so_twice():
     assert (
         lines([STARTED, Finished(Finish("malformed_call"))])
         == """\
-'failed {"status": "failed", "output": [], "usage": null, "error": {"code": "malformed_function_call", "message": "the model made a malformed call"}, "incomplete_details": null}'
-'error ,"code":"malformed_function_call","message":"the model made a malformed call","param":null,"error":{"type":"server_error","code":"malformed_function_call","message":"the model made a malformed call","param":null}}'
+'failed {"status": "failed", "output": [], "usage": null, "error": {"code": "malformed_function_call", "message": "the model made a malformed tool call"}, "incomplete_details": null}'
+'error ,"code":"malformed_function_call","message":"the model made a malformed tool call","param":null,"error":{"type":"server_error","code":"malformed_function_call","message":"the model made a malformed tool call","param":null}}'
 """
     )

@@ -147,7 +147,7 @@ def test_words_about_length_decide_where_the_kind_allows_it(message: str):
         ),
         (b'{"error":{"code":7}}', "kind='invalid_request', message='7', status=418, code='7'"),
         (b'{"error":{"type":"t"}}', "kind='invalid_request', message='t', status=418"),
-        (b'{"error":{}}', "kind='invalid_request', message='the server reported an error', status=418"),
+        (b'{"error":{}}', "kind='invalid_request', message='the upstream returned an error', status=418"),
         (b'{"error":"m","code":"slow_down"}', "kind='overloaded', message='m', status=418, code='slow_down'"),
         (b'{"detail":"m"}', "kind='invalid_request', message='m', status=418"),
         (b'{"detail":{"message":"m"}}', "kind='invalid_request', message='m', status=418"),
@@ -157,7 +157,7 @@ def test_words_about_length_decide_where_the_kind_allows_it(message: str):
         *(
             (
                 body,
-                "kind='invalid_request', message='the server answered with status 418 and no readable error', status=418",
+                "kind='invalid_request', message='the upstream returned status 418 without a readable error', status=418",
             )
             for body in (b"[]", b"{}", b"<html>", b'"x"', b"null", b"{")
         ),

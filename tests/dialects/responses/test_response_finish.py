@@ -109,7 +109,7 @@ def test_calls_and_refusals_decide_the_end_of_a_complete_reply():
         (
             Finish("malformed_call"),
             (),
-            "Outcome(status='failed', problem=Problem(kind='malformed_reply', message='the model made a malformed call', status=502, code='malformed_function_call'))",
+            "Outcome(status='failed', problem=Problem(kind='malformed_reply', message='the model made a malformed tool call', status=502, code='malformed_function_call'))",
         ),
         (
             Finish("other", "x"),

@@ -298,7 +298,7 @@ def test_a_reply_echoes_what_the_client_asked():
         ({}, "Problem(kind='malformed_reply', message='the reply has no output', status=502, where='/output')"),
         (
             {"status": "failed"},
-            "Problem(kind='internal', message='the reply failed without saying why', status=500, code='server_error')",
+            "Problem(kind='internal', message='the reply failed without an error message', status=500, code='server_error')",
         ),
         (
             {"error": {"code": "slow_down", "message": "m"}},
@@ -307,11 +307,11 @@ def test_a_reply_echoes_what_the_client_asked():
         ({"status": "failed", "error": "m"}, "Problem(kind='internal', message='m', status=500, detail="),
         (
             {"output": [{"type": "function_call", "call_id": "c"}]},
-            "Problem(kind='malformed_reply', message='a call has no name', status=502, where='/output/0/name')",
+            "Problem(kind='malformed_reply', message='a tool call has no name', status=502, where='/output/0/name')",
         ),
         (
             {"output": [{"type": "message", "content": [{"type": "input_image"}]}]},
-            "Problem(kind='malformed_reply', message='an image or file needs a URL, data or a file id', status=502, where='/output/0/content/0')",
+            "Problem(kind='malformed_reply', message='an image or file needs a URL, data or a file_id', status=502, where='/output/0/content/0')",
         ),
         ({"output": [], "usage": {"input_tokens": "x"}}, "Problem(kind='malformed_reply', message="),
         ({"output": 7}, "Problem(kind='malformed_reply', message="),

@@ -1,4 +1,4 @@
-"""OpenAI Chat Completions, as OpenAI and the many compatible servers speak it."""
+"""The OpenAI Chat Completions dialect, as OpenAI and compatible servers implement it."""
 
 from dragoman.dialects.chat.api import API
 from dragoman.dialects.chat.compat import IMPLIED, SHARED_FIELDS, TURNS

@@ -1,4 +1,4 @@
-"""How Chat's requests relate to those of other dialects, and how its conversations are stored."""
+"""Chat request fields that other dialects share or do not need, and the format of stored Chat conversations."""
 
 import re
 
@@ -19,7 +19,7 @@ from dragoman.wire import json
 from dragoman.wire.lookup import lookup
 
 IMPLIED = {
-    "/stream_options/include_usage": Implied((True, False), "our stream ends with the usage if that is asked for"),
+    "/stream_options/include_usage": Implied((True, False), "the client gets the usage chunk that it asks for"),
     "/stream_options/include_obfuscation": Implied((False,), NO_PADDING),
     "/store": Implied((False,), NOT_STORED),
     "/service_tier": Implied(("auto", "default"), DEFAULT_TIER),
@@ -28,11 +28,14 @@ IMPLIED = {
     "/top_logprobs": Implied((0,), NOTHING_EXTRA),
     "/logit_bias": Implied(({},), SAYS_NOTHING),
     "/messages/#/annotations": Implied(([],), SAYS_NOTHING),
-    "/messages/#/tool_calls/#/index": Implied(tuple(range(128)), "calls are told in the order of the list"),
-    "/messages/#/prefix": Implied((False,), "the model begins its answer itself, as where nothing is said"),
+    "/messages/#/tool_calls/#/index": Implied(tuple(range(128)), "calls keep the order of the list"),
+    "/messages/#/prefix": Implied((False,), "false is the default: the model writes its reply from the start"),
     "/messages/#/content/#/image_url/detail": Implied(("auto",), DEFAULT_DETAIL),
 }
-"""A field that the caller asks for and will not get has no row, however usual it is: cache marks, keys, labels."""
+"""Field values that need no counterpart at the target, so leaving them out is not a loss.
+
+A field that changes the result and is not sent has no row, however common it is: cache marks, cache keys, metadata.
+"""
 
 SHARED_FIELDS = frozenset(
     {
@@ -46,7 +49,7 @@ SHARED_FIELDS = frozenset(
         "/safety_identifier",
     }
 )
-"""Fields that OpenAI's dialects have with one meaning."""
+"""Fields that have the same meaning in Chat and Responses."""
 
 
 def _render_user_item(text: bytes) -> bytes:

@@ -1,9 +1,9 @@
-"""Chunks of a streamed reply, decoded into events.
+"""Decodes the chunks of a streamed reply into core events.
 
-Rules: a `finish_reason` is the end, but usage may still follow, so the reply is told as finished at `[DONE]` or at the
-end of the stream. A text ends when something else begins; a call ends when its arguments are whole and something else
-begins, or with the reply. Calls are told apart by id, then by index, then by order, because compatible servers repeat,
-reuse or leave out each of these.
+Rules: `finish_reason` ends the reply, but usage may still follow, so `Finished` is emitted at `[DONE]` or at the end of
+the stream. A text part ends when another part starts; a call ends when its arguments are complete and another part
+starts, or with the reply. Calls are distinguished by id, then by index, then by order, because compatible servers
+repeat, reuse or omit each of these.
 """
 
 from typing import TYPE_CHECKING, Literal
@@ -30,7 +30,7 @@ from dragoman.dialects.chat.decoder_state import CallTable, FieldPieces, OtherCh
 from dragoman.dialects.chat.errors import read_error
 from dragoman.dialects.chat.fields import REASONING_MEMBERS, Spelling, join_spelling
 from dragoman.dialects.chat.parts import GOOGLE, read_arguments, read_citation, read_part
-from dragoman.dialects.chat.response import is_whole, read_finish, read_usage
+from dragoman.dialects.chat.response import is_complete, read_finish, read_usage
 from dragoman.dialects.chat.wire import NAME
 from dragoman.dialects.decoder import FrameDecoder
 from dragoman.wire.json import Malformed, encode
@@ -49,7 +49,7 @@ _CUT_OFF = "the stream ended before the reply was finished"
 
 
 class ChatDecoder(FrameDecoder):
-    """Upstream bytes in, events out."""
+    """Decodes upstream bytes into core events."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -58,8 +58,8 @@ class ChatDecoder(FrameDecoder):
         self._open_kind: _TextKind = ""
         self._open_index = 0
         self._calls = CallTable()
-        self._refused = False
-        self._cited = 0
+        self._has_refusal = False
+        self._annotation_count = 0
         self._content_count = 0
         self._finish_reason: str | None = None
         self._usage: bytes | None = None
@@ -100,7 +100,7 @@ class ChatDecoder(FrameDecoder):
             self._keep_unread(unread, choices)
 
     def _append_text(self, data: bytes) -> bool:
-        """Take a chunk that only continues the open text; return False, with nothing taken, for any other."""
+        """Emit a chunk that only appends to the open text; return False and emit nothing for any other chunk."""
         try:
             chunk = wire_reply.TEXT_CHUNK.decode(data)
         except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
@@ -123,7 +123,7 @@ class ChatDecoder(FrameDecoder):
         self._events.append(Started(chunk.id or "", chunk.model or "", int(chunk.created) if chunk.created else None))
 
     def _find_changed_fields(self, chunk: wire_reply.ChatChunk | wire_reply.ChatTextChunk) -> "list[tuple[str, Raw]]":
-        """Return the fields of the reply that say something else than the last time."""
+        """Return the top-level fields whose value differs from the last chunk that had them."""
         return [
             (pointer, given)
             for pointer, given in (
@@ -139,7 +139,7 @@ class ChatDecoder(FrameDecoder):
             self._fields.add(pointer, raw)
 
     def _keep_unread(self, unread: Unread, choices: "list[wire_reply.ChunkChoice] | tuple[()]") -> None:
-        """Keep fields nobody read, by their pointers in a whole reply."""
+        """Keep unknown fields, by the pointers they would have in a whole reply."""
         for pointer, raw in unread.rest().items():
             if not pointer.startswith("/choices/"):
                 self._add_field(pointer, raw)
@@ -158,20 +158,20 @@ class ChatDecoder(FrameDecoder):
             self._read_choice_fields(choice)
 
     def _read_choice_fields(self, choice: wire_reply.ChunkChoice) -> None:
-        for word, given in (
+        for member, given in (
             ("logprobs", choice.logprobs),
             ("native_finish_reason", choice.native_finish_reason),
             ("content_filter_results", choice.content_filter_results),
         ):
             if given is not wire.ABSENT and given != wire.NULL:
-                self._add_field(f"/choices/0/{word}", bytes(given))
+                self._add_field(f"/choices/0/{member}", bytes(given))
 
     def _read_delta(self, delta: wire_reply.Delta, position: int, unread: Unread | None) -> None:
-        thought = delta.reasoning_content or delta.reasoning
-        if thought:
-            word = "reasoning_content" if delta.reasoning_content else "reasoning"
-            self._append_delta("reasoning", thought, join_spelling(word))
-            if delta.reasoning and delta.reasoning != thought:
+        reasoning_text = delta.reasoning_content or delta.reasoning
+        if reasoning_text:
+            member = "reasoning_content" if delta.reasoning_content else "reasoning"
+            self._append_delta("reasoning", reasoning_text, join_spelling(member))
+            if delta.reasoning and delta.reasoning != reasoning_text:
                 self._add_field("/choices/0/message/reasoning", encode(delta.reasoning))
         if delta.content:
             if isinstance(delta.content, str):
@@ -189,7 +189,7 @@ class ChatDecoder(FrameDecoder):
         if legacy is not None and (legacy.name or legacy.arguments):
             self._read_legacy_call(legacy)
         if delta.annotations:
-            self._cite(delta)
+            self._read_annotations(delta)
         if delta.reasoning_details is not wire.ABSENT:
             self._add_field("/choices/0/message/reasoning_details", bytes(delta.reasoning_details))
 
@@ -201,26 +201,26 @@ class ChatDecoder(FrameDecoder):
 
     def _open_part(self, kind: _TextKind, spelling: str) -> None:
         self._end_open_part()
-        self._end_whole_calls()
+        self._end_complete_calls()
         part: AnyPart
-        listed = spelling in (Spelling.PART, Spelling.THINKING)
-        where = self._take_content_pointer() if listed else f"{_MESSAGE}/{_member_of(kind, spelling)}"
+        in_list = spelling in (Spelling.PART, Spelling.THINKING)
+        where = self._take_content_pointer() if in_list else f"{_MESSAGE}/{_member_of(kind, spelling)}"
         match kind:
             case "reasoning":
                 part = Reasoning(spelling=spelling, where=where)
             case "refusal":
                 part = Refusal(text="", spelling=spelling, where=where)
-                self._refused = True
+                self._has_refusal = True
             case _:
                 part = Text(text="", spelling=spelling, where=where)
         self._open_kind = kind
         self._open_index = self._start_part(part)
 
     def _take_content_pointer(self) -> str:
-        """Return where the next part of a content list stands in a whole reply."""
-        place = f"{_MESSAGE}/content/{self._content_count}"
+        """Return the pointer that the next part of a content list would have in a whole reply."""
+        pointer = f"{_MESSAGE}/content/{self._content_count}"
         self._content_count += 1
-        return place
+        return pointer
 
     def _start_part(self, part: AnyPart) -> int:
         index = self._count
@@ -233,7 +233,7 @@ class ChatDecoder(FrameDecoder):
             self._events.append(PartEnded(self._open_index))
             self._open_kind = ""
 
-    def _end_whole_calls(self) -> None:
+    def _end_complete_calls(self) -> None:
         for call in self._calls.pop_complete():
             call.ended = True
             self._events.append(PartEnded(call.index))
@@ -258,13 +258,13 @@ class ChatDecoder(FrameDecoder):
             for field, raw in part.extras.fields.items():
                 self._events.append(PartNative(self._open_index, NAME, field, raw))
 
-    def _cite(self, delta: wire_reply.Delta) -> None:
+    def _read_annotations(self, delta: wire_reply.Delta) -> None:
         annotations = delta.annotations or []
         if self._open_kind == "text":
             for raw in annotations:
-                place = f"{_MESSAGE}/annotations/{self._cited}"
-                self._cited += 1
-                self._events.append(PartCited(self._open_index, read_citation(raw, place)))
+                pointer = f"{_MESSAGE}/annotations/{self._annotation_count}"
+                self._annotation_count += 1
+                self._events.append(PartCited(self._open_index, read_citation(raw, pointer)))
         else:
             self._add_field("/choices/0/message/annotations", encode(annotations))
 
@@ -291,7 +291,7 @@ class ChatDecoder(FrameDecoder):
         self._append_arguments(call, read_arguments(delta.arguments))
 
     def _append_arguments(self, call: StreamedCall, text: str) -> None:
-        """Tell what is new about a call, once it can be told."""
+        """Emit the new data of a call; a call starts once its name and an id or arguments are known."""
         if call.ended:
             call.check_repeat(text)
             return
@@ -307,10 +307,10 @@ class ChatDecoder(FrameDecoder):
 
     def _start_call(self, call: StreamedCall) -> None:
         self._end_open_part()
-        self._end_whole_calls()
+        self._end_complete_calls()
         spelling = Spelling.FUNCTION_CALL if call.is_legacy else ""
-        place = "function_call" if call.is_legacy else f"tool_calls/{call.ordinal}"
-        where = f"{_MESSAGE}/{place}"
+        member = "function_call" if call.is_legacy else f"tool_calls/{call.ordinal}"
+        where = f"{_MESSAGE}/{member}"
         part = ToolCall(id=call.id, name=call.name, arguments="", form=call.form, where=where, spelling=spelling)
         call.index = self._start_part(part)
         self._calls.mark_changed(call)
@@ -326,7 +326,10 @@ class ChatDecoder(FrameDecoder):
         call.fields.clear()
 
     def _finish(self, *, done: bool) -> None:
-        """Tell the end of the reply, if what was seen allows one."""
+        """Emit the end of the reply; fail if the stream was cut off.
+
+        Without a `finish_reason`, `[DONE]` ends a reply that has parts and only complete calls.
+        """
         if self._finish_reason is None and not (done and self._count and self._calls.are_complete()):
             raise Problem("malformed_reply", _CUT_OFF)
         if not self._started:
@@ -342,16 +345,16 @@ class ChatDecoder(FrameDecoder):
         fields = [*self._fields.items(), *self._other_choices.items()]
         stopped_by = dict(fields).get("/choices/0/stop_reason")
         finish = read_finish(
-            self._finish_reason, has_call=bool(calls), has_refusal=self._refused, stopped_by=stopped_by
+            self._finish_reason, has_call=bool(calls), has_refusal=self._has_refusal, stopped_by=stopped_by
         )
         for call in calls:
             if call.ended:
                 continue
             arguments = "".join(call.pieces)
-            whole = is_whole(call.form, arguments, finish, call is calls[-1])
-            if whole and not arguments and call.form == "json":
+            complete = is_complete(call.form, arguments, finish, call is calls[-1])
+            if complete and not arguments and call.form == "json":
                 self._events.append(PartDelta(call.index, "{}"))
-            self._events.append(PartEnded(call.index, whole))
+            self._events.append(PartEnded(call.index, complete))
         self._events.extend(Native(NAME, field, raw) for field, raw in fields)
         self._emit_usage()
         self._events.append(Finished(finish))
@@ -364,7 +367,7 @@ class ChatDecoder(FrameDecoder):
 
 
 def _member_of(kind: str, spelling: str) -> str:
-    """Return the member of a message that holds a text of this kind ("text", "reasoning", "refusal")."""
+    """Return the message member that contains text of this kind ("text", "reasoning", "refusal")."""
     if kind == "reasoning":
         return REASONING_MEMBERS.get(spelling, "reasoning_content")
     return "refusal" if kind == "refusal" else "content"

@@ -1,9 +1,10 @@
-"""The state of a streamed reply while it is decoded: its calls, and fields that come in pieces.
+"""State of a streamed reply while it is decoded: its calls, and vendor fields that arrive in several chunks.
 
-A non-empty id names its call; without one the index does; without either, the most recent call goes on. A new id at a
-known index is a new call, and so is a name that comes after whole arguments. Some servers use one id for several calls:
-a name with a known id is a new call at a new index, or with arguments after whole ones. Of vendor fields lists grow,
-objects merge, and of anything else the last piece counts; only what is known to be text in pieces is joined.
+Which call a delta belongs to: a non-empty id decides, then the index; without either, it is the most recent call. A new
+id at a known index starts a new call, and so does a name that arrives after complete arguments. Some servers reuse one
+id for several calls: a name with a known id starts a new call if the index is new, or if arguments arrive after
+complete ones. Vendor fields are merged: lists are concatenated, objects are merged, and any other value is replaced by
+the latest; strings are concatenated only in members that are known to be streamed text.
 """
 
 import re
@@ -16,12 +17,12 @@ if TYPE_CHECKING:
     from dragoman.core.parts import CallForm, Signature
 
 
-_MARK = re.compile(r'["{}\[\]]')
+_STRUCTURAL = re.compile(r'["{}\[\]]')
 _IN_STRING = re.compile(r'"|\\.?', re.DOTALL)
 
 
 class _Brackets:
-    """The brackets of a JSON text that comes in pieces: tells where its first value closes, looking at each once."""
+    """Tracks brackets in streamed JSON text to find where the first value closes; reads each character once."""
 
     __slots__ = ("_depth", "_escaped", "_in_string", "closed", "exceeded")
 
@@ -30,49 +31,49 @@ class _Brackets:
         self._in_string = False
         self._escaped = False
         self.closed = False
-        """The first bracket has been closed."""
+        """Whether the first bracket has been closed."""
         self.exceeded = False
-        """Something came behind that."""
+        """Whether other text follows the closed value."""
 
     def feed(self, text: str) -> None:
         position = 1 if self._escaped and text else 0
         self._escaped = self._escaped and not text
         while not self.closed:
-            found = (_IN_STRING if self._in_string else _MARK).search(text, position)
+            found = (_IN_STRING if self._in_string else _STRUCTURAL).search(text, position)
             if found is None:
                 return
             position = found.end()
-            self._read_mark(found.group())
+            self._update(found.group())
         self.exceeded = self.exceeded or bool(text[position:].strip())
 
-    def _read_mark(self, mark: str) -> None:
+    def _update(self, symbol: str) -> None:
         if self._in_string:
-            self._in_string = mark != '"'
-            self._escaped = mark == "\\"
-        elif mark == '"':
+            self._in_string = symbol != '"'
+            self._escaped = symbol == "\\"
+        elif symbol == '"':
             self._in_string = True
         else:
-            self._depth += 1 if mark in "{[" else -1
+            self._depth += 1 if symbol in "{[" else -1
             self.closed = self._depth <= 0
 
 
 class StreamedCall:
-    """A call while it arrives, number `ordinal` of the reply; its part index is -1 until it can be told."""
+    """A call while it is streamed, number `ordinal` of the reply; its part `index` is -1 until it has started."""
 
     __slots__ = (
         "_brackets",
-        "_seen",
-        "_whole",
+        "_checked_count",
+        "_is_object",
         "ended",
         "fields",
         "form",
         "id",
         "index",
+        "index_count",
         "is_legacy",
         "name",
         "ordinal",
         "pieces",
-        "places",
         "signature",
         "size",
     )
@@ -80,10 +81,10 @@ class StreamedCall:
     def __init__(self, call_id: str, name: str, ordinal: int) -> None:
         self.ordinal = ordinal
         self.size = 0
-        self.places = 0
-        """How many indexes lead to it."""
-        self._seen = 0
-        self._whole: bool | None = None
+        self.index_count = 0
+        """How many wire indexes refer to this call."""
+        self._checked_count = 0
+        self._is_object: bool | None = None
         self._brackets = _Brackets()
         self.id = call_id
         self.name = name
@@ -96,40 +97,40 @@ class StreamedCall:
         self.fields: dict[str, bytes] = {}
 
     def append_delta(self, text: str) -> None:
-        """Take the next piece of the arguments."""
+        """Append the next piece of the arguments."""
         if text:
             self.pieces.append(text)
             self.size += len(text)
 
     def has_arguments(self, text: str) -> bool:
-        """Tell whether the arguments are exactly this."""
+        """Return whether the arguments so far equal `text`."""
         return len(text) == self.size and text == "".join(self.pieces)
 
-    def is_whole(self) -> bool:
-        """Tell whether nothing can follow: the arguments are one complete object.
+    def is_complete(self) -> bool:
+        """Return whether the arguments are one complete JSON object, so that nothing can follow.
 
-        It is asked again and again of calls that stay open, so no piece is looked at twice for it.
+        This is called repeatedly for open calls, so each piece is scanned only once.
         """
         if self.form != "json":
             return False
         brackets = self._brackets
-        if self._seen < len(self.pieces) and not brackets.exceeded:
-            brackets.feed("".join(self.pieces[self._seen :]))
-            self._seen = len(self.pieces)
+        if self._checked_count < len(self.pieces) and not brackets.exceeded:
+            brackets.feed("".join(self.pieces[self._checked_count :]))
+            self._checked_count = len(self.pieces)
         if not brackets.closed or brackets.exceeded:
             return False
-        if self._whole is None:
-            self._whole = is_object("".join(self.pieces))
-        return self._whole
+        if self._is_object is None:
+            self._is_object = is_object("".join(self.pieces))
+        return self._is_object
 
     def check_repeat(self, text: str) -> None:
-        """Let a server repeat itself after a call is over; anything new would be lost, so it fails the reply."""
+        """Accept repeated arguments after a call has ended; raise if they are new, because they would be lost."""
         if text.strip() and not self.has_arguments(text):
-            raise Problem("malformed_reply", "arguments arrived for a tool call that was over")
+            raise Problem("malformed_reply", "the upstream sent more arguments for a tool call that had ended")
 
 
 class CallTable:
-    """All calls of one reply, in the order they came."""
+    """All calls of one reply, in order of arrival."""
 
     def __init__(self) -> None:
         self.calls: list[StreamedCall] = []
@@ -137,10 +138,10 @@ class CallTable:
         self._by_index: dict[int, StreamedCall] = {}
         self._legacy: StreamedCall | None = None
         self._changed: dict[StreamedCall, None] = {}
-        """Calls that were told and have grown since they were last looked at."""
+        """Started calls that got more arguments since the last `pop_complete`; a dict for its order."""
 
     def find(self, call_id: str, index: int | None, name: str, text: str) -> StreamedCall:
-        """Return the call a piece belongs to, a new one if it begins one."""
+        """Return the call that a delta belongs to; add a new one if the delta starts a call."""
         call = self._find_known(call_id, index, name, text)
         if call is None:
             call = self._add_call(call_id, name)
@@ -159,10 +160,10 @@ class CallTable:
         return call
 
     def _set_index(self, index: int, call: StreamedCall) -> None:
-        before = self._by_index.get(index)
-        if before is not None:
-            before.places -= 1
-        call.places += 1
+        previous = self._by_index.get(index)
+        if previous is not None:
+            previous.index_count -= 1
+        call.index_count += 1
         self._by_index[index] = call
 
     def _find_known(self, call_id: str, index: int | None, name: str, text: str) -> StreamedCall | None:
@@ -173,28 +174,28 @@ class CallTable:
         if known is None:
             return None
         if call_id:
-            # An id that comes late belongs to the call that still has none.
+            # A late id belongs to the call at this index that has no id yet.
             return known if not known.id and known.index < 0 else None
         if not name or not known.name:
             return known
         if name != known.name and index is None:
             return None
-        return None if text and known.is_whole() else known
+        return None if text and known.is_complete() else known
 
     def _find_by_id(self, call_id: str, index: int | None, name: str, text: str) -> StreamedCall | None:
-        """Return the call of a known id, of several the one at `index`; None for a new call of that id."""
-        there = None if index is None else self._by_index.get(index)
-        known = there if there is not None and there.id == call_id else self._by_id[call_id]
+        """Return the call with a known id (of several, the one at `index`); None if the delta starts a new call."""
+        at_index = None if index is None else self._by_index.get(index)
+        known = at_index if at_index is not None and at_index.id == call_id else self._by_id[call_id]
         if not name or not known.name:
             return known
-        if index is not None and there is None and known.places:
+        if index is not None and at_index is None and known.index_count:
             return None
-        # Whole arguments are looked for only where others begin: some servers repeat id and name with every piece.
-        begins = text.lstrip().startswith("{")
-        return None if begins and not known.has_arguments(text) and known.is_whole() else known
+        # Only text that can start new arguments is checked: some servers repeat id and name with every piece.
+        starts_object = text.lstrip().startswith("{")
+        return None if starts_object and not known.has_arguments(text) and known.is_complete() else known
 
     def get_legacy_call(self, name: str) -> StreamedCall:
-        """Return the one call of the legacy field."""
+        """Return the call of the legacy `function_call` member; a reply has at most one."""
         if self._legacy is None:
             self._legacy = self._add_call("", name)
             self._legacy.is_legacy = True
@@ -202,17 +203,18 @@ class CallTable:
         return self._legacy
 
     def mark_changed(self, call: StreamedCall) -> None:
-        """Note that a call that was told has grown, or has just been told."""
+        """Record that a call has started or got more arguments."""
         self._changed[call] = None
 
     def pop_complete(self) -> list[StreamedCall]:
-        """Return the calls that were told and to which nothing can be added, each once."""
-        grown, self._changed = self._changed, {}
-        return sorted((call for call in grown if not call.ended and call.is_whole()), key=lambda call: call.ordinal)
+        """Return the started calls whose arguments are complete, each once."""
+        changed, self._changed = self._changed, {}
+        complete = (call for call in changed if not call.ended and call.is_complete())
+        return sorted(complete, key=lambda call: call.ordinal)
 
     def are_complete(self) -> bool:
-        """Tell whether nothing is missing from any call."""
-        return all(call.ended or call.is_whole() for call in self.calls)
+        """Return whether every call is complete."""
+        return all(call.ended or call.is_complete() for call in self.calls)
 
 
 _TEXT_MEMBERS = frozenset(
@@ -221,19 +223,19 @@ _TEXT_MEMBERS = frozenset(
 
 
 class FieldPieces:
-    """Vendor fields of the reply by pointer."""
+    """Collects vendor fields of a streamed reply, by pointer."""
 
     def __init__(self) -> None:
         self._pieces: dict[str, list[bytes]] = {}
 
     def add(self, pointer: str, raw: bytes) -> None:
-        """Take the next piece of one field."""
+        """Add the next piece of a field; a repeated value counts once unless it is a list."""
         pieces = self._pieces.setdefault(pointer, [])
         if not pieces or pieces[-1] != raw or raw[:1] == b"[":
             pieces.append(raw)
 
     def items(self) -> list[tuple[str, bytes]]:
-        """Return every field whole."""
+        """Return each pointer with its merged value."""
         return [(pointer, _join_pieces(pieces)) for pointer, pieces in self._pieces.items()]
 
 
@@ -245,13 +247,13 @@ def _join_pieces(pieces: list[bytes]) -> bytes:
         for piece in pieces:
             whole = merge_piece(whole, decode(piece))
     except (Malformed, RecursionError):
-        # Legal JSON that is no Python value, such as 1e999, or nested too deeply: it cannot be joined to anything.
+        # Valid JSON that Python cannot represent (1e999) or that is nested too deeply cannot be merged.
         return pieces[-1]
     return encode(to_plain(whole))
 
 
 class _TextPieces:
-    """A text in pieces."""
+    """The pieces of a streamed string."""
 
     __slots__ = ("pieces",)
 
@@ -260,23 +262,23 @@ class _TextPieces:
 
 
 class _CallPieces:
-    """Calls in pieces, by their numbers."""
+    """The merged deltas of streamed calls, by index."""
 
-    __slots__ = ("known",)
+    __slots__ = ("by_index",)
 
     def __init__(self, pieces: list[dict[str, Any]]) -> None:
-        self.known: dict[bytes, dict[str, Any]] = {}
+        self.by_index: dict[bytes, dict[str, Any]] = {}
         self.add(pieces)
 
     def add(self, pieces: list[dict[str, Any]]) -> None:
         for piece in pieces:
-            number = encode(piece.get("index"))
-            known = self.known.get(number)
-            self.known[number] = _merge_members({} if known is None else known, piece)
+            index = encode(piece.get("index"))
+            known = self.by_index.get(index)
+            self.by_index[index] = _merge_members({} if known is None else known, piece)
 
 
 def merge_piece(accumulated: Any, piece: Any) -> Any:
-    """Return what is known with one more piece; what is known grows in place, and is read with `settled`."""
+    """Merge one more piece into the accumulated value, in place; `to_plain` converts the result to JSON values."""
     if isinstance(accumulated, _TextPieces | _CallPieces):
         accumulated = to_plain(accumulated)
     if isinstance(accumulated, dict) and isinstance(piece, dict):
@@ -290,19 +292,21 @@ def merge_piece(accumulated: Any, piece: Any) -> Any:
 
 def _merge_members(accumulated: dict[str, Any], piece: dict[str, Any]) -> dict[str, Any]:
     for name, value in piece.items():
-        before = accumulated.get(name)
-        if value is None and before is not None:
+        current = accumulated.get(name)
+        if value is None and current is not None:
             continue
-        if name in _TEXT_MEMBERS and isinstance(value, str) and isinstance(before, str | _TextPieces):
-            text = accumulated[name] = before if isinstance(before, _TextPieces) else _TextPieces(before)
+        if name in _TEXT_MEMBERS and isinstance(value, str) and isinstance(current, str | _TextPieces):
+            text = accumulated[name] = current if isinstance(current, _TextPieces) else _TextPieces(current)
             text.pieces.append(value)
         elif (
-            name == "tool_calls" and _are_calls(value) and (isinstance(before, _CallPieces) or _are_calls(before or []))
+            name == "tool_calls"
+            and _are_calls(value)
+            and (isinstance(current, _CallPieces) or _are_calls(current or []))
         ):
-            calls = accumulated[name] = before if isinstance(before, _CallPieces) else _CallPieces(before or [])
+            calls = accumulated[name] = current if isinstance(current, _CallPieces) else _CallPieces(current or [])
             calls.add(cast("list[dict[str, Any]]", value))
         else:
-            accumulated[name] = merge_piece(before, value)
+            accumulated[name] = merge_piece(current, value)
     return accumulated
 
 
@@ -311,31 +315,31 @@ def _are_calls(value: Any) -> bool:
 
 
 def to_plain(value: Any) -> Any:
-    """Return what has been put together as plain values."""
+    """Convert a merged value to plain JSON values, in place; iterative, so deep nesting causes no RecursionError."""
     top = [value]
-    waiting: list[dict[Any, Any] | list[Any]] = [top]
-    while waiting:
-        holder = waiting.pop()
-        for place, held in list(holder.items() if isinstance(holder, dict) else enumerate(holder)):
-            plain: Any = held
-            if isinstance(held, _TextPieces):
-                plain = "".join(held.pieces)
-            elif isinstance(held, _CallPieces):
-                plain = list(held.known.values())
-            holder[place] = plain
+    pending: list[dict[Any, Any] | list[Any]] = [top]
+    while pending:
+        container = pending.pop()
+        for key, merged in list(container.items() if isinstance(container, dict) else enumerate(container)):
+            plain: Any = merged
+            if isinstance(merged, _TextPieces):
+                plain = "".join(merged.pieces)
+            elif isinstance(merged, _CallPieces):
+                plain = list(merged.by_index.values())
+            container[key] = plain
             if isinstance(plain, dict | list):
-                waiting.append(cast("dict[Any, Any] | list[Any]", plain))
+                pending.append(cast("dict[Any, Any] | list[Any]", plain))
     return top[0]
 
 
 class OtherChoices:
-    """The answers beside the first, each as a whole reply would hold it."""
+    """Collects the choices other than 0, each in the form it has in a whole reply."""
 
     def __init__(self) -> None:
         self._choices: dict[int, dict[str, Any]] = {}
 
     def add(self, data: bytes) -> None:
-        """Take a chunk that speaks of other answers."""
+        """Merge the other choices of a chunk."""
         for choice in decode(data)["choices"]:
             index = choice.get("index")
             if not index:
@@ -348,5 +352,5 @@ class OtherChoices:
                 raise Malformed("the JSON is nested too deeply") from None
 
     def items(self) -> list[tuple[str, bytes]]:
-        """Return every answer by its pointer."""
+        """Return each choice with its pointer."""
         return [(f"/choices/{index}", encode(to_plain(choice))) for index, choice in sorted(self._choices.items())]

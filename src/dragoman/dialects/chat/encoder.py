@@ -1,8 +1,8 @@
-"""Events of a reply, encoded as chunks.
+"""Encodes the core events of a reply as Chat chunks.
 
-Rules: every chunk has the same id and time; a call's id, type and name come once, and what is absent stays absent;
-calls are numbered from 0 in the order they start. Vendor fields of this dialect ride on the last chunk. Usage has a
-chunk of its own, for those who asked. A failed reply ends in an error and has no `[DONE]`.
+Rules: every chunk has the same id and time; a call's id, type and name are sent once, and absent values are omitted;
+calls are numbered from 0 in the order they start. Vendor fields of this dialect are sent in the last chunks. Usage is
+a separate chunk, sent only if the client asked for it. A failed reply ends with an error and without `[DONE]`.
 """
 
 from typing import Any
@@ -39,23 +39,23 @@ from dragoman.wire.sse import render_data_frame
 
 _DONE = b"data: [DONE]\n\n"
 _THINKING = b'{"content":[{"type":"thinking","thinking":[{"type":"text","text":'
-_WORDS: dict[FinishReason, str] = {
+_FINISH_REASONS: dict[FinishReason, str] = {
     "stop": "stop",
     "length": "length",
     "tool_calls": "tool_calls",
     "filtered": "content_filter",
     "refused": "content_filter",
     "paused": "stop",
-    # The vendor has no word for "ended for a reason of its own"; "stop" would call the answer complete.
+    # OpenAI has no value for "another reason"; "stop" would mean that the reply is complete.
     "other": "content_filter",
 }
 _MALFORMED_CALL = "the model made a malformed tool call"
 
 
 class _OpenPart:
-    """How the deltas of one part are written: between two fixed byte strings."""
+    """A part that is being streamed; each delta is written between two fixed byte strings, `head` and `tail`."""
 
-    __slots__ = ("grown", "head", "is_json_call", "kind", "ordinal", "part", "piece", "size", "tail")
+    __slots__ = ("has_delta", "head", "is_json_call", "kind", "ordinal", "part", "piece", "size", "tail")
 
     def __init__(self, part: AnyPart) -> None:
         self.part = part
@@ -65,12 +65,12 @@ class _OpenPart:
         self.ordinal = -1
         self.piece = 0
         self.size = 0
-        self.grown = False
+        self.has_delta = False
         self.is_json_call = False
 
 
 def wants_usage(request: Request | None) -> bool:
-    """Tell whether the client gets the usage chunk."""
+    """Return whether the client gets the usage chunk."""
     if request is None:
         return True
     extras = request.extras
@@ -81,30 +81,30 @@ def wants_usage(request: Request | None) -> bool:
 
 
 def _build_call_head(open_part: _OpenPart) -> dict[str, Any]:
-    """Begin a chunk of a call; the official helper insists on a function in each."""
+    """Return the members that every delta of a call has; OpenAI's stream helper requires `function` in each."""
     return {"index": open_part.ordinal, "function": {}} if open_part.is_json_call else {"index": open_part.ordinal}
 
 
 class ChatEncoder(Encoder):
-    """Events in, bytes for the client out."""
+    """Encodes core events as bytes for the client."""
 
     def __init__(self, request: Request | None) -> None:
         self._sends_usage = wants_usage(request)
         self._tail = b',"usage":null}\n\n' if self._sends_usage else b"}\n\n"
         self._prefix = b""
         self._parts: dict[int, _OpenPart] = {}
-        self._calls = 0
+        self._call_count = 0
         self._usage: Usage | None = None
         self._native: dict[str, bytes] = {}
         self._annotations: list[dict[str, Any] | Raw] = []
-        self._has_content = 0
-        """How long the texts are that are over: a client counts from where the first begins."""
-        self._refusal = False
-        self._legacy = False
+        self._text_length = 0
+        """Length of all ended texts: the offsets of annotations count from the start of the first text."""
+        self._has_refusal = False
+        self._has_legacy_call = False
         self._has_reasoning = False
 
     def feed(self, event: Event) -> bytes:
-        """Take the next event."""
+        """Encode the next event."""
         if isinstance(event, PartDelta):
             return self._append(self._parts.get(event.index), event.text, event.piece)
         match event:
@@ -116,7 +116,7 @@ class ChatEncoder(Encoder):
                 return self._sign(index, signature.issuer, signature.value)
             case PartCited(index, citation):
                 opened = self._parts.get(index)
-                written = write_citation(citation, self._has_content, opened.size if opened is not None else 0)
+                written = write_citation(citation, self._text_length, opened.size if opened is not None else 0)
                 if written is not None:
                     self._annotations.append(written)
                 return b""
@@ -158,13 +158,13 @@ class ChatEncoder(Encoder):
             case Text():
                 self._set_delta_frame(opened, b'{"content":', b"}")
             case Refusal():
-                self._refusal = True
+                self._has_refusal = True
                 self._set_delta_frame(opened, b'{"refusal":', b"}")
             case Reasoning(spelling=Spelling.THINKING):
                 self._set_delta_frame(opened, _THINKING, b"}]}]}")
             case Reasoning():
-                word = REASONING_MEMBERS.get(part.spelling, "reasoning_content")
-                self._set_delta_frame(opened, b'{"' + word.encode() + b'":', b"}")
+                member = REASONING_MEMBERS.get(part.spelling, "reasoning_content")
+                self._set_delta_frame(opened, b'{"' + member.encode() + b'":', b"}")
             case ToolCall():
                 return self._begin_call(opened, part)
             case Opaque(dialect=dialect) if dialect == NAME:
@@ -181,11 +181,11 @@ class ChatEncoder(Encoder):
     def _begin_call(self, open_part: _OpenPart, call: ToolCall) -> bytes:
         open_part.is_json_call = call.form == "json"
         if is_legacy(call):
-            self._legacy = True
+            self._has_legacy_call = True
             self._set_delta_frame(open_part, b'{"function_call":{"arguments":', b"}}")
             return self._write_delta(encode({"function_call": {"name": call.name, "arguments": ""}}))
-        open_part.ordinal = self._calls
-        self._calls += 1
+        open_part.ordinal = self._call_count
+        self._call_count += 1
         number = str(open_part.ordinal).encode()
         kind, field = ("function", "arguments") if open_part.is_json_call else ("custom", "input")
         head = b'{"tool_calls":[{"index":' + number + b',"' + kind.encode() + b'":{"' + field.encode() + b'":'
@@ -210,24 +210,24 @@ class ChatEncoder(Encoder):
             return b""
         if open_part.kind is Reasoning:
             text = self._separate_summaries(open_part, text, piece)
-        open_part.grown = True
+        open_part.has_delta = True
         open_part.size += len(text)
         return open_part.head + encode(text) + open_part.tail
 
     def _separate_summaries(self, open_part: _OpenPart, text: str, piece: int) -> str:
-        """Put a blank line between summaries, as a whole reply does."""
-        starts = piece != open_part.piece or not open_part.grown
-        between = starts and self._has_reasoning
+        """Return the text with a blank line before it if it starts another summary, as in a whole reply."""
+        starts_summary = piece != open_part.piece or not open_part.has_delta
+        needs_separator = starts_summary and self._has_reasoning
         open_part.piece = piece
         self._has_reasoning = True
-        return f"\n\n{text}" if between else text
+        return f"\n\n{text}" if needs_separator else text
 
     def _end_part(self, open_part: _OpenPart | None, complete: bool) -> bytes:
         if open_part is not None and isinstance(open_part.part, Text):
-            self._has_content += open_part.size
-        if open_part is None or open_part.grown or not open_part.is_json_call or not complete:
+            self._text_length += open_part.size
+        if open_part is None or open_part.has_delta or not open_part.is_json_call or not complete:
             return b""
-        # Clients parse what they have gathered, and nothing is not JSON.
+        # Clients parse the joined arguments, and an empty string is not JSON.
         return self._append(open_part, "{}", 0)
 
     def _sign(self, index: int, issuer: str, value: str) -> bytes:
@@ -258,7 +258,7 @@ class ChatEncoder(Encoder):
 
     def _finish(self, finish: Finish) -> bytes:
         try:
-            word = write_finish(finish, has_refusal=self._refusal, is_legacy=self._legacy)
+            finish_reason = write_finish(finish, has_refusal=self._has_refusal, is_legacy=self._has_legacy_call)
         except Problem as problem:
             return render_data_frame(render_error_body(problem))
         others: list[bytes] = []
@@ -274,18 +274,18 @@ class ChatEncoder(Encoder):
                 others.append(_choice_to_delta(raw))
             else:
                 top[field] = raw
-        told = b"".join(self._write_chunk(one_line(other)) for other in others)
+        chunks = b"".join(self._write_chunk(one_line(other)) for other in others)
         if self._annotations:
-            # All at once: the official accumulator raises at a second list of annotations.
-            told += self._write_delta(one_line(encode({"annotations": self._annotations})))
+            # In one chunk: OpenAI's stream accumulator raises at a second list of annotations.
+            chunks += self._write_delta(one_line(encode({"annotations": self._annotations})))
         if message:
-            told += self._write_delta(one_line(graft(b"{}", message)))
-        last = b'{"index":0,"delta":{},"finish_reason":' + encode(word) + b"}"
+            chunks += self._write_delta(one_line(graft(b"{}", message)))
+        last = b'{"index":0,"delta":{},"finish_reason":' + encode(finish_reason) + b"}"
         finished = self._write_chunk(graft(last, choice) if choice else last)
         if top:
             body = graft(finished.removeprefix(b"data: ").rstrip(), top)
             finished = render_data_frame(one_line(body))
-        return told + finished + self._write_usage_chunk() + _DONE
+        return chunks + finished + self._write_usage_chunk() + _DONE
 
     def _write_usage_chunk(self) -> bytes:
         if not self._sends_usage or self._usage is None:
@@ -294,7 +294,7 @@ class ChatEncoder(Encoder):
 
 
 def _choice_to_delta(raw: bytes) -> bytes:
-    """Turn a whole answer into one piece of it."""
+    """Convert a whole choice to a streamed one: rename `message` to `delta`."""
     try:
         members = {name: bytes(value) for name, value in decode_object(raw).items()}
     except Malformed:
@@ -303,14 +303,14 @@ def _choice_to_delta(raw: bytes) -> bytes:
 
 
 def write_usage(usage: Usage) -> dict[str, Any] | Raw:
-    """Write token counts."""
+    """Render token counts."""
     fields = (own_extras(usage, NAME) if usage.extras is not None else None) or {}
-    given, output = usage.input or 0, usage.output or 0
-    value: dict[str, Any] = {"prompt_tokens": given}
+    prompt_tokens, output = usage.input or 0, usage.output or 0
+    value: dict[str, Any] = {"prompt_tokens": prompt_tokens}
     if "/completion_tokens" not in fields:
         value["completion_tokens"] = output
     if "/total_tokens" not in fields:
-        value["total_tokens"] = given + output
+        value["total_tokens"] = prompt_tokens + output
     if usage.cached is not None or usage.cache_written is not None:
         prompt = {"cached_tokens": usage.cached, "cache_write_tokens": usage.cache_written}
         value["prompt_tokens_details"] = {name: count for name, count in prompt.items() if count is not None}
@@ -320,11 +320,11 @@ def write_usage(usage: Usage) -> dict[str, Any] | Raw:
 
 
 def write_finish(finish: Finish, *, has_refusal: bool, is_legacy: bool) -> str:
-    """Choose the vendor's word for the finish; a malformed call has none and is an error."""
+    """Return the `finish_reason` of a finish; raise for a malformed call, which has none."""
     if finish.reason == "malformed_call":
         raise Problem("malformed_reply", _MALFORMED_CALL, code="malformed_function_call")
     if finish.reason == "refused" and has_refusal:
         return "stop"
     if finish.reason == "tool_calls" and is_legacy:
         return "function_call"
-    return _WORDS[finish.reason]
+    return _FINISH_REASONS[finish.reason]

@@ -1,7 +1,7 @@
-"""Errors, in OpenAI's envelope `{"error":{"message","type","param","code"}}` and in those of compatible servers.
+"""Parses and renders errors in OpenAI's envelope `{"error":{"message","type","param","code"}}` and in variants of it.
 
-Rules: the vendor's code decides, then its type, then the status. A body of any kind is read without complaint; one that
-is not JSON is never quoted, because it may be a proxy's page.
+Rules: the kind of an error follows from the vendor's code, then its type, then the HTTP status. Any body is accepted; a
+body that is not JSON is never quoted in the message, because it may be an HTML page of a proxy.
 """
 
 import math
@@ -96,17 +96,18 @@ _KEPT_STATUSES: dict[Kind, frozenset[int]] = {
 
 
 def parse_error(status: int, headers: Mapping[str, str], body: bytes) -> Problem:
-    """Read an error reply; never raises."""
+    """Parse an error reply; never raises."""
     error, document = _find_error(body)
-    message = _find_message(error) or _find_message(document) or f"the upstream answered with status {status}"
+    message = _find_message(error) or _find_message(document)
+    message = message or f"the upstream returned status {status} without an error message"
     code = error.get("code")
-    told = code if isinstance(code, str) and not code.isdigit() else None
+    vendor_code = code if isinstance(code, str) and not code.isdigit() else None
     return Problem(
         _find_kind(status, error, message),
         message,
         status=status,
         where=_read_where(error),
-        code=told,
+        code=vendor_code,
         retry_after=_find_retry_after(headers, error, message),
         detail=body or None,
         detail_dialect=NAME,
@@ -114,11 +115,11 @@ def parse_error(status: int, headers: Mapping[str, str], body: bytes) -> Problem
 
 
 def read_error(raw: bytes) -> Problem:
-    """Read an error that came inside a reply of status 200; `raw` is the value of `error`."""
+    """Parse an error inside a reply of status 200; `raw` is the value of `error`."""
     body = b'{"error":' + raw + b"}"
     error, _ = _find_error(body)
     given = (error.get("status_code"), error.get("code"), error.get("status"))
-    statuses = (int(word) for word in given if isinstance(word, int) or (isinstance(word, str) and word.isdigit()))
+    statuses = (int(value) for value in given if isinstance(value, int) or (isinstance(value, str) and value.isdigit()))
     status = next((number for number in statuses if 400 <= number < 600), None)
     problem = parse_error(status or 500, {}, body)
     if status is None:
@@ -141,7 +142,7 @@ def _read_where(error: dict[str, Any]) -> str:
 
 
 def _find_error(body: bytes) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Find the error object and the document it stands in."""
+    """Return the error object and the document that contains it."""
     try:
         value = decode(body)
     except Malformed:
@@ -162,14 +163,14 @@ def _as_list(value: Any) -> list[Any]:
 
 
 def _unwrap_list(value: Any) -> Any:
-    """Google's compatible endpoint wraps errors in an array."""
+    """Return the first item of a list, else the value: Google's compatible endpoint wraps errors in an array."""
     items = _as_list(value)
     return items[0] if items else value
 
 
 def _find_message(error: dict[str, Any]) -> str:
-    for word in ("message", "detail", "error_description"):
-        value = error.get(word)
+    for member in ("message", "detail", "error_description"):
+        value = error.get(member)
         if isinstance(value, str) and value:
             return value
         if _as_object(value) or _as_list(value):
@@ -181,9 +182,9 @@ def _find_kind(status: int, error: dict[str, Any], message: str) -> Kind:
     code = error.get("code")
     if isinstance(code, str) and code in _CODES:
         return _CODES[code]
-    word = error.get("type")
-    if isinstance(word, str) and word in _TYPES:
-        return _TYPES[word]
+    error_type = error.get("type")
+    if isinstance(error_type, str) and error_type in _TYPES:
+        return _TYPES[error_type]
     if status in (0, 400, 413, 422) and _TOO_LONG.search(message):
         return "context_length"
     if status in STATUS_KINDS:
@@ -192,7 +193,7 @@ def _find_kind(status: int, error: dict[str, Any], message: str) -> Kind:
         return "internal"
     if status >= 400:
         return "invalid_request"
-    return _WEAK_TYPES.get(word, "internal") if isinstance(word, str) else "internal"
+    return _WEAK_TYPES.get(error_type, "internal") if isinstance(error_type, str) else "internal"
 
 
 def _find_retry_after(headers: Mapping[str, str], error: dict[str, Any], message: str) -> float | None:
@@ -226,7 +227,7 @@ def _parse_number(text: str | None) -> float | None:
 
 
 def build_error(problem: Problem) -> ErrorReply:
-    """Write an error reply."""
+    """Render an error reply."""
     status, _, _ = _WIRE_ERRORS[problem.kind]
     if problem.status in _KEPT_STATUSES.get(problem.kind, ()):
         status = problem.status
@@ -239,7 +240,7 @@ def build_error(problem: Problem) -> ErrorReply:
 
 
 def render_error_body(problem: Problem) -> bytes:
-    """Write the envelope; what this dialect's own vendor said in it survives."""
+    """Render the error envelope; members of an error that came in this dialect are kept."""
     _, kind, code = _WIRE_ERRORS[problem.kind]
     own: dict[str, Any] = {}
     if problem.detail_dialect == NAME and problem.detail is not None:
@@ -259,5 +260,5 @@ def render_error_body(problem: Problem) -> bytes:
 
 
 def _to_param(where: str) -> str | None:
-    """Write a pointer the way this vendor names parameters: `messages[0].content`."""
+    """Convert a JSON pointer to the form of OpenAI's `param`: `messages[0].content`."""
     return pointer.to_path(where) or None

@@ -1,8 +1,8 @@
-"""Fields of a request beside its messages and tools, read; where fields of the core stand; and extras.
+"""Parses the fields of a request other than messages and tools; maps core fields to pointers; builds extras.
 
-Rules: fields nobody read are the extras of the value they stand in, and so is a known one with a value nobody knows;
-null is absent. Words in `Request.spelling` say which of several members was used: the newer name of a member wins, and
-what the older one says is kept beside it.
+Rules: an unknown field becomes an extra of the object that contains it, and so does a known field with an unknown
+value; null counts as absent. `Request.spelling` holds flags that record which of several equivalent members the caller
+used. If both names of a member are present, the newer one is parsed and the older one is kept in extras.
 """
 
 from operator import attrgetter
@@ -49,9 +49,9 @@ _PREFIX = f"{NAME} "
 
 
 class Spelling:
-    """Values of `spelling`: how this dialect said a thing that it can say in several ways.
+    """Values of `spelling`: which of several equivalent wire forms was used.
 
-    They begin with its name, because other dialects use the same words for other things.
+    They start with the dialect's name, because other dialects use the same flags with other meanings.
     """
 
     CALL = f"{NAME} call"
@@ -64,85 +64,87 @@ class Spelling:
     ALLOWED_TOOLS = f"{NAME} allowed_tools"
 
 
-REASONING_MEMBERS = {f"{NAME} {word}": word for word in ("reasoning_content", "reasoning")}
+REASONING_MEMBERS = {f"{NAME} {member}": member for member in ("reasoning_content", "reasoning")}
 """The member of a message that holds reasoning, by spelling."""
 
 
-def join_spelling(*words: str) -> str:
-    """Return the spelling of those words that are not empty; "" for none."""
-    said = " ".join(filter(None, words))
-    return _PREFIX + said if said else ""
+def join_spelling(*flags: str) -> str:
+    """Join the flags that are not empty into a spelling; "" if there are none."""
+    joined = " ".join(filter(None, flags))
+    return _PREFIX + joined if joined else ""
 
 
 def split_spelling(spelling: str) -> tuple[str, ...] | list[str]:
-    """Return the words of a spelling, none of a foreign one."""
+    """Return the flags in a spelling; none if another dialect wrote it."""
     return spelling[len(_PREFIX) :].split() if spelling.startswith(_PREFIX) else ()
 
 
 def take_extras(unread: Unread | None, where: str, owner: Struct | None = None) -> Extras | None:
-    """Take what nobody read below `where`, and what its owner there only carries."""
+    """Take the unknown fields below `where`, and the fields of `owner` that are declared but not parsed."""
     below = build_extras(unread.take(where)) if unread is not None else None
     fields = carried(owner) if owner is not None else None
     return add_fields(below, fields) if fields else below
 
 
 def add_fields(extras: Extras | None, fields: dict[str, bytes]) -> Extras | None:
-    """Return extras with more fields before them."""
+    """Return the extras with `fields` added in front; existing fields win."""
     return build_extras({**fields, **(extras.fields if extras is not None else {})})
 
 
 def build_extras(fields: dict[str, bytes] | None) -> Extras | None:
-    """Make extras of unread fields; null is absent."""
-    told = {pointer: raw for pointer, raw in fields.items() if raw != _NULL} if fields else None
-    return Extras(NAME, told) if told else None
+    """Build extras from unknown fields, without those that are null."""
+    present = {pointer: raw for pointer, raw in fields.items() if raw != _NULL} if fields else None
+    return Extras(NAME, present) if present else None
 
 
 def restore_extras(value: dict[str, Any], owner: Any) -> dict[str, Any] | Raw:
-    """Put the owner's unread fields back."""
+    """Add the owner's extras of this dialect back to its JSON object."""
     fields = own_extras(owner, NAME)
     return Raw(graft(encode(value), fields)) if fields else value
 
 
 def encode_with_extras(value: Wire, extras: Extras | None) -> bytes:
-    """Put a value that was taken apart together again."""
+    """Encode a parsed wire value together with its extras."""
     return graft(encode(value), extras.fields) if extras is not None else encode(value)
 
 
 def is_legacy(call: ToolCall) -> bool:
-    """Tell whether a call is from before calls had ids."""
+    """Return whether a call uses the legacy `function_call` member, which has no id."""
     return call.spelling == Spelling.FUNCTION_CALL and not call.id
 
 
-def read_sampling(body: ChatRequest, words: set[str], extras: dict[str, bytes]) -> Sampling:
-    """Read the settings of the sampler."""
+def read_sampling(body: ChatRequest, spelling: set[str], extras: dict[str, bytes]) -> Sampling:
+    """Parse the sampling parameters; add flags to `spelling` and superseded members to `extras`."""
     limit, stop = body.max_completion_tokens, body.stop
     if limit is not None:
-        words.add("max_completion_tokens")
+        spelling.add("max_completion_tokens")
         if body.max_tokens is not None:
             extras["/max_tokens"] = encode(body.max_tokens)
     elif body.max_tokens is not None:
         limit = body.max_tokens
-        words.add("max_tokens")
+        spelling.add("max_tokens")
     if stop is None:
         stop = ()
     elif isinstance(stop, str):
         stop = (stop,)
-        words.add("stop text")
+        spelling.add("stop text")
     elif not stop:
-        words.add("stop []")
+        spelling.add("stop []")
     return Sampling(**SAMPLING_FIELDS.read(body), max_tokens=limit, stop=tuple(stop))
 
 
-def read_options(body: ChatRequest, unread: Unread | None, words: set[str], extras: dict[str, bytes]) -> dict[str, Any]:
-    """Return the fields of the core that a request has beside sampling, by name; most requests have none."""
+def read_options(
+    body: ChatRequest, unread: Unread | None, spelling: set[str], extras: dict[str, bytes]
+) -> dict[str, Any]:
+    """Return the core fields of a request other than sampling, by name; most requests have none."""
     if _get_options(body) == _NO_OPTIONS:
         return {}
     options = REQUEST_FIELDS.read(body)
     if body.reasoning_effort is not None:
         options["thinking"] = _read_thinking(body.reasoning_effort, extras)
     if body.response_format is not None:
-        options["output"] = _read_output(body.response_format, unread, words, extras)
-    options["user"] = _read_user(body, words, extras)
+        options["output"] = _read_output(body.response_format, unread, spelling, extras)
+    options["user"] = _read_user(body, spelling, extras)
     options["metadata"] = _read_metadata(body.metadata, extras)
     return options
 
@@ -155,7 +157,7 @@ def _read_thinking(effort: Any, extras: dict[str, bytes]) -> Thinking | None:
 
 
 def _read_output(
-    form: ResponseFormat, unread: Unread | None, words: set[str], extras: dict[str, bytes]
+    form: ResponseFormat, unread: Unread | None, spelling: set[str], extras: dict[str, bytes]
 ) -> OutputFormat | None:
     kind: Any = FORMAT_KINDS.get(form.type)
     if kind is None or (kind == "json_schema") != (form.json_schema is not None):
@@ -165,7 +167,7 @@ def _read_output(
         return OutputFormat(kind=kind)
     shape = form.json_schema
     if shape.description == "":
-        words.add("output description")
+        spelling.add("output description")
     return OutputFormat(
         kind=kind,
         schema=non_null_bytes(shape.schema),
@@ -175,10 +177,10 @@ def _read_output(
     )
 
 
-def _read_user(body: ChatRequest, words: set[str], extras: dict[str, bytes]) -> str | None:
+def _read_user(body: ChatRequest, spelling: set[str], extras: dict[str, bytes]) -> str | None:
     if body.safety_identifier is None:
         if body.user is not None:
-            words.add("user")
+            spelling.add("user")
         return body.user
     if body.user is not None:
         extras["/user"] = encode(body.user)
@@ -186,7 +188,7 @@ def _read_user(body: ChatRequest, words: set[str], extras: dict[str, bytes]) -> 
 
 
 def _read_metadata(metadata: Raw, extras: dict[str, bytes]) -> dict[str, str] | None:
-    """Read labels; those that are not pairs of texts stay in extras."""
+    """Parse `metadata`; a value that is not a map of strings to strings stays in extras."""
     raw = non_null_bytes(metadata)
     if raw is None:
         return None

@@ -1,9 +1,9 @@
-"""One part of a message, read and written.
+"""Parses and renders one part of a message.
 
-Rules: a part owns the unread fields below it. A part's `spelling` is the word this dialect used where it has several:
+Rules: the unknown fields inside a part become that part's extras. A part's `spelling` records which wire form was used:
 "part" for a refusal or a reply's text inside a content list, "thinking" for Mistral's reasoning, "file" for media sent
-as a file, "bare" for a URL without its object or base64 without its data URL, the format of sound, "untyped" for a call
-without a type, "object" for arguments that were no text.
+as a file, "bare" for a URL that is not wrapped in an object or base64 that is not a data URL, the audio format,
+"untyped" for a call without a type, "object" for arguments sent as a JSON object instead of a string.
 """
 
 from base64 import b64encode
@@ -52,7 +52,7 @@ from dragoman.wire.unread import Unknown, Unread
 GOOGLE = "google"
 _get_call_rest = attrgetter("type", "custom", "extra_content")
 _get_sent_rest = attrgetter("type", "custom", "extra_content", "index")
-"""What a call has beside a function."""
+"""The members of a call other than `id` and `function`."""
 _NO_REST = (("function", None, None), ("function", None, None, ABSENT))
 _MARK = "/prompt_cache_breakpoint"
 _THINKING_TEXT: Decoder[wire.ChatTextPart] = Decoder(wire.ChatTextPart)
@@ -65,7 +65,7 @@ _KINDS: dict[str, MediaKind] = {"image": "image", "audio": "audio", "video": "vi
 
 
 def read_part(part: wire.Part, where: str, unread: Unread | None) -> AnyPart:
-    """Read one item of a content list."""
+    """Parse one item of a content list."""
     if (
         type(part) is wire.ChatTextPart
         and unread is None
@@ -88,7 +88,7 @@ def read_part(part: wire.Part, where: str, unread: Unread | None) -> AnyPart:
 
 
 def _read_mark(part: wire.Part, extras: Extras | None) -> tuple[str | None, Extras | None]:
-    """Read a cache mark; one of a mode nobody knows stays in extras."""
+    """Parse a cache mark; one with an unknown mode stays in extras."""
     if isinstance(part, wire.RefusalPart | wire.ThinkingPart | Unknown) or part.prompt_cache_breakpoint is None:
         return None, extras
     mark = part.prompt_cache_breakpoint
@@ -106,7 +106,7 @@ def _read_media(part: MediaPart, where: str, extras: Extras | None, cache: str |
     found = _find_source(part)
     if found is None:
         return Opaque(dialect=NAME, raw=encode_with_extras(part, extras), where=where)
-    kind, media_type, source, words = found
+    kind, media_type, source, flags = found
     if fields := _read_url_fields(part):
         extras = add_fields(extras, fields)
     return Media(
@@ -115,29 +115,29 @@ def _read_media(part: MediaPart, where: str, extras: Extras | None, cache: str |
         source=source,
         name=(part.file.filename or "") if isinstance(part, wire.FilePart) else "",
         where=where,
-        spelling=join_spelling(*words),
+        spelling=join_spelling(*flags),
         extras=extras,
         cache=cache,
     )
 
 
 def _find_source(part: MediaPart) -> tuple[MediaKind, str, Inline | Link | Stored, list[str]] | None:
-    """Return kind, media type, source and the words of the spelling; None for a file without one source."""
+    """Return kind, media type, source and spelling flags; None for a file with no source or more than one."""
     match part:
         case wire.ImagePart(image_url=url):
             return _read_link("image", url)
         case wire.VideoPart(video_url=url):
             return _read_link("video", url)
         case wire.AudioPart(input_audio=audio):
-            form = audio.format or ""
-            media_type = _AUDIO_TYPES.get(form, f"audio/{form}") if form else ""
-            return "audio", media_type, Inline(audio.data), [form]
+            audio_format = audio.format or ""
+            media_type = _AUDIO_TYPES.get(audio_format, f"audio/{audio_format}") if audio_format else ""
+            return "audio", media_type, Inline(audio.data), [audio_format]
         case wire.FilePart(file=file):
             return _read_file(file)
 
 
 def _read_url_fields(part: MediaPart) -> dict[str, bytes]:
-    """Return what the object around a URL has beside it, by pointer."""
+    """Return the other members of the object that contains a URL, by pointer."""
     match part:
         case wire.ImagePart(image_url=wire.Url() as url):
             return carried(url, "/image_url") or {}
@@ -181,7 +181,7 @@ def _read_thinking(part: wire.ThinkingPart, where: str, extras: Extras | None) -
 
 
 def read_call(call: wire.ChatCall, where: str, unread: Unread | None) -> ToolCall | Opaque:
-    """Read one call; a kind of call nobody knows stays whole."""
+    """Parse one call; a call of an unknown type becomes opaque."""
     function = call.function
     rest = _get_sent_rest if type(call) is wire.SentCall else _get_call_rest
     if unread is None and function is not None and rest(call) in _NO_REST:
@@ -218,7 +218,7 @@ def read_call(call: wire.ChatCall, where: str, unread: Unread | None) -> ToolCal
 
 
 def _keep_other_call(call: wire.ChatCall, extras: Extras | None) -> Extras | None:
-    """Keep what a server says of the other kind of call, beside the one it is."""
+    """Keep the other member in extras if a call has both `function` and `custom`."""
     if call.function is None or call.custom is None:
         return extras
     other, pointer = (call.function, "/function") if call.type == "custom" else (call.custom, "/custom")
@@ -228,14 +228,14 @@ def _keep_other_call(call: wire.ChatCall, extras: Extras | None) -> Extras | Non
 
 
 def read_arguments(arguments: str | dict[str, Any] | None) -> str:
-    """Return arguments as text, whatever the server made of them."""
+    """Return arguments as JSON text; some servers send an object, or nothing."""
     if isinstance(arguments, dict):
         return encode(arguments).decode()
     return arguments or ""
 
 
 def read_legacy_call(call: wire.ChatFunctionCall, where: str, unread: Unread | None) -> ToolCall:
-    """Read a call from before calls had ids."""
+    """Parse the legacy `function_call` member, which has no id."""
     return ToolCall(
         id="",
         name=call.name or "",
@@ -246,18 +246,18 @@ def read_legacy_call(call: wire.ChatFunctionCall, where: str, unread: Unread | N
     )
 
 
-def read_citation(raw: Raw, *places: str) -> Citation:
-    """Read an annotation that stands at `places`."""
+def read_citation(raw: Raw, *pointers: str) -> Citation:
+    """Parse an annotation that is located at `pointers`."""
     try:
         cited = _ANNOTATION.decode(raw).url_citation
     except (msgspec.MsgspecError, RecursionError):
         cited = None
     if cited is None:
-        return Citation(NAME, bytes(raw), places=places)
+        return Citation(NAME, bytes(raw), places=pointers)
     return Citation(
         NAME,
         bytes(raw),
-        places=places,
+        places=pointers,
         url=cited.url,
         title=cited.title or "",
         quote=cited.content or "",
@@ -267,7 +267,10 @@ def read_citation(raw: Raw, *places: str) -> Citation:
 
 
 def write_citation(citation: Citation, begin: int, size: int) -> dict[str, Any] | Raw | None:
-    """Write an annotation of a text of `size` that begins at `begin`; None for a foreign one that has no URL."""
+    """Render an annotation of a text that starts at offset `begin` and is `size` characters long.
+
+    Returns None for a citation from another dialect that has no URL.
+    """
     if citation.dialect == NAME:
         return Raw(citation.raw)
     if not citation.url:
@@ -282,7 +285,7 @@ def write_citation(citation: Citation, begin: int, size: int) -> dict[str, Any] 
 
 
 def write_part(part: AnyPart) -> dict[str, Any] | Raw | None:
-    """Write one item of a content list; None for what has no place in one."""
+    """Render one item of a content list; None for a part that cannot be in one."""
     match part:
         case Text(text=text):
             value: dict[str, Any] = {"type": "text", "text": text}
@@ -304,31 +307,31 @@ def write_part(part: AnyPart) -> dict[str, Any] | Raw | None:
     return restore_extras(value, part)
 
 
-def _write_media(part: Media, words: Sequence[str]) -> dict[str, Any]:
-    """Write media; `words` are those of its spelling."""
+def _write_media(part: Media, flags: Sequence[str]) -> dict[str, Any]:
+    """Render media in the wire form that the spelling `flags` record."""
     source = part.source
-    if part.kind in ("image", "video") and "file" not in words and not isinstance(source, Stored):
-        word = f"{part.kind}_url"
+    if part.kind in ("image", "video") and "file" not in flags and not isinstance(source, Stored):
+        part_type = f"{part.kind}_url"
         url = _write_url(part)
-        return {"type": word, word: url if "bare" in words else {"url": url}}
-    if part.kind == "audio" and isinstance(source, Inline) and "file" not in words:
+        return {"type": part_type, part_type: url if "bare" in flags else {"url": url}}
+    if part.kind == "audio" and isinstance(source, Inline) and "file" not in flags:
         audio = {"data": source.data}
-        form = _find_audio_format(part, words)
-        return {"type": "input_audio", "input_audio": {**audio, "format": form} if form else audio}
+        audio_format = _find_audio_format(part, flags)
+        return {"type": "input_audio", "input_audio": {**audio, "format": audio_format} if audio_format else audio}
     file: dict[str, str] = {"filename": part.name} if part.name else {}
     if isinstance(source, Stored):
         file["file_id"] = source.id
-    elif isinstance(source, Inline) and "bare" in words:
+    elif isinstance(source, Inline) and "bare" in flags:
         file["file_data"] = source.data
     else:
         file["file_data"] = _write_url(part)
     return {"type": "file", "file": file}
 
 
-def _find_audio_format(part: Media, words: Sequence[str]) -> str:
-    for word in words:
-        if _AUDIO_TYPES.get(word, f"audio/{word}") == part.media_type:
-            return word
+def _find_audio_format(part: Media, flags: Sequence[str]) -> str:
+    for flag in flags:
+        if _AUDIO_TYPES.get(flag, f"audio/{flag}") == part.media_type:
+            return flag
     return _AUDIO_FORMATS.get(part.media_type, part.media_type.partition("/")[2])
 
 
@@ -345,7 +348,7 @@ def _write_url(part: Media) -> str:
 
 
 def write_call(call: ToolCall) -> dict[str, Any] | Raw:
-    """Write one call of a history."""
+    """Render one call of a conversation history."""
     value: dict[str, Any] = {"id": call.id} if call.id else {}
     if call.form == "text":
         value["type"] = "custom"
@@ -364,7 +367,7 @@ def write_call(call: ToolCall) -> dict[str, Any] | Raw:
 
 
 def restore_call_fields(value: dict[str, Any], call: ToolCall) -> dict[str, Any] | Raw:
-    """Put Google's signature and the unread fields of a call back."""
+    """Add Google's signature and the extras of a call back to its JSON object."""
     if call.signature is not None and call.signature.issuer == GOOGLE:
         value["extra_content"] = {GOOGLE: {"thought_signature": call.signature.value}}
     return value if call.extras is None else restore_extras(value, call)

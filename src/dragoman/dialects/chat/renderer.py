@@ -1,7 +1,7 @@
-"""A request, rendered: its messages, tools and fields in the vendor's words.
+"""Renders a core request as a Chat Completions request.
 
-Rules: spelling words restore which of several forms the caller used. Content is written as text where that says it all,
-else as a list; the result of a tool becomes a message of its own.
+Rules: spelling flags restore which of several equivalent forms the caller used. Content is a string if it is only text,
+else a list; each tool result becomes a separate message.
 """
 
 from collections.abc import Iterable
@@ -31,12 +31,12 @@ from dragoman.wire.splice import graft
 
 Written = dict[str, Any] | Raw
 _FORMAT_TYPES = {kind: name for name, kind in FORMAT_KINDS.items()}
-_LIMITS = ("max_completion_tokens", "max_tokens")
-_USERS = ("safety_identifier", "user")
+_LIMIT_MEMBERS = ("max_completion_tokens", "max_tokens")
+_USER_MEMBERS = ("safety_identifier", "user")
 
 
 def render_request(request: Request, traits: Traits) -> Call:
-    """Write a request."""
+    """Render a request."""
     split = count_leading_systems(request.messages)
     messages = [item for message in request.messages[:split] for item in _write_message(message)]
     if request.written:
@@ -60,14 +60,14 @@ def _write_tools(request: Request, body: dict[str, Any]) -> None:
         return
     if not request.tools and not request.spelling:
         return
-    for word, legacy in (("tools", False), ("functions", True)):
+    for member, legacy in (("tools", False), ("functions", True)):
         written = write_tools(request.tools, legacy=legacy)
-        if written or f"{word} []" in request.spelling:
-            body[word] = written
+        if written or f"{member} []" in request.spelling:
+            body[member] = written
 
 
 def _write_message(message: Message) -> list[Written]:
-    """Write one message: results of tools become messages of their own."""
+    """Render one core message as one or more wire messages; each tool result is a separate message."""
     if message.role == "assistant":
         return [_write_assistant(message)]
     if message.role == "system":
@@ -96,11 +96,11 @@ def _write_plain(role: str, message: Message, parts: tuple[AnyPart, ...]) -> Wri
 
 
 def _write_content(parts: tuple[AnyPart, ...], spelling: str) -> str | list[Written] | None:
-    """Write content as text where that says it all, else as a list."""
-    said = split_spelling(spelling)
-    if "list" not in said:
+    """Render content as a string if it is only text, else as a list."""
+    flags = split_spelling(spelling)
+    if "list" not in flags:
         if not parts:
-            return None if "null" in said else ""
+            return None if "null" in flags else ""
         if len(parts) == 1:
             only = parts[0]
             if isinstance(only, Text) and only.cache is None and own_extras(only, NAME) is None:
@@ -146,37 +146,37 @@ def _write_assistant(message: Message) -> Written:
     if calls:
         value["tool_calls"] = calls
     value["content"] = _write_text_content(content, value, message.spelling)
-    for word in split_spelling(message.spelling):
-        if word in REASONING_FIELDS:
-            value.setdefault(word, "")
+    for flag in split_spelling(message.spelling):
+        if flag in REASONING_FIELDS:
+            value.setdefault(flag, "")
     if message.name:
         value["name"] = message.name
     return restore_extras(value, message)
 
 
 def _write_text_content(content: list[AnyPart], value: dict[str, Any], spelling: str) -> str | list[Written] | None:
-    said = split_spelling(spelling)
-    if content or "list" in said:
+    flags = split_spelling(spelling)
+    if content or "list" in flags:
         return _write_content(tuple(content), spelling)
-    if "blank" in said:
+    if "blank" in flags:
         return ""
-    says_more = "tool_calls" in value or "function_call" in value or "refusal" in value
-    # Without calls or a refusal, null is refused by strict servers.
-    return None if says_more or "null" in said else ""
+    has_more = "tool_calls" in value or "function_call" in value or "refusal" in value
+    # Strict servers reject null content in a message without calls or a refusal.
+    return None if has_more or "null" in flags else ""
 
 
 def _write_reasoning(part: Reasoning, value: dict[str, Any]) -> None:
     if part.redacted or not part.texts:
         return
     text = "\n\n".join(part.texts)
-    given = split_spelling(part.spelling)
-    used = REASONING_FIELDS if "both" in given else [word for word in given if word in REASONING_FIELDS]
-    for word in used or REASONING_FIELDS[:1]:
-        value[word] = f"{value[word]}\n\n{text}" if word in value else text
+    flags = split_spelling(part.spelling)
+    members = REASONING_FIELDS if "both" in flags else [flag for flag in flags if flag in REASONING_FIELDS]
+    for member in members or REASONING_FIELDS[:1]:
+        value[member] = f"{value[member]}\n\n{text}" if member in value else text
 
 
 def write_tools(tools: Iterable[Tool | NativeTool], *, legacy: bool = False) -> list[dict[str, Any] | Raw]:
-    """Write the tools of the array `tools`, or those of the legacy array `functions`; none of another vendor's own."""
+    """Render the items of `tools`, or of the legacy array `functions`; skip native tools of other dialects."""
     written = [_write_tool(tool) for tool in tools if _is_legacy(tool) is legacy]
     return [tool for tool in written if tool is not None]
 
@@ -184,57 +184,57 @@ def write_tools(tools: Iterable[Tool | NativeTool], *, legacy: bool = False) -> 
 def _write_tool(tool: Tool | NativeTool) -> dict[str, Any] | Raw | None:
     if isinstance(tool, NativeTool):
         return Raw(tool.raw) if tool.dialect == NAME else None
-    about: dict[str, Any] = {"name": tool.name}
-    said = split_spelling(tool.spelling)
-    if tool.description or "blank" in said:
-        about["description"] = tool.description
+    definition: dict[str, Any] = {"name": tool.name}
+    flags = split_spelling(tool.spelling)
+    if tool.description or "blank" in flags:
+        definition["description"] = tool.description
     if tool.form == "text":
         if tool.grammar is not None:
             flat = decode(tool.grammar)
             rules = {"syntax": flat.get("syntax"), "definition": flat.get("definition")}
-            about["format"] = {"type": "grammar", "grammar": rules}
-        elif "format" in said:
-            about["format"] = {"type": "text"}
-        return restore_extras({"type": "custom", "custom": about}, tool)
+            definition["format"] = {"type": "grammar", "grammar": rules}
+        elif "format" in flags:
+            definition["format"] = {"type": "text"}
+        return restore_extras({"type": "custom", "custom": definition}, tool)
     if tool.parameters is not None:
-        about["parameters"] = Raw(tool.parameters)
+        definition["parameters"] = Raw(tool.parameters)
     if tool.strict is not None:
-        about["strict"] = tool.strict
-    if "functions" in said:
-        return restore_extras(about, tool)
-    value = {"function": about} if "untyped" in said else {"type": "function", "function": about}
+        definition["strict"] = tool.strict
+    if "functions" in flags:
+        return restore_extras(definition, tool)
+    value = {"function": definition} if "untyped" in flags else {"type": "function", "function": definition}
     return restore_extras(value, tool)
 
 
 def _is_legacy(tool: Tool | NativeTool) -> bool:
-    """Tell whether a tool came in the legacy field."""
+    """Return whether a tool came from the legacy array `functions`."""
     return isinstance(tool, Tool) and "functions" in split_spelling(tool.spelling)
 
 
 def write_choice(choice: ToolChoice, request: Request, body: dict[str, Any]) -> None:
-    """Write how free the model is into `body`."""
+    """Add `tool_choice` (or the legacy `function_call`) and `parallel_tool_calls` to `body`."""
     if choice.parallel is not None:
         body["parallel_tool_calls"] = choice.parallel
     if choice.mode is None:
         return
-    said = split_spelling(choice.spelling)
+    flags = split_spelling(choice.spelling)
     if choice.spelling == Spelling.FUNCTION_CALL:
         only = {"name": choice.names[0]} if choice.names else None
         body["function_call"] = restore_extras(only, choice) if only else choice.mode
         return
     if choice.mode == "none" or not (choice.names or choice.spelling == Spelling.ALLOWED_TOOLS):
-        required = "any" in said and choice.mode == "required"
+        required = "any" in flags and choice.mode == "required"
         body["tool_choice"] = "any" if required else choice.mode
         return
-    free = {tool.name for tool in request.tools if isinstance(tool, Tool) and tool.form == "text"}
+    custom = {tool.name for tool in request.tools if isinstance(tool, Tool) and tool.form == "text"}
     if len(choice.names) == 1 and choice.mode == "required" and choice.spelling != Spelling.ALLOWED_TOOLS:
         name = choice.names[0]
-        named = _write_named(name, "custom" if name in free or "custom" in said else "function")
-        if "untyped" in said:
+        named = _write_named(name, "custom" if name in custom or "custom" in flags else "function")
+        if "untyped" in flags:
             del named["type"]
         body["tool_choice"] = restore_extras(named, choice)
         return
-    tools = [_write_named(name, "custom" if name in free else "function") for name in choice.names]
+    tools = [_write_named(name, "custom" if name in custom else "function") for name in choice.names]
     allowed = {"type": "allowed_tools", "allowed_tools": {"mode": choice.mode, "tools": tools}}
     body["tool_choice"] = restore_extras(allowed, choice)
 
@@ -244,35 +244,36 @@ def _write_named(name: str, kind: str) -> dict[str, Any]:
 
 
 def write_fields(request: Request, traits: Traits) -> dict[str, Any]:
-    """Return the members of a body that are not its messages or tools."""
-    words, sampling = request.spelling, request.sampling
+    """Return the members of the request body other than messages, tools and tool choice."""
+    flags, sampling = request.spelling, request.sampling
     body = SAMPLING_FIELDS.write(sampling)
     if sampling.max_tokens is not None:
-        body[next((word for word in _LIMITS if word in words), traits.max_tokens_word)] = sampling.max_tokens
-    if sampling.stop or "stop []" in words:
-        body["stop"] = sampling.stop[0] if "stop text" in words else sampling.stop
+        member = next((member for member in _LIMIT_MEMBERS if member in flags), traits.max_tokens_word)
+        body[member] = sampling.max_tokens
+    if sampling.stop or "stop []" in flags:
+        body["stop"] = sampling.stop[0] if "stop text" in flags else sampling.stop
     if request.thinking is not None and request.thinking.effort is not None:
         body["reasoning_effort"] = request.thinking.effort
     if request.output is not None:
-        body["response_format"] = _write_output(request.output, words)
+        body["response_format"] = _write_output(request.output, flags)
     body |= REQUEST_FIELDS.write(request)
     if request.user is not None:
-        body[_USERS["user" in words]] = request.user
+        body[_USER_MEMBERS["user" in flags]] = request.user
     if request.metadata is not None:
         body["metadata"] = request.metadata
-    if request.stream or "stream false" in words:
+    if request.stream or "stream false" in flags:
         body["stream"] = request.stream
     return body
 
 
-def _write_output(output: OutputFormat, words: frozenset[str]) -> dict[str, Any]:
+def _write_output(output: OutputFormat, flags: frozenset[str]) -> dict[str, Any]:
     if output.kind != "json_schema":
         return {"type": _FORMAT_TYPES[output.kind]}
-    shape: dict[str, Any] = {"name": output.name or "answer"}
-    if output.description or "output description" in words:
-        shape["description"] = output.description
+    json_schema: dict[str, Any] = {"name": output.name or "answer"}
+    if output.description or "output description" in flags:
+        json_schema["description"] = output.description
     if output.schema is not None:
-        shape["schema"] = Raw(output.schema)
+        json_schema["schema"] = Raw(output.schema)
     if output.strict is not None:
-        shape["strict"] = output.strict
-    return {"type": "json_schema", "json_schema": shape}
+        json_schema["strict"] = output.strict
+    return {"type": "json_schema", "json_schema": json_schema}

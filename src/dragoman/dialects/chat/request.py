@@ -1,13 +1,12 @@
-"""A request, parsed: its messages, its tools and the choice among them; `fields` reads the rest.
+"""Parses the messages, tools and tool choice of a request; `fields` parses the rest.
 
-Rules: every field the core has no word for stays in extras by its pointer, also a known field with a value nobody
-knows. `Request.spelling` holds the words that were used where the dialect has several. One message on the wire is one
-in the core. A message's words: "developer" for the role, "list" for content given as a list, "null" for content given
-as nothing, "blank" for empty text beside calls (it is no part), and "reasoning_content" or "reasoning" where that field
-was empty. A tool's result has "list", "null", "named" (it says its name) or "function" (the legacy role). A tool has
-"functions" for the legacy field, "untyped" for a tool without a type, "blank" for an empty description, "format" for a
-custom tool that says its text is free. A choice is "allowed_tools", "any" (Mistral's word for required), "custom",
-"untyped" or "function_call" (the legacy field).
+Rules: a field that the core does not have stays in extras under its pointer, and so does a known field with an unknown
+value. One wire message becomes one core message. `spelling` holds flags that record which of several equivalent wire
+forms was used. Message: "developer" (the role), "list" or "null" (content is a list or null), "blank" (empty text in a
+message with calls, which is not a part), "reasoning_content" or "reasoning" (that member is empty). Tool result:
+"list", "null", "named" (it has a name) or "function" (the legacy role). Tool: "functions" (from the legacy array),
+"untyped" (no type), "blank" (empty description), "format" (a custom tool with format `text`). Tool choice:
+"allowed_tools", "any" (Mistral's value for required), "custom", "untyped" or "function_call" (the legacy member).
 """
 
 from operator import attrgetter
@@ -41,17 +40,17 @@ _CONTENT_ROLES: dict[type, tuple[Role, str]] = {
     wire.SystemMessage: ("system", ""),
     wire.DeveloperMessage: ("system", "developer"),
 }
-"""Messages that are only content: their role, and the word for it."""
+"""Messages that have only content: their core role and spelling flag."""
 _get_rest = attrgetter(
     "name", "reasoning_content", "reasoning", "refusal", "function_call", "annotations", "reasoning_details", "prefix"
 )
-"""What a message of the model has beside text and calls."""
+"""The members of an assistant message other than content and calls."""
 _NO_REST = _get_rest(wire.AssistantMessage())
 REASONING_FIELDS = ("reasoning_content", "reasoning")
 
 
 def read_tools(raw: bytes, where: str) -> tuple[Tool | NativeTool, ...]:
-    """Parse the array of tools whose pointer is `where`."""
+    """Parse an array of tools that is located at the pointer `where`."""
     try:
         tools, unread = wire.TOOLS.read(raw)
     except Malformed as error:
@@ -59,9 +58,9 @@ def read_tools(raw: bytes, where: str) -> tuple[Tool | NativeTool, ...]:
     return tuple([_read_tool(tool, index, where, unread) for index, tool in enumerate(tools or ())])
 
 
-def _read_tool(tool: wire.ChatTool, index: int, above: str, unread: Unread | None) -> Tool | NativeTool:
-    """Read one tool; a kind nobody knows is the vendor's own."""
-    where = f"{above}/{index}"
+def _read_tool(tool: wire.ChatTool, index: int, parent: str, unread: Unread | None) -> Tool | NativeTool:
+    """Parse one tool; a tool of an unknown type becomes a native tool."""
+    where = f"{parent}/{index}"
     extras = take_extras(unread, f"/{index}")
     if tool.function is not None and tool.type in (None, "function"):
         return _read_function(tool.function, where, "" if tool.type else "untyped", extras)
@@ -71,18 +70,18 @@ def _read_tool(tool: wire.ChatTool, index: int, above: str, unread: Unread | Non
 
 
 def read_legacy_functions(functions: list[wire.Function], unread: Unread | None) -> list[Tool]:
-    """Read the functions of the legacy field."""
-    places = [f"/functions/{index}" for index in range(len(functions))]
+    """Parse the legacy array `functions`."""
+    pointers = [f"/functions/{index}" for index in range(len(functions))]
     return [
         _read_function(function, where, "functions", take_extras(unread, where))
-        for function, where in zip(functions, places, strict=True)
+        for function, where in zip(functions, pointers, strict=True)
     ]
 
 
-def _read_function(function: wire.Function, where: str, word: str, extras: Any) -> Tool:
+def _read_function(function: wire.Function, where: str, flag: str, extras: Any) -> Tool:
     if function.name is None:
-        place = where if word == "functions" else f"{where}/function"
-        raise Problem("invalid_request", "a function has no name", where=f"{place}/name")
+        parent = where if flag == "functions" else f"{where}/function"
+        raise Problem("invalid_request", "a function needs a name", where=f"{parent}/name")
     blank = "blank" if function.description == "" else ""
     return Tool(
         name=function.name,
@@ -90,14 +89,14 @@ def _read_function(function: wire.Function, where: str, word: str, extras: Any) 
         parameters=non_null_bytes(function.parameters),
         strict=function.strict,
         where=where,
-        spelling=join_spelling(word, blank) if word or blank else "",
+        spelling=join_spelling(flag, blank) if flag or blank else "",
         extras=extras,
     )
 
 
 def _read_custom(custom: wire.Custom, where: str, extras: Any) -> Tool:
     grammar = None
-    free = custom.format is not None and custom.format.grammar is None
+    is_free_text = custom.format is not None and custom.format.grammar is None
     if custom.format is not None and custom.format.grammar is not None:
         rules = custom.format.grammar
         grammar = encode({"type": "grammar", "syntax": rules.syntax, "definition": rules.definition})
@@ -107,13 +106,13 @@ def _read_custom(custom: wire.Custom, where: str, extras: Any) -> Tool:
         form="text",
         grammar=grammar,
         where=where,
-        spelling=join_spelling("blank" if custom.description == "" else "", "format" if free else ""),
+        spelling=join_spelling("blank" if custom.description == "" else "", "format" if is_free_text else ""),
         extras=extras,
     )
 
 
 def read_choice(request: wire.ChatRequest, unread: Unread | None, extras: dict[str, bytes]) -> ToolChoice | None:
-    """Read how free the model is; a choice nobody knows goes to `extras` whole."""
+    """Parse `tool_choice`, `function_call` and `parallel_tool_calls`; an unknown choice goes to `extras`."""
     parallel = request.parallel_tool_calls
     found = _read_tool_choice(request.tool_choice, parallel, unread)
     if request.tool_choice is not None and found is None:
@@ -143,21 +142,21 @@ def _read_tool_choice(
         case wire.ChatChoice(
             type="allowed_tools", allowed_tools=wire.ChatAllowedTools(mode="auto" | "required") as allowed
         ):
-            names = [tool.function or tool.custom for tool in allowed.tools]
+            tools = [tool.function or tool.custom for tool in allowed.tools]
             mode = allowed.mode
-            told = tuple(name.name for name in names if name is not None)
-            if len(told) != len(names):
+            names = tuple(tool.name for tool in tools if tool is not None)
+            if len(names) != len(tools):
                 return None
             spelling = "allowed_tools"
         case wire.ChatChoice(type="function" | None as kind, function=wire.NamedFunction(name=name)):
-            mode, told, spelling = "required", (name,), "" if kind else "untyped"
+            mode, names, spelling = "required", (name,), "" if kind else "untyped"
         case wire.ChatChoice(type="custom", custom=wire.NamedFunction(name=name)):
-            mode, told, spelling = "required", (name,), "custom"
+            mode, names, spelling = "required", (name,), "custom"
         case _:
             return None
     return ToolChoice(
         mode=mode,
-        names=told,
+        names=names,
         listed=spelling == "allowed_tools",
         parallel=parallel,
         where=where,
@@ -172,8 +171,8 @@ def _read_function_call(
     where = "/function_call"
     if isinstance(choice, str):
         mode: Any = choice if choice in ("auto", "none") else None
-        spelled = ToolChoice(mode=mode, parallel=parallel, where=where, spelling=Spelling.FUNCTION_CALL)
-        return spelled if mode else None
+        found = ToolChoice(mode=mode, parallel=parallel, where=where, spelling=Spelling.FUNCTION_CALL)
+        return found if mode else None
     if choice.name is None:
         return None
     return ToolChoice(
@@ -187,29 +186,29 @@ def _read_function_call(
 
 
 def parse_request(call: Call, *, first: int = 0, read_tools: ReadTools = read_tools) -> Request:
-    """Read a request."""
+    """Parse a request; `first` is the index of its first message, for pointers."""
     try:
         body, unread = wire.REQUEST.read(call.body)
         fields, raw_tools = carried(body), non_null_bytes(body.tools)
         tools = read_tools(raw_tools, "/tools") if raw_tools is not None else ()
     except Malformed as error:
         raise Problem("invalid_request", error.message, where=error.where) from None
-    words: set[str] = set()
+    spelling: set[str] = set()
     extras: dict[str, bytes] = {}
     messages = _read_messages(body.messages, unread, first)
     if body.model is None:
-        words.add(MODEL_IN_URL)
+        spelling.add(MODEL_IN_URL)
     if raw_tools is not None and not tools:
-        words.add("tools []")
+        spelling.add("tools []")
     if body.functions is not None:
         tools = (*tools, *read_legacy_functions(body.functions, unread))
         if not body.functions:
-            words.add("functions []")
+            spelling.add("functions []")
     choice = read_choice(body, unread, extras)
-    sampling = read_sampling(body, words, extras)
-    options = read_options(body, unread, words, extras)
+    sampling = read_sampling(body, spelling, extras)
+    options = read_options(body, unread, spelling, extras)
     if body.stream is False:
-        words.add("stream false")
+        spelling.add("stream false")
     if unread is not None:
         extras = {**unread.rest(), **extras}
     if fields is not None:
@@ -223,27 +222,29 @@ def parse_request(call: Call, *, first: int = 0, read_tools: ReadTools = read_to
         sampling=sampling,
         stream=body.stream or call.stream,
         extras=build_extras(extras) if extras else None,
-        spelling=frozenset(words),
+        spelling=frozenset(spelling),
     )
 
 
 def _read_messages(messages: list[wire.Message], unread: Unread | None, first: int) -> tuple[Message, ...]:
-    """Read all messages of a request, the first of which is number `known`."""
-    below = unread if unread is not None and unread.has("messages") else None
-    if below is not None:
-        below.renumber("messages", first)
-    return tuple([_read_message(message, f"/messages/{index}", below) for index, message in enumerate(messages, first)])
+    """Parse the messages of a request; `first` is the index of the first one."""
+    unread_messages = unread if unread is not None and unread.has("messages") else None
+    if unread_messages is not None:
+        unread_messages.renumber("messages", first)
+    return tuple(
+        [_read_message(message, f"/messages/{index}", unread_messages) for index, message in enumerate(messages, first)]
+    )
 
 
 def _read_message(message: wire.Message, where: str, unread: Unread | None) -> Message:
     if isinstance(message, _CONTENT_MESSAGES):
         content = message.content
-        role, word = _CONTENT_ROLES[message.__class__]
+        role, flag = _CONTENT_ROLES[message.__class__]
         if isinstance(content, str):
             parts: tuple[AnyPart, ...] = (Text(text=content, where=where + "/content"),)
         else:
-            parts, word = read_content(content, where, unread), f"{word} {_find_content_form(content)}".strip()
-        spelling = join_spelling(word) if word else ""
+            parts, flag = read_content(content, where, unread), f"{flag} {_find_content_form(content)}".strip()
+        spelling = join_spelling(flag) if flag else ""
         if unread is None and message.name is None:
             return Message(role=role, parts=parts, where=where, spelling=spelling)
         extras = take_extras(unread, where)
@@ -255,13 +256,13 @@ def _read_message(message: wire.Message, where: str, unread: Unread | None) -> M
             return Message(role="user", parts=(_read_result(message, where, unread),), where=where)
         case wire.UnknownMessage(raw=raw):
             if "role" not in decode_object(raw):
-                raise Problem("invalid_request", "a message has no role", where=f"{where}/role")
+                raise Problem("invalid_request", "a message needs a role", where=f"{where}/role")
             part = Opaque(dialect=NAME, raw=bytes(raw), where=where, spelling=Spelling.MESSAGE)
             return Message(role="user", parts=(part,), where=where)
 
 
 def read_content(content: str | list[wire.Part] | None, where: str, unread: Unread | None) -> tuple[AnyPart, ...]:
-    """Read content given as text, as a list, or not at all."""
+    """Parse content that is a string, a list or absent."""
     if isinstance(content, str):
         return (Text(text=content, where=f"{where}/content"),)
     if content is None:
@@ -277,11 +278,11 @@ def _find_content_form(content: str | list[wire.Part] | None) -> str:
 
 def _read_assistant(message: wire.AssistantMessage, where: str, unread: Unread | None) -> Message:
     content, calls = message.content, message.tool_calls or ()
-    words = [_find_content_form(content)]
+    flags = [_find_content_form(content)]
     has_more = unread is not None or _get_rest(message) != _NO_REST
-    parts = _read_reasoning(message, where, words) if has_more else []
+    parts = _read_reasoning(message, where, flags) if has_more else []
     if content == "" and (calls or message.function_call):
-        words.append("blank")
+        flags.append("blank")
     else:
         parts += read_content(content, where, unread)
     if message.refusal is not None:
@@ -294,18 +295,19 @@ def _read_assistant(message: wire.AssistantMessage, where: str, unread: Unread |
         parts=tuple(parts),
         name=message.name or "",
         where=where,
-        spelling=join_spelling(*words),
+        spelling=join_spelling(*flags),
         extras=take_extras(unread, where, message) if has_more else None,
     )
 
 
-def _read_reasoning(message: wire.AssistantMessage, where: str, empty: list[str]) -> list[AnyPart]:
+def _read_reasoning(message: wire.AssistantMessage, where: str, flags: list[str]) -> list[AnyPart]:
+    """Parse the reasoning of a message; add a flag for each member that is an empty string."""
     parts: list[AnyPart] = []
-    for word, text in ((REASONING_FIELDS[0], message.reasoning_content), (REASONING_FIELDS[1], message.reasoning)):
+    for member, text in ((REASONING_FIELDS[0], message.reasoning_content), (REASONING_FIELDS[1], message.reasoning)):
         if text:
-            parts.append(Reasoning(texts=(text,), where=f"{where}/{word}", spelling=join_spelling(word)))
+            parts.append(Reasoning(texts=(text,), where=f"{where}/{member}", spelling=join_spelling(member)))
         elif text == "":
-            empty.append(word)
+            flags.append(member)
     if len(parts) > 1 and message.reasoning_content == message.reasoning:
         return [
             Reasoning(
@@ -327,7 +329,7 @@ def _read_result(message: wire.ToolMessage | wire.FunctionMessage, where: str, u
     if isinstance(message, wire.FunctionMessage):
         call_id, spelling = "", Spelling.FUNCTION
     elif message.tool_call_id is None:
-        raise Problem("invalid_request", "a tool message names no call", where=f"{where}/tool_call_id")
+        raise Problem("invalid_request", "a tool message needs a tool_call_id", where=f"{where}/tool_call_id")
     else:
         call_id = message.tool_call_id
         spelling = join_spelling(_find_content_form(message.content), "" if message.name is None else "named")
@@ -342,7 +344,7 @@ def _read_result(message: wire.ToolMessage | wire.FunctionMessage, where: str, u
 
 
 def _to_content(part: AnyPart) -> Content:
-    """Keep a part that no tool can answer with as it is, since nobody else could say it there either."""
+    """Return a part of a tool result; one that the core does not allow there becomes opaque."""
     if isinstance(part, Text | Data | Media | Opaque):
         return part
     written = write_part(part)

@@ -1,7 +1,7 @@
-"""A whole reply, parsed and built.
+"""Parses and builds a whole (not streamed) reply.
 
-Rules: answer 0 is the reply, any other stays whole in extras. The parts stand in the order reasoning, text, refusal,
-calls. What decides the finish is what was seen, not the vendor's word alone.
+Rules: choice 0 is the reply; other choices are kept as raw JSON in extras. The order of parts is reasoning, text,
+refusal, calls. The finish reason depends on the parts that were received, not only on `finish_reason`.
 """
 
 from collections.abc import Iterator
@@ -43,14 +43,14 @@ from dragoman.wire.unread import Unread
 _REASONING_CONTENT = join_spelling("reasoning_content")
 _REASONING = join_spelling("reasoning")
 _IN_CONTENT = frozenset({Spelling.THINKING, Spelling.PART})
-"""Spellings of reasoning and refusals that are parts of a content list."""
+"""Spellings of reasoning and refusals that are items of a content list."""
 _REASONS: dict[str, FinishReason] = {
     "stop": "stop",
     "length": "length",
     "tool_calls": "tool_calls",
     "function_call": "tool_calls",
     "content_filter": "filtered",
-    # Words of compatible servers: Together, Mistral, several local ones.
+    # Values of compatible servers: Together, Mistral, several local ones.
     "eos": "stop",
     "stop_sequence": "stop",
     "model_length": "length",
@@ -60,7 +60,7 @@ _CUT_OFF_REASONS = frozenset({"length", "filtered", "malformed_call"})
 
 
 def parse_response(body: bytes) -> Response:
-    """Read a whole reply; one that holds an error, or nothing, raises it."""
+    """Parse a whole reply; raise `Problem` if it contains an error or no choices."""
     try:
         reply, unread = wire_reply.REPLY.read(body)
         error = non_null_bytes(reply.error)
@@ -90,7 +90,7 @@ def parse_response(body: bytes) -> Response:
     return Response(
         id=reply.id or "",
         model=reply.model or "",
-        parts=_complete_calls(parts, finish),
+        parts=_finish_calls(parts, finish),
         finish=finish,
         usage=read_usage(non_null_bytes(reply.usage)),
         created=int(reply.created) if reply.created else None,
@@ -99,14 +99,14 @@ def parse_response(body: bytes) -> Response:
 
 
 def _find_first_choice(choices: list[wire_reply.ReplyChoice]) -> int:
-    """Return where answer 0 stands: some servers send several in any order."""
+    """Return the position of choice 0: some servers send choices in any order."""
     if choices[0].index:
         return next((position for position, choice in enumerate(choices) if choice.index == 0), 0)
     return 0
 
 
 def _read_other_choices(body: bytes, position: int, unread: Unread | None) -> dict[str, bytes]:
-    """Return the other answers whole."""
+    """Return the other choices as raw JSON, by pointer."""
     others: dict[str, bytes] = {}
     for index, raw in enumerate(decode_array(decode_object(body)["choices"])):
         if index != position:
@@ -120,10 +120,12 @@ def _read_message(
     message: wire_reply.ReplyMessage, where: str, unread: Unread | None, extras: dict[str, bytes]
 ) -> list[AnyPart]:
     parts: list[AnyPart] = []
-    thought, content = message.reasoning_content, message.content
-    if thought:
-        parts.append(Reasoning(texts=(thought,), where=f"{where}/reasoning_content", spelling=_REASONING_CONTENT))
-    if message.reasoning and message.reasoning != thought:
+    reasoning_text, content = message.reasoning_content, message.content
+    if reasoning_text:
+        parts.append(
+            Reasoning(texts=(reasoning_text,), where=f"{where}/reasoning_content", spelling=_REASONING_CONTENT)
+        )
+    if message.reasoning and message.reasoning != reasoning_text:
         parts.append(Reasoning(texts=(message.reasoning,), where=f"{where}/reasoning", spelling=_REASONING))
     if type(content) is str and content:
         parts.append(Text(text=content, where=f"{where}/content"))
@@ -142,7 +144,7 @@ def _read_message(
 
 
 def _read_content(message: wire_reply.ReplyMessage, where: str, unread: Unread | None) -> Iterator[AnyPart]:
-    """Read content that is a list; an empty text says nothing."""
+    """Parse content that is a list; skip empty texts without extras."""
     for part in read_content(message.content, where, unread):
         if not isinstance(part, Text):
             yield part
@@ -157,37 +159,37 @@ def _require_name(call: ToolCall | Opaque) -> ToolCall | Opaque:
 
 
 def _attach_annotations(parts: list[AnyPart], annotations: list[Raw], where: str, extras: dict[str, bytes]) -> None:
-    """Put annotations on the text; without one they stay where they were."""
+    """Attach annotations to the last text part; without a text they stay in extras."""
     for index in range(len(parts) - 1, -1, -1):
         part = parts[index]
         if isinstance(part, Text):
-            places = (f"{where}/annotations/{number}" for number in range(len(annotations)))
-            citations = tuple([read_citation(raw, place) for raw, place in zip(annotations, places, strict=True)])
+            pointers = (f"{where}/annotations/{number}" for number in range(len(annotations)))
+            citations = tuple([read_citation(raw, pointer) for raw, pointer in zip(annotations, pointers, strict=True)])
             parts[index] = structs.replace(part, citations=citations)
             return
     extras[f"{where}/annotations"] = encode(annotations)
 
 
-def _complete_calls(parts: list[AnyPart], finish: Finish) -> tuple[AnyPart, ...]:
-    """Fill in absent arguments, and mark the calls that the limit cut off."""
-    cut = finish.reason == "length"
-    last = next((part for part in reversed(parts) if type(part) is ToolCall), None) if cut else None
+def _finish_calls(parts: list[AnyPart], finish: Finish) -> tuple[AnyPart, ...]:
+    """Replace empty arguments by `{}`, and mark calls that the token limit cut off as incomplete."""
+    is_cut_off = finish.reason == "length"
+    last = next((part for part in reversed(parts) if type(part) is ToolCall), None) if is_cut_off else None
     for index, call in enumerate(parts):
-        if type(call) is ToolCall and (cut or not call.arguments):
-            whole = is_whole(call.form, call.arguments, finish, call is last)
-            arguments = "{}" if whole and not call.arguments and call.form == "json" else call.arguments
-            parts[index] = structs.replace(call, arguments=arguments, complete=whole)
+        if type(call) is ToolCall and (is_cut_off or not call.arguments):
+            complete = is_complete(call.form, call.arguments, finish, call is last)
+            arguments = "{}" if complete and not call.arguments and call.form == "json" else call.arguments
+            parts[index] = structs.replace(call, arguments=arguments, complete=complete)
     return tuple(parts)
 
 
 def build_response(response: Response, _request: Request | None) -> bytes:
-    """Write a whole reply."""
+    """Render a whole reply."""
     fields = own_extras(response, NAME) if response.extras is not None else None
     message = _write_message(response.parts)
     finish = response.finish
     refusal = finish.reason == "refused" and Refusal in map(type, response.parts)
-    word = write_finish(finish, has_refusal=refusal, is_legacy="function_call" in message)
-    choice: dict[str, Any] = {"index": 0, "message": message, "finish_reason": word}
+    finish_reason = write_finish(finish, has_refusal=refusal, is_legacy="function_call" in message)
+    choice: dict[str, Any] = {"index": 0, "message": message, "finish_reason": finish_reason}
     if not fields or "/choices/0/logprobs" not in fields:
         choice["logprobs"] = None
     body: dict[str, Any] = {
@@ -204,13 +206,13 @@ def build_response(response: Response, _request: Request | None) -> bytes:
 
 def _write_message(parts: tuple[AnyPart, ...]) -> dict[str, Any]:
     message: dict[str, Any] = {"role": "assistant", "content": None, "refusal": None}
-    said: list[AnyPart] = []
+    content: list[AnyPart] = []
     calls: list[dict[str, Any] | Raw] = []
     reasoning: dict[str, list[str]] = {}
     is_cited = False
     for part in parts:
         if isinstance(part, Text):
-            said.append(part)
+            content.append(part)
             if part.citations:
                 is_cited = True
         elif isinstance(part, ToolCall):
@@ -219,7 +221,7 @@ def _write_message(parts: tuple[AnyPart, ...]) -> dict[str, Any]:
             else:
                 calls.append(_write_call(part))
         elif part.spelling in _IN_CONTENT:
-            said.append(part)
+            content.append(part)
         elif isinstance(part, Reasoning):
             reasoning.setdefault(REASONING_MEMBERS.get(part.spelling, "reasoning_content"), []).extend(part.texts)
         elif isinstance(part, Refusal):
@@ -228,14 +230,14 @@ def _write_message(parts: tuple[AnyPart, ...]) -> dict[str, Any]:
             if part.spelling == Spelling.CALL:
                 calls.append(Raw(part.raw))
             else:
-                said.append(part)
-    if len(said) == 1 and type(said[0]) is Text and said[0].spelling != Spelling.PART:
-        message["content"] = said[0].text
-    elif said:
-        message["content"] = _write_content(said)
-    for word, texts in reasoning.items():
+                content.append(part)
+    if len(content) == 1 and type(content[0]) is Text and content[0].spelling != Spelling.PART:
+        message["content"] = content[0].text
+    elif content:
+        message["content"] = _write_content(content)
+    for member, texts in reasoning.items():
         if texts:
-            message[word] = "\n\n".join(texts)
+            message[member] = "\n\n".join(texts)
     if calls:
         message["tool_calls"] = calls
     if is_cited and (annotations := _write_citations(parts)):
@@ -244,7 +246,7 @@ def _write_message(parts: tuple[AnyPart, ...]) -> dict[str, Any]:
 
 
 def _write_call(call: ToolCall) -> dict[str, Any] | Raw:
-    """Write one call; clients insist on an id, even an empty one, and on the usual form."""
+    """Render one call; clients require an id, even an empty one, and the standard form."""
     if call.form == "json":
         function = {"name": call.name, "arguments": call.arguments}
         value: dict[str, Any] = {"id": call.id, "type": "function", "function": function}
@@ -254,7 +256,7 @@ def _write_call(call: ToolCall) -> dict[str, Any] | Raw:
 
 
 def _write_citations(parts: tuple[AnyPart, ...]) -> list[dict[str, Any] | Raw]:
-    """Write the annotations of all texts, which are told as one."""
+    """Render the annotations of all texts; offsets count from the start of the joined text."""
     written: list[dict[str, Any] | Raw | None] = []
     size = 0
     for part in parts:
@@ -265,7 +267,7 @@ def _write_citations(parts: tuple[AnyPart, ...]) -> list[dict[str, Any] | Raw]:
 
 
 def _write_content(parts: list[AnyPart]) -> str | list[Any]:
-    """Write content as text, unless it came as a list or holds what text cannot say."""
+    """Render content as a string, unless it was a list or contains something other than text."""
     texts = [part.text for part in parts if type(part) is Text and part.spelling != Spelling.PART]
     if len(texts) == len(parts):
         return "".join(texts)
@@ -275,9 +277,9 @@ def _write_content(parts: list[AnyPart]) -> str | list[Any]:
 def read_finish(
     finish_reason: str | None, *, has_call: bool, has_refusal: bool, stopped_by: bytes | None = None
 ) -> Finish:
-    """Say why the model stopped: a call that was seen makes "stop" a "tool_calls".
+    """Return why the model stopped; "stop" becomes "tool_calls" if the reply has a call.
 
-    vLLM tells in `stopped_by` which stop sequence was hit; a number there is a token of the model's own.
+    `stopped_by` is vLLM's `stop_reason`: the stop sequence that was hit. A number there is the id of an end token.
     """
     raw = finish_reason or ""
     reason: FinishReason = _REASONS.get(raw, "other") if raw else "stop"
@@ -293,21 +295,24 @@ def read_finish(
     return Finish(reason, raw, sequence if isinstance(sequence, str) and sequence else None)
 
 
-def is_whole(form: str, arguments: str, finish: Finish, last: bool) -> bool:
-    """Tell whether a call was not cut off; free text that a limit ends cannot be trusted to be whole."""
+def is_complete(form: str, arguments: str, finish: Finish, last: bool) -> bool:
+    """Return whether a call was not cut off by the token limit.
+
+    The free text of the last call counts as cut off, because nothing marks its end.
+    """
     if finish.reason != "length":
         return True
     return is_json(arguments) if form == "json" else not last
 
 
 def read_usage(raw: bytes | None) -> Usage | None:
-    """Read token counts."""
+    """Parse token counts; None if they are absent or invalid."""
     if raw is None:
         return None
     try:
         usage, unread = wire_reply.USAGE.read(raw)
     except Malformed:
-        # Odd counts must not spoil a good answer.
+        # Invalid counts must not fail a valid reply.
         return None
     extras = carried(usage) or {}
     prompt, completion = usage.prompt_tokens_details, usage.completion_tokens_details
@@ -317,13 +322,13 @@ def read_usage(raw: bytes | None) -> Usage | None:
         extras.update(carried(completion, "/completion_tokens_details") or {})
     if unread is not None:
         extras.update(unread.rest())
-    given, output = usage.prompt_tokens or 0, usage.completion_tokens
+    prompt_tokens, output = usage.prompt_tokens or 0, usage.completion_tokens
     reasoning = None if completion is None else completion.reasoning_tokens
-    if reasoning and (reasoning > (output or 0) or usage.total_tokens == given + (output or 0) + reasoning):
-        # xAI and Vercel's gateway count reasoning beside the completion, not in it.
+    if reasoning and (reasoning > (output or 0) or usage.total_tokens == prompt_tokens + (output or 0) + reasoning):
+        # xAI and Vercel's gateway do not include reasoning tokens in the completion tokens.
         extras["/completion_tokens"] = encode(output or 0)
         output = (output or 0) + reasoning
-    if usage.total_tokens is not None and usage.total_tokens != given + (output or 0):
+    if usage.total_tokens is not None and usage.total_tokens != prompt_tokens + (output or 0):
         extras["/total_tokens"] = encode(usage.total_tokens)
     return Usage(
         input=usage.prompt_tokens,

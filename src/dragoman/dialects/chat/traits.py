@@ -1,7 +1,7 @@
-"""What models accept that are asked in Chat, by pattern. The first pattern that matches the bare name wins.
+"""Traits of models that are called through Chat, by name pattern. The first pattern that matches the bare name wins.
 
-Facts are those of the vendors' documentation of November 2026. An unknown model is taken for one of a compatible
-server, a later model of a known family for the strictest there is of it.
+The facts are from the vendors' documentation of November 2026. An unknown model gets the traits of a compatible server;
+a newer model of a known family gets the strictest traits of that family.
 """
 
 from msgspec import structs

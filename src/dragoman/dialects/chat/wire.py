@@ -1,7 +1,7 @@
-"""Shapes of OpenAI Chat Completions on the wire, and of the compatible servers that extend it.
+"""Wire types of OpenAI Chat Completions and of compatible servers that extend it.
 
-Rules: only fields that reach the core are declared, plus structural ones and common ones that are only `Carried` (an
-undeclared field is kept too, but costs a second reading). Null is absent.
+Rules: only fields that map to the core are declared, plus structural ones and common ones that are only `Carried`, that
+is, kept as extras (an undeclared field is kept too, but needs a second parse). Null counts as absent.
 """
 
 from typing import Annotated, Any
@@ -16,7 +16,7 @@ NULL = Raw(b"null")
 
 
 class Breakpoint(Wire):
-    """`prompt_cache_breakpoint` of a part."""
+    """The `prompt_cache_breakpoint` of a part."""
 
     mode: str | None = None
     ttl: str | None = None
@@ -31,42 +31,42 @@ class ChatTextPart(Wire, tag="text"):
 
 
 class Url(Wire):
-    """The object around an image's URL."""
+    """The object that contains the URL of an image or video."""
 
     url: str
     detail: Carried = ABSENT
 
 
 class ImagePart(Wire, tag="image_url"):
-    """An image by http or data URL; some servers take the URL without its object."""
+    """An image by http or data URL; some servers also accept the URL as a plain string."""
 
     image_url: Url | str
     prompt_cache_breakpoint: Breakpoint | None = None
 
 
 class VideoPart(Wire, tag="video_url"):
-    """A film by URL: not OpenAI's, but vLLM's and OpenRouter's."""
+    """A video by URL: an extension of vLLM and OpenRouter."""
 
     video_url: Url | str
     prompt_cache_breakpoint: Breakpoint | None = None
 
 
 class Audio(Wire):
-    """Sound as base64."""
+    """Audio data as base64."""
 
     data: str
     format: str | None = None
 
 
 class AudioPart(Wire, tag="input_audio"):
-    """Sound."""
+    """Audio input."""
 
     input_audio: Audio
     prompt_cache_breakpoint: Breakpoint | None = None
 
 
 class File(Wire):
-    """A file: uploaded before, or as a data URL."""
+    """A file, by the id of an upload or as a data URL."""
 
     file_id: str | None = None
     file_data: str | None = None
@@ -81,13 +81,13 @@ class FilePart(Wire, tag="file"):
 
 
 class RefusalPart(Wire, tag="refusal"):
-    """The model's words for not answering."""
+    """The model's refusal text."""
 
     refusal: str
 
 
 class ThinkingPart(Wire, tag="thinking"):
-    """Mistral's reasoning, inside the content."""
+    """Mistral's reasoning, an item of the content list."""
 
     thinking: list[Raw]
 
@@ -96,7 +96,7 @@ Part = ChatTextPart | ImagePart | VideoPart | AudioPart | FilePart | RefusalPart
 
 
 class GoogleExtra(Wire):
-    """What Google's compatible endpoint adds to a call."""
+    """Fields that Google's compatible endpoint adds to a call."""
 
     thought_signature: str | None = None
 
@@ -108,21 +108,21 @@ class ExtraContent(Wire):
 
 
 class ChatFunctionCall(Wire):
-    """Name and JSON text; a few servers send the object itself, or nothing."""
+    """Name and arguments as JSON text; a few servers send an object, or nothing."""
 
     name: str | None = None
     arguments: str | dict[str, Any] | None = None
 
 
 class CustomCall(Wire):
-    """Name and free text."""
+    """Name and free-text input of a custom tool call."""
 
     name: str | None = None
     input: str | None = None
 
 
 class ChatCall(Wire):
-    """A call."""
+    """A tool call."""
 
     id: str | None = None
     type: str | None = None
@@ -132,40 +132,40 @@ class ChatCall(Wire):
 
 
 class SentCall(ChatCall):
-    """A call in the history of a request: clients that collect a stream send its index back."""
+    """A call in the history of a request; clients that accumulate a stream send its `index` back."""
 
     index: Carried = ABSENT
 
 
 class ReplyCall(ChatCall):
-    """A call, or a piece of one, in a reply; the index only tells the pieces apart."""
+    """A call, or a delta of one, in a reply; `index` says which call a delta belongs to."""
 
     index: int | None = None
 
 
 class SystemMessage(Wire, tag_field="role", tag="system"):
-    """Instructions."""
+    """A message with role `system`."""
 
     content: str | list[Part] | None = None
     name: str | None = None
 
 
 class DeveloperMessage(Wire, tag_field="role", tag="developer"):
-    """Instructions, by their newer name."""
+    """A message with role `developer`, the newer name of `system`."""
 
     content: str | list[Part] | None = None
     name: str | None = None
 
 
 class UserMessage(Wire, tag_field="role", tag="user"):
-    """What the user said."""
+    """A message with role `user`."""
 
     content: str | list[Part] | None = None
     name: str | None = None
 
 
 class AssistantMessage(Wire, tag_field="role", tag="assistant"):
-    """What the model said."""
+    """A message with role `assistant`."""
 
     content: str | list[Part] | None = None
     name: str | None = None
@@ -180,7 +180,7 @@ class AssistantMessage(Wire, tag_field="role", tag="assistant"):
 
 
 class ToolMessage(Wire, tag_field="role", tag="tool"):
-    """What one tool answered."""
+    """The result of one tool call."""
 
     tool_call_id: str | None = None
     content: str | list[Part] | None = None
@@ -188,14 +188,14 @@ class ToolMessage(Wire, tag_field="role", tag="tool"):
 
 
 class FunctionMessage(Wire, tag_field="role", tag="function"):
-    """What a function answered, before calls had ids."""
+    """The result of a legacy `function_call`, which has no id."""
 
     name: str = ""
     content: str | list[Part] | None = None
 
 
 class UnknownMessage(Wire, tag_field="role", tag=UNKNOWN):
-    """A message of a role nobody knows."""
+    """A message with an unknown role."""
 
     raw: Raw
 
@@ -215,21 +215,21 @@ class Function(Wire):
 
 
 class Grammar(Wire):
-    """What the free text of a custom tool must match."""
+    """A grammar that the input of a custom tool must match."""
 
     syntax: str
     definition: str
 
 
 class CustomFormat(Wire):
-    """`text`, or `grammar` with one."""
+    """The input format of a custom tool: type `text`, or type `grammar` with a grammar."""
 
     type: str
     grammar: Grammar | None = None
 
 
 class Custom(Wire):
-    """A tool that takes free text."""
+    """A custom tool: its input is free text."""
 
     name: str
     description: str | None = None
@@ -281,7 +281,7 @@ class FunctionChoice(Wire):
 
 
 class JsonSchema(Wire):
-    """The schema of a structured answer."""
+    """The JSON schema of a structured output."""
 
     name: Annotated[str | None, core_place("output.name")] = None
     description: Annotated[str | None, core_place("output.description")] = None
@@ -290,14 +290,14 @@ class JsonSchema(Wire):
 
 
 class ResponseFormat(Wire):
-    """The shape of the answer."""
+    """The `response_format` of a request."""
 
     type: str
     json_schema: JsonSchema | None = None
 
 
 class ChatRequest(Wire):
-    """A request. A member that is a field of the core says which; `fields` reads and writes these."""
+    """A request. Annotations name the core field that a member maps to; see `fields`."""
 
     messages: Annotated[list[Message], core_place("messages")]
     model: Annotated[str | None, core_place("model")] = None

@@ -1,4 +1,4 @@
-"""Shapes of replies of Chat Completions, whole and in chunks, by the same rules as `wire`."""
+"""Wire types of Chat Completions replies, whole and streamed, by the same rules as `wire`."""
 
 from typing import Annotated, Literal
 
@@ -11,7 +11,11 @@ from dragoman.wire.unread import Carried
 
 
 class PromptDetails(Wire):
-    """What the prompt's tokens were. What vendors send with every reply is declared, though it is only carried."""
+    """Breakdown of the prompt tokens.
+
+    Fields that vendors send with every reply are declared even if not used, because an undeclared field needs a second
+    parse.
+    """
 
     cached_tokens: int | None = None
     cache_write_tokens: int | None = None
@@ -22,7 +26,7 @@ class PromptDetails(Wire):
 
 
 class CompletionDetails(Wire):
-    """What the answer's tokens were, by the same rule."""
+    """Breakdown of the completion tokens; unused fields are declared for the same reason."""
 
     reasoning_tokens: int | None = None
     audio_tokens: Carried = ABSENT
@@ -32,7 +36,7 @@ class CompletionDetails(Wire):
 
 
 class ChatUsage(Wire):
-    """Tokens; what is only carried is from OpenRouter, Vercel, Groq, DeepSeek, xAI and gateways to Claude."""
+    """Token counts; the `Carried` fields are from OpenRouter, Vercel, Groq, DeepSeek, xAI and gateways to Claude."""
 
     prompt_tokens: int | None = None
     completion_tokens: int | None = None
@@ -56,7 +60,7 @@ class ChatUsage(Wire):
 
 
 class UrlCitation(Wire, forbid_unknown_fields=False):
-    """A page a text names."""
+    """A web page that a text cites."""
 
     url: str = ""
     title: str | None = None
@@ -66,13 +70,13 @@ class UrlCitation(Wire, forbid_unknown_fields=False):
 
 
 class Annotation(Wire, forbid_unknown_fields=False):
-    """A note on the text; read only for what other dialects can say, and kept whole."""
+    """An annotation of a text; kept as raw JSON, and parsed only for what other dialects can express."""
 
     url_citation: UrlCitation | None = None
 
 
 class ReplyFields(Wire):
-    """What a whole message and a piece of one have in common."""
+    """Members that a whole message and a delta have in common."""
 
     role: str | None = None
     content: str | list[Part] | None = None
@@ -93,7 +97,7 @@ class ReplyMessage(ReplyFields):
 
 
 class ReplyChoice(Wire):
-    """One answer."""
+    """One choice of a reply."""
 
     index: int | None = None
     message: ReplyMessage | None = None
@@ -106,7 +110,7 @@ class ReplyChoice(Wire):
 
 
 class Reply(Wire):
-    """A whole reply; usage is read on its own, because odd counts must not spoil a good answer."""
+    """A whole reply; `usage` is parsed separately, because invalid counts must not fail a valid reply."""
 
     id: str | None = None
     object: str | None = None
@@ -129,13 +133,13 @@ class Reply(Wire):
 
 
 class Delta(ReplyFields):
-    """A piece of a message."""
+    """The delta of a message."""
 
     reasoning_details: Raw = ABSENT
 
 
 class ChunkChoice(Wire):
-    """A piece of one answer."""
+    """One choice of a chunk."""
 
     index: int | None = None
     delta: Delta | None = None
@@ -146,7 +150,7 @@ class ChunkChoice(Wire):
 
 
 class ChatChunk(Wire):
-    """A piece of a reply."""
+    """A chunk of a streamed reply."""
 
     id: str | None = None
     object: str | None = None
@@ -159,11 +163,11 @@ class ChatChunk(Wire):
     service_tier: Raw = ABSENT
     provider: Raw = ABSENT
     obfuscation: Raw = ABSENT
-    """Padding against eavesdroppers; means nothing."""
+    """Random padding against traffic analysis; ignored."""
 
 
 class ChatTextDelta(Wire):
-    """A piece of text and nothing else."""
+    """A delta that has text and nothing else."""
 
     content: Annotated[str, Meta(min_length=1)]
     role: str | None = None
@@ -175,7 +179,7 @@ class ChatTextDelta(Wire):
 
 
 class TextChoice(Wire):
-    """An answer that only continues."""
+    """A choice that only appends text."""
 
     delta: ChatTextDelta
     index: Literal[0] = 0
@@ -185,7 +189,7 @@ class TextChoice(Wire):
 
 
 class ChatTextChunk(Wire):
-    """A chunk that only continues a text, as most do: its type says that it holds nothing else."""
+    """A chunk that only appends text, as most do. Decoding fails if the chunk has anything else."""
 
     choices: tuple[TextChoice]
     id: str | None = None

@@ -1,4 +1,4 @@
-"""OpenAI Responses."""
+"""The OpenAI Responses dialect."""
 
 from dragoman.dialects.record import Dialect, ReplyCapabilities, TokenCountFormat
 from dragoman.dialects.responses.api import API

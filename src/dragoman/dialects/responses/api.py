@@ -1,4 +1,4 @@
-"""Responses' HTTP API: OpenAI's paths for answers, stored responses and conversations, and its model names."""
+"""HTTP API of the Responses dialect: paths for responses and conversations, and the names of OpenAI's models."""
 
 from dragoman.dialects.api import Api, Endpoint, ServedPath
 
@@ -7,7 +7,7 @@ _CONVERSATION = r"/v1/conversations/(?P<name>[^/]+)"
 
 
 def _build_stored_path(method: str, path: str, action: str) -> ServedPath:
-    """Return the row for an action on a stored object, which the path names."""
+    """Return the route for an action on a stored object whose id is in the path."""
     return ServedPath(path, Endpoint(operation="kept", action=action), (method,), is_pattern=True, escaped=True)
 
 

@@ -1,4 +1,4 @@
-"""How Responses' requests and tools relate to those of other dialects, and how its conversations are stored."""
+"""Responses fields and tools that have counterparts elsewhere or need none, and the format of its conversations."""
 
 import re
 
@@ -23,24 +23,27 @@ from dragoman.wire import json
 from dragoman.wire.lookup import lookup
 
 _ITEM_IDS = r"(?:msg|fco?|ctco?|at)_[\w-]+"
-"""Ids of OpenAI's items; an id of the caller's own has another form."""
+"""Ids that OpenAI generates for items; ids that a client generates have another form."""
 IMPLIED = {
-    "/include/#": Implied(("reasoning.encrypted_content",), "thoughts that the target seals come back in an envelope"),
+    "/include/#": Implied(("reasoning.encrypted_content",), "encrypted reasoning from the target is returned anyway"),
     "/include": Implied(([],), SAYS_NOTHING),
     "/store": Implied((False,), NOT_STORED),
-    "/background": Implied((False,), "the answer is waited for"),
-    "/truncation": Implied(("disabled",), "no target shortens a prompt that is too long"),
+    "/background": Implied((False,), "the client waits for the reply anyway"),
+    "/truncation": Implied(("disabled",), "no target truncates a prompt that is too long"),
     "/service_tier": Implied(("auto", "default"), DEFAULT_TIER),
     "/stream_options/include_obfuscation": Implied((False,), NO_PADDING),
     "/top_logprobs": Implied((0,), NOTHING_EXTRA),
     "/tools/#/defer_loading": Implied((False,), LOADED_AT_ONCE),
-    "/input/#/id": Implied((), "an id that only OpenAI's store knows: the item itself is sent", _ITEM_IDS),
-    "/input/#/status": Implied(("completed",), "an item that is sent is taken for whole"),
+    "/input/#/id": Implied((), "the id is only used in OpenAI's store; the item itself is sent", _ITEM_IDS),
+    "/input/#/status": Implied(("completed",), "items in a request are treated as complete"),
     "/input/#/content/#/logprobs": Implied(([],), SAYS_NOTHING),
     "/input/#/content/#/detail": Implied(("auto",), DEFAULT_DETAIL),
     "/input/#/output/#/detail": Implied(("auto",), DEFAULT_DETAIL),
 }
-"""A field that the caller asks for and will not get has no row, however usual it is: cache marks, keys, labels."""
+"""Field values that need no counterpart at the target, so leaving them out is not a loss.
+
+A field that changes the result and is not sent has no row, however common it is: cache marks, cache keys, metadata.
+"""
 
 VENDOR_TOOLS = {
     "search": VendorTool(
@@ -54,7 +57,7 @@ VENDOR_TOOLS = {
         ToolChoice(extras=Extras(NAME, {"": b'{"type":"code_interpreter"}'})),
     ),
 }
-"""Web search and the code interpreter."""
+"""Hosted tools that other vendors have too: web search and code execution."""
 
 
 def _render_user_item(text: bytes) -> bytes:

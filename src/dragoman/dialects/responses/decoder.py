@@ -1,10 +1,10 @@
-"""Stream events of the wire, decoded into events of the core.
+"""Decodes Responses stream events into core events.
 
-Rules: a part starts as soon as its kind is known and grows by deltas, but the word that counts is the item when it is
-done: whatever the deltas left out (a suffix, a source, the signature, a field) is told from it before the part ends.
-Items that only the terminal object has are told from there; items it has again are not told twice. Items are found
-by id, and by output index where servers give ids that change from event to event. Hosted tools' items are told
-whole when done, so their progress is padding.
+Rules: a part starts as soon as its kind is known, and deltas are emitted as they arrive. The finished item is
+authoritative: whatever the deltas left out (a suffix, a citation, the signature, a field) is emitted from it before the
+part ends. Items that are only in the terminal event are emitted from there; items that were emitted before are skipped.
+Items are found by id, or by output index, because some servers send ids that change from event to event. Items of
+hosted tools are emitted when they are done, so their progress events are ignored.
 """
 
 from collections.abc import Callable
@@ -45,12 +45,12 @@ _Handler = Callable[["ResponsesDecoder", StreamEvent], None]
 
 def _read_event_type(frame: Frame) -> str:
     kind = json.decode_object(frame.data).get("type") if json.first_byte(frame.data) == b"{" else None
-    word = None if kind is None else json.peek(kind)
-    return word if isinstance(word, str) else frame.event
+    event_type = None if kind is None else json.peek(kind)
+    return event_type if isinstance(event_type, str) else frame.event
 
 
 class ResponsesDecoder(FrameDecoder):
-    """Bytes in, events out."""
+    """Decodes upstream bytes into core events."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -68,23 +68,23 @@ class ResponsesDecoder(FrameDecoder):
             return
         event = decode_known(_EVENT, frame.data)
         if event is None:
-            # Not an object, or a member has another type than in the events we know.
-            word = _read_event_type(frame)
-            if word in self._handlers:
-                raise json.Malformed(f"the event {word} is not as it should be")
-            self._keep_event(word, frame.data)
+            # Not an object, or a member has an unexpected type.
+            event_type = _read_event_type(frame)
+            if event_type in self._handlers:
+                raise json.Malformed(f"the stream event {event_type} does not have the expected structure")
+            self._keep_event(event_type, frame.data)
             return
-        word = event.type or frame.event
-        handler = self._handlers.get(word)
+        event_type = event.type or frame.event
+        handler = self._handlers.get(event_type)
         if handler is not None:
             handler(self, event)
-        elif word == "error" or non_null_bytes(event.error) is not None:
+        elif event_type == "error" or non_null_bytes(event.error) is not None:
             self._raise_error(event, frame.data)
         else:
-            self._keep_event(word, frame.data)
+            self._keep_event(event_type, frame.data)
 
     def _keep_event(self, event_type: str, data: bytes) -> None:
-        """Keep an event nobody reads; one before the start has to wait for it."""
+        """Keep an unknown event as a vendor field; one before the start is emitted after it."""
         if event_type in PADDING:
             return
         kind, _, rest = event_type.removeprefix("response.").partition(".")
@@ -95,7 +95,7 @@ class ResponsesDecoder(FrameDecoder):
         (self._events if self._started else self._events_before_start).append(native)
 
     def _raise_error(self, event: StreamEvent, data: bytes) -> None:
-        """An error event is flat in the documents and nested in the live service."""
+        """Raise the problem of an `error` event: flat in OpenAI's documentation, nested in the live service."""
         raw = data if non_null_bytes(event.error) is None else bytes(event.error)
         members: dict[str, Any] = json.decode(raw) if json.first_byte(raw) == b"{" else {"message": json.decode(raw)}
         if non_null_bytes(event.error) is None:
@@ -121,11 +121,14 @@ class ResponsesDecoder(FrameDecoder):
     # Items
 
     def _add_item(self, event: StreamEvent, item: WireItem | None) -> OpenItem:
-        """Note an item; reasoning that waits for its kind of text starts now, to keep its place."""
+        """Add an item; the previous item starts now if it has not started yet, to keep the order of parts.
+
+        A reasoning item starts late, because its kind of text (summary or raw) is not known at first.
+        """
         self._start(Started("", ""))
-        waiting = self._items.get_last()
-        if waiting is not None and not waiting.done:
-            self._begin_item(waiting)
+        previous = self._items.get_last()
+        if previous is not None and not previous.done:
+            self._begin_item(previous)
         return self._items.add(event, item)
 
     def _on_item_added(self, event: StreamEvent) -> None:
@@ -138,9 +141,9 @@ class ResponsesDecoder(FrameDecoder):
             self._begin_item(known)
 
     def _begin_item(self, open_item: OpenItem, spelling: str = "") -> None:
-        """Start the one part of a call or reasoning item, once."""
+        """Start the part of a call or reasoning item, once."""
         item = open_item.item
-        if open_item.begun or item is None:
+        if open_item.started or item is None:
             return
         extras = build_extras({} if item.id is None else {"/id": json.encode(item.id)})
         match item.type:
@@ -159,13 +162,16 @@ class ResponsesDecoder(FrameDecoder):
                 )
             case _:
                 return
-        open_item.begun = True
+        open_item.started = True
         open_item.parts[0] = self._writer.start_part(part)
 
     # Message items
 
     def _open_content_part(self, event: StreamEvent, *, refusal: bool = False) -> OpenPart | None:
-        """Return the open part an event of a message is about, and start it if it has not been announced."""
+        """Return the open part that an event of a message item refers to; start it if it has not started.
+
+        Returns None if the part has ended or is not part of a message item.
+        """
         known = self._items.find(event)
         if known is None:
             known = self._add_item(event, WireItem(type="message", id=event.item_id))
@@ -179,7 +185,7 @@ class ResponsesDecoder(FrameDecoder):
                 if value is not None:
                     fields[ITEM_FIELDS + name] = json.encode(value)
         if known.parts:
-            # Any before the last were ended when that one began.
+            # Earlier parts ended when the last one started.
             self._writer.end_part(next(reversed(known.parts.values())))
         spelling = SAME_MESSAGE if known.parts else FIRST_PART
         kind = Refusal if refusal else Text
@@ -241,7 +247,7 @@ class ResponsesDecoder(FrameDecoder):
             self._writer.append_missing(part, (event.arguments if event.input is None else event.input) or "")
 
     def _open_reasoning_part(self, event: StreamEvent, spelling: str) -> OpenPart | None:
-        """Return the open reasoning part, if it is made of this kind of text."""
+        """Return the open reasoning part if it has this kind of text, else None."""
         known = self._items.find(event)
         if known is None:
             known = self._add_item(event, WireItem(type="reasoning", id=event.item_id))
@@ -284,12 +290,12 @@ class ResponsesDecoder(FrameDecoder):
     def _finish_item(self, open_item: OpenItem, parts: list[AnyPart], item: WireItem | None) -> None:
         open_item.done = True
         if not open_item.parts:
-            open_item.held = parts
+            open_item.pending_parts = parts
             return
         status = item.status if item else None
-        carried = len(parts) == 1 and isinstance(parts[0], Opaque) and parts[0].spelling != FIRST_PART
-        if carried:
-            # A server that tells the text in events and leaves it out of the item.
+        is_opaque = len(parts) == 1 and isinstance(parts[0], Opaque) and parts[0].spelling != FIRST_PART
+        if is_opaque:
+            # Some servers send the text in events and omit it from the item.
             self._end_parts(open_item)
             return
         for key, part in enumerate(parts):
@@ -302,14 +308,14 @@ class ResponsesDecoder(FrameDecoder):
         self._end_parts(open_item)
 
     def _release(self, items: list[OpenItem]) -> None:
-        """Tell items that were done before an earlier one of the same kind, which run side by side, in their order."""
+        """Emit pending parts in order: hosted tools run in parallel, so an item may be done before an earlier one."""
         for known in items:
-            for part in known.held:
+            for part in known.pending_parts:
                 self._writer.write_part(part)
-            known.held = []
+            known.pending_parts = []
 
     def _end_parts(self, open_item: OpenItem) -> None:
-        """End what has not been ended, with what was told of it."""
+        """End the parts that are still open, with the content that was emitted."""
         for part in open_item.parts.values():
             self._writer.end_part(part)
 
@@ -322,10 +328,10 @@ class ResponsesDecoder(FrameDecoder):
             members["status"] = Raw(json.encode(event.type.removeprefix("response.")))
         head = read_head(members)
         self._start(Started(head.id, head.model, head.created))
-        told = self._items.count()
+        seen = self._items.count()
         for index, raw in enumerate(json.decode_array(non_null_bytes(output) or b"[]")):
             item, _ = decode_item(raw)
-            known = self._items.find_by_id(item) or self._items.find_at(index, told)
+            known = self._items.find_by_id(item) or self._items.find_at(index, seen)
             known = known or self._items.append(OpenItem(item, index))
             if not known.done:
                 self._finish_item(known, read_output_at(raw, index), item)

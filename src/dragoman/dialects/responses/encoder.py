@@ -1,9 +1,9 @@
-"""Events of the core, encoded as stream events of the wire.
+"""Encodes core events as Responses stream events.
 
-Rules: one item is open at a time; `sequence_number` counts every event from 0; the terminal event holds the complete
-reply, because the official helpers and Codex read it from there. A message item stays open after its part only if
-its part came from this dialect, where another part of the same item may follow. A failure is told twice, as
-`response.failed` for Codex and as an `error` event, flat and nested at once, for the official clients.
+Rules: one item is open at a time; `sequence_number` counts every event from 0; the terminal event contains the complete
+reply, because OpenAI's SDKs and Codex read it from there. A message item stays open after its part only if the part
+came from this dialect, where another part of the same item may follow. A failure is sent twice: as `response.failed`
+for Codex and as an `error` event, both flat and nested, for OpenAI's SDKs.
 """
 
 import re
@@ -57,25 +57,25 @@ from dragoman.dialects.responses.wire import NAME
 from dragoman.wire import json
 
 _EVENT_NAME = re.compile(r"[A-Za-z0-9_.-]+")
-"""What an event may be called: its name is written outside of any JSON string."""
+"""Valid event names; the name is also written outside of JSON, in the SSE `event` line."""
 _TERMINAL = {"completed": "response.completed", "failed": "response.failed"}
 
 
 class _OpenPart:
-    """The part that is being told."""
+    """The part that is being streamed; `location` are the members that identify it in events."""
 
-    __slots__ = ("citations", "fields", "growing", "part", "piece", "pieces", "place", "signature", "size")
+    __slots__ = ("citations", "delta_piece", "fields", "location", "part", "piece", "pieces", "signature", "size")
 
-    def __init__(self, part: AnyPart, place: bytes) -> None:
+    def __init__(self, part: AnyPart, location: bytes) -> None:
         self.part = part
-        self.place = place
+        self.location = location
         is_reasoning = isinstance(part, Reasoning)
         self.pieces: list[list[str]] = [] if is_reasoning else [[]]
         self.size = 0
         self.piece = -1
-        """The last piece of reasoning that was announced."""
-        self.growing = -1 if is_reasoning else 0
-        """The piece that the last delta was for."""
+        """The last piece of reasoning that has started."""
+        self.delta_piece = -1 if is_reasoning else 0
+        """The piece that the last delta belongs to."""
         self.citations: list[Citation] = []
         self.signature: Signature | None = part.signature
         self.fields = dict(own_extras(part, NAME) or {})
@@ -84,7 +84,7 @@ class _OpenPart:
         return "".join(self.pieces[piece]) if piece < len(self.pieces) else ""
 
     def build_part(self, *, complete: bool = True) -> AnyPart:
-        """Return the part as it is now."""
+        """Return the part with the content received so far."""
         changes: dict[str, Any] = {"extras": build_extras(self.fields), "signature": self.signature}
         match self.part:
             case Text():
@@ -101,7 +101,7 @@ class _OpenPart:
 
 
 class ResponsesEncoder(Encoder):
-    """Events in, bytes out."""
+    """Encodes core events as bytes for the client."""
 
     def __init__(self, request: Request | None) -> None:
         self._request = request
@@ -119,7 +119,7 @@ class ResponsesEncoder(Encoder):
         self._fields: dict[str, bytes] = {}
 
     def feed(self, event: Event) -> bytes:
-        """Take the next event."""
+        """Encode the next event."""
         if isinstance(event, PartDelta):
             return self._append(event.text, event.piece)
         match event:
@@ -130,7 +130,7 @@ class ResponsesEncoder(Encoder):
             case PartSigned(_, signature) if self._open is not None:
                 self._open.signature = signature
             case PartCited(_, citation) if self._open is not None:
-                return self._cite(self._open, citation)
+                return self._write_citation(self._open, citation)
             case PartNative(dialect=dialect, field=field, raw=raw) if self._open is not None and dialect == NAME:
                 self._open.fields[field] = raw
             case UsageSeen(usage):
@@ -148,11 +148,11 @@ class ResponsesEncoder(Encoder):
         return b""
 
     def _write_event(self, name: str, rest: bytes) -> bytes:
-        """Write one event; `rest` are its other members, each with a comma before it."""
-        word = name.encode()
+        """Render one event; `rest` are its other members, each preceded by a comma."""
+        event_name = name.encode()
         number = self._sequence
         self._sequence = number + 1
-        return b'event: %b\ndata: {"type":"%b","sequence_number":%d%b}\n\n' % (word, word, number, rest)
+        return b'event: %b\ndata: {"type":"%b","sequence_number":%d%b}\n\n' % (event_name, event_name, number, rest)
 
     def _begin(self, started: Started) -> bytes:
         response_id = started.id or "resp_" + ItemIds(started.model).get_id(Text(text=""), 0).removeprefix("msg_")
@@ -165,59 +165,60 @@ class ResponsesEncoder(Encoder):
     # Parts
 
     def _start_part(self, part: AnyPart) -> bytes:
-        told = b""
+        frames = b""
         if self._message is not None and (part.spelling != SAME_MESSAGE or not is_message_part(part)):
-            told = self._close_message()
+            frames = self._close_message()
         if is_message_part(part):
-            return told + self._start_content(part)
+            return frames + self._start_content(part)
         index = len(self._items)
         self._item_id = self._ids.get_id(part, index)
         item = write_item(part, self._item_id)
         self._open = _OpenPart(part, b'"item_id":%b,"output_index":%d' % (json.encode(self._item_id), index))
         if item is None:
-            return told
+            return frames
         match part:
             case ToolCall(form=form):
-                word = "function_call_arguments" if form == "json" else "custom_tool_call_input"
-                self._set_delta_frame(f"response.{word}.delta", self._open.place, b"")
-                return told + self._write_item_event("added", _announce_item(item))
+                event = "function_call_arguments" if form == "json" else "custom_tool_call_input"
+                self._set_delta_frame(f"response.{event}.delta", self._open.location, b"")
+                return frames + self._write_item_event("added", _announce_item(item))
             case Reasoning():
-                return told + self._write_item_event("added", _announce_item(item))
+                return frames + self._write_item_event("added", _announce_item(item))
             case _:
                 raw = json.one_line(json.encode(item))
-                begun, events = render_progress_events(raw, index)
-                told += self._write_item_event("added", begun) + b"".join(self._write_event(*event) for event in events)
-                return told + self._close_item(raw)
+                started, events = render_progress_events(raw, index)
+                frames += self._write_item_event("added", started)
+                frames += b"".join(self._write_event(*event) for event in events)
+                return frames + self._close_item(raw)
 
     def _start_content(self, part: AnyPart) -> bytes:
         """Start a content part, in the open message item or a new one."""
-        told = b""
+        frames = b""
         index = len(self._items)
         if self._message is None:
             self._message = []
             self._item_id = self._ids.get_id(part, index)
             fields = {**collect_message_fields([part]), "/status": b'"in_progress"'}
             item = json.one_line(json.encode(render_message_item([], fields, self._item_id)))
-            told = self._write_item_event("added", item)
-        place = b'"item_id":%b,"output_index":%d,"content_index":%d' % (
+            frames = self._write_item_event("added", item)
+        location = b'"item_id":%b,"output_index":%d,"content_index":%d' % (
             json.encode(self._item_id),
             index,
             len(self._message),
         )
-        self._open = _OpenPart(part, place)
+        self._open = _OpenPart(part, location)
         if isinstance(part, Text):
-            self._set_delta_frame("response.output_text.delta", place, b',"logprobs":[]')
+            self._set_delta_frame("response.output_text.delta", location, b',"logprobs":[]')
         elif isinstance(part, Refusal):
-            self._set_delta_frame("response.refusal.delta", place, b"")
+            self._set_delta_frame("response.refusal.delta", location, b"")
         content = json.one_line(json.encode(write_content(_drop_extras(part))))
-        return told + self._write_event("response.content_part.added", b',%b,"part":%b' % (place, content))
+        return frames + self._write_event("response.content_part.added", b',%b,"part":%b' % (location, content))
 
-    def _set_delta_frame(self, name: str, place: bytes, tail: bytes) -> None:
-        """Prepare all of a delta event that does not change from one to the next."""
-        word = name.encode()
+    def _set_delta_frame(self, name: str, location: bytes, tail: bytes) -> None:
+        """Prepare the constant parts of the delta events of a part."""
+        event_name = name.encode()
         self._delta = (
-            b'event: %b\ndata: {"type":"%b","sequence_number":' % (word, word),
-            b',%b,"delta":' % place,
+            b'event: %b\ndata: {"type":"%b","sequence_number":' % (event_name, event_name),
+            b',%b,"delta":' % location,
             tail + b"}\n\n",
         )
 
@@ -225,7 +226,7 @@ class ResponsesEncoder(Encoder):
         opened = self._open
         if opened is None:
             return b""
-        before = b"" if piece == opened.growing else self._start_piece(opened, piece)
+        before = b"" if piece == opened.delta_piece else self._start_piece(opened, piece)
         opened.pieces[piece].append(text)
         opened.size += len(text)
         head, middle, tail = self._delta
@@ -233,14 +234,14 @@ class ResponsesEncoder(Encoder):
         self._sequence = number + 1
         return b"%b%b%d%b%b%b" % (before, head, number, middle, json.encode(text), tail)
 
-    def _cite(self, open_part: _OpenPart, citation: Citation) -> bytes:
+    def _write_citation(self, open_part: _OpenPart, citation: Citation) -> bytes:
         annotations = write_citations((citation,), open_part.size)
         if not annotations or not isinstance(open_part.part, Text):
             return b""
         number = len(open_part.citations)
         open_part.citations.append(citation)
         raw = json.one_line(json.encode(annotations[0]))
-        rest = b',%b,"annotation_index":%d,"annotation":%b' % (open_part.place, number, raw)
+        rest = b',%b,"annotation_index":%d,"annotation":%b' % (open_part.location, number, raw)
         return self._write_event("response.output_text.annotation.added", rest)
 
     def _end_part(self, *, complete: bool) -> bytes:
@@ -254,37 +255,37 @@ class ResponsesEncoder(Encoder):
         match whole:
             case ToolCall(form="json", arguments=arguments):
                 rest = b',%b,"name":%b,"arguments":%b' % (
-                    opened.place,
+                    opened.location,
                     json.encode(whole.name),
                     json.encode(arguments),
                 )
-                told = self._write_event("response.function_call_arguments.done", rest)
+                frames = self._write_event("response.function_call_arguments.done", rest)
             case ToolCall(arguments=arguments):
-                rest = b',%b,"input":%b' % (opened.place, json.encode(arguments))
-                told = self._write_event("response.custom_tool_call_input.done", rest)
+                rest = b',%b,"input":%b' % (opened.location, json.encode(arguments))
+                frames = self._write_event("response.custom_tool_call_input.done", rest)
             case Reasoning():
-                told = self._end_piece(opened)
+                frames = self._end_piece(opened)
             case _:
                 return b""
-        return told + self._close_item(json.one_line(json.encode(write_item(whole, self._item_id))))
+        return frames + self._close_item(json.one_line(json.encode(write_item(whole, self._item_id))))
 
     def _end_content(self, open_part: _OpenPart, whole: AnyPart) -> bytes:
-        told = b""
+        frames = b""
         match whole:
             case Text(text=text):
-                rest = b',%b,"text":%b,"logprobs":[]' % (open_part.place, json.encode(text))
-                told = self._write_event("response.output_text.done", rest)
+                rest = b',%b,"text":%b,"logprobs":[]' % (open_part.location, json.encode(text))
+                frames = self._write_event("response.output_text.done", rest)
             case Refusal(text=text):
-                told = self._write_event(
-                    "response.refusal.done", b',%b,"refusal":%b' % (open_part.place, json.encode(text))
+                frames = self._write_event(
+                    "response.refusal.done", b',%b,"refusal":%b' % (open_part.location, json.encode(text))
                 )
             case _:
                 pass
         content = json.one_line(json.encode(write_content(whole)))
-        told += self._write_event("response.content_part.done", b',%b,"part":%b' % (open_part.place, content))
+        frames += self._write_event("response.content_part.done", b',%b,"part":%b' % (open_part.location, content))
         if self._message is not None:
             self._message.append(whole)
-        return told if whole.spelling in (FIRST_PART, SAME_MESSAGE) else told + self._close_message()
+        return frames if whole.spelling in (FIRST_PART, SAME_MESSAGE) else frames + self._close_message()
 
     def _close_message(self) -> bytes:
         parts, self._message = self._message, None
@@ -300,24 +301,24 @@ class ResponsesEncoder(Encoder):
         return self._write_event(f"response.output_item.{suffix}", rest)
 
     def _close_item(self, item: bytes) -> bytes:
-        told = self._write_item_event("done", item)
+        frames = self._write_item_event("done", item)
         self._items.append(Raw(item))
-        return told
+        return frames
 
     # Reasoning
 
     def _start_piece(self, open_part: _OpenPart, piece: int) -> bytes:
-        """Go on to another piece of reasoning; pieces nobody said anything about are empty."""
-        told = b""
+        """Start another piece of reasoning; pieces that were skipped are empty."""
+        frames = b""
         while open_part.piece < piece:
-            told += self._end_piece(open_part)
+            frames += self._end_piece(open_part)
             open_part.piece += 1
             open_part.pieces.append([])
-            told += self._write_event(*_render_piece_event(open_part, "added", ""))
-        open_part.growing = piece
+            frames += self._write_event(*_render_piece_event(open_part, "added", ""))
+        open_part.delta_piece = piece
         name = "reasoning_text" if open_part.part.spelling == CONTENT else "reasoning_summary_text"
         self._set_delta_frame(f"response.{name}.delta", _render_piece_members(open_part, piece), b"")
-        return told
+        return frames
 
     def _end_piece(self, open_part: _OpenPart) -> bytes:
         if open_part.piece < 0:
@@ -344,17 +345,17 @@ class ResponsesEncoder(Encoder):
         return self._write_event(name, rest) if isinstance(name, str) and _EVENT_NAME.fullmatch(name) else b""
 
     def _finish(self, finish: Finish) -> bytes:
-        told = self._close_message()
+        frames = self._close_message()
         outcome = Outcome("completed") if "/status" in self._fields else find_outcome(finish, self._parts)
-        told += self._conclude(outcome)
-        return told if outcome.problem is None else told + self._write_error_event(outcome.problem)
+        frames += self._conclude(outcome)
+        return frames if outcome.problem is None else frames + self._write_error_event(outcome.problem)
 
     def _fail(self, problem: Problem) -> bytes:
-        told = (
+        frames = (
             b"" if self._started is not None else self._begin(Started("", self._request.model if self._request else ""))
         )
-        told += self._close_message() if self._open is None else b""
-        return told + self._conclude(Outcome("failed", problem=problem)) + self._write_error_event(problem)
+        frames += self._close_message() if self._open is None else b""
+        return frames + self._conclude(Outcome("failed", problem=problem)) + self._write_error_event(problem)
 
     def _conclude(self, outcome: Outcome) -> bytes:
         write_end(self._members, outcome, list(self._items), self._usage)
@@ -371,12 +372,12 @@ class ResponsesEncoder(Encoder):
 
 
 def _drop_extras(part: AnyPart) -> AnyPart:
-    """A content part is announced without the fields that are known only when it is done."""
+    """Return the part without extras: `content_part.added` omits fields that are known only at the end."""
     return part if isinstance(part, Opaque | Data) else structs.replace(part, extras=None)
 
 
 def _announce_item(item: Any) -> bytes:
-    """An item as it is announced: in progress, and without what only the finished item has."""
+    """Render an item for `output_item.added`: in progress, without members that only a finished item has."""
     raw = json.encode(item)
     members = {name: bytes(value) for name, value in json.decode_object(raw).items()}
     for name in ("encrypted_content", "content"):
@@ -387,12 +388,12 @@ def _announce_item(item: Any) -> bytes:
 
 
 def _render_piece_members(open_part: _OpenPart, piece: int) -> bytes:
-    word = b"content_index" if open_part.part.spelling == CONTENT else b"summary_index"
-    return b'%b,"%b":%d' % (open_part.place, word, piece)
+    member = b"content_index" if open_part.part.spelling == CONTENT else b"summary_index"
+    return b'%b,"%b":%d' % (open_part.location, member, piece)
 
 
 def _render_piece_event(open_part: _OpenPart, suffix: str, text: str) -> tuple[str, bytes]:
-    """The name and members of the event that announces or closes a piece of reasoning."""
+    """Return the name and members of the event that starts or ends a piece of reasoning."""
     raw = open_part.part.spelling == CONTENT
     name = f"response.{'content_part' if raw else 'reasoning_summary_part'}.{suffix}"
     part = {"type": "reasoning_text" if raw else "summary_text", "text": text}

@@ -1,7 +1,7 @@
-"""Errors: the vendor's envelope, its words, and ours.
+"""Parses and renders errors in OpenAI's envelope.
 
-Rules: a code says more than a type, a type more than a status, and a status more than nothing. Reading never raises,
-whatever the body is. Codex decides by code whether to retry, so each kind is written with the code it knows.
+Rules: the kind of an error follows from its code, then its type, then the HTTP status. Parsing never raises, whatever
+the body is. Codex decides by the code whether to retry, so each kind is sent with the code that Codex knows.
 """
 
 import math
@@ -90,12 +90,12 @@ _DELAY = re.compile(r"try again in (\d+(?:\.\d+)?)(ms|s)", re.IGNORECASE)
 
 
 def parse_error(status: int, headers: Mapping[str, str], body: bytes) -> Problem:
-    """Read an error reply."""
+    """Parse an error reply; never raises."""
     members = _find_error(body)
     retry_after = _read_retry_after(headers)
     if members is None:
         kind = _find_kind("", "", "", status)
-        message = f"the server answered with status {status} and no readable error"
+        message = f"the upstream returned status {status} without a readable error"
         return Problem(kind, message, status=status, retry_after=retry_after, detail=body or None, detail_dialect=NAME)
     return read_error(members, status, retry_after, body)
 
@@ -103,14 +103,14 @@ def parse_error(status: int, headers: Mapping[str, str], body: bytes) -> Problem
 def read_error(
     members: dict[str, Any], status: int | None, retry_after: float | None = None, detail: bytes | None = None
 ) -> Problem:
-    """Read the members of an `error` object; in a stream there is no status."""
-    code, word = _to_text(members.get("code")), _to_text(members.get("type"))
-    message = _to_text(members.get("message")) or code or word or "the server reported an error"
+    """Parse the members of an `error` object; in a stream there is no status."""
+    code, error_type = _to_text(members.get("code")), _to_text(members.get("type"))
+    message = _to_text(members.get("message")) or code or error_type or "the upstream returned an error"
     if retry_after is None and (found := _DELAY.search(message)):
         retry_after = float(found[1]) / (1000 if found[2].lower() == "ms" else 1)
     param = members.get("param")
     return Problem(
-        _find_kind(code, word, message, status),
+        _find_kind(code, error_type, message, status),
         message,
         status=status,
         where=pointer.from_path(f".{param}") if isinstance(param, str) else "",
@@ -122,7 +122,7 @@ def read_error(
 
 
 def _find_error(body: bytes) -> dict[str, Any] | None:
-    """Find the error in a body of any shape: enveloped, bare, in a list, a string, or FastAPI's `detail`."""
+    """Find the error in a body: an `error` object or string, FastAPI's `detail`, a bare object, or a list of these."""
     try:
         if json.first_byte(body) == b"[":
             body = bytes(json.decode_array(body)[0])
@@ -164,7 +164,7 @@ def _read_retry_after(headers: Mapping[str, str]) -> float | None:
 
 
 def build_error(problem: Problem) -> ErrorReply:
-    """Write an error reply. Our own dialect's words are passed on as they were."""
+    """Render an error reply; members of an error that came in this dialect are kept."""
     status, members = write_error(problem)
     headers = {"content-type": "application/json"}
     if problem.retry_after is not None:
@@ -176,10 +176,10 @@ def build_error(problem: Problem) -> ErrorReply:
 
 def write_error(problem: Problem) -> tuple[int, dict[str, Any]]:
     """Return the status and the members of the `error` object."""
-    status, word, code = _WIRE_ERRORS[problem.kind]
+    status, error_type, code = _WIRE_ERRORS[problem.kind]
     members: dict[str, Any] = {
         "message": _render_message(problem),
-        "type": word,
+        "type": error_type,
         "param": pointer.to_path(problem.where) or None,
         "code": _find_own_code(problem) or code,
     }
@@ -188,14 +188,14 @@ def write_error(problem: Problem) -> tuple[int, dict[str, Any]]:
         members.update(own)
         if problem.kind == "rate_limit":
             members["message"] = _render_message(problem)
-    kept = (own is not None or problem.kind == "invalid_request") and 400 <= problem.status < 500
-    if kept or (problem.kind == "internal" and problem.status == 502):
+    keeps_status = (own is not None or problem.kind == "invalid_request") and 400 <= problem.status < 500
+    if keeps_status or (problem.kind == "internal" and problem.status == 502):
         status = problem.status
     return status, members
 
 
 def _find_own_code(problem: Problem) -> str | None:
-    """A code is passed on only where clients of this dialect know it, or where it names our own finding."""
+    """Return the problem's code if OpenAI or this gateway defines it; codes of other vendors are not sent."""
     return problem.code if problem.code in _CODES or problem.code in OWN_ERROR_CODES else None
 
 
@@ -213,7 +213,7 @@ def _read_own_members(problem: Problem) -> dict[str, Any] | None:
 
 
 def _render_message(problem: Problem) -> str:
-    """Codex reads the delay from the words, and only from these."""
+    """Return the message, with the retry delay in the form that Codex parses; Codex reads no other source."""
     if problem.kind != "rate_limit" or problem.retry_after is None or _DELAY.search(problem.message):
         return problem.message
     return f"{problem.message.rstrip('. ')}. Please try again in {problem.retry_after:g}s."

@@ -1,7 +1,7 @@
-"""Fields of a request beside its messages and tools, read; and where fields of the core stand.
+"""Parses the fields of a request other than its messages and tools, and maps core fields to pointers.
 
-Rules: a member that nobody understands is kept whole in extras; null is absent. `Request.spelling` holds the words this
-dialect has several of ("user", "summary:concise").
+Rules: a member that cannot be parsed is kept as raw JSON in extras; null counts as absent. `Request.spelling` holds
+flags that record which of several equivalent forms was used ("user", "summary:concise").
 """
 
 from typing import Any
@@ -51,12 +51,12 @@ _SUMMARIES = {"auto": "", "concise": "summary:concise", "detailed": "summary:det
 
 
 def read_sampling(body: ResponsesRequest) -> Sampling:
-    """Read the settings of the sampler."""
+    """Parse the sampling parameters."""
     return Sampling(**SAMPLING_FIELDS.read(body))
 
 
-def read_thinking(member: Raw, words: set[str], extras: dict[str, bytes]) -> Thinking | None:
-    """Read `reasoning`: how much to think, and whether to show it."""
+def read_thinking(member: Raw, spelling: set[str], extras: dict[str, bytes]) -> Thinking | None:
+    """Parse `reasoning`: the effort, and whether summaries are returned."""
     raw = non_null_bytes(member)
     if raw is None:
         return None
@@ -71,14 +71,14 @@ def read_thinking(member: Raw, words: set[str], extras: dict[str, bytes]) -> Thi
     if visible is None and settings.summary is not None:
         extras["/reasoning/summary"] = json.encode(settings.summary)
     elif settings.summary and _SUMMARIES[settings.summary]:
-        words.add(_SUMMARIES[settings.summary])
+        spelling.add(_SUMMARIES[settings.summary])
     fields = {**(carried(settings) or {}), **unread}
     extras.update({"/reasoning" + field: value for field, value in fields.items()})
     return Thinking(effort=effort, visible=visible)
 
 
 def read_text(member: Raw, extras: dict[str, bytes]) -> tuple[OutputFormat | None, str | None]:
-    """Read `text`: the format of the answer, and its verbosity."""
+    """Parse `text`: the output format and the verbosity."""
     raw = non_null_bytes(member)
     if raw is None:
         return None, None
@@ -111,15 +111,15 @@ def _read_format(settings: TextSettings) -> OutputFormat | None:
             return None
 
 
-def read_user(body: ResponsesRequest, words: set[str], extras: dict[str, bytes]) -> str | None:
-    """Read who asks: `safety_identifier` replaced `user`, and a caller who sends both means the new one."""
+def read_user(body: ResponsesRequest, spelling: set[str], extras: dict[str, bytes]) -> str | None:
+    """Parse the end user's id: `safety_identifier` replaced `user`, so it wins if both are present."""
     raw = non_null_bytes(body.user)
     if raw is None:
         return body.safety_identifier
     if body.safety_identifier is not None:
         extras["/user"] = raw
         return body.safety_identifier
-    words.add("user")
+    spelling.add("user")
     try:
         return json.decode_with(_STRING, raw)
     except json.Malformed as error:
@@ -127,7 +127,7 @@ def read_user(body: ResponsesRequest, words: set[str], extras: dict[str, bytes])
 
 
 def read_metadata(member: Raw, extras: dict[str, bytes]) -> dict[str, str] | None:
-    """Read labels; those that are not pairs of texts stay in extras."""
+    """Parse `metadata`; a value that is not a map of strings to strings stays in extras."""
     raw = non_null_bytes(member)
     pairs = None if raw is None else decode_known(_PAIRS, raw)
     if raw is not None and pairs is None:

@@ -1,9 +1,9 @@
-"""Conversation items, read into messages one for one and written from any message.
+"""Parses conversation items into messages, one message for each item, and renders messages as items.
 
-Rules: an item that is not one of ours is carried whole; its message's role only says who spoke. A message's `spelling`
-is "item" and the words its item used (role, string or list, typed or not); any other spelling is a foreign message,
-which is written in the plainest form. Fields of an item that holds one part (calls, results, reasoning) are that
-part's extras; those of a message item are the message's.
+Rules: an item of an unknown type becomes a message with one opaque part. The `spelling` of a message is "item" and
+flags for the form of its item (role, string or list, typed or not); a message with any other spelling comes from
+another dialect and is rendered in the simplest form. Fields of an item that is one part (call, result, reasoning) are
+extras of that part; fields of a message item are extras of the message.
 """
 
 from itertools import compress
@@ -34,7 +34,7 @@ _NAMED = "named"
 ADDITIONAL_TOOLS = "additional_tools"
 REFERENCE = "item_reference"
 _DECLARING = frozenset({"type", "role", "tools"})
-"""The members of such an item that are said by declaring its tools."""
+"""Members of an `additional_tools` item that need no extras, because its tools are declared in the request."""
 
 _ROLES: dict[str, Role] = {"user": "user", "assistant": "assistant", "system": "system", "developer": "system"}
 _KNOWN_TYPES = frozenset(
@@ -68,15 +68,15 @@ _DEFAULTS = {field.name: field.default for field in structs.fields(WireItem)}
 _UNUSED_DEFAULTS = {kind: tuple(_DEFAULTS[name] for name in names) for kind, names in _UNUSED_NAMES.items()}
 
 
-def read_items(raw: Raw, known: int = 0) -> list[Message]:
-    """Read a list of items, the first of which is number `known`."""
+def read_items(raw: Raw, first: int = 0) -> list[Message]:
+    """Parse a list of items; `first` is the index of the first one."""
     items = decode_known(_ITEMS_DECODER, raw)
     if items is None:
-        return [read_item(one, f"/input/{index}") for index, one in enumerate(json.decode_array(raw), known)]
+        return [read_item(one, f"/input/{index}") for index, one in enumerate(json.decode_array(raw), first)]
     raws: list[Raw] = []
     messages: list[Message] = []
     for index, item in enumerate(items):
-        where = f"/input/{index + known}"
+        where = f"/input/{index + first}"
         message = _read_known(item, where, None)
         if message is None:
             raws = raws or json.decode_array(raw)
@@ -86,7 +86,7 @@ def read_items(raw: Raw, known: int = 0) -> list[Message]:
 
 
 def read_item(raw: Raw, where: str) -> Message:
-    """Read one item."""
+    """Parse one item."""
     try:
         item, unread = decode_item(raw)
         message = None if item is None else _read_known(item, where, unread)
@@ -96,21 +96,21 @@ def read_item(raw: Raw, where: str) -> Message:
 
 
 def decode_item(raw: Raw | bytes) -> tuple[WireItem | None, Unread | None]:
-    """Decode an item and what it has beyond its shape; None for an item of another type."""
+    """Decode an item and its unknown fields; None for an item of an unknown type."""
     known = decode_known(_ITEM_DECODER, raw)
     if known is not None:
         return known, None
     kind = json.decode_object(raw).get("type")
-    word = "message" if kind is None else json.decode(kind)
-    if word is not None and not isinstance(word, str):
+    item_type = "message" if kind is None else json.decode(kind)
+    if item_type is not None and not isinstance(item_type, str):
         raise json.Malformed("the type of an item must be a string", "/type")
-    if word is not None and word not in _KNOWN_TYPES:
+    if item_type is not None and item_type not in _KNOWN_TYPES:
         return None, None
     return _SHAPE.read(raw)
 
 
 def collect_item_fields(item: WireItem, kind: str, unread: Unread | None) -> dict[str, bytes]:
-    """Collect the members of an item that its reader does not use."""
+    """Return the members of an item that are not parsed for its type, by pointer."""
     values = _GET_UNUSED[kind](item)
     given = [*map(is_not, values, _UNUSED_DEFAULTS[kind])]
     fields = dict(zip(compress(_UNUSED_POINTERS[kind], given), map(json.encode, compress(values, given)), strict=True))
@@ -156,7 +156,7 @@ def _read_message(item: WireItem, role: Role, where: str, unread: Unread | None)
 
 
 def read_call(item: WireItem, where: str, unread: Unread | None) -> ToolCall:
-    """Read a function or custom call, as far as it is given."""
+    """Parse a function call or custom tool call; missing members become empty."""
     text = item.type == "custom_tool_call"
     return ToolCall(
         where=where,
@@ -170,7 +170,7 @@ def read_call(item: WireItem, where: str, unread: Unread | None) -> ToolCall:
 
 
 def read_reasoning(item: WireItem, where: str, unread: Unread | None) -> Reasoning:
-    """Read a reasoning item: its summaries, or its raw texts where there is no summary."""
+    """Parse a reasoning item: its summaries, or its raw texts if there is no summary."""
     summary = [piece.text for piece in item.summary or () if not isinstance(piece, Unknown)]
     content = item.content if isinstance(item.content, list) else []
     texts = summary
@@ -229,7 +229,7 @@ def _read_result(item: WireItem, where: str, unread: Unread | None) -> ToolResul
 
 
 def _to_content(parts: tuple[AnyPart, ...]) -> tuple[Content, ...]:
-    """A result holds text and media; anything else in it is nobody's but this dialect's."""
+    """Return the parts of a tool result; a part other than text, data and media becomes opaque."""
     content: list[Content] = []
     for part in parts:
         if isinstance(part, Content):
@@ -242,20 +242,20 @@ def _to_content(parts: tuple[AnyPart, ...]) -> tuple[Content, ...]:
 
 def _read_opaque(raw: Raw, where: str) -> Message:
     members = json.decode_object(raw)
-    word = json.decode(members["type"]) if "type" in members else None
-    if word is None and "role" not in members and "id" not in members:
+    item_type = json.decode(members["type"]) if "type" in members else None
+    if item_type is None and "role" not in members and "id" not in members:
         raise json.Malformed("an item needs a type or a role", where + "/type")
-    declares = word == ADDITIONAL_TOOLS
+    declares = item_type == ADDITIONAL_TOOLS
     fields = {f"/{escape(name)}": bytes(value) for name, value in members.items() if name not in _DECLARING}
     extras = build_extras(fields) if declares else None
-    kind = str(word or REFERENCE)
-    refers = "/id" if kind == REFERENCE and not _is_thought(members.get("id")) else ""
+    kind = str(item_type or REFERENCE)
+    refers = "/id" if kind == REFERENCE and not _is_reasoning_id(members.get("id")) else ""
     part = Opaque(where=where, extras=extras, dialect=NAME, raw=bytes(raw), declares=declares, refers=refers)
     return Message(where=where, spelling="item", role=_find_role(kind), parts=(part,))
 
 
-def _is_thought(item_id: Raw | None) -> bool:
-    """Tell from the id of an item kept by the server that it is reasoning, which means nothing to anybody else."""
+def _is_reasoning_id(item_id: Raw | None) -> bool:
+    """Return whether the id of a stored item is that of reasoning, which other vendors cannot use."""
     return item_id is not None and bytes(item_id).startswith(b'"rs_')
 
 
@@ -268,7 +268,7 @@ def _find_role(item_type: str) -> Role:
 
 
 def write_message(message: Message) -> list[Any]:
-    """Write a message as the items it takes; a user's results come first, then all else in one message item."""
+    """Render a message as one or more items; tool results come before the message item of the other parts."""
     items: list[Any] = []
     content: list[AnyPart] = []
     for part in message.parts:
@@ -296,16 +296,16 @@ def write_message(message: Message) -> list[Any]:
 
 
 def _write_message_item(message: Message, parts: list[AnyPart]) -> Any:
-    words = message.spelling.split()
-    own = words[:1] == ["item"]
+    flags = message.spelling.split()
+    is_own = flags[:1] == ["item"]
     assistant = message.role == "assistant"
     role: str = message.role
-    if role == "system" and (not own or "developer" in words):
+    if role == "system" and (not is_own or "developer" in flags):
         role = "developer"
-    wire: dict[str, Any] = {"role": role} if own and "easy" in words else {"type": "message", "role": role}
-    if not parts and "nothing" in words:
+    wire: dict[str, Any] = {"role": role} if is_own and "easy" in flags else {"type": "message", "role": role}
+    if not parts and "nothing" in flags:
         pass
-    elif len(parts) == 1 and _LIST not in words[2:3] and (text := find_plain_text(parts[0])) is not None:
+    elif len(parts) == 1 and _LIST not in flags[2:3] and (text := find_plain_text(parts[0])) is not None:
         wire["content"] = text
     else:
         wire["content"] = write_contents(parts, assistant=assistant)
@@ -314,14 +314,14 @@ def _write_message_item(message: Message, parts: list[AnyPart]) -> Any:
 
 
 def find_plain_text(part: AnyPart) -> str | None:
-    """Return the text of a part that is nothing but its text."""
+    """Return the text of a part that has only text: no cache mark, citations or extras; else None."""
     if not isinstance(part, Text) or part.cache is not None or part.citations or own_extras(part, NAME):
         return None
     return part.text
 
 
 def write_call(part: ToolCall, status: str = "", item_id: str = "") -> Any:
-    """Write a call; a reply also says its status and id."""
+    """Render a call; in a reply it also has a status and an item id."""
     wire: dict[str, Any] = {"type": "function_call" if part.form == "json" else "custom_tool_call"}
     if item_id:
         wire["id"] = item_id
@@ -336,9 +336,9 @@ def write_call(part: ToolCall, status: str = "", item_id: str = "") -> Any:
 
 
 def write_reasoning(part: Reasoning, item_id: str = "") -> Any:
-    """Write a reasoning item; `summary` is required even when it is empty.
+    """Render a reasoning item; `summary` is required even if it is empty.
 
-    OpenAI checks what is encrypted against the id it was given: any other is refused, none is not.
+    OpenAI validates the encrypted content against the item's original id: another id is rejected, a missing one is not.
     """
     wire: dict[str, Any] = {"type": "reasoning"}
     item_id = item_id or (part.signature.item if part.signature is not None else "")
@@ -356,7 +356,7 @@ def write_reasoning(part: Reasoning, item_id: str = "") -> Any:
 
 
 def restore_fields(wire: dict[str, Any], fields: dict[str, bytes] | None) -> Any:
-    """Put an item's own fields back; they win over what was written."""
+    """Add an item's extras back; they replace members of the same name."""
     if not fields:
         return wire
     for pointer in fields:
@@ -365,18 +365,18 @@ def restore_fields(wire: dict[str, Any], fields: dict[str, bytes] | None) -> Any
 
 
 def _write_result(part: ToolResult) -> Any:
-    words = part.spelling.split()
+    flags = part.spelling.split()
     wire: dict[str, Any] = {
         "type": "function_call_output" if part.form == "json" else "custom_tool_call_output",
         "call_id": part.call_id,
     }
-    if _NAMED in words:
+    if _NAMED in flags:
         wire["name"] = part.name
-    if not part.content and "nothing" in words:
+    if not part.content and "nothing" in flags:
         return restore_fields(wire, own_extras(part, NAME))
     if not part.content:
-        wire["output"] = [] if _LIST in words else ""
-    elif len(part.content) == 1 and _LIST not in words and (text := _find_only_text(part.content[0])) is not None:
+        wire["output"] = [] if _LIST in flags else ""
+    elif len(part.content) == 1 and _LIST not in flags and (text := _find_only_text(part.content[0])) is not None:
         wire["output"] = text
     else:
         wire["output"] = write_contents(part.content, assistant=False)

@@ -1,9 +1,10 @@
-"""Output items of a reply: one item is one part, except that a message item is as many parts as it has contents.
+"""Parses and renders the output items of a reply.
 
-Rules: the fields of a message item stand in the extras of its parts under /item/ (its status on the last, because that
-is when a stream knows it, all others on the first), and the spelling of its parts says where an item begins ("first")
-and goes on ("same"); any other spelling is a foreign part, which gets an item of its own. A status of "completed" is
-not kept: it is what is written when nothing else is known.
+Rules: one item is one part, except that a message item is one part for each content part. The fields of a message item
+are in the extras of its parts under /item/: the status on the last part, because a stream knows it only then, all
+others on the first. The spelling of a part says whether it starts a message item ("first") or continues it ("same"); a
+part with any other spelling comes from another dialect and gets a separate item. A status of "completed" is not kept,
+because it is the default when rendering.
 """
 
 import hashlib
@@ -42,14 +43,14 @@ _TEXTS = (Text, Refusal, Data)
 
 
 def read_output(raw: Raw | bytes, where: str) -> list[AnyPart]:
-    """Read one output item."""
+    """Parse one output item; an item of an unknown type becomes opaque."""
     item, unread = decode_item(raw)
     parts = read_known(item, where, unread) if item is not None else None
     return [Opaque(where=where, dialect=NAME, raw=bytes(raw))] if parts is None else parts
 
 
 def read_known(item: WireItem, where: str, unread: Unread | None) -> list[AnyPart] | None:
-    """Read an output item of a known type; None for one that is carried whole."""
+    """Parse an output item of a known type; None for one that must be kept as opaque."""
     match item.type:
         case "function_call" | "custom_tool_call":
             return [_read_call(item, where, unread)]
@@ -63,7 +64,7 @@ def read_known(item: WireItem, where: str, unread: Unread | None) -> list[AnyPar
 
 def _read_call(item: WireItem, where: str, unread: Unread | None) -> ToolCall:
     if not item.name:
-        raise Problem("malformed_reply", "a call has no name", where=where + "/name")
+        raise Problem("malformed_reply", "a tool call has no name", where=where + "/name")
     text = item.type == "custom_tool_call"
     fields = collect_item_fields(item, "custom_tool_call" if text else "function_call", unread)
     call = ToolCall(
@@ -81,7 +82,7 @@ def _read_call(item: WireItem, where: str, unread: Unread | None) -> ToolCall:
 
 
 def is_complete(call: ToolCall, status: str | None) -> bool:
-    """Tell whether a call's arguments came to their end."""
+    """Return whether the arguments of a call are complete."""
     if status == "completed":
         return True
     if call.form == "text":
@@ -97,29 +98,29 @@ def _read_message(item: WireItem, where: str, unread: Unread | None) -> list[Any
     fields = collect_item_fields(item, "message", unread)
     status = fields.pop("/status", COMPLETED)
     last = len(parts) - 1
-    told: list[AnyPart] = []
+    found: list[AnyPart] = []
     for index, part in enumerate(parts):
         own = part.extras.fields if part.extras is not None else {}
         if index == 0 and fields:
             own = {**own, **{ITEM_FIELDS + name[1:]: raw for name, raw in fields.items()}}
         if index == last and status != COMPLETED:
             own = {**own, ITEM_FIELDS + "status": status}
-        told.append(structs.replace(part, spelling=SAME_MESSAGE if index else FIRST_PART, extras=build_extras(own)))
-    return told
+        found.append(structs.replace(part, spelling=SAME_MESSAGE if index else FIRST_PART, extras=build_extras(own)))
+    return found
 
 
 _PREFIXES: dict[type[AnyPart], str] = {ToolCall: "fc_", Reasoning: "rs_", Media: "ig_"}
-"""How the ids of items begin; those of all others are messages."""
+"""Prefixes of item ids by type of part; all other parts are messages."""
 
 
 class ItemIds:
-    """Item ids made from the reply's id: the same reply always gets the same ids."""
+    """Generates item ids from the reply's id, so the same reply always gets the same ids."""
 
     def __init__(self, response_id: str) -> None:
         self._suffix = hashlib.sha256(response_id.encode()).hexdigest()[:32]
 
     def get_id(self, part: AnyPart, output_index: int) -> str:
-        """Return the id of the item a part begins: its own, or one made for it."""
+        """Return the id of the item that a part starts: its own id, or a generated one."""
         fields = own_extras(part, NAME) if part.extras is not None else None
         own = (fields.get("/item/id") or fields.get("/id")) if fields else None
         if own is not None and own.startswith(b'"'):
@@ -131,7 +132,7 @@ class ItemIds:
 
 
 def write_output(parts: Iterable[AnyPart], response_id: str) -> list[Any]:
-    """Write the output items of a reply."""
+    """Render the output items of a reply."""
     ids = ItemIds(response_id)
     items: list[Any] = []
     message: list[AnyPart] = []
@@ -151,12 +152,12 @@ def write_output(parts: Iterable[AnyPart], response_id: str) -> list[Any]:
 
 
 def is_message_part(part: AnyPart) -> bool:
-    """Tell whether a part belongs into a message item."""
+    """Return whether a part belongs in a message item."""
     return isinstance(part, _TEXTS) or (isinstance(part, Opaque) and part.spelling in (FIRST_PART, SAME_MESSAGE))
 
 
 def write_item(part: AnyPart, item_id: str) -> Any:
-    """Write a part that is an item of its own; None when the dialect cannot say it."""
+    """Render a part that is a separate item; None if this dialect cannot express it."""
     match part:
         case ToolCall(complete=complete):
             return write_call(part, "completed" if complete else "incomplete", item_id)
@@ -171,12 +172,12 @@ def write_item(part: AnyPart, item_id: str) -> Any:
 
 
 def write_message_item(parts: list[AnyPart], item_id: str) -> Any:
-    """Write a message item of these parts."""
+    """Render a message item with these parts."""
     return render_message_item([write_content(part) for part in parts], collect_message_fields(parts), item_id)
 
 
 def render_message_item(contents: list[Any], fields: dict[str, bytes], item_id: str) -> Any:
-    """Write a message item of parts already written."""
+    """Build a message item from rendered content parts and the fields of the item."""
     wire: dict[str, Any] = {
         "type": "message",
         "id": item_id,
@@ -188,7 +189,7 @@ def render_message_item(contents: list[Any], fields: dict[str, bytes], item_id: 
 
 
 def collect_message_fields(parts: Iterable[AnyPart]) -> dict[str, bytes]:
-    """Collect the fields of the message item these parts came from."""
+    """Collect the fields of the message item that these parts were parsed from."""
     fields: dict[str, bytes] = {}
     for part in parts:
         own = own_extras(part, NAME) if part.extras is not None else None
@@ -199,7 +200,7 @@ def collect_message_fields(parts: Iterable[AnyPart]) -> dict[str, bytes]:
 
 
 def write_content(part: AnyPart) -> Any:
-    """Write one content part of a message item."""
+    """Render one content part of a message item."""
     match part:
         case Text(text=text):
             wire: dict[str, Any] = {

@@ -1,9 +1,9 @@
-"""Content parts, one at a time.
+"""Parses and renders single content parts.
 
-Rules: reading needs the part's place in the document (`where`) and its unread members; writing needs to know whether
-the model or somebody else speaks, because the same text is `output_text` in one mouth and `input_text` in the other.
-A part's own word stands in `spelling`: "input_text", "output_text", "full" (output_text with empty logprobs), "bare"
-(output_text without annotations), "bare data" (a file without the data: prefix), "part" (an opaque part, not an opaque
+Rules: parsing needs the part's pointer (`where`) and its unknown members; rendering needs to know the role, because
+text is `output_text` in an assistant message and `input_text` in any other. `spelling` records the wire form of a part:
+"input_text", "output_text", "full" (output_text with empty logprobs), "bare" (output_text without annotations), "bare
+data" (file data that is not a data URL), "input" (any other media), "part" (an opaque content part, not an opaque
 item).
 """
 
@@ -49,13 +49,13 @@ from dragoman.wire.unread import Unknown, Unread
 
 BARE_DATA = "bare data"
 PART = "part"
-OWN = "input"
-_UNNAMED = {"application/pdf": "document.pdf", "text/plain": "document.txt"}
+INPUT = "input"
+_DEFAULT_FILENAMES = {"application/pdf": "document.pdf", "text/plain": "document.txt"}
 _AUDIO_FORMATS = {"mpeg": "mp3", "x-wav": "wav", "wave": "wav", "vnd.wave": "wav"}
 
 
 def read_part(part: ContentPart, where: str, fields: dict[str, bytes] | None) -> AnyPart:
-    """Read one content part that stood at `where`; `fields` are its unread members."""
+    """Parse one content part that is located at `where`; `fields` are its unknown members."""
     match part:
         case InputText(text=text, prompt_cache_breakpoint=None):
             extras = None if fields is None else Extras(NAME, fields)
@@ -75,7 +75,7 @@ def read_part(part: ContentPart, where: str, fields: dict[str, bytes] | None) ->
 
 
 def read_contents(parts: list[ContentPart], where: str, inner: str, unread: Unread | None) -> tuple[AnyPart, ...]:
-    """Read a list of parts; `inner` is the list's pointer inside the item `unread` belongs to."""
+    """Parse a list of parts; `inner` is the list's pointer inside its item, whose unknown fields are in `unread`."""
     if unread is None:
         return tuple([read_part(part, f"{where}/{index}", None) for index, part in enumerate(parts)])
     return tuple(
@@ -84,12 +84,12 @@ def read_contents(parts: list[ContentPart], where: str, inner: str, unread: Unre
 
 
 def build_extras(fields: dict[str, bytes] | None) -> Extras | None:
-    """Wrap the fields of a value, if there are any."""
+    """Return extras with these fields; None if there are none."""
     return Extras(NAME, fields) if fields else None
 
 
 def read_citation(raw: bytes) -> Citation:
-    """Read one annotation; what cannot be read is still carried."""
+    """Parse one annotation; its raw JSON is always kept."""
     if json.first_byte(raw) != b"{":
         return Citation(NAME, raw)
     members: dict[str, Any] = json.decode(raw)
@@ -164,7 +164,7 @@ def _read_media(part: InputImage | InputFile | InputAudio, where: str, fields: d
 def _read_source(
     data: str | None, url: str | None, file_id: str | None, where: str
 ) -> tuple[str, Inline | Link | Stored, str, dict[str, bytes]]:
-    """Choose the source that carries the content; the others, which make no sense beside it, stay extras."""
+    """Choose the source of the content: data, then URL, then file id; the others stay in extras."""
     rest: dict[str, bytes] = {}
     if data is not None:
         if url is not None:
@@ -174,17 +174,17 @@ def _read_source(
         found = split_data_url(data)
         if found is None:
             return "", Inline(data), BARE_DATA, rest
-        return found[0], Inline(found[1]), OWN, rest
+        return found[0], Inline(found[1]), INPUT, rest
     if url is not None:
         if file_id is not None:
             rest["/file_id"] = json.encode(file_id)
         found = split_data_url(url)
         if found is None:
-            return "", Link(url), OWN, rest
-        return found[0], Inline(found[1]), OWN, rest
+            return "", Link(url), INPUT, rest
+        return found[0], Inline(found[1]), INPUT, rest
     if file_id is not None:
-        return "", Stored(ISSUER, file_id), OWN, rest
-    raise Problem("invalid_request", "an image or file needs a URL, data or a file id", where=where)
+        return "", Stored(ISSUER, file_id), INPUT, rest
+    raise Problem("invalid_request", "an image or file needs a URL, data or a file_id", where=where)
 
 
 def split_data_url(url: str) -> tuple[str, str] | None:
@@ -198,7 +198,7 @@ def split_data_url(url: str) -> tuple[str, str] | None:
 
 
 def write_part(part: AnyPart, *, assistant: bool) -> Any:
-    """Write one content part; None when the dialect cannot say it."""
+    """Render one content part; None if this dialect cannot express it."""
     match part:
         case Text():
             wire = _write_text(part, assistant=assistant)
@@ -225,25 +225,25 @@ ITEM_FIELDS = "/item/"
 
 
 def is_item_field(name: str) -> bool:
-    """Tell the fields of a message item, which its first part carries in a reply, from the part's own."""
+    """Return whether a field of a reply's part belongs to the message item that contains the part."""
     return name.startswith(ITEM_FIELDS)
 
 
 def find_field_pointer(where: str, name: str) -> str:
-    """Return where a field stands that a part at `where` carries in a reply."""
+    """Return the pointer in the reply of an extra field of the part at `where`."""
     if not is_item_field(name):
         return where + name
     return where.partition("/content")[0] + name[len(ITEM_FIELDS) - 1 :]
 
 
 def write_contents(parts: tuple[Content, ...] | list[AnyPart], *, assistant: bool) -> list[Any]:
-    """Write a list of parts without those the dialect cannot say."""
+    """Render a list of parts without those that this dialect cannot express."""
     written = [write_part(part, assistant=assistant) for part in parts]
     return [part for part in written if part is not None]
 
 
 def write_citations(citations: Iterable[Citation], size: int) -> list[Any]:
-    """Write the annotations of a text of `size`; a foreign source without a URL cannot be said."""
+    """Render the annotations of a text of `size` characters; skip citations of other dialects without a URL."""
     annotations: list[Any] = []
     for citation in citations:
         if citation.dialect == NAME:
@@ -275,10 +275,10 @@ def _write_text(part: Text, *, assistant: bool) -> dict[str, Any]:
 
 def _write_media(part: Media) -> dict[str, Any]:
     if part.kind == "audio" and isinstance(part.source, Inline):
-        word = part.media_type.removeprefix("audio/")
+        subtype = part.media_type.removeprefix("audio/")
         return {
             "type": "input_audio",
-            "input_audio": {"data": part.source.data, "format": _AUDIO_FORMATS.get(word, word)},
+            "input_audio": {"data": part.source.data, "format": _AUDIO_FORMATS.get(subtype, subtype)},
         }
     image = part.kind == "image"
     wire: dict[str, Any] = {"type": "input_image" if image else "input_file"}
@@ -289,19 +289,20 @@ def _write_media(part: Media) -> dict[str, Any]:
             wire["file_id"] = file_id
         case Inline(data=data):
             media_type = part.media_type or ("image/png" if image else "application/octet-stream")
-            whole = data if part.spelling == BARE_DATA else f"data:{media_type};base64,{data}"
-            wire["image_url" if image else "file_data"] = whole
+            url = data if part.spelling == BARE_DATA else f"data:{media_type};base64,{data}"
+            wire["image_url" if image else "file_data"] = url
         case Plain(text=text):
             encoded = base64.b64encode(text.encode()).decode()
             wire["file_data"] = f"data:text/plain;base64,{encoded}"
-    own = part.spelling in (OWN, BARE_DATA)
+    is_own = part.spelling in (INPUT, BARE_DATA)
     if image:
-        # The official type demands `detail`; what this dialect's client said, or did not, is in its extras.
-        if not own:
+        # OpenAI's type requires `detail`; the value that a client of this dialect sent is in the extras.
+        if not is_own:
             wire["detail"] = "auto"
         return wire
     if part.name:
         wire["filename"] = part.name
-    elif "file_data" in wire and not own:
-        wire["filename"] = _UNNAMED.get("text/plain" if isinstance(part.source, Plain) else part.media_type, "document")
+    elif "file_data" in wire and not is_own:
+        media_type = "text/plain" if isinstance(part.source, Plain) else part.media_type
+        wire["filename"] = _DEFAULT_FILENAMES.get(media_type, "document")
     return wire

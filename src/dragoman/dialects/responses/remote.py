@@ -1,7 +1,8 @@
-"""Tools of MCP servers, as Responses asks for them and tells of them: `mcp` tools, `mcp_list_tools`, `mcp_call`.
+"""Parses and renders MCP tools as Responses represents them: `mcp` tools, `mcp_list_tools`, `mcp_call`, approvals.
 
-A call and its result are one item. Whoever sends it back sends both. A call that needs the client's word is asked for
-by one item and answered by another; the call that was run then names the first.
+A call and its result are one item, so a client sends both back together. A call that needs approval is an
+`mcp_approval_request` item, and the client's answer an `mcp_approval_response` item; the `mcp_call` that is then run
+has the id of the approval request.
 """
 
 from collections.abc import Container, Iterable, Mapping
@@ -19,23 +20,23 @@ from dragoman.dialects.responses.wire import NAME
 from dragoman.wire import json
 
 _NAME_SEPARATOR = "__"
-_PROGRESS_MARK = b'"mcp_'
+_MCP_TYPE_PREFIX = b'"mcp_'
 
 
 class _Filter(Struct):
-    """Some tools of a server."""
+    """A filter that selects tools of a server by name."""
 
     tool_names: frozenset[str] | None = None
 
 
 class _Approval(Struct):
-    """Which tools need somebody's word."""
+    """The object form of `require_approval`; tools in `never` run without approval."""
 
     never: _Filter | None = None
 
 
 class _McpTool(Struct):
-    """A server's tools, as far as it matters which: where it stands is ours to know."""
+    """An `mcp` tool of a request. Its URL is not read: the gateway's configuration has the server's address."""
 
     server_label: str
     allowed_tools: frozenset[str] | _Filter | None = None
@@ -48,7 +49,7 @@ class _McpTool(Struct):
 
     @property
     def approval_free(self) -> frozenset[str] | None:
-        """Return the tools that need no approval: none, unless the client says so."""
+        """Return the tools that run without approval: by default none; None means all."""
         approval = self.require_approval
         if approval == "never":
             return None
@@ -57,7 +58,7 @@ class _McpTool(Struct):
 
 
 def take_servers(request: Request, known_servers: Container[str]) -> tuple[Request, tuple[RequestedServer, ...]]:
-    """Take the `mcp` tools of known servers out of a request."""
+    """Remove the `mcp` tools of known servers from a request; return the request and these servers."""
     servers: list[RequestedServer] = []
     others: list[Tool | NativeTool] = []
     for tool in request.tools:
@@ -80,7 +81,7 @@ def take_servers(request: Request, known_servers: Container[str]) -> tuple[Reque
 
 
 class _Choice(Struct):
-    """A tool of a server that must, or may, be called."""
+    """A tool choice that refers to an MCP server or one of its tools."""
 
     type: str = ""
     server_label: str = ""
@@ -88,24 +89,24 @@ class _Choice(Struct):
 
 
 def _adapt_choice(choice: ToolChoice | None, known_servers: frozenset[str]) -> ToolChoice | None:
-    """Let a choice among the tools of servers be one among tools that the model is told of by their names."""
+    """Convert a choice of MCP tools to a choice of function tools, by the names that the model sees."""
     fields = choice.extras.fields if choice is not None and choice.extras is not None else {}
-    read = ((place, _decode_choice(raw)) for place, raw in fields.items())
-    found = {place: one for place, one in read if one.type == "mcp" and one.server_label in known_servers}
+    decoded = ((pointer, _decode_choice(raw)) for pointer, raw in fields.items())
+    found = {pointer: one for pointer, one in decoded if one.type == "mcp" and one.server_label in known_servers}
     if choice is None or not found:
         return choice
     names = tuple(one.server_label + _NAME_SEPARATOR + one.name for one in found.values() if one.name)
-    left = {place: raw for place, raw in fields.items() if place not in found}
-    extras = Extras(NAME, left) if left else None
-    # A server alone means all of its tools, which are not known here: no other is kept out for it.
-    whole = len(names) < len(found)
+    others = {pointer: raw for pointer, raw in fields.items() if pointer not in found}
+    extras = Extras(NAME, others) if others else None
+    # A choice of a server means all of its tools, which are not known here, so the choice is not restricted.
+    has_whole_server = len(names) < len(found)
     return ToolChoice(
         mode=choice.mode or "required",
-        names=() if whole else (*choice.names, *names),
-        listed=choice.listed and not whole,
+        names=() if has_whole_server else (*choice.names, *names),
+        listed=choice.listed and not has_whole_server,
         parallel=choice.parallel,
         where=choice.where,
-        spelling="" if whole else choice.spelling,
+        spelling="" if has_whole_server else choice.spelling,
         extras=extras,
     )
 
@@ -114,7 +115,7 @@ def _decode_choice(raw: bytes) -> _Choice:
     try:
         return msgspec.json.decode(raw, type=_Choice)
     except msgspec.ValidationError:
-        return _Choice()  # no choice of a server's tool
+        return _Choice()  # not a choice of an MCP tool
 
 
 def _decode_mcp_tool(tool: NativeTool) -> _McpTool | None:
@@ -123,11 +124,11 @@ def _decode_mcp_tool(tool: NativeTool) -> _McpTool | None:
     try:
         return msgspec.json.decode(tool.raw, type=_McpTool)
     except msgspec.ValidationError as error:
-        raise Problem("invalid_request", f"the MCP server cannot be read: {error}", where=tool.where) from None
+        raise Problem("invalid_request", f"the mcp tool is invalid: {error}", where=tool.where) from None
 
 
 def render_tool_list(server: str, tools: Iterable[Tool], request: Request, error: str) -> tuple[bytes, ...]:
-    """Say which tools a server has, unless the history says so already, or why nobody knows."""
+    """Render the `mcp_list_tools` item of a server, or its error; nothing if the history has the list already."""
     parts = (part for message in request.messages for part in message.parts if isinstance(part, Opaque))
     if not error and any(_is_tool_list(part, server) for part in parts):
         return ()
@@ -155,8 +156,8 @@ def _is_tool_list(part: Opaque, server: str) -> bool:
 
 
 def render_call(server: str, call: ToolCall, result: ToolResult, approval_id: str) -> tuple[bytes, ...]:
-    """Say a call and its result as one item."""
-    words = _content_to_text(result.content)
+    """Render a call and its result as one `mcp_call` item."""
+    output = _content_to_text(result.content)
     item = {
         "type": "mcp_call",
         "id": call.id,
@@ -165,31 +166,31 @@ def render_call(server: str, call: ToolCall, result: ToolResult, approval_id: st
         "arguments": call.arguments,
         "status": "failed" if result.failed else "completed",
         "approval_request_id": approval_id or None,
-        "output": None if result.failed else words,
-        "error": _render_execution_error(words) if result.failed else None,
+        "output": None if result.failed else output,
+        "error": _render_execution_error(output) if result.failed else None,
     }
     return (json.encode(item),)
 
 
-def _render_execution_error(words: str) -> dict[str, Any]:
-    return {"type": "mcp_tool_execution_error", "content": [{"type": "text", "text": words}]}
+def _render_execution_error(message: str) -> dict[str, Any]:
+    return {"type": "mcp_tool_execution_error", "content": [{"type": "text", "text": message}]}
 
 
 def _content_to_text(content: Iterable[Content]) -> str:
-    said: list[str] = []
+    texts: list[str] = []
     for part in content:
         match part:
             case Text(text=text):
-                said.append(text)
+                texts.append(text)
             case Data(json=raw):
-                said.append(raw.decode())
+                texts.append(raw.decode())
             case _:
-                said.append(f"[{getattr(part, 'kind', 'something')} that cannot be told here]")
-    return "\n".join(said)
+                texts.append(f"[{getattr(part, 'kind', 'something')} that cannot be told here]")
+    return "\n".join(texts)
 
 
 def render_approval_request(server: str, call: ToolCall) -> tuple[bytes, ...]:
-    """Ask whether a call may be run."""
+    """Render an `mcp_approval_request` item for a call."""
     item = {
         "type": "mcp_approval_request",
         "id": call.id,
@@ -201,22 +202,22 @@ def render_approval_request(server: str, call: ToolCall) -> tuple[bytes, ...]:
 
 
 def restore_calls(messages: Iterable[Message], known_servers: Container[str]) -> tuple[Message, ...]:
-    """Make calls and results of what a history tells of known servers."""
+    """Convert the MCP items of known servers in a history to tool calls and results."""
     history = _History(known_servers)
-    whole = tuple(messages)
-    history.index(whole)
-    found: list[Message] = []
-    for message in whole:
-        parts = tuple(part for one in message.parts for part in history.restore_part(one))
+    originals = tuple(messages)
+    history.index(originals)
+    restored: list[Message] = []
+    for message in originals:
+        parts = tuple(part for original in message.parts for part in history.restore_part(original))
         if parts == message.parts:
-            found.append(message)
+            restored.append(message)
         elif parts:
-            found.append(Message(role=message.role, parts=parts))
-    return tuple(found)
+            restored.append(Message(role=message.role, parts=parts))
+    return tuple(restored)
 
 
 class _PastItem(Struct):
-    """An item that tells of a server's tool."""
+    """An MCP item of a history: a tool list, a call, an approval request or response."""
 
     type: str = ""
     id: str = ""
@@ -240,48 +241,48 @@ class _PastItem(Struct):
 
 
 def _read_error_text(error: Any) -> str:
-    """Return what an error says: its text, in OpenAI's form of it, or all of it."""
+    """Return the message of an error, or its JSON if it has no known form."""
     match error:
         case str():
             return error
-        case {"content": [{"text": str(words)}]} | {"message": str(words)}:
-            return words
+        case {"content": [{"text": str(message)}]} | {"message": str(message)}:
+            return message
         case _:
             return json.encode(error).decode()
 
 
 class _History:
-    """What a history tells of known servers."""
+    """The MCP items of a history, indexed by approval request."""
 
     def __init__(self, known_servers: Container[str]) -> None:
         self._known_servers = known_servers
         self._requested: set[str] = set()
-        """Calls that were asked for."""
+        """Ids of approval requests for calls to known servers."""
         self._calls_by_approval: dict[str, _PastItem] = {}
-        """What came of those that were run."""
+        """Calls that were run after approval, by the id of the approval request."""
         self._foreign_requests: set[str] = set()
-        """Calls that the vendor asked for, to servers of its own."""
+        """Ids of approval requests for calls to servers that the upstream connects to."""
         self._references = b""
-        """Items that the vendor keeps: one may be such a call."""
+        """Raw JSON of references to items stored by the upstream; one may be such an approval request."""
 
     def index(self, messages: Iterable[Message]) -> None:
-        """Find out what was asked for, and what was run then."""
+        """Collect the approval requests and the calls that were run after approval."""
         for part in (part for message in messages for part in message.parts):
             past = _decode_past_item(part)
             if isinstance(part, Opaque) and part.refers:
                 self._references += part.raw
             if past is None:
                 continue
-            is_ours = past.server_label in self._known_servers
+            is_known = past.server_label in self._known_servers
             if past.type == "mcp_approval_request":
-                (self._requested if is_ours else self._foreign_requests).add(past.id)
-            elif not is_ours:
+                (self._requested if is_known else self._foreign_requests).add(past.id)
+            elif not is_known:
                 continue
             elif past.type == "mcp_call" and past.approval_request_id:
                 self._calls_by_approval[past.approval_request_id] = past
 
     def restore_part(self, part: AnyPart) -> tuple[AnyPart, ...]:
-        """Return what a part says in our own words."""
+        """Convert an MCP item of a known server to tool calls and results; return any other part unchanged."""
         past = _decode_past_item(part)
         if past is None:
             return (part,)
@@ -295,29 +296,29 @@ class _History:
             case "mcp_approval_request":
                 return (past.to_call("client"),)
             case "mcp_call" if past.approval_request_id in self._requested:
-                return ()  # the word on it has its result
+                return ()  # the approval response becomes its result
             case "mcp_call":
                 return past.to_call("provider"), past.to_result(past.id, "provider")
             case _:
                 return (part,)
 
     def _is_own_approval(self, past: _PastItem, part: AnyPart) -> bool:
-        """Tell whether a call of ours waits for this word; a `Problem` if nothing waits for it."""
-        asked = past.approval_request_id or ""
-        if asked in self._requested:
+        """Return whether an approval response is for a known server; raise if its request is not in the history."""
+        request_id = past.approval_request_id or ""
+        if request_id in self._requested:
             return True
-        if asked in self._foreign_requests or (asked and asked.encode() in self._references):
+        if request_id in self._foreign_requests or (request_id and request_id.encode() in self._references):
             return False
-        words = f"no mcp_approval_request {asked!r} stands before this answer to it"
-        raise Problem("invalid_request", words, where=f"{part.where}/approval_request_id")
+        message = f"no mcp_approval_request with the id {request_id!r} precedes this mcp_approval_response"
+        raise Problem("invalid_request", message, where=f"{part.where}/approval_request_id")
 
     def _build_approval_result(self, past: _PastItem) -> ToolResult:
-        asked = past.approval_request_id or ""
-        run = self._calls_by_approval.get(asked)
-        if run is not None:
-            return run.to_result(asked, "client")
+        request_id = past.approval_request_id or ""
+        call = self._calls_by_approval.get(request_id)
+        if call is not None:
+            return call.to_result(request_id, "client")
         content = (Text(text=past.reason),) if past.reason else ()
-        return ToolResult(call_id=asked, content=content, spelling=APPROVED if past.approve else DENIED)
+        return ToolResult(call_id=request_id, content=content, spelling=APPROVED if past.approve else DENIED)
 
 
 def _decode_past_item(part: AnyPart) -> _PastItem | None:
@@ -326,29 +327,32 @@ def _decode_past_item(part: AnyPart) -> _PastItem | None:
     try:
         return msgspec.json.decode(part.raw, type=_PastItem)
     except msgspec.ValidationError:
-        return None  # not as anybody writes it: the vendor may know
+        return None  # an unknown form: left to the upstream
 
 
 def render_progress_events(raw: bytes, index: int) -> tuple[bytes, list[tuple[str, bytes]]]:
-    """Return an item that comes whole as it begins, and the events until it ends: their names and members."""
-    members = json.decode_object(raw) if _PROGRESS_MARK in raw else {}
+    """Return the initial state of a whole item, and its progress events as names and members.
+
+    An item of another type is returned unchanged, without events.
+    """
+    members = json.decode_object(raw) if _MCP_TYPE_PREFIX in raw else {}
     kind = json.decode(members["type"]) if "type" in members else ""
-    place = b',"item_id":%b,"output_index":%d' % (bytes(members.get("id", b'""')), index)
+    location = b',"item_id":%b,"output_index":%d' % (bytes(members.get("id", b'""')), index)
     match kind:
         case "mcp_call":
             arguments = bytes(members.get("arguments", b'""'))
-            begun = {**members, "status": Raw(b'"in_progress"'), "output": Raw(b"null"), "error": Raw(b"null")}
-            return json.one_line(json.encode(begun)), [
-                ("response.mcp_call.in_progress", place),
-                ("response.mcp_call_arguments.delta", place + b',"delta":' + arguments),
-                ("response.mcp_call_arguments.done", place + b',"arguments":' + arguments),
-                (f"response.mcp_call.{_find_outcome_suffix(members)}", place),
+            started = {**members, "status": Raw(b'"in_progress"'), "output": Raw(b"null"), "error": Raw(b"null")}
+            return json.one_line(json.encode(started)), [
+                ("response.mcp_call.in_progress", location),
+                ("response.mcp_call_arguments.delta", location + b',"delta":' + arguments),
+                ("response.mcp_call_arguments.done", location + b',"arguments":' + arguments),
+                (f"response.mcp_call.{_find_outcome_suffix(members)}", location),
             ]
         case "mcp_list_tools":
-            begun = {**members, "tools": Raw(b"[]"), "error": Raw(b"null")}
-            return json.one_line(json.encode(begun)), [
-                ("response.mcp_list_tools.in_progress", place),
-                (f"response.mcp_list_tools.{_find_outcome_suffix(members)}", place),
+            started = {**members, "tools": Raw(b"[]"), "error": Raw(b"null")}
+            return json.one_line(json.encode(started)), [
+                ("response.mcp_list_tools.in_progress", location),
+                (f"response.mcp_list_tools.{_find_outcome_suffix(members)}", location),
             ]
         case _:
             return raw, []

@@ -1,7 +1,7 @@
-"""A request, rendered: its items, tools and fields as the Responses API writes them.
+"""Renders a core request as a Responses request.
 
-Rules: spelling words restore what the caller left out or wrote in another form. Responses reads a missing `strict` of a
-tool as "try", so for everybody else's tools it is always written.
+Rules: spelling flags restore what the caller left out or wrote in another form. Responses treats a missing `strict` of
+a tool as "strict if possible", so it is always written for tools from other dialects.
 """
 
 from collections.abc import Iterable, Sequence
@@ -49,7 +49,7 @@ _NO_ARGUMENTS = Raw(b'{"type":"object","properties":{}}')
 
 
 def render_request(request: Request, traits: Traits) -> Call:
-    """Write a request. Nothing in this dialect depends on the model family."""
+    """Render a request; it does not depend on the traits of the model."""
     del traits
     body: dict[str, Any] = {"model": request.model} if request.model else {}
     messages = request.messages
@@ -72,12 +72,18 @@ def render_request(request: Request, traits: Traits) -> Call:
 
 
 def _is_single_message(request: Request) -> bool:
-    """Tell whether a foreign request is one message: as `instructions` it would leave `input` empty, a 400."""
+    """Return whether a request of another dialect is one message.
+
+    As `instructions` it would leave `input` empty, which OpenAI rejects with 400.
+    """
     return len(request.messages) == 1 and request.messages[0].spelling != INSTRUCTIONS and not request.written
 
 
 def _lacks_json_word(request: Request) -> bool:
-    """Tell whether only foreign instructions say "json": OpenAI gives JSON only to who asks for it in the input."""
+    """Return whether JSON output is requested, but only the instructions of another dialect mention "json".
+
+    OpenAI rejects JSON output unless the word is in `input`.
+    """
     if request.output is None or request.output.kind != "json":
         return False
     first, *rest = request.messages or (None,)
@@ -88,7 +94,7 @@ def _lacks_json_word(request: Request) -> bool:
 
 
 def _find_texts(written: bytes) -> Iterable[str]:
-    """Return what messages say among items that were written before: the name of a call or a file says nothing."""
+    """Return the texts of messages among rendered items; names of calls and files do not count."""
     if b"json" not in written.lower():
         return ()
     items: list[dict[str, Any]] = json.decode(b"[%s]" % written)
@@ -98,7 +104,7 @@ def _find_texts(written: bytes) -> Iterable[str]:
 
 
 def find_leading_instructions(messages: tuple[Message, ...]) -> str | None:
-    """Return the text of a first system message that is, or may become, `instructions`."""
+    """Return the text of a first system message that was, or can be sent as, `instructions`; else None."""
     if not messages or messages[0].role != "system" or messages[0].spelling.startswith("item"):
         return None
     texts = [find_plain_text(part) for part in messages[0].parts]
@@ -120,7 +126,7 @@ def _write_input(messages: tuple[Message, ...], written: bytes) -> Any:
 
 
 def write_settings(request: Request, *, explicit: bool = False) -> dict[str, Any]:
-    """Write everything but the conversation, as a reply echoes it when `explicit`."""
+    """Render all members other than the conversation; with `explicit` also defaults, as a reply echoes them."""
     body: dict[str, Any] = {}
     if request.written_tools:
         body["tools"] = Raw(request.written_tools)
@@ -134,17 +140,17 @@ def write_settings(request: Request, *, explicit: bool = False) -> dict[str, Any
 
 
 def write_tools(tools: Sequence[Tool | NativeTool], *, explicit: bool = False) -> list[Any]:
-    """Write tools; `explicit` also writes what their writer left out (a reply's echo has every field)."""
+    """Render tools; `explicit` also writes fields that the caller left out, as a reply echoes every field."""
     written: list[Any] = []
     group: list[Tool] = []
     for tool in tools:
-        same = (
+        continues_group = (
             bool(group)
             and isinstance(tool, Tool)
             and tool.namespace == group[0].namespace
             and GROUP not in tool.spelling.split(",")
         )
-        if group and not same:
+        if group and not continues_group:
             written.append(_write_group(group, explicit=explicit))
             group = []
         match tool:
@@ -173,21 +179,21 @@ def _write_group(tools: list[Tool], *, explicit: bool) -> Any:
 
 
 def _write_tool(tool: Tool, *, explicit: bool) -> Any:
-    words = tool.spelling.split(",") if tool.spelling else []
+    flags = tool.spelling.split(",") if tool.spelling else []
     wire: dict[str, Any] = {"type": "function" if tool.form == "json" else "custom", "name": tool.name}
-    if tool.description or EMPTY_DESCRIPTION in words:
+    if tool.description or EMPTY_DESCRIPTION in flags:
         wire["description"] = tool.description
     if tool.form == "text":
         if tool.grammar is not None:
             wire["format"] = Raw(tool.grammar)
-        elif TEXT_FORMAT in words:
+        elif TEXT_FORMAT in flags:
             wire["format"] = {"type": "text"}
     else:
         if tool.parameters is not None:
             wire["parameters"] = Raw(tool.parameters)
-        elif explicit or NO_PARAMETERS not in words:
+        elif explicit or NO_PARAMETERS not in flags:
             wire["parameters"] = _NO_ARGUMENTS
-        if tool.strict is not None or explicit or NO_STRICT not in words:
+        if tool.strict is not None or explicit or NO_STRICT not in flags:
             wire["strict"] = bool(tool.strict)
     fields = own_extras(tool, NAME)
     if not fields:
@@ -197,7 +203,7 @@ def _write_tool(tool: Tool, *, explicit: bool) -> Any:
 
 
 def write_choice(choice: ToolChoice, tools: Sequence[Tool | NativeTool]) -> Any:
-    """Write `tool_choice`; None when nothing was said."""
+    """Render `tool_choice`; None if the choice has no mode."""
     fields = own_extras(choice, NAME) or {}
     if "" in fields:
         return Raw(fields[""])
@@ -205,10 +211,10 @@ def write_choice(choice: ToolChoice, tools: Sequence[Tool | NativeTool]) -> Any:
         return None
     custom = {tool.name for tool in tools if isinstance(tool, Tool) and tool.form == "text"}
     named = [{"type": "custom" if name in custom else "function", "name": name} for name in choice.names]
-    allowed = choice.spelling == "allowed_tools"
-    if not named and not allowed:
+    is_allowed_list = choice.spelling == "allowed_tools"
+    if not named and not is_allowed_list:
         return choice.mode
-    if len(named) == 1 and choice.mode == "required" and not allowed:
+    if len(named) == 1 and choice.mode == "required" and not is_allowed_list:
         wire: dict[str, Any] = named[0]
     elif choice.mode == "none":
         return "none"
@@ -218,7 +224,7 @@ def write_choice(choice: ToolChoice, tools: Sequence[Tool | NativeTool]) -> Any:
 
 
 def write_fields(request: Request) -> dict[str, Any]:
-    """Return the members of a body that are not its messages or tools."""
+    """Return the members of the request body other than messages, tools and `tool_choice`."""
     body: dict[str, Any] = {}
     if request.tool_choice is not None and request.tool_choice.parallel is not None:
         body["parallel_tool_calls"] = request.tool_choice.parallel
@@ -245,8 +251,8 @@ def _write_thinking(request: Request) -> dict[str, Any]:
     if request.thinking.effort is not None:
         wire["effort"] = request.thinking.effort
     if request.thinking.visible:
-        said = [word for word in request.spelling if word.startswith("summary:")]
-        wire["summary"] = said[0].removeprefix("summary:") if said else "auto"
+        flags = [flag for flag in request.spelling if flag.startswith("summary:")]
+        wire["summary"] = flags[0].removeprefix("summary:") if flags else "auto"
     return wire
 
 

@@ -1,10 +1,10 @@
-"""A request, parsed: its conversation, its tools and the choice among them; `fields` reads the rest.
+"""Parses the conversation, tools and tool choice of a request; `fields` parses the rest.
 
-Rules: each member that reaches the core is decoded by its own shape, and all others are extras untouched.
-`Request.spelling` holds the words this dialect has several of ("stream:false", "no input", "tools:[]"), and those of
-`fields`. The tools of a namespace group are flattened, each with the group's name; the first of a group has the word
-"group" in its spelling and the group's own fields in its extras below /namespace, so that writing restores the group.
-A tool's spelling says what its writer left out ("no strict", "no parameters").
+Rules: each member that maps to the core is decoded by its own type; all others are extras, unchanged.
+`Request.spelling` holds flags that record which of several equivalent forms was used ("stream:false", "no input",
+"tools:[]", and those of `fields`). The tools of a namespace group are flattened, each with the group's name; the first
+one has the flag "group" in its spelling and the group's other fields in its extras below /namespace, so that rendering
+restores the group. A tool's spelling also records what the caller left out ("no strict", "no parameters").
 """
 
 from collections.abc import Iterable
@@ -56,19 +56,19 @@ _MODES: dict[bytes, Literal["auto", "none", "required"]] = {
     b'"none"': "none",
     b'"required"': "required",
 }
-_FAST: Decoder[list[AnyTool]] = Decoder(list[AnyTool])
+_TOOLS_DECODER: Decoder[list[AnyTool]] = Decoder(list[AnyTool])
 _TOOL: Shape[AnyTool] = Shape(AnyTool)
 _CHOICE: Shape[Choice] = Shape(Choice)
 _REQUEST: Shape[ResponsesRequest] = Shape(ResponsesRequest)
 _STORED_MEMBERS = ("conversation", "prompt")
-"""Members that name what OpenAI keeps: earlier turns, instructions written once."""
+"""Members that refer to data stored at OpenAI: earlier turns, reusable prompts."""
 STRING_INPUT = "string"
 NO_INPUT = "no input"
 STREAM_FALSE = "stream:false"
 
 
 def read_declared_tools(messages: Iterable[Message]) -> tuple[Tool | NativeTool, ...]:
-    """Read the tools that items in the middle of a conversation declare."""
+    """Parse the tools that items of a conversation declare (`additional_tools`)."""
     tools: list[Tool | NativeTool] = []
     for message in messages:
         for part in message.parts:
@@ -81,20 +81,20 @@ def _read_declared(item: Opaque) -> tuple[Tool | NativeTool, ...]:
     raw = non_null_bytes(json.decode_object(item.raw).get("tools"))
     if raw is None:
         return ()
-    place = f"{item.where}/tools"
+    where = f"{item.where}/tools"
     try:
-        return read_tools(raw, place)
+        return read_tools(raw, where)
     except json.Malformed as error:
-        raise Problem("invalid_request", error.message, where=error.where or place) from None
+        raise Problem("invalid_request", error.message, where=error.where or where) from None
 
 
-def read_tools(raw: bytes, place: str) -> tuple[Tool | NativeTool, ...]:
-    """Read the `tools` member of a request, or of an item that declares some."""
+def read_tools(raw: bytes, parent: str) -> tuple[Tool | NativeTool, ...]:
+    """Parse an array of tools, of a request or an item, that is located at the pointer `parent`."""
     tools: list[Tool | NativeTool] = []
-    known = decode_known(_FAST, raw)
+    known = decode_known(_TOOLS_DECODER, raw)
     if known is None:
         for index, one in enumerate(json.decode_array(raw)):
-            where = f"{place}/{index}"
+            where = f"{parent}/{index}"
             try:
                 wire, unread = _TOOL.read(one)
             except json.Malformed as error:
@@ -105,7 +105,7 @@ def read_tools(raw: bytes, place: str) -> tuple[Tool | NativeTool, ...]:
     for index, wire in enumerate(known):
         if isinstance(wire, NamespaceTool) and not wire.tools:
             raws = raws or json.decode_array(raw)
-        tools.extend(_read_tool(wire, f"{place}/{index}", bytes(raws[index]) if raws else b"", None))
+        tools.extend(_read_tool(wire, f"{parent}/{index}", bytes(raws[index]) if raws else b"", None))
     return tuple(tools)
 
 
@@ -116,19 +116,19 @@ def _read_tool(wire: AnyTool, where: str, raw: bytes, unread: Unread | None) -> 
         case Unknown():
             return [NativeTool(where=where, dialect=NAME, raw=bytes(wire.raw))]
         case _:
-            return [_read_own(wire, where, unread.rest() if unread else None)]
+            return [_read_client_tool(wire, where, unread.rest() if unread else None)]
 
 
-def _read_own(
+def _read_client_tool(
     wire: WireFunctionTool | CustomTool,
     where: str,
     fields: dict[str, bytes] | None,
     namespace: str = "",
     spelling: str = "",
 ) -> Tool:
-    words = [spelling] if spelling else []
+    flags = [spelling] if spelling else []
     if wire.description == "":
-        words.append(EMPTY_DESCRIPTION)
+        flags.append(EMPTY_DESCRIPTION)
     grammar = parameters = strict = None
     if isinstance(wire, WireFunctionTool):
         strict = wire.strict
@@ -136,20 +136,20 @@ def _read_own(
             fields = {"/defer_loading": bytes(wire.defer_loading), **(fields or {})}
         parameters = non_null_bytes(wire.parameters)
         if strict is None:
-            words.append(NO_STRICT)
+            flags.append(NO_STRICT)
         if parameters is None:
-            words.append(NO_PARAMETERS)
+            flags.append(NO_PARAMETERS)
     elif non_null_bytes(wire.format) is not None:
         match json.decode(wire.format):
             case {"type": "text", **more} if not more:
-                words.append(TEXT_FORMAT)
+                flags.append(TEXT_FORMAT)
             case {"type": "grammar", "syntax": str(), "definition": str()}:
                 grammar = bytes(wire.format)
             case _:
                 fields = {**(fields or {}), "/format": bytes(wire.format)}
     return Tool(
         where=where,
-        spelling=",".join(words),
+        spelling=",".join(flags),
         extras=build_extras(fields),
         name=wire.name,
         description=wire.description or "",
@@ -162,7 +162,7 @@ def _read_own(
 
 
 def _read_group(group: NamespaceTool, where: str, unread: Unread | None) -> list[Tool]:
-    """Flatten a group; what is not a tool of the caller's keeps its place in the extras of the first."""
+    """Flatten a namespace group; entries that are not client tools go to the extras of the first tool."""
     tools: list[Tool] = []
     kept: dict[str, bytes] = {}
     for index, wire in enumerate(group.tools):
@@ -170,8 +170,8 @@ def _read_group(group: NamespaceTool, where: str, unread: Unread | None) -> list
             kept[f"{GROUP_FIELDS}/tools/{index}"] = bytes(wire.raw)
             continue
         fields = unread.take(f"/tools/{index}") if unread else None
-        word = "" if tools else GROUP
-        tools.append(_read_own(wire, f"{where}/tools/{index}", fields, group.name, word))
+        flag = "" if tools else GROUP
+        tools.append(_read_client_tool(wire, f"{where}/tools/{index}", fields, group.name, flag))
     if not tools:
         return []
     if group.description == "":
@@ -180,13 +180,13 @@ def _read_group(group: NamespaceTool, where: str, unread: Unread | None) -> list
         kept.update({GROUP_FIELDS + pointer: raw for pointer, raw in unread.rest().items()})
     first = tools[0]
     own = first.extras.fields if first.extras else {}
-    described = group.description or ""
-    tools[0] = structs.replace(first, extras=build_extras({**own, **kept}), namespace_description=described)
+    description = group.description or ""
+    tools[0] = structs.replace(first, extras=build_extras({**own, **kept}), namespace_description=description)
     return tools
 
 
 def read_choice(choice: Raw | None, parallel: bool | None) -> ToolChoice | None:
-    """Read `tool_choice` and `parallel_tool_calls`."""
+    """Parse `tool_choice` and `parallel_tool_calls`."""
     where = "/tool_choice"
     raw = non_null_bytes(choice)
     if raw is None:
@@ -224,12 +224,12 @@ def read_choice(choice: Raw | None, parallel: bool | None) -> ToolChoice | None:
 
 
 def _keep_native_choice(raw: bytes, parallel: bool | None) -> ToolChoice:
-    """A choice of the vendor's own tools says nothing about the caller's: kept whole, under the empty pointer."""
+    """Keep a choice of hosted tools as raw JSON in extras, under the empty pointer; the core cannot express it."""
     return ToolChoice(where="/tool_choice", extras=Extras(NAME, {"": raw}), parallel=parallel)
 
 
 def parse_request(call: Call, *, first: int = 0, read_tools: ReadTools = read_tools) -> Request:
-    """Read a request."""
+    """Parse a request; `first` is the index of its first item, for pointers."""
     try:
         body, unread = _REQUEST.read(call.body)
         return _read_request(body, unread, call, first, read_tools)
@@ -240,18 +240,18 @@ def parse_request(call: Call, *, first: int = 0, read_tools: ReadTools = read_to
 def _read_request(
     body: ResponsesRequest, unread: Unread | None, call: Call, first: int, read_tools: ReadTools
 ) -> Request:
-    words: set[str] = set()
+    spelling: set[str] = set()
     extras: dict[str, bytes] = {}
-    messages = _read_messages(body, words, first)
+    messages = _read_messages(body, spelling, first)
     if body.stream is False:
-        words.add(STREAM_FALSE)
-    thinking = read_thinking(body.reasoning, words, extras)
+        spelling.add(STREAM_FALSE)
+    thinking = read_thinking(body.reasoning, spelling, extras)
     output, verbosity = read_text(body.text, extras)
     tools = non_null_bytes(body.tools)
     choice = read_choice(body.tool_choice, body.parallel_tool_calls)
     if tools is not None and tools.strip() == b"[]":
-        words.add("tools:[]")
-    user = read_user(body, words, extras)
+        spelling.add("tools:[]")
+    user = read_user(body, spelling, extras)
     metadata = read_metadata(body.metadata, extras)
     instructions = non_null_bytes(body.instructions)
     if instructions is not None and not instructions.startswith(b'"'):
@@ -275,27 +275,27 @@ def _read_request(
         user=user,
         metadata=metadata,
         extras=build_extras(extras),
-        spelling=frozenset(words),
+        spelling=frozenset(spelling),
     )
 
 
 def _find_reference(name: str, extras: dict[str, bytes]) -> str | None:
-    """Return where a member says by its id what it means, if it does."""
+    """Return the pointer of the id in a member that refers to stored data; None if it has no id."""
     raw = extras.get(f"/{name}", b"null")
     if json.first_byte(raw) == b'"':
         return f"/{name}"
-    named = json.decode_object(raw).get("id", b"null") if json.first_byte(raw) == b"{" else b"null"
-    return f"/{name}/id" if json.first_byte(named) == b'"' else None
+    item_id = json.decode_object(raw).get("id", b"null") if json.first_byte(raw) == b"{" else b"null"
+    return f"/{name}/id" if json.first_byte(item_id) == b'"' else None
 
 
-def _read_messages(body: ResponsesRequest, words: set[str], first: int) -> tuple[Message, ...]:
+def _read_messages(body: ResponsesRequest, spelling: set[str], first: int) -> tuple[Message, ...]:
     messages: list[Message] = []
     instructions = non_null_bytes(body.instructions)
     if instructions is not None and instructions.startswith(b'"'):
         text = Text(where="/instructions", text=json.decode(instructions))
         messages.append(Message(where="/instructions", spelling=INSTRUCTIONS, role="system", parts=(text,)))
     if non_null_bytes(body.input) is None:
-        words.add(NO_INPUT)
+        spelling.add(NO_INPUT)
         return tuple(messages)
     match json.first_byte(body.input):
         case b'"':

@@ -1,8 +1,8 @@
-"""Whole replies.
+"""Parses and builds whole (not streamed) replies.
 
-Rules: there is no finish reason on this wire; it is derived from `status`, `incomplete_details` and what the output
-holds. All members but those read here are extras by pointer into the reply. What is built has every member the official
-type demands, and echoes the client's own request where there is one.
+Rules: Responses has no finish reason; it is derived from `status`, `incomplete_details` and the output. All members
+that are not parsed here are extras, by pointer into the reply. A built reply has every member that OpenAI's type
+requires, and echoes the client's request if there is one.
 """
 
 from collections.abc import Iterable
@@ -43,10 +43,10 @@ _OBJECT: Decoder[dict[str, Any]] = Decoder(dict[str, Any])
 _TOKENS: Shape[TokenCounts] = Shape(TokenCounts)
 
 STREAM_FIELDS = "/stream/"
-"""Pointers of events that only a stream has."""
+"""Pointer prefix of stream events that have no counterpart in a whole reply."""
 _INCOMPLETE: dict[str, FinishReason] = {"max_output_tokens": "length", "content_filter": "filtered"}
-_INCOMPLETE_WORDS = frozenset({"max_output_tokens", "content_filter", "max_messages", "steered"})
-_STATUSES = frozenset({"cancelled", "in_progress", "queued"})
+_INCOMPLETE_REASONS = frozenset({"max_output_tokens", "content_filter", "max_messages", "steered"})
+_OTHER_STATUSES = frozenset({"cancelled", "in_progress", "queued"})
 _ECHOED = frozenset(
     {
         "reasoning",
@@ -64,7 +64,7 @@ _ECHOED = frozenset(
     }
 )
 
-STATUSES = _STATUSES | {"completed", "incomplete"}
+STATUSES = _OTHER_STATUSES | {"completed", "incomplete"}
 REPEATED = frozenset(
     f"/{name}"
     for name in _ECHOED - {"service_tier"}
@@ -85,11 +85,11 @@ REPEATED = frozenset(
         "input",
     }
 )
-"""What a reply repeats of its request; the tier in it is the one that was served."""
+"""Members of a reply that repeat the request; not `service_tier`, which is the tier that was used."""
 
 
 class Outcome(Struct, frozen=True):
-    """How a finish is said on this wire."""
+    """The status, incomplete reason and error that express a finish reason in Responses."""
 
     status: str
     incomplete: str | None = None
@@ -97,7 +97,7 @@ class Outcome(Struct, frozen=True):
 
 
 def parse_response(body: bytes) -> Response:
-    """Read a whole reply; a failed one raises its problem."""
+    """Parse a whole reply; raise `Problem` if it failed."""
     try:
         return _parse(json.decode_object(body))
     except json.Malformed as error:
@@ -122,16 +122,16 @@ def _parse(members: dict[str, Raw]) -> Response:
 
 
 def _read_items(output: Raw) -> list[AnyPart]:
-    """Read all output items at once; those that take more than their known members are read on their own."""
+    """Parse all output items at once; parse them separately if that fails, or for an item that is kept as opaque."""
     items = decode_known(_ITEMS, output)
     raws = None if items else take_optional({"output": output}, "output", _RAW_ITEMS)
     parts: list[AnyPart] = []
     for index in range(len(items or raws or ())):
-        read = _read_known(items[index], f"/output/{index}") if items else None
-        if read is None:
+        found = _read_known(items[index], f"/output/{index}") if items else None
+        if found is None:
             raws = raws or json.decode_array(output)
-            read = read_output_at(raws[index], index)
-        parts.extend(read)
+            found = read_output_at(raws[index], index)
+        parts.extend(found)
     return parts
 
 
@@ -139,24 +139,24 @@ def _read_known(item: WireItem, where: str) -> list[AnyPart] | None:
     try:
         return read_known(item, where, None)
     except (json.Malformed, Problem):
-        # Reading it on its own raises the same, with its place.
+        # Parsing the item separately raises the same error with its pointer.
         return None
 
 
 def read_output_at(raw: Raw | bytes, index: int) -> list[AnyPart]:
-    """Read the output item at `index`."""
+    """Parse the output item at `index`; raise `Malformed` with its pointer."""
     where = f"/output/{index}"
     try:
         return read_output(raw, where)
     except json.Malformed as error:
         raise json.Malformed(error.message, where + error.where) from None
     except Problem as problem:
-        # Said of a part as if it were the caller's: in a reply it is the server's.
+        # `read_output` reports an invalid request; in a reply it is the upstream's output that is malformed.
         raise json.Malformed(problem.message, problem.where) from None
 
 
 class Head(Struct):
-    """A reply without its output."""
+    """The members of a reply other than its output."""
 
     id: str
     model: str
@@ -168,7 +168,7 @@ class Head(Struct):
 
 
 def read_head(members: dict[str, Raw]) -> Head:
-    """Read everything but the output; raise what a failed reply says."""
+    """Parse all members other than the output; raise the error of a failed reply."""
     status = _take_text(members, "status")
     fields: dict[str, bytes] = {}
     error = members.pop("error", _NULL)
@@ -177,7 +177,7 @@ def read_head(members: dict[str, Raw]) -> Head:
             raise _read_failure(error)
         fields["/error"] = bytes(error)
     elif status == "failed":
-        raise Problem("internal", "the reply failed without saying why", code="server_error")
+        raise Problem("internal", "the reply failed without an error message", code="server_error")
     created = take_optional(members, "created_at", _NUMBER)
     usage = members.pop("usage", _NULL)
     members.pop("object", None)
@@ -190,11 +190,11 @@ def read_head(members: dict[str, Raw]) -> Head:
         usage=None if non_null_bytes(usage) is None else read_usage(usage),
         fields=fields,
     )
-    if status not in ("", "completed", "incomplete") and status not in _STATUSES:
+    if status not in ("", "completed", "incomplete") and status not in _OTHER_STATUSES:
         fields["/status"] = json.encode(status)
     for name, raw in members.items():
         if raw != _NULL:
-            # An identifier has nothing to escape.
+            # An identifier needs no escaping in a pointer.
             fields[f"/{name if name.isidentifier() else pointer.escape(name)}"] = bytes(raw)
     return head
 
@@ -211,7 +211,10 @@ def _read_failure(raw: Raw) -> Problem:
 
 
 def _read_incomplete(members: dict[str, Raw], fields: dict[str, bytes]) -> str:
-    """Take the reason out of `incomplete_details`; details of a reply that is complete mean nothing and stay extras."""
+    """Take the reason out of `incomplete_details`; its other members go to `fields`.
+
+    This is only for incomplete replies: details of a complete reply have no meaning and stay in extras.
+    """
     details = take_optional(members, "incomplete_details", _DETAILS) or {}
     reason = take_optional(details, "reason", _STRING) or ""
     fields.update({f"/incomplete_details/{pointer.escape(name)}": bytes(raw) for name, raw in details.items()})
@@ -219,7 +222,7 @@ def _read_incomplete(members: dict[str, Raw], fields: dict[str, bytes]) -> str:
 
 
 def find_finish(head: Head, parts: Iterable[AnyPart]) -> Finish:
-    """Derive why the model stopped."""
+    """Derive the finish reason from the status and the parts."""
     if head.status == "incomplete":
         return Finish(_INCOMPLETE.get(head.incomplete, "other"), head.incomplete or head.status)
     if head.status not in ("completed", ""):
@@ -234,7 +237,7 @@ def find_finish(head: Head, parts: Iterable[AnyPart]) -> Finish:
 
 
 def read_usage(raw: Raw | bytes) -> Usage:
-    """Read the tokens; a total that is not the sum is kept."""
+    """Parse token counts; a total that is not the sum of input and output is kept in extras."""
     try:
         tokens, unread = _TOKENS.read(raw)
     except json.Malformed as error:
@@ -244,20 +247,20 @@ def read_usage(raw: Raw | bytes) -> Usage:
         tokens.output_tokens or 0
     ):
         fields["/total_tokens"] = json.encode(tokens.total_tokens)
-    read = tokens.input_tokens_details or InputDetails()
-    written = tokens.output_tokens_details or ResponsesOutputDetails()
+    input_details = tokens.input_tokens_details or InputDetails()
+    output_details = tokens.output_tokens_details or ResponsesOutputDetails()
     return Usage(
         input=tokens.input_tokens,
         output=tokens.output_tokens,
-        cached=read.cached_tokens,
-        cache_written=read.cache_write_tokens,
-        reasoning=written.reasoning_tokens,
+        cached=input_details.cached_tokens,
+        cache_written=input_details.cache_write_tokens,
+        reasoning=output_details.reasoning_tokens,
         extras=build_extras(fields),
     )
 
 
 def write_usage(usage: Usage) -> Any:
-    """Write the tokens; the official type demands every one of these numbers."""
+    """Render token counts; OpenAI's type requires all of these numbers."""
     wire: dict[str, Any] = {
         "input_tokens": usage.input or 0,
         "input_tokens_details": {"cached_tokens": usage.cached or 0, "cache_write_tokens": usage.cache_written or 0},
@@ -270,18 +273,18 @@ def write_usage(usage: Usage) -> Any:
 
 
 def find_outcome(finish: Finish, parts: Iterable[AnyPart]) -> Outcome:
-    """Say a finish in this dialect's words."""
-    told = list(parts)
+    """Return the outcome that expresses a finish reason in Responses."""
+    received = list(parts)
     match finish.reason:
         case "length" | "paused":
             return Outcome("incomplete", "max_output_tokens")
         case "malformed_call":
-            problem = Problem("malformed_reply", "the model made a malformed call", code="malformed_function_call")
+            problem = Problem("malformed_reply", "the model made a malformed tool call", code="malformed_function_call")
             return Outcome("failed", problem=problem)
         case "filtered":
-            return _find_filter_outcome(told)
-        case "refused" if not any(isinstance(part, Refusal) for part in told):
-            return _find_filter_outcome(told)
+            return _find_filter_outcome(received)
+        case "refused" if not any(isinstance(part, Refusal) for part in received):
+            return _find_filter_outcome(received)
         case "other":
             return _find_other_outcome(finish)
         case _:
@@ -289,23 +292,26 @@ def find_outcome(finish: Finish, parts: Iterable[AnyPart]) -> Outcome:
 
 
 def _find_filter_outcome(parts: list[AnyPart]) -> Outcome:
-    """Codex repeats an incomplete reply; a prompt that will never be answered has to fail instead."""
+    """Return the outcome of a filtered reply: incomplete if it has parts, else failed.
+
+    Codex retries an incomplete reply, so a prompt that is always blocked must fail.
+    """
     if parts:
         return Outcome("incomplete", "content_filter")
     return Outcome("failed", problem=Problem("policy", "the prompt was blocked", code="invalid_prompt"))
 
 
 def _find_other_outcome(finish: Finish) -> Outcome:
-    if finish.raw in _INCOMPLETE_WORDS:
+    if finish.raw in _INCOMPLETE_REASONS:
         return Outcome("incomplete", finish.raw)
-    if finish.raw in _STATUSES or finish.raw == "incomplete":
+    if finish.raw in _OTHER_STATUSES or finish.raw == "incomplete":
         return Outcome(finish.raw)
-    word = f" ({finish.raw})" if finish.raw else ""
-    return Outcome("failed", problem=Problem("internal", f"the model stopped for an unknown reason{word}"))
+    suffix = f" ({finish.raw})" if finish.raw else ""
+    return Outcome("failed", problem=Problem("internal", f"the model stopped for an unknown reason{suffix}"))
 
 
 def build_response(response: Response, request: Request | None) -> bytes:
-    """Write a whole reply."""
+    """Render a whole reply."""
     own = own_extras(response, NAME) or {}
     outcome = Outcome("completed") if "/status" in own else find_outcome(response.finish, response.parts)
     members = render_envelope(response.id, response.model, response.created, request)
@@ -314,7 +320,7 @@ def build_response(response: Response, request: Request | None) -> bytes:
 
 
 def render_envelope(response_id: str, model: str, created: int | None, request: Request | None) -> dict[str, Any]:
-    """Write the members a reply has from its beginning."""
+    """Return the members that a reply has from its start; in a stream the output is still empty."""
     members: dict[str, Any] = {
         "id": response_id,
         "object": "response",
@@ -351,7 +357,7 @@ def _echo_request(request: Request) -> dict[str, Any]:
 
 
 def write_end(members: dict[str, Any], outcome: Outcome, output: list[Any], usage: Usage | None) -> None:
-    """Write the members a reply has at its end."""
+    """Set the members that are known at the end of a reply."""
     members["status"] = outcome.status
     members["output"] = output
     if outcome.incomplete is not None:
@@ -364,7 +370,7 @@ def write_end(members: dict[str, Any], outcome: Outcome, output: list[Any], usag
 
 
 def encode_with_fields(members: dict[str, Any], own: dict[str, bytes]) -> bytes:
-    """Encode a reply with its own fields back in their places."""
+    """Encode a reply with its extras added back; stream events among them are left out."""
     if not own:
         return json.encode(members)
     fields = {name: raw for name, raw in own.items() if not name.startswith(STREAM_FIELDS)}

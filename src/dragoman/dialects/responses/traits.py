@@ -1,7 +1,7 @@
-"""What models accept that are asked in Responses, by pattern. The first pattern that matches the bare name wins.
+"""Traits of models called through Responses, by name pattern. The first pattern that matches the bare name wins.
 
-Facts are those of the vendor's documentation of November 2026. An unknown model gets the last row, a later model of a
-known family the strictest there is of it.
+The facts are from OpenAI's documentation of November 2026. An unknown model gets the last row; a newer model of a known
+family gets the strictest traits of that family.
 """
 
 from msgspec import structs
@@ -14,9 +14,9 @@ _LIFETIMES = ("30m", "12h")
 _TIERS = ("auto", "default", "flex", "scale", "priority", "fast", "ultrafast")
 _ALWAYS_THINKS = ("low", "medium", "high", "xhigh", "max")
 
-_UNKEPT = (("/store", b"false"),)
-_SEALED = (*_UNKEPT, ("/include", b'["reasoning.encrypted_content"]'))
-"""Models that do not think refuse to be asked for sealed thoughts."""
+_NOT_STORED = (("/store", b"false"),)
+_ENCRYPTED_REASONING = (*_NOT_STORED, ("/include", b'["reasoning.encrypted_content"]'))
+"""For reasoning models only: other models reject a request for encrypted reasoning."""
 _RESPONSES = Traits(
     dialect=NAME,
     issuer="openai",
@@ -49,7 +49,7 @@ _RESPONSES = Traits(
     user_max=128,
     tiers=_TIERS,
     output_names=True,
-    unkept=_UNKEPT,
+    unkept=_NOT_STORED,
     continues=True,
 )
 _RESPONSES_GPT = structs.replace(_RESPONSES, media=frozenset({"image", "document"}))
@@ -59,7 +59,7 @@ _RESPONSES_REASONING = structs.replace(
     unthinking_sampling=frozenset({"temperature", "top_p"}),
     efforts=("none", "low", "medium", "high", "xhigh"),
     cache_marks=False,
-    unkept=_SEALED,
+    unkept=_ENCRYPTED_REASONING,
 )
 _RESPONSES_5_1 = structs.replace(_RESPONSES_REASONING, efforts=("none", "low", "medium", "high"))
 _RESPONSES_5 = structs.replace(_RESPONSES_REASONING, efforts=("minimal", "low", "medium", "high"))

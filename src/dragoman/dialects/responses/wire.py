@@ -1,8 +1,8 @@
-"""Shapes of the Responses wire: the fields that are read, in the vendor's names.
+"""Wire types of the Responses API: the fields that are parsed, under OpenAI's names.
 
-Rules: `Item` is one flat shape for all items that are read, because the commonest of them, the "easy" message, has no
-`type` to choose a shape by; its readers must account for every field they do not use. `Raw()` and JSON null both mean
-absent.
+Rules: `WireItem` is one flat type for all items that are parsed, because the most common item, the "easy" message, has
+no `type` to select by; code that parses an item must keep every field that it does not use. `Raw()` and JSON null both
+mean absent.
 """
 
 from typing import Annotated, Literal, TypeVar
@@ -21,14 +21,14 @@ T = TypeVar("T")
 
 
 class CacheBreakpoint(Wire):
-    """A cache mark on a content part."""
+    """The `prompt_cache_breakpoint` of a content part."""
 
     mode: str | None = None
     ttl: str | None = None
 
 
 class InputText(Wire, tag_field="type", tag="input_text"):
-    """Text given to the model."""
+    """Text sent to the model."""
 
     text: str
     prompt_cache_breakpoint: CacheBreakpoint | None = None
@@ -44,7 +44,7 @@ class OutputText(Wire, tag_field="type", tag="output_text"):
 
 
 class RefusalText(Wire, tag_field="type", tag="refusal"):
-    """The model's words for not answering."""
+    """The model's refusal text."""
 
     refusal: str
 
@@ -81,14 +81,14 @@ class InputFile(Wire, tag_field="type", tag="input_file"):
 
 
 class AudioData(Wire):
-    """Sound in the request itself."""
+    """Inline audio data as base64."""
 
     data: str
     format: str
 
 
 class InputAudio(Wire, tag_field="type", tag="input_audio"):
-    """Sound."""
+    """Audio input."""
 
     input_audio: AudioData
     prompt_cache_breakpoint: CacheBreakpoint | None = None
@@ -96,7 +96,7 @@ class InputAudio(Wire, tag_field="type", tag="input_audio"):
 
 ContentPart = InputText | OutputText | RefusalText | ReasoningText | InputImage | InputFile | InputAudio | Unknown
 MARKED = InputText | OutputText | InputImage | InputFile | InputAudio
-"""Parts that may carry a cache mark."""
+"""Parts that can have a cache mark."""
 
 ItemType = Literal[
     "message",
@@ -109,7 +109,7 @@ ItemType = Literal[
 
 
 class WireItem(Wire):
-    """Every item that is read, flat; all other item types are carried whole."""
+    """The members of all item types that are parsed; items of other types are kept as opaque."""
 
     type: ItemType | None = None
     role: str | None = None
@@ -130,7 +130,7 @@ class WireItem(Wire):
 
 
 class WireFunctionTool(Wire, tag_field="type", tag="function"):
-    """A function the caller runs."""
+    """A function that the client runs."""
 
     name: str
     description: str | None = None
@@ -140,7 +140,7 @@ class WireFunctionTool(Wire, tag_field="type", tag="function"):
 
 
 class CustomTool(Wire, tag_field="type", tag="custom"):
-    """A free-form tool the caller runs."""
+    """A custom tool with free-text input that the client runs."""
 
     name: str
     description: str | None = None
@@ -165,13 +165,13 @@ class NamedTool(Wire, tag_field="type", tag="function"):
 
 
 class NamedCustomTool(Wire, tag_field="type", tag="custom"):
-    """A free-form tool in a tool choice."""
+    """A custom tool in a tool choice."""
 
     name: str
 
 
 class AllowedTools(Wire, tag_field="type", tag="allowed_tools"):
-    """A subset of the tools."""
+    """A tool choice that allows a subset of the tools."""
 
     mode: Literal["auto", "required"]
     tools: Annotated[list[NamedTool | NamedCustomTool | Unknown], core_place("tool_choice.names")]
@@ -181,15 +181,15 @@ Choice = NamedTool | NamedCustomTool | AllowedTools | Unknown
 
 
 class TextFormat(Wire, tag_field="type", tag="text"):
-    """Plain text."""
+    """Plain text output."""
 
 
 class JsonFormat(Wire, tag_field="type", tag="json_object"):
-    """Any JSON object."""
+    """Output that is any JSON object."""
 
 
 class SchemaFormat(Wire, tag_field="type", tag="json_schema"):
-    """JSON of one schema."""
+    """Output that matches a JSON schema."""
 
     name: Annotated[str | None, core_place("output.name")] = None
     schema: Annotated[Raw, core_place("output.schema")] = Raw()
@@ -214,7 +214,7 @@ class ReasoningSettings(Wire):
 
 
 class ResponsesRequest(Wire):
-    """A request. A member that is a field of the core says which; those that are raw may have several shapes."""
+    """A request. Annotations name the core field that a member maps to; `Raw` members can have several types."""
 
     input: Annotated[Raw, core_place("messages")] = ABSENT
     model: Annotated[str | None, core_place("model")] = None
@@ -251,14 +251,14 @@ class ResponsesRequest(Wire):
 
 
 class InputDetails(Wire):
-    """What the input tokens were."""
+    """Breakdown of the input tokens."""
 
     cached_tokens: int | None = None
     cache_write_tokens: int | None = None
 
 
 class ResponsesOutputDetails(Wire):
-    """What the output tokens were."""
+    """Breakdown of the output tokens."""
 
     reasoning_tokens: int | None = None
 
@@ -274,7 +274,7 @@ class TokenCounts(Wire):
 
 
 class StreamEvent(Struct):
-    """Every stream event that is read, flat; other members of an event are not looked at."""
+    """The members of all stream events that are parsed; other members are ignored."""
 
     type: str = ""
     output_index: int | None = None
@@ -294,7 +294,7 @@ class StreamEvent(Struct):
 
 
 PADDING = frozenset({"ping", "keepalive", "response.keepalive", "response.heartbeat"})
-"""Stream events that say nothing."""
+"""Keep-alive events, which are ignored."""
 
 PROGRESS = frozenset(
     {
@@ -317,17 +317,17 @@ PROGRESS = frozenset(
         "compaction",
     }
 )
-"""Kinds of hosted items: what their events tell, the finished item tells too."""
+"""Types of hosted-tool items whose progress events are ignored: the finished item has the same data."""
 
 
 def decode_known(decoder: Decoder[T], raw: Raw | bytes) -> T | None:
-    """Decode what may have another shape: None then, `Malformed` only for what is not JSON."""
+    """Decode a value; None if it is of another type, `Malformed` if it is not valid JSON."""
     if type(raw) is bytes:
         json.require_utf8(raw)
     try:
         return decoder.decode(raw)
     except ValidationError:
-        # Told at the first member of another type: nobody has looked at what follows it.
+        # Decoding stops at the first member of a wrong type, so the rest has not been validated yet.
         json.require_json(raw)
         return None
     except (MsgspecError, RecursionError, UnicodeDecodeError) as error:
@@ -335,7 +335,7 @@ def decode_known(decoder: Decoder[T], raw: Raw | bytes) -> T | None:
 
 
 def take_optional(members: dict[str, Raw], name: str, decoder: Decoder[T]) -> T | None:
-    """Take the member `name` out of `members` and decode it; None when it is absent or null."""
+    """Remove the member `name` from `members` and decode it; None if it is absent or null."""
     raw = members.pop(name, None)
     if raw is None:
         return None
