@@ -219,7 +219,7 @@ class Dialect(Struct, frozen=True, kw_only=True):
     """The request member with the list of conversation items."""
     turns: ConversationFormat
     traits: tuple[tuple[str, Traits], ...]
-    """What its models accept, by pattern of the model's bare name. The first match wins; the last pattern is `*`."""
+    """What its models accept, by pattern of the model name. The first match wins; the last pattern is `*`."""
     api: Api = Api()
     """Its HTTP API. A dialect without paths is only for the library, the command line and upstreams."""
     holds: ReplyCapabilities

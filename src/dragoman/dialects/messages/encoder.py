@@ -117,9 +117,9 @@ class MessagesEncoder(Encoder):
                 block = write_part(part)
                 if block is None:
                     return b""
-                whole = _START % self._count + one_line(encode(block)) + b"}\n\n" + _STOP % self._count
+                frames = _START % self._count + one_line(encode(block)) + b"}\n\n" + _STOP % self._count
                 self._count += 1
-                return whole
+                return frames
 
     def _open(self, kind: bytes, field: bytes) -> None:
         self._prefix = _DELTA % (self._count, kind, field)
@@ -168,8 +168,8 @@ class MessagesEncoder(Encoder):
             return b""
         fields = own_extras(part, NAME)
         body = encode({"type": "redacted_thinking", "data": self._signature})
-        whole = one_line(graft(body, fields)) if fields else body
-        written = _START % self._count + whole + b"}\n\n" + _STOP % self._count
+        block = one_line(graft(body, fields)) if fields else body
+        written = _START % self._count + block + b"}\n\n" + _STOP % self._count
         self._count += 1
         return written
 

@@ -177,8 +177,8 @@ def _read_media(block: ImageBlock | DocumentBlock, where: str, unread: Unread | 
         case TextSource(media_type, data):
             source = Plain(data)
         case unknown:
-            whole = encode(_restore_raw_source(block, unknown))
-            return Opaque(where=where, dialect=NAME, raw=graft(whole, fields) if fields else whole)
+            body = encode(_restore_raw_source(block, unknown))
+            return Opaque(where=where, dialect=NAME, raw=graft(body, fields) if fields else body)
     if document and block.citations is not ABSENT:
         fields = {"/citations": bytes(block.citations), **(fields or {})}
     return Media(

@@ -1,7 +1,7 @@
-"""The traits of models behind the Messages API, by pattern of the model's bare name. The first match wins.
+"""The traits of models behind the Messages API, by pattern of the model name. The first match wins.
 
-Source: the vendor's documentation of November 2026. An unknown model gets the last row; a newer model of a known family
-gets the strictest row of that family.
+Platform prefixes are stripped from the name before matching. Source: the vendor's documentation of November 2026. An
+unknown model gets the last row; a newer model of a known family gets the strictest row of that family.
 """
 
 from msgspec import structs
