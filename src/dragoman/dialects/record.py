@@ -187,7 +187,7 @@ class Implied(Struct, frozen=True):
 
 NOTHING_EXTRA = "the default behaviour"
 SAYS_NOTHING = "an empty list or object"
-NOT_STORED = "neither the target nor the gateway stores a translated request"
+NOT_STORED = "with false, neither the target nor the gateway stores the request"
 DEFAULT_TIER = "the default tier"
 NO_PADDING = "the gateway does not pad streams"
 TEXT_ANYWAY = "every model returns text"

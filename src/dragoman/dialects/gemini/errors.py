@@ -70,7 +70,7 @@ _RETRY_INFO = "type.googleapis.com/google.rpc.RetryInfo"
 _BAD_REQUEST = "type.googleapis.com/google.rpc.BadRequest"
 _ERROR_INFO = "type.googleapis.com/google.rpc.ErrorInfo"
 ERROR_WORDS = frozenset({"API_KEY_INVALID", _RETRY_INFO, _BAD_REQUEST, _ERROR_INFO, *KIND_BY_STATUS_NAME})
-_FOREIGN: dict[tuple[Kind, int], tuple[int, str]] = {
+_OTHER_VENDOR_STATUSES: dict[tuple[Kind, int], tuple[int, str]] = {
     ("internal", 502): (502, "UNAVAILABLE"),
 }
 """Statuses of other vendors that Google's clients understand too, by kind, with the status to send."""
@@ -184,7 +184,7 @@ def build_error(problem: Problem) -> ErrorReply:
         status = problem.status
         status_name = _get_text(google_error, "status") or status_name
     # A 502 stays a 502, also if the body of the error is Google's.
-    status, status_name = _FOREIGN.get((problem.kind, problem.status), (status, status_name))
+    status, status_name = _OTHER_VENDOR_STATUSES.get((problem.kind, problem.status), (status, status_name))
     details: list[Any] = [*_list_objects(google_error.get("details"))]
     headers = {"content-type": "application/json; charset=UTF-8"}
     if problem.retry_after is not None:

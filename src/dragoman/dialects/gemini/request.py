@@ -183,17 +183,18 @@ def _read_wrapped(
     return _read_request(_DecodedRequest(body, unread, enveloped, prefix=code_assist.INNER, outer=outer), read_tools)
 
 
-def _read_request(read: _DecodedRequest, read_tools: ReadTools) -> Request:
-    body, unread, call, prefix, outer = read.body, read.unread, read.call, read.prefix, read.outer
+def _read_request(decoded: _DecodedRequest, read_tools: ReadTools) -> Request:
+    body, unread, call, prefix = decoded.body, decoded.unread, decoded.call, decoded.prefix
+    outer = decoded.outer
     if body.contents is None:
         raise Problem("invalid_request", "`contents` is missing", where=f"{prefix}/contents")
     if unread is not None:
-        unread.renumber("contents", read.first)
+        unread.renumber("contents", decoded.first)
     members = UnreadMembers(unread or Unread(), prefix)
     message_members = members if unread else None
     members.add_carried(body, "")
     spelling: set[str] = set() if outer is None else {code_assist.SPELLING}
-    messages = tuple(_read_messages(body, prefix, message_members, spelling, read.first))
+    messages = tuple(_read_messages(body, prefix, message_members, spelling, decoded.first))
     raw_tools = non_null_bytes(body.tools)
     tools = read_tools(raw_tools, f"{prefix}/tools") if raw_tools is not None else ()
     if raw_tools is not None and (form := _find_tools_spelling(raw_tools)):

@@ -69,9 +69,9 @@ def read_cache_mark(control: CacheControl | None) -> str | None:
     return None if control is None else control.ttl or ""
 
 
-def write_cache_mark(mark: str | None) -> CacheControl | None:
-    """Write a cache breakpoint."""
-    return None if mark is None else CacheControl("ephemeral", mark or None)
+def write_cache_mark(lifetime: str | None) -> CacheControl | None:
+    """Render a cache breakpoint from its lifetime."""
+    return None if lifetime is None else CacheControl("ephemeral", lifetime or None)
 
 
 def read_part(block: Block, where: str, unread: Unread | None) -> AnyPart:
