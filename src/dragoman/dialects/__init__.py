@@ -1,6 +1,6 @@
-"""The dialects: each one is a folder here and a name in `NAMES`."""
+"""The API dialects: each has a folder in this package and a name in `NAMES`."""
 
 NAMES = ("chat", "responses", "messages", "gemini")
-"""The folders that `registry` loads. The command offers these names without loading anything."""
+"""The folders that `registry` imports. The command line lists these names without importing a dialect."""
 FORMS = {"code-assist": ("gemini", "code_assist")}
-"""What the command calls a dialect in an envelope: the dialect, and the form of the envelope."""
+"""Command-line names of enveloped dialects, each with its dialect and the form of the envelope."""

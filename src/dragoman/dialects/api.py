@@ -1,7 +1,7 @@
-"""What a dialect's HTTP API looks like: its paths, the headers of its clients, the names of its models.
+"""Types that describe the HTTP API of a dialect: its paths, its clients' headers and its model names.
 
-The server builds its table of paths from these rows, the router reads the names of models, and the command recognises
-requests by them.
+The server builds its route table from these rows, the router uses the model names, and the command line detects the
+dialect of a request with them.
 """
 
 from collections.abc import Callable
@@ -24,44 +24,44 @@ Operation = Literal[
     "intercept",
 ]
 READ_METHODS = ("GET", "HEAD")
-"""The methods of an endpoint that only shows something."""
+"""HTTP methods of a read-only endpoint."""
 
 
 class Endpoint(Struct, frozen=True, kw_only=True):
-    """What is done at a path, and how its requests are read."""
+    """The operation of a path, and how its requests are parsed."""
 
     operation: Operation
     stream: bool = False
     google: bool = False
-    """A stream is a JSON array unless events are asked for, and a count may hold a whole request."""
+    """Google's rules: a stream is a JSON array unless `alt=sse` is set; countTokens may wrap a whole request."""
     flat: bool = False
-    """Tools are flat there, but clients write them nested too."""
+    """Tools are flat objects in this API, but some clients send the nested form of Chat Completions."""
     in_url: bool = False
-    """The model is in the path, and whether the answer is streamed."""
+    """The path names the model and says whether the reply is streamed."""
     wrapped: bool = False
-    """Requests and replies are in Code Assist's envelope."""
+    """Requests and replies are wrapped in Code Assist's envelope."""
     name: str = ""
-    """The name of the stored object, of the exchange or of the method that the path has."""
+    """The stored object, exchange or method that the path names."""
     action: str = ""
-    """What to do with a stored object."""
+    """The action on a stored object."""
     queried: bool = False
-    """The query is part of the request: it goes to an upstream of the same dialect."""
+    """The query string is part of the request and is forwarded to an upstream of the same dialect."""
     in_session: bool = False
-    """The body names its conversation in a form of our own."""
+    """The body names a conversation that the gateway stores, in the gateway's own request format."""
 
 
 class ServedPath(Struct, frozen=True):
     """A path of a dialect's API that the gateway serves."""
 
     path: str
-    """The path, or a regular expression with groups named as fields of the server's `Path`: `model`, `name`, `item`."""
+    """The path, or a regular expression. Its groups are fields of the server's `PathMatch`: `model`, `name`, `item`."""
     endpoint: Endpoint
     methods: tuple[str, ...] = ("POST",)
     is_pattern: bool = False
     ending: str = ""
-    """The text that the pattern ends with: a path is not matched without it, which is quicker."""
+    """The literal end of the pattern. Paths without it are skipped before the pattern is matched, which is faster."""
     escaped: bool = False
-    """The pattern is matched before percent escapes are decoded: a name may have a slash in it."""
+    """The pattern is matched before percent-decoding, because a name may contain an encoded slash."""
 
 
 class Api(Struct, frozen=True, kw_only=True):
@@ -69,20 +69,20 @@ class Api(Struct, frozen=True, kw_only=True):
 
     paths: tuple[ServedPath, ...] = ()
     other_paths: tuple[str, ...] = ()
-    """Patterns of paths of its vendor that are passed through; a group `model` is the model that one names."""
+    """Patterns of the vendor's other paths, which are passed through; the group `model`, if any, is the model name."""
     own_headers: frozenset[str] = frozenset()
-    """Headers that only its clients send."""
+    """Headers that only clients of this dialect send."""
     own_paths: str = ""
-    """A pattern that is searched in a path: if it is found, errors there are written in this dialect."""
+    """A pattern that is searched in a path. On a match, errors for that path are rendered in this dialect."""
     passed_headers: frozenset[str] = frozenset()
-    """Headers by which its clients choose how the vendor behaves; they go to upstreams of the same dialect."""
+    """Headers that select vendor behaviour, such as an API version; they are forwarded to upstreams of this dialect."""
     model_names: str = ""
-    """A pattern of the beginning of model names: such a model goes to an upstream that speaks the dialect."""
+    """A pattern of model name prefixes: such models are routed to an upstream that speaks this dialect."""
     default_model: str = ""
-    """The model that is used where nobody names one."""
+    """The model of `dragoman chat`, `dragoman doctor` and MCP if none is named."""
     request_fields: frozenset[str] = frozenset()
-    """Members by which a request is told from one of a dialect whose conversation has the same name."""
+    """Request members that identify this dialect among those whose `history` member has the same name."""
     tool_fields: frozenset[str] = frozenset()
-    """The same for members of a tool."""
+    """Members of a tool that do the same."""
     is_message: Callable[[Any], bool] | None = None
-    """The same for an item of the conversation."""
+    """Return whether an item of the conversation can only be of this dialect."""

@@ -1,4 +1,4 @@
-"""Decoders and encoders of streams: what every dialect's do, and the loop over frames that all decoders share."""
+"""Protocols for stream decoders and encoders, and the frame loop that all decoders share."""
 
 from typing import Protocol
 
@@ -9,51 +9,51 @@ from dragoman.wire.sse import Frame, SseReader
 
 
 class Decoder(Protocol):
-    """Upstream bytes in, events out. After `Finished` or `Failed` it returns no more events."""
+    """Decodes the bytes of an upstream stream into events. Returns no more events after `Finished` or `Failed`."""
 
     def feed(self, chunk: bytes) -> list[Event]:
-        """Take the next bytes."""
+        """Decode the next bytes and return the events they complete."""
         ...
 
     def close(self) -> list[Event]:
-        """The stream is over: `Failed` if the dialect's terminal event has not been seen."""
+        """End the stream and return the last events: `Failed` if the dialect's terminal event did not arrive."""
         ...
 
 
 class FrameReader(Protocol):
-    """Bytes in, frames out. Both methods raise `Malformed`."""
+    """Splits bytes into frames. Both methods raise `Malformed`."""
 
     def feed(self, chunk: bytes) -> list[Frame]:
-        """Take the next bytes, return the frames they complete."""
+        """Read the next bytes and return the frames they complete."""
         ...
 
     def close(self) -> list[Frame]:
-        """Return the frames that only the end of the stream completes."""
+        """Return the frames that the end of the stream completes."""
         ...
 
 
 class Encoder(Protocol):
-    """Events in, bytes for the client out."""
+    """Encodes events into the bytes of the client's stream."""
 
     def feed(self, event: Event) -> bytes:
-        """Take the next event."""
+        """Return the bytes for the next event."""
         ...
 
 
 class FrameDecoder(Decoder):
-    """Decodes a stream frame by frame. Whatever is wrong with a frame ends the stream with `Failed`.
+    """Decodes a stream frame by frame. Any error in a frame ends the stream with `Failed`.
 
-    A dialect implements `_take` and `_end`. They append to `_events`, and set `_over` with the last event.
+    A dialect implements `_decode_frame` and `_end`. They append to `_events` and set `_is_over` with the last event.
     """
 
     def __init__(self, reader: FrameReader | None = None) -> None:
         self._reader = reader or SseReader()
         self._events: list[Event] = []
-        """The events of the frames taken now. Helpers hold this list too, so it is emptied and never replaced."""
+        """The events of the current call. Helpers share this list, so it is cleared and never replaced."""
         self._is_over = False
 
     def feed(self, chunk: bytes) -> list[Event]:
-        """Take the next bytes."""
+        """Decode the next bytes and return the events they complete."""
         if self._is_over:
             return []
         try:
@@ -68,7 +68,7 @@ class FrameDecoder(Decoder):
         return events
 
     def close(self) -> list[Event]:
-        """The stream is over: `Failed` if the dialect's terminal event has not been seen."""
+        """End the stream and return the last events: `Failed` if the dialect's terminal event did not arrive."""
         if self._is_over:
             return []
         try:
@@ -85,7 +85,7 @@ class FrameDecoder(Decoder):
         raise NotImplementedError
 
     def _end(self) -> None:
-        """Finish the reply at the end of the stream, or raise a `Problem` if it is not complete."""
+        """Finish the reply at the end of the stream; raise a `Problem` if it is incomplete."""
         raise NotImplementedError
 
     def _fail(self, error: Malformed | Problem) -> None:

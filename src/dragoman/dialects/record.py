@@ -1,7 +1,7 @@
-"""What a dialect is: a record of pure functions between bytes and core values.
+"""The `Dialect` record: pure functions between a dialect's bytes and core values, and tables about the dialect.
 
-Rules: parsing never normalises and never drops (what it does not read goes to extras); writing is total and lossless
-on a value adapted to the dialect; nothing here knows another dialect.
+Rules: parsing never normalises and never drops (unknown members go to extras); rendering accepts every core value and
+is lossless for a value adapted to the dialect; a dialect does not depend on any other dialect.
 """
 
 from collections.abc import Callable, Container, Iterable, Mapping
@@ -21,7 +21,7 @@ from dragoman.dialects.decoder import Decoder, Encoder
 
 
 class Call(Struct, frozen=True):
-    """A request on the wire. Dialects that name the model or streaming in the URL have them here only."""
+    """A request on the wire. If the URL names the model or streaming, the body does not, and these fields do."""
 
     body: bytes
     model: str = ""
@@ -30,29 +30,29 @@ class Call(Struct, frozen=True):
 
 Tools = tuple[Tool | NativeTool, ...]
 ReadTools = Callable[[bytes, str], Tools]
-"""Parse the raw JSON of the tools of a request; the second argument is its pointer in the document."""
+"""Parses the raw JSON of a request's tools; the second argument is the JSON pointer of the tools in the body."""
 
 
 class ParseRequest(Protocol):
-    """Read a request."""
+    """The signature of a dialect's request parser."""
 
     def __call__(self, call: Call, /, *, first: int = 0, read_tools: ReadTools = ...) -> Request:
         """Return the request of `call`.
 
-        `first` is the number of the first message in the body: those before it were removed. `read_tools` replaces the
-        dialect's own function, so that a cache can parse the tools.
+        `first` is the index of the first message in the body: earlier messages were removed because they are cached.
+        `read_tools` replaces the dialect's own function, so that a cache can parse the tools.
         """
         ...
 
 
 class ErrorReply(Struct, frozen=True):
-    """An error on the wire."""
+    """An HTTP error response."""
 
     status: int
     headers: dict[str, str]
     body: bytes
     losses: tuple[Loss, ...] = ()
-    """What of another vendor's error it does not say."""
+    """What it cannot express of another vendor's error."""
 
 
 STATUS_KINDS: dict[int, Kind] = {
@@ -69,168 +69,169 @@ STATUS_KINDS: dict[int, Kind] = {
     504: "timeout",
     529: "overloaded",
 }
-"""The kind of problem that an HTTP status means where the body does not say it better."""
+"""The kind of problem for an HTTP status if the body does not give a more specific one."""
 
 
 class ReplyCapabilities(Struct, frozen=True, kw_only=True):
-    """What a reply in this dialect can say."""
+    """What a reply in this dialect can express."""
 
     reasoning: bool = True
     signatures: frozenset[str] = frozenset()
-    """Parts that have a field for a signature: "reasoning", "call", "text"."""
+    """Kinds of parts with a signature field: "reasoning", "call", "text"."""
     call_issuers: frozenset[str] = frozenset()
-    """Other vendors whose signature a call holds natively (Chat: Google's)."""
+    """Other vendors whose signatures a call has a native field for (Chat: Google's)."""
     any_issuer: bool = True
-    """Such a field also takes an envelope with another vendor's signature."""
+    """A signature field also accepts an envelope with another vendor's signature."""
     refusal: bool = False
     custom_calls: bool = False
     plain_ids: bool = False
-    """Call ids are letters, digits, `_` and `-` only."""
+    """Call ids may contain only letters, digits, `_` and `-`."""
     partial_calls: bool = True
-    """A stream can show a call that is cut off inside its arguments."""
+    """A stream can contain a call whose arguments are cut off."""
     object_arguments: bool = False
-    """A whole reply has arguments as a JSON object, so text that is not one cannot be said."""
+    """Call arguments are a JSON object in a whole reply, so other text cannot be sent."""
     media: bool = False
     citations: bool = False
     citation_facts: frozenset[str] = frozenset({"span"})
-    """What a citation says beside address and title: "span" (which words it is for), "quote" (the source's words)."""
+    """What a citation has besides URL and title: "span" (the range of the answer), "quote" (the source's text)."""
     counts: frozenset[str] = frozenset({"cached", "cache_written", "reasoning"})
-    """Token counts it has a place for, beside those of the whole input and output."""
+    """Token counts it has fields for, besides total input and output."""
     stop_sequence: bool = False
-    """It says which stop sequence was hit."""
+    """A reply names the stop sequence that ended it."""
     namespaces: bool = False
-    """A call says which namespace its tool is from."""
+    """A call names the namespace of its tool."""
     order: bool = True
-    """Text after a call stays after it."""
+    """Text that follows a call stays after it."""
     finishes: frozenset[str] = frozenset({"stop", "length", "tool_calls", "filtered", "refused"})
-    """Finish reasons it has a word for; any other is told as an error."""
+    """Finish reasons it can express; any other is sent as an error."""
 
 
 class TokenCountFormat(Struct, frozen=True):
-    """How a count of tokens is told."""
+    """The JSON format of a token count."""
 
     member: str
     leading_members: dict[str, str] = {}
-    """What stands before it."""
+    """Members that come before it, with their values."""
 
 
 class ConversationFormat(Struct, frozen=True, kw_only=True):
-    """How a conversation that somebody else keeps is written: what of a request lasts, what a reply adds to it."""
+    """How to store a conversation in this dialect: the members of a request to keep, and the items a reply adds."""
 
     choice_member: str
-    """The member that says which tools may be called."""
+    """The member for the tool choice."""
     lasting_members: tuple[str, ...]
-    """Members that hold for the turns that follow, unless these bring their own."""
+    """Members that apply to later turns too, unless a turn has its own."""
     render_user_item: Callable[[bytes], bytes]
-    """Make an item of a history of a plain JSON string."""
+    """Render a JSON string as a user message of the history."""
     read_reply_items: Callable[[bytes], list[bytes]]
-    """Take what the model said out of a whole reply, as items of a history."""
+    """Return the model's output in a whole reply as items of the history."""
     end_pattern: Pattern[bytes]
-    """What the first event of a stream's end has in it, and no other: a JSON string has its quotes escaped."""
+    """Matches only the first event of a stream's end. JSON strings cannot match: their quotes are escaped."""
     has_store_member: bool = False
-    """Requests say themselves what is to be kept, and replies say it back."""
+    """Requests have a `store` member, and replies repeat it."""
     reply_member: str = ""
-    """The member of a streamed event that holds the reply so far; "" if that is the whole event."""
+    """The member of a stream event that has the reply so far; "" if the event itself is the reply."""
 
 
 APPROVED, DENIED = "approved", "denied"
-"""How the word on a call is spelled, in place of its result."""
+"""The `spelling` of a tool result that only answers an approval request."""
 
 
 class RequestedServer(Struct, frozen=True, kw_only=True):
-    """A server of tools that a request names: whoever answers is to run these."""
+    """A tool server that a request names. The gateway runs its tools, not the client."""
 
     name: str
     where: str = ""
-    """Where the request asks for it."""
+    """Its JSON pointer in the request."""
     allowed_tools: frozenset[str] | None = None
-    """The tools that may be used; None for all."""
+    """The tools the model may call; None for all."""
     excluded_tools: frozenset[str] = frozenset()
-    """Tools that may not."""
+    """Tools the model may not call."""
     approval_free: frozenset[str] | None = None
-    """Tools that run without anybody being asked first; None for all."""
+    """Tools that run without approval; None for all."""
 
 
 class RemoteToolFormat(Struct, frozen=True):
-    """How a request asks for tools that whoever answers runs, and how their calls are told."""
+    """How a dialect requests server-side tools of MCP servers, and how a reply shows their calls."""
 
     marker: bytes
-    """What a body has in it that asks for some."""
+    """Bytes that every body with such a request contains."""
     take_servers: Callable[[Request, Container[str]], tuple[Request, tuple[RequestedServer, ...]]]
-    """Take the known servers out of a request."""
+    """Remove the known servers from a request; return it and the servers."""
     render_tool_list: Callable[[str, Iterable[Tool], Request, str], tuple[bytes, ...]]
-    """Say at the beginning of a reply which tools a server has, or why that is not known, if the dialect does."""
+    """Render a server's tool list, or why there is none, for the start of a reply, if the dialect has such an item."""
     render_call: Callable[[str, ToolCall, ToolResult, str], tuple[bytes, ...]]
-    """Say a call of a server's tool, by the tool's own name, and its result; the id of its approval, if it had one."""
+    """Render a call under the tool's own name, with its result and the id of its approval request, if any."""
     render_approval_request: Callable[[str, ToolCall], tuple[bytes, ...]]
-    """Ask whether a call may be run."""
+    """Render a request to approve a call."""
     restore_calls: Callable[[Iterable[Message], Container[str]], tuple[Message, ...]]
-    """Make calls and results of the provider's of what a history tells of known servers in that way.
+    """Convert rendered calls of known servers in a history back to calls and results with the executor "provider".
 
-    A call that was asked for is the client's. The word on it is a result, spelled `APPROVED` or `DENIED`.
+    A call that waits for approval has the executor "client". The client's answer becomes a result whose `spelling` is
+    `APPROVED` or `DENIED`.
     """
     call_prefix: str
-    """How the ids of calls begin that are told so."""
+    """The prefix of the ids of calls rendered in this format."""
 
 
 class Implied(Struct, frozen=True):
-    """Values of a request field that need no counterpart at the target, and why."""
+    """Values of a request field that need no counterpart at the target, and the reason."""
 
     values: tuple[Any, ...]
     reason: str
     form: str = ""
-    """A pattern of more such texts."""
+    """A pattern that matches further such strings."""
     streaming_values: tuple[Any, ...] = ()
-    """More values, for targets that stream the arguments of calls."""
+    """Further values, if the target streams call arguments."""
 
 
-NOTHING_EXTRA = "asks for nothing more than comes anyway"
-SAYS_NOTHING = "an empty list or object names nothing"
-NOT_STORED = "nothing is kept: a translated request is not stored at the target, nor by the gateway then"
-DEFAULT_TIER = "the tier that holds where none is asked for"
-NO_PADDING = "our streams are not padded"
-TEXT_ANYWAY = "text comes anyway"
-LOADED_AT_ONCE = "declared at once, as every tool is"
-DEFAULT_DETAIL = "how closely to look is left to the model, as where nothing is said"
-"""Reasons that several dialects share."""
+NOTHING_EXTRA = "the default behaviour"
+SAYS_NOTHING = "an empty list or object"
+NOT_STORED = "with false, neither the target nor the gateway stores the request"
+DEFAULT_TIER = "the default tier"
+NO_PADDING = "the gateway does not pad streams"
+TEXT_ANYWAY = "every model returns text"
+LOADED_AT_ONCE = "every tool is declared at the start"
+DEFAULT_DETAIL = "the default: the model chooses the resolution"
+"""Reasons of `Implied` that several dialects share."""
 
 
 class VendorTool(Struct, frozen=True):
-    """A tool that a vendor runs itself and that other vendors have too."""
+    """A tool that a vendor runs on its servers and that other vendors offer too."""
 
     names: tuple[str, ...]
-    """Its types or members in a declaration, without their dates."""
+    """The types or member names of its declaration, without version dates."""
     raw: bytes
-    """Its declaration."""
+    """The declaration to send, as JSON."""
     choice: ToolChoice | None = None
-    """How the vendor is made to use it."""
+    """The tool choice that forces the model to use it."""
 
 
 class Dialect(Struct, frozen=True, kw_only=True):
-    """One JSON language."""
+    """One API dialect: its functions and its tables."""
 
     name: str
     issuer: str
     call_prefix: str
     reply_prefix: str
-    """How the ids of its calls and of its replies begin."""
+    """The prefixes of its call ids and reply ids."""
     history: str
-    """The member of a request that is the conversation, item by item."""
+    """The request member with the list of conversation items."""
     turns: ConversationFormat
     traits: tuple[tuple[str, Traits], ...]
-    """What its models accept, by pattern of the bare name. The first match wins; the last pattern is `*`."""
+    """What its models accept, by pattern of the model name. The first match wins; the last pattern is `*`."""
     api: Api = Api()
-    """Its HTTP API. One without paths is only for the library, the command and upstreams."""
+    """Its HTTP API. A dialect without paths is only for the library, the command line and upstreams."""
     holds: ReplyCapabilities
     pointers: Mapping[str, tuple[str, ...]]
-    """Where a core field stands in this dialect's request (`"sampling.seed": ("/seed",)`)."""
+    """JSON pointers of core fields in a request (`"sampling.seed": ("/seed",)`)."""
     reply_pointers: Mapping[str, tuple[str, ...]]
-    """The same for its reply; what is under "usage.counted" is counted in with the core's numbers."""
+    """JSON pointers of core fields in a reply. The counts under "usage.counted" are included in the core's numbers."""
     parse_request: ParseRequest
     render_request: Callable[[Request, Traits], Call]
     read_tools: ReadTools
     write_tools: Callable[[Tools], list[Any]]
-    """Write tools as items of the array in which a request has them."""
+    """Render tools as the items of the request's array of tools."""
     parse_response: Callable[[bytes], Response]
     build_response: Callable[[Response, Request | None], bytes]
     decoder: Callable[[], Decoder]
@@ -238,33 +239,34 @@ class Dialect(Struct, frozen=True, kw_only=True):
     parse_error: Callable[[int, Mapping[str, str], bytes], Problem]
     build_error: Callable[[Problem], ErrorReply]
     count: TokenCountFormat | None = None
-    """How its clients are told a count; None if they cannot ask for one."""
+    """The format of a token count; None if the API does not count tokens."""
     id_header: str = ""
-    """Where its clients read what a request is called, for who asks about it; "" if nowhere."""
+    """The response header with the request id that users quote to support; "" if there is none."""
     id_member: str = ""
-    """The same in an error."""
+    """The member of an error body with the request id; "" if there is none."""
     read_declared_tools: Callable[[Iterable[Message]], tuple[Tool | NativeTool, ...]] | None = None
-    """Read the tools that a conversation declares on its way, for targets where all stand in one place."""
+    """Return the tools that messages declare, for targets that need all tools in one list."""
     is_wrapped: Callable[[bytes], bool] | None = None
-    """Tell from its first bytes whether a reply or stream stands in an envelope that a plain client does not know."""
+    """Return whether the first bytes of a reply or stream start an envelope that plain clients cannot read."""
     finish_words: frozenset[str]
-    """Its words for the end of a reply that say no more than the core's reasons do."""
+    """Its finish reasons that the core's finish reasons express fully."""
     error_words: frozenset[str]
-    """Its words in errors that say no more than the core's kinds of problems do."""
+    """Its error types and codes that the core's problem kinds express fully."""
     repeated: frozenset[str] = frozenset()
-    """Members of a reply that only repeat the request it answers."""
+    """Reply members that only repeat the request."""
     field_place: Callable[[str, str], str] | None = None
-    """Where a field stands in a whole reply that a part there carries, if some stand elsewhere than right below it."""
+    """Return the pointer of a part's extra field in a whole reply; None if all such fields are directly in the part."""
     remote: RemoteToolFormat | None = None
-    """Its words for tools that whoever answers runs."""
+    """Its format for server-side tools of MCP servers; None if it has none."""
     unwrap: Callable[[Call], tuple[Call, tuple[str, ...]] | None] | None = None
-    """Take a request out of that envelope; return it and the places of what is left behind, None if it stands in none.
+    """Unwrap a request from its envelope. Return it and the pointers of the members that are lost; None without an
+    envelope.
     """
     implied: Mapping[str, Implied] = {}
-    """Request fields that are no loss at another dialect, by pointer with `#` for a number."""
+    """Request fields that are no loss at another dialect, by JSON pointer with `#` for an index."""
     vendor_tools: Mapping[str, VendorTool] = {}
-    """Its counterparts of tools that several vendors run, by what they do."""
+    """Its versions of tools that several vendors run, by purpose, such as "search"."""
     shared_fields: frozenset[str] = frozenset()
-    """Pointers of request fields that mean the same in its vendor's other dialect; one of the two lists them."""
+    """Pointers of request fields that mean the same in the vendor's other dialect; one of the two lists them."""
     image_detail: str = ""
-    """The pointer in an image of how closely to look at it, in the words that its vendor's dialects share."""
+    """The pointer of an image's detail setting, whose values the vendor's dialects share."""

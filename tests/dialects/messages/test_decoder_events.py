@@ -316,7 +316,7 @@ Finished finish=Finish(reason='other')
             [START, block(0, type="text", text="")[0], block(0, type="text", text="")[0]],
             "message='block 0 started twice'",
         ),
-        ([START, block(0, text("x"), type="text", text="")[1]], "message='a delta of block 0, which is not open'"),
+        ([START, block(0, text("x"), type="text", text="")[1]], "message='a delta for block 0, which is not open'"),
         (
             [START, *block(0, type="tool_use", id="a", name="")],
             "message='a tool call has no name', status=502, where='/content/0/name'",

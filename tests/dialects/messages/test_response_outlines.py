@@ -147,8 +147,8 @@ def test_every_finish_has_its_word(reason: Any, word: str):
             Finish("malformed_call"),
             "message='the model made a malformed tool call', status=502, code='malformed_function_call'",
         ),
-        (Finish("other", "x"), "message=\"the model stopped for the reason 'x'\", status=502, code='x'"),
-        (Finish("other"), "message=\"the model stopped for the reason ''\", status=502"),
+        (Finish("other", "x"), "message=\"the model stopped with finish reason 'x'\", status=502, code='x'"),
+        (Finish("other"), "message=\"the model stopped with finish reason ''\", status=502"),
     ],
 )
 def test_an_end_without_a_word_is_an_error(finish: Finish, problem: str):

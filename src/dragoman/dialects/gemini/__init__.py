@@ -1,4 +1,4 @@
-"""Gemini's generateContent, with Vertex's and Code Assist's variants of it."""
+"""The Gemini dialect: generateContent, with the variants of Vertex and Code Assist."""
 
 from dragoman.dialects.gemini.api import API
 from dragoman.dialects.gemini.code_assist import is_wrapped, unwrap_request

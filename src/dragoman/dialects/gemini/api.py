@@ -1,4 +1,4 @@
-"""Gemini's HTTP API: the paths of AI Studio, Vertex and Code Assist, their clients' headers, Google's model names."""
+"""The HTTP API of Gemini: paths of AI Studio, Vertex and Code Assist, their clients' headers, Google's model names."""
 
 from dragoman.dialects.api import READ_METHODS, Api, Endpoint, Operation, ServedPath
 
@@ -11,13 +11,13 @@ _OTHER_RESOURCES = (
 
 
 def _build_method_path(name: str, operation: Operation, *, stream: bool = False) -> ServedPath:
-    """Return the row for a method of a model."""
+    """Return the path of a method of a model, such as `models/NAME:generateContent`."""
     endpoint = Endpoint(operation=operation, stream=stream, google=True, in_url=True)
     return ServedPath(rf"{_MODELS}/(?P<model>.+):{name}", endpoint, is_pattern=True, ending=f":{name}")
 
 
 def _build_code_assist_path(name: str, operation: Operation, *, stream: bool = False) -> ServedPath:
-    """Return the row for a method of Code Assist."""
+    """Return the path of a method of Code Assist, such as `/v1internal:generateContent`."""
     endpoint = Endpoint(operation=operation, stream=stream, google=True, wrapped=True)
     return ServedPath(rf"/v1internal:(?P<name>{name})", endpoint, is_pattern=True)
 

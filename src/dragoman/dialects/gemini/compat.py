@@ -1,4 +1,4 @@
-"""How Gemini's requests and tools relate to those of other dialects, and how its conversations are stored."""
+"""How requests and tools of Gemini relate to those of other dialects, and how its conversations are stored."""
 
 import re
 
@@ -28,14 +28,14 @@ IMPLIED = {
     "/store": Implied((False,), NOT_STORED),
     "/serviceTier": Implied(("standard",), DEFAULT_TIER),
 }
-"""A field that the caller asks for and will not get has no row, however usual it is: cache marks, keys, labels."""
+"""No row for a field whose effect the caller loses, however common it is: cache breakpoints, keys, labels."""
 
 VENDOR_TOOLS = {
     "search": VendorTool(("googleSearch", "google_search", "googleSearchRetrieval"), b'{"googleSearch":{}}'),
     "code": VendorTool(("codeExecution", "code_execution"), b'{"codeExecution":{}}'),
     "fetch": VendorTool(("urlContext", "url_context"), b'{"urlContext":{}}'),
 }
-"""Google Search, code execution and URL context."""
+"""Google's web search, code execution and URL context."""
 
 
 def _render_user_item(text: bytes) -> bytes:

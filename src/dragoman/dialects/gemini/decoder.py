@@ -1,12 +1,13 @@
-"""A stream of generateContent, decoded. A whole reply that `response` does not read directly is a stream of one chunk.
+"""Decodes a stream of generateContent. A whole reply that `response` does not read directly is a stream of one chunk.
 
-The decoder takes what `alt=sse` sends and what comes without it (one JSON array, a value a line), and a bare JSON error
-in the middle of SSE. The reply is over when the stream is: usage may follow the finish reason.
+The decoder accepts SSE (`alt=sse`), bare JSON (one array, or one value per line), and a bare JSON error in the middle
+of SSE. The reply ends with the stream, not with the finish reason: usage may follow it.
 
-Rules: adjacent texts of one kind (text or thought) are one part, for a chunk boundary means nothing; a signature seals
-the part it signs, so text after it is a new one; an empty text with a signature signs the text before it. An empty text
-without one is dropped. Only candidate 0 is the reply; others are kept raw. `conclude` sends what is known only at the
-end: open parts end, then usage, native fields and the finish. A text names its sources when it ends.
+Rules: adjacent texts of one kind (text or thought) are one part, because chunk boundaries have no meaning; a signature
+ends the part it signs, so text after it is a new part; an empty text with a signature signs the text before it. An
+empty text without a signature is dropped. Only candidate 0 is the reply; others are kept raw. `finish` emits what is
+known only at the end: it ends open parts, then emits usage, native fields and the finish. Citations are emitted when
+their text ends.
 """
 
 import re
@@ -58,16 +59,16 @@ from dragoman.wire.sse import Frame, SseReader
 from dragoman.wire.unread import Unread
 
 _TEXT_CHUNK: Decoder[TextChunk] = Decoder(TextChunk)
-_ODD_USAGE = 64
-"""Usage shorter than this may have no counts."""
+_SHORT_USAGE = 64
+"""Usage shorter than this number of bytes may have no counts."""
 _DONE = b"[DONE]"
 _BARE_JSON = re.compile(rb"[\r\n]\{")
 
 
 class GeminiChunkReader:
-    """One reply: its chunks in, events out, appended to the list `events`, which the owner may empty.
+    """Decodes the chunks of one reply into events, which it appends to the list `events`. The owner may clear the list.
 
-    `feed` raises `Malformed` or the `Problem` the chunk tells.
+    `feed` raises `Malformed`, or a `Problem` if the chunk is an error.
     """
 
     def __init__(self, events: list[Event] | None = None) -> None:
@@ -82,35 +83,35 @@ class GeminiChunkReader:
         self._partial: tuple[int, Assembler] | None = None
         self._has_call = False
         self._has_candidate = False
-        self._finish_word: str | int | None = None
+        self._finish_reason: str | int | None = None
         self._block_reason = ""
         self._usage = ABSENT
         self._has_counts = False
         self._is_usage_pending = False
-        """Usage has just been seen for the first time: it is told at once, for clients that start with it."""
+        """The first usage has just arrived. It is emitted at once, for clients whose streams start with usage."""
         self._sent_usage = ABSENT
         self._native: dict[str, bytes] = {}
         self._others: OtherCandidates | None = None
         self._texts: list[str] = []
         """All texts of the reply, without thoughts."""
         self._text_starts: dict[int, int] = {}
-        """Where in them each text part begins."""
+        """For each text part, the index of its first text in `_texts`."""
         self._layout: list[int] = []
-        """Where in them each part of the first chunk begins."""
+        """For each part of the first chunk, the number of texts before it."""
         self._sources: SourceReader | None = None
 
     @property
     def is_finished(self) -> bool:
-        """The reply has said why it ended."""
-        return self._finish_word is not None or bool(self._block_reason)
+        """Whether the reply has a finish reason or a block reason."""
+        return self._finish_reason is not None or bool(self._block_reason)
 
     def feed(self, body: bytes) -> None:
-        """Take one chunk, or an array of chunks."""
+        """Decode one chunk or an array of chunks."""
         for chunk in map(bytes, json.decode_array(body)) if body.startswith(b"[") else (body,):
             self._read(chunk)
 
     def append_text(self, body: bytes) -> bool:
-        """Take a chunk that only continues the open text; return False for any other, which `feed` has to take."""
+        """Decode a chunk that only continues the open text; return False for any other chunk, which needs `feed`."""
         if self._open < 0 or self._is_signed:
             return False
         try:
@@ -119,7 +120,7 @@ class GeminiChunkReader:
             return False
         part = chunk.candidates[0].content.parts[0]
         usage = chunk.usage_metadata
-        if part.thought is not self._is_thought or (usage and not (self._has_counts and len(usage) > _ODD_USAGE)):
+        if part.thought is not self._is_thought or (usage and not (self._has_counts and len(usage) > _SHORT_USAGE)):
             return False
         if usage:
             self._usage = usage
@@ -129,7 +130,7 @@ class GeminiChunkReader:
         return True
 
     def finish(self) -> None:
-        """Tell the end of the reply; raise a `Problem` if there was no reply."""
+        """Emit the end of the reply; raise a `Problem` if there was no candidate."""
         if not self._has_candidate and not self._block_reason:
             raise Problem("malformed_reply", "the reply has no candidates", code=EMPTY_REPLY_CODE)
         self._start()
@@ -145,15 +146,15 @@ class GeminiChunkReader:
         self.events.append(Finished(self._finish()))
 
     def emit_usage(self) -> None:
-        """Tell the last usage, if it has not been told."""
+        """Emit the latest usage, if it has not been emitted."""
         if self._started and self._usage and self._usage is not self._sent_usage:
             self._sent_usage = self._usage
             self.events.append(UsageSeen(read_usage(bytes(self._usage))))
 
     def _finish(self) -> Finish:
-        if self._block_reason and self._finish_word is None:
+        if self._block_reason and self._finish_reason is None:
             return Finish("filtered", self._block_reason)
-        return read_finish(self._finish_word, has_call=self._has_call)
+        return read_finish(self._finish_reason, has_call=self._has_call)
 
     def _read(self, body: bytes) -> None:
         chunk, unread = REPLY.read(body)
@@ -195,15 +196,15 @@ class GeminiChunkReader:
             self.emit_usage()
 
     def _read_usage(self, raw: Raw) -> None:
-        if self._has_counts and len(raw) > _ODD_USAGE:
+        if self._has_counts and len(raw) > _SHORT_USAGE:
             self._usage = raw
             return
-        counted = b'TokenCount"' in bytes(raw) or b'_token_count"' in bytes(raw)
-        # Vertex sends usage without counts until the end; such must not hide counts already seen.
-        if counted or not self._has_counts:
+        has_counts = b'TokenCount"' in bytes(raw) or b'_token_count"' in bytes(raw)
+        # Vertex sends usage without counts until the end; it must not replace counts that arrived earlier.
+        if has_counts or not self._has_counts:
             self._usage = raw
-        self._is_usage_pending = counted and not self._has_counts
-        self._has_counts = self._has_counts or counted
+        self._is_usage_pending = has_counts and not self._has_counts
+        self._has_counts = self._has_counts or has_counts
 
     def _read_candidate(self, candidate: Candidate, position: int, unread: Unread | None) -> None:
         self._has_candidate = True
@@ -216,25 +217,25 @@ class GeminiChunkReader:
             self._read_sources(GROUNDING_FIELD, candidate.grounding_metadata)
         if candidate.citation_metadata:
             self._read_sources(CITATION_FIELD, candidate.citation_metadata)
-        whole = self._count == 0
-        if whole:
+        is_first = self._count == 0
+        if is_first:
             self._layout.clear()
         for index, part in enumerate(parts):
             where = f"/candidates/{position}/content/parts/{index}"
             fields = unread.take(where) if unread is not None else None
-            if whole:
+            if is_first:
                 self._layout.append(len(self._texts))
-            # Later chunks count from 0 again; a whole reply would go on.
-            self._read_part(part, where if whole else f"/candidates/0/content/parts/{self._count}", fields)
+            # Part indexes restart at 0 in each chunk; pointers are those of a whole reply.
+            self._read_part(part, where if is_first else f"/candidates/0/content/parts/{self._count}", fields)
         if unread is not None:
             for pointer, raw in (unread.take(f"/candidates/{position}") or {}).items():
                 self._native["/candidates/0" + pointer] = raw
         self._native.update(carried(candidate, "/candidates/0") or {})
         if candidate.finish_reason is not None:
-            self._finish_word = candidate.finish_reason
+            self._finish_reason = candidate.finish_reason
 
     def _read_sources(self, field: str, raw: Raw) -> None:
-        # Known before the parts of the same chunk end, so that each of them can tell its own.
+        # Read before the parts of the same chunk end, so that each part can emit its own citations.
         self._native[field] = b""
         if self._sources is None:
             self._sources = SourceReader(self._texts, self._text_starts, self._layout)
@@ -242,11 +243,11 @@ class GeminiChunkReader:
 
     def _read_part(self, part: GeminiPart, where: str, fields: dict[str, bytes] | None) -> None:
         call = part.function_call
-        alone = part.function_response is None and part.inline_data is None and part.file_data is None
-        if alone and call is None and (part.text is not None or (part.thought_signature and not fields)):
+        is_text_or_call = part.function_response is None and part.inline_data is None and part.file_data is None
+        if is_text_or_call and call is None and (part.text is not None or (part.thought_signature and not fields)):
             self._read_text(part, where, fields)
-        elif alone and call is not None and part.text is None and (call.name or self._partial is not None):
-            # A call has a name, unless it goes on with the one that is open.
+        elif is_text_or_call and call is not None and part.text is None and (call.name or self._partial is not None):
+            # A call without a name continues the open partial call.
             self._read_call(call, part.thought_signature, where, fields)
         else:
             self._end_open()
@@ -327,22 +328,22 @@ class GeminiChunkReader:
     def _end_open(self, *, last: bool = False) -> None:
         if self._open >= 0:
             if not self._is_thought and self._sources is not None:
-                cited = self._sources.build_citations(self._open, last=last)
-                self.events.extend(PartCited(self._open, citation) for citation in cited)
+                citations = self._sources.build_citations(self._open, last=last)
+                self.events.extend(PartCited(self._open, citation) for citation in citations)
             self.events.append(PartEnded(self._open))
             self._open = -1
             self._is_signed = False
 
 
 class GeminiReader(SseReader):
-    """Reads SSE, bare JSON (a frame is one value), and SSE that turns into bare JSON, as Vertex's late errors do."""
+    """Reads SSE, bare JSON (one frame per value), and SSE followed by bare JSON, as in Vertex's late errors."""
 
     def __init__(self) -> None:
         super().__init__()
         self._values: JsonStreamReader | None = None
 
     def close(self) -> list[Frame]:
-        """Return what the end of the stream completes; raise `Malformed` if it cuts a JSON value."""
+        """Return the frames that the end of the stream completes; raise `Malformed` if a JSON value is cut off."""
         if self._values is None:
             return super().close()
         self._values.close()
@@ -351,11 +352,11 @@ class GeminiReader(SseReader):
     def _feed_lines(self, chunk: bytes, lines: list[bytes]) -> list[Frame]:
         if self._values is not None:
             return [Frame("", value) for value in self._values.feed(chunk)]
-        is_begin = self._first and not self._partial_line
-        if is_begin:
+        is_start = self._first and not self._partial_line
+        if is_start:
             chunk = chunk.lstrip()
             lines = chunk.splitlines()
-        if chunk.startswith((b"{", b"[") if is_begin else b"{") and not self._partial_line:
+        if chunk.startswith((b"{", b"[") if is_start else b"{") and not self._partial_line:
             start = 0
         elif (found := _BARE_JSON.search(chunk)) is not None:
             start = found.end() - 1
@@ -367,7 +368,7 @@ class GeminiReader(SseReader):
 
 
 class GeminiDecoder(FrameDecoder):
-    """Upstream bytes in, events out."""
+    """Decodes the bytes of a generateContent stream into events."""
 
     def __init__(self) -> None:
         super().__init__(GeminiReader())
@@ -380,7 +381,7 @@ class GeminiDecoder(FrameDecoder):
         if data == _DONE:
             self._end()
         elif b"\n" in data:
-            # A server that forgot the blank lines between its events put several values into one.
+            # A server that omits the blank lines between events puts several JSON values into one frame.
             values = JsonStreamReader()
             for value in [*values.feed(data), *values.close()]:
                 self._chunks.feed(value)

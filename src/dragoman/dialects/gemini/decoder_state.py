@@ -1,8 +1,8 @@
-"""What of a streamed reply comes in pieces: arguments in Vertex's `partialArgs`, and candidates beside the reply.
+"""Assembles what a stream sends in pieces: call arguments in Vertex's `partialArgs`, and candidates other than 0.
 
-A piece of arguments names its place by JSON path (`$.a.b[0]`, `$['a b']`); pieces of one string are joined, numbers
-keep their token. A path without a value makes an empty container (`$.tags[]`, `$.options{}`). Bounds: an array grows by
-one item at a time and a path is at most `MAX_STEPS` long, so memory is linear in what was received.
+A piece of arguments has a JSON path (`$.a.b[0]`, `$['a b']`); pieces of one string are joined, and numbers keep their
+JSON text. A path without a value creates an empty container (`$.tags[]`, `$.options{}`). Limits: an array grows by one
+item at a time and a path has at most `MAX_STEPS` steps, so memory is linear in the bytes received.
 """
 
 import re
@@ -20,7 +20,7 @@ _ESCAPED = re.compile(r"\\(.)")
 
 
 class _StringNode:
-    """A string while it grows."""
+    """A string that is being assembled."""
 
     __slots__ = ("pieces",)
 
@@ -32,7 +32,7 @@ class _StringNode:
 
 
 class _RawNode:
-    """A number, boolean or null, or a value that was sent whole: its JSON."""
+    """The JSON of a number, boolean or null, or of a value that was sent whole."""
 
     __slots__ = ("raw",)
 
@@ -44,7 +44,7 @@ class _RawNode:
 
 
 class _ObjectNode:
-    """An object while it grows."""
+    """An object that is being assembled."""
 
     __slots__ = ("members",)
 
@@ -56,7 +56,7 @@ class _ObjectNode:
 
 
 class _ArrayNode:
-    """An array while it grows."""
+    """An array that is being assembled."""
 
     __slots__ = ("items",)
 
@@ -71,7 +71,7 @@ _Node = _StringNode | _RawNode | _ObjectNode | _ArrayNode
 
 
 class Assembler:
-    """Pieces in, JSON text out."""
+    """Assembles the arguments of one call from its pieces."""
 
     def __init__(self) -> None:
         self._root = _ObjectNode()
@@ -79,22 +79,22 @@ class Assembler:
 
     @property
     def is_whole(self) -> bool:
-        """No string waits for its next piece."""
+        """Whether every string is complete."""
         return self._open_string is None
 
     def set_arguments(self, arguments: bytes) -> None:
-        """Start from arguments that were sent whole."""
+        """Set arguments that were sent whole, before or between pieces."""
         for name, raw in json.decode_object(arguments).items():
             self._root.members[name] = _RawNode(bytes(raw))
 
     def feed(self, partial_args: bytes) -> None:
-        """Take one `partialArgs` list; raise `Malformed` for what cannot be placed."""
+        """Apply one `partialArgs` list; raise `Malformed` for an invalid path."""
         pieces, _ = PARTIAL_ARGS.read(partial_args)
         for piece in pieces:
             self._apply(piece)
 
     def render(self, *, complete: bool = True) -> str:
-        """Return the arguments so far as JSON text; without what closes it if the call was cut."""
+        """Return the arguments so far as JSON text; without its closing brackets and quotes if the call was cut off."""
         text = json.encode(self._root.to_plain()).decode()
         return text if complete else text.rstrip('}]"') or "{"
 
@@ -114,8 +114,8 @@ class Assembler:
         elif piece.null_value:
             _set_at(self._root, steps, _RawNode(b"null"))
         elif steps and _find_node(self._root, steps) is None:
-            made = {"[]": _ArrayNode, "{}": _ObjectNode}.get(empty)
-            _set_at(self._root, steps, _RawNode(b"null") if made is None else made())
+            container = {"[]": _ArrayNode, "{}": _ObjectNode}.get(empty)
+            _set_at(self._root, steps, _RawNode(b"null") if container is None else container())
 
     def _append_text(self, path: str, text: str) -> None:
         if self._open_string is None or self._open_string[0] != path:
@@ -149,7 +149,7 @@ def _get_child(node: _Node, step: str | int) -> _Node | None:
 
 def _set_at(root: _ObjectNode, steps: list[str | int], value: _Node) -> None:
     if not steps:
-        raise json.Malformed("streamed arguments have a value at their root")
+        raise json.Malformed("partialArgs: the JSON path names no argument")
     node: _Node = root
     for position, step in enumerate(steps[:-1]):
         child = _get_child(node, step)
@@ -169,19 +169,19 @@ def _set_child(node: _Node, step: str | int, value: _Node) -> None:
         case _ArrayNode(), int() if step == len(node.items):
             node.items.append(value)
         case _:
-            raise json.Malformed(f"streamed arguments have no place for {step!r}")
+            raise json.Malformed(f"partialArgs: cannot set {step!r}, it does not fit the values sent before")
 
 
 def _parse_path(path: str) -> tuple[list[str | int], str]:
-    """Split a JSON path; the second value is the empty container at its end, if it names one."""
+    """Split a JSON path into steps; the second value is the empty container at its end, `[]` or `{}`, if any."""
     if not path.startswith("$"):
-        raise json.Malformed(f"not a JSON path: {path[:80]!r}")
+        raise json.Malformed(f"partialArgs: invalid JSON path {path[:80]!r}")
     steps: list[str | int] = []
     position = 1
     while position < len(path):
         found = _STEP.match(path, position)
         if found is None or len(steps) == MAX_STEPS:
-            raise json.Malformed(f"not a JSON path: {path[:80]!r}")
+            raise json.Malformed(f"partialArgs: invalid JSON path {path[:80]!r}")
         position = found.end()
         name, index, single, double, empty = found.groups()
         if empty is not None:
@@ -195,31 +195,31 @@ def _parse_path(path: str) -> tuple[list[str | int], str]:
 
 
 class OtherCandidates:
-    """The candidates beside the reply, which are kept raw."""
+    """Collects the raw chunks of candidates other than 0, which are not part of the reply."""
 
     def __init__(self) -> None:
         self._chunks: dict[int, list[bytes]] = {}
 
     def add(self, index: int, body: bytes, position: int) -> None:
-        """Take the chunk of candidate `index`, which stands at `position` in the body."""
+        """Add a chunk of candidate `index`, which is at `position` in the body's candidates."""
         raw = bytes(json.decode_array(json.decode_object(body)["candidates"])[position])
         self._chunks.setdefault(index, []).append(raw)
 
     def build_fields(self) -> dict[str, bytes]:
-        """Return every candidate by its pointer in the reply."""
+        """Return each candidate by its pointer in a whole reply."""
         return {f"/candidates/{index}": _join_chunks(chunks) for index, chunks in sorted(self._chunks.items())}
 
 
 def _join_chunks(chunks: list[bytes]) -> bytes:
-    """Return one candidate: all parts of its chunks, and the last of everything else."""
+    """Join the chunks of one candidate: all their parts, and the last value of every other member."""
     if len(chunks) == 1:
         return chunks[0]
     members: dict[str, bytes] = {}
     parts: list[bytes] = []
     for chunk in chunks:
-        found = {name: bytes(raw) for name, raw in json.decode_object(chunk).items()}
-        content = json.decode_object(found.pop("content", b"{}"))
+        chunk_members = {name: bytes(raw) for name, raw in json.decode_object(chunk).items()}
+        content = json.decode_object(chunk_members.pop("content", b"{}"))
         parts.extend(bytes(part) for part in json.decode_array(content.get("parts", Raw(b"[]"))))
-        members.update(found)
+        members.update(chunk_members)
     content = b'{"parts":[' + b",".join(parts) + b'],"role":"model"}'
     return json.with_members(b"{}", {"content": content, **members})

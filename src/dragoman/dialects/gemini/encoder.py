@@ -1,7 +1,7 @@
-"""Events of a reply, encoded as chunks of generateContent.
+"""Encodes events as chunks of a generateContent stream.
 
-Rules: exactly `data: ` and one line of JSON a chunk: google-genai fails on comments, event names and `[DONE]`. Parts
-that are not text are written when they are whole. Sources are named in the last chunk, as Google does.
+Rules: a chunk is exactly `data: ` and one line of JSON, because google-genai fails on comments, event names and
+`[DONE]`. Parts other than text are buffered and sent whole. The last chunk has the sources, as in Google's streams.
 """
 
 from msgspec import Raw, structs
@@ -37,7 +37,7 @@ _END = b"\r\n\r\n"
 
 
 class _BufferedPart:
-    """A part that is written when it is whole."""
+    """A part that is sent when it is complete."""
 
     __slots__ = ("fields", "part", "pieces", "signature")
 
@@ -49,14 +49,14 @@ class _BufferedPart:
 
 
 class _StreamedText:
-    """A text as it is told, with the sources named for it; `thought` is the member that marks a thought, or nothing."""
+    """A text that is streamed, with its citations; `thought` is the JSON member that marks a thought, or empty."""
 
     __slots__ = ("citations", "head", "piece", "pieces", "signature", "tail", "thought")
 
-    def __init__(self, thought: bytes, before: bytes, behind: bytes) -> None:
+    def __init__(self, thought: bytes, chunk_head: bytes, chunk_tail: bytes) -> None:
         self.thought = thought
-        self.head = before + b'{"text":'
-        self.tail = thought + b"}" + behind
+        self.head = chunk_head + b'{"text":'
+        self.tail = thought + b"}" + chunk_tail
         self.piece = 0
         self.pieces: list[str] = []
         self.citations: list[Citation] = []
@@ -69,7 +69,7 @@ class _StreamedText:
 
 
 class GeminiEncoder(Encoder):
-    """Events in, bytes for the client out."""
+    """Encodes events into the bytes of a generateContent stream."""
 
     def __init__(self, request: Request | None) -> None:
         self._request = request
@@ -79,16 +79,16 @@ class GeminiEncoder(Encoder):
         self._tail = b""
         self._texts: dict[int, _StreamedText] = {}
         self._sent_parts: list[_StreamedText | AnyPart] = []
-        """What has been told, in order; a part that is not text stands for itself."""
+        """The parts that were sent, in order."""
         self._has_citations = False
         self._buffered: dict[int, _BufferedPart] = {}
         self._has_content = False
         self._usage: Usage | None = None
         self._fields: dict[str, bytes] = {}
-        self._set_frame(Started("", ""))
+        self._set_template(Started("", ""))
 
     def feed(self, event: Event) -> bytes:
-        """Take the next event."""
+        """Return the bytes for the next event."""
         if isinstance(event, PartDelta):
             return self._append(event.index, event.text, event.piece)
         match event:
@@ -107,7 +107,7 @@ class GeminiEncoder(Encoder):
             case Native(dialect, field, raw) if dialect == NAME:
                 self._fields[field] = raw
             case Started():
-                self._set_frame(event)
+                self._set_template(event)
             case Finished(finish):
                 return self._write_last_chunk(finish)
             case Failed(problem):
@@ -116,8 +116,8 @@ class GeminiEncoder(Encoder):
                 pass
         return b""
 
-    def _set_frame(self, started: Started) -> None:
-        """Prepare what stands around the parts of every chunk."""
+    def _set_template(self, started: Started) -> None:
+        """Prepare the bytes before and after the part of every chunk."""
         self._identity = build_identity(started.id, started.model, self._request)
         head = b'data: {"response":{' if self._uses_envelope else b"data: {"
         members = json.encode(self._identity)[1:-1]
@@ -134,69 +134,69 @@ class GeminiEncoder(Encoder):
             self._buffered[index] = _BufferedPart(part)
             return b""
         thought = b',"thought":true' if isinstance(part, Reasoning) else b""
-        spoken = self._texts[index] = _StreamedText(thought, self._head, self._tail)
-        self._sent_parts.append(spoken)
+        streamed = self._texts[index] = _StreamedText(thought, self._head, self._tail)
+        self._sent_parts.append(streamed)
         fields = own_extras(part, NAME)
         return self._add_field(index, fields) if fields else b""
 
     def _append(self, index: int, text: str, piece: int) -> bytes:
-        spoken = self._texts.get(index)
-        if spoken is None:
-            held = self._buffered.get(index)
-            if held is not None:
-                held.pieces.append(text)
+        streamed = self._texts.get(index)
+        if streamed is None:
+            buffered = self._buffered.get(index)
+            if buffered is not None:
+                buffered.pieces.append(text)
             return b""
-        if piece and piece != spoken.piece:
-            # One part is one thought: separate summaries stay apart by a blank line.
-            spoken.piece = piece
+        if piece and piece != streamed.piece:
+            # A part has one thought: a blank line separates several summaries.
+            streamed.piece = piece
             text = "\n\n" + text
-        spoken.pieces.append(text)
+        streamed.pieces.append(text)
         self._has_content = True
-        return spoken.head + json.encode(text) + spoken.tail
+        return streamed.head + json.encode(text) + streamed.tail
 
     def _sign(self, index: int, signature: Signature) -> bytes:
-        spoken = self._texts.get(index)
-        if spoken is not None:
-            spoken.signature = signature
+        streamed = self._texts.get(index)
+        if streamed is not None:
+            streamed.signature = signature
             value = json.encode(signature.value)
-            return self._write_chunk(b'{"text":""' + spoken.thought + b',"thoughtSignature":' + value + b"}")
+            return self._write_chunk(b'{"text":""' + streamed.thought + b',"thoughtSignature":' + value + b"}")
         if index in self._buffered:
             self._buffered[index].signature = signature
         return b""
 
     def _cite(self, index: int, citation: Citation) -> None:
-        spoken = self._texts.get(index)
-        if spoken is not None and not spoken.thought and citation.url and citation.dialect != NAME:
-            spoken.citations.append(citation)
+        streamed = self._texts.get(index)
+        if streamed is not None and not streamed.thought and citation.url and citation.dialect != NAME:
+            streamed.citations.append(citation)
             self._has_citations = True
 
     def _write_sources(self) -> dict[str, bytes]:
-        """Name the sources of all that was told, in the parts that a reader of the stream puts together."""
-        told: list[AnyPart] = []
+        """Return the grounding metadata of all sent parts, numbered as a client numbers the parts that it assembles."""
+        parts: list[AnyPart] = []
         thinking = False
         for item in self._sent_parts:
             if not isinstance(item, _StreamedText):
-                told.append(item)
+                parts.append(item)
                 thinking = False
             elif item.pieces or item.signature is not None:
                 if not (thinking and item.thought):
-                    told.append(item.build_part())
+                    parts.append(item.build_part())
                 thinking = bool(item.thought) and item.signature is None
-        return write_grounding(join_texts(told))
+        return write_grounding(join_texts(parts))
 
     def _add_field(self, index: int, fields: dict[str, bytes]) -> bytes:
-        spoken = self._texts.get(index)
-        if spoken is not None:
-            return self._write_chunk(json.one_line(graft(b'{"text":""' + spoken.thought + b"}", fields)))
+        streamed = self._texts.get(index)
+        if streamed is not None:
+            return self._write_chunk(json.one_line(graft(b'{"text":""' + streamed.thought + b"}", fields)))
         if index in self._buffered:
             self._buffered[index].fields.update(fields)
         return b""
 
     def _finish_part(self, index: int, complete: bool) -> bytes:
-        held = self._buffered.pop(index, None)
-        if held is None:
+        buffered = self._buffered.pop(index, None)
+        if buffered is None:
             return b""
-        part = _build_part(held, complete)
+        part = _build_part(buffered, complete)
         written = write_reply_part(part)
         if written is None:
             return b""

@@ -1,8 +1,8 @@
-"""Google's error envelope to and from a `Problem`.
+"""Converts Google's error body to a `Problem`, and back.
 
-Rules: the body decides before the HTTP status (a bad key is a 400 with the reason API_KEY_INVALID); reading never
-raises, whatever a proxy put in the body. `code` is written as an integer and `error` as the first key: google-genai
-swallows any other form. Details a client acts on (RetryInfo, QuotaFailure) come home unchanged.
+Rules: the body takes precedence over the HTTP status (an invalid key is a 400 with the reason API_KEY_INVALID); parsing
+never raises, whatever a proxy put in the body. `code` is rendered as an integer and `error` as the first key, because
+google-genai ignores any other form. Details that clients act on (RetryInfo, QuotaFailure) are rendered unchanged.
 """
 
 import math
@@ -70,27 +70,27 @@ _RETRY_INFO = "type.googleapis.com/google.rpc.RetryInfo"
 _BAD_REQUEST = "type.googleapis.com/google.rpc.BadRequest"
 _ERROR_INFO = "type.googleapis.com/google.rpc.ErrorInfo"
 ERROR_WORDS = frozenset({"API_KEY_INVALID", _RETRY_INFO, _BAD_REQUEST, _ERROR_INFO, *KIND_BY_STATUS_NAME})
-_FOREIGN: dict[tuple[Kind, int], tuple[int, str]] = {
+_OTHER_VENDOR_STATUSES: dict[tuple[Kind, int], tuple[int, str]] = {
     ("internal", 502): (502, "UNAVAILABLE"),
 }
-"""Statuses of others that Google's own clients understand too."""
+"""Statuses of other vendors that Google's clients understand too, by kind, with the status to send."""
 _NEVER_WRITTEN = frozenset({529})
-"""google-genai never retries 529."""
+"""Statuses that are never sent: google-genai does not retry 529."""
 
 
 def parse_error(status: int, headers: Mapping[str, str], body: bytes) -> Problem:
-    """Read an error reply."""
+    """Parse an error reply."""
     error = _find_error(body)
-    word = _get_text(error, "status")
+    status_name = _get_text(error, "status")
     message = _get_text(error, "message") or f"the upstream answered with HTTP status {status}"
     details = _list_objects(error.get("details"))
     retry_after = _parse_seconds(headers.get("retry-after", ""))
     return Problem(
-        _find_kind(status, word, message, details),
+        _find_kind(status, status_name, message, details),
         message,
         status=status,
         where=_find_where(details),
-        code=_find_reason(details) or word or None,
+        code=_find_reason(details) or status_name or None,
         retry_after=_find_retry_delay(details) if retry_after is None else retry_after,
         detail=body,
         detail_dialect=NAME,
@@ -98,7 +98,7 @@ def parse_error(status: int, headers: Mapping[str, str], body: bytes) -> Problem
 
 
 def read_frame(body: bytes) -> Problem:
-    """Read an error inside a stream or a reply of HTTP status 200: the status is in the body."""
+    """Parse an error in a stream or in a reply with HTTP status 200: the status is in the body."""
     code = _find_error(body).get("code")
     return parse_error(code if isinstance(code, int) and 400 <= code <= 599 else 500, {}, body)
 
@@ -131,32 +131,33 @@ def _find_reason(details: list[dict[str, Any]]) -> str:
 
 
 def _find_where(details: list[dict[str, Any]]) -> str:
-    """Return the first place that is said to be wrong."""
-    wrong = (violation for detail in details for violation in _list_objects(detail.get("fieldViolations")))
-    return next((pointer.from_path(f".{field}") for one in wrong if (field := _get_text(one, "field"))), "")
+    """Return the JSON pointer of the first field violation, "" if there is none."""
+    violations = (violation for detail in details for violation in _list_objects(detail.get("fieldViolations")))
+    fields = (field for violation in violations if (field := _get_text(violation, "field")))
+    return next((pointer.from_path(f".{field}") for field in fields), "")
 
 
-def _find_kind(status: int, word: str, message: str, details: list[dict[str, Any]]) -> Kind:
+def _find_kind(status: int, status_name: str, message: str, details: list[dict[str, Any]]) -> Kind:
     lowered = message.lower()
     if _find_reason(details) == "API_KEY_INVALID" or "api key not valid" in lowered:
         return "authentication"
     if "input token count" in lowered and "exceeds" in lowered:
         return "context_length"
-    if status == 402 or (word == "FAILED_PRECONDITION" and "billing" in lowered):
+    if status == 402 or (status_name == "FAILED_PRECONDITION" and "billing" in lowered):
         return "billing"
     if status == 413:
         return "too_large"
     if status == 502:
-        # A proxy in Google's way is broken: that its word for it is UNAVAILABLE does not mean too much to do.
+        # A proxy in front of Google failed. Its status name UNAVAILABLE does not mean that the model is overloaded.
         return "internal"
-    kind = KIND_BY_STATUS_NAME.get(word) or KIND_BY_HTTP_STATUS.get(status)
+    kind = KIND_BY_STATUS_NAME.get(status_name) or KIND_BY_HTTP_STATUS.get(status)
     if kind == "rate_limit" and _is_daily_quota(details):
         return "billing"
     return kind or ("invalid_request" if 400 <= status < 500 else "internal")
 
 
 def _is_daily_quota(details: list[dict[str, Any]]) -> bool:
-    """A quota per day does not come back by waiting a moment."""
+    """Return whether a daily quota is used up: retrying after a short wait does not help."""
     quotas = [violation for detail in details for violation in _list_objects(detail.get("violations"))]
     return any("PerDay" in _get_text(quota, "quotaId") for quota in quotas)
 
@@ -175,27 +176,28 @@ def _parse_seconds(text: str) -> float | None:
 
 
 def build_error(problem: Problem) -> ErrorReply:
-    """Write an error reply."""
-    status, word = STATUS_BY_KIND[problem.kind]
-    own = _find_error(problem.detail) if problem.detail is not None and problem.detail_dialect == NAME else {}
-    if own and 400 <= problem.status <= 599 and problem.status not in _NEVER_WRITTEN:
+    """Render an error reply."""
+    status, status_name = STATUS_BY_KIND[problem.kind]
+    google_detail = problem.detail if problem.detail_dialect == NAME else None
+    google_error = _find_error(google_detail) if google_detail is not None else {}
+    if google_error and 400 <= problem.status <= 599 and problem.status not in _NEVER_WRITTEN:
         status = problem.status
-        word = _get_text(own, "status") or word
-    # A broken upstream is a bad gateway, also where it spoke of itself as broken.
-    status, word = _FOREIGN.get((problem.kind, problem.status), (status, word))
-    details: list[Any] = [*_list_objects(own.get("details"))]
+        status_name = _get_text(google_error, "status") or status_name
+    # A 502 stays a 502, also if the body of the error is Google's.
+    status, status_name = _OTHER_VENDOR_STATUSES.get((problem.kind, problem.status), (status, status_name))
+    details: list[Any] = [*_list_objects(google_error.get("details"))]
     headers = {"content-type": "application/json; charset=UTF-8"}
     if problem.retry_after is not None:
         headers["retry-after"] = str(math.ceil(problem.retry_after))
         if not any(detail.get("@type") == _RETRY_INFO for detail in details):
             details.append({"@type": _RETRY_INFO, "retryDelay": f"{problem.retry_after:g}s"})
-    if problem.where and not own:
-        said = problem.violations or ((problem.where, problem.message),)
-        violations = [{"field": pointer.to_path(where), "description": words} for where, words in said]
-        details.append({"@type": _BAD_REQUEST, "fieldViolations": violations})
-    if problem.code in OWN_ERROR_CODES and not own:
+    if problem.where and not google_error:
+        violations = problem.violations or ((problem.where, problem.message),)
+        fields = [{"field": pointer.to_path(where), "description": message} for where, message in violations]
+        details.append({"@type": _BAD_REQUEST, "fieldViolations": fields})
+    if problem.code in OWN_ERROR_CODES and not google_error:
         details.append({"@type": _ERROR_INFO, "reason": problem.code, "domain": "dragoman"})
-    error: dict[str, Any] = {"code": status, "message": problem.message, "status": word}
+    error: dict[str, Any] = {"code": status, "message": problem.message, "status": status_name}
     if details:
         error["details"] = details
     return ErrorReply(status, headers, json.encode({"error": error}))

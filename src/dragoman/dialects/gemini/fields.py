@@ -1,7 +1,7 @@
-"""generationConfig, read; and where fields of the core stand in a request.
+"""Reads generationConfig, and lists the JSON pointers of core fields in a request.
 
-Rules: what the core has no word for (`text/x.enum`, a schema without its media type, an unknown level) is noted as
-unread and so comes home unchanged. Empty objects and a level in lower case are remembered as spelling words.
+Rules: what the core cannot represent (`text/x.enum`, a schema without its media type, an unknown level) is noted as
+unread, so Gemini gets it back unchanged. Empty objects and a lower-case level are noted in `Request.spelling`.
 """
 
 from dragoman.core.request import EFFORTS, Effort, OutputFormat, Sampling, Thinking
@@ -12,7 +12,7 @@ from dragoman.wire.shape import CoreFields, core_pointers, non_null_bytes
 
 _PLAIN_POINTERS = core_pointers(GenerateContentRequest)
 POINTERS = {
-    # In Code Assist's envelope everything stands one level deeper, but the model.
+    # In Code Assist's envelope everything except the model is one level deeper.
     **{name: (*places, *(INNER + place for place in places)) for name, places in _PLAIN_POINTERS.items()},
     "model": ("/model",),
     "tool.parameters": ("/parametersJsonSchema", "/parameters"),
@@ -38,47 +38,47 @@ JSON = "application/json"
 PLAIN = "text/plain"
 
 
-def read_sampling(config: GenerationConfig, where: str, words: set[str]) -> Sampling:
-    """Read the settings of the sampler."""
+def read_sampling(config: GenerationConfig, where: str, spelling: set[str]) -> Sampling:
+    """Read the sampling parameters."""
     if config.stop_sequences == []:
-        words.add(NO_STOPS)
+        spelling.add(NO_STOPS)
     return Sampling(**SAMPLING_FIELDS.read(config, where), stop=tuple(config.stop_sequences or ()))
 
 
-def read_thinking(config: ThinkingConfig, where: str, words: set[str], leftovers: UnreadMembers) -> Thinking | None:
-    """Return how much to think, None when the object says nothing."""
+def read_thinking(config: ThinkingConfig, where: str, spelling: set[str], unread: UnreadMembers) -> Thinking | None:
+    """Read the thinking settings; None if the object sets none."""
     level = config.thinking_level
     effort: Effort | None = None
     if level is not None:
         effort = next((known for known in EFFORTS if known == level.lower()), None)
         if effort is None and level != UNSPECIFIED:
-            leftovers.add(f"{where}/thinkingLevel", json.encode(level))
+            unread.add(f"{where}/thinkingLevel", json.encode(level))
         elif level != str(effort).upper():
-            words.add(LEVEL + level)
-    words.add(THINKING_PRESENT)
+            spelling.add(LEVEL + level)
+    spelling.add(THINKING_PRESENT)
     thinking = Thinking(**THINKING_FIELDS.read(config, where), effort=effort)
     return thinking if thinking != NO_THINKING else None
 
 
-def read_output(config: GenerationConfig, where: str, leftovers: UnreadMembers) -> OutputFormat | None:
-    """Return the shape the answer must have."""
+def read_output(config: GenerationConfig, where: str, unread: UnreadMembers) -> OutputFormat | None:
+    """Read the output format; None if it is not set or unknown."""
     mime_type = config.response_mime_type
     openapi = non_null_bytes(config.response_schema)
     schema = non_null_bytes(config.response_json_schema)
     if mime_type == JSON:
         if schema is not None:
             if openapi is not None:
-                leftovers.add(f"{where}/responseSchema", openapi)
+                unread.add(f"{where}/responseSchema", openapi)
             return OutputFormat(kind="json_schema", schema=schema)
         if openapi is not None:
             return OutputFormat(kind="json_schema", schema=openapi, openapi=True)
         return OutputFormat(kind="json")
     if openapi is not None:
-        leftovers.add(f"{where}/responseSchema", openapi)
+        unread.add(f"{where}/responseSchema", openapi)
     if schema is not None:
-        leftovers.add(f"{where}/responseJsonSchema", schema)
+        unread.add(f"{where}/responseJsonSchema", schema)
     if mime_type == PLAIN:
         return OutputFormat(kind="text")
     if mime_type is not None:
-        leftovers.add(f"{where}/responseMimeType", json.encode(mime_type))
+        unread.add(f"{where}/responseMimeType", json.encode(mime_type))
     return None

@@ -1,8 +1,8 @@
-"""Why a reply ended, and what it cost.
+"""Converts finish reasons and token usage.
 
-Rules: an unknown word is "other", never "stop"; STOP with a complete call is "tool_calls". Google counts thoughts apart
-from candidates and the prompts of its own tools apart from the prompt; the core counts them in. A total that is not
-their sum is kept beside them.
+Rules: an unknown finish reason is "other", never "stop"; STOP with a complete call is "tool_calls". Google counts
+thoughts separately from candidates, and the prompts of its own tools separately from the prompt; the core includes
+them. A total that is not the sum of the others is kept as an extra field.
 """
 
 from typing import Any
@@ -33,9 +33,9 @@ FINISH_REASONS: dict[str, FinishReason] = {
     "MISSING_THOUGHT_SIGNATURE": "malformed_call",
     "CONTINUATION": "paused",
 }
-"""Words beginning with IMAGE_ are "filtered" too; all others are "other"."""
+"""Names that start with IMAGE_ are "filtered" too; all others are "other"."""
 _NUMBERS = {0: "FINISH_REASON_UNSPECIFIED", 1: "STOP", 2: "MAX_TOKENS", 3: "SAFETY", 4: "RECITATION", 5: "OTHER"}
-"""Some clients record enums by number; above 5 AI Studio and Vertex number them differently."""
+"""Some clients record enums by number. Above 5, AI Studio and Vertex use different numbers."""
 REASON_NAMES: dict[FinishReason, str] = {
     "stop": "STOP",
     "tool_calls": "STOP",
@@ -52,7 +52,7 @@ TOOL_USE = "/toolUsePromptTokenCount"
 
 
 def read_finish(finish_reason: str | int | None, *, has_call: bool) -> Finish:
-    """Return why the reply ended; `called` says that it holds a complete call."""
+    """Return the finish of a reply; `has_call` is whether it has a complete call."""
     raw = (
         finish_reason
         if isinstance(finish_reason, str)
@@ -69,7 +69,7 @@ def _find_reason(raw: str) -> FinishReason:
 
 
 def read_block_reason(prompt_feedback: bytes) -> str:
-    """Return why the prompt was refused, "" if it was not."""
+    """Return the reason why the prompt was blocked, "" if it was not."""
     feedback, _ = PROMPT_FEEDBACK.read(prompt_feedback)
     if feedback.block_reason is not None:
         return str(feedback.block_reason)
@@ -77,36 +77,36 @@ def read_block_reason(prompt_feedback: bytes) -> str:
 
 
 def write_finish(finish: Finish) -> str:
-    """Return Google's word: its own where the reply came from it, else the nearest."""
+    """Return the finish reason to send: the original one if the reply is from Google, else the nearest."""
     raw = finish.raw
-    # Google's words are upper case and nobody else's are, so a new word of Google's comes home too.
-    own = raw.isupper() and (
+    # Only Google's finish reasons are upper case, so a new one of Google's is also sent unchanged.
+    is_google = raw.isupper() and (
         _find_reason(raw) == finish.reason or (finish.reason == "tool_calls" and _find_reason(raw) in _FINAL)
     )
-    return raw if own else REASON_NAMES[finish.reason]
+    return raw if is_google else REASON_NAMES[finish.reason]
 
 
 def read_usage(raw: bytes) -> Usage:
-    """Return what was used; raise `Malformed` if it is not usage."""
+    """Parse usageMetadata; raise `Malformed` if it is invalid."""
     usage, unread = USAGE.read(raw)
     fields = carried(usage) or {}
     return build_usage(usage, {**unread.rest(), **fields} if unread else fields)
 
 
 def build_usage(wire: UsageMetadata, fields: dict[str, bytes]) -> Usage:
-    """Return what was used; `fields` are the members that the core has no field for."""
-    given, tool_use = wire.prompt_token_count, wire.tool_use_prompt_token_count
+    """Convert usageMetadata to the core's usage; `fields` are the members that the core has no field for."""
+    prompt, tool_use = wire.prompt_token_count, wire.tool_use_prompt_token_count
     output, thoughts = wire.candidates_token_count, wire.thoughts_token_count
     if tool_use is not None:
         fields[TOOL_USE] = b"%d" % tool_use
-        given = (given or 0) + tool_use
+        prompt = (prompt or 0) + tool_use
     if thoughts is not None:
         output = (output or 0) + thoughts
     total = wire.total_token_count
-    if total is not None and total != (given or 0) + (output or 0):
+    if total is not None and total != (prompt or 0) + (output or 0):
         fields[TOTAL] = b"%d" % total
     return Usage(
-        input=given,
+        input=prompt,
         output=output,
         cached=wire.cached_content_token_count,
         reasoning=thoughts,
@@ -115,16 +115,16 @@ def build_usage(wire: UsageMetadata, fields: dict[str, bytes]) -> Usage:
 
 
 def write_usage(usage: Usage) -> Any:
-    """Return usageMetadata."""
+    """Render usageMetadata."""
     fields = (own_extras(usage, NAME) if usage.extras is not None else None) or {}
-    given, output = usage.input, usage.output
+    prompt, output = usage.input, usage.output
     written: dict[str, int] = {}
-    if given is not None:
-        written["promptTokenCount"] = given - int(fields.get(TOOL_USE, b"0")) if fields else given
+    if prompt is not None:
+        written["promptTokenCount"] = prompt - int(fields.get(TOOL_USE, b"0")) if fields else prompt
     if output is not None:
         written["candidatesTokenCount"] = max(output - (usage.reasoning or 0), 0)
-    if TOTAL not in fields and (given is not None or output is not None):
-        written["totalTokenCount"] = (given or 0) + (output or 0)
+    if TOTAL not in fields and (prompt is not None or output is not None):
+        written["totalTokenCount"] = (prompt or 0) + (output or 0)
     if usage.cached is not None:
         written["cachedContentTokenCount"] = usage.cached
     if usage.reasoning is not None:

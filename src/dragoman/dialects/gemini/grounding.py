@@ -1,11 +1,11 @@
-"""Sources of a reply: Google's metadata beside the answer, and citations on its texts.
+"""Converts Google's grounding and citation metadata to citations of text parts, and back.
 
-Rules: Google counts bytes of UTF-8, the core counts characters of the text a citation stands on. The metadata itself
-is kept whole beside the reply and comes home as it was, so citations of Gemini's own are read from it and never
-written. A source without an address is told nowhere but in the metadata. What is cited must still be open: metadata
-that names a text which is over says so only at home. In a stream later members win, but lists of citations go on. What
-has been read is not read again, and a mention is looked at when the text it stands in ends: a long reply with many
-sources takes time in proportion to its length.
+Rules: Google counts UTF-8 bytes, the core counts characters of the cited text. The metadata itself is kept whole as an
+extra field of the reply and is rendered unchanged for Gemini clients, so citations from Gemini are read from it and
+never written. A source without a URL gets no citation. Only a text that is still open can get one: metadata that
+arrives after its text has ended reaches only Gemini clients. In a stream, later members replace earlier ones, but lists
+of citations are appended. Metadata is read once, and a mention is processed when its text ends, so the time is linear
+in the length of the reply and the number of sources.
 """
 
 from bisect import bisect_right
@@ -26,11 +26,14 @@ CITATION_FIELD = "/candidates/0/citationMetadata"
 _LISTS = ("citations", "citationSources", "citation_sources")
 _SOURCE_MEMBERS = frozenset({"groundingChunks", "groundingSupports", "grounding_chunks", "grounding_supports"})
 _SEARCH_DISTANCE = 4096
-"""How many characters off Google's numbers may be; its words are looked for no further."""
+"""The quoted text is searched at most this many characters from Google's offsets, which may be wrong."""
 
 
 class Mention(Struct, frozen=True):
-    """A source named for bytes `start` to `end` of a part, or of all that is said; None was not told."""
+    """A source of bytes `start` to `end` of a part, or of the whole answer. None means not given.
+
+    `places` are the JSON pointers of its members in the metadata.
+    """
 
     url: str
     title: str
@@ -42,7 +45,7 @@ class Mention(Struct, frozen=True):
 
 
 class Mentions:
-    """Mentions by where they begin. One of a part that has not begun has no place yet."""
+    """A queue of mentions by start byte. A mention of a part that has not started waits for it."""
 
     def __init__(self) -> None:
         self._count = 0
@@ -51,42 +54,42 @@ class Mentions:
         self._placed: list[tuple[int, int, Mention]] = []
 
     def add(self, mention: Mention) -> None:
-        """Note a mention."""
+        """Add a mention."""
         self._new.append((self._count, mention))
         self._count += 1
 
     def locate(self, started: list[int] | None, find_start: Callable[[int], int | None]) -> None:
-        """Find the places of new mentions and of those in parts that have `begun` (None: in any part).
+        """Compute the start bytes of new mentions and of those waiting for the `started` parts (None: for any part).
 
-        `base` tells the byte where a part begins, None if it has not begun.
+        `find_start` returns the start byte of a part in the answer, None if the part has not started.
         """
         waiting, self._new = self._new, []
         for part in list(self._unplaced) if started is None else started:
             waiting.extend(self._unplaced.pop(part, ()))
         for order, mention in waiting:
-            begins = find_start(mention.part)
-            if begins is None:
+            part_start = find_start(mention.part)
+            if part_start is None:
                 self._unplaced.setdefault(mention.part, []).append((order, mention))
             else:
-                heappush(self._placed, (begins + (mention.start or 0), order, mention))
+                heappush(self._placed, (part_start + (mention.start or 0), order, mention))
 
     def pop_between(self, begin: int, end: int | None) -> list[tuple[int, Mention]]:
-        """Return the mentions that begin from `begin` to before `end`, in their order; those before are over."""
+        """Remove and return the mentions that start in [`begin`, `end`), in arrival order; discard earlier ones."""
         found: list[tuple[int, int, Mention]] = []
         while self._placed and (end is None or self._placed[0][0] < end):
             start, order, mention = heappop(self._placed)
             if start >= begin:
                 found.append((order, start, mention))
-        return [(start, mention) for _, start, mention in sorted(found, key=lambda one: one[0])]
+        return [(start, mention) for _, start, mention in sorted(found, key=lambda entry: entry[0])]
 
 
 class Metadata:
-    """Metadata of one kind."""
+    """The grounding or citation metadata of a reply, merged from its chunks."""
 
     def __init__(self, field: str) -> None:
         self._field = field
         self._single: bytes | None = None
-        """All there is, as it came."""
+        """The metadata unchanged, if only one chunk has sent any."""
         self._members: dict[str, Raw] = {}
         self._lists: dict[str, list[Raw]] = {}
         self._read: dict[str, int] = {}
@@ -94,7 +97,7 @@ class Metadata:
         self.mentions = Mentions()
 
     def add(self, raw: bytes) -> None:
-        """Take what another chunk says."""
+        """Merge the metadata of another chunk."""
         first = not self._members and not self._lists
         self._single = raw if first or json.first_byte(raw) != b"{" else None
         if json.first_byte(raw) != b"{":
@@ -102,13 +105,13 @@ class Metadata:
             return
         members = json.decode_object(raw)
         for name in _LISTS:
-            listed = members.get(name)
-            if listed is None:
+            value = members.get(name)
+            if value is None:
                 continue
-            if json.first_byte(listed) == b"[":
+            if json.first_byte(value) == b"[":
                 del members[name]
                 self._members.pop(name, None)
-                self._extend_list(name, json.decode_array(listed))
+                self._extend_list(name, json.decode_array(value))
             else:
                 self._lists.pop(name, None)
         self._changed = self._changed or not _SOURCE_MEMBERS.isdisjoint(members)
@@ -116,26 +119,26 @@ class Metadata:
 
     def _extend_list(self, name: str, items: list[Raw]) -> None:
         known = self._lists.setdefault(name, [])
-        # Some chunks tell all that was told before again.
-        more = items[len(known) :] if items[: len(known)] == known else items
-        known.extend(more)
+        # Some chunks repeat all earlier items.
+        new = items[len(known) :] if items[: len(known)] == known else items
+        known.extend(new)
 
     def build(self) -> bytes:
-        """Return it put together."""
+        """Return the merged metadata as JSON."""
         if self._single is not None:
             return self._single
         lists = {name: json.encode(items) for name, items in self._lists.items()}
         return json.with_members(b"{}", {**{name: bytes(raw) for name, raw in self._members.items()}, **lists})
 
     def read_new(self) -> None:
-        """Read what it names and has not been read."""
+        """Read the mentions of metadata that has arrived since the last call."""
         try:
             if self._field == GROUNDING_FIELD:
                 self._read_grounding()
             else:
                 self._read_citations()
         except json.Malformed:
-            # Metadata that is not what Google sends names nothing.
+            # Metadata that does not have Google's format has no mentions.
             return
 
     def _read_grounding(self) -> None:
@@ -143,8 +146,8 @@ class Metadata:
             return
         self._changed = False
         self.mentions = Mentions()
-        grounds = {name: bytes(raw) for name, raw in self._members.items() if name in _SOURCE_MEMBERS}
-        raw = json.with_members(b"{}", grounds)
+        members = {name: bytes(raw) for name, raw in self._members.items() if name in _SOURCE_MEMBERS}
+        raw = json.with_members(b"{}", members)
         leaves = frozenset(json.find_leaves(raw, GROUNDING_FIELD))
         for mention in _read_supports(raw):
             self.mentions.add(_keep_existing_places(mention, leaves))
@@ -161,7 +164,7 @@ class Metadata:
 
 
 def _keep_existing_places(mention: Mention, leaves: frozenset[str]) -> Mention:
-    """Return a mention with those of its places that are there."""
+    """Return a mention with only those pointers that exist in the metadata."""
     places = tuple([place for place in mention.places if place in leaves])
     return Mention(mention.url, mention.title, places, mention.quote, mention.part, mention.start, mention.end)
 
@@ -175,9 +178,9 @@ def _read_supports(raw: bytes) -> Iterator[Mention]:
             source = _find_page(chunks[index]) if 0 <= index < len(chunks) else None
             if source is None:
                 continue
-            word, page = source
+            member, page = source
             where = f"{GROUNDING_FIELD}/groundingSupports/{number}"
-            chunk = f"{GROUNDING_FIELD}/groundingChunks/{index}/{word}"
+            chunk = f"{GROUNDING_FIELD}/groundingChunks/{index}/{member}"
             spans = [f"{where}/segment/{name}" for name in ("partIndex", "startIndex", "endIndex", "text")]
             yield Mention(
                 url=page.uri or "",
@@ -191,9 +194,9 @@ def _read_supports(raw: bytes) -> Iterator[Mention]:
 
 
 def _find_page(chunk: GroundingChunk) -> tuple[str, Source] | None:
-    """Return the page a chunk is from and the member that names it; None for one without an address."""
+    """Return the page of a chunk and the name of its member; None if no page has a URL."""
     pages = (("web", chunk.web), ("retrievedContext", chunk.retrieved_context), ("maps", chunk.maps))
-    return next(((word, page) for word, page in pages if page is not None and page.uri), None)
+    return next(((member, page) for member, page in pages if page is not None and page.uri), None)
 
 
 def _read_citation(item: Raw, where: str) -> Mention | None:
@@ -206,88 +209,90 @@ def _read_citation(item: Raw, where: str) -> Mention | None:
 
 
 class SourceReader:
-    """The sources that a reply names, as they come; asked for its citations when a text ends.
+    """Collects the source metadata of a reply, and returns the citations of a text when it ends.
 
-    `pieces` are all its texts so far, `begins` says where in them each text part begins, and `layout` where each part
-    of the first chunk does; their owner fills them.
+    `pieces` are all texts so far; `text_starts` has for each text part the index of its first piece, and `layout` the
+    same for each part of the first chunk. The owner fills all three.
     """
 
-    __slots__ = ("_begins", "_layout", "_metadata", "_pieces", "_placed", "_sizes", "_texts")
+    __slots__ = ("_layout", "_located_parts", "_located_texts", "_metadata", "_offsets", "_pieces", "_text_starts")
 
-    def __init__(self, pieces: list[str], begins: dict[int, int], layout: list[int]) -> None:
+    def __init__(self, pieces: list[str], text_starts: dict[int, int], layout: list[int]) -> None:
         self._pieces = pieces
-        self._begins = begins
+        self._text_starts = text_starts
         self._layout = layout
-        self._texts = 0
-        self._placed = 0
-        """How many texts of `begins`, and parts of `layout`, the mentions have been placed in."""
-        self._sizes = [0]
+        self._located_texts = 0
+        self._located_parts = 0
+        """How many entries of `text_starts` and `layout` mentions have been located in."""
+        self._offsets = [0]
+        """The start byte of each piece in the answer, and the total size."""
         self._metadata: dict[str, Metadata] = {}
 
     def add(self, field: str, raw: bytes) -> None:
-        """Take metadata that stands at `field`."""
+        """Add metadata of a chunk; `field` is its pointer in the reply."""
         if field not in self._metadata:
             self._metadata[field] = Metadata(field)
         self._metadata[field].add(raw)
 
     def build_fields(self) -> dict[str, bytes]:
-        """Return all metadata, each kind put together."""
+        """Return the merged metadata by pointer."""
         return {field: metadata.build() for field, metadata in self._metadata.items()}
 
     def build_citations(self, index: int, *, last: bool) -> list[Citation]:
-        """Return the citations of text `index`, which ends now; after the `last` one nothing more is said."""
-        sizes = self._sizes
-        sizes.extend(
-            islice(accumulate((len(piece.encode()) for piece in self._new_pieces()), initial=sizes[-1]), 1, None)
+        """Return the citations of text part `index`, which ends now; `last` if the reply ends with it."""
+        offsets = self._offsets
+        offsets.extend(
+            islice(accumulate((len(piece.encode()) for piece in self._new_pieces()), initial=offsets[-1]), 1, None)
         )
-        begin = self._begins[index]
-        named = self._find_mentions(sizes[begin], None if last else sizes[-1], last=last)
-        if not named:
+        begin = self._text_starts[index]
+        mentions = self._find_mentions(offsets[begin], None if last else offsets[-1], last=last)
+        if not mentions:
             return []
         text = "".join(self._pieces[begin:])
-        offsets = _list_byte_offsets(text)
-        found: dict[Citation, list[str]] = {}
-        for start, mention in named:
-            citation = _build_citation(mention, text, offsets, start - sizes[begin])
-            found.setdefault(citation, []).extend(mention.places)
-        return [structs.replace(citation, places=tuple(places)) for citation, places in found.items()]
+        text_offsets = _list_byte_offsets(text)
+        citations: dict[Citation, list[str]] = {}
+        for start, mention in mentions:
+            citation = _build_citation(mention, text, text_offsets, start - offsets[begin])
+            citations.setdefault(citation, []).extend(mention.places)
+        return [structs.replace(citation, places=tuple(places)) for citation, places in citations.items()]
 
     def _new_pieces(self) -> Iterator[str]:
-        return islice(self._pieces, len(self._sizes) - 1, None)
+        return islice(self._pieces, len(self._offsets) - 1, None)
 
     def _find_mentions(self, begin: int, end: int | None, *, last: bool) -> list[tuple[int, Mention]]:
-        begun = [*range(self._placed, len(self._layout)), *islice(self._begins, self._texts, None)]
-        self._placed, self._texts = len(self._layout), len(self._begins)
-        named: list[tuple[int, Mention]] = []
+        new_parts = range(self._located_parts, len(self._layout))
+        started = [*new_parts, *islice(self._text_starts, self._located_texts, None)]
+        self._located_parts, self._located_texts = len(self._layout), len(self._text_starts)
+        mentions: list[tuple[int, Mention]] = []
         for field in (GROUNDING_FIELD, CITATION_FIELD):
             metadata = self._metadata.get(field)
             if metadata is not None:
                 metadata.read_new()
-                metadata.mentions.locate(None if last else begun, partial(self._find_start, last=last))
-                named.extend(metadata.mentions.pop_between(begin, end))
-        return named
+                metadata.mentions.locate(None if last else started, partial(self._find_start, last=last))
+                mentions.extend(metadata.mentions.pop_between(begin, end))
+        return mentions
 
     def _find_start(self, part: int, *, last: bool) -> int | None:
-        """Return the byte of all that is said where a part begins; None if it has not begun."""
+        """Return the start byte of a part in the answer; None if the part has not started."""
         if not part:
-            # Most replies name no part, whatever stands before their text.
+            # Most replies have no part index and count from the start of the answer, whatever parts come before it.
             return 0
         if 0 < part < len(self._layout):
-            return self._sizes[self._layout[part]]
-        # A stream does not say where its parts end, so they are counted as they are put together.
-        begins = self._begins.get(part, 0 if last else None)
-        return None if begins is None else self._sizes[begins]
+            return self._offsets[self._layout[part]]
+        # Chunks do not show where Google's parts end, so the index counts the parts that the decoder joined.
+        first_piece = self._text_starts.get(part, 0 if last else None)
+        return None if first_piece is None else self._offsets[first_piece]
 
 
 def _build_citation(mention: Mention, text: str, offsets: list[int], start: int) -> Citation:
-    """Return the citation for `text`, in which the mention begins at byte `start`."""
+    """Return the citation of `text` for a mention that starts at its byte `start`."""
     if mention.start is None and mention.end is None:
         return Citation(NAME, b"", mention.url, mention.title, mention.quote)
     length = max((mention.end or 0) - (mention.start or 0), 0)
     first, last = _find_character(offsets, start), _find_character(offsets, start + length)
     quote = mention.quote
     if quote and text[first:last] != quote:
-        # With some tools Google's numbers are one off; its words are right.
+        # With some tools Google's offsets are off by one, but its quoted text is right.
         found = _find_nearest(text, quote, first)
         if found >= 0:
             first, last = found, found + len(quote)
@@ -306,26 +311,26 @@ def _find_nearest(text: str, quote: str, near: int) -> int:
 
 
 def _list_byte_offsets(text: str) -> list[int]:
-    """Return the byte at which each character begins, and the size of the whole."""
+    """Return the start byte of each character, and the total size in bytes."""
     if text.isascii():
         return list(range(len(text) + 1))
     return [0, *accumulate(len(character.encode()) for character in text)]
 
 
 def _find_character(offsets: list[int], byte: int) -> int:
-    """Return the character that holds a byte, or the end."""
+    """Return the index of the character that contains a byte, or the end of the text."""
     return min(bisect_right(offsets, byte) - 1, len(offsets) - 1)
 
 
 def is_cited(part: AnyPart) -> bool:
-    """Tell whether a part names a source that Gemini's metadata has yet to name."""
+    """Return whether a part has citations from another dialect, for which grounding metadata must be written."""
     if type(part) is not Text or not part.citations:
         return False
     return any(citation.url and citation.dialect != NAME for citation in part.citations)
 
 
 def join_texts(parts: Iterable[AnyPart]) -> list[AnyPart]:
-    """Put texts that follow each other into one: most clients count from where all text begins."""
+    """Join adjacent texts, because most clients count offsets from the start of the whole text."""
     kept: list[AnyPart] = []
     run: list[Text] = []
     for part in parts:
@@ -344,7 +349,7 @@ def _can_join(previous: Text, part: AnyPart) -> bool:
 
 
 def _join_run(run: list[Text]) -> Text:
-    """Return the texts of a run as one, signed as the last is."""
+    """Join adjacent texts into one, with the signature of the last."""
     citations: list[Citation] = []
     size = 0
     for text in run:
@@ -354,20 +359,20 @@ def _join_run(run: list[Text]) -> Text:
 
 
 def _shift_citations(text: Text, begin: int) -> tuple[Citation, ...]:
-    """Return the citations of a text that begins at `begin`, each with its span; without one it is about all of it."""
+    """Return the citations of a text at offset `begin` of a joined text; one without a span covers the whole text."""
     size = len(text.text)
-    spanned: list[Citation] = []
+    shifted: list[Citation] = []
     for citation in text.citations:
         start = min(max(citation.start or 0, 0), size)
         end = size if citation.end is None else min(max(citation.end, 0), size)
         if start >= end:
             start, end = 0, size
-        spanned.append(structs.replace(citation, start=begin + start, end=begin + end))
-    return tuple(spanned)
+        shifted.append(structs.replace(citation, start=begin + start, end=begin + end))
+    return tuple(shifted)
 
 
 def write_grounding(parts: Iterable[AnyPart]) -> dict[str, bytes]:
-    """Return the field that names the sources of parts as a client counts them, their texts joined."""
+    """Return the groundingMetadata field for parts whose adjacent texts have been joined, as clients number them."""
     pages: dict[str, dict[str, str]] = {}
     numbers: dict[str, int] = {}
     supports: dict[tuple[int, int, int], tuple[dict[str, Any], dict[int, None]]] = {}
@@ -388,5 +393,5 @@ def write_grounding(parts: Iterable[AnyPart]) -> dict[str, bytes]:
             _, indices = supports.setdefault((position, first, last), (segment, {}))
             indices[number] = None
     chunks = [{"web": page} for page in pages.values()]
-    told = [{"segment": segment, "groundingChunkIndices": list(indices)} for segment, indices in supports.values()]
-    return {GROUNDING_FIELD: json.encode({"groundingChunks": chunks, "groundingSupports": told})}
+    rows = [{"segment": segment, "groundingChunkIndices": list(indices)} for segment, indices in supports.values()]
+    return {GROUNDING_FIELD: json.encode({"groundingChunks": chunks, "groundingSupports": rows})}

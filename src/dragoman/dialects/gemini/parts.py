@@ -1,8 +1,8 @@
-"""Read and write one part.
+"""Reads and writes one part of Gemini.
 
-Rules: a part whose content nobody knows (a server tool's call, executable code, nothing at all) is kept whole as
-`Opaque`; a signature stays on the part it signs; `functionResponse.response` is one `Data`, whatever its keys. A tool
-result that did not come from Gemini is written under `output`, or under `error` when it failed.
+Rules: a part with other content (a server-side tool call, executable code, no content) is kept whole as `Opaque`; a
+signature stays on the part it signs; `functionResponse.response` is one `Data`, whatever its keys. A tool result from
+another dialect is written under `output`, or under `error` if it failed.
 """
 
 import base64
@@ -51,12 +51,12 @@ NO_RESPONSE = "no_response"
 DISPLAY_NAME = "display_name"
 _KINDS: dict[str, MediaKind] = {"image": "image", "audio": "audio", "video": "video"}
 _REFERENCE = b'"$ref"'
-"""Gemini resolves {"$ref": displayName} inside a response, so data that happens to hold one goes as text."""
+"""Gemini resolves {"$ref": displayName} inside a response, so other JSON that contains this key is sent as text."""
 Written = Raw | dict[str, Any]
 
 
 def read_part(part: GeminiPart, where: str, fields: Fields) -> AnyPart:
-    """Return the core part; `fields` are the members of `part` that nobody read."""
+    """Convert a part to the core; `fields` are its unread members."""
     call, result, blob, file = part.function_call, part.function_response, part.inline_data, part.file_data
     signature = Signature(ISSUER, part.thought_signature) if part.thought_signature else None
     if call is None and result is None and blob is None and file is None:
@@ -81,7 +81,7 @@ def read_part(part: GeminiPart, where: str, fields: Fields) -> AnyPart:
 
 
 def encode_part(part: GeminiPart, fields: Fields) -> bytes:
-    """Return the JSON of a part as it was received, but for white space and snake_case."""
+    """Return the JSON of a part as it was received, except for white space and snake_case names."""
     body = json.encode(part)
     return graft(body, fields) if fields else body
 
@@ -130,14 +130,14 @@ def _read_result(
             continue
         extras = Extras(NAME, below) if below else None
         content.append(_read_media(medium, where + inner, extras, None, ""))
-    word = NO_RESPONSE if response is None else RESPONSE
+    form = NO_RESPONSE if response is None else RESPONSE
     return ToolResult(
         call_id=result.id or "",
         name=result.name or "",
         content=tuple(content),
         failed=response is not None and _is_error_only(response),
         where=where,
-        spelling=f"{word} {spelling}" if spelling else word,
+        spelling=f"{form} {spelling}" if spelling else form,
         signature=signature,
         extras=Extras(NAME, fields) if fields else None,
     )
@@ -161,7 +161,8 @@ def _read_media(
     medium: Blob | FileData, where: str, extras: Extras | None, signature: Signature | None, spelling: str
 ) -> Media:
     source = Inline(medium.data or "") if isinstance(medium, Blob) else _build_source(medium.file_uri or "")
-    words = f"{DISPLAY_NAME} {spelling}".rstrip() if medium.display_name else spelling
+    if medium.display_name:
+        spelling = f"{DISPLAY_NAME} {spelling}".rstrip()
     return Media(
         kind=_find_kind(medium.mime_type, source),
         media_type=medium.mime_type,
@@ -170,7 +171,7 @@ def _read_media(
         where=where,
         extras=extras,
         signature=signature,
-        spelling=words,
+        spelling=spelling,
     )
 
 
@@ -186,7 +187,7 @@ def _find_kind(mime_type: str, source: Inline | Link | Stored) -> MediaKind:
 
 
 def write_part(part: AnyPart) -> Written | None:
-    """Return what stands for `part` on the wire, or None for what cannot be said."""
+    """Render a part; None for a part that Gemini cannot express."""
     written: dict[str, Any] | None
     written = {"text": part.text} if isinstance(part, Text) and part.text else _write_content(part)
     if written is None:
@@ -202,7 +203,7 @@ def write_part(part: AnyPart) -> Written | None:
 
 
 def _write_content(part: AnyPart) -> dict[str, Any] | None:
-    # What makes up a long history is tested first.
+    # The most frequent parts of a long history are tested first.
     if isinstance(part, Text):
         return {} if not part.text and part.signature and part.spelling == NO_TEXT else {"text": part.text}
     if isinstance(part, ToolResult):
@@ -226,7 +227,7 @@ def _write_content(part: AnyPart) -> dict[str, Any] | None:
 
 
 def _write_media(media: Media) -> dict[str, Any]:
-    # Only Vertex takes displayName on plain parts, so the name of a foreign file is not sent.
+    # Only Vertex accepts displayName on message parts, so the name of a file from another dialect is not sent.
     name = media.name if DISPLAY_NAME in media.spelling.split() else ""
     match media.source:
         case Inline(data):
@@ -241,11 +242,11 @@ def _write_media(media: Media) -> dict[str, Any]:
 def _write_result(result: ToolResult) -> dict[str, Any]:
     written: dict[str, Any] = {"id": result.call_id} if result.call_id else {}
     written["name"] = result.name
-    content, words = result.content, result.spelling
-    if words and words.startswith(RESPONSE) and content and isinstance(content[0], Data):
+    content, spelling = result.content, result.spelling
+    if spelling and spelling.startswith(RESPONSE) and content and isinstance(content[0], Data):
         written["response"] = Raw(content[0].json)
         content = content[1:]
-    elif not words or not words.startswith(NO_RESPONSE):
+    elif not spelling or not spelling.startswith(NO_RESPONSE):
         written["response"] = {"error" if result.failed else "output": _render_answer(content)}
     parts = [part for item in content if type(item) is not Text and (part := _write_result_part(item)) is not None]
     if parts:
@@ -256,18 +257,18 @@ def _write_result(result: ToolResult) -> dict[str, Any]:
 def _render_answer(content: tuple[Content, ...]) -> Any:
     if len(content) == 1 and isinstance(content[0], Text):
         return _parse_object(content[0].text)
-    said = [item for item in content if isinstance(item, Text | Data)]
-    if len(said) == 1:
-        only = said[0]
+    texts = [item for item in content if isinstance(item, Text | Data)]
+    if len(texts) == 1:
+        only = texts[0]
         if isinstance(only, Text):
             return _parse_object(only.text)
         if _REFERENCE not in only.json:
             return Raw(only.json)
-    return "\n".join(item.text if isinstance(item, Text) else item.json.decode() for item in said)
+    return "\n".join(item.text if isinstance(item, Text) else item.json.decode() for item in texts)
 
 
 def _parse_object(text: str) -> Raw | str:
-    """Return the object that a text is, or the text: other dialects have no other way to hand over an object."""
+    """Return a text as JSON if it is an object, else the text: other dialects send objects only as text."""
     if not text.lstrip().startswith("{"):
         return text
     raw = text.encode("utf-8", "surrogatepass")

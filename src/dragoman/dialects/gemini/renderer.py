@@ -1,8 +1,8 @@
-"""A request, rendered: its messages, tools and settings as Google writes them.
+"""Renders a request as a generateContent body: its messages, tools and settings.
 
-Rules: spelling words restore what Google lets a caller write in several ways. A schema is written to the field it is
-written in: `parameters` for the OpenAPI subset, `parametersJsonSchema` for JSON Schema. Tools from elsewhere share one
-object, as Google asks.
+Rules: where Google accepts several forms, `spelling` restores the form that was sent. A schema goes to the member for
+its language: `parameters` for the OpenAPI subset, `parametersJsonSchema` for JSON Schema. Tools from other dialects
+share one Tool object, as Google requires.
 """
 
 from collections.abc import Iterable
@@ -76,28 +76,28 @@ _LEVELS: dict[str, str] = {
     "xhigh": "HIGH",
     "max": "HIGH",
 }
-_get_more = attrgetter("spelling", "signature", "extras")
-_NO_MORE = _get_more(Text(text=""))
-"""Most texts are their words and nothing else."""
+_get_details = attrgetter("spelling", "signature", "extras")
+_NO_DETAILS = _get_details(Text(text=""))
+"""The details of a plain text, as most texts are."""
 
 
-def render_request(request: Request, traits: Traits) -> Call:  # noqa: ARG001 - what a model accepts was settled before
-    """Write a request, in Code Assist's envelope if it came in one."""
-    words, messages = request.spelling, request.messages
+def render_request(request: Request, traits: Traits) -> Call:  # noqa: ARG001 - already adapted to the model
+    """Render a request, in Code Assist's envelope if it was received in one."""
+    spelling, messages = request.spelling, request.messages
     system = tuple(takewhile(_is_system, messages))
     contents = [_write_message(message) for message in messages[len(system) :]]
     if request.written:
         contents.insert(0, Raw(request.written))
-    body: dict[str, Any] = {"contents": contents[0] if ONE_CONTENT in words and len(contents) == 1 else contents}
+    body: dict[str, Any] = {"contents": contents[0] if ONE_CONTENT in spelling and len(contents) == 1 else contents}
     if system:
         body["systemInstruction"] = _write_system(system)
     if request.written_tools:
         body["tools"] = Raw(request.written_tools)
-    elif request.tools or NO_TOOLS in words:
+    elif request.tools or NO_TOOLS in spelling:
         tools = write_tools(request.tools)
-        if tools or NO_TOOLS in words:
-            body["tools"] = tools[0] if ONE_TOOL in words and len(tools) == 1 else tools
-    if request.tool_choice is not None or CONFIG in words:
+        if tools or NO_TOOLS in spelling:
+            body["tools"] = tools[0] if ONE_TOOL in spelling and len(tools) == 1 else tools
+    if request.tool_choice is not None or CONFIG in spelling:
         _write_tool_config(request, body)
     config = write_config(request)
     if config is not None:
@@ -106,7 +106,7 @@ def render_request(request: Request, traits: Traits) -> Call:  # noqa: ARG001 - 
         body |= REQUEST_FIELDS.write(request)
     encoded = json.encode(body)
     extras = own_extras(request, NAME) if request.extras is not None else None
-    if extras or code_assist.SPELLING in words:
+    if extras or code_assist.SPELLING in spelling:
         encoded = _wrap(encoded, request, extras)
     return Call(body=encoded, model=request.model, stream=request.stream)
 
@@ -116,14 +116,14 @@ def _is_system(message: Message) -> bool:
 
 
 def _wrap(encoded: bytes, request: Request, extras: dict[str, bytes] | None) -> bytes:
-    """Put extras back, and the request into Code Assist's envelope if it came in one."""
-    # Pointers are those of the document that was read: only a request that came in the envelope has them outside.
-    outside = all(message.where.startswith(code_assist.INNER + "/") for message in request.messages)
-    if extras and not outside:
+    """Insert extras, and wrap the request in Code Assist's envelope if it was received in one."""
+    # Pointers of extras refer to the received body: only those of a request in the envelope start at the envelope.
+    from_envelope = all(message.where.startswith(code_assist.INNER + "/") for message in request.messages)
+    if extras and not from_envelope:
         encoded = graft(encoded, extras)
     if code_assist.SPELLING in request.spelling:
         encoded = code_assist.wrap_request(encoded, request.model)
-    return graft(encoded, extras) if extras and outside else encoded
+    return graft(encoded, extras) if extras and from_envelope else encoded
 
 
 def _write_tool_config(request: Request, body: dict[str, Any]) -> None:
@@ -135,13 +135,13 @@ def _write_tool_config(request: Request, body: dict[str, Any]) -> None:
 
 
 def _write_message(message: Message) -> Any:
-    # The role first, in every request: a turn is the same bytes then, or no prompt cache knows it again.
+    # The role always comes first: a turn must have the same bytes in every request, or prompt caches miss it.
     if not message.spelling and message.extras is None:
         return {"role": "model" if message.role == "assistant" else "user", "parts": _write_parts(message.parts)}
-    words = message.spelling.split()
-    content = _write_parts_as(message.parts, words)
-    if NO_ROLE not in words:
-        role = "model" if message.role == "assistant" or f"{ROLE}model" in words else "user"
+    spelling = message.spelling.split()
+    content = _write_parts_as(message.parts, spelling)
+    if NO_ROLE not in spelling:
+        role = "model" if message.role == "assistant" or f"{ROLE}model" in spelling else "user"
         content = {"role": role, **content}
     return _restore_extras(content, message)
 
@@ -151,32 +151,32 @@ def _write_system(messages: tuple[Message, ...]) -> Any:
     parts = first.parts if len(messages) == 1 else tuple([part for message in messages for part in message.parts])
     if not first.spelling and first.extras is None:
         return {"parts": _write_parts(parts)}
-    words = first.spelling.split()
-    if STRING in words and len(parts) == 1 and isinstance(parts[0], Text):
+    spelling = first.spelling.split()
+    if STRING in spelling and len(parts) == 1 and isinstance(parts[0], Text):
         return parts[0].text
-    content = _write_parts_as(parts, words)
-    for word in words:
-        if word.startswith(ROLE):
-            content["role"] = word[len(ROLE) :]
+    content = _write_parts_as(parts, spelling)
+    for flag in spelling:
+        if flag.startswith(ROLE):
+            content["role"] = flag[len(ROLE) :]
     return _restore_extras(content, first)
 
 
 def _write_parts(parts: Iterable[AnyPart]) -> list[Written]:
-    """Return what stands for parts on the wire, without those that cannot be said."""
+    """Render parts, without those that Gemini cannot express."""
     written: list[Written] = []
     for part in parts:
-        if isinstance(part, Text) and part.text and _get_more(part) == _NO_MORE:
+        if isinstance(part, Text) and part.text and _get_details(part) == _NO_DETAILS:
             written.append({"text": part.text})
         elif (other := write_part(part)) is not None:
             written.append(other)
     return written
 
 
-def _write_parts_as(parts: tuple[AnyPart, ...], words: Iterable[str]) -> dict[str, Any]:
+def _write_parts_as(parts: tuple[AnyPart, ...], spelling: Iterable[str]) -> dict[str, Any]:
     written = _write_parts(parts)
-    if not written and NO_PARTS in words:
+    if not written and NO_PARTS in spelling:
         return {}
-    return {"parts": written[0] if ONE_PART in words and len(written) == 1 else written}
+    return {"parts": written[0] if ONE_PART in spelling and len(written) == 1 else written}
 
 
 def _restore_extras(content: dict[str, Any], message: Message) -> Any:
@@ -185,16 +185,16 @@ def _restore_extras(content: dict[str, Any], message: Message) -> Any:
 
 
 def write_tools(tools: Iterable[Tool | NativeTool]) -> list[Any]:
-    """Write tools as the list of Tool objects."""
+    """Render tools as a list of Tool objects."""
     groups: dict[str, dict[str, Any]] = {}
     natives: dict[str, list[bytes]] = {}
     for tool in tools:
-        word = tool.spelling.partition(" ")[0]
+        group = tool.spelling.partition(" ")[0]
         if isinstance(tool, Tool):
-            key = word if word.startswith(GROUP) else GROUP
+            key = group if group.startswith(GROUP) else GROUP
             groups.setdefault(key, {}).setdefault("functionDeclarations", []).append(_write_tool(tool))
         elif tool.dialect == NAME:
-            key = word if word.startswith(GROUP) else f"{GROUP}native:{len(natives)}"
+            key = group if group.startswith(GROUP) else f"{GROUP}native:{len(natives)}"
             groups.setdefault(key, {})
             natives.setdefault(key, []).append(tool.raw)
     return [_write_group(group, natives.get(key, [])) for key, group in groups.items()]
@@ -208,7 +208,7 @@ def _write_group(group: dict[str, Any], natives: list[bytes]) -> Any:
 
 
 def _write_tool(tool: Tool) -> dict[str, Any] | Raw:
-    """Write one declaration."""
+    """Render one function declaration."""
     written: dict[str, Any] = {"name": tool.name}
     if tool.description or DESCRIBED in tool.spelling.split():
         written["description"] = tool.description
@@ -221,34 +221,34 @@ def _write_tool(tool: Tool) -> dict[str, Any] | Raw:
 
 
 def write_choice(choice: ToolChoice) -> FunctionCallingConfig | None:
-    """Return functionCallingConfig, None when the choice says nothing Gemini has a word for."""
-    words = choice.spelling.split() if choice.spelling else ()
+    """Return functionCallingConfig; None if Gemini can express nothing of the choice."""
+    spelling = choice.spelling.split() if choice.spelling else ()
     mode = None
     if choice.mode is not None:
-        # AUTO with allowed names is a 400; VALIDATED is the optional mode that takes them.
+        # Google rejects AUTO with allowed names (400); VALIDATED accepts them and still allows an answer without calls.
         restricted = choice.mode == "auto" and (choice.validated or choice.names)
         mode = "VALIDATED" if restricted else _WIRE_MODES[choice.mode]
-        if words:
-            mode = next((word for word in words if word.upper() == mode), mode)
-    names = [*choice.names] if choice.names or NO_NAMES in words else None
+        if spelling:
+            mode = next((flag for flag in spelling if flag.upper() == mode), mode)
+    names = [*choice.names] if choice.names or NO_NAMES in spelling else None
     return FunctionCallingConfig(mode, names) if mode is not None or names is not None else None
 
 
 def write_config(request: Request) -> dict[str, Any] | None:
-    """Return generationConfig, None when there is nothing to say."""
-    sampling, words = request.sampling, request.spelling
+    """Return generationConfig; None if the request sets none of it."""
+    sampling, spelling = request.sampling, request.spelling
     config = SAMPLING_FIELDS.write(sampling)
-    if sampling.stop or NO_STOPS in words:
+    if sampling.stop or NO_STOPS in spelling:
         config["stopSequences"] = sampling.stop
     if request.candidates is not None:
         config |= CONFIG_FIELDS.write(request)
     if request.output is not None:
         config |= _write_output(request.output)
-    if request.thinking is not None or THINKING_PRESENT in words:
-        thinking = _write_thinking(request.thinking or NO_THINKING, words)
-        if thinking or THINKING_PRESENT in words:
+    if request.thinking is not None or THINKING_PRESENT in spelling:
+        thinking = _write_thinking(request.thinking or NO_THINKING, spelling)
+        if thinking or THINKING_PRESENT in spelling:
             config["thinkingConfig"] = thinking
-    return config if config or PRESENT in words else None
+    return config if config or PRESENT in spelling else None
 
 
 def _write_output(output: OutputFormat) -> dict[str, Any]:
@@ -258,11 +258,11 @@ def _write_output(output: OutputFormat) -> dict[str, Any]:
     return {"responseMimeType": JSON, schema: Raw(output.schema)}
 
 
-def _write_thinking(thinking: Thinking, words: frozenset[str]) -> dict[str, Any]:
+def _write_thinking(thinking: Thinking, spelling: frozenset[str]) -> dict[str, Any]:
     written = THINKING_FIELDS.write(thinking)
-    spelled = next((word[len(LEVEL) :] for word in words if word.startswith(LEVEL)), "")
+    level = next((flag[len(LEVEL) :] for flag in spelling if flag.startswith(LEVEL)), "")
     if thinking.effort is not None:
-        written["thinkingLevel"] = spelled if spelled.lower() == thinking.effort else _LEVELS[thinking.effort]
-    elif spelled == UNSPECIFIED:
-        written["thinkingLevel"] = spelled
+        written["thinkingLevel"] = level if level.lower() == thinking.effort else _LEVELS[thinking.effort]
+    elif level == UNSPECIFIED:
+        written["thinkingLevel"] = level
     return written

@@ -1,9 +1,9 @@
-"""A generateContent request, parsed: messages, tools and the choice among them; `fields` reads generationConfig.
+"""Parses a generateContent request: messages, tools and tool choice. `fields` reads generationConfig.
 
-Rules: one content is one message, in the order received; the system instruction is the first. Every function
-declaration is one tool; what else stands in a Tool object (googleSearch, codeExecution, …) is one native tool. What
-Google lets a caller write in several ways (an object for a list, a text for a content, an empty object) is remembered
-as a spelling word, and so is the object that a tool stood in; the legacy roles `function` and `tool`, and
+Rules: each content is one message, in the order received; the system instruction is the first message. Each function
+declaration is one tool; the other members of a Tool object (googleSearch, codeExecution, …) are one native tool. Where
+Google accepts several forms (an object for a list, a string for a content, an empty object), the constants below note
+the form in `spelling`, and also the Tool object that a tool was in. The legacy roles `function` and `tool`, and
 `MODE_UNSPECIFIED`, are read but never written.
 """
 
@@ -48,7 +48,7 @@ NO_ROLE = "no_role"
 ONE_PART = "one_part"
 NO_PARTS = "no_parts"
 STRING = "string_instruction"
-"""Not plain "string": other dialects say that of their messages, and Gemini itself wants an object."""
+"""Not "string": other dialects use that value, and their instructions must be rendered as an object for Gemini."""
 ROLE = "role:"
 ONE_CONTENT = "one_content"
 ONE_TOOL = "tools_object"
@@ -68,7 +68,7 @@ _ROLES: dict[str | None, Role] = {
 
 
 def read_tools(raw: bytes, where: str) -> tuple[Tool | NativeTool, ...]:
-    """Read the Tool objects, or the only one, that stand at `where`."""
+    """Parse the list of Tool objects, or a single one, whose pointer is `where`."""
     try:
         tools, unread = wire.TOOLS.read(raw)
     except json.Malformed as error:
@@ -83,25 +83,27 @@ def read_tools(raw: bytes, where: str) -> tuple[Tool | NativeTool, ...]:
 
 
 def _read_group(
-    group: wire.GeminiTool, where: str, word: str, fields: dict[str, bytes], found: list[Tool | NativeTool]
+    group: wire.GeminiTool, where: str, spelling: str, fields: dict[str, bytes], found: list[Tool | NativeTool]
 ) -> None:
-    """Read one Tool object; `fields` are its unread members."""
+    """Append the tools of one Tool object to `found`; `fields` are its unread members."""
     declarations = group.function_declarations
     for index, declaration in enumerate(declarations or ()):
         below = f"/functionDeclarations/{index}"
-        own = {name: fields.pop(name) for name in list(fields) if name.startswith(f"{below}/")} if fields else None
-        taken = {name[len(below) :]: raw for name, raw in own.items()} if own else None
-        found.append(_read_tool(declaration, where + below, word, taken))
+        taken = {name: fields.pop(name) for name in list(fields) if name.startswith(f"{below}/")} if fields else None
+        tool_fields = {name[len(below) :]: raw for name, raw in taken.items()} if taken else None
+        found.append(_read_tool(declaration, where + below, spelling, tool_fields))
     fields = {**(carried(group) or {}), **fields}
     members = {name: raw for name, raw in fields.items() if raw != b"null"}
     if members or not declarations:
         empty = b"{}" if declarations is None else b'{"functionDeclarations":[]}'
         native = graft(b"{}" if declarations else empty, members)
         if native != b"{}" or not fields:
-            found.append(NativeTool(dialect=NAME, raw=native, where=where, spelling=word))
+            found.append(NativeTool(dialect=NAME, raw=native, where=where, spelling=spelling))
 
 
-def _read_tool(declaration: wire.FunctionDeclaration, where: str, word: str, fields: dict[str, bytes] | None) -> Tool:
+def _read_tool(
+    declaration: wire.FunctionDeclaration, where: str, spelling: str, fields: dict[str, bytes] | None
+) -> Tool:
     openapi = non_null_bytes(declaration.parameters)
     schema = non_null_bytes(declaration.parameters_json_schema)
     if declaration.parameters_json_schema is ABSENT:
@@ -118,29 +120,29 @@ def _read_tool(declaration: wire.FunctionDeclaration, where: str, word: str, fie
         parameters=openapi if schema is None else schema,
         openapi=schema is None and openapi is not None,
         where=where,
-        spelling=f"{word} {DESCRIBED}" if declaration.description == "" else word,
+        spelling=f"{spelling} {DESCRIBED}" if declaration.description == "" else spelling,
         extras=Extras(NAME, fields) if fields else None,
     )
 
 
 def read_choice(config: FunctionCallingConfig, where: str) -> ToolChoice:
-    """Return how free the model is; a mode nobody knows says nothing but is remembered."""
+    """Read the tool choice. An unknown mode sets no mode and is noted in `spelling`."""
     mode = config.mode
-    known = mode.upper() if mode is not None else ""
-    words = [mode] if mode is not None and (mode != known or known not in _MODES) else []
+    canonical = mode.upper() if mode is not None else ""
+    spelling = [mode] if mode is not None and (mode != canonical or canonical not in _MODES) else []
     if config.allowed_function_names == []:
-        words.append(NO_NAMES)
+        spelling.append(NO_NAMES)
     return ToolChoice(
-        mode=_MODES.get(known),  # pyright: ignore[reportArgumentType]
+        mode=_MODES.get(canonical),  # pyright: ignore[reportArgumentType]
         names=tuple(config.allowed_function_names or ()),
-        validated=known == "VALIDATED",
+        validated=canonical == "VALIDATED",
         where=where,
-        spelling=" ".join(words),
+        spelling=" ".join(spelling),
     )
 
 
 def parse_request(call: Call, *, first: int = 0, read_tools: ReadTools = read_tools) -> Request:
-    """Read a request, in Code Assist's envelope or without it."""
+    """Parse a request, with or without Code Assist's envelope."""
     try:
         body, unread = REQUEST.read(call.body)
         inner = non_null_bytes(body.request)
@@ -155,13 +157,13 @@ def parse_request(call: Call, *, first: int = 0, read_tools: ReadTools = read_to
 
 
 class _DecodedRequest(Struct, frozen=True):
-    """A decoded request and its position in the document."""
+    """A decoded request and its position in the body."""
 
     body: GenerateContentRequest
     unread: Unread | None
     call: Call
     first: int = 0
-    """The number of the first message that the body holds."""
+    """The index of the first message in the body."""
     prefix: str = ""
     """The pointer of the request in Code Assist's envelope; empty without one."""
     outer: dict[str, bytes] | None = None
@@ -181,43 +183,44 @@ def _read_wrapped(
     return _read_request(_DecodedRequest(body, unread, enveloped, prefix=code_assist.INNER, outer=outer), read_tools)
 
 
-def _read_request(read: _DecodedRequest, read_tools: ReadTools) -> Request:
-    body, unread, call, prefix, outer = read.body, read.unread, read.call, read.prefix, read.outer
+def _read_request(decoded: _DecodedRequest, read_tools: ReadTools) -> Request:
+    body, unread, call, prefix = decoded.body, decoded.unread, decoded.call, decoded.prefix
+    outer = decoded.outer
     if body.contents is None:
-        raise Problem("invalid_request", "contents is missing", where=f"{prefix}/contents")
+        raise Problem("invalid_request", "`contents` is missing", where=f"{prefix}/contents")
     if unread is not None:
-        unread.renumber("contents", read.first)
-    leftovers = UnreadMembers(unread or Unread(), prefix)
-    below = leftovers if unread else None
-    leftovers.add_carried(body, "")
-    words: set[str] = set() if outer is None else {code_assist.SPELLING}
-    messages = tuple(_read_messages(body, prefix, below, words, read.first))
+        unread.renumber("contents", decoded.first)
+    members = UnreadMembers(unread or Unread(), prefix)
+    message_members = members if unread else None
+    members.add_carried(body, "")
+    spelling: set[str] = set() if outer is None else {code_assist.SPELLING}
+    messages = tuple(_read_messages(body, prefix, message_members, spelling, decoded.first))
     raw_tools = non_null_bytes(body.tools)
     tools = read_tools(raw_tools, f"{prefix}/tools") if raw_tools is not None else ()
-    if raw_tools is not None and (word := _find_tools_spelling(raw_tools)):
-        words.add(word)
+    if raw_tools is not None and (form := _find_tools_spelling(raw_tools)):
+        spelling.add(form)
     choice = None
     if body.tool_config is not None:
-        words.add(CONFIG)
-        leftovers.add_carried(body.tool_config, "/toolConfig")
+        spelling.add(CONFIG)
+        members.add_carried(body.tool_config, "/toolConfig")
         calling = body.tool_config.function_calling_config
         if calling is not None:
-            words.add(CALLING_CONFIG)
+            spelling.add(CALLING_CONFIG)
             choice = read_choice(calling, f"{prefix}/toolConfig/functionCallingConfig")
     config = body.generation_config
-    sampling, thinking, output, simple = _NO_SAMPLING, None, None, REQUEST_FIELDS.read(body)
+    sampling, thinking, output, copied = _NO_SAMPLING, None, None, REQUEST_FIELDS.read(body)
     if config is not None:
         where = f"{prefix}/generationConfig"
-        words.add(PRESENT)
-        leftovers.add_carried(config, "/generationConfig")
-        sampling = read_sampling(config, where, words)
+        spelling.add(PRESENT)
+        members.add_carried(config, "/generationConfig")
+        sampling = read_sampling(config, where, spelling)
         if config.thinking_config is not None:
-            thinking = read_thinking(config.thinking_config, f"{where}/thinkingConfig", words, leftovers)
-        output = read_output(config, where, leftovers)
-        simple |= CONFIG_FIELDS.read(config, where)
-    rest = {**outer, **leftovers.rest()} if outer else leftovers.rest()
+            thinking = read_thinking(config.thinking_config, f"{where}/thinkingConfig", spelling, members)
+        output = read_output(config, where, members)
+        copied |= CONFIG_FIELDS.read(config, where)
+    rest = {**outer, **members.rest()} if outer else members.rest()
     return Request(
-        **simple,
+        **copied,
         model=call.model or _strip_model_prefix(rest.get("/model", b'""')),
         messages=messages,
         tools=tools,
@@ -228,14 +231,14 @@ def _read_request(read: _DecodedRequest, read_tools: ReadTools) -> Request:
         stream=call.stream,
         references=_find_references(rest, prefix) if rest else (),
         extras=Extras(NAME, rest) if rest else None,
-        spelling=frozenset(words),
+        spelling=frozenset(spelling),
     )
 
 
 def _find_references(rest: dict[str, bytes], prefix: str) -> tuple[Reference, ...]:
-    """Find what a request stands on or goes on from that only Google keeps."""
-    places = (f"{prefix}/{name}" for name in _STORED_MEMBERS)
-    return tuple(Reference(place) for place in places if rest.get(place, b'""') not in (b'""', b"null"))
+    """Return references to data that only Google stores: cached content and continuation tokens."""
+    pointers = (f"{prefix}/{name}" for name in _STORED_MEMBERS)
+    return tuple(Reference(pointer) for pointer in pointers if rest.get(pointer, b'""') not in (b'""', b"null"))
 
 
 def _strip_model_prefix(raw: bytes) -> str:
@@ -244,63 +247,63 @@ def _strip_model_prefix(raw: bytes) -> str:
 
 
 def _read_messages(
-    body: GenerateContentRequest, prefix: str, leftovers: UnreadMembers | None, words: set[str], first: int
+    body: GenerateContentRequest, prefix: str, unread: UnreadMembers | None, spelling: set[str], first: int
 ) -> Iterator[Message]:
     if body.system_instruction is not None:
-        yield _read_system(body.system_instruction, f"{prefix}/systemInstruction", leftovers)
+        yield _read_system(body.system_instruction, f"{prefix}/systemInstruction", unread)
     match body.contents:
         case list() as contents:
             for index, content in enumerate(contents, first):
-                yield _read_message(content, f"{prefix}/contents/{index}", leftovers)
+                yield _read_message(content, f"{prefix}/contents/{index}", unread)
         case wire.Content() as content:
-            words.add(ONE_CONTENT)
-            yield _read_message(content, f"{prefix}/contents", leftovers)
+            spelling.add(ONE_CONTENT)
+            yield _read_message(content, f"{prefix}/contents", unread)
         case None:
             pass
 
 
-def _read_system(instruction: wire.Content | str, where: str, leftovers: UnreadMembers | None) -> Message:
+def _read_system(instruction: wire.Content | str, where: str, unread: UnreadMembers | None) -> Message:
     if isinstance(instruction, str):
         return Message(role="system", parts=(Text(text=instruction, where=where),), where=where, spelling=STRING)
-    parts, spelling = _read_parts(instruction, where, leftovers)
+    parts, spelling = _read_parts(instruction, where, unread)
     if instruction.role is not None:
         spelling = f"{ROLE}{instruction.role} {spelling}".rstrip()
-    fields = leftovers.take(where) if leftovers is not None else None
+    fields = unread.take(where) if unread is not None else None
     extras = Extras(NAME, fields) if fields else None
     return Message(role="system", parts=parts, where=where, spelling=spelling, extras=extras)
 
 
-def _read_message(content: wire.Content, where: str, leftovers: UnreadMembers | None) -> Message:
+def _read_message(content: wire.Content, where: str, unread: UnreadMembers | None) -> Message:
     role = _ROLES.get(content.role)
     if role is None:
-        raise Problem("invalid_request", f"not a valid role: {content.role!r}", where=f"{where}/role")
-    parts, spelling = _read_parts(content, where, leftovers)
+        raise Problem("invalid_request", f"invalid role {content.role!r}; use user or model", where=f"{where}/role")
+    parts, spelling = _read_parts(content, where, unread)
     if not content.role:
         spelling = f"{NO_ROLE} {spelling}".rstrip()
     if role == "assistant" and parts and all(isinstance(part, ToolResult) for part in parts):
-        # Some Code Assist clients give results in the model's name.
+        # Some Code Assist clients send tool results with the role "model".
         role, spelling = "user", f"{ROLE}{content.role} {spelling}".rstrip()
-    fields = leftovers.take(where) if leftovers is not None else None
+    fields = unread.take(where) if unread is not None else None
     extras = Extras(NAME, fields) if fields else None
     return Message(role=role, parts=parts, where=where, spelling=spelling, extras=extras)
 
 
-def _read_parts(content: wire.Content, where: str, leftovers: UnreadMembers | None) -> tuple[tuple[AnyPart, ...], str]:
+def _read_parts(content: wire.Content, where: str, unread: UnreadMembers | None) -> tuple[tuple[AnyPart, ...], str]:
     parts = content.parts
     if parts is None:
         return (), NO_PARTS
     if isinstance(parts, GeminiPart):
         where = f"{where}/parts"
-        return (read_part(parts, where, leftovers.take(where) if leftovers is not None else None),), ONE_PART
+        return (read_part(parts, where, unread.take(where) if unread is not None else None),), ONE_PART
     read: list[AnyPart] = []
     for index, part in enumerate(parts):
         pointer = f"{where}/parts/{index}"
-        read.append(read_part(part, pointer, leftovers.take(pointer) if leftovers is not None else None))
+        read.append(read_part(part, pointer, unread.take(pointer) if unread is not None else None))
     return tuple(read), ""
 
 
 def _find_tools_spelling(raw: bytes) -> str:
-    """Return how tools were written, where it was not as a list of some."""
+    """Return the spelling of tools that were sent as a single object or as an empty list, else ""."""
     if raw.startswith(b"{"):
         return ONE_TOOL
     return NO_TOOLS if not raw[1:-1].strip() else ""

@@ -1,8 +1,9 @@
-"""A whole generateContent reply to and from the core.
+"""Parses and renders a whole generateContent reply.
 
-Rules: a reply with sources, pieces of texts or calls, several answers, a blocked prompt, an envelope or an unknown
-member is read as a stream of one chunk: what these mean depends on the parts around them, and `ChunkReader` has to know
-that for streams anyway. A call cut off inside its arguments cannot be written (`args` is an object) and is left out.
+Rules: a simple reply is decoded directly. One with sources, texts or calls in pieces, several candidates, a blocked
+prompt, an envelope or an unknown member is decoded as a stream of one chunk: its meaning depends on the neighbouring
+parts, which `GeminiChunkReader` handles for streams anyway. A call whose arguments are cut off cannot be rendered
+(`args` is an object) and is omitted.
 """
 
 from collections.abc import Iterable
@@ -32,12 +33,12 @@ from dragoman.wire.unread import Carried
 
 PROMPT_FEEDBACK_FIELD = "/promptFeedback"
 AS_CHUNK = "chunk"
-"""The spelling of a reply that may have other names than its pointers: snake_case, or those of an envelope."""
+"""The `spelling` of a reply whose member names may differ from its pointers: in snake_case, or in an envelope."""
 _NULL = Raw(b"null")
 
 
 class WholeCall(Camel):
-    """A call that does not come in pieces."""
+    """A call that is not in pieces."""
 
     name: Annotated[str, Meta(min_length=1)]
     args: Raw = Raw(b"{}")
@@ -54,14 +55,14 @@ class WholePart(Camel):
 
 
 class WholeContent(Camel):
-    """A turn of such parts."""
+    """The content of a candidate with such parts."""
 
     parts: tuple[WholePart, ...] = ()
     role: str | None = None
 
 
 class WholeCandidate(Camel):
-    """An answer that names no sources."""
+    """A candidate without sources."""
 
     content: WholeContent
     finish_reason: str | int | None = None
@@ -73,7 +74,7 @@ class WholeCandidate(Camel):
 
 
 class WholeResponse(Camel):
-    """A whole reply of one answer, as most are: its type says that it holds nothing else."""
+    """A whole reply with one simple candidate, as most are. Decoding fails if there is anything else."""
 
     candidates: tuple[WholeCandidate]
     usage_metadata: UsageMetadata | None = None
@@ -88,7 +89,7 @@ _get_members = attrgetter("text", "thought", "function_call", "thought_signature
 
 
 def parse_response(body: bytes) -> Response:
-    """Read a reply, in Code Assist's envelope or without it; raise the `Problem` it tells."""
+    """Parse a reply, with or without Code Assist's envelope; raise a `Problem` if it is an error."""
     try:
         return _read_directly(body) or _read_as_chunk(body)
     except json.Malformed as error:
@@ -103,7 +104,7 @@ def _read_as_chunk(body: bytes) -> Response:
 
 
 def _read_directly(body: bytes) -> Response | None:
-    """Read a reply of one answer in which every member is known; None for any other, what is no reply included."""
+    """Decode a reply with one candidate and only known members; None for any other body, even an invalid one."""
     try:
         reply = _WHOLE.decode(body)
     except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
@@ -126,29 +127,30 @@ def _read_directly(body: bytes) -> Response | None:
     )
 
 
-def _read_parts(given: tuple[WholePart, ...]) -> list[AnyPart] | None:
-    """Read the parts of an answer; None if a text comes in pieces."""
+def _read_parts(wire_parts: tuple[WholePart, ...]) -> list[AnyPart] | None:
+    """Convert the parts of a candidate; None if a text is in pieces."""
     parts: list[AnyPart] = []
-    before: AnyPart | None = None
-    for index, part in enumerate(given):
-        text, thought, call, signed = _get_members(part)
+    previous: AnyPart | None = None
+    for index, part in enumerate(wire_parts):
+        text, thought, call, raw_signature = _get_members(part)
         where = f"/candidates/0/content/parts/{index}"
-        signature = Signature(ISSUER, signed) if signed else None
+        signature = Signature(ISSUER, raw_signature) if raw_signature else None
         if call is not None and text is None:
             arguments = "{}" if call.args == _NULL else str(call.args, "utf-8")
-            before = ToolCall(id=call.id or "", name=call.name, arguments=arguments, where=where, signature=signature)
-        elif call is not None or text is None or before.__class__ is (Reasoning if thought else Text):
+            call_id = call.id or ""
+            previous = ToolCall(id=call_id, name=call.name, arguments=arguments, where=where, signature=signature)
+        elif call is not None or text is None or previous.__class__ is (Reasoning if thought else Text):
             return None
         elif thought:
-            before = Reasoning(texts=(text,), where=where, signature=signature)
+            previous = Reasoning(texts=(text,), where=where, signature=signature)
         else:
-            before = Text(text=text, where=where, signature=signature)
-        parts.append(before)
+            previous = Text(text=text, where=where, signature=signature)
+        parts.append(previous)
     return parts
 
 
 def build_response(response: Response, request: Request | None) -> bytes:
-    """Write a reply for the client that sent `request`."""
+    """Render a reply for the client that sent `request`."""
     parts, fields = _write_parts(response.parts)
     if response.extras is not None:
         fields.update(own_extras(response, NAME) or {})
@@ -163,7 +165,7 @@ def build_response(response: Response, request: Request | None) -> bytes:
 
 
 def _write_parts(parts: tuple[AnyPart, ...]) -> tuple[list[Written], dict[str, bytes]]:
-    """Return the parts of a reply, and the field that names their sources."""
+    """Render the parts of a reply; also return the field with their grounding metadata."""
     if not any(map(is_cited, parts)):
         return [written for part in parts if (written := write_reply_part(part)) is not None], {}
     pairs = [(part, written) for part in join_texts(parts) if (written := write_reply_part(part)) is not None]
@@ -171,7 +173,7 @@ def _write_parts(parts: tuple[AnyPart, ...]) -> tuple[list[Written], dict[str, b
 
 
 def write_reply_part(part: AnyPart) -> Written | None:
-    """Return what stands for `part` in a reply; None for a call whose arguments are not an object."""
+    """Render a part of a reply; None for a call whose arguments are not an object."""
     if isinstance(part, ToolCall):
         if not part.complete or not json.is_object(part.arguments or "{}"):
             return None
@@ -181,7 +183,7 @@ def write_reply_part(part: AnyPart) -> Written | None:
 
 
 def build_identity(response_id: str, model: str, request: Request | None) -> dict[str, str]:
-    """Return the members every chunk repeats."""
+    """Return the members that every chunk repeats: the model and the reply id."""
     model = model or (request.model if request is not None else "")
     members = {"modelVersion": model} if model else {}
     if response_id:
@@ -197,7 +199,7 @@ def write_reply(
     fields: dict[str, bytes],
     identity: dict[str, str],
 ) -> bytes:
-    """Return the JSON of a reply, or of the last chunk of one."""
+    """Return the JSON of a whole reply or of the last chunk of a stream."""
     written = list(parts)
     body: dict[str, Any] = {}
     if not written and _find_block_reason(fields) == finish.raw != "":
@@ -212,16 +214,16 @@ def write_reply(
     encoded = json.encode(body)
     if not fields:
         return encoded
-    own = {field: raw for field, raw in fields.items() if field not in code_assist.MEMBERS}
-    return graft(encoded, own) if own else encoded
+    inner_fields = {field: raw for field, raw in fields.items() if field not in code_assist.MEMBERS}
+    return graft(encoded, inner_fields) if inner_fields else encoded
 
 
 def _find_block_reason(fields: dict[str, bytes]) -> str:
-    """Return why the prompt was refused: such a reply has no candidates."""
+    """Return the reason why the prompt was blocked, "" if it was not. Such a reply has no candidates."""
     raw = fields.get(PROMPT_FEEDBACK_FIELD)
     return "" if raw is None else read_block_reason(raw)
 
 
 def wrap_reply(body: bytes, fields: dict[str, bytes]) -> bytes:
-    """Put a reply into Code Assist's envelope."""
+    """Wrap a reply in Code Assist's envelope, with those of its fields that belong there."""
     return code_assist.wrap_response(body, {name: fields[name] for name in code_assist.MEMBERS & fields.keys()})

@@ -1,7 +1,7 @@
-"""What models accept that are asked in Gemini, by pattern. The first pattern that matches the bare name wins.
+"""The traits of models behind the Gemini API, by pattern of the model name. The first match wins.
 
-Facts are those of the vendor's documentation of November 2026. An unknown model gets the last row, a later model of a
-known family the strictest there is of it.
+Platform prefixes are stripped from the name before matching. Source: the vendor's documentation of November 2026. An
+unknown model gets the last row; a newer model of a known family gets the strictest row of that family.
 """
 
 from msgspec import structs

@@ -1,9 +1,8 @@
-"""The shapes of generateContent that reach the core, in Google's names.
+"""Structs of the generateContent API: the fields that reach the core, under Google's names.
 
-Rules: only fields that are read are declared, and common ones that are only `Carried` (the rest is kept as unread
-members); a `Raw` that was not sent is `ABSENT`. Parts are untagged: one struct with optional fields. Proto JSON lets a
-list be one object, every name be snake_case and a number of a request be a text; all are read, only the canonical form
-is written.
+Rules: only fields that are read are declared, and common ones as `Carried` (all others are kept as unread members); a
+`Raw` that was not sent is `ABSENT`. A part has no type tag: it is one struct with optional fields. Proto JSON allows
+one object for a list, snake_case names and numbers as strings; all are read, and only the canonical form is written.
 """
 
 import re
@@ -19,36 +18,36 @@ from dragoman.wire.unread import Carried, Unread
 NAME = "gemini"
 ISSUER = "google"
 AnyNumber = int | float | str
-"""A number as proto JSON takes it."""
+"""A number as proto JSON accepts it."""
 _NUMBER = re.compile(r"-?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?")
 
 
 def read_number(value: AnyNumber, where: str) -> int | float:
-    """Return a number that may be written as a text."""
+    """Return a number that may have been sent as a string."""
     if not isinstance(value, str):
         return value
     found = _NUMBER.fullmatch(value)
     if found is None or not isfinite(float(value)):
-        raise Problem("invalid_request", f"not a number: {value[:40]!r}", where=where)
+        raise Problem("invalid_request", f"{value[:40]!r} is not a number", where=where)
     return float(value) if found[1] or found[2] else int(value)
 
 
 def read_whole(value: AnyNumber, where: str) -> int:
-    """Return a whole number that may be written as a text, or with a fraction of zero."""
-    read = read_number(value, where)
-    if not isinstance(read, float):
-        return read
-    if not read.is_integer():
-        raise Problem("invalid_request", f"not a whole number: {read}", where=where)
-    return int(read)
+    """Return an integer that may have been sent as a string or with a zero fraction."""
+    number = read_number(value, where)
+    if not isinstance(number, float):
+        return number
+    if not number.is_integer():
+        raise Problem("invalid_request", f"{number} is not an integer", where=where)
+    return int(number)
 
 
 class Camel(Wire, rename="camel"):
-    """Base of shapes with camelCase names."""
+    """Base of structs with camelCase names."""
 
 
 class Blob(Camel):
-    """Media in the request itself."""
+    """Media as base64 data."""
 
     mime_type: str = ""
     data: str | None = None
@@ -56,7 +55,7 @@ class Blob(Camel):
 
 
 class FileData(Camel):
-    """Media behind a URI."""
+    """Media at a URI."""
 
     mime_type: str = ""
     file_uri: str | None = None
@@ -64,7 +63,7 @@ class FileData(Camel):
 
 
 class FunctionCall(Camel):
-    """A call; `partialArgs` and `willContinue` are Vertex's way to stream it."""
+    """A call; Vertex streams its arguments with `partialArgs` and `willContinue`."""
 
     id: str | None = None
     name: str | None = None
@@ -81,7 +80,7 @@ class FunctionResponsePart(Camel):
 
 
 class FunctionResponse(Camel):
-    """A tool's answer; `response` is any object."""
+    """A tool result; `response` is any object."""
 
     id: str | None = None
     name: str | None = None
@@ -90,7 +89,7 @@ class FunctionResponse(Camel):
 
 
 class GeminiPart(Camel):
-    """A piece of content: at most one of text, call, response and data is set."""
+    """A part: at most one of text, call, response and data is set."""
 
     text: str | None = None
     thought: bool | None = None
@@ -102,14 +101,14 @@ class GeminiPart(Camel):
 
 
 class Content(Camel):
-    """A turn."""
+    """A message: its role and parts."""
 
     parts: list[GeminiPart] | GeminiPart | None = None
     role: str | None = None
 
 
 class FunctionDeclaration(Camel):
-    """A tool the caller runs."""
+    """A client-side tool."""
 
     name: str
     description: str | None = None
@@ -121,7 +120,7 @@ class FunctionDeclaration(Camel):
 
 
 class GeminiTool(Camel):
-    """A bundle of declarations; tools Google runs stand beside them and are not read."""
+    """A Tool object: function declarations, and tools that Google runs, which are not read."""
 
     function_declarations: list[FunctionDeclaration] | None = None
     google_search: Carried = ABSENT
@@ -130,21 +129,21 @@ class GeminiTool(Camel):
 
 
 class FunctionCallingConfig(Camel):
-    """How free the model is to call."""
+    """The tool choice."""
 
     mode: str | None = None
     allowed_function_names: Annotated[list[str] | None, core_place("tool_choice.names")] = None
 
 
 class ToolConfig(Camel):
-    """Settings of all tools."""
+    """Settings for all tools."""
 
     function_calling_config: Annotated[FunctionCallingConfig | None, core_place("tool_choice")] = None
     include_server_side_tool_invocations: Carried = ABSENT
 
 
 class ThinkingConfig(Camel):
-    """How much to think."""
+    """The thinking settings."""
 
     include_thoughts: Annotated[bool | None, core_field("thinking.visible")] = None
     thinking_level: Annotated[str | None, core_place("thinking.effort")] = None
@@ -152,7 +151,7 @@ class ThinkingConfig(Camel):
 
 
 class GenerationConfig(Camel):
-    """Settings of the sampler and the shape of the answer. A member that is a field of the core says which."""
+    """Sampling, thinking and output settings. Members that map to a core field are annotated with its name."""
 
     temperature: Annotated[AnyNumber | None, core_field("sampling.temperature", read_number)] = None
     top_p: Annotated[AnyNumber | None, core_field("sampling.top_p", read_number)] = None
@@ -171,7 +170,7 @@ class GenerationConfig(Camel):
 
 
 class GenerateContentRequest(Camel):
-    """A request; `request` and `project` are there only in Code Assist's envelope."""
+    """The body of generateContent, or Code Assist's envelope around it, which has `request` and `project`."""
 
     contents: Annotated[list[Content] | Content | None, core_place("messages")] = None
     system_instruction: Content | str | None = None
@@ -188,14 +187,14 @@ class GenerateContentRequest(Camel):
 
 
 class Source(Camel):
-    """A page."""
+    """A web page or document."""
 
     uri: str | None = None
     title: str | None = None
 
 
 class GroundingChunk(Camel):
-    """Something that was found, by where it was found."""
+    """A source, in the member for its kind."""
 
     web: Source | None = None
     retrieved_context: Source | None = None
@@ -203,7 +202,7 @@ class GroundingChunk(Camel):
 
 
 class Segment(Camel):
-    """A stretch of a part, in bytes; absent numbers are 0."""
+    """A range of bytes in a part; absent numbers are 0."""
 
     part_index: int | None = None
     start_index: int | None = None
@@ -212,21 +211,21 @@ class Segment(Camel):
 
 
 class GroundingSupport(Camel):
-    """Which chunks a segment rests on."""
+    """The grounding chunks that support a segment."""
 
     segment: Segment | None = None
     grounding_chunk_indices: list[int] | None = None
 
 
 class GroundingMetadata(Camel):
-    """What was found and where it went."""
+    """The sources of an answer and the segments they support."""
 
     grounding_chunks: list[GroundingChunk] | None = None
     grounding_supports: list[GroundingSupport] | None = None
 
 
 class CitationSource(Camel):
-    """A page that a stretch of the answer repeats, in bytes."""
+    """A source that a range of bytes of the answer repeats."""
 
     uri: str | None = None
     title: str | None = None
@@ -235,14 +234,14 @@ class CitationSource(Camel):
 
 
 class CitationMetadata(Camel):
-    """Pages the answer repeats: `citations` on Vertex, `citationSources` elsewhere."""
+    """The sources that the answer repeats: `citations` on Vertex, `citationSources` on AI Studio."""
 
     citations: list[CitationSource] | None = None
     citation_sources: list[CitationSource] | None = None
 
 
 class Candidate(Camel):
-    """One answer. What comes often and only Google's clients understand is declared, but only carried."""
+    """One candidate. Common members that only Google's clients understand are declared as `Carried`."""
 
     content: Content | None = None
     finish_reason: str | int | None = None
@@ -256,7 +255,7 @@ class Candidate(Camel):
 
 
 class GenerateContentResponse(Camel):
-    """A reply, or one chunk of it; `response` is there only in Code Assist's envelope."""
+    """A reply or one chunk of it, or Code Assist's envelope around it, which has `response`."""
 
     candidates: list[Candidate] | None = None
     usage_metadata: Raw = ABSENT
@@ -271,28 +270,28 @@ class GenerateContentResponse(Camel):
 
 
 class TextPart(Camel):
-    """A piece of text, or of a thought, and nothing else."""
+    """A piece of text or thought without other members."""
 
     text: Annotated[str, Meta(min_length=1)]
     thought: bool = False
 
 
 class TextContent(Camel):
-    """A turn of one such part."""
+    """The content of a candidate with one such part."""
 
     parts: tuple[TextPart]
     role: str | None = None
 
 
 class TextCandidate(Camel):
-    """An answer that only continues."""
+    """A candidate that only continues a text."""
 
     content: TextContent
     index: Literal[0] = 0
 
 
 class TextChunk(Camel):
-    """A chunk that only continues a text, as most do: its type says that it holds nothing else."""
+    """A chunk that only continues a text, as most do. Decoding fails if there is anything else."""
 
     candidates: tuple[TextCandidate]
     usage_metadata: Raw = ABSENT
@@ -301,7 +300,7 @@ class TextChunk(Camel):
 
 
 class UsageMetadata(Camel):
-    """Tokens. The details come with every reply, so they are declared, but only carried."""
+    """Token counts. The details are in every reply, so they are declared as `Carried`."""
 
     prompt_token_count: int | None = None
     candidates_token_count: int | None = None
@@ -318,7 +317,7 @@ class UsageMetadata(Camel):
 
 
 class PromptFeedback(Camel):
-    """Why a prompt was refused."""
+    """The reason why a prompt was blocked."""
 
     block_reason: str | int | None = None
     block_reason_message: str | None = None
@@ -346,7 +345,7 @@ PARTIAL_ARGS: Shape[list[PartialArg]] = Shape(list[PartialArg], snake=True)
 
 
 class UnreadMembers:
-    """Unread members of a request, found and told by absolute pointers though read below `prefix`."""
+    """The unread members of a request below `prefix`, accessed by pointers that include the prefix."""
 
     __slots__ = ("_offset", "_prefix", "_unread")
 
@@ -356,21 +355,21 @@ class UnreadMembers:
         self._offset = len(prefix)
 
     def take(self, where: str) -> dict[str, bytes] | None:
-        """Remove and return what lies below `where`, relative to it."""
+        """Remove and return the members below `where`, by pointer relative to it."""
         return self._unread.take(where[self._offset :])
 
     def add(self, where: str, raw: bytes) -> None:
-        """Note one more member that did not reach the core."""
+        """Add a member that the core cannot represent."""
         self._unread.add(where[self._offset :], raw)
 
     def add_carried(self, value: Wire, where: str) -> None:
-        """Note the members that `value`, which stands at `where` below `prefix`, only carries."""
+        """Add the `Carried` members of `value`; `where` is its pointer relative to the prefix."""
         fields = carried(value)
         if fields is not None:
             for pointer, raw in fields.items():
                 self._unread.add(where + pointer, raw)
 
     def rest(self) -> dict[str, bytes]:
-        """Return what nobody took."""
+        """Return the members that were not taken."""
         rest = self._unread.rest()
         return {self._prefix + pointer: raw for pointer, raw in rest.items()} if self._prefix else rest

@@ -1,4 +1,4 @@
-"""Anthropic Messages."""
+"""The Anthropic Messages dialect."""
 
 from dragoman.dialects.messages.api import API
 from dragoman.dialects.messages.compat import IMPLIED, TURNS, VENDOR_TOOLS

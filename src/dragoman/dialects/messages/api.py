@@ -1,4 +1,4 @@
-"""Messages' HTTP API: the paths of Anthropic, its clients' headers and its model names."""
+"""The HTTP API of Messages: Anthropic's paths, its clients' headers and its model names."""
 
 from typing import Any
 
@@ -19,7 +19,7 @@ API = Api(
     paths=(
         ServedPath("/v1/messages", Endpoint(operation="generate", queried=True)),
         ServedPath("/v1/messages/count_tokens", Endpoint(operation="count")),
-        # Claude Code asks for it to see whether it can reach the server.
+        # Claude Code requests this path to check that the server is reachable.
         ServedPath("/api/hello", Endpoint(operation="health"), READ_METHODS),
     ),
     other_paths=(r"/v1/(?:messages/batches|complete|skills)(?:[/:].+)?",),

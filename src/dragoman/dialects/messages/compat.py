@@ -1,4 +1,4 @@
-"""How Messages' requests and tools relate to those of other dialects, and how its conversations are stored."""
+"""How requests and tools of Messages relate to those of other dialects, and how its conversations are stored."""
 
 import re
 
@@ -22,16 +22,16 @@ IMPLIED = {
     "/mcp_servers": Implied(([],), SAYS_NOTHING),
     "/context_management/edits": Implied(([],), SAYS_NOTHING),
     "/context_management/edits/#": Implied(
-        ({"type": "clear_thinking_20251015", "keep": "all"},), "nothing is cleared at any target"
+        ({"type": "clear_thinking_20251015", "keep": "all"},), "no target clears thinking"
     ),
     "/tools/#/defer_loading": Implied((False,), LOADED_AT_ONCE),
-    "/tools/#/eager_input_streaming": Implied((False,), "arguments are told as they come", streaming_values=(True,)),
-    "/tools/#/allowed_callers": Implied((["direct"],), "only the model itself calls a tool"),
+    "/tools/#/eager_input_streaming": Implied((False,), "arguments are sent as they arrive", streaming_values=(True,)),
+    "/tools/#/allowed_callers": Implied((["direct"],), "only the model calls tools"),
     "/tools/#/input_examples": Implied(([],), SAYS_NOTHING),
-    "/messages/#/content/#/caller": Implied(({"type": "direct"},), "only the model itself calls a tool"),
+    "/messages/#/content/#/caller": Implied(({"type": "direct"},), "only the model calls tools"),
     "/messages/#/content/#/citations": Implied(({"enabled": False},), NOTHING_EXTRA),
 }
-"""A field that the caller asks for and will not get has no row, however usual it is: cache marks, keys, labels."""
+"""No row for a field whose effect the caller loses, however common it is: cache breakpoints, keys, labels."""
 
 VENDOR_TOOLS = {
     "search": VendorTool(
@@ -50,7 +50,7 @@ VENDOR_TOOLS = {
         ToolChoice(mode="required", names=("web_fetch",)),
     ),
 }
-"""Web search, web fetch and code execution."""
+"""Anthropic's web search, web fetch and code execution."""
 
 
 def _render_user_item(text: bytes) -> bytes:
@@ -59,7 +59,7 @@ def _render_user_item(text: bytes) -> bytes:
 
 def _read_reply_items(reply: bytes) -> list[bytes]:
     found = lookup(reply, "/content")
-    # A turn in which nothing was said cannot stand in a history.
+    # A history must not contain an empty turn.
     if found is None or not json.decode_array(found[1]):
         return []
     return [json.encode({"role": "assistant", "content": Raw(found[1])})]

@@ -1,8 +1,8 @@
-"""Frames of a Messages stream to events.
+"""Decodes the frames of a Messages stream into events.
 
-Rules: a block that does not grow in the core (an opaque one) is told whole when it stops, so that input it received by
-deltas is in it; a call's input comes from deltas, or from its start when no delta said anything; usage is a
-snapshot in which later numbers replace earlier ones field by field. Only `message_stop` ends a reply well.
+Rules: a block without deltas in the core (an opaque one) is emitted whole when it stops, so that it includes the input
+it received in deltas; a call's input is taken from its deltas, or from its start if all deltas were empty; usage is a
+snapshot in which later numbers replace earlier ones field by field. A reply is complete only after `message_stop`.
 """
 
 from collections.abc import Iterator
@@ -65,22 +65,23 @@ _DELTA_TYPES: dict[type[AnyPart], type[Delta]] = {Text: TextDelta, ToolCall: Jso
 
 
 class _OpenBlock:
-    """A block between its start and its stop; `index` is its part's, -1 until that has started."""
+    """A block between its start and stop events; `index` is the index of its part, -1 until the part has started."""
 
-    __slots__ = ("fields", "fragments", "given", "grows", "index", "part")
+    __slots__ = ("delta_type", "fields", "fragments", "index", "initial_input", "part")
 
     def __init__(self, part: AnyPart) -> None:
         self.part = part
         self.index = -1
-        self.grows = _DELTA_TYPES.get(type(part))
+        self.delta_type = _DELTA_TYPES.get(type(part))
         self.fragments: list[str] | None = None if isinstance(part, Text | Reasoning) else []
-        self.given = ""
+        self.initial_input = ""
+        """The input of a call in its start event, if it is not empty."""
         self.fields: dict[str, list[Any]] = {}
-        """Members of deltas that nobody reads, each in its pieces."""
+        """Unknown members of deltas by pointer, each with its pieces."""
 
 
 class MessagesDecoder(FrameDecoder):
-    """Upstream bytes in, events out."""
+    """Decodes the bytes of a Messages stream into events."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -127,19 +128,19 @@ class MessagesDecoder(FrameDecoder):
 
     def _decode_unknown(self, frame: Frame) -> Event:
         members = decode_object(frame.data)
-        # Servers in between report errors in their own shapes, without Anthropic's type.
+        # Proxies report errors in their own formats, without Anthropic's type.
         if frame.event == "error" or ("error" in members and "type" not in members):
             raise read_error_event(frame.data)
         kind = decode(members["type"]) if "type" in members else frame.event
         return Native(NAME, "/" + escape(str(kind)), frame.data)
 
-    def _start_reply(self, given: str, model: str) -> Started:
-        self._id = given
-        return Started(given, model)
+    def _start_reply(self, reply_id: str, model: str) -> Started:
+        self._id = reply_id
+        return Started(reply_id, model)
 
     def _read_message_start(self, event: MessageStart, unread: Unread | None) -> Iterator[Event]:
         message = event.message
-        # Anthropic has been seen to send the same start twice.
+        # Anthropic sometimes sends the same message_start twice.
         if self._id is None:
             yield self._start_reply(message.id or "", message.model or "")
         elif self._id != message.id or self._count:
@@ -174,7 +175,7 @@ class MessagesDecoder(FrameDecoder):
         match part:
             case ToolCall(arguments=arguments):
                 part = require_name(part)
-                block.given = "" if arguments in _EMPTY_INPUTS else arguments
+                block.initial_input = "" if arguments in _EMPTY_INPUTS else arguments
                 yield PartStarted(block.index, structs.replace(part, arguments=""))
             case Text() | Reasoning(redacted=False):
                 *opening, _ended = replay_part(block.index, part)
@@ -185,14 +186,14 @@ class MessagesDecoder(FrameDecoder):
     def _append_delta(self, event: BlockDelta, unread: Unread | None) -> None:
         block = self._open.get(event.index)
         if block is None:
-            raise Malformed(f"a delta of block {event.index}, which is not open")
+            raise Malformed(f"a delta for block {event.index}, which is not open")
         delta = event.delta
-        if type(delta) is block.grows:
+        if type(delta) is block.delta_type:
             text = cast("TextDelta", delta).text
             if text:
                 if block.fragments is not None:
                     block.fragments.append(text)
-                if not block.given:
+                if not block.initial_input:
                     self._events.append(PartDelta(block.index, text))
         else:
             self._events.extend(_read_other_delta(block, delta))
@@ -208,12 +209,12 @@ class MessagesDecoder(FrameDecoder):
                 self._count += 1
                 yield PartStarted(block.index, structs.replace(part, raw=_complete_block(block, part.raw)))
             case ToolCall():
-                grown = "".join(block.fragments or ())
-                complete = not grown or is_json(grown)
-                if block.given:
-                    yield PartDelta(block.index, grown if grown and complete else block.given)
+                streamed = "".join(block.fragments or ())
+                complete = not streamed or is_json(streamed)
+                if block.initial_input:
+                    yield PartDelta(block.index, streamed if streamed and complete else block.initial_input)
                     complete = True
-                elif not grown:
+                elif not streamed:
                     yield PartDelta(block.index, "{}")
                 self._has_call = self._has_call or complete
             case _:
@@ -224,14 +225,14 @@ class MessagesDecoder(FrameDecoder):
         yield PartEnded(block.index, complete)
 
     def _update_usage(self, usage: UsageShape, unread: Unread | None, where: str) -> UsageSeen:
-        """Lay new numbers over the old ones: they are totals, never to be added."""
+        """Replace the counts by the new ones, field by field: they are totals and must not be added."""
         for name in usage.__struct_fields__:
             value = getattr(usage, name)
             if value is not None and not isinstance(value, Raw):
                 setattr(self._counts, name, value)
-        found = read_usage(usage, unread.take(where) if unread is not None else None)
-        if found.extras is not None:
-            self._usage_fields.update(found.extras.fields)
+        update = read_usage(usage, unread.take(where) if unread is not None else None)
+        if update.extras is not None:
+            self._usage_fields.update(update.extras.fields)
         totals = read_usage(self._counts, None)
         extras = Extras(NAME, dict(self._usage_fields)) if self._usage_fields else None
         return UsageSeen(structs.replace(totals, extras=extras))
@@ -274,20 +275,20 @@ def _read_other_delta(block: _OpenBlock, delta: Delta) -> Iterator[Event]:
             yield PartCited(block.index, read_citation(citation))
         case JsonDelta(text) if block.fragments is not None:
             block.fragments.append(text)
-        case strange:
-            raw = strange.raw if isinstance(strange, Unknown) else encode(strange)
+        case other:
+            raw = other.raw if isinstance(other, Unknown) else encode(other)
             members = decode_object(raw).items()
             _keep_fields(block, {"/" + escape(name): bytes(value) for name, value in members if name != "type"})
 
 
 def _keep_fields(block: _OpenBlock, fields: dict[str, bytes]) -> None:
-    """Note members of a delta that nobody reads, for when the block is whole: they may be text in pieces."""
+    """Collect unknown members of a delta until the block is complete: they may be text in pieces."""
     for pointer, raw in fields.items():
         block.fields.setdefault(pointer, []).append(decode(raw))
 
 
 def _join_pieces(pieces: list[Any]) -> Any:
-    """Put the pieces of a member together: texts go on, and of anything else the last counts."""
+    """Join the pieces of a member: strings are concatenated; of other values the last one is used."""
     texts: list[str] = []
     for piece in reversed(pieces):
         if not isinstance(piece, str):
@@ -297,16 +298,16 @@ def _join_pieces(pieces: list[Any]) -> Any:
 
 
 def _complete_block(block: _OpenBlock, raw: bytes) -> bytes:
-    """Put what arrived by deltas into the block that waited for it."""
-    grown = "".join(block.fragments or ())
-    if not grown and not block.fields:
+    """Return the JSON of an opaque block with the content of its deltas inserted."""
+    streamed = "".join(block.fragments or ())
+    if not streamed and not block.fields:
         return raw
     members = {name: bytes(value) for name, value in decode_object(raw).items()}
-    if grown:
-        members["input"] = grown.encode() if is_json(grown) else encode(grown)
+    if streamed:
+        members["input"] = streamed.encode() if is_json(streamed) else encode(streamed)
     for pointer, pieces in block.fields.items():
         name = unescape(pointer[1:])
         value = _join_pieces(pieces)
-        known = decode(members[name]) if name in members else None
-        members[name] = encode(known + value if isinstance(known, str) and isinstance(value, str) else value)
+        initial = decode(members[name]) if name in members else None
+        members[name] = encode(initial + value if isinstance(initial, str) and isinstance(value, str) else value)
     return with_members(b"{}", members)

@@ -1,8 +1,8 @@
-"""Events to frames of a Messages stream.
+"""Encodes events as frames of a Messages stream.
 
-Rules: `event:` names are mandatory, blocks come one after the other and count from 0, a signature comes just before its
-block stops, and the reply ends with `message_delta` (all usage) and `message_stop`, or with an `error` frame. A part
-that Messages cannot say takes no block.
+Rules: `event:` names are mandatory; blocks follow each other and are numbered from 0; a signature is sent just before
+its block stops; the reply ends with `message_delta` (with all usage) and `message_stop`, or with an `error` frame. A
+part that Messages cannot express gets no block and no number.
 """
 
 import re
@@ -40,7 +40,7 @@ from dragoman.wire.splice import graft
 from dragoman.wire.sse import render_named_frame
 
 _PLAIN_NAME = re.compile(r"[A-Za-z0-9_]+")
-"""What a delta may be called: its name is written into the middle of an event."""
+"""Names that are safe for an unknown delta: the name is inserted into the event without escaping."""
 _OWN_DELTAS = frozenset({"text", "input_json", "thinking", "signature", "citations"})
 _DELTA = b'event: content_block_delta\ndata: {"type":"content_block_delta","index":%d,"delta":{"type":"%s","%s":'
 _DELTA_END = b"}}\n\n"
@@ -48,12 +48,12 @@ _START = b'event: content_block_start\ndata: {"type":"content_block_start","inde
 _STOP = b'event: content_block_stop\ndata: {"type":"content_block_stop","index":%d}\n\n'
 _MESSAGE_STOP = b'event: message_stop\ndata: {"type":"message_stop"}\n\n'
 _EMPTY_INPUT = Raw(b"{}")
-_BESIDE_DELTA = ("/context_management", "/input_transformations")
-"""Fields that stand beside the `delta` of `message_delta` rather than in it."""
+_EVENT_FIELDS = ("/context_management", "/input_transformations")
+"""Reply fields that belong to the `message_delta` event itself, not to its `delta` object."""
 
 
 class MessagesEncoder(Encoder):
-    """Events in, bytes for the client out."""
+    """Encodes events into the bytes of a Messages stream."""
 
     def __init__(self, request: Request | None) -> None:
         del request
@@ -61,13 +61,13 @@ class MessagesEncoder(Encoder):
         self._part: AnyPart | None = None
         self._prefix = b""
         self._piece = 0
-        self._grown = False
+        self._has_text = False
         self._signature = ""
         self._usage: Usage | None = None
         self._fields: dict[str, bytes] = {}
 
-    def feed(self, event: Event) -> bytes:  # one case an event
-        """Take the next event."""
+    def feed(self, event: Event) -> bytes:  # one case for each event
+        """Return the bytes for the next event."""
         if isinstance(event, PartDelta):
             return self._append(event.text, event.piece)
         match event:
@@ -99,7 +99,7 @@ class MessagesEncoder(Encoder):
 
     def _start(self, part: AnyPart) -> bytes:
         self._part = part
-        self._grown = False
+        self._has_text = False
         self._signature = part.signature.value if part.signature else ""
         match part:
             case Text() | Refusal():
@@ -117,9 +117,9 @@ class MessagesEncoder(Encoder):
                 block = write_part(part)
                 if block is None:
                     return b""
-                whole = _START % self._count + one_line(encode(block)) + b"}\n\n" + _STOP % self._count
+                frames = _START % self._count + one_line(encode(block)) + b"}\n\n" + _STOP % self._count
                 self._count += 1
-                return whole
+                return frames
 
     def _open(self, kind: bytes, field: bytes) -> None:
         self._prefix = _DELTA % (self._count, kind, field)
@@ -136,10 +136,10 @@ class MessagesEncoder(Encoder):
             return b""
         if piece != self._piece:
             self._piece = piece
-            # One thinking block holds all summaries of a foreign reply.
-            if self._grown:
+            # All reasoning summaries of another vendor's reply go into one thinking block.
+            if self._has_text:
                 text = "\n\n" + text
-        self._grown = True
+        self._has_text = True
         return self._prefix + encode(text) + _DELTA_END
 
     def _write_delta(self, kind: str, field: str, raw: bytes) -> bytes:
@@ -163,30 +163,31 @@ class MessagesEncoder(Encoder):
         return written
 
     def _write_redacted(self, part: Reasoning) -> bytes:
-        """Write a redacted block, whose data may have come after its start."""
+        """Render a redacted block as a whole, because its data may arrive after its start."""
         if not self._signature:
             return b""
         fields = own_extras(part, NAME)
         body = encode({"type": "redacted_thinking", "data": self._signature})
-        whole = one_line(graft(body, fields)) if fields else body
-        written = _START % self._count + whole + b"}\n\n" + _STOP % self._count
+        block = one_line(graft(body, fields)) if fields else body
+        written = _START % self._count + block + b"}\n\n" + _STOP % self._count
         self._count += 1
         return written
 
     def _finish(self, finish: Finish) -> bytes:
         try:
-            word = write_finish(finish)
+            stop_reason = write_finish(finish)
         except Problem as problem:
             return render_error_frame(problem)
-        delta = encode({"stop_reason": word, "stop_sequence": finish.sequence})
-        inside = {field: raw for field, raw in self._fields.items() if field not in _BESIDE_DELTA}
-        beside = {field: raw for field, raw in self._fields.items() if field in _BESIDE_DELTA}
-        body = encode({"type": "message_delta", "delta": Raw(graft(delta, inside)), "usage": write_usage(self._usage)})
-        return render_named_frame("message_delta", one_line(graft(body, beside))) + _MESSAGE_STOP
+        delta = encode({"stop_reason": stop_reason, "stop_sequence": finish.sequence})
+        in_delta = {field: raw for field, raw in self._fields.items() if field not in _EVENT_FIELDS}
+        in_event = {field: raw for field, raw in self._fields.items() if field in _EVENT_FIELDS}
+        delta = graft(delta, in_delta)
+        body = encode({"type": "message_delta", "delta": Raw(delta), "usage": write_usage(self._usage)})
+        return render_named_frame("message_delta", one_line(graft(body, in_event))) + _MESSAGE_STOP
 
 
 def render_error_frame(problem: Problem) -> bytes:
-    """Write an error in the middle of a stream; without its `event:` line clients would drop it."""
+    """Render an error in a stream. Clients ignore it without its `event:` line."""
     return render_named_frame("error", one_line(render_error_body(problem)))
 
 

@@ -1,7 +1,7 @@
-"""Errors of Messages: an HTTP reply or an `event: error` frame to a `Problem`, and back.
+"""Converts Messages errors (HTTP replies and `event: error` frames) to a `Problem`, and back.
 
-The vendor's type decides the kind and the status is the fallback, for servers in between answer in shapes of their own
-(Google's on Vertex, HTML, nothing). Words of a body that is no API error are not passed on.
+The vendor's error type determines the kind. The status is the fallback, because proxies answer in their own formats
+(Google's on Vertex, HTML, an empty body). Text of a body that is not an API error is not passed on.
 """
 
 import math
@@ -30,7 +30,7 @@ _KINDS: dict[str, Kind] = {
 }
 ERROR_WORDS = frozenset({"error", *_KINDS})
 _TYPES: dict[Kind, str] = {
-    **{kind: word for word, kind in _KINDS.items()},
+    **{kind: error_type for error_type, kind in _KINDS.items()},
     "unsupported": "invalid_request_error",
     "context_length": "invalid_request_error",
     "cancelled": "api_error",
@@ -59,13 +59,13 @@ _STATUSES: dict[Kind, int] = {
 }
 _KEPT_STATUSES: dict[Kind, range] = {"invalid_request": range(400, 500), "internal": range(500, 600)}
 _TOO_LONG = "prompt is too long"
-_TOO_LONG_WORDS = (_TOO_LONG, "exceed context limit", "exceeds the context window")
+_TOO_LONG_PHRASES = (_TOO_LONG, "exceed context limit", "exceeds the context window")
 _NO_CREDIT = "credit balance is too low"
 _MAX_TEXT = 500
 
 
 def parse_error(status: int, headers: Mapping[str, str], body: bytes) -> Problem:
-    """Read an error reply of any shape; never raises."""
+    """Parse an error reply of any format; never raises."""
     error = _find_error(body)
     kind = _KINDS.get(_get_text(error, "type")) or STATUS_KINDS.get(status)
     if kind is None:
@@ -85,7 +85,7 @@ def parse_error(status: int, headers: Mapping[str, str], body: bytes) -> Problem
 
 
 def read_error_event(data: bytes) -> Problem:
-    """Read an `event: error` frame, which has no status of its own."""
+    """Parse an `event: error` frame, which has no HTTP status."""
     error = _find_error(data)
     message = _get_text(error, "message") or "the upstream reported an error without a message"
     kind = _refine_kind(_KINDS.get(_get_text(error, "type"), "internal"), message)
@@ -125,13 +125,13 @@ def _read_plain_text(body: bytes) -> str:
 
 
 def _refine_kind(kind: Kind, message: str) -> Kind:
-    """Tell apart what Anthropic calls an invalid request and says only in words."""
+    """Return a more specific kind for an `invalid_request_error` whose cause only the message text shows."""
     if kind != "invalid_request":
         return kind
-    words = message.lower()
-    if any(phrase in words for phrase in _TOO_LONG_WORDS):
+    text = message.lower()
+    if any(phrase in text for phrase in _TOO_LONG_PHRASES):
         return "context_length"
-    return "billing" if _NO_CREDIT in words else kind
+    return "billing" if _NO_CREDIT in text else kind
 
 
 def _read_retry_after(headers: Mapping[str, str]) -> float | None:
@@ -146,7 +146,7 @@ def _read_retry_after(headers: Mapping[str, str]) -> float | None:
 
 
 def build_error(problem: Problem) -> ErrorReply:
-    """Write an error reply."""
+    """Render an error reply."""
     kind = _map_client_kind(problem)
     status = _STATUSES[kind]
     if problem.status in _KEPT_STATUSES.get(kind, ()):
@@ -160,24 +160,27 @@ def build_error(problem: Problem) -> ErrorReply:
 
 
 def _map_client_kind(problem: Problem) -> Kind:
-    """Tell another vendor's empty account as a limit: `billing_error` would send the caller to Anthropic's own."""
+    """Return the kind for the client: "rate_limit" if another vendor's account is out of credit.
+
+    `billing_error` would make the user check their Anthropic account.
+    """
     return "rate_limit" if problem.kind == "billing" and problem.detail_dialect not in ("", NAME) else problem.kind
 
 
 def render_error_body(problem: Problem) -> bytes:
-    """Write the error envelope; members of Anthropic's own error survive."""
-    known, request_id = _read_own_detail(problem)
-    word = _TYPES[_map_client_kind(problem)]
-    error = encode({"type": word, "message": _render_message(problem)})
-    if problem.code is not None and "details" not in known:
-        known["details"] = encode({"error_code": problem.code})
-    envelope = {"type": "error", "error": Raw(with_members(error, known)), "request_id": request_id}
+    """Render the error body, with the other members of an error that came from Anthropic."""
+    members, request_id = _read_own_detail(problem)
+    error_type = _TYPES[_map_client_kind(problem)]
+    error = encode({"type": error_type, "message": _render_message(problem)})
+    if problem.code is not None and "details" not in members:
+        members["details"] = encode({"error_code": problem.code})
+    envelope = {"type": "error", "error": Raw(with_members(error, members)), "request_id": request_id}
     return encode(envelope)
 
 
 def _render_message(problem: Problem) -> str:
-    # Clients compact their history when they read these words, and at nothing else.
-    if problem.kind == "context_length" and not any(words in problem.message.lower() for words in _TOO_LONG_WORDS):
+    # Clients compact their history only if the message contains this phrase.
+    if problem.kind == "context_length" and not any(phrase in problem.message.lower() for phrase in _TOO_LONG_PHRASES):
         return f"{_TOO_LONG}: {problem.message}"
     return problem.message
 

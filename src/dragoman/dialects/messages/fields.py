@@ -1,8 +1,8 @@
-"""Fields of a request beside its messages and tools, read; and where fields of the core stand.
+"""Reads the request fields other than messages and tools, and lists the JSON pointers of core fields.
 
-Rules: a value nobody knows stays in extras. Words in `Request.spelling` say which members were written empty, or by
-another name, so that they are written back as they were. Of a message thread (beta) the server keeps the conversation,
-and a request has only what is new.
+Rules: an unknown value stays in extras. `Request.spelling` notes members that were sent empty or under another name, so
+that they are rendered the same way. In a message thread (beta) the server stores the conversation, and a request has
+only the new messages.
 """
 
 from typing import Any
@@ -36,7 +36,7 @@ POINTERS = {
 METADATA_FIELDS = CoreFields(MetadataShape)
 SAMPLING_FIELDS = CoreFields(RequestShape, "sampling")
 _UNSUPPORTED = "thread_unsupported_request"
-"""At this word the SDKs' tool runners send the whole conversation, without a thread."""
+"""The error code that makes the SDKs' tool runners send the whole conversation again, without a thread."""
 _THINKING: Shape[ThinkingShape] = Shape(ThinkingShape)
 _FORMAT: Shape[FormatShape] = Shape(FormatShape)
 
@@ -50,12 +50,12 @@ _VISIBLE = {"summarized": True, "omitted": False}
 
 
 def read_sampling(shape: RequestShape) -> Sampling:
-    """Read the settings of the sampler."""
+    """Read the sampling parameters."""
     return Sampling(**SAMPLING_FIELDS.read(shape), stop=tuple(shape.stop_sequences or ()))
 
 
-def read_thinking(shape: RequestShape, fields: dict[str, bytes], words: set[str]) -> Thinking | None:
-    """Read how to think."""
+def read_thinking(shape: RequestShape, fields: dict[str, bytes], spelling: set[str]) -> Thinking | None:
+    """Read the thinking settings."""
     config = shape.output_config
     effort: Any = config.effort if config is not None else None
     if effort is not None and effort not in EFFORTS:
@@ -70,7 +70,7 @@ def read_thinking(shape: RequestShape, fields: dict[str, bytes], words: set[str]
         fields["/thinking"] = raw
         return Thinking(effort=effort) if effort else None
     if thinking.type == "between_tools":
-        words.add("between_tools")
+        spelling.add("between_tools")
     visible = None if mode == "disabled" else _VISIBLE.get(thinking.display or "")
     if thinking.display is not None and visible is None:
         below["/display"] = encode(thinking.display)
@@ -82,8 +82,8 @@ def read_thinking(shape: RequestShape, fields: dict[str, bytes], words: set[str]
     return Thinking(mode=mode, effort=effort, budget=budget, visible=visible)
 
 
-def read_output(shape: RequestShape, fields: dict[str, bytes], words: set[str]) -> OutputFormat | None:
-    """Read the format of the answer, which has an older name."""
+def read_output(shape: RequestShape, fields: dict[str, bytes], spelling: set[str]) -> OutputFormat | None:
+    """Read the output format, from `output_config.format` or the older `output_format`."""
     config = shape.output_config
     found = None if config is None else _read_format(config.format, "/output_config/format", fields)
     if found is not None:
@@ -92,7 +92,7 @@ def read_output(shape: RequestShape, fields: dict[str, bytes], words: set[str]) 
         return found
     found = _read_format(shape.output_format, "/output_format", fields)
     if found is not None:
-        words.add("output_format")
+        spelling.add("output_format")
     return found
 
 
@@ -109,7 +109,7 @@ def _read_format(member: Raw, where: str, fields: dict[str, bytes]) -> OutputFor
 
 
 def find_thread_references(thread: Raw) -> tuple[Reference, ...]:
-    """Return what a request goes on from; one that begins a thread says everything itself."""
+    """Return the reference to a stored thread that a request continues; a new thread has none."""
     if thread is ABSENT or json.first_byte(thread) != b"{":
         return ()
     members = json.decode_object(thread)

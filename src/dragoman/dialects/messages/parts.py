@@ -1,7 +1,8 @@
-"""One block of Messages: `read_part` and `write_part`, shared by requests, replies and streams.
+"""Reads and writes one content block of Messages, for requests, replies and streams.
 
-A block nobody else could understand is kept whole as `Opaque`. Spellings: a tool result remembers whether its content
-was a "string" or "blocks" and whether a false "is_error" was written out; a thinking block whether it was "unsigned".
+A block that no other dialect understands is kept whole as `Opaque`. Values of `spelling`: for a tool result "string" or
+"blocks" for the form of its content, and "is_error" if `is_error: false` was sent; for a thinking block "unsigned" if
+it had no signature.
 """
 
 import base64
@@ -59,22 +60,22 @@ Fields = dict[str, bytes] | None
 
 
 def build_extras(fields: Fields) -> Extras | None:
-    """Own the fields nobody reads."""
+    """Return unread fields as extras of this dialect; None if there are none."""
     return Extras(NAME, fields) if fields else None
 
 
 def read_cache_mark(control: CacheControl | None) -> str | None:
-    """Return the lifetime of a cache mark, "" when it was not said."""
+    """Return the lifetime of a cache breakpoint: "" for the default, None without a breakpoint."""
     return None if control is None else control.ttl or ""
 
 
-def write_cache_mark(mark: str | None) -> CacheControl | None:
-    """Write a cache mark."""
-    return None if mark is None else CacheControl("ephemeral", mark or None)
+def write_cache_mark(lifetime: str | None) -> CacheControl | None:
+    """Render a cache breakpoint from its lifetime."""
+    return None if lifetime is None else CacheControl("ephemeral", lifetime or None)
 
 
 def read_part(block: Block, where: str, unread: Unread | None) -> AnyPart:
-    """Read one block; what it holds beyond its shape becomes its extras."""
+    """Read one block; its unread members become its extras."""
     return _READERS[type(block)](block, where, unread)
 
 
@@ -129,15 +130,15 @@ def _read_call(block: ToolUseBlock, where: str, unread: Unread | None) -> ToolCa
 
 
 def _read_result(block: ToolResultBlock, where: str, unread: Unread | None) -> ToolResult:
-    given = block.content
+    raw = block.content
     spelling = ""
     content: tuple[Content, ...] = ()
-    if isinstance(given, str):
+    if isinstance(raw, str):
         spelling = "string"
-        content = (Text(where=f"{where}/content", text=given),)
-    elif given is not None:
+        content = (Text(where=f"{where}/content", text=raw),)
+    elif raw is not None:
         spelling = "blocks"
-        content = tuple([_read_content(inner, f"{where}/content/{index}", unread) for index, inner in enumerate(given)])
+        content = tuple([_read_content(inner, f"{where}/content/{index}", unread) for index, inner in enumerate(raw)])
     if block.is_error is False:
         spelling += " is_error"
     return ToolResult(
@@ -176,8 +177,8 @@ def _read_media(block: ImageBlock | DocumentBlock, where: str, unread: Unread | 
         case TextSource(media_type, data):
             source = Plain(data)
         case unknown:
-            whole = encode(_restore_raw_source(block, unknown))
-            return Opaque(where=where, dialect=NAME, raw=graft(whole, fields) if fields else whole)
+            body = encode(_restore_raw_source(block, unknown))
+            return Opaque(where=where, dialect=NAME, raw=graft(body, fields) if fields else body)
     if document and block.citations is not ABSENT:
         fields = {"/citations": bytes(block.citations), **(fields or {})}
     return Media(
@@ -193,7 +194,7 @@ def _read_media(block: ImageBlock | DocumentBlock, where: str, unread: Unread | 
 
 
 def _restore_raw_source(block: ImageBlock | DocumentBlock, source: Source) -> Any:
-    """Give back the block as it stood, of which only the source is strange."""
+    """Restore the raw source of a block whose source type is unknown, so that the block can be encoded whole."""
     if isinstance(source, Unknown):
         block.source = source.raw  # pyright: ignore[reportAttributeAccessIssue]
     return block
@@ -212,27 +213,27 @@ _READERS: dict[type[Any], Callable[[Any, str, Unread | None], AnyPart]] = {
 
 
 def read_citation(raw: Raw) -> Citation:
-    """Read what other dialects could say of a citation; the rest stays in `raw`."""
+    """Read the members of a citation that other dialects can express; `raw` keeps the whole citation."""
     members: Any = decode(raw)
     if not isinstance(members, dict):
         return Citation(NAME, bytes(raw))
 
-    def word(*names: str) -> str:
-        found: list[Any] = [members.get(name) for name in names]  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
-        return next((value for value in found if isinstance(value, str)), "")
+    def first_text(*names: str) -> str:
+        values: list[Any] = [members.get(name) for name in names]  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
+        return next((value for value in values if isinstance(value, str)), "")
 
-    source = word("url", "source")
+    source = first_text("url", "source")
     return Citation(
         NAME,
         bytes(raw),
         url=source if source.startswith(("http://", "https://")) else "",
-        title=word("title", "document_title"),
-        quote=word("cited_text"),
+        title=first_text("title", "document_title"),
+        quote=first_text("cited_text"),
     )
 
 
 def write_citation(citation: Citation) -> Raw | None:
-    """Write a citation: our own verbatim, a foreign one by its URL, else not at all."""
+    """Write a citation: one from Messages unchanged, another dialect's by its URL; None if it has no URL."""
     if citation.dialect == NAME:
         return Raw(citation.raw)
     if not citation.url:
@@ -248,7 +249,7 @@ def write_citation(citation: Citation) -> Raw | None:
 
 
 def write_part(part: AnyPart) -> Wire | Raw | None:
-    """Write one block, or None for what Messages cannot say."""
+    """Write one block; None for a part that Messages cannot express."""
     if isinstance(part, Opaque):
         return Raw(part.raw) if part.dialect == NAME else None
     block = _write_block(part)
@@ -259,11 +260,11 @@ def write_part(part: AnyPart) -> Wire | Raw | None:
 
 
 def write_parts(parts: Iterable[AnyPart]) -> list[Wire | Raw]:
-    """Write all blocks that can be said."""
+    """Write the blocks of all parts that Messages can express."""
     return [block for part in parts if (block := write_part(part)) is not None]
 
 
-def _write_block(part: AnyPart) -> Wire | None:  # one case a kind of part
+def _write_block(part: AnyPart) -> Wire | None:  # one case for each kind of part
     match part:
         case Text():
             return _write_text(part)
@@ -293,7 +294,7 @@ def _write_text(part: Text) -> TextBlock:
 
 
 def _write_call(part: ToolCall) -> ToolUseBlock | None:
-    # An input is JSON inside JSON: a call that was cut off would spoil the whole document.
+    # The input is inserted as raw JSON: a call that was cut off would make the whole body invalid.
     if not part.complete:
         return None
     arguments = Raw(part.arguments.encode()) if part.arguments else ABSENT
@@ -309,7 +310,7 @@ def _write_reasoning(part: Reasoning) -> ThinkingBlock | RedactedBlock | None:
 
 
 def is_plain(part: AnyPart) -> bool:
-    """Tell whether a part is text that a string can say whole."""
+    """Return whether a part is plain text, which a string can replace without loss."""
     return isinstance(part, Text) and part.cache is None and not part.citations and own_extras(part, NAME) is None
 
 
@@ -358,7 +359,7 @@ def _build_document_source(part: Media) -> Source:
 
 
 def _decode_text(data: str) -> str | None:
-    """Base64 documents may only be PDFs; text has a source of its own."""
+    """Decode a base64 text document, because only PDFs may be sent as base64; None if it is not UTF-8."""
     try:
         return base64.b64decode(data, validate=True).decode()
     except (binascii.Error, UnicodeDecodeError):
@@ -366,5 +367,5 @@ def _decode_text(data: str) -> str | None:
 
 
 def is_whole_call(part: AnyPart) -> bool:
-    """Tell whether a part is a call that can be carried out."""
+    """Return whether a part is a complete call whose arguments are valid JSON."""
     return isinstance(part, ToolCall) and part.complete and is_json(part.arguments)

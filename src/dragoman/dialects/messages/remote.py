@@ -1,6 +1,6 @@
-"""Tools of MCP servers, as Messages asks for them and tells of them: `mcp_servers`, `mcp_tool_use`, `mcp_tool_result`.
+"""MCP server tools in Messages: the request field `mcp_servers`, the blocks `mcp_tool_use` and `mcp_tool_result`.
 
-The tools of a server are asked for by a toolset, in the older form by the server itself.
+A toolset in `tools` selects the tools of a server; in the older form the server's own entry does.
 """
 
 from collections.abc import Container, Iterable
@@ -22,26 +22,26 @@ _SERVERS = "/mcp_servers"
 
 
 class _Switch(Struct):
-    """Whether a tool may be used."""
+    """Whether a tool is enabled."""
 
     enabled: bool | None = None
 
 
 class _ToolConfiguration(_Switch):
-    """How the older form says which tools may be used."""
+    """The tool selection of the older form, in the server's entry."""
 
     allowed_tools: frozenset[str] | None = None
 
 
 class _Server(Struct):
-    """A server, as far as it matters which it is: where it stands is ours to know."""
+    """A server by name. Its URL is not read: the gateway's configuration has it."""
 
     name: str
     tool_configuration: _ToolConfiguration | None = None
 
 
 class _Toolset(Struct):
-    """Which tools of a server may be used."""
+    """The tools of a server that are enabled."""
 
     mcp_server_name: str
     default_config: _Switch | None = None
@@ -49,36 +49,36 @@ class _Toolset(Struct):
 
 
 def take_servers(request: Request, known_servers: Container[str]) -> tuple[Request, tuple[RequestedServer, ...]]:
-    """Take known servers, and their toolsets, out of a request."""
+    """Remove known servers and their toolsets from a request; return it and the servers."""
     fields = request.extras.fields if request.extras is not None else {}
     raw = fields.get(_SERVERS)
     if raw is None or raw == b"null":
         return request, ()
     try:
         servers = msgspec.json.decode(raw, type=list[_Server])
-        toolsets = {at: _decode_toolset(tool) for at, tool in enumerate(request.tools) if _is_toolset(tool)}
+        toolsets = {index: _decode_toolset(tool) for index, tool in enumerate(request.tools) if _is_toolset(tool)}
     except msgspec.ValidationError as error:
-        raise Problem("invalid_request", f"the MCP servers cannot be read: {error}", where=_SERVERS) from None
+        raise Problem("invalid_request", f"invalid MCP servers or toolsets: {error}", where=_SERVERS) from None
     by_name = {toolset.mcp_server_name: toolset for toolset in toolsets.values()}
-    wanted = tuple(
-        _build_server(server, by_name.get(server.name), f"{_SERVERS}/{at}")
-        for at, server in enumerate(servers)
+    requested = tuple(
+        _build_server(server, by_name.get(server.name), f"{_SERVERS}/{index}")
+        for index, server in enumerate(servers)
         if server.name in known_servers
     )
-    if not wanted:
+    if not requested:
         return request, ()
-    left = [
+    remaining = [
         bytes(item)
         for item, server in zip(json.decode_array(raw), servers, strict=True)
         if server.name not in known_servers
     ]
     others = {field: value for field, value in fields.items() if field != _SERVERS}
-    if left:
-        others[_SERVERS] = b"[" + b",".join(left) + b"]"
-    names = {server.name for server in wanted}
-    gone = {at for at, toolset in toolsets.items() if toolset.mcp_server_name in names}
-    tools = tuple(tool for at, tool in enumerate(request.tools) if at not in gone)
-    return structs.replace(request, tools=tools, extras=Extras(NAME, others) if others else None), wanted
+    if remaining:
+        others[_SERVERS] = b"[" + b",".join(remaining) + b"]"
+    names = {server.name for server in requested}
+    removed = {index for index, toolset in toolsets.items() if toolset.mcp_server_name in names}
+    tools = tuple(tool for index, tool in enumerate(request.tools) if index not in removed)
+    return structs.replace(request, tools=tools, extras=Extras(NAME, others) if others else None), requested
 
 
 def _is_toolset(tool: Tool | NativeTool) -> bool:
@@ -92,35 +92,33 @@ def _decode_toolset(tool: Tool | NativeTool) -> _Toolset:
 def _build_server(server: _Server, toolset: _Toolset | None, where: str) -> RequestedServer:
     if toolset is None:
         older = server.tool_configuration or _ToolConfiguration()
-        only = frozenset[str]() if older.enabled is False else older.allowed_tools
-        return RequestedServer(name=server.name, where=where, allowed_tools=only)
+        allowed = frozenset[str]() if older.enabled is False else older.allowed_tools
+        return RequestedServer(name=server.name, where=where, allowed_tools=allowed)
     configs = (toolset.configs or {}).items()
-    on = frozenset(tool for tool, switch in configs if switch.enabled is True)
-    off = frozenset(tool for tool, switch in configs if switch.enabled is False)
-    usual = toolset.default_config or _Switch()
-    return RequestedServer(
-        name=server.name, where=where, allowed_tools=on if usual.enabled is False else None, excluded_tools=off
-    )
+    enabled = frozenset(tool for tool, switch in configs if switch.enabled is True)
+    disabled = frozenset(tool for tool, switch in configs if switch.enabled is False)
+    allowed = enabled if (toolset.default_config or _Switch()).enabled is False else None
+    return RequestedServer(name=server.name, where=where, allowed_tools=allowed, excluded_tools=disabled)
 
 
 def render_tool_list(server: str, tools: Iterable[Tool], request: Request, error: str) -> tuple[bytes, ...]:
-    """Say nothing: the dialect lists no tools."""
+    """Return nothing: Messages replies do not list the tools of a server."""
     del server, tools, request, error
     return ()
 
 
 def render_call(server: str, call: ToolCall, result: ToolResult, approval_id: str) -> tuple[bytes, ...]:
-    """Say a call and its result as two blocks."""
+    """Render a call and its result as two blocks."""
     del approval_id
     arguments = Raw(call.arguments.encode() if json.is_object(call.arguments) else b"{}")
     use = {"type": "mcp_tool_use", "id": call.id, "name": call.name, "server_name": server, "input": arguments}
-    content = [{"type": "text", "text": words} for words in map(_content_to_text, result.content)]
+    content = [{"type": "text", "text": text} for text in map(_content_to_text, result.content)]
     answer = {"type": "mcp_tool_result", "tool_use_id": call.id, "is_error": result.failed, "content": content}
     return json.encode(use), json.encode(answer)
 
 
 def render_approval_request(server: str, call: ToolCall) -> tuple[bytes, ...]:
-    """Ask nothing: the dialect has no word for it, and no request asks for it."""
+    """Return nothing: Messages has no approval requests, so no request enables them."""
     del server, call
     return ()
 
@@ -136,14 +134,14 @@ def _content_to_text(part: Content) -> str:
 
 
 def restore_calls(messages: Iterable[Message], known_servers: Container[str]) -> tuple[Message, ...]:
-    """Make calls and results of what a history tells of known servers."""
-    found: list[Message] = []
-    ours: set[str] = set()
+    """Convert `mcp_tool_use` and `mcp_tool_result` blocks of known servers to calls and results."""
+    restored: list[Message] = []
+    call_ids: set[str] = set()
     for message in messages:
-        parts = tuple(_restore_part(part, known_servers, ours) for part in message.parts)
-        is_same = all(one is other for one, other in zip(parts, message.parts, strict=True))
-        found.append(message if is_same else Message(role=message.role, parts=parts))
-    return tuple(found)
+        parts = tuple(_restore_part(part, known_servers, call_ids) for part in message.parts)
+        is_same = all(new is old for new, old in zip(parts, message.parts, strict=True))
+        restored.append(message if is_same else Message(role=message.role, parts=parts))
+    return tuple(restored)
 
 
 def _restore_part(part: AnyPart, known_servers: Container[str], call_ids: set[str]) -> AnyPart:
@@ -155,12 +153,12 @@ def _restore_part(part: AnyPart, known_servers: Container[str], call_ids: set[st
             "server_name": str(server),
             "name": str(name),
             "id": str(call_id),
-            "input": given,
+            "input": call_input,
         }:
             if server not in known_servers:
                 return part
             call_ids.add(call_id)
-            arguments = json.encode(given).decode()
+            arguments = json.encode(call_input).decode()
             return ToolCall(id=call_id, name=server + _NAME_SEPARATOR + name, arguments=arguments, executor="provider")
         case {"type": "mcp_tool_result", "tool_use_id": str(call_id), **rest} if call_id in call_ids:
             content = tuple(map(_read_content, _as_list(rest.get("content"))))

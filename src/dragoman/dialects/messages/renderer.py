@@ -1,7 +1,7 @@
-"""A request, rendered: its messages, tools and fields as Anthropic writes them.
+"""Renders a request as a Messages body: its messages, tools and other fields.
 
-Rules: leading system messages are the top-level `system`. Spelling words restore members that were written empty, or
-by another name.
+Rules: leading system messages become the top-level `system`. `spelling` restores members that were sent empty or under
+another name.
 """
 
 from collections.abc import Iterable
@@ -33,7 +33,7 @@ _DISPLAY = {True: "summarized", False: "omitted"}
 
 
 def render_request(request: Request, traits: Traits) -> Call:
-    """Write a request whose values have been adapted to Messages."""
+    """Render a request that has been adapted to Messages."""
     body = encode(_write_request(request, traits))
     fields = own_extras(request, NAME)
     return Call(graft(body, fields) if fields else body, request.model, request.stream)
@@ -65,7 +65,7 @@ def _is_leading(message: Message) -> bool:
 
 
 def _write_system(messages: list[Message]) -> Any:
-    """Top-level instructions: a string when that says it all, else blocks, which keep their cache marks."""
+    """Render the top-level instructions: a string if that loses nothing, else blocks, which keep cache breakpoints."""
     match messages:
         case [Message(parts=(only,), spelling=spelling)] if "blocks" not in spelling and isinstance(only, Text):
             return only.text if is_plain(only) else write_parts((only,))
@@ -86,7 +86,7 @@ def _write_message(message: Message) -> Any:
 
 
 def write_tools(tools: Iterable[Tool | NativeTool]) -> list[Any]:
-    """Write tools as items of the array `tools`."""
+    """Render tools as the items of the array `tools`."""
     return [_write_tool(tool) for tool in tools]
 
 
@@ -112,7 +112,7 @@ def _write_schema(tool: Tool) -> Raw:
 
 
 def write_choice(choice: ToolChoice | None, *, tools: bool) -> Any:
-    """Write how free the model is; None where nothing was said."""
+    """Render `tool_choice`; None if the request does not set it."""
     if choice is None:
         return None
     if choice.mode is None and (choice.parallel is not False or not tools):
@@ -132,28 +132,28 @@ def write_choice(choice: ToolChoice | None, *, tools: bool) -> Any:
 
 
 def write_fields(request: Request, traits: Traits) -> dict[str, Any]:
-    """Return the members of a body that are not its messages or tools."""
-    words = request.spelling
+    """Return the members of the body other than messages and tools."""
+    spelling = request.spelling
     body = SAMPLING_FIELDS.write(request.sampling)
-    if request.sampling.stop or "stop_sequences" in words:
+    if request.sampling.stop or "stop_sequences" in spelling:
         body["stop_sequences"] = request.sampling.stop
     if (thinking := _write_thinking(request, traits)) is not None:
         body["thinking"] = thinking
-    form = _write_format(request.output)
+    output_format = _write_format(request.output)
     config: dict[str, Any] = {}
     if request.thinking is not None and request.thinking.effort is not None:
         config["effort"] = request.thinking.effort
-    if form is not None and "output_format" in words:
-        body["output_format"] = form
-    elif form is not None:
-        config["format"] = form
-    if config or "output_config" in words:
+    if output_format is not None and "output_format" in spelling:
+        body["output_format"] = output_format
+    elif output_format is not None:
+        config["format"] = output_format
+    if config or "output_config" in spelling:
         body["output_config"] = config
-    if request.user is not None or "metadata" in words:
+    if request.user is not None or "metadata" in spelling:
         body["metadata"] = METADATA_FIELDS.write(request)
-    if request.stream and "no stream" not in words:
+    if request.stream and "no stream" not in spelling:
         body["stream"] = True
-    elif not request.stream and "stream" in words:
+    elif not request.stream and "stream" in spelling:
         body["stream"] = False
     return body
 

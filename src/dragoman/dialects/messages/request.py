@@ -1,10 +1,9 @@
-"""A Messages request, parsed: its messages, its tools and the choice among them; `fields` reads the rest.
+"""Parses a Messages request: its messages, tools and tool choice. `fields` reads the other members.
 
-The top-level `system` is the first message. Spellings of a message: "string" or "blocks" for its content, and "inline"
-for a system message among the turns. Words of a tool's spelling: "custom" for a type that was written out,
-"description" for an empty one, "bare" for a tool without a schema. Words in `Request.spelling` say which optional
-members were written empty, or were absent because the URL had them, so that a request read here is written back as it
-was.
+The top-level `system` becomes the first message. Values of `spelling`, with which a request is rendered as it was sent:
+for a message "string" or "blocks" for the form of its content, and "inline" for a system message among the turns; for a
+tool "custom" if it had this type, "description" if that was empty, "bare" if it had no schema; for the request the
+names of optional members that were sent empty, and "no model" or "no stream" if only the URL had them.
 """
 
 from collections.abc import Iterator
@@ -51,7 +50,7 @@ def _read_tool(raw: Raw, where: str) -> Tool | NativeTool:
     if shape.type not in (None, "custom"):
         return NativeTool(where=where, dialect=NAME, raw=bytes(raw))
     if not shape.name:
-        raise Malformed("a tool needs a name", where + "/name")
+        raise Malformed("the tool has no name", where + "/name")
     fields.update(carried(shape) or {})
     spelling = "custom" if shape.type else ""
     if shape.description == "":
@@ -71,7 +70,7 @@ def _read_tool(raw: Raw, where: str) -> Tool | NativeTool:
 
 
 def read_choice(raw: Raw, fields: dict[str, bytes]) -> ToolChoice | None:
-    """Read how free the model is; a choice nobody knows goes to `fields` whole."""
+    """Read `tool_choice`; one of an unknown type is kept whole in `fields`."""
     if raw is ABSENT or bytes(raw) == b"null":
         return None
     shape, below = _CHOICE.read_at(raw, "/tool_choice")
@@ -79,7 +78,7 @@ def read_choice(raw: Raw, fields: dict[str, bytes]) -> ToolChoice | None:
         fields["/tool_choice"] = bytes(raw)
         return None
     if shape.type == "tool" and not shape.name:
-        raise Malformed("a forced tool needs a name", "/tool_choice/name")
+        raise Malformed("tool_choice of type 'tool' requires a name", "/tool_choice/name")
     if shape.type != "tool" and shape.name is not None:
         below["/name"] = encode(shape.name)
     disabled = shape.disable_parallel_tool_use
@@ -93,26 +92,26 @@ def read_choice(raw: Raw, fields: dict[str, bytes]) -> ToolChoice | None:
 
 
 def parse_request(call: Call, *, first: int = 0, read_tools: ReadTools = read_tools) -> Request:
-    """Read a request; what nobody reads stays in extras."""
+    """Parse a request; unread members are kept as extras."""
     try:
         shape, unread = _REQUEST.read(call.body)
         return _read_request(call, shape, unread, first, read_tools)
     except Malformed as error:
         raise Problem("invalid_request", error.message, where=error.where) from None
     except UnicodeDecodeError:
-        raise Problem("invalid_request", "the body is not UTF-8") from None
+        raise Problem("invalid_request", "the request body is not valid UTF-8") from None
 
 
 def _read_request(call: Call, shape: RequestShape, unread: Unread | None, first: int, read_tools: ReadTools) -> Request:
     fields = carried(shape) or {}
     tools = read_tools(bytes(shape.tools), "/tools") if shape.tools else ()
-    words = _list_spelling(shape, call)
+    spelling = _list_spelling(shape, call)
     if shape.tools and not tools and bytes(shape.tools) != b"null":
-        words.add("tools")
+        spelling.add("tools")
     messages = tuple(_read_messages(shape, unread, first))
     choice = read_choice(shape.tool_choice, fields)
-    thinking = read_thinking(shape, fields, words)
-    output = read_output(shape, fields, words)
+    thinking = read_thinking(shape, fields, spelling)
+    output = read_output(shape, fields, spelling)
     if unread is not None:
         fields.update(unread.rest())
     return Request(
@@ -127,25 +126,25 @@ def _read_request(call: Call, shape: RequestShape, unread: Unread | None, first:
         stream=call.stream if shape.stream is None else shape.stream,
         references=find_thread_references(shape.thread),
         extras=build_extras(fields),
-        spelling=frozenset(words),
+        spelling=frozenset(spelling),
     )
 
 
 def _list_spelling(shape: RequestShape, call: Call) -> set[str]:
-    words: set[str] = set()
+    spelling: set[str] = set()
     if shape.model is None:
-        words.add("no model")
+        spelling.add("no model")
     if shape.stream is False:
-        words.add("stream")
+        spelling.add("stream")
     elif shape.stream is None and call.stream:
-        words.add("no stream")
+        spelling.add("no stream")
     if shape.stop_sequences == []:
-        words.add("stop_sequences")
+        spelling.add("stop_sequences")
     if shape.metadata is not None:
-        words.add("metadata")
+        spelling.add("metadata")
     if shape.output_config is not None:
-        words.add("output_config")
-    return words
+        spelling.add("output_config")
+    return spelling
 
 
 def _read_messages(shape: RequestShape, unread: Unread | None, first: int) -> Iterator[Message]:

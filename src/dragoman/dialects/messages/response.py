@@ -1,6 +1,7 @@
-"""A whole Messages reply: bytes to core and back.
+"""Parses and renders a whole Messages reply.
 
-`end_turn` is never written for a reply that did not end well: what Messages has no word for is a `Problem`.
+A reply that ended abnormally never gets the stop reason `end_turn`: an end that Messages cannot express raises a
+`Problem`.
 """
 
 from typing import Any
@@ -46,12 +47,12 @@ _STOP_REASONS: dict[FinishReason, str] = {
     "refused": "refusal",
     "paused": "pause_turn",
 }
-_YIELDS_TO_CALLS = ("stop", "paused", "other")
+_OVERRIDDEN_BY_CALLS = ("stop", "paused", "other")
 _NULL = b"null"
 
 
 def parse_response(body: bytes) -> Response:
-    """Read a whole reply."""
+    """Parse a whole reply."""
     try:
         shape, unread = _REPLY.read(body)
         if shape.content is None:
@@ -62,7 +63,7 @@ def parse_response(body: bytes) -> Response:
     except Malformed as error:
         raise Problem("malformed_reply", error.message, where=error.where) from None
     except UnicodeDecodeError:
-        raise Problem("malformed_reply", "the reply is not UTF-8") from None
+        raise Problem("malformed_reply", "the reply is not valid UTF-8") from None
 
 
 def _read_reply(shape: ReplyShape, content: list[Block], unread: Unread | None) -> Response:
@@ -84,53 +85,52 @@ def _read_reply(shape: ReplyShape, content: list[Block], unread: Unread | None) 
 
 
 def drop_nulls(fields: dict[str, bytes]) -> dict[str, bytes]:
-    """Leave out nulls: in a reply they say the same as silence, and streams and whole replies differ in them."""
+    """Remove nulls: in a reply null means absent, and streams and whole replies send different nulls."""
     return {pointer: raw for pointer, raw in fields.items() if raw != _NULL} if fields else fields
 
 
 def complete_call(part: AnyPart) -> AnyPart:
-    """Give a call without input the empty object it stands for."""
+    """Set the arguments of a call without input to the empty object, and require a name."""
     if type(part) is ToolCall and not require_name(part).arguments:
         return structs.replace(part, arguments="{}")
     return part
 
 
 def require_name(call: ToolCall) -> ToolCall:
-    """Return a call that says which tool it is for."""
+    """Return the call; raise `Malformed` if it names no tool."""
     if not call.name:
         raise Malformed("a tool call has no name", f"{call.where}/name")
     return call
 
 
 def read_finish(stop_reason: str | None, sequence: str | None, *, has_call: bool) -> Finish:
-    """Name why the model stopped; a complete call outweighs a friendlier word."""
+    """Convert a stop reason to a finish. With a complete call, a normal or unknown end becomes "tool_calls"."""
     reason = FINISH_REASONS.get(stop_reason or "", "other")
-    if has_call and reason in _YIELDS_TO_CALLS:
+    if has_call and reason in _OVERRIDDEN_BY_CALLS:
         reason = "tool_calls"
     return Finish(reason, stop_reason or "", sequence)
 
 
 def write_finish(finish: Finish) -> str:
-    """Return the stop reason to write; raise for an end that Messages can only call an error."""
-    known = FINISH_REASONS.get(finish.raw)
-    if known == finish.reason:
+    """Return the stop reason for a finish; raise a `Problem` for one that Messages can only express as an error."""
+    if FINISH_REASONS.get(finish.raw) == finish.reason:
         return finish.raw
     if finish.reason == "stop" and finish.sequence is not None:
         return "stop_sequence"
-    word = _STOP_REASONS.get(finish.reason)
-    if word is not None:
-        return word
+    stop_reason = _STOP_REASONS.get(finish.reason)
+    if stop_reason is not None:
+        return stop_reason
     if finish.reason == "malformed_call":
         raise Problem("malformed_reply", "the model made a malformed tool call", code="malformed_function_call")
-    raise Problem("malformed_reply", f"the model stopped for the reason {finish.raw!r}", code=finish.raw or None)
+    raise Problem("malformed_reply", f"the model stopped with finish reason {finish.raw!r}", code=finish.raw or None)
 
 
 def read_usage(shape: UsageShape, unread: dict[str, bytes] | None) -> Usage:
-    """Count the prompt whole: Anthropic counts only what no cache has seen."""
+    """Read usage. The core's input count is the whole prompt; Anthropic's `input_tokens` excludes cached tokens."""
     fields = {**(carried(shape) or {}), **(unread or {})}
-    given, written, cached = shape.input_tokens, shape.cache_creation_input_tokens, shape.cache_read_input_tokens
+    uncached, written, cached = shape.input_tokens, shape.cache_creation_input_tokens, shape.cache_read_input_tokens
     return Usage(
-        input=None if given is None else given + (written or 0) + (cached or 0),
+        input=None if uncached is None else uncached + (written or 0) + (cached or 0),
         output=shape.output_tokens,
         cached=cached,
         cache_written=written,
@@ -140,7 +140,7 @@ def read_usage(shape: UsageShape, unread: dict[str, bytes] | None) -> Usage:
 
 
 def write_usage(usage: Usage | None) -> Any:
-    """Write usage; the two counts every client reads are always there."""
+    """Render usage. `input_tokens` and `output_tokens` are always present, because every client reads them."""
     if usage is None:
         return UsageShape(0, 0)
     uncached = (usage.input or 0) - (usage.cached or 0) - (usage.cache_written or 0)
@@ -151,12 +151,12 @@ def write_usage(usage: Usage | None) -> Any:
 
 
 def ensure_reply_id(upstream_id: str) -> str:
-    """Clients key on the id, so there is always one."""
+    """Return the upstream's reply id or a fallback: clients use it as a key, so it must not be empty."""
     return upstream_id or "msg_0"
 
 
 def build_response(response: Response, request: Request | None) -> bytes:
-    """Write a whole reply."""
+    """Render a whole reply."""
     del request
     body = encode(
         {
@@ -164,7 +164,7 @@ def build_response(response: Response, request: Request | None) -> bytes:
             "type": "message",
             "role": "assistant",
             "model": response.model,
-            "content": write_parts(filter(_is_sayable, response.parts)),
+            "content": write_parts(filter(_is_writable, response.parts)),
             "stop_reason": write_finish(response.finish),
             "stop_sequence": response.finish.sequence,
             "usage": write_usage(response.usage),
@@ -174,6 +174,6 @@ def build_response(response: Response, request: Request | None) -> bytes:
     return graft(body, fields) if fields else body
 
 
-def _is_sayable(part: AnyPart) -> bool:
-    """Tell calls whose input is no JSON from all else: one of them would make the reply unreadable."""
+def _is_writable(part: AnyPart) -> bool:
+    """Return False for a call whose input is not valid JSON: it would make the whole reply invalid."""
     return type(part) is not ToolCall or is_whole_call(part)

@@ -1,7 +1,7 @@
-"""What models accept that are asked in Messages, by pattern. The first pattern that matches the bare name wins.
+"""The traits of models behind the Messages API, by pattern of the model name. The first match wins.
 
-Facts are those of the vendor's documentation of November 2026. An unknown model gets the last row, a later model of a
-known family the strictest there is of it.
+Platform prefixes are stripped from the name before matching. Source: the vendor's documentation of November 2026. An
+unknown model gets the last row; a newer model of a known family gets the strictest row of that family.
 """
 
 from msgspec import structs
@@ -56,7 +56,7 @@ _CLAUDE = Traits(
 )
 _CLAUDE_LATER_SYSTEM = structs.replace(_CLAUDE, later_system=True, system_before_answer=True)
 _CLAUDE_5_5 = structs.replace(_CLAUDE_LATER_SYSTEM, forced_choice=False, can_disable_thinking=False)
-_CLAUDE_UNHEARD_OF = structs.replace(_CLAUDE, forced_choice=False, can_disable_thinking=False)
+_CLAUDE_UNKNOWN = structs.replace(_CLAUDE, forced_choice=False, can_disable_thinking=False)
 _CLAUDE_4_6 = structs.replace(
     _CLAUDE,
     sampling=frozenset({"temperature", "top_p", "top_k", "max_tokens", "stop"}),
@@ -90,20 +90,20 @@ ROWS = (
     ("claude-opus-4-1*", _CLAUDE_OPUS_4_1),
     ("claude-opus-4*", structs.replace(_CLAUDE_OLD, max_tokens_max=32_000)),
     ("claude-*-4*", _CLAUDE_OLD),
-    ("claude-*-5-[1-9][0-9]*", _CLAUDE_UNHEARD_OF),
+    ("claude-*-5-[1-9][0-9]*", _CLAUDE_UNKNOWN),
     ("claude-opus-5-[5-9]*", _CLAUDE_5_5),
     ("claude-sonnet-5-5*", structs.replace(_CLAUDE_5_5, can_disable_thinking=True, thinks_between_tools=True)),
     ("claude-haiku-5-5*", structs.replace(_CLAUDE, forced_choice=False)),
     ("claude-fable-5-[1-9]*", _CLAUDE_5_5),
     ("claude-mythos-5-[1-9]*", _CLAUDE_5_5),
-    ("claude-mythos-preview*", structs.replace(_CLAUDE_UNHEARD_OF, efforts=_CLAUDE_4_6.efforts)),
+    ("claude-mythos-preview*", structs.replace(_CLAUDE_UNKNOWN, efforts=_CLAUDE_4_6.efforts)),
     ("claude-fable-5*", structs.replace(_CLAUDE_LATER_SYSTEM, can_disable_thinking=False)),
     ("claude-mythos-5*", structs.replace(_CLAUDE_LATER_SYSTEM, can_disable_thinking=False)),
     ("claude-opus-5*", _CLAUDE_LATER_SYSTEM),
-    ("claude-sonnet-5-[6-9]*", _CLAUDE_UNHEARD_OF),
+    ("claude-sonnet-5-[6-9]*", _CLAUDE_UNKNOWN),
     ("claude-sonnet-5*", _CLAUDE),
     ("claude-opus-[6-9]*", _CLAUDE_5_5),
     ("claude-fable-[6-9]*", _CLAUDE_5_5),
     ("claude-mythos-[6-9]*", _CLAUDE_5_5),
-    ("*", _CLAUDE_UNHEARD_OF),
+    ("*", _CLAUDE_UNKNOWN),
 )

@@ -1,7 +1,7 @@
-"""Shapes of Anthropic Messages: exactly the fields that reach the core, in the vendor's names.
+"""Structs of the Anthropic Messages API: exactly the fields that reach the core, under the vendor's names.
 
-Fields of the type `Carried` are not read: they are named here so that everyday traffic is decoded in one pass, and end
-up in extras like any field that is not named.
+Fields of the type `Carried` are not read: they are declared so that common traffic is decoded in one pass, and go to
+extras like any undeclared field.
 """
 
 from typing import Annotated, Literal
@@ -16,14 +16,14 @@ ISSUER = "anthropic"
 
 
 class CacheControl(Wire):
-    """A cache breakpoint; a type we do not know is refused, since it could not be given back."""
+    """A cache breakpoint. An unknown type is rejected, because it could not be rendered again."""
 
     type: Literal["ephemeral"]
     ttl: str | None = None
 
 
 class TextBlock(Wire, tag_field="type", tag="text"):
-    """Text, of either side."""
+    """Text of the user or the model."""
 
     text: str
     citations: list[Raw] | None = None
@@ -31,33 +31,33 @@ class TextBlock(Wire, tag_field="type", tag="text"):
 
 
 class Base64Source(Wire, tag_field="type", tag="base64"):
-    """Bytes in the request."""
+    """Base64 data in the request."""
 
     media_type: str
     data: str
 
 
 class UrlSource(Wire, tag_field="type", tag="url"):
-    """Bytes behind a URL."""
+    """A file at a URL."""
 
     url: str
 
 
 class FileSource(Wire, tag_field="type", tag="file"):
-    """Bytes uploaded before."""
+    """A file uploaded earlier."""
 
     file_id: str
 
 
 class TextSource(Wire, tag_field="type", tag="text"):
-    """A plain text document."""
+    """A plain-text document."""
 
     media_type: str
     data: str
 
 
 class ContentSource(Wire, tag_field="type", tag="content"):
-    """A document made of blocks; nobody else has it."""
+    """A document made of blocks; no other dialect has it."""
 
     content: Raw
 
@@ -66,14 +66,14 @@ Source = Base64Source | UrlSource | FileSource | TextSource | ContentSource | Un
 
 
 class ImageBlock(Wire, tag_field="type", tag="image"):
-    """A picture."""
+    """An image."""
 
     source: Source
     cache_control: CacheControl | None = None
 
 
 class DocumentBlock(Wire, tag_field="type", tag="document"):
-    """A PDF or text."""
+    """A PDF or text document."""
 
     source: Source
     title: str | None = None
@@ -82,20 +82,20 @@ class DocumentBlock(Wire, tag_field="type", tag="document"):
 
 
 class ThinkingBlock(Wire, tag_field="type", tag="thinking"):
-    """Reasoning with its proof."""
+    """Reasoning with its signature."""
 
     thinking: str
     signature: str | None = None
 
 
 class RedactedBlock(Wire, tag_field="type", tag="redacted_thinking"):
-    """Reasoning nobody may read."""
+    """Encrypted reasoning."""
 
     data: str
 
 
 class ToolUseBlock(Wire, tag_field="type", tag="tool_use"):
-    """A call of a client's tool."""
+    """A call of a client-side tool."""
 
     id: str
     name: str
@@ -108,7 +108,7 @@ ResultBlock = TextBlock | ImageBlock | DocumentBlock | Unknown
 
 
 class ToolResultBlock(Wire, tag_field="type", tag="tool_result"):
-    """What the client's tool answered."""
+    """The result of a client-side tool."""
 
     tool_use_id: str
     content: str | list[ResultBlock] | None = None
@@ -122,14 +122,14 @@ Block = (
 
 
 class MessageShape(Wire):
-    """One turn."""
+    """One message of the conversation."""
 
     role: Literal["user", "assistant", "system"]
     content: str | list[Block]
 
 
 class ToolShape(Wire):
-    """A client's tool; a typed tool is recognised by `type` and kept whole."""
+    """A client-side tool. A tool with a type other than "custom" is kept whole as a native tool."""
 
     name: str = ""
     type: str | None = None
@@ -144,7 +144,7 @@ class ToolShape(Wire):
 
 
 class ChoiceShape(Wire):
-    """How free the model is."""
+    """The tool choice."""
 
     type: str
     name: str | None = None
@@ -152,7 +152,7 @@ class ChoiceShape(Wire):
 
 
 class ThinkingShape(Wire):
-    """How to think."""
+    """The thinking settings."""
 
     type: Annotated[str, core_place("thinking.mode")]
     budget_tokens: Annotated[int | None, core_place("thinking.budget")] = None
@@ -160,27 +160,27 @@ class ThinkingShape(Wire):
 
 
 class FormatShape(Wire):
-    """The shape of the answer."""
+    """The output format."""
 
     type: str
     schema: Raw = ABSENT
 
 
 class OutputConfig(Wire):
-    """Effort and shape of the answer."""
+    """The effort and the output format."""
 
     effort: Annotated[str | None, core_place("thinking.effort")] = None
     format: Annotated[Raw, core_place("output")] = ABSENT
 
 
 class MetadataShape(Wire):
-    """Who asks."""
+    """Request metadata: the end user."""
 
     user_id: Annotated[str | None, core_field("user")] = None
 
 
 class RequestShape(Wire):
-    """The body of `POST /v1/messages`. A member that is a field of the core says which."""
+    """The body of `POST /v1/messages`. Members that map to a core field are annotated with its name."""
 
     messages: Annotated[list[MessageShape], core_place("messages")]
     model: Annotated[str | None, core_place("model")] = None
@@ -211,13 +211,13 @@ class RequestShape(Wire):
 
 
 class OutputDetails(Wire):
-    """What of the output was thinking."""
+    """A breakdown of the output tokens."""
 
     thinking_tokens: int | None = None
 
 
 class UsageShape(Wire):
-    """Tokens; `input_tokens` excludes both cache counts."""
+    """Token counts; `input_tokens` excludes both cache counts."""
 
     input_tokens: int | None = None
     output_tokens: int | None = None
@@ -233,7 +233,7 @@ class UsageShape(Wire):
 
 
 class ReplyShape(Wire):
-    """A whole reply, and the `message` of `message_start`, where content may be missing."""
+    """A whole reply, or the `message` of `message_start`, where content may be missing."""
 
     content: list[Block] | None = None
     id: str | None = None
@@ -250,31 +250,31 @@ class ReplyShape(Wire):
 
 
 class TextDelta(Wire, tag_field="type", tag="text_delta"):
-    """Text grows."""
+    """Text to append."""
 
     text: str
 
 
 class JsonDelta(Wire, tag_field="type", tag="input_json_delta", rename={"text": "partial_json"}):
-    """The JSON text of an input grows."""
+    """JSON text to append to a call's input."""
 
     text: str
 
 
 class ThinkingDelta(Wire, tag_field="type", tag="thinking_delta", rename={"text": "thinking"}):
-    """Thinking grows."""
+    """Thinking text to append."""
 
     text: str
 
 
 class SignatureDelta(Wire, tag_field="type", tag="signature_delta"):
-    """The proof of a thinking block."""
+    """The signature of a thinking block."""
 
     signature: str
 
 
 class CitationsDelta(Wire, tag_field="type", tag="citations_delta"):
-    """One source of a text block."""
+    """One citation of a text block."""
 
     citation: Raw
 
@@ -283,33 +283,33 @@ Delta = TextDelta | JsonDelta | ThinkingDelta | SignatureDelta | CitationsDelta 
 
 
 class MessageStart(Wire, tag_field="type", tag="message_start"):
-    """The reply begins."""
+    """The start of the reply."""
 
     message: ReplyShape
 
 
 class BlockStart(Wire, tag_field="type", tag="content_block_start"):
-    """A block begins."""
+    """The start of a block."""
 
     index: int
     content_block: Block
 
 
 class BlockDelta(Wire, tag_field="type", tag="content_block_delta"):
-    """A block grows."""
+    """A delta of a block."""
 
     index: int
     delta: Delta
 
 
 class BlockStop(Wire, tag_field="type", tag="content_block_stop"):
-    """A block is over."""
+    """The end of a block."""
 
     index: int
 
 
 class FinalDelta(Wire):
-    """Why the reply ended."""
+    """The stop reason."""
 
     stop_reason: str | None = None
     stop_sequence: str | None = None
@@ -318,7 +318,7 @@ class FinalDelta(Wire):
 
 
 class MessageDelta(Wire, tag_field="type", tag="message_delta"):
-    """The reply is about to end."""
+    """The stop reason and the final usage, before the end of the reply."""
 
     delta: FinalDelta
     usage: UsageShape | None = None
@@ -326,15 +326,15 @@ class MessageDelta(Wire, tag_field="type", tag="message_delta"):
 
 
 class MessageStop(Wire, tag_field="type", tag="message_stop"):
-    """The reply is over."""
+    """The end of the reply."""
 
 
 class Ping(Wire, tag_field="type", tag="ping"):
-    """Nothing."""
+    """A keep-alive without content."""
 
 
 class ErrorEvent(Wire, tag_field="type", tag="error"):
-    """The reply failed; `errors` reads the frame itself."""
+    """An error in the stream; `errors` parses the raw frame."""
 
     error: Raw = ABSENT
     request_id: Raw = ABSENT
