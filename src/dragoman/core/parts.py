@@ -128,7 +128,7 @@ class Opaque(Part, frozen=True, kw_only=True, eq=False):
     dialect: str
     raw: bytes
     declares: bool = False
-    """It declares tools at this point of the conversation; `Dialect.declared` parses them for other dialects."""
+    """It declares tools in mid-conversation; `Dialect.read_declared_tools` parses them for other dialects."""
     refers: str = ""
     """The pointer, relative to the block, of an id of content that the vendor's server stores; "" if there is none.
 
