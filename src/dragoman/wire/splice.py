@@ -19,9 +19,9 @@ def set_member(body: bytes, name: str, raw: bytes) -> bytes:
 
     A duplicate key is set twice, because parsers differ on which of the two counts.
     """
-    places = [(start, end) for found, _, start, end in _iterate_members(body) if found == name]
-    if places:
-        for start, end in reversed(places):
+    spans = [(start, end) for found, _, start, end in _iterate_members(body) if found == name]
+    if spans:
+        for start, end in reversed(spans):
             body = body[:start] + raw + body[end:]
         return body
     end = body.rfind(b"}")

@@ -144,8 +144,8 @@ class SchemaCloser:
         recursive = self.is_recursive(pointer, where, trail)
         if recursive and not self.subset.recursion:
             return self.cut_recursion(pointer, where)
-        stays = pointer.startswith(IN_DEFINITIONS) and pointer.count("/") == 2
-        if recursive or (stays and not own):
+        is_definition = pointer.startswith(IN_DEFINITIONS) and pointer.count("/") == 2
+        if recursive or (is_definition and not own):
             if own:
                 self.add_note(where, "keywords next to a recursive reference are dropped")
             return ConvertedPiece({"$ref": f"#{pointer}"}, ArgumentUndo(references=(pointer,)))

@@ -111,10 +111,10 @@ class _DraftConverter:
     def convert_node(self, node: Node, where: str, new_where: str) -> Node:
         changed: Node = {}
         sentences: list[str | None] = []
-        for keyword, place, value in self.iterate_keywords(node, where, new_where, sentences):
-            after = self.convert_keyword(keyword, value, place, f"{new_where}/{escape(keyword)}")
+        for keyword, pointer, value in self.iterate_keywords(node, where, new_where, sentences):
+            after = self.convert_keyword(keyword, value, pointer, f"{new_where}/{escape(keyword)}")
             if after is INVALID:
-                sentences.append(self.describe_invalid(keyword, value, place))
+                sentences.append(self.describe_invalid(keyword, value, pointer))
             else:
                 changed[keyword] = after
         if any(sentences):
@@ -163,97 +163,97 @@ class _DraftConverter:
     ) -> Iterator[Keyword]:
         """Yield the keywords of a schema with the names of the draft, without those that have no effect."""
         for keyword, value in node.items():
-            place = f"{where}/{escape(keyword)}"
+            pointer = f"{where}/{escape(keyword)}"
             if (value is None and is_known(keyword)) or (keyword in SCHEMA_LISTS and not value):
                 continue
             match keyword:
                 case "type":
-                    yield from self.convert_types(value, place, descriptions)
+                    yield from self.convert_types(value, pointer, descriptions)
                 case "items" if is_list(value):
-                    yield from self.convert_tuple(node, place)
+                    yield from self.convert_tuple(node, pointer)
                 case "additionalItems" if is_list(node.get("items")):
-                    yield "items", place, value
+                    yield "items", pointer, value
                 case "minimum" | "maximum" if node.get(_FLAGGED[keyword]) is True:
-                    yield _FLAGGED[keyword], place, value
+                    yield _FLAGGED[keyword], pointer, value
                 case "exclusiveMinimum" | "exclusiveMaximum" if isinstance(value, bool):
                     if value and node.get(_BOUNDS[keyword]) is None:
-                        self.add_note(place, f"{keyword} has no effect without {_BOUNDS[keyword]}")
+                        self.add_note(pointer, f"{keyword} has no effect without {_BOUNDS[keyword]}")
                 case "dependencies" if _BY_DEPENDENCY.isdisjoint(node) and as_node(value) is not None:
-                    yield from _split_dependencies(as_node(value) or {}, place)
+                    yield from _split_dependencies(as_node(value) or {}, pointer)
                 case "dependencies":
-                    descriptions.append(self.describe_invalid(keyword, value, place))
+                    descriptions.append(self.describe_invalid(keyword, value, pointer))
                 case "id" if self.plain_ids and "$id" not in node and isinstance(value, str):
-                    yield from self.convert_id(node, value, place)
+                    yield from self.convert_id(node, value, pointer)
                 case "$id" if isinstance(value, str):
-                    yield from self.convert_id(node, value, place)
+                    yield from self.convert_id(node, value, pointer)
                 case "$recursiveRef" if "$ref" not in node:
-                    yield "$ref", place, value
+                    yield "$ref", pointer, value
                 case "$recursiveAnchor" if isinstance(value, bool):
                     pass
                 case "required" if isinstance(value, bool):
                     if value and keyword_at(where) != "properties":
-                        self.add_note(place, "required: true has no effect outside of properties")
+                        self.add_note(pointer, "required: true has no effect outside of properties")
                 case "required" if is_list(value):
-                    yield keyword, place, self.convert_names(as_list(value), place, f"{new_where}/required")
+                    yield keyword, pointer, self.convert_names(as_list(value), pointer, f"{new_where}/required")
                 case "required" if not isinstance(value, str) or value not in properties_of(node):
-                    descriptions.append(self.describe_invalid(keyword, value, place))
+                    descriptions.append(self.describe_invalid(keyword, value, pointer))
                 case _:
-                    yield keyword, place, value
+                    yield keyword, pointer, value
 
-    def convert_tuple(self, node: Node, place: str) -> Iterator[Keyword]:
+    def convert_tuple(self, node: Node, pointer: str) -> Iterator[Keyword]:
         if not node["items"]:
             return
         if "prefixItems" in node:
-            self.add_note(place, "prefixItems is used instead of the list in items")
+            self.add_note(pointer, "prefixItems is used instead of the list in items")
         else:
-            yield "prefixItems", place, node["items"]
+            yield "prefixItems", pointer, node["items"]
 
-    def convert_names(self, names: list[Any], place: str, new_where: str) -> list[Any]:
+    def convert_names(self, names: list[Any], pointer: str, new_where: str) -> list[Any]:
         """Return each name once; names after a dropped one get new pointers."""
         kept: list[Any] = []
         for index, name in enumerate(names):
             if not isinstance(name, str):
-                self.add_note(f"{place}/{index}", "not a property name")
+                self.add_note(f"{pointer}/{index}", "not a property name")
             elif name not in kept:
                 if index != len(kept):
-                    self.moved[f"{new_where}/{len(kept)}"] = f"{place}/{index}"
+                    self.moved[f"{new_where}/{len(kept)}"] = f"{pointer}/{index}"
                 kept.append(name)
         return names if len(kept) == len(names) else kept
 
-    def convert_types(self, value: Any, place: str, descriptions: list[str | None]) -> Iterator[Keyword]:
+    def convert_types(self, value: Any, pointer: str, descriptions: list[str | None]) -> Iterator[Keyword]:
         """Yield the JSON types that a `type` means; an unknown type becomes any type and a sentence."""
         names = as_list(value) if is_list(value) else [value]
         types = read_types({"type": names})
         if types and all(isinstance(name, str) and read_types({"type": name}) for name in names):
-            yield "type", place, value if _is_typed(value) else types[0] if len(types) == 1 else types
+            yield "type", pointer, value if _is_typed(value) else types[0] if len(types) == 1 else types
         elif not any(isinstance(name, str) and name.lower() == _ANYTHING for name in names):
             descriptions.append(f"type: {value if isinstance(value, str) else to_json_text(value)}")
-            self.add_note(place, "not a JSON Schema type: moved to the description", "approximated")
+            self.add_note(pointer, "not a JSON Schema type: moved to the description", "approximated")
 
-    def convert_id(self, node: Node, value: str, place: str) -> Iterator[Keyword]:
+    def convert_id(self, node: Node, value: str, pointer: str) -> Iterator[Keyword]:
         """Yield an id without its fragment, which draft 2020-12 does not allow, and the fragment as an anchor."""
         name, _, fragment = value.partition("#")
         if not fragment:
-            yield "$id", place, value
+            yield "$id", pointer, value
             return
         if name:
-            yield "$id", place, name
+            yield "$id", pointer, name
         if ANCHOR.fullmatch(fragment) and "$anchor" not in node:
-            yield "$anchor", place, fragment
+            yield "$anchor", pointer, fragment
         else:
-            self.add_note(place, f"{fragment} is not a valid anchor name")
+            self.add_note(pointer, f"{fragment} is not a valid anchor name")
 
 
 _BY_DEPENDENCY = frozenset({"dependentRequired", "dependentSchemas"})
 
 
-def _split_dependencies(members: Node, place: str) -> Iterator[Keyword]:
+def _split_dependencies(members: Node, pointer: str) -> Iterator[Keyword]:
     names = {name: demand for name, demand in members.items() if isinstance(demand, str) or is_list(demand)}
     schemas = {name: demand for name, demand in members.items() if name not in names}
     if names:
-        yield "dependentRequired", place, names
+        yield "dependentRequired", pointer, names
     if schemas:
-        yield "dependentSchemas", place, schemas
+        yield "dependentSchemas", pointer, schemas
 
 
 def _find_required_flags(node: Node) -> list[str]:

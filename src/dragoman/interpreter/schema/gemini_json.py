@@ -181,11 +181,11 @@ class _Rewrite:
         self.nodes_left -= 1
         if where.count("/") > MAX_SCHEMA_DEPTH * 2:
             return node
-        node, trail, stays = self.inline_reference(node, where, trail)
+        node, trail, kept_target = self.inline_reference(node, where, trail)
         node = rewrite(node, where, lambda child, inner: self.rewrite_schema(child, inner, trail))
         node = drop_undeclared_required(node, where, self.notes)
-        if stays is not None:
-            node = {**node, "anyOf": [{"$ref": _to_reference(stays)}]}
+        if kept_target is not None:
+            node = {**node, "anyOf": [{"$ref": _to_reference(kept_target)}]}
         if "definitions" not in node:
             return node
         moved = {**node, "$defs": {**(as_node(node["definitions"]) or {}), **(as_node(node.get("$defs")) or {})}}

@@ -105,8 +105,8 @@ def convert_enum(conversion: TypeConverter, node: Node, at: SchemaPosition) -> C
     if kept := [text for text in texts if text]:
         schema["enum"] = kept
     if len(kept) < len(texts):
-        place = f"{at.where}/enum/{values.index('')}" if keyword == "enum" else f"{at.where}/const"
-        conversion.add_note(place, "the empty string cannot be listed in an enum", "dropped")
+        pointer = f"{at.where}/enum/{values.index('')}" if keyword == "enum" else f"{at.where}/const"
+        conversion.add_note(pointer, "the empty string cannot be listed in an enum", "dropped")
         sentences.append("" if kept else 'must be ""')
     changed = {text: to_json_text(value) for text, value in texts.items() if text != value}
     undo = None

@@ -186,12 +186,12 @@ def _find_targets(schema: object, where: str, references: References) -> set[str
     found: set[str] = set()
     waiting = [(schema, where)]
     while waiting:
-        inner, place = waiting.pop()
+        inner, pointer = waiting.pop()
         node = as_node(inner)
         if node is None:
             continue
-        waiting += [(child, place + relative) for relative, child in iterate_children(node)]
-        target = references.locate(find_reference(node), place)
+        waiting += [(child, pointer + relative) for relative, child in iterate_children(node)]
+        target = references.locate(find_reference(node), pointer)
         if target is not None:
             found.add(find_definition(target))
     return found
@@ -225,12 +225,12 @@ Step = tuple[str, str]
 class _Edge(Struct, frozen=True):
     """A reference from `start` to `end` that every value must follow.
 
-    `place` is the pointer of the reference, `step` the last required property on the way to it.
+    `pointer` is where the reference is, `step` is the last required property on the way to it.
     """
 
     start: str
     end: str
-    place: str
+    pointer: str
     step: Step | None
 
 
@@ -244,7 +244,7 @@ def break_required_cycles(root: Node, notes: list[Note]) -> Node:
         edge for start in targets for edge in _find_edges(references.get_schema(start), start, start, references, None)
     ]
     steps = {edge.step for edge in _find_cyclic(edges) if edge.step is not None}
-    cut = {edge.place: edge.end for edge in _find_cyclic([edge for edge in edges if edge.step not in steps])}
+    cut = {edge.pointer: edge.end for edge in _find_cyclic([edge for edge in edges if edge.step not in steps])}
     return _cut_cycles(root, steps, cut, notes) if steps or cut else root
 
 
