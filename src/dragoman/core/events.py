@@ -14,7 +14,7 @@ from dragoman.core.response import Finish, Usage
 
 
 class Started(Struct, frozen=True):
-    """The reply has begun."""
+    """The reply starts; the first event of a stream."""
 
     id: str
     model: str

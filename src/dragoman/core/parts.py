@@ -89,7 +89,7 @@ class Inline(Struct, frozen=True):
 
 
 class Link(Struct, frozen=True):
-    """Media behind a URL that the model's server fetches."""
+    """Media at a URL that the model's server fetches."""
 
     url: str
 
@@ -101,7 +101,7 @@ class Plain(Struct, frozen=True):
 
 
 class Stored(Struct, frozen=True):
-    """Media uploaded before; the id means something only to the vendor that issued it."""
+    """Media uploaded earlier; the id is valid only at the vendor that issued it."""
 
     issuer: str
     id: str

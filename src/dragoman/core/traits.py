@@ -23,7 +23,7 @@ class Traits(Struct, frozen=True, kw_only=True):
 
     dialect: str
     issuer: str = ""
-    """Whose signatures the model verifies."""
+    """The vendor whose signatures the model verifies."""
     turns: Literal["alternating", "single_results", "items"] = "single_results"
     """How a history is divided: alternating turns, messages with one tool result each, or one item for each part."""
 
@@ -35,7 +35,7 @@ class Traits(Struct, frozen=True, kw_only=True):
     thinks_without: frozenset[str] = frozenset()
     """Names of `Sampling` fields that are rejected while thinking is on."""
     temperature_or_top_p: bool = False
-    """Only one of the two may be sent."""
+    """Only one of `temperature` and `top_p` may be sent."""
     stop_max: int = 1_000_000
     max_tokens_max: int | None = None
     """The largest `max_tokens` that the model accepts."""

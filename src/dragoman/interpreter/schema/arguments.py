@@ -193,7 +193,7 @@ def find_json_type(text: bytes | Raw) -> str:
 
 
 def _normalise_integer(text: bytes) -> bytes:
-    """Write `5.0` and `5e0` as `5`."""
+    """Return `5.0` and `5e0` as `5`; other numbers unchanged."""
     token = text.strip()
     if whole := _INTEGRAL.fullmatch(token):
         return whole[1]
