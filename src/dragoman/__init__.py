@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
-_HOMES = {
+_MODULES = {
     "Call": "dialects.record",
     "Chunk": "interpreter.chunks",
     "ChunkReader": "interpreter.chunks",
@@ -100,7 +100,7 @@ __all__ = [  # noqa: RUF022  grouped by what they are for
 
 def __getattr__(name: str) -> Any:
     """Import the module that defines a public name and return that name (PEP 562)."""
-    home = _HOMES.get(name)
-    if home is None:
+    module = _MODULES.get(name)
+    if module is None:
         raise AttributeError(f"module 'dragoman' has no attribute {name!r}")
-    return getattr(import_module(f"dragoman.{home}"), name)
+    return getattr(import_module(f"dragoman.{module}"), name)

@@ -35,7 +35,7 @@ ANONYMOUS_NAME = "local"
 """Caller name of every request when `[server] keys` is empty."""
 _PATH_VARIABLE = "DRAGOMAN_CONFIG"
 _NATIVE_CALLS_VARIABLE = "GEMINI_USE_NATIVE_FUNCTION_CALLING"
-_BOOLEAN_WORDS = {"": True, "true": True, "1": True, "yes": True, "on": True} | dict.fromkeys(
+_BOOLEANS = {"": True, "true": True, "1": True, "yes": True, "on": True} | dict.fromkeys(
     ("false", "0", "no", "off"), False
 )
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
@@ -158,9 +158,11 @@ class Config(Struct, frozen=True, kw_only=True):
     def secrets(self) -> frozenset[str]:
         """Return all values that must not appear in any output: credentials of upstreams, tool servers and clients."""
         upstreams = self.upstreams.values()
-        shown = {secret for each in upstreams for secret in (each.api_key, each.access_token, each.client_secret)}
-        given = {secret for each in self.tools.values() for secret in each.secrets}
-        return frozenset({*shown, *given, *(key.key for key in self.keys)} - {""})
+        upstream_secrets = {
+            secret for each in upstreams for secret in (each.api_key, each.access_token, each.client_secret)
+        }
+        tool_secrets = {secret for each in self.tools.values() for secret in each.secrets}
+        return frozenset({*upstream_secrets, *tool_secrets, *(key.key for key in self.keys)} - {""})
 
 
 def load(path: Path | None = None, environment: Mapping[str, str] = os.environ) -> Config:
@@ -183,11 +185,11 @@ def load(path: Path | None = None, environment: Mapping[str, str] = os.environ) 
 def _apply_native_switch(server: ServerTable, environment: Mapping[str, str]) -> ServerTable:
     """Turn native tool calling off if the environment variable says so; it overrides the file."""
     value = environment.get(_NATIVE_CALLS_VARIABLE, "").strip().lower()
-    if value not in _BOOLEAN_WORDS:
+    if value not in _BOOLEANS:
         raise ConfigError(
             "the environment", _NATIVE_CALLS_VARIABLE, f"{value!r} is not a boolean; set it to true or false"
         )
-    return server if _BOOLEAN_WORDS[value] else msgspec.structs.replace(server, use_native_function_calling=False)
+    return server if _BOOLEANS[value] else msgspec.structs.replace(server, use_native_function_calling=False)
 
 
 def find_file(path: Path | None, environment: Mapping[str, str]) -> Path | None:

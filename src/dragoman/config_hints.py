@@ -18,7 +18,7 @@ def suggest_key(name: str, known: Iterable[str]) -> str:
 def list_choices(kind: Any, path: str) -> str:
     """Return the end of an error message that lists the allowed values of a key; "" if any value is allowed."""
     types = [field.type for field in msgspec.structs.fields(kind) if f".{field.name}" == path]
-    choices = [word for one in types for part in (one, *get_args(one)) for word in get_args(part) if type(word) is str]
+    choices = [name for one in types for part in (one, *get_args(one)) for name in get_args(part) if type(name) is str]
     return f"; use one of {', '.join(choices)}" if choices else ""
 
 

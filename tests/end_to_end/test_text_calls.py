@@ -122,7 +122,7 @@ def test_what_cannot_be_read_reaches_the_client_as_text(manner):
             reply = talk_of(gateway, client, model).turn(streamed=MANNERS[manner])
             assert (reply.text, reply.calls, reply.finish) == (said, (), "stop")
         losses = [loss.what for record in gateway.told(4) for loss in record.reply_losses]
-    assert losses.count("a call in it cannot be read: it is told as text") == 4
+    assert losses.count("a call in the text cannot be parsed: sent as text") == 4
 
 
 @pytest.mark.parametrize("client", CLIENTS)

@@ -107,7 +107,7 @@ async def test_what_cannot_be_read_is_told_as_text_and_booked():
         record = Record()
         reply = collect(await answered(relay.model(Asker(), record), request_for("openai")))
         assert [part.text for part in reply.parts] == ["TOOL_CALL: f\nARGUMENTS: {,}"]
-        assert any("cannot be read" in loss.what for loss in record.reply_losses)
+        assert any("cannot be parsed" in loss.what for loss in record.reply_losses)
         assert reply.finish.reason == "malformed_call"
 
 

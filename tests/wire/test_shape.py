@@ -65,7 +65,7 @@ def test_a_document_of_known_members_has_nothing_unread():
 
 
 def test_a_document_of_known_members_is_decoded_once(monkeypatch):
-    monkeypatch.setattr(levels, "_sift", None)
+    monkeypatch.setattr(levels, "_decode", None)
     DOCUMENT.read(encoded({"lines": [LINE]}))
 
 
@@ -221,17 +221,17 @@ def test_what_is_not_json_is_malformed(body):
 
 
 @pytest.mark.parametrize("size", [10, 200])
-def test_the_work_of_sifting_grows_with_the_document_only(monkeypatch, size):
+def test_decoding_level_by_level_takes_linear_work(monkeypatch, size):
     """Each value is visited once: the number of visits is linear in the number of values."""
     visits = 0
-    sift = levels._sift
+    decode = levels._decode
 
     def counted(raw, plan, where, unread):
         nonlocal visits
         visits += 1
-        return sift(raw, plan, where, unread)
+        return decode(raw, plan, where, unread)
 
-    monkeypatch.setattr(levels, "_sift", counted)
+    monkeypatch.setattr(levels, "_decode", counted)
     lines = [{"role": "user", "content": [{"type": "text", "text": "a", "novel": 1}], "novel": 2}] * size
     Shape(Document).read(encoded({"lines": lines}))
     assert visits <= 2 + size * 6

@@ -1,4 +1,4 @@
-"""The neutral language: values every dialect can be read into and written from.
+"""The core: neutral values for requests, replies and stream events, between the parsers and renderers of the dialects.
 
-Rules of this room: frozen values only, no I/O, nothing imported from the rest of the package.
+Rules of this package: frozen values only, no I/O, no import from the rest of `dragoman`.
 """

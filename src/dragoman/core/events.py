@@ -1,9 +1,9 @@
-"""A reply as it happens: a closed set of events.
+"""The events of a streamed reply: a closed set of types.
 
-Grammar (`core.stream.checked` tests it): exactly one `Started`; parts may interleave; what grows arrives only
-as `PartDelta`; a part is over at `PartEnded`; usage is a running snapshot and the last one wins; exactly one
-`Finished` or `Failed`, and nothing after it. Indexes count parts in the order they started, from 0, and are private
-to the stream.
+Grammar (`core.stream.check_events` verifies it): exactly one `Started`; parts may interleave; text and arguments arrive
+only as `PartDelta`; a part ends with `PartEnded`; usage is a running snapshot and the last one counts; exactly one
+`Finished` or `Failed`, and no event after it. Indexes count parts from 0 in the order they started, and are valid only
+within the stream.
 """
 
 from msgspec import Struct
@@ -14,7 +14,7 @@ from dragoman.core.response import Finish, Usage
 
 
 class Started(Struct, frozen=True):
-    """The reply has begun."""
+    """The reply starts; the first event of a stream."""
 
     id: str
     model: str
@@ -22,9 +22,9 @@ class Started(Struct, frozen=True):
 
 
 class PartStarted(Struct, frozen=True):
-    """A part begins; text, reasoning texts and call arguments are empty here and grow by deltas.
+    """A part begins; its text, reasoning texts or call arguments are empty here and follow as deltas.
 
-    Parts that do not grow (Media, Opaque, redacted Reasoning, ToolResult, Data) arrive whole.
+    Parts without deltas (Media, Opaque, redacted Reasoning, ToolResult, Data) are complete here.
     """
 
     index: int
@@ -32,7 +32,7 @@ class PartStarted(Struct, frozen=True):
 
 
 class PartDelta(Struct, frozen=True):
-    """Text, refusal, reasoning or arguments grow. `piece` says which of several reasoning summaries."""
+    """A delta of text, refusal, reasoning or arguments. `piece` is the index of one of several reasoning summaries."""
 
     index: int
     text: str
@@ -40,21 +40,21 @@ class PartDelta(Struct, frozen=True):
 
 
 class PartSigned(Struct, frozen=True):
-    """The signature of an open part is known."""
+    """The signature of an open part has arrived."""
 
     index: int
     signature: Signature
 
 
 class PartCited(Struct, frozen=True):
-    """An open text part names a source."""
+    """An open text part has a citation."""
 
     index: int
     citation: Citation
 
 
 class PartNative(Struct, frozen=True):
-    """An open part has a field only `dialect` understands; `field` is a JSON pointer relative to the part."""
+    """An open part has a field that only `dialect` understands; `field` is a JSON pointer relative to the part."""
 
     index: int
     dialect: str
@@ -63,20 +63,20 @@ class PartNative(Struct, frozen=True):
 
 
 class PartEnded(Struct, frozen=True):
-    """The part is complete; `complete` is False for a call that was cut off inside its arguments."""
+    """The part has ended; `complete` is False for a call that was cut off inside its arguments."""
 
     index: int
     complete: bool = True
 
 
 class UsageSeen(Struct, frozen=True):
-    """What has been used so far, as a snapshot."""
+    """The token usage so far, as a snapshot that replaces the one before."""
 
     usage: Usage
 
 
 class Native(Struct, frozen=True):
-    """The reply has a field only `dialect` understands; `field` is a JSON pointer into its whole reply."""
+    """The reply has a field that only `dialect` understands; `field` is a JSON pointer into that dialect's reply."""
 
     dialect: str
     field: str
@@ -84,13 +84,13 @@ class Native(Struct, frozen=True):
 
 
 class Finished(Struct, frozen=True):
-    """The model is done."""
+    """The reply is complete; the last event of a successful stream."""
 
     finish: Finish
 
 
 class Failed(Struct, frozen=True):
-    """The reply ended in an error."""
+    """The reply ended in an error; the last event of a failed stream."""
 
     problem: Problem
 

@@ -1,4 +1,4 @@
-"""What a translation could not say."""
+"""Losses: what a translation drops or approximates because the target cannot express it."""
 
 from typing import Literal
 
@@ -6,7 +6,7 @@ from msgspec import Struct
 
 
 class Loss(Struct, frozen=True, order=True, gc=False):
-    """One thing the target cannot say, at `where` (JSON pointer) in the document that was translated."""
+    """One thing that the target cannot express, at `where` (JSON pointer) in the document that was translated."""
 
     where: str
     what: str

@@ -1,4 +1,4 @@
-"""What a message is made of."""
+"""The parts of a message: text, reasoning, tool calls and results, media, and so on."""
 
 from typing import Literal
 
@@ -8,21 +8,21 @@ from dragoman.core.value import Value
 
 CallForm = Literal["json", "text"]
 Executor = Literal["client", "provider"]
-"""Who runs a call: whoever asked, or whoever answers. A call of the provider's has its result in the same reply."""
+"""Who runs a call: the client, or the model's provider, which sends the result in the same reply."""
 MediaKind = Literal["image", "document", "audio", "video"]
 
 
 class Signature(Struct, frozen=True):
-    """An opaque proof by `issuer` ("google", "anthropic", "openai"), returned unchanged to it and to nobody else."""
+    """Encrypted data of `issuer` ("google", "anthropic", "openai"), sent back unchanged, and only to that issuer."""
 
     issuer: str
     value: str
     item: str = ""
-    """The id of the item it stands in, where the issuer checks that too (OpenAI's reasoning)."""
+    """The id of the item that contains it, where the issuer checks that too (OpenAI's reasoning)."""
 
 
 class Citation(Struct, frozen=True):
-    """A source named for a span of text. `raw` is the dialect's own form; the rest is what others can say too."""
+    """A source for a span of text. `raw` is the dialect's own form; the other fields are those that dialects share."""
 
     dialect: str
     raw: bytes
@@ -32,7 +32,9 @@ class Citation(Struct, frozen=True):
     start: int | None = None
     end: int | None = None
     places: tuple[str, ...] = ()
-    """Where it stands in the reply, if that is apart from the text it is about: what is told is not lost there."""
+    """Pointers of the citation in the reply, where it is not inside the text it is about (Gemini's grounding data).
+
+    If the citation is rendered, what is at these pointers is not reported as a loss."""
 
 
 class Part(Value, frozen=True, kw_only=True, eq=False):
@@ -40,7 +42,7 @@ class Part(Value, frozen=True, kw_only=True, eq=False):
 
     signature: Signature | None = None
     cache: str | None = None
-    """A cache mark ends here; the value is the requested lifetime ("5m", "1h", …), "" for the default."""
+    """A cache mark: the prefix up to here is to be cached for this lifetime ("5m", "1h", …; "" is the default)."""
 
 
 class Text(Part, frozen=True, kw_only=True, eq=False):
@@ -49,18 +51,20 @@ class Text(Part, frozen=True, kw_only=True, eq=False):
     text: str
     citations: tuple[Citation, ...] = ()
     unread: bool = False
-    """A call that the model wrote in words and nobody could read: the model sees it again, a user does not."""
+    """The text is a tool call that the model wrote as text and that could not be parsed.
+
+    It is sent back to the model in the history, but not shown to a user."""
 
 
 class Reasoning(Part, frozen=True, kw_only=True, eq=False):
-    """Thinking. Separate summaries stay separate; `redacted` has no text, only a signature."""
+    """Thinking of the model. Separate summaries stay separate; `redacted` has no text, only a signature."""
 
     texts: tuple[str, ...] = ()
     redacted: bool = False
 
 
 class ToolCall(Part, frozen=True, kw_only=True, eq=False):
-    """A model's wish to run a tool. `arguments` is JSON text exactly as received, or free text for form "text"."""
+    """A tool call of the model. `arguments` is JSON text exactly as received, or free text for form "text"."""
 
     id: str
     name: str
@@ -85,7 +89,7 @@ class Inline(Struct, frozen=True):
 
 
 class Link(Struct, frozen=True):
-    """Media behind a URL that the model's server fetches."""
+    """Media at a URL that the model's server fetches."""
 
     url: str
 
@@ -97,14 +101,14 @@ class Plain(Struct, frozen=True):
 
 
 class Stored(Struct, frozen=True):
-    """Media uploaded before; the id means something only to the vendor that issued it."""
+    """Media uploaded earlier; the id is valid only at the vendor that issued it."""
 
     issuer: str
     id: str
 
 
 class Media(Part, frozen=True, kw_only=True, eq=False):
-    """An image, document, sound or film. `media_type` is "" when the dialect did not say."""
+    """An image, document, audio or video. `media_type` is "" when the source does not give it."""
 
     kind: MediaKind
     media_type: str
@@ -113,24 +117,26 @@ class Media(Part, frozen=True, kw_only=True, eq=False):
 
 
 class Refusal(Part, frozen=True, kw_only=True, eq=False):
-    """The model's own words for not answering."""
+    """The text with which the model refuses to answer."""
 
     text: str
 
 
 class Opaque(Part, frozen=True, kw_only=True, eq=False):
-    """A block only `dialect` understands (a server tool's result, a compaction, …), kept whole."""
+    """A block that only `dialect` understands (a server tool's result, a compaction, …), kept as raw JSON."""
 
     dialect: str
     raw: bytes
     declares: bool = False
-    """It declares tools at this point of the conversation; `Dialect.declared` reads them for everybody else."""
+    """It declares tools in mid-conversation; `Dialect.read_declared_tools` parses them for other dialects."""
     refers: str = ""
-    """It only names what was said, which the vendor's server keeps: the pointer of that name below it."""
+    """The pointer, relative to the block, of an id of content that the vendor's server stores; "" if there is none.
+
+    The block has only that id, not the content."""
 
 
 class ToolResult(Part, frozen=True, kw_only=True, eq=False):
-    """What a tool answered; `name` is "" where the dialect names only the call id."""
+    """The result of a tool call; `name` is "" where the dialect gives only the call id."""
 
     call_id: str
     name: str = ""

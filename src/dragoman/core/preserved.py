@@ -1,4 +1,4 @@
-"""Messages as bytes that can be kept, and back: every part with its signature and what only its dialect understands."""
+"""Serialize messages to bytes and back, with the signature and the extras of every part."""
 
 from base64 import b64decode, b64encode
 from collections.abc import Iterable
@@ -52,26 +52,27 @@ _KINDS: dict[str, type[Struct]] = {
 
 
 def encode_messages(messages: Iterable[Message]) -> bytes:
-    """Write messages down."""
+    """Serialize messages to JSON; fields with their default value are left out."""
     return msgspec.json.encode([_to_plain(message) for message in messages])
 
 
 def decode_messages(data: bytes) -> tuple[Message, ...]:
-    """Read messages that were written down; a `ValueError` if these are none."""
+    """Parse messages that `encode_messages` wrote; raise `ValueError` for anything else."""
     try:
         messages = _from_plain(msgspec.json.decode(data))
     except (TypeError, KeyError) as error:
-        raise ValueError(f"these are no messages: {error}") from None
+        raise ValueError(f"stored messages cannot be decoded: {error}") from None
     if not isinstance(messages, tuple) or not all(isinstance(one, Message) for one in cast("tuple[Any]", messages)):
-        raise ValueError("these are no messages")
+        raise ValueError("stored messages cannot be decoded: not a list of messages")
     return cast("tuple[Message, ...]", messages)
 
 
 def _to_plain(value: Any) -> Any:
     match value:
         case Struct():
-            said = ((field.name, getattr(value, field.name), field.default) for field in structs.fields(value))
-            return {_TAG: type(value).__name__, **{name: _to_plain(one) for name, one, usual in said if one != usual}}
+            fields = ((field.name, getattr(value, field.name), field.default) for field in structs.fields(value))
+            changed = {name: _to_plain(one) for name, one, default in fields if one != default}
+            return {_TAG: type(value).__name__, **changed}
         case tuple() | list():
             return [_to_plain(one) for one in cast("tuple[Any]", value)]
         case bytes():

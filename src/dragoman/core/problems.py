@@ -1,4 +1,4 @@
-"""An error is a value: it can be raised, streamed, stored and encoded."""
+"""Errors of requests and replies as values that can be raised, streamed, stored and encoded."""
 
 from typing import Literal, get_args
 
@@ -55,26 +55,25 @@ OWN_ERROR_CODES = frozenset(
         "conversation_locked",
     }
 )
-"""Codes for what is wrong with a request that mean the same in every dialect: a client is told them whatever it speaks.
-"""
+"""Error codes of the gateway itself: clients of every dialect get them unchanged."""
 EMPTY_REPLY_CODE = "nothing_said"
-"""The code of a whole and well-formed reply in which nothing stands: its own vendor's clients know what to do."""
+"""The code of a complete and well-formed reply without content, which clients of its own vendor can handle."""
 
 MAX_RETRY_AFTER = 7 * 24 * 3600.0
 
 
 def _clamp_wait(seconds: float | None) -> float | None:
-    """Return a wait that can be written: whole milliseconds, a week at most. Headers hold "nan" and "-1" too."""
+    """Return a retry delay in whole milliseconds, at most a week; None for "nan" and "-1", which headers may hold."""
     if seconds is None or not seconds >= 0:
         return None
     return round(min(seconds, MAX_RETRY_AFTER), 3)
 
 
-class Problem(Exception):  # noqa: N818  # it is told, stored and sent as often as raised
-    """What went wrong: a kind from a closed list, words for a person, and the vendor's own words in `detail`.
+class Problem(Exception):  # noqa: N818  # it is stored and sent as often as raised
+    """An error: a kind from a closed list, a message for people, and the vendor's own error body in `detail`.
 
-    `where` is a JSON pointer into the document at fault. `code` is the vendor's machine word, if it had one.
-    `violations` are places and words of each thing that is wrong, where there may be several.
+    `where` is a JSON pointer into the document at fault. `code` is the vendor's error code, if it sent one.
+    `violations` are pairs of a pointer and a message, where several things are wrong.
     """
 
     violations: tuple[tuple[str, str], ...] = ()
@@ -105,13 +104,13 @@ class Problem(Exception):  # noqa: N818  # it is told, stored and sent as often 
             self.violations = violations
 
     def __eq__(self, other: object) -> bool:
-        """Two problems are equal when all they say is equal."""
+        """Compare all fields."""
         return isinstance(other, Problem) and vars(self) == vars(other)
 
     def __hash__(self) -> int:
-        """Hash by what it says."""
+        """Hash by kind, message and status."""
         return hash((self.kind, self.message, self.status))
 
     def __repr__(self) -> str:
-        """Show the kind first: it is what code decides on."""
+        """Show the kind first, because code branches on it."""
         return f"Problem({self.kind!r}, {self.message!r}, status={self.status}, where={self.where!r})"

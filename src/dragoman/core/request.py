@@ -1,4 +1,4 @@
-"""A request in the neutral language."""
+"""A request in the core: messages, tools and parameters."""
 
 from collections.abc import Sequence
 from typing import Literal
@@ -14,7 +14,7 @@ EFFORTS: tuple[Effort, ...] = ("none", "minimal", "low", "medium", "high", "xhig
 
 
 class Message(Value, frozen=True, kw_only=True, eq=False):
-    """One message of the conversation. Tool results live in user turns."""
+    """One message of the conversation. Tool results are parts of user messages."""
 
     role: Role
     parts: tuple[AnyPart, ...]
@@ -22,7 +22,7 @@ class Message(Value, frozen=True, kw_only=True, eq=False):
 
 
 class Tool(Value, frozen=True, kw_only=True, eq=False):
-    """A tool the caller runs. `parameters` is the JSON Schema verbatim; None means no arguments."""
+    """A tool that the client runs. `parameters` is the JSON Schema verbatim; None means no arguments."""
 
     name: str
     description: str = ""
@@ -35,12 +35,12 @@ class Tool(Value, frozen=True, kw_only=True, eq=False):
     """Free-form tools: the `{"type":"grammar","syntax":…,"definition":…}` object, flat."""
     namespace: str = ""
     namespace_description: str = ""
-    """What the whole namespace is for; said by its first tool."""
+    """The description of the whole namespace; set on its first tool only."""
     cache: str | None = None
 
 
 class NativeTool(Value, frozen=True, kw_only=True, eq=False):
-    """A tool the vendor runs (googleSearch, web_search_…, code execution), kept whole."""
+    """A tool that the vendor runs (googleSearch, web_search_…, code execution), kept as raw JSON."""
 
     dialect: str
     raw: bytes
@@ -50,19 +50,19 @@ AnyTool = Tool | NativeTool
 
 
 class ToolChoice(Value, frozen=True, kw_only=True, eq=False):
-    """How free the model is. `names` restricts it; with "required" and one name that tool must be called."""
+    """Which tools the model may or must call. With "required" and one name in `names`, that tool must be called."""
 
     mode: Literal["auto", "none", "required"] | None = None
     names: tuple[str, ...] = ()
     listed: bool = False
-    """The list is of all tools that may be used: a vendor's own, which have no names, stand in extras."""
+    """`names` lists all tools that may be used; the vendor's own tools, which have no names, are listed in extras."""
     parallel: bool | None = None
     validated: bool = False
     """Calls are constrained to the schema though none is required (Gemini's VALIDATED)."""
 
 
 class Sampling(Struct, frozen=True, kw_only=True):
-    """Parameters of the sampler; None means that the caller left them out."""
+    """Sampling parameters; None means that the client did not set them."""
 
     temperature: int | float | None = None
     top_p: int | float | None = None
@@ -75,7 +75,7 @@ class Sampling(Struct, frozen=True, kw_only=True):
 
 
 class Thinking(Struct, frozen=True, kw_only=True):
-    """How much to think, and whether to show it."""
+    """Thinking parameters: how much to think, and whether to return it."""
 
     mode: Literal["adaptive", "enabled", "disabled"] | None = None
     effort: Effort | None = None
@@ -84,7 +84,7 @@ class Thinking(Struct, frozen=True, kw_only=True):
 
 
 class OutputFormat(Struct, frozen=True, kw_only=True):
-    """The shape the answer must have."""
+    """The format that the answer must have."""
 
     kind: Literal["text", "json", "json_schema"]
     schema: bytes | None = None
@@ -95,15 +95,15 @@ class OutputFormat(Struct, frozen=True, kw_only=True):
 
 
 class Reference(Struct, frozen=True):
-    """Where a request refers to what only the vendor's server keeps: without that it does not say what it means."""
+    """A pointer at which a request refers to data that only the vendor's server stores; it is incomplete without it."""
 
     where: str
     code: str | None = None
-    """The machine word at which clients of the dialect send everything instead."""
+    """The error code after which clients of the dialect send the whole history instead."""
 
 
 class Request(Struct, frozen=True, kw_only=True):
-    """Everything a caller can ask for. `extras` is what nobody read, by JSON pointer."""
+    """A whole request. `extras` has the fields that the parser does not know, by JSON pointer."""
 
     model: str
     messages: tuple[Message, ...]
@@ -116,22 +116,22 @@ class Request(Struct, frozen=True, kw_only=True):
     stream: bool = False
     candidates: int | None = None
     continues: str | None = None
-    """Id of a stored earlier response this one goes on from."""
+    """Id of a stored response that this request continues."""
     references: tuple[Reference, ...] = ()
-    """What else it goes on from or stands on; the members themselves are in extras."""
+    """Other stored data that the request depends on; the fields themselves are in extras."""
     user: str | None = None
     metadata: dict[str, str] | None = None
     extras: Extras | None = None
     spelling: frozenset[str] = frozenset()
-    """Words the source dialect used where it has several (`max_tokens` for `max_completion_tokens`, …)."""
+    """Field names that the source used where its dialect has several (`max_tokens` for `max_completion_tokens`, …)."""
     written: bytes = b""
-    """Turns that the target's dialect wrote before, as items of its history; instructions stand before them."""
+    """Turns already rendered in the target's dialect, as items of its history; system messages come before them."""
     written_tools: bytes = b""
-    """The tools as the target's dialect wrote them before; empty if they must be written."""
+    """The tools already rendered in the target's dialect; empty if they must be rendered."""
 
 
 def count_leading_systems(messages: Sequence[Message]) -> int:
-    """Count the system messages a history begins with."""
+    """Return how many system messages the history starts with."""
     for at, message in enumerate(messages):
         if message.role != "system":
             return at

@@ -1,4 +1,4 @@
-"""A reply in the neutral language."""
+"""A complete reply in the core, with its finish reason and token usage."""
 
 from typing import Literal
 
@@ -11,7 +11,7 @@ FinishReason = Literal["stop", "length", "tool_calls", "filtered", "refused", "p
 
 
 class Finish(Struct, frozen=True):
-    """Why the model stopped. `raw` is the vendor's own word; `sequence` the stop sequence that was hit."""
+    """Why the model stopped. `raw` is the vendor's own value; `sequence` is the stop sequence that was generated."""
 
     reason: FinishReason
     raw: str = ""
@@ -19,7 +19,7 @@ class Finish(Struct, frozen=True):
 
 
 class Usage(Struct, frozen=True, kw_only=True):
-    """Tokens. `input` INCLUDES cached and cache_written, `output` INCLUDES reasoning; None was not reported."""
+    """Token counts. `input` INCLUDES cached and cache_written, `output` INCLUDES reasoning; None: not reported."""
 
     input: int | None = None
     output: int | None = None
@@ -30,7 +30,7 @@ class Usage(Struct, frozen=True, kw_only=True):
 
 
 class Response(Value, frozen=True, kw_only=True, eq=False):
-    """A whole reply. No `spelling` means that its document has every value exactly where its pointer says."""
+    """A complete reply. If `spelling` is empty, every value is in its document exactly at its pointer."""
 
     id: str
     model: str

@@ -1,4 +1,4 @@
-"""Streams of events: collect them into a reply, replay a reply as events, check their grammar."""
+"""Collect stream events into a reply, replay a reply as events, and check the grammar of a stream."""
 
 from collections.abc import Iterable, Iterator
 from typing import assert_never
@@ -28,7 +28,7 @@ STREAMED_PARTS = (Text, Reasoning, ToolCall, Refusal)
 
 
 class _OpenPart:
-    """A part while it grows."""
+    """A part that still receives deltas."""
 
     __slots__ = ("citations", "complete", "dialect", "fields", "is_over", "part", "pieces", "signature")
 
@@ -77,7 +77,7 @@ class _OpenPart:
 
 
 class Collector:
-    """Fold events into a `Response`; `response()` raises the stream's `Problem` if it failed."""
+    """Collects events into a `Response`; `response()` raises the stream's `Problem` if it failed."""
 
     def __init__(self) -> None:
         self._started = Started("", "")
@@ -133,7 +133,7 @@ class Collector:
         return frozenset(index for index, part in enumerate(self._parts) if not part.is_over)
 
     def response(self) -> Response:
-        """Return the whole reply; raise if it failed or never finished."""
+        """Return the complete reply; raise `Problem` if the stream failed or never finished."""
         if self._problem is not None:
             raise self._problem
         if self._finish is None:
@@ -150,7 +150,7 @@ class Collector:
 
 
 def collect(events: Iterable[Event]) -> Response:
-    """Fold a stream into the reply it tells; raise its `Problem` if it failed."""
+    """Collect a stream into a reply; raise its `Problem` if it failed."""
     collector = Collector()
     for event in events:
         collector.feed(event)
@@ -158,7 +158,7 @@ def collect(events: Iterable[Event]) -> Response:
 
 
 def replay(response: Response) -> Iterator[Event]:
-    """Tell a whole reply as a stream: `collect(replay(r)) == r`."""
+    """Return a complete reply as a stream of events: `collect(replay(r)) == r`."""
     yield Started(response.id, response.model, response.created)
     for index, part in enumerate(response.parts):
         yield from replay_part(index, part)
@@ -171,7 +171,7 @@ def replay(response: Response) -> Iterator[Event]:
 
 
 def replay_part(index: int, part: AnyPart) -> Iterator[Event]:
-    """Tell one whole part as events."""
+    """Return one complete part as events."""
     match part:
         case Text(text=text, citations=citations):
             yield PartStarted(index, structs.replace(part, text="", citations=(), signature=None))
@@ -189,7 +189,7 @@ def replay_part(index: int, part: AnyPart) -> Iterator[Event]:
                 yield PartDelta(index, text, piece)
         case ToolCall(arguments=arguments):
             yield PartStarted(index, structs.replace(part, arguments="", signature=None, complete=True))
-            # Signed before it grows, as in vendors' streams: some clients must be told a call's signature before it.
+            # Before the arguments, as in vendors' streams: some clients need the signature of a call first.
             if part.signature is not None:
                 yield PartSigned(index, part.signature)
             if arguments:
@@ -202,21 +202,21 @@ def replay_part(index: int, part: AnyPart) -> Iterator[Event]:
 
 
 class GrammarError(AssertionError):
-    """A stream that no decoder may produce."""
+    """A stream breaks the grammar of events; no decoder may produce it."""
 
 
 def check_events(events: Iterable[Event]) -> Iterator[Event]:
-    """Pass events through, raising `GrammarError` at the first that breaks the grammar. A test oracle."""
+    """Yield the events unchanged and raise `GrammarError` at the first that breaks the grammar. For tests."""
     started = over = False
     count = 0
     open_parts: dict[int, AnyPart] = {}
     for event in events:
         if over:
-            raise GrammarError(f"after the end: {event}")
+            raise GrammarError(f"event after Finished or Failed: {event}")
         match event:
             case Started():
                 if started:
-                    raise GrammarError("started twice")
+                    raise GrammarError("second Started event")
                 started = True
             case PartStarted(index, part):
                 if index != count:
@@ -231,17 +231,17 @@ def check_events(events: Iterable[Event]) -> Iterator[Event]:
                 _check_open(event, index, open_parts)
             case Finished():
                 if open_parts:
-                    raise GrammarError("finished with an open part")
+                    raise GrammarError("Finished while a part is open")
                 over = True
             case Failed():
                 over = True
             case _:
                 pass
         if not started and not isinstance(event, Failed):
-            raise GrammarError(f"before the start: {event}")
+            raise GrammarError(f"event before Started: {event}")
         yield event
     if not over:
-        raise GrammarError("neither finished nor failed")
+        raise GrammarError("the stream ended without Finished or Failed")
 
 
 def _check_open(event: Event, index: int, open_parts: dict[int, AnyPart]) -> None:
@@ -251,21 +251,21 @@ def _check_open(event: Event, index: int, open_parts: dict[int, AnyPart]) -> Non
     match event:
         case PartDelta(piece=piece):
             if not isinstance(part, STREAMED_PARTS) or (piece and not isinstance(part, Reasoning)):
-                raise GrammarError(f"part {index} does not grow so: {event}")
+                raise GrammarError(f"part {index} cannot have this delta: {event}")
         case PartCited():
             if not isinstance(part, Text):
-                raise GrammarError(f"part {index} is not text and cites nothing")
+                raise GrammarError(f"part {index} is not text and cannot have a citation")
         case _:
             pass
 
 
 def _check_start(part: AnyPart) -> None:
     match part:
-        case Text(text=grown) | Refusal(text=grown) | ToolCall(arguments=grown):
-            if grown:
-                raise GrammarError("a growing part must start empty")
+        case Text(text=text) | Refusal(text=text) | ToolCall(arguments=text):
+            if text:
+                raise GrammarError("a part with deltas must start empty")
         case Reasoning(texts=texts):
             if texts:
-                raise GrammarError("a growing part must start empty")
+                raise GrammarError("a part with deltas must start empty")
         case _:
             pass

@@ -1,4 +1,4 @@
-"""What a model behind a dialect accepts: data, not code. The rows are in each dialect's `traits.py`."""
+"""Traits: what a model accepts, as data. The rows are in each dialect's `traits.py`."""
 
 from typing import Literal
 
@@ -8,8 +8,8 @@ from dragoman.core.request import Effort
 
 TextCalls = Literal["", "json", "legacy"]
 ThinkingStyle = Literal["effort", "adaptive", "enabled", "level", "budget", "none"]
-"""effort: a word; adaptive: Claude's mode and a word; enabled: Claude's token budget; level: Gemini's word;
-budget: Gemini's token budget."""
+"""effort: an effort name; adaptive: Claude's adaptive mode with an effort name; enabled: Claude's token budget;
+level: Gemini's level name; budget: Gemini's token budget."""
 ALL_SAMPLING = frozenset(
     {"temperature", "top_p", "max_tokens", "stop", "seed", "presence_penalty", "frequency_penalty"}
 )
@@ -19,94 +19,95 @@ WAV_AND_MP3 = frozenset({"audio/wav", "audio/x-wav", "audio/wave", "audio/mpeg",
 
 
 class Traits(Struct, frozen=True, kw_only=True):
-    """One row: a target's dialect and everything about a model family that decides how to write to it."""
+    """One row: the dialect of a model family and everything that decides how a request to it is rendered."""
 
     dialect: str
     issuer: str = ""
-    """Whose signatures the model verifies."""
+    """The vendor whose signatures the model verifies."""
     turns: Literal["alternating", "single_results", "items"] = "single_results"
-    """How a history is cut up: alternating turns, messages with one tool result each, or one item a thing."""
+    """How a history is divided: alternating turns, messages with one tool result each, or one item for each part."""
 
     sampling: frozenset[str] = frozenset()
-    unthinking_sampling: frozenset[str] = frozenset()
-    """Knobs it accepts beside those when it is asked not to think."""
     """Names of `Sampling` fields that are accepted."""
+    unthinking_sampling: frozenset[str] = frozenset()
+    """Names of further `Sampling` fields that are accepted when thinking is off."""
     temperature_max: float = 2.0
     thinks_without: frozenset[str] = frozenset()
-    """Names of `Sampling` fields that are refused while the model thinks."""
+    """Names of `Sampling` fields that are rejected while thinking is on."""
     temperature_or_top_p: bool = False
-    """Only one of the two may be sent."""
+    """Only one of `temperature` and `top_p` may be sent."""
     stop_max: int = 1_000_000
     max_tokens_max: int | None = None
-    """More than that the model refuses to be allowed."""
+    """The largest `max_tokens` that the model accepts."""
     max_tokens_min: int = 0
     blank_stops: bool = True
     """A stop sequence may be white space only."""
     max_tokens_default: int | None = None
-    """Sent when the caller gave none and the target demands one."""
+    """Sent when the client set none and the target requires one."""
     max_tokens_word: str = "max_completion_tokens"
-    """Chat only: which of its two words for the limit the model takes."""
+    """Chat only: which of the two field names for the limit the model takes."""
 
     later_system: bool = True
-    """A system message may stand after the first turn."""
+    """A system message may follow the first turn."""
     system_before_answer: bool = False
-    """There it stands between what the user said and what the model answers, and nowhere else (Claude)."""
+    """A later system message must be between a user turn and the assistant turn after it (Claude)."""
     starts_with_user: bool = False
     prefill: bool = True
     """The last turn may be the assistant's."""
     prefill_spaced: bool = True
-    """It may end in white space then."""
+    """A final assistant turn may end in white space."""
     prefill_formatted: bool = True
-    """It may be so beside a schema for the answer."""
+    """The last turn may be the assistant's also when the request has an output schema."""
     results_apart: bool = False
-    """Tool results stand in a turn of their own; what the user says beside them follows in another (Gemini 3.6)."""
+    """Tool results need a turn of their own; other user content follows in another turn (Gemini 3.6)."""
     empty_text: bool = True
 
     name_max: int = 64
     name_symbols: str = "_-"
-    """Characters beside letters and digits that a tool name may hold."""
+    """Characters other than letters and digits that a tool name may contain."""
     name_first_digit: bool = True
     id_max: int = 40
     id_exact: int | None = None
     """Call ids must have exactly this many letters and digits (Mistral's template: 9)."""
     sends_ids: bool = True
     object_arguments: bool = False
-    """Arguments are a JSON object on the wire, so text that is not one cannot be said."""
+    """Arguments are a JSON object on the wire, so text that is not one cannot be sent."""
     custom_tools: bool = False
     grammars: bool = False
     namespaces: bool = False
     strict_tools: bool = False
     strict_by_mode: bool = False
-    """Calls are held to their schemas by the mode of choosing, for all tools at once (Gemini's VALIDATED and ANY)."""
+    """The tool choice mode constrains calls to their schemas, for all tools at once (Gemini's VALIDATED and ANY)."""
     strict_explicit: bool = False
-    """A tool that does not say whether it is strict is taken to be (Responses)."""
+    """A tool without a `strict` field is strict (Responses)."""
     strict_max: int = 1_000_000
     strict_optional_max: int | None = None
+    """How many parameters of all strict tools together may be optional."""
     strict_unions_max: int | None = None
-    """How many parameters of all strict tools may be absent, or of several types."""
+    """How many parameters of all strict tools together may have several types."""
     strict_needs_all: bool = False
     """A strict schema must require every property (OpenAI)."""
     needs_parameters: bool = False
     """A tool without arguments still has a schema."""
     native_tools: bool = True
-    """The vendor's own tools may stand beside the caller's."""
+    """The vendor's own tools may be combined with the client's."""
     native_mix: tuple[tuple[str, bytes], ...] = ()
-    """Request fields that must be set when they do."""
+    """Request fields that must be set when they are combined."""
     forced_choice: bool = True
     allowed_subset: bool = False
     """A subset of the declared tools can be allowed without leaving the others out."""
     allowed_natives: bool = False
-    """The list of them is of the vendor's own too (OpenAI): one that is not on it may not be used."""
+    """The list of allowed tools includes the vendor's own (OpenAI): one that is not listed may not be used."""
     parallel_switch: bool = False
     parallel_needs_mode: bool = False
-    """Parallel calls can be switched off only beside a mode."""
+    """Parallel calls can be disabled only together with a tool choice mode."""
     stub_tools: bool = False
-    """Tools must be declared when the history has calls."""
+    """Tools must be declared when the history has calls, so stubs are declared if the request has no tools."""
     text_calls: TextCalls = ""
-    """Tools are told in the prompt and called in the model's text, in this form; "" where the model has its own."""
+    """The prompt describes the tools and the model calls them in its text, in this form; "" for native tool calling."""
     schema: Literal["json", "openapi"] = "json"
     root_object: bool = True
-    """Parameters need an object at the root without combinators there."""
+    """A parameter schema must have type object at the root, without combinators (anyOf, oneOf, allOf) there."""
     property_keys: bool = False
     """Top-level property names must match Anthropic's pattern."""
 
@@ -114,95 +115,95 @@ class Traits(Struct, frozen=True, kw_only=True):
     efforts: tuple[Effort, ...] = ()
     can_disable_thinking: bool = True
     thinks_between_tools: bool = False
-    """Its word for thinking that is off keeps thinking to the gaps between tools (Claude Sonnet 5.5)."""
+    """With thinking disabled the model still thinks between tool calls (Claude Sonnet 5.5)."""
     budget_min: int = 0
     budget_max: int | None = None
     shows_thinking: bool = False
-    """Visible thinking can be asked for."""
+    """A request can ask for visible thinking."""
     reasoning_text: bool = False
-    """Reasoning text of any origin is replayed (`reasoning_content`)."""
+    """Reasoning text of any vendor may be in the history (`reasoning_content`)."""
     call_signatures: bool = False
-    """Calls in history may carry the signature of `issuer`."""
+    """Calls in the history may have a signature of `issuer`."""
     text_signatures: bool = False
-    """Text in history may carry it too."""
+    """Text in the history may have a signature of `issuer`."""
     signed_calls: bool = False
-    """The first call of each step must carry a signature or the documented skip value."""
+    """The first call of each step must have a signature or the documented skip value."""
     function_tools: bool = True
-    """The model takes functions here; some GPT do so only on Responses."""
+    """The model accepts function tools in this dialect; some GPT models do only on Responses."""
     tools_need_no_effort: bool = False
-    """Function tools are refused unless effort is "none" (newer GPT on Chat)."""
+    """Function tools are rejected unless effort is "none" (newer GPT models on Chat)."""
 
     media: frozenset[str] = frozenset()
-    """Kinds of media a user turn may hold."""
+    """Kinds of media that a user turn may contain."""
     result_media: frozenset[str] = frozenset()
-    """Kinds of media a tool result may hold."""
+    """Kinds of media that a tool result may contain."""
     result_types: frozenset[str] = frozenset()
-    """Media types that may stand in one; empty means all that the target takes."""
+    """Media types that a tool result may contain; empty means all that the target accepts."""
     result_links: frozenset[str] = frozenset({"http", "https"})
-    """Schemes of links that may stand in one."""
+    """URL schemes of links that a tool result may contain."""
     failed_media: bool = True
-    """One that says it failed may hold media too."""
+    """A tool result marked as failed may contain media."""
     assistant_media: bool = False
     media_names: bool = True
     """A document may have a name."""
     document_types: frozenset[str] = frozenset()
-    """Media types of inline documents; empty means any. Plain text is sent as such where it is not among them."""
+    """Media types of inline documents; empty means any. Plain text that is not among them is sent as text."""
     image_types: frozenset[str] = frozenset({"image/png", "image/jpeg", "image/webp", "image/gif"})
     """Media types of inline images."""
     audio_types: frozenset[str] = frozenset()
-    """Media types of inline sounds; empty means any."""
+    """Media types of inline audio; empty means any."""
     text_types: bool = False
-    """Documents of every text type are taken as they are, too."""
+    """Documents of every `text/*` type are accepted too."""
     text_documents: bool = False
     """A document may be given as plain text."""
     link_types: bool = False
-    """A link says its media type."""
+    """A link has a media type field."""
     link_kinds: frozenset[str] = frozenset({"image", "document"})
     """Kinds of media that may be given by URL."""
     link_schemes: frozenset[str] = frozenset({"http", "https"})
-    """Schemes of URLs that are fetched."""
+    """URL schemes that the target fetches."""
     needs_file_names: bool = False
     """An inline document must have a name."""
     stored_kinds: frozenset[str] = frozenset({"image", "document", "audio", "video"})
     """Kinds of media that may be given by file id."""
     stored_issuer: str = ""
-    """Whose file ids are understood."""
+    """The vendor whose file ids are accepted."""
     output_schema: bool = True
     output_json: bool = True
     output_with_tools: bool = True
     output_names: bool = False
-    """A schema for the answer has a name beside it."""
+    """An output schema must have a name."""
     output_strict_only: bool = False
-    """The schema must be closed and within Anthropic's subset."""
+    """An output schema must be closed (no additional properties) and within Anthropic's subset."""
     verbosity: bool = False
     cache_marks: bool = False
     cache_marks_max: int | None = None
-    """How many there may be, each living no longer than those before it; None where nobody counts them."""
+    """The largest number of cache marks; no mark may have a longer lifetime than one before it. None: no limit."""
     marks_anywhere: bool = False
-    """A cache mark may also stand in what the model said, and on a result instead of in it."""
+    """A cache mark may also be in an assistant turn, and on a tool result itself instead of on its content."""
     cache_lifetimes: tuple[str, ...] = ()
-    """How long a mark may ask to be kept; one that does not ask is kept as long as the target likes."""
+    """Lifetimes that a cache mark may request; a mark without one gets the target's default."""
     cache_options: frozenset[str] = frozenset()
-    """What may be said of caching a whole request (OpenAI)."""
+    """Fields of the prompt cache options of a whole request (OpenAI)."""
     options_lifetimes: tuple[str, ...] = ()
-    """How long that may ask for."""
+    """Lifetimes that the prompt cache options may request."""
     tiers: tuple[str, ...] = ()
-    """Tiers of service that may be asked for (OpenAI)."""
+    """Service tiers that may be requested (OpenAI)."""
     asks_usage: bool = False
-    """A streamed reply reports usage only when asked to."""
+    """A streamed reply reports usage only if the request asks for it."""
     unkept: tuple[tuple[str, bytes], ...] = ()
-    """Request fields by which it keeps nothing, and gives its thoughts to a caller who resends the history."""
+    """Request fields for a client that resends the history: store nothing, and return the reasoning to the client."""
     metadata: bool = False
     user: bool = False
     user_max: int = 1_000_000
-    """How long the name of a user may be."""
+    """The maximum length of `user`."""
     continues: bool = False
     speaker_names: bool = False
     result_names: bool = False
-    """A tool result names its tool."""
+    """A tool result has the name of its tool."""
     failed_results: bool = False
-    """A tool result can say that it failed."""
+    """A tool result has a field for failure."""
     calls_last: bool = False
-    """Text of an assistant turn stands before its calls."""
+    """Text of an assistant turn comes before its calls."""
     refusals: bool = False
-    """History can hold refusal parts."""
+    """The history can contain refusal parts."""

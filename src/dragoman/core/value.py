@@ -1,7 +1,7 @@
-"""What every core value shares: where it stood, how it was spelled, and what only its own dialect understands.
+"""The base class of core values: the pointer and spelling in the source document, and the extras.
 
-Two values are equal when they mean the same. `where` and `spelling` are about the document a value was
-read from, not about its meaning, so equality ignores them.
+Two values are equal when they mean the same. `where` and `spelling` describe the document from which a value was
+parsed, not its meaning, so equality ignores them.
 """
 
 from typing import Any
@@ -10,7 +10,7 @@ from msgspec import Struct
 
 
 class Extras(Struct, frozen=True):
-    """Fields nobody but `dialect` understands, kept as raw JSON by JSON pointer relative to their owner."""
+    """Fields that only `dialect` understands, kept as raw JSON by JSON pointer relative to their owner."""
 
     dialect: str
     fields: dict[str, bytes]
@@ -20,9 +20,9 @@ class Value(Struct, frozen=True, kw_only=True, eq=False, gc=False):
     """Base of messages, parts, tools and replies."""
 
     where: str = ""
-    """JSON pointer in the document this was read from; empty for a value we made."""
+    """JSON pointer in the document from which this was parsed; empty for a value that Dragoman generated."""
     spelling: str = ""
-    """The source dialect's own word where the core has one word for several; read only by that dialect."""
+    """The source dialect's own form where the core has one form for several; only that dialect uses it."""
     extras: Extras | None = None
 
     def __eq__(self, other: object) -> bool:
@@ -32,11 +32,11 @@ class Value(Struct, frozen=True, kw_only=True, eq=False, gc=False):
         return all(getattr(self, name) == getattr(other, name) for name in self.__struct_fields__[2:])
 
     def __ne__(self, other: object) -> bool:
-        """Without this, Struct's own comparison of all fields would answer."""
+        """Use `__eq__`: otherwise Struct's own comparison of all fields would be used."""
         return not self == other
 
     def __hash__(self) -> int:
-        """Equal values hash alike; extras hold dicts, so only the type takes part."""
+        """Hash the type only: equal values must hash alike, and extras hold dicts, which have no hash."""
         return hash(self.__class__)
 
 

@@ -1,1 +1,1 @@
-"""Bytes: JSON with unread fields kept, SSE frames, Gemini's JSON stream. Knows nothing of language models."""
+"""Wire formats: JSON that keeps unknown fields, SSE frames, Gemini's JSON stream. Nothing here is about LLMs."""

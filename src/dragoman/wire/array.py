@@ -1,4 +1,4 @@
-"""Find an array that is a member of a JSON object, and the places of its items, by their bytes."""
+"""Find an array in a JSON object and the byte offsets of its items, without decoding the items."""
 
 import re
 from collections.abc import Sequence
@@ -13,9 +13,9 @@ _OPENS = re.compile(rb"[ \t\r\n]*:[ \t\r\n]*\[")
 
 
 def find_array(body: bytes, name: str) -> int | None:
-    """Return where the items of the first array that is called `name` begin, on whatever level."""
+    """Return the offset of the items of the first array named `name`, at any level; None if there is none."""
     quoted = b'"%b"' % name.encode()
-    # To look for the name first is far cheaper than one pattern for all of it.
+    # A search for the name first is far cheaper than one regular expression for name, colon and bracket.
     at = body.find(quoted)
     while at >= 0:
         end = at + len(quoted)
@@ -29,18 +29,18 @@ def find_array(body: bytes, name: str) -> int | None:
 
 
 def find_top_array(body: bytes, name: str) -> int | None:
-    """Return where the items of the top-level array `name` begin; None where that is not to be seen at once."""
+    """Return the offset of the items of the top-level array `name`; None if the first array of that name is deeper."""
     start = find_array(body, name)
-    # Closed at once, the document is whole only if nothing but the top level was open.
+    # With `]}` appended, the text up to here is a whole object only if just the top level was open.
     return start if start is not None and json.is_object(body[:start] + b"]}") else None
 
 
 def read_items(body: bytes, name: str, start: int) -> tuple[list[Raw], int] | None:
-    """Return the items of the array that `opening` found, and how many bytes the body has from its bracket on.
+    """Return the items of the array that `find_top_array` found, and the number of bytes from its closing bracket on.
 
-    None if the body names another member so, behind it.
+    Return None if the body has another member of that name after it.
     """
-    # Raw, because that the document is UTF-8 is not to be looked at again.
+    # Raw, so that UTF-8 is not checked again.
     member = bytes(json.decode_object(Raw(body)).get(name, b""))
     tail = body[start - 1 + len(member) :]
     if not body.startswith(member, start - 1) or name in json.decode_object(Raw(b"{" + tail.lstrip(_BETWEEN))):
@@ -49,20 +49,20 @@ def read_items(body: bytes, name: str, start: int) -> tuple[list[Raw], int] | No
 
 
 def find_next_item(body: bytes, end: int) -> int | None:
-    """Return where the item behind the one that ends at `end` begins; None if that was the last."""
+    """Return the offset of the item after the one that ends at `end`; None if that was the last."""
     found = _SEPARATOR.match(body, end)
     return found.end() if found is not None else None
 
 
 def find_end_before(body: bytes, bracket: int, last: Sequence[Raw]) -> int:
-    """Return where an item ends that is followed only by the `last` ones and the bracket that closes the array."""
-    place = bracket
+    """Return the end offset of the item before the `last` ones; `bracket` is the offset of the closing bracket."""
+    offset = bracket
     for raw in reversed(last):
-        place = _skip_back(body, place) - len(bytes(raw))
-    return _skip_back(body, place)
+        offset = _skip_back(body, offset) - len(bytes(raw))
+    return _skip_back(body, offset)
 
 
-def _skip_back(body: bytes, place: int) -> int:
-    while body[place - 1] in _BETWEEN:
-        place -= 1
-    return place
+def _skip_back(body: bytes, offset: int) -> int:
+    while body[offset - 1] in _BETWEEN:
+        offset -= 1
+    return offset

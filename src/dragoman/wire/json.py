@@ -1,11 +1,11 @@
-"""Read and write JSON without touching what we only carry.
+"""Decode and encode JSON, with parts that are only forwarded kept as raw bytes.
 
-`decode` and `encode` are msgspec's; `Malformed` is the one way a document can be wrong. Raw slices keep every
-byte of what is not looked at, numbers and whitespace included.
+`decode` and `encode` are msgspec's; `Malformed` is the only error for a bad document. Raw slices keep every byte,
+numbers and white space included.
 
-Readers differ on which of two equal keys of an object counts, so a document with both says nothing for certain. To look
-at every object costs more than to read the document; so it is first read and written again, at C's speed. Writing makes
-nothing longer, and a duplicate key is written once: a document that comes out as long as it went in has none.
+Parsers differ on which of two equal keys of an object counts, so a document with duplicate keys is ambiguous. Checking
+every object costs more than decoding the document; so it is first decoded and encoded again, both in C. Encoding makes
+nothing longer and writes a duplicate key once, so a document whose length does not change has no duplicate key.
 """
 
 import re
@@ -26,11 +26,11 @@ _ENCODER = Encoder()
 _ANY: Decoder[Any] = Decoder()
 _RAW: Decoder[Raw] = Decoder(Raw)
 _ANY_NUMBER: Decoder[Any] = Decoder(float_hook=float)
-"""Takes a number no float can hold (`1e999`) for infinity."""
+"""Decodes a number that no float can hold (`1e999`) as infinity."""
 _OBJECT: Decoder[dict[str, Raw]] = Decoder(dict[str, Raw])
 _ARRAY: Decoder[list[Raw]] = Decoder(list[Raw])
 _DISTINCT: "msgspec.json.Decoder[Any]" = msgspec.json.Decoder(float_hook=Raw)
-"""Keeps the digits of every number: as a float it might be written longer, and hide what is gone."""
+"""Keeps the digits of every number: a float might be encoded longer and so hide a dropped duplicate key."""
 _BLOCK = 32_768
 _CONTAINERS: frozenset[type] = frozenset({dict, list})
 _PATH = re.compile(r" - at `(?:key in )?(\$[^`]*)`$")
@@ -38,8 +38,8 @@ _PATH = re.compile(r" - at `(?:key in )?(\$[^`]*)`$")
 encode = _ENCODER.encode
 
 
-class Malformed(ValueError):  # noqa: N818  # it says what the document is
-    """A document that is not JSON, or not of the expected shape; `where` is a JSON pointer."""
+class Malformed(ValueError):  # noqa: N818  # the name describes the document
+    """The document is not JSON, or not of the expected type; `where` is a JSON pointer."""
 
     def __init__(self, message: str, where: str = "") -> None:
         super().__init__(message)
@@ -48,21 +48,21 @@ class Malformed(ValueError):  # noqa: N818  # it says what the document is
 
 
 def require_utf8(body: bytes) -> None:
-    """Raise `Malformed` unless `body` is UTF-8: msgspec looks only at the strings it decodes, not into raw slices."""
+    """Raise `Malformed` unless `body` is UTF-8: msgspec checks only the strings it decodes, not raw slices."""
     if body.isascii():
         return
     size = len(body)
     at = 0
     try:
         if size <= _BLOCK:
-            utf_8_decode(body, "strict", True)  # noqa: FBT003  a function of C takes no names
+            utf_8_decode(body, "strict", True)  # noqa: FBT003  a C function without keyword arguments
             return
-        # By blocks: a large text with one wide character decodes to four bytes a character and is slow to allocate.
+        # In blocks: a large text with one wide character takes four bytes per character, which is slow to allocate.
         while at < size:
             block = body[at : at + _BLOCK]
             at += len(block) if block.isascii() else utf_8_decode(block, "strict", at + len(block) >= size)[1]
     except UnicodeDecodeError:
-        raise Malformed("the document is not UTF-8") from None
+        raise Malformed("the JSON document is not UTF-8") from None
 
 
 def decode_with(decoder: "Decoder[T]", body: bytes | str | Raw) -> T:
@@ -76,7 +76,7 @@ def decode_with(decoder: "Decoder[T]", body: bytes | str | Raw) -> T:
 
 
 def to_malformed(error: Exception) -> Malformed:
-    """Say what msgspec said, with a JSON pointer."""
+    """Return msgspec's error as `Malformed`, with its path as a JSON pointer."""
     if isinstance(error, RecursionError):
         return Malformed("the JSON is nested too deeply")
     message = str(error)
@@ -102,12 +102,12 @@ def decode(body: bytes | str | Raw) -> Any:
 
 
 def encode_sorted(value: Any) -> bytes:
-    """Encode a value so that the same one is always the same bytes, whatever the order of its members."""
+    """Encode a value with sorted keys, so that equal values give the same bytes."""
     return msgspec.json.encode(value, order="sorted")
 
 
 def peek(raw: bytes | Raw) -> Any:
-    """Decode what is only looked into: None where it holds what no Python value can, such as `1e999`."""
+    """Decode a value for inspection; None if it cannot be decoded, such as a number out of range (`1e999`)."""
     try:
         return decode_with(_ANY, raw)
     except Malformed:
@@ -125,12 +125,12 @@ def decode_array(body: bytes | str | Raw) -> list[Raw]:
 
 
 def is_object(text: str | bytes) -> bool:
-    """Tell whether `text` is one complete JSON object."""
+    """Return whether `text` is one complete JSON object."""
     return _can_decode(_OBJECT, text)
 
 
 def is_json(text: str | bytes) -> bool:
-    """Tell whether `text` is one complete JSON value, whatever its numbers."""
+    """Return whether `text` is one complete JSON value; numbers may be out of range."""
     return _can_decode(_RAW, text)
 
 
@@ -148,7 +148,7 @@ def first_byte(raw: bytes | Raw) -> bytes:
 
 
 def one_line(body: bytes) -> bytes:
-    """Take line breaks out of the white space of a JSON document, so that it fits an SSE line."""
+    """Remove line breaks between the tokens of a JSON document, so that it fits into one SSE data line."""
     if b"\n" not in body and b"\r" not in body:
         return body
     try:
@@ -172,7 +172,7 @@ def find_leaves(raw: bytes | Raw, where: str) -> dict[str, Any]:
     try:
         _add_leaves(_ANY_NUMBER.decode(raw), where, found)
     except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
-        # An integer of thousands of digits, or a nest deeper than Python goes: legal JSON, and told as one.
+        # An integer of thousands of digits, or nesting deeper than Python allows: legal JSON, so one leaf.
         return {where: raw}
     return found
 
@@ -187,7 +187,7 @@ def _add_leaves(value: Any, where: str, found: dict[str, Any]) -> None:
             _add_leaves(item, f"{where}{index}", found)
         return
     for name, member in value.items():
-        # An identifier has nothing to escape.
+        # An identifier needs no escaping.
         below = where + (name if name.isidentifier() else pointers.escape(name))
         if member.__class__ in _CONTAINERS:
             _add_leaves(member, below, found)
@@ -196,11 +196,11 @@ def _add_leaves(value: Any, where: str, found: dict[str, Any]) -> None:
 
 
 class _Members(list[tuple[str, Any]]):
-    """The members of an object, all of them."""
+    """The members of an object, including duplicate keys."""
 
 
 def find_duplicate_key(body: bytes) -> str | None:
-    """Return where a name stands for the second time in its object; None if none does, or the body is no JSON."""
+    """Return the pointer of the first duplicate key; None if there is none, or the body is not JSON."""
     return decode_distinct(body)[1]
 
 
@@ -213,18 +213,18 @@ def decode_distinct(body: bytes) -> tuple[Any, str | None]:
     try:
         value = _DISTINCT.decode(body)
         written = len(encode(value))
-        # Clients that write blanks between the marks are as common as those that do not.
+        # Clients that write spaces between tokens are as common as those that do not.
         if written == len(body) or written == len(msgspec.json.format(body, indent=-1)):
             return value, None
     except (msgspec.MsgspecError, UnicodeDecodeError):
-        pass  # lone surrogates, for one, are not read here, but may be elsewhere
+        pass  # this decoder rejects lone surrogates, for example, which other parsers accept
     except RecursionError:
         raise Malformed("the JSON is nested too deeply") from None
     return value, _find_duplicate(body)
 
 
 def _find_duplicate(body: bytes) -> str | None:
-    """Return the pointer of the first duplicate key, by looking at every object."""
+    """Return the pointer of the first duplicate key by checking every object."""
     try:
         text = body.decode()
         objects: list[list[tuple[str, Any]]] = []
@@ -239,12 +239,12 @@ def _find_duplicate(body: bytes) -> str | None:
 
 
 def _build_pairs_decoder(hook: Any) -> JSONDecoder:
-    # Digits are not looked at: Python refuses to count with some thousand of them.
+    # Numbers are not converted: Python rejects integers of several thousand digits.
     return JSONDecoder(object_pairs_hook=hook, parse_int=len, parse_float=len, strict=False)
 
 
 def _find_first_duplicate(value: Any) -> str | None:
-    """Return the first place, in the order of the document."""
+    """Return the pointer of the first duplicate key in document order."""
     waiting: list[tuple[str, Any]] = [("", value)]
     while waiting:
         where, value = waiting.pop()
@@ -265,4 +265,4 @@ def _find_first_duplicate(value: Any) -> str | None:
 
 
 class _Duplicate:
-    """Stands for the value of a name that was there before."""
+    """Marks the value of a duplicate key."""

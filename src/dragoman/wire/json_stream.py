@@ -1,7 +1,7 @@
-"""A stream of JSON values that are not SSE: one array, one value a line, or values simply put one after the other.
+"""Split a stream of JSON values without SSE: one array, one value per line, or concatenated values.
 
-The reader finds the end of each top-level value (or array item) by watching strings and brackets, in linear time and at
-any chunk boundary. It does not judge what is inside: the decoder of the value does.
+The reader finds the end of each top-level value (or array item) by tracking strings and brackets, in linear time and
+with any chunk boundaries. It does not validate the values; their decoder does.
 """
 
 import re
@@ -15,7 +15,7 @@ _SPACE = b" \t\r\n"
 
 
 class JsonStreamReader:
-    """Bytes in, whole JSON values out."""
+    """Splits a byte stream into complete JSON values."""
 
     def __init__(self, max_value_bytes: int = MAX_VALUE_BYTES) -> None:
         self._limit = max_value_bytes
@@ -29,7 +29,7 @@ class JsonStreamReader:
         self._error: Malformed | None = None
 
     def feed(self, chunk: bytes) -> list[bytes]:
-        """Take the next bytes, return the values they complete. What is wrong behind a value is told after it."""
+        """Add bytes and return the values they complete. An error after a value is raised by the next call."""
         if self._error is not None:
             raise self._error
         values: list[bytes] = []
@@ -50,7 +50,7 @@ class JsonStreamReader:
         return values
 
     def close(self) -> list[bytes]:
-        """Raise `Malformed` if the end cut a value."""
+        """Raise `Malformed` if the stream ended inside a value or inside its array."""
         if self._error is not None:
             raise self._error
         if self._depth or self._in_string or b"".join(self._pieces).strip(_SPACE):
@@ -60,7 +60,7 @@ class JsonStreamReader:
         return []
 
     def _read_mark(self, chunk: bytes, position: int, values: list[bytes]) -> int:
-        """Go on to the next mark and return where to go on from."""
+        """Read up to the next structural character and return the position after it."""
         if self._escaped:
             self._buffer(chunk[position : position + 1])
             self._escaped = False
@@ -105,7 +105,7 @@ class JsonStreamReader:
         self._pieces.append(piece)
         self._size += len(piece)
         if self._size > self._limit:
-            raise Malformed(f"a value is larger than {self._limit} bytes")
+            raise Malformed(f"a JSON value is larger than {self._limit} bytes")
 
     def _emit_value(self, values: list[bytes]) -> None:
         value = b"".join(self._pieces).strip(_SPACE)

@@ -1,4 +1,4 @@
-"""Find raw values in a document by their pointers; snake_case stands in for camelCase."""
+"""Find raw values in a document by their pointers; a camelCase name also finds its snake_case form."""
 
 from msgspec import Raw
 
@@ -7,19 +7,19 @@ from dragoman.wire.pointer import escape, split
 
 
 def lookup(body: bytes, where: str) -> tuple[str, bytes] | None:
-    """Find the raw value at `where` and its exact pointer."""
+    """Return the exact pointer and the raw value of the value at `where`, or None."""
     return Document(body).find(where)
 
 
 class Document:
-    """A document in which many places are looked up: what was opened once stays open."""
+    """A document for many lookups: each level is decoded once."""
 
     def __init__(self, body: bytes) -> None:
         self._body = body
         self._open: dict[str, dict[str, Raw] | list[Raw]] = {}
 
     def find(self, where: str) -> tuple[str, bytes] | None:
-        """Find the raw value at `where` and its exact pointer."""
+        """Return the exact pointer and the raw value of the value at `where`, or None."""
         raw: bytes | Raw = self._body
         found = ""
         for token in split(where):
@@ -41,13 +41,13 @@ class Document:
 
 
 def _decode_level(raw: bytes | Raw) -> dict[str, Raw] | list[Raw]:
-    """Return what stands one level below; nothing stands below a plain value."""
+    """Return the members or items of a value, each still raw; an empty list for a scalar."""
     first = json.first_byte(raw)
-    # Who looks places up has read the document, and seen that it is UTF-8 from end to end.
-    seen = Raw(raw) if type(raw) is bytes else raw
+    # Raw, so that UTF-8 is not checked again: callers have already decoded the whole document.
+    checked = Raw(raw) if type(raw) is bytes else raw
     if first == b"{":
-        return json.decode_object(seen)
-    return json.decode_array(seen) if first == b"[" else []
+        return json.decode_object(checked)
+    return json.decode_array(checked) if first == b"[" else []
 
 
 def _to_snake_case(name: str) -> str:

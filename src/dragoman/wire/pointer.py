@@ -6,12 +6,12 @@ _STEP = re.compile(r"\.([^.\[\]]+)|\[(\d+|\.\.\.)\]")
 
 
 def escape(token: str) -> str:
-    """Write one reference token."""
+    """Escape one reference token."""
     return token.replace("~", "~0").replace("/", "~1") if "~" in token or "/" in token else token
 
 
 def unescape(token: str) -> str:
-    """Read one reference token."""
+    """Unescape one reference token."""
     return token.replace("~1", "/").replace("~0", "~") if "~" in token else token
 
 
@@ -22,11 +22,11 @@ def split(pointer: str) -> list[str]:
 
 
 def from_path(path: str) -> str:
-    """Turn a msgspec path such as `$.messages[0].content` into a pointer."""
+    """Convert a msgspec path such as `$.messages[0].content` to a pointer."""
     return "".join("/" + (name or index) for name, index in _STEP.findall(path))
 
 
 def to_path(where: str) -> str:
-    """Turn a pointer into a path such as `messages[0].content`, the way vendors name parameters."""
+    """Convert a pointer to a path such as `messages[0].content`, the form in which vendors name parameters."""
     steps = (f"[{token}]" if token.isdigit() else f".{token}" for token in split(where))
     return "".join(steps).removeprefix(".")

@@ -1,8 +1,8 @@
-"""Structs of a wire format, and typed reading that loses nothing.
+"""Typed decoding of wire documents that keeps unknown fields.
 
-A `Shape` decodes straight into structs that forbid unknown fields. Only when that fails is the document read level by
-level, by `unread`. A member that is a field of the core says so in its type; how such members are read and written,
-and where they stand, follows from that.
+A `Shape` decodes directly into structs that forbid unknown fields. Only if that fails, `unread` decodes the document
+level by level. The type of a member can name the core field that it corresponds to; `CoreFields` and `core_pointers`
+use that to copy such members and to find their pointers.
 """
 
 from collections.abc import Callable
@@ -24,11 +24,11 @@ _GetAll = Callable[[Any], tuple[Any, ...]]
 
 
 ABSENT = Raw()
-"""The default of raw members: they were not sent."""
+"""The default of raw members, which means that they were not sent."""
 
 
 class Wire(Struct, omit_defaults=True, forbid_unknown_fields=True, gc=False):
-    """Base of wire shapes: the fields we read and those that are only carried, in the vendor's names."""
+    """Base class of wire structs: the vendor's fields that are parsed, and those that are kept as raw JSON."""
 
 
 def non_null_bytes(raw: Raw | bytes | None) -> bytes | None:
@@ -40,11 +40,11 @@ def non_null_bytes(raw: Raw | bytes | None) -> bytes | None:
 
 
 _CARRIED_MEMBERS: dict[type[Struct], tuple[_GetAll, tuple[Raw, ...], tuple[str, ...]]] = {}
-"""How to get the carried members of a struct, what that returns when none was sent, and their pointers."""
+"""By struct: the getter of its `Carried` members, its return value when none was sent, and their pointers."""
 
 
 def carried(value: Struct, where: str = "") -> dict[str, bytes] | None:
-    """Return the members of `value`, which stands at `where`, that are only carried; None when none was sent."""
+    """Return the `Carried` members of the struct at `where` by pointer; None if none was sent."""
     try:
         get, none, pointers = _CARRIED_MEMBERS[value.__class__]
     except KeyError:
@@ -52,8 +52,8 @@ def carried(value: Struct, where: str = "") -> dict[str, bytes] | None:
     found = get(value)
     if found == none:
         return None
-    places = map(where.__add__, pointers) if where else pointers
-    return dict(compress(zip(places, map(bytes, found), strict=True), found))
+    absolute = map(where.__add__, pointers) if where else pointers
+    return dict(compress(zip(absolute, map(bytes, found), strict=True), found))
 
 
 def _find_carried(struct: type[Struct]) -> tuple[_GetAll, tuple[Raw, ...], tuple[str, ...]]:
@@ -63,27 +63,27 @@ def _find_carried(struct: type[Struct]) -> tuple[_GetAll, tuple[Raw, ...], tuple
 
 
 def _build_getter(names: list[str]) -> _GetAll:
-    """Return a function that gets these attributes of a value, also if there is one or none."""
+    """Return a function that returns these attributes of a value as a tuple, also for one name or none."""
     if len(names) > 1:
         return attrgetter(*names)
     return lambda value: tuple([getattr(value, name) for name in names])
 
 
 def core_field(name: str, read: Callable[[Any, str], Any] | None = None) -> Meta:
-    """Mark a member as the core field `name` (`"sampling.seed"`), for `CoreFields` to read and write.
+    """Mark a member as the core field `name` (`"sampling.seed"`), which `CoreFields` reads and writes.
 
-    `read` makes the core's value of one that was sent; its second argument is the pointer, for errors.
+    `read` converts the wire value to the core's value; its second argument is the pointer, for errors.
     """
     return Meta(extra={"core": name, "copied": True, "read": read})
 
 
 def core_place(name: str) -> Meta:
-    """Mark a member as the place of the core field `name`, which functions of the dialect read and write."""
+    """Mark a member as the location of the core field `name`, which the dialect's own code reads and writes."""
     return Meta(extra={"core": name, "copied": False})
 
 
 def _read_core_mark(hint: Any) -> dict[str, Any]:
-    """Return what `core_field` or `core_place` says of a member's type."""
+    """Return what `core_field` or `core_place` stored in a member's type."""
     for mark in get_args(hint)[1:] if get_origin(hint) is Annotated else ():
         if isinstance(mark, Meta) and mark.extra is not None and "core" in mark.extra:
             return mark.extra
@@ -91,22 +91,25 @@ def _read_core_mark(hint: Any) -> dict[str, Any]:
 
 
 def core_pointers(struct: type[Struct], where: str = "") -> dict[str, tuple[str, ...]]:
-    """Return where core fields stand in a struct that stands at `where`, in the order of its members."""
+    """Return the pointers of each core field in a struct at `where`, in the order of its members."""
     found: dict[str, tuple[str, ...]] = {}
     for field in structs.fields(struct):
         pointer = f"{where}/{escape(field.encode_name)}"
         hint = get_args(field.type)[0] if get_origin(field.type) is Annotated else field.type
-        places = {name: (pointer,)} if (name := _read_core_mark(field.type).get("core")) else {}
+        by_name = {name: (pointer,)} if (name := _read_core_mark(field.type).get("core")) else {}
         for below in get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,):
             if isinstance(below, type) and issubclass(below, Struct):
-                places |= core_pointers(below, pointer)
-        for name, pointers in places.items():
+                by_name |= core_pointers(below, pointer)
+        for name, pointers in by_name.items():
             found[name] = (*found.get(name, ()), *pointers)
     return found
 
 
 class CoreFields:
-    """The members of a wire struct that are fields of one core struct: "sampling", or "" for the request itself."""
+    """Converts the members of a wire struct that are fields of one core struct (`group`).
+
+    `group` is, for example, "sampling"; "" is the request itself.
+    """
 
     def __init__(self, struct: type[Struct], group: str = "") -> None:
         rows = [(field, _read_core_mark(field.type)) for field in structs.fields(struct)]
@@ -122,7 +125,7 @@ class CoreFields:
         ]
 
     def read(self, value: Struct, where: str = "") -> dict[str, Any]:
-        """Return the core's fields of a wire struct that stands at `where`."""
+        """Return the core fields of a wire struct at `where`."""
         found = dict(zip(self._names, self._get_members(value), strict=True))
         for name, read, pointer in self._readers:
             if found[name] is not None:
@@ -130,20 +133,20 @@ class CoreFields:
         return found
 
     def write(self, value: Struct) -> dict[str, Any]:
-        """Return the members of the wire struct for a core struct, without those that are not set."""
+        """Return the wire members for a core struct, without those that are None."""
         found = self._get_fields(value)
         return dict(compress(zip(self._members, found, strict=True), map(is_not, found, repeat(None))))
 
 
 class Shape(Generic[T]):
-    """A wire type and the two ways to read it. `snake=True` also takes snake_case for camelCase names."""
+    """A decoder for a wire type that keeps unknown fields. `snake=True` also accepts snake_case for camelCase names."""
 
     def __init__(self, hint: type[T] | Any, *, snake: bool = False) -> None:
         self._decode = Decoder[T](hint).decode
         self._levels = LevelReader(hint, snake=snake)
 
     def read(self, body: bytes | Raw, where: str = "") -> tuple[T, Unread | None]:
-        """Decode `body`, which stands at `where`; the second value is None when every field was known."""
+        """Decode `body`, the value at `where`; the second result is None if every field is known."""
         if body.__class__ is bytes:
             json.require_utf8(body)
         try:
@@ -154,7 +157,7 @@ class Shape(Generic[T]):
             raise json.to_malformed(error) from None
 
     def read_at(self, raw: bytes | Raw, where: str) -> tuple[T, dict[str, bytes]]:
-        """Decode a value that stands alone at `where`; its unread members come by pointer relative to it."""
+        """Decode the value at `where`; the second result has its unknown fields by pointer relative to it."""
         try:
             value, unread = self.read(raw)
         except json.Malformed as error:

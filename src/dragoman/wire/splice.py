@@ -1,4 +1,4 @@
-"""Put raw values into a JSON document: one member with every other byte kept, or many at their pointers."""
+"""Insert raw values into a JSON document: set one member and keep every other byte, or insert many by pointer."""
 
 import re
 import sys
@@ -17,11 +17,11 @@ _MARK = re.compile(rb'["{}\[\],]')
 def set_member(body: bytes, name: str, raw: bytes) -> bytes:
     """Return `body` with the top-level member `name` set to `raw`; a missing member is added at the end.
 
-    A name that stands twice is set twice: readers differ on which of the two counts.
+    A duplicate key is set twice, because parsers differ on which of the two counts.
     """
-    places = [(start, end) for found, _, start, end in _iterate_members(body) if found == name]
-    if places:
-        for start, end in reversed(places):
+    spans = [(start, end) for found, _, start, end in _iterate_members(body) if found == name]
+    if spans:
+        for start, end in reversed(spans):
             body = body[:start] + raw + body[end:]
         return body
     end = body.rfind(b"}")
@@ -33,7 +33,7 @@ def set_member(body: bytes, name: str, raw: bytes) -> bytes:
 
 
 def remove_member(body: bytes, name: str) -> bytes:
-    """Return `body` without the top-level member `name`, and every other byte as it was."""
+    """Return `body` without the top-level member `name`; every other byte is unchanged."""
     for found, key, _, end in reversed(list(_iterate_members(body))):
         if found != name:
             continue
@@ -47,7 +47,7 @@ def remove_member(body: bytes, name: str) -> bytes:
 
 
 def _iterate_members(body: bytes) -> Iterator[tuple[str, int, int, int]]:
-    """Iterate the members of a JSON object: name, where that starts, start and end of the value."""
+    """Yield the members of a JSON object: name, offset of the name, start and end offset of the value."""
     position = _skip_space(body, 0)
     if body[position : position + 1] != b"{":
         raise Malformed("expected a JSON object")
@@ -70,7 +70,7 @@ def _iterate_members(body: bytes) -> Iterator[tuple[str, int, int, int]]:
 
 
 def _find_decoded_end(body: bytes, start: int, value: Raw | None) -> int:
-    """Return the end of a member's value if it is the decoded one, else 0: a duplicate key is decoded once."""
+    """Return the end of a value if `value` is its raw text, else 0: of duplicate keys only one value is decoded."""
     if value is None or not body.startswith(bytes(value), start):
         return 0
     end = start + len(value)
@@ -101,9 +101,9 @@ def _find_value_end(body: bytes, start: int) -> int:
 
 
 def graft(body: bytes, fields: Mapping[str, bytes]) -> bytes:
-    """Put raw values back at their pointers; objects on the way are made where they are missing.
+    """Insert raw values at their pointers; missing objects on the path are created.
 
-    A body that has become a plain value has no place for them and is returned as it is.
+    A body that is a scalar cannot take them and is returned unchanged.
     """
     here: dict[str, bytes] = {}
     deeper: dict[str, dict[str, bytes]] = {}
@@ -129,7 +129,7 @@ def graft(body: bytes, fields: Mapping[str, bytes]) -> bytes:
 
 def _graft_items(body: bytes, here: dict[str, bytes], deeper: dict[str, dict[str, bytes]]) -> bytes:
     items: list[bytes] = [bytes(raw) for raw in decode_array(body)]
-    # Pointers count the items of the document that was read, so those taken out go back before others are entered.
+    # Pointers count the items of the source document, so removed items are inserted before others are changed.
     for index, raw in sorted((_to_index(token), raw) for token, raw in here.items() if token.isdecimal()):
         items.insert(index, raw)
     for token, below in deeper.items():
@@ -139,5 +139,5 @@ def _graft_items(body: bytes, here: dict[str, bytes], deeper: dict[str, dict[str
 
 
 def _to_index(token: str) -> int:
-    """Return an index that Python takes for one: upstreams count as far as they like."""
+    """Return the index as an int that a list accepts: an upstream may send any number of digits."""
     return int(token) if len(token) < 10 else sys.maxsize

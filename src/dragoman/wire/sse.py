@@ -1,9 +1,8 @@
-"""Server-sent events: a tolerant reader and a strict writer.
+"""Server-sent events: a tolerant parser and a strict renderer.
 
-The reader takes bytes at any boundary, in linear time and bounded memory. It accepts LF, CRLF and CR line ends,
-comments, `data:` with and without the space, several data lines per event and a byte order mark. An event that the
-stream's end cuts off (no blank line) is still told by `close`: dropping it would lose the last words of a careless
-server.
+The parser takes chunks with any boundaries, in linear time and bounded memory. It accepts LF, CRLF and CR line ends,
+comments, `data:` with and without the space, several data lines per event and a byte order mark. `close` still returns
+a last event without its blank line: to drop it would lose the end of a reply from a server that does not send it.
 """
 
 import re
@@ -25,7 +24,7 @@ class Frame(Struct, frozen=True):
 
 
 class SseReader:
-    """Bytes in, frames out."""
+    """Parses a byte stream into frames."""
 
     def __init__(self, max_event_bytes: int = MAX_EVENT_BYTES) -> None:
         self._limit = max_event_bytes
@@ -37,10 +36,10 @@ class SseReader:
         self._first = True
         self._after_cr = False
         self._between = True
-        """Nothing of an event is held."""
+        """No part of an event is buffered."""
 
     def feed(self, chunk: bytes) -> list[Frame]:
-        """Take the next bytes, return the events they complete."""
+        """Add bytes and return the events they complete."""
         lines = chunk.splitlines()
         # Servers flush events one by one, so most chunks are one whole event.
         if self._between and 2 <= len(lines) <= 3 and not lines[-1] and len(chunk) <= self._limit:
@@ -58,7 +57,7 @@ class SseReader:
         if not lines:
             return []
         if self._after_cr and chunk.startswith(b"\n"):
-            del lines[0]  # the second half of a line end
+            del lines[0]  # the LF of a CRLF that was split between two chunks
         self._after_cr = chunk.endswith(b"\r")
         is_cut = not chunk.endswith((b"\n", b"\r"))
         if self._partial_line and (not is_cut or len(lines) > 1):
@@ -75,7 +74,7 @@ class SseReader:
         return frames
 
     def close(self) -> list[Frame]:
-        """Tell what the end of the stream left without its blank line."""
+        """Return the last event if the stream ended without its blank line."""
         frames: list[Frame] = []
         if self._partial_line:
             self._read_line(b"".join(self._partial_line), frames)
@@ -113,24 +112,24 @@ class SseReader:
 
 
 def split_frames(partial: bytearray, chunk: bytes) -> list[bytes]:
-    """Return the frames that are whole now as they came; what has come of the next is held in `begun`."""
-    # Only what is new is looked at, and two bytes before it: a frame's end may come in pieces.
+    """Return the frames that `chunk` completes, byte for byte; the start of the next frame stays in `partial`."""
+    # Only the chunk and the two bytes before it are searched: the end of a frame may be split between chunks.
     seam = bytes(partial[-2:]) + chunk
     partial += chunk
     end = max(seam.rfind(mark) + len(mark) if mark in seam else 0 for mark in (b"\n\n", b"\n\r\n"))
     if not end:
         return []
     whole = len(partial) - len(seam) + end
-    known = bytes(partial[:whole])
+    complete = bytes(partial[:whole])
     del partial[:whole]
-    return _FRAME.findall(known)
+    return _FRAME.findall(complete)
 
 
 def render_data_frame(data: bytes) -> bytes:
-    """Write an event without a name."""
+    """Return an SSE event without a name."""
     return b"data: " + data + b"\n\n"
 
 
 def render_named_frame(event: str, data: bytes) -> bytes:
-    """Write an event with a name."""
+    """Return an SSE event with a name."""
     return b"event: " + event.encode() + b"\ndata: " + data + b"\n\n"

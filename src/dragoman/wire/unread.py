@@ -1,7 +1,8 @@
-"""Members that no shape declares: read a document level by level, and keep them by pointer.
+"""Decode a document with unknown fields: level by level, with those fields kept by pointer.
 
-A value that can be decoded whole is, any other is opened, and its unknown members are noted with their pointers. A
-value of a tagged union whose tag nobody knows becomes an `Unknown`, so one new block never spoils a request.
+A value that its decoder accepts is decoded whole. Any other is decoded member by member, and its unknown members are
+recorded with their pointers. A value of a tagged union with an unknown tag becomes an `Unknown`, so that one new block
+type does not make a whole request fail.
 """
 
 from collections.abc import Iterator
@@ -19,20 +20,22 @@ _Tree = dict[str, "_Tree | bytes"]
 
 
 Carried = Annotated[Raw, Meta(extra={"carried": True})]
-"""The type of a common member that nobody reads; its default is `ABSENT`. An undeclared one costs a second reading."""
+"""The type of a common member that is kept as raw JSON and not parsed; its default is `ABSENT`.
+
+A member that is not declared at all costs a second decoding of the document."""
 
 UNKNOWN = f"dragoman:unknown:{hash('dragoman') & 0xFFFFFFFFFFFFFFFF:x}"
-"""The tag of what nobody knows, another one in each process: a document that could name it would be taken apart."""
+"""The tag of `Unknown`, different in each process: a document that had this tag would be decoded as an `Unknown`."""
 
 
 class Unknown(Struct, tag=UNKNOWN, forbid_unknown_fields=True):
-    """Stands in a tagged union for a value whose tag is not known; `raw` is the value whole."""
+    """A value of a tagged union whose tag is not known; `raw` is the whole value."""
 
     raw: Raw
 
 
 class Unread:
-    """Members nobody reads, found by pointer. Owners take what lies below them; the rest is the document's."""
+    """The unknown members of a document by pointer. Each owner takes those below it; the rest are the document's."""
 
     __slots__ = ("_root",)
 
@@ -43,7 +46,7 @@ class Unread:
         return bool(self._root)
 
     def add(self, where: str, raw: bytes) -> None:
-        """Note one unread member."""
+        """Add one unknown member."""
         *path, last = where.split("/")[1:]
         node = self._root
         for token in path:
@@ -51,11 +54,11 @@ class Unread:
         node[last] = raw
 
     def has(self, name: str) -> bool:
-        """Tell whether something lies below the member `name` of the document."""
+        """Return whether the top-level member `name` is unknown or has unknown members below it."""
         return name in self._root
 
     def take(self, where: str) -> dict[str, bytes] | None:
-        """Remove and return what lies below `where`, by pointer relative to it; None when nothing does."""
+        """Remove and return the members below `where`, by pointer relative to it; None if there are none."""
         *path, last = where.split("/")[1:]
         node = self._root
         for token in path:
@@ -70,13 +73,13 @@ class Unread:
         return dict(_flatten(found, "")) or None
 
     def renumber(self, name: str, by: int) -> None:
-        """Count the items of the member `name` from `by`: that many were taken out before the document was read."""
+        """Add `by` to the indexes of the array `name`: that many items were removed before the document was decoded."""
         items = self._root.get(name)
         if by and isinstance(items, dict):
             self._root[name] = {str(int(index) + by): below for index, below in items.items()}
 
     def rest(self) -> dict[str, bytes]:
-        """Return what nobody took, by pointer."""
+        """Return the members that were not taken, by pointer."""
         return dict(_flatten(self._root, "")) if self._root else {}
 
 
@@ -90,7 +93,7 @@ def _flatten(node: _Tree, where: str) -> Iterator[tuple[str, bytes]]:
 
 
 class _Plan:
-    """How to read a value of one type level by level."""
+    """How to decode a value of one type level by level."""
 
     def __init__(self, decoder: Decoder[Any]) -> None:
         self.decoder = decoder
@@ -134,18 +137,18 @@ def _add_struct(plan: _Plan, struct: type[Struct], snake: bool, known: dict[Any,
     one.struct = struct
     one.members = {field.encode_name: (field.name, _build_plan(field.type, snake, known)) for field in fields}
     if snake:
-        # A carried member keeps the spelling it was sent in.
+        # A `Carried` member keeps the name it was sent with.
         one.renamed = frozenset(field.encode_name for field in fields if field.type != Carried)
     one.required = tuple(field.encode_name for field in fields if field.required)
 
 
 def _to_camel_case(name: str) -> str:
     head, *rest = name.split("_")
-    return head + "".join(word[:1].upper() + word[1:] for word in rest)
+    return head + "".join(part[:1].upper() + part[1:] for part in rest)
 
 
 class LevelReader:
-    """Reads values of one type level by level."""
+    """Decodes values of one type level by level."""
 
     def __init__(self, hint: Any, *, snake: bool) -> None:
         self._hint = hint
@@ -153,50 +156,50 @@ class LevelReader:
         self._plan: _Plan | None = None
 
     def read(self, body: bytes | Raw, where: str, failure: Exception) -> tuple[Any, Unread | None]:
-        """Decode `body`, which stands at `where` and could not be decoded whole because of `failure`."""
+        """Decode `body`, the value at `where`, whose decoding as a whole failed with `failure`."""
         unread = Unread()
         if self._plan is None:
             self._plan = _build_plan(self._hint, self._snake, {})
         try:
-            value = _read_level(body, self._plan, where, unread, failure)
+            value = _decode_level(body, self._plan, where, unread, failure)
         except json.Malformed as error:
             raise json.Malformed(error.message, error.where.removeprefix(where)) from None
         return value, unread or None
 
 
-def _sift(raw: Raw, plan: _Plan, where: str, unread: Unread) -> Any:
-    """Decode a value; members nobody reads are noted in `unread`."""
+def _decode(raw: Raw, plan: _Plan, where: str, unread: Unread) -> Any:
+    """Decode a value; its unknown members are added to `unread`."""
     try:
         return plan.decoder.decode(raw)
     except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as error:
-        return _read_level(raw, plan, where, unread, error)
+        return _decode_level(raw, plan, where, unread, error)
 
 
-def _read_level(raw: bytes | Raw, plan: _Plan, where: str, unread: Unread, failure: Exception) -> Any:
-    """Decode each member or item of a value that could not be decoded whole because of `failure`."""
+def _decode_level(raw: bytes | Raw, plan: _Plan, where: str, unread: Unread, failure: Exception) -> Any:
+    """Decode each member or item of a value whose decoding as a whole failed with `failure`."""
     first = json.first_byte(raw)
     if first == b"[" and plan.item is not None:
         items = enumerate(json.decode_array(raw))
-        return plan.sequence([_sift(item, plan.item, f"{where}/{index}", unread) for index, item in items])
+        return plan.sequence([_decode(item, plan.item, f"{where}/{index}", unread) for index, item in items])
     if first == b"{":
         if plan.value is not None:
             members = json.decode_object(raw).items()
-            return {name: _sift(member, plan.value, f"{where}/{escape(name)}", unread) for name, member in members}
+            return {name: _decode(member, plan.value, f"{where}/{escape(name)}", unread) for name, member in members}
         if plan.tagged:
-            return _sift_tagged(raw, plan, where, unread, failure)
+            return _decode_tagged(raw, plan, where, unread, failure)
         if plan.struct is not None:
-            return _sift_members(json.decode_object(raw), plan, where, unread)
+            return _decode_members(json.decode_object(raw), plan, where, unread)
     found = json.to_malformed(failure)
     raise json.Malformed(found.message, where + found.where)
 
 
-def _sift_tagged(raw: bytes | Raw, plan: _Plan, where: str, unread: Unread, failure: Exception) -> Any:
+def _decode_tagged(raw: bytes | Raw, plan: _Plan, where: str, unread: Unread, failure: Exception) -> Any:
     members = json.decode_object(raw)
     tag = members.get(plan.tag_field or "")
     name = json.decode(tag) if tag is not None else None
     chosen = plan.tagged.get(name) if isinstance(name, str) and name != UNKNOWN else None
     if chosen is not None:
-        return _sift_members(members, chosen, where, unread)
+        return _decode_members(members, chosen, where, unread)
     unknown = plan.tagged.get(UNKNOWN)
     if unknown is None or unknown.struct is None:
         found = json.to_malformed(failure)
@@ -204,18 +207,18 @@ def _sift_tagged(raw: bytes | Raw, plan: _Plan, where: str, unread: Unread, fail
     return unknown.struct(Raw(bytes(raw)))
 
 
-def _sift_members(members: dict[str, Raw], plan: _Plan, where: str, unread: Unread) -> Any:
+def _decode_members(members: dict[str, Raw], plan: _Plan, where: str, unread: Unread) -> Any:
     known = plan.members
     read: dict[str, Any] = {}
     for given, member in members.items():
         name = given
         if plan.renamed and "_" in given and given not in known:
             camel = _to_camel_case(given)
-            # Pointers use the known name, so that owners find what is theirs; `lookup` finds the way back.
+            # Pointers use the declared name, so that owners find their members; `lookup` accepts the other spelling.
             name = camel if camel in plan.renamed and camel not in members else given
         if name in known:
             attribute, below = known[name]
-            read[attribute] = _sift(member, below, f"{where}/{escape(name)}", unread)
+            read[attribute] = _decode(member, below, f"{where}/{escape(name)}", unread)
         elif name != plan.tag_field:
             unread.add(f"{where}/{escape(name)}", bytes(member))
     for name in plan.required:

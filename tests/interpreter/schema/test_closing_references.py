@@ -74,7 +74,7 @@ def test_definitions_beside_a_reference_are_not_words_of_its_own():
 def test_a_reference_out_of_the_schema_is_said_in_words():
     document, notes, _ = convert(to_anthropic_output, {"p": {"$ref": "http://x/y", "type": "string"}})
     assert document["properties"]["p"] == {"type": "string", "description": "(as described at http://x/y)"}
-    assert notes == [("/properties/p/$ref", "reference http://x/y is not in this schema: said in the description only")]
+    assert notes == [("/properties/p/$ref", "reference http://x/y is not in this schema: moved to the description")]
 
 
 NODE = {"type": "object", "properties": {"v": TEXT, "next": {"$ref": "#/$defs/N"}}, "required": ["v"]}
@@ -95,14 +95,14 @@ def test_recursion_of_the_root_is_cut_for_anthropic_and_stays_for_openai():
     assert notes == [("/properties/p", "recursion of the whole schema is cut")]
     document, notes, outcome = convert(to_openai_strict, properties)
     assert document["properties"]["p"] == {"$ref": "#"}
-    assert notes == [("/properties/p", "what stands beside a recursive reference is dropped")]
+    assert notes == [("/properties/p", "keywords next to a recursive reference are dropped")]
     assert not outcome.narrowed
 
 
 def test_recursion_stays_for_openai_and_needs_no_note_without_siblings():
     document, notes, _ = convert(to_openai_strict, {"p": {"$ref": "#/$defs/N"}}, **{"$defs": {"N": NODE}})
     assert document["$defs"]["N"]["properties"]["next"] == {"anyOf": [{"$ref": "#/$defs/N"}, {"type": "null"}]}
-    assert notes == [("/$defs/N/properties/next", "not required: null stands for absent")]
+    assert notes == [("/$defs/N/properties/next", "optional property: null means absent")]
 
 
 def test_a_ring_of_definitions_is_cut_where_it_closes_and_the_way_in_stays():
@@ -205,7 +205,7 @@ def test_a_schema_beyond_the_budget_is_narrowed_with_a_note():
     document, notes, outcome = wide(MAX_NODES)
     last = f"p{MAX_NODES - 1}"
     assert document["properties"][last] == {"type": SCALARS}
-    assert notes == [(f"/properties/{last}", "schema is too large: the rest is narrowed to plain values")]
+    assert notes == [(f"/properties/{last}", "the schema is too large: the rest is limited to scalar values")]
     assert outcome.narrowed
 
 
@@ -238,7 +238,7 @@ def test_inlining_stops_at_a_depth():
         found = found["items"]
     # 128 steps from the root is the last place that is still closed.
     assert found == {"type": "array", "items": {"type": SCALARS}, "title": "t"}
-    assert {what for _, what in notes} == {"schema is too large: the rest is narrowed to plain values"}
+    assert {what for _, what in notes} == {"the schema is too large: the rest is limited to scalar values"}
 
 
 def test_a_reference_to_a_place_around_it_is_recursive():
@@ -274,7 +274,7 @@ def test_a_budget_is_five_thousand_nodes():
 def test_null_is_kept_where_the_target_of_a_reference_takes_it(target, kept):
     definitions = {"T": target, "Null": {"type": ["string", "null"]}}
     _, notes, outcome = convert(to_openai_strict, {"p": {"$ref": "#/$defs/T"}}, required=[], **{"$defs": definitions})
-    absent = ("/properties/p", "not required: null stands for absent")
+    absent = ("/properties/p", "optional property: null means absent")
     assert (absent in notes) is not kept
     back = restore_arguments('{"p":null}', outcome.undo) if outcome.undo else '{"p":null}'
     assert back == ('{"p":null}' if kept else "{}")

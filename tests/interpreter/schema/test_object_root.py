@@ -8,8 +8,8 @@ from dragoman.interpreter.schema.object_root import locate_notes, to_object_root
 
 TEXT = {"type": "string"}
 EMPTY = {"type": "object", "properties": {}}
-UNITED = "variants were united into one object"
-WORDED = "said in the description only"
+UNITED = "variants are merged into one object"
+WORDED = "moved to the description"
 
 
 def rooted(schema, kind="approximated"):
@@ -41,7 +41,7 @@ def test_what_nothing_fits_and_what_is_no_schema_is_noted():
     assert to_object_root([], notes) == (EMPTY, None)
     assert to_object_root("x", notes) == (EMPTY, None)
     assert notes == [
-        Note("", "a schema that nothing fits was replaced by one without arguments", "approximated"),
+        Note("", "a schema that accepts no value is replaced by one without arguments", "approximated"),
         Note("", "not a schema", "dropped"),
         Note("", "not a schema", "dropped"),
     ]
@@ -68,7 +68,7 @@ def test_what_nothing_fits_and_what_is_no_schema_is_noted():
         (
             {"$ref": "http://x/y", "type": "object"},
             {"type": "object", "description": "(as described at http://x/y)"},
-            [("/$ref", "reference http://x/y is not in this schema: said in the description only")],
+            [("/$ref", "reference http://x/y is not in this schema: moved to the description")],
         ),
         (
             {"allOf": [objects(a=TEXT), True, {**objects(b=TEXT), "description": "b"}], "description": "d"},
@@ -179,7 +179,7 @@ def test_what_is_no_object_is_put_into_one(schema):
     inside = {"$ref": "#/properties/value"} if "$ref" in schema else schema
     assert found == {"type": "object", "properties": {"value": inside}, "required": ["value"]}
     assert undo == ArgumentUndo(wrapped="value", wrapped_kinds=undo.wrapped_kinds)
-    assert notes[-1] == ("", 'not an object: sent as the member "value" of one')
+    assert notes[-1] == ("", 'not an object: sent as property "value" of an object')
 
 
 @pytest.mark.parametrize(
@@ -236,7 +236,7 @@ def test_a_reference_into_a_part_that_was_merged_away_is_dropped_with_a_note():
     }
     found, _, notes = rooted(schema, "dropped")
     assert found["properties"] == {"a": TEXT, "b": {"title": "t"}, "c": {"$ref": "#/ghost"}}
-    assert notes == [("", "reference #/allOf/0/properties/a points into a merged part")]
+    assert notes == [("", "reference #/allOf/0/properties/a points into a merged schema")]
 
 
 def test_references_are_followed_fifty_times_and_merges_made_a_thousand_times():

@@ -8,7 +8,7 @@ import pytest
 from dragoman.interpreter.schema.openapi import to_openapi
 
 TEXT = {"type": "string"}
-CUT = "schema is too large: the rest is sent as JSON text"
+CUT = "the schema is too large: the rest is sent as JSON text"
 AS_TEXT = {"type": "STRING", "description": "(any JSON value, written as JSON text)"}
 
 

@@ -38,7 +38,7 @@ def test_required_names_what_is_declared_and_the_rest_is_noted():
     found, outcome = convert({"properties": {"a": TEXT, "no": False}, "required": ["ghost", "a", "no", 5, "a"]})
     assert found["required"] == ["a"]
     assert outcome.notes == (
-        Note("/properties/p/properties/no", "a property that nothing fits", "dropped"),
+        Note("/properties/p/properties/no", "a property that accepts no value", "dropped"),
         Note("/properties/p/required/0", '"ghost" is required but not declared', "dropped"),
         Note("/properties/p/required/2", '"no" is required but not declared', "dropped"),
         Note("/properties/p/required/3", '"5" is required but not declared', "dropped"),
@@ -63,7 +63,7 @@ def test_a_map_on_ai_studio_is_json_text(schema, words):
     found, outcome = convert({"type": "object", **schema})
     title = {"title": "t"} if "title" in schema else {}
     assert found == {"type": "STRING", "description": words, **title}
-    assert ("/additionalProperties" if "additionalProperties" in schema else "", "a map: sent as JSON text and read back") in noted(outcome)  # fmt: skip
+    assert ("/additionalProperties" if "additionalProperties" in schema else "", "a map is sent as JSON text and parsed back") in noted(outcome)  # fmt: skip
     assert came_back({"type": "object", **schema}, '"{\\"a\\":[1]}"') == '{"a":[1]}'
 
 
@@ -79,7 +79,7 @@ def test_other_members_beside_declared_ones_have_no_counterpart_on_ai_studio(mem
     found, outcome = convert({"properties": {"a": TEXT}, "additionalProperties": members})
     assert found == {"type": "OBJECT", "properties": {"a": {"type": "STRING"}}, "propertyOrdering": ["a"]}
     assert outcome.notes == (
-        Note("/properties/p/additionalProperties", "additionalProperties has no counterpart", "dropped"),
+        Note("/properties/p/additionalProperties", "Gemini's Schema has no additionalProperties", "dropped"),
     )
     assert convert({"properties": {"a": TEXT}, "additionalProperties": True})[1].notes == ()
     assert convert({"type": "object", "additionalProperties": False})[0] == {"type": "OBJECT"}
@@ -106,7 +106,7 @@ def test_an_array_without_items_is_noted_and_one_without_any_item_is_not():
     found, outcome = convert({"type": "array", "maxItems": 3})
     assert found == {"type": "ARRAY", "items": {"type": "STRING"}, "maxItems": 3}
     assert outcome.notes == (
-        Note("/properties/p", "an array without items: they are declared as strings", "approximated"),
+        Note("/properties/p", "an array without items: its items are declared as strings", "approximated"),
     )
     found, outcome = convert({"type": "array", "items": False, "maxItems": 3})
     assert found == {"type": "ARRAY", "items": {"type": "STRING"}, "maxItems": 0}
@@ -120,7 +120,7 @@ def test_words_about_an_array_are_kept():
         '(must contain an item that matches {"const":1}; at least 1 such items; at most 2 such items)'
     )
     assert found["title"] == "t"
-    said = "is said in the description only"
+    said = "is moved to the description"
     assert noted(outcome) == [(f"/{word}", f"{word} {said}") for word in ("contains", "minContains", "maxContains")]
 
 
@@ -159,7 +159,7 @@ def test_positions_of_a_tuple_are_said_and_noted(keyword):
     assert (
         found["description"] == "d (items in order: city, zip, boolean, must be x, any, any, any; items must be unique)"
     )
-    assert (f"/{keyword}", "positions of a tuple are said in the description only") in noted(outcome)
+    assert (f"/{keyword}", "the item positions of a tuple are moved to the description") in noted(outcome)
 
 
 def test_items_of_a_tuple_come_back_by_position_and_after():
@@ -171,7 +171,7 @@ def test_items_of_a_tuple_come_back_by_position_and_after():
 
 def test_what_is_noted_inside_a_tuple_or_map_has_its_place():
     assert noted(convert({"prefixItems": [TEXT, {"type": "integer", "multipleOf": 2}]})[1])[1:] == [
-        ("/prefixItems/1/multipleOf", "multipleOf is said in the description only")
+        ("/prefixItems/1/multipleOf", "multipleOf is moved to the description")
     ]
     wheres = [where for where, _ in noted(convert({"prefixItems": [TEXT], "items": {"type": "array"}})[1])]
     assert wheres == ["/prefixItems", "/items"]

@@ -125,4 +125,4 @@ def test_what_is_not_json_gives_no_schema_and_a_note(text):
     assert converted.schema is None
     [note] = converted.notes
     assert (note.where, note.kind) == ("", "dropped")
-    assert note.what.startswith("schema is not readable: ")
+    assert note.what.startswith("the schema cannot be parsed: ")

@@ -66,7 +66,7 @@ def test_a_format_stays_where_the_backend_knows_it(kind, known):
         assert convert({"type": kind, "format": said})[0] == {"type": kind.upper(), "format": said}
     found, outcome = convert({"type": kind, "format": "odd"})
     assert found == {"type": kind.upper(), "description": "(format: odd)"}
-    assert noted(outcome) == [("/format", "format odd is said in the description only")]
+    assert noted(outcome) == [("/format", "format odd is moved to the description")]
     assert convert({"type": kind, "format": 5})[0] == {"type": kind.upper()}
 
 
@@ -118,13 +118,13 @@ def test_values_are_listed_as_strings_or_said(schema, expected, notes):
 
 def test_what_is_said_about_values_names_their_keyword():
     assert convert({"const": 5})[1].notes == (
-        Note("/properties/p/const", "values are sent as strings and changed back", "approximated"),
+        Note("/properties/p/const", "values are sent as strings and converted back", "approximated"),
     )
     assert convert({"enum": ["a", ""]})[1].notes == (
         Note("/properties/p/enum/1", "the empty string cannot be listed in an enum", "dropped"),
     )
     assert convert({"const": True})[1].notes == (
-        Note("/properties/p/const", "the one allowed boolean is said in the description only", "approximated"),
+        Note("/properties/p/const", "the only allowed boolean is moved to the description", "approximated"),
     )
 
 

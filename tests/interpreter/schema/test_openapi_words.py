@@ -72,7 +72,7 @@ def test_types_unions_and_annotations_become_googles(schema, expected):
 def test_one_of_is_weakened_and_mere_demands_are_said():
     assert noted(convert({"oneOf": [TEXT, {"type": "boolean"}]})[1]) == [("/oneOf", "oneOf is weakened to anyOf")]
     demands = [{"required": ["a"], "title": "t", "description": "d"}, {"not": {"required": ["b"]}}]
-    assert noted(convert({"anyOf": demands, "type": "object"})[1]) == [("/anyOf", "said in the description only")]
+    assert noted(convert({"anyOf": demands, "type": "object"})[1]) == [("/anyOf", "moved to the description")]
 
 
 @pytest.mark.parametrize("schema", [5, None, "x", [1]])
@@ -81,7 +81,7 @@ def test_what_is_no_schema_is_any_value_with_a_note(schema):
     assert found == {"type": "STRING", "description": ANY}
     assert outcome.notes == (
         Note("/properties/p", "not a schema", "dropped"),
-        Note("/properties/p", "any value: sent as JSON text and read back", "approximated"),
+        Note("/properties/p", "a value of any type is sent as JSON text and parsed back", "approximated"),
     )
     assert len(convert(schema=True)[1].notes) == 1
 
@@ -112,7 +112,7 @@ def test_a_constraint_without_a_keyword_is_said_where_it_applies_and_ignored_els
     found, outcome = convert({"type": kind, keyword: value, "then": {"minimum": 1}, **rest})
     assert found["description"].startswith("(")
     assert keyword not in found
-    assert noted(outcome) == [(f"/{keyword}", f"{keyword} is said in the description only")]
+    assert noted(outcome) == [(f"/{keyword}", f"{keyword} is moved to the description")]
     if keyword not in ("not", "if", "multipleOf"):
         other = "boolean" if kind != "boolean" else "string"
         assert convert({"type": other, keyword: value}) == (convert({"type": other})[0], convert({"type": other})[1])
@@ -125,7 +125,7 @@ def test_an_unknown_keyword_is_dropped_with_a_note(keyword):
     found, outcome = convert({"type": "string", keyword: 1})
     assert found == {"type": "STRING"}
     where = keyword.replace("/", "~1")
-    assert outcome.notes == (Note(f"/properties/p/{where}", f"{keyword} has no counterpart", "dropped"),)
+    assert outcome.notes == (Note(f"/properties/p/{where}", f"Gemini's Schema has no {keyword}", "dropped"),)
 
 
 @pytest.mark.parametrize(
@@ -151,9 +151,9 @@ def test_a_format_of_a_boolean_means_nothing():
 
 def test_what_is_said_about_any_value_is_noted():
     assert noted(convert({"x-y": 1, "not": TEXT})[1]) == [
-        ("", "any value: sent as JSON text and read back"),
-        ("/x-y", "x-y has no counterpart"),
-        ("/not", "not is said in the description only"),
+        ("", "a value of any type is sent as JSON text and parsed back"),
+        ("/x-y", "Gemini's Schema has no x-y"),
+        ("/not", "not is moved to the description"),
     ]
 
 

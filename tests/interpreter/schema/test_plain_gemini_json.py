@@ -158,7 +158,7 @@ def test_where_a_boolean_is_understood_it_stays(keyword):
 def test_a_value_that_nothing_fits_goes_with_a_note():
     document, outcome = fitted({"type": "object", "properties": {"a": {"type": "string"}, "no": False}})
     assert document["properties"] == {"a": {"type": "string"}}
-    assert outcome.notes == (Note("/properties/no", "a value that nothing fits", "dropped"),)
+    assert outcome.notes == (Note("/properties/no", "a schema that accepts no value", "dropped"),)
 
 
 def test_a_schema_that_cannot_be_read_is_dropped_with_a_note():
@@ -289,4 +289,4 @@ def test_a_union_beside_a_recursive_reference_moves_aside_and_is_booked():
         "anyOf": [{"$ref": "#/$defs/N"}],
     }
     place = "/$defs/N/properties/next/anyOf"
-    assert outcome.notes == (Note(place, "it stands beside a recursive reference", "approximated"),)
+    assert outcome.notes == (Note(place, "moved into allOf next to a recursive reference", "approximated"),)

@@ -189,9 +189,7 @@ def test_empty_properties_are_added_to_branches_and_members_but_not_beside_a_ref
         "c": {"type": "object", "required": [], "properties": {}},
         "b": {"type": "object", "$ref": "#/$defs/B"},
     }
-    assert outcome.notes == (
-        Note("/properties/c/required/0", '"x" was required but is not among the properties', "dropped"),
-    )
+    assert outcome.notes == (Note("/properties/c/required/0", '"x" is required but not declared', "dropped"),)
 
 
 def test_an_array_that_does_not_say_of_what_is_one_of_anything():
@@ -234,7 +232,7 @@ def test_an_illegal_property_name_becomes_the_nearest_legal_one(name, sent):
     assert document["required"] == ["ok", sent]
     assert outcome.undo == ArgumentUndo(renamed={sent: name}, retold=True)
     where = "/properties/" + name.replace("~", "~0").replace("/", "~1")
-    assert outcome.notes == (Note(where, f'sent under the name "{sent}"', "approximated"),)
+    assert outcome.notes == (Note(where, f'renamed to "{sent}"', "approximated"),)
 
 
 def test_a_legal_name_that_is_taken_gets_a_mark_of_the_name_that_was_meant():

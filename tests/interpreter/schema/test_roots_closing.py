@@ -9,8 +9,8 @@ from dragoman.interpreter.schema.conversion import Note
 from dragoman.interpreter.schema.roots import to_anthropic_output, to_openai_strict
 
 SCALARS = ["string", "number", "boolean", "null"]
-ANY = "any value: narrowed to plain values"
-UNDECLARED = "members that are not declared cannot be sent"
+ANY = "a value of any type is limited to scalar values"
+UNDECLARED = "properties that are not declared cannot be sent"
 
 
 def closed(convert, schema, **root):
@@ -43,7 +43,7 @@ def test_any_value_is_narrowed_to_plain_values(schema):
 def test_words_about_any_value_stay():
     found, outcome = output({"title": "t", "description": "d", "default": 5, "x-y": 1})
     assert found == {"type": SCALARS, "title": "t", "description": "d", "default": 5}
-    assert noted(outcome) == [("/properties/p", ANY), ("/properties/p/x-y", "x-y is lost")]
+    assert noted(outcome) == [("/properties/p", ANY), ("/properties/p/x-y", "x-y is dropped")]
 
 
 @pytest.mark.parametrize(
@@ -165,7 +165,7 @@ def test_a_subset_of_strings_says_nothing_about_other_types():
 def test_a_format_of_numbers_is_said_in_words_and_noted(output_of):
     found, outcome = output_of({"type": "integer", "format": "int64"}, required=["p"])
     assert found == {"type": "integer", "description": "(format: int64)"}
-    assert noted(outcome) == [("/properties/p/format", "format is said in the description")]
+    assert noted(outcome) == [("/properties/p/format", "format is moved to the description")]
 
 
 @pytest.mark.parametrize("output_of", [output, strict])
@@ -173,14 +173,14 @@ def test_values_that_an_array_cannot_have_are_said_in_words(output_of):
     listed = {"type": "array", "items": {"type": "string"}, "description": "d", "enum": ["a", "b"]}
     found, outcome = output_of(listed, required=["p"])
     assert found == {"type": "array", "items": {"type": "string"}, "description": 'd (must be one of ["a","b"])'}
-    assert noted(outcome) == [("/properties/p/enum", "enum is said in the description")]
+    assert noted(outcome) == [("/properties/p/enum", "enum is moved to the description")]
 
 
 @pytest.mark.parametrize("pattern", ["(?=a)b", "(?:a)", "a\\b", "a\\B", "(a)\\1", "\\k<a>"])
 def test_anthropic_is_told_in_words_of_a_pattern_that_is_not_simple(pattern):
     found, outcome = output({"type": "string", "pattern": pattern})
     assert found == {"type": "string", "description": f"(must match the pattern {pattern})"}
-    assert noted(outcome) == [("/properties/p/pattern", "pattern is said in the description")]
+    assert noted(outcome) == [("/properties/p/pattern", "pattern is moved to the description")]
 
 
 @pytest.mark.parametrize(("least", "known"), [(0, True), (1, True), (2, False), (1.5, False)])
@@ -210,8 +210,8 @@ def test_what_the_subset_does_not_know_is_said_and_noted():
     assert found["description"] == "(must have at least 1 members)"
     assert found["default"] == {}
     assert noted(outcome) == [
-        ("/properties/p/minProperties", "minProperties is said in the description"),
-        ("/properties/p/x~1y", "x/y is lost"),
+        ("/properties/p/minProperties", "minProperties is moved to the description"),
+        ("/properties/p/x~1y", "x/y is dropped"),
     ]
     found, outcome = strict({"type": "string", "default": "x"})
     assert found == {"type": "string", "description": '(Default: "x")'}
@@ -245,7 +245,7 @@ def test_a_closed_object_needs_no_note():
     ],
 )
 def test_positions_of_a_tuple_are_noted(schema):
-    assert noted(output(schema)[1]) == [("/properties/p", "positions of a tuple are not kept")]
+    assert noted(output(schema)[1]) == [("/properties/p", "the item positions of a tuple are not enforced")]
 
 
 def test_a_note_about_an_item_has_its_place():
@@ -263,7 +263,7 @@ def test_what_is_noted_inside_an_alternative_is_noted_once():
     found, outcome = output(union)
     assert found["default"] == "x"
     assert all("default" not in branch for branch in found["anyOf"])
-    assert noted(outcome) == [("/properties/p/anyOf/0/minimum", "minimum is said in the description")]
+    assert noted(outcome) == [("/properties/p/anyOf/0/minimum", "minimum is moved to the description")]
 
 
 def test_one_of_is_weakened_with_a_note_and_any_of_is_not():
@@ -303,7 +303,7 @@ def test_strict_makes_null_stand_for_absent_and_says_where():
     found, outcome = strict(schema)
     assert found["required"] == ["a/b", "n", "c", "e", "u", "v"]
     where = "/properties/p/properties"
-    what = "not required: null stands for absent"
+    what = "optional property: null means absent"
     assert noted(outcome) == [(f"{where}/a~1b", what), (f"{where}/v", what)]
     assert outcome.undo is not None
     sent = '{"p":{"a/b":null,"n":null,"c":null,"e":null,"u":null,"v":null}}'

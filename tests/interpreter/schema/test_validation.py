@@ -75,9 +75,9 @@ def test_a_hostile_pattern_does_not_take_long(pattern):
 @pytest.mark.parametrize(
     ("schema", "reason"),
     [
-        (b'{"$ref":"http://169.254.169.254/x"}', "never fetched"),
-        (b'{"$ref":"file:///etc/passwd"}', "never fetched"),
-        (b'{"$ref":"#/$defs/ghost"}', "points at nothing"),
+        (b'{"$ref":"http://169.254.169.254/x"}', "external schemas are not fetched"),
+        (b'{"$ref":"file:///etc/passwd"}', "external schemas are not fetched"),
+        (b'{"$ref":"#/$defs/ghost"}', "points to nothing"),
         (b'{"$schema":"https://example.com/mine"}', "unknown dialect"),
         (b'{"type":"strnig"}', "strnig"),
         (b'{"pattern":"("}', "regex"),
@@ -192,7 +192,7 @@ def test_a_schema_that_cannot_be_used_is_told_about_the_whole_arguments():
         ArgumentError(
             "",
             "the schema of this tool cannot be used: "
-            "unknown dialect 'urn:x'; known are drafts 4, 6, 7, 2019-09 and 2020-12 (at /$schema)",
+            "unknown dialect 'urn:x'; use draft 4, 6, 7, 2019-09 or 2020-12 (at /$schema)",
         )
     ]
     deep = b'{"not":' * 65 + b"{}" + b"}" * 65

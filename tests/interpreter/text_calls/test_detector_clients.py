@@ -170,7 +170,7 @@ def test_a_call_that_cannot_be_read_is_told_as_text_and_booked():
     said = reply(Text(text='TOOL_CALL: a\nARGUMENTS: {"x": }', where="/t"))
     assert detect_calls(said, hearing(ledger)) == said
     assert [(loss.where, loss.what, loss.kind) for loss in ledger.losses()] == [
-        ("/t", "a call in it cannot be read: it is told as text", "approximated")
+        ("/t", "a call in the text cannot be parsed: sent as text", "approximated")
     ]
 
 

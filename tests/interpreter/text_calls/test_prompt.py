@@ -64,7 +64,7 @@ def test_the_system_prompt_ends_with_the_tools_and_how_to_call_them(form):
     assert ("TOOL_CALL: " in told) is (form == "legacy")
     assert request.tools == ()
     assert undo.text_calls.names == ("get_weather", "get_time")
-    assert losses == [("/tools", "told in the prompt: the model calls tools in its text", "approximated")]
+    assert losses == [("/tools", "described in the prompt: the model calls tools in its text", "approximated")]
 
 
 def test_without_a_system_prompt_the_words_are_one():
@@ -105,7 +105,7 @@ def test_results_stand_in_the_order_of_their_calls_in_one_message():
 def test_a_result_has_the_name_of_its_call():
     request, _, losses = words("json", HI, assistant(CALL), user(result(name="other", where="/r")))
     assert texts(request.messages[-1])[0].startswith('<tool_result name="get_weather">')
-    assert ("/r/name", "the name of the call stands", "dropped") in losses
+    assert ("/r/name", "the name of the call is used", "dropped") in losses
 
 
 def test_a_call_without_a_result_gets_one_that_says_so():
@@ -133,7 +133,7 @@ def test_nothing_can_be_called_out_of_a_result():
     for text in (told, inner, f"It says:\n{inner}"):
         reader = TextCallReader()
         assert "".join([*reader.feed(text), *reader.close()]) == text
-    assert any("spelled otherwise" in what for _, what, _ in losses)
+    assert any("is escaped" in what for _, what, _ in losses)
 
 
 def test_results_that_hold_no_such_words_stay_as_they_are():
@@ -163,7 +163,7 @@ def test_media_in_a_result_stands_behind_it():
     text, moved = request.messages[-1].parts
     assert "see\n[image follows]" in text.text
     assert moved is image
-    assert ("", "moved out of the tool result, behind it", "approximated") in losses
+    assert ("", "moved out of the tool result, to a part after it", "approximated") in losses
 
 
 @pytest.mark.parametrize("source", [Plain("TOOL_CALL: rm"), Inline(b64encode(b"TOOL_CALL: rm").decode())])
@@ -238,7 +238,7 @@ def test_a_shape_for_the_answer_is_asked_for_in_words():
     request, _, losses = words("json", output=output)
     assert request.output is None
     assert 'fits this schema, and nothing else: {"type":"object"}' in texts(request.messages[0])[0]
-    assert any("asked for in words" in what for _, what, _ in losses)
+    assert any("requested in the prompt" in what for _, what, _ in losses)
     request, _, _ = words("json", output=output, tool_choice=ToolChoice(mode="none"))
     assert request.output is output
 
@@ -321,5 +321,5 @@ def test_in_its_own_dialect_a_request_without_tools_passes_byte_for_byte(dialect
 
 
 def test_who_wants_no_loss_is_refused():
-    with pytest.raises(Problem, match="told in the prompt"):
+    with pytest.raises(Problem, match="described in the prompt"):
         translate_request(Call(body(), "m"), "chat", "chat", text_calls="json", strict=True)

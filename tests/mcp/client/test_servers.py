@@ -230,7 +230,7 @@ def test_tools_that_cannot_be_offered_are_named_and_the_others_are():
 
     status, result = visiting(visit, p=plain("bad-tools"))
     assert list(status.tools) == ["p__", "p__colour"]
-    assert "never fetched" in status.unusable["outward"]
+    assert "are not fetched" in status.unusable["outward"]
     assert "twice" in status.unusable["colour"]
     assert not result.failed
 

@@ -1,1 +1,1 @@
-"""Tool schemas: what each target takes, and how arguments come back."""
+"""Convert tool schemas for each target, and restore the arguments of calls to the client's schema."""

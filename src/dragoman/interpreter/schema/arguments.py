@@ -1,7 +1,8 @@
-"""Change arguments back to what the caller's schema says, after the schema was changed to fit a target.
+"""Restore the arguments of a call to the client's schema, after that schema was converted for a target.
 
-An `ArgumentUndo` is a tree shaped like the arguments. `restore` walks only along it: what it does not name keeps its
-bytes, and where nothing changes the very same text is returned. Text that is not JSON is never touched.
+An `ArgumentUndo` is a tree with the structure of the arguments. `restore_arguments` follows only that tree: values it
+does not name keep their bytes, and if nothing changes, the same text object is returned. Text that is not JSON is
+returned unchanged.
 """
 
 import math
@@ -16,65 +17,65 @@ from dragoman.wire.json import Malformed, decode, decode_array, decode_object, f
 _INTEGRAL = re.compile(rb"(-?[0-9]+)\.0+")
 _SCIENTIFIC = re.compile(rb"-?[0-9]+(\.[0-9]+)?[eE][+-]?[0-9]+")
 _FRACTION = re.compile(r"[0-9](?:\.[0-9]|[eE][-+0-9])")
-"""Text without this holds no number that is not written as an integer."""
+"""Text without a match has only numbers that are written as integers."""
 MAX_DEPTH = 100
 MAX_STEPS = 100_000
 
 
 class ArgumentUndo(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
-    """How to change back one value of the arguments, and the values inside it.
+    """How to restore one value of the arguments, and the values inside it.
 
-    An undo is a tree, so the garbage collector need not visit it: every tool keeps one.
+    An undo is a tree without cycles, so the garbage collector need not track it: every tool keeps one.
     """
 
     properties: dict[str, "ArgumentUndo"] = {}
-    """Members of an object, by the name the target saw."""
+    """Undos of the properties of an object, by the name that was sent to the target."""
     others: "ArgumentUndo | None" = None
-    """Members that `properties` does not name."""
+    """The undo of all other properties."""
     prefix: tuple["ArgumentUndo | None", ...] = ()
     """The first items of an array, by position."""
     items: "ArgumentUndo | None" = None
     """The items after `prefix`."""
     choices: tuple["Alternative", ...] = ()
-    """Alternatives of a union; the first that takes the value decides."""
+    """Alternatives of a union; the first that accepts the value is used."""
     references: tuple[str, ...] = ()
-    """Also undo what `definitions` of the outermost undo say under these names."""
+    """Names of further undos for this value in `definitions` of the root undo."""
     definitions: dict[str, "ArgumentUndo"] = {}
     values: dict[str, str] = {}
-    """Strings that stand for other values: what the target says, the JSON text that was meant."""
+    """Strings that replace enum values that are not strings: the string that the target sends, and the JSON text."""
     parse: bool = False
-    """A string holds JSON text of the value."""
+    """A string contains the value as JSON text."""
     parsed_kind: str = ""
-    """The one kind of value such a text may hold; a string that holds another is only a string. "" means any."""
+    """The JSON type of that value; a string with a value of another type stays a string. "" means any type."""
     integer: bool = False
-    """A number is an integer, however the target writes it."""
+    """A number is an integer, also if the target writes it as 5.0."""
     optional: frozenset[str] = frozenset()
-    """Members that were made nullable because they were not required: null means absent."""
+    """Properties that were made nullable because they were not required: null means absent."""
     order: tuple[str, ...] = ()
-    """All members there may be, in the order that the target says them in, where some are optional."""
+    """All allowed properties in the order of the target's schema; set if some are optional."""
     renamed: dict[str, str] = {}
-    """Names the target saw, and the caller's."""
+    """Property names that were sent to the target, each with the client's name."""
     wrapped: str = ""
-    """The value was put into an object under this name."""
+    """The value was wrapped in an object as the property of this name."""
     wrapped_kinds: frozenset[str] = frozenset()
-    """The kinds of value that are put there; empty means any."""
+    """The JSON types that are wrapped; empty means all."""
     retold: bool = False
-    """Said of the outermost: calls in a history are said this way too. Integers need nothing there."""
+    """Root undo only: the arguments of calls in the history must be converted too. Integers do not need that."""
     only_integers: bool = False
-    """Said of the outermost: nothing but how integers are written is changed, as most undo no more."""
+    """Root undo only: nothing but the notation of integers changes, which is the case for most tools."""
 
 
 class Alternative(Struct, frozen=True, kw_only=True):
-    """One alternative of a union, with just enough to tell whether a value is meant for it."""
+    """One alternative of a union, with just enough to decide whether a value belongs to it."""
 
     kinds: frozenset[str]
     texts: frozenset[str] | None = None
-    """The strings it takes; None means any."""
+    """The strings it accepts; None means any."""
     required: frozenset[str] = frozenset()
     tags: dict[str, frozenset[str]] = {}
-    """Members that hold one of a few strings."""
+    """Properties with a list of allowed strings, such as a discriminator."""
     items: tuple["Alternative", ...] = ()
-    """What the items of an array are meant for; empty means anything."""
+    """Alternatives for the items of an array; empty means anything."""
     undo: ArgumentUndo | None = None
 
 
@@ -82,7 +83,7 @@ _KINDS = {b'"': "string", b"{": "object", b"[": "array", b"t": "boolean", b"f": 
 
 
 def restore_arguments(arguments: str, undo: ArgumentUndo) -> str:
-    """Return `arguments` as the caller's schema wants them."""
+    """Return `arguments` in the form of the client's schema."""
     if undo.only_integers and _FRACTION.search(arguments) is None:
         return arguments
     text = arguments.encode("utf-8", "surrogatepass")
@@ -94,7 +95,7 @@ def restore_arguments(arguments: str, undo: ArgumentUndo) -> str:
 
 
 def iterate_undos(undo: ArgumentUndo) -> Iterator[ArgumentUndo]:
-    """Iterate an undo and all that it is made of."""
+    """Yield an undo and all undos inside it."""
     waiting: list[ArgumentUndo | None] = [undo]
     while waiting:
         part = waiting.pop()
@@ -106,17 +107,17 @@ def iterate_undos(undo: ArgumentUndo) -> Iterator[ArgumentUndo]:
 
 
 class ArgumentRestorer:
-    """Walks a value along an undo. Each method returns the very bytes it was given where nothing changes."""
+    """Restores a value along an undo. Each method returns the same bytes object if nothing changes."""
 
     def __init__(self, definitions: Mapping[str, ArgumentUndo]) -> None:
         self.definitions = definitions
         self.steps_left = MAX_STEPS
 
     def restore_value(self, text: bytes, undo: ArgumentUndo, depth: int) -> bytes:
-        """Change back one value."""
+        """Restore one value."""
         self.steps_left -= 1
         if depth == 0 or self.steps_left < 0:
-            raise Malformed("the arguments are too large to be changed")
+            raise Malformed("the arguments are too large to be converted")
         for reference in undo.references:
             target = self.definitions.get(reference)
             text = text if target is None else self.restore_value(text, target, depth - 1)
@@ -135,7 +136,7 @@ class ArgumentRestorer:
                 return text
 
     def restore_choice(self, text: bytes, choices: tuple[Alternative, ...], depth: int) -> bytes:
-        """Change back a value of a union."""
+        """Restore a value of a union."""
         for choice in choices:
             if accepts(choice, text) and has_declared_members(text, choice.undo, self.definitions):
                 return text if choice.undo is None else self.restore_value(text, choice.undo, depth - 1)
@@ -152,11 +153,11 @@ class ArgumentRestorer:
                 continue
             inside = undo.properties.get(name, undo.others)
             after = before if inside is None else self.restore_value(before, inside, depth - 1)
-            meant = undo.renamed.get(name, name)
-            if meant is not name and meant in members:
-                meant = name  # the target used the caller's name too: neither may take the other's place
-            changed = changed or after is not before or meant is not name
-            restored[meant] = after
+            original = undo.renamed.get(name, name)
+            if original is not name and original in members:
+                original = name  # the target sent the client's name too: neither may overwrite the other
+            changed = changed or after is not before or original is not name
+            restored[original] = after
         if undo.wrapped and restored.keys() == {undo.wrapped}:
             return restored[undo.wrapped]
         return with_members(b"{}", restored) if changed else text
@@ -171,28 +172,28 @@ class ArgumentRestorer:
 
 
 def _restore_string(text: bytes, undo: ArgumentUndo) -> bytes:
-    said = decode(text)
-    meant = undo.values.get(said)
-    if meant is not None:
-        return meant.encode()
+    string = decode(text)
+    original = undo.values.get(string)
+    if original is not None:
+        return original.encode()
     if not undo.parse:
         return text
-    inner = said.encode()
+    inner = string.encode()
     return inner.strip() if _may_hold(inner, undo) else text
 
 
 def _may_hold(inner: bytes, undo: ArgumentUndo) -> bool:
-    """Tell whether a string's text is a value that an undo parses."""
+    """Return whether the text of a string is JSON of the type that the undo parses."""
     return (not undo.parsed_kind or find_json_type(inner) == undo.parsed_kind) and is_json(inner)
 
 
 def find_json_type(text: bytes | Raw) -> str:
-    """Tell what JSON type a value has."""
+    """Return the JSON type of a value."""
     return _KINDS.get(first_byte(text), "number")
 
 
 def _normalise_integer(text: bytes) -> bytes:
-    """Write `5.0` and `5e0` as `5`."""
+    """Return `5.0` and `5e0` as `5`; other numbers unchanged."""
     token = text.strip()
     if whole := _INTEGRAL.fullmatch(token):
         return whole[1]
@@ -203,7 +204,7 @@ def _normalise_integer(text: bytes) -> bytes:
 
 
 def accepts(choice: Alternative, text: bytes) -> bool:
-    """Tell whether a value, as the target says it, is meant for an alternative."""
+    """Return whether a value, as the target sent it, belongs to an alternative."""
     kind = find_json_type(text)
     if kind not in choice.kinds:
         return False
@@ -224,12 +225,12 @@ def _accepts_string(choice: Alternative, string: str) -> bool:
     if choice.texts is not None:
         return string in choice.texts
     undo = choice.undo
-    # Text that stands for one kind of value is not meant for it when it holds another: a constant may be said so too.
+    # JSON text of another type does not belong here: another alternative may have a constant that is sent as that text.
     return undo is None or not (undo.parse and undo.parsed_kind) or _may_hold(string.encode(), undo)
 
 
 def has_declared_members(text: bytes, undo: ArgumentUndo | None, definitions: Mapping[str, ArgumentUndo]) -> bool:
-    """Tell whether an object has none but the members that are known of its alternative."""
+    """Return whether an object has only properties that its alternative declares."""
     for _ in range(MAX_DEPTH):
         if undo is None or len(undo.references) != 1:
             break

@@ -1,7 +1,7 @@
-"""Close a schema: the subsets of structured output, where objects list all their members and nothing else fits.
+"""Convert a schema to a subset for structured output, where every object is closed: no undeclared properties.
 
-Anthropic and OpenAI differ in what they allow, and a `Subset` says it. Constraints outside the subset are said in the
-description. References to definitions stay; others, and those with siblings, are inlined.
+Anthropic and OpenAI allow different keywords; a `SchemaSubset` lists them. Constraints outside the subset are moved to
+the description. References to definitions stay; other references, and those with siblings, are inlined.
 """
 
 from typing import Any
@@ -59,39 +59,39 @@ _STRUCTURE = frozenset(
     | {"anyOf", "oneOf", "allOf", "$dynamicAnchor", "$defs", "definitions", "unevaluatedProperties", "unevaluatedItems"}
 )
 _OF_STRINGS = frozenset({"pattern", "minLength", "maxLength"})
-"""Constraints that say nothing about values of other types, and that targets refuse beside those."""
+"""Constraints that apply only to strings, and that targets reject next to other types."""
 _CONFLICT = "; the first is kept"
 _TYPES: dict[type, str] = {str: "string", bool: "boolean", int: "integer", float: "number", type(None): "null"}
 
 
 class SchemaSubset(Struct, frozen=True, kw_only=True):
-    """What a target's structured output knows beside types, enums, objects and arrays."""
+    """What a target's structured output supports in addition to types, enums, objects and arrays."""
 
     keywords: frozenset[str]
     formats: frozenset[str]
     recursion: bool
     all_required: bool
     max_min_items: int | None = None
-    """`minItems` above this is not known."""
+    """The largest supported `minItems`; None means any."""
     simple_patterns: bool = False
     typed_values: bool = False
-    """Listed values have a type beside them."""
+    """A schema with `enum` or `const` must also have a `type`."""
 
 
 class SchemaCloser:
-    """One schema on its way into a subset."""
+    """Converts one schema to a subset."""
 
     def __init__(self, root: Node, notes: list[Note], subset: SchemaSubset) -> None:
         self.root = root
         self.notes = notes
         self.subset = subset
         self.references = References(root)
-        self.circles: dict[str, str] | None = None
+        self.cycles: dict[str, str] | None = None
         self.nodes_left = MAX_NODES
         self.narrowed = False
 
     def close_document(self) -> ConvertedPiece:
-        """Close the document, its definitions included."""
+        """Convert the document, including its definitions."""
         piece = self.close(self.root, "", ())
         schema = dict(piece.schema)
         undos: dict[str, ArgumentUndo] = {}
@@ -111,18 +111,18 @@ class SchemaCloser:
         self.notes.append(Note(where, what, "approximated"))
 
     def note_narrowing(self, where: str, what: str) -> None:
-        """Note that values which fitted before will not fit any more."""
+        """Note that some values that were valid before are not valid any more."""
         self.narrowed = True
         self.add_note(where, what)
 
     def close(self, schema: Any, where: str, trail: tuple[str, ...]) -> ConvertedPiece:
-        """Close the schema of one value."""
+        """Convert the schema of one value."""
         self.nodes_left -= 1
         node = as_node(schema)
         if not node:
             return self.close_any({}, where)
         if self.nodes_left < 0 or where.count("/") > 2 * MAX_SCHEMA_DEPTH:
-            self.note_narrowing(where, "schema is too large: the rest is narrowed to plain values")
+            self.note_narrowing(where, "the schema is too large: the rest is limited to scalar values")
             return ConvertedPiece({"type": SCALARS})
         reference = find_reference(node)
         if reference is not None:
@@ -144,10 +144,10 @@ class SchemaCloser:
         recursive = self.is_recursive(pointer, where, trail)
         if recursive and not self.subset.recursion:
             return self.cut_recursion(pointer, where)
-        stays = pointer.startswith(IN_DEFINITIONS) and pointer.count("/") == 2
-        if recursive or (stays and not own):
+        is_definition = pointer.startswith(IN_DEFINITIONS) and pointer.count("/") == 2
+        if recursive or (is_definition and not own):
             if own:
-                self.add_note(where, "what stands beside a recursive reference is dropped")
+                self.add_note(where, "keywords next to a recursive reference are dropped")
             return ConvertedPiece({"$ref": f"#{pointer}"}, ArgumentUndo(references=(pointer,)))
         if len(trail) > MAX_TRAIL:
             return self.cut_recursion(pointer, where)
@@ -160,9 +160,9 @@ class SchemaCloser:
         here, there = find_definition(where), find_definition(pointer)
         if self.subset.recursion or not here or not there or here == there:
             return False
-        if self.circles is None:
-            self.circles = find_cycles(self.root, self.references)
-        return self.circles.get(here) == self.circles.get(there)
+        if self.cycles is None:
+            self.cycles = find_cycles(self.root, self.references)
+        return self.cycles.get(here) == self.cycles.get(there)
 
     def cut_recursion(self, pointer: str, where: str) -> ConvertedPiece:
         name = get_last_token(pointer)
@@ -196,11 +196,11 @@ class SchemaCloser:
     def close_union(self, node: Node, keyword: str, where: str, trail: tuple[str, ...]) -> ConvertedPiece:
         if keyword == "oneOf":
             self.add_note(f"{where}/oneOf", "oneOf is weakened to anyOf")
-        words = {name: node[name] for name in ("title", "description", "default") if name in node}
+        annotations = {name: node[name] for name in ("title", "description", "default") if name in node}
         base = {
             name: value
             for name, value in node.items()
-            if name not in words and name != keyword and name not in _IGNORED and name not in DEFINITIONS
+            if name not in annotations and name != keyword and name not in _IGNORED and name not in DEFINITIONS
         }
         branches = [branch for branch in as_list(node[keyword]) if branch is not False]
         noted = len(self.notes)
@@ -210,16 +210,16 @@ class SchemaCloser:
         ]
         self.note_conflicts(f"{where}/{keyword}/", where, self.notes[noted:])
         if not pieces:
-            return self.close_plain({**base, **words}, where, trail)
+            return self.close_plain({**base, **annotations}, where, trail)
         distinct = list({encode(piece.schema): piece for piece in pieces}.values())
         choices = tuple(one for piece in distinct for one in self.build_alternatives(piece))
         undo = ArgumentUndo(choices=choices) if any(one.undo for one in choices) else None
         return ConvertedPiece(
-            self.add_descriptions({"anyOf": [piece.schema for piece in distinct]}, words, where), undo
+            self.add_descriptions({"anyOf": [piece.schema for piece in distinct]}, annotations, where), undo
         )
 
     def note_conflicts(self, inside: str, outer: str, notes: list[Note]) -> None:
-        """What conflicts with an alternative stands beside the alternatives, and loses: say so in its own place."""
+        """Report keywords next to the union that conflict with an alternative as dropped at their own pointers."""
         for note in notes:
             if note.what.endswith(_CONFLICT):
                 _, _, rest = note.where.removeprefix(inside).partition("/")
@@ -233,7 +233,7 @@ class SchemaCloser:
         return (build_alternative({"type": infer_types(target) or SCALARS, **target}, piece.undo),)
 
     def close_plain(self, node: Node, where: str, trail: tuple[str, ...]) -> ConvertedPiece:
-        """Close a schema without references and combinators."""
+        """Convert a schema without references and combinators."""
         kinds = infer_types(node)
         if "enum" in node or "const" in node:
             return self.close_values(node, where, trail)
@@ -251,30 +251,27 @@ class SchemaCloser:
         return ConvertedPiece(self.add_descriptions(schema, node, where), undo)
 
     def close_values(self, node: Node, where: str, trail: tuple[str, ...]) -> ConvertedPiece:
-        """Close `enum` or `const`, whose values must be plain; objects among them are taken apart."""
+        """Convert `enum` or `const`, whose values must be scalars; an object becomes a schema of its members."""
         values = [node["const"]] if "const" in node else as_list(node["enum"])
-        words = {name: value for name, value in node.items() if name not in {"type", "enum", "const"}}
+        rest = {name: value for name, value in node.items() if name not in {"type", "enum", "const"}}
         if values and not any(isinstance(value, dict | list) for value in values):
             if not self.may_be_scalar(node):
-                # Some mean the items of an array, and say it of the array.
-                listed = "const" if "const" in node else "enum"
-                self.add_note(f"{where}/{listed}", f"{listed} is said in the description")
-                said = append_sentences(node.get("description"), [describe_keyword(node, listed)])
-                return self.close_plain({**words, "type": node["type"], "description": said}, where, trail)
+                # Some schemas put the enum of the items on the array.
+                keyword = "const" if "const" in node else "enum"
+                self.add_note(f"{where}/{keyword}", f"{keyword} is moved to the description")
+                description = append_sentences(node.get("description"), [describe_keyword(node, keyword)])
+                return self.close_plain({**rest, "type": node["type"], "description": description}, where, trail)
             kept = {name: node[name] for name in ("type", "enum", "const") if name in node}
             if self.subset.typed_values:
                 kept = {"type": _find_type(values), **kept}
-            return ConvertedPiece(self.add_descriptions(kept, words, where))
+            return ConvertedPiece(self.add_descriptions(kept, rest, where))
         if len(values) != 1:
-            return self.close_union({**words, "anyOf": [{"const": value} for value in values]}, "anyOf", where, trail)
+            return self.close_union({**rest, "anyOf": [{"const": value} for value in values]}, "anyOf", where, trail)
         if (members := as_node(values[0])) is None:
-            said = {
-                **words,
-                "description": append_sentences(words.get("description"), [describe_keyword(node, "const")]),
-            }
-            return self.close_plain({**said, "type": "array"}, where, trail)
+            description = append_sentences(rest.get("description"), [describe_keyword(node, "const")])
+            return self.close_plain({**rest, "description": description, "type": "array"}, where, trail)
         parts: Node = {name: {"const": value} for name, value in members.items()}
-        return self.close_plain({**words, "properties": parts, "required": list(parts)}, where, trail)
+        return self.close_plain({**rest, "properties": parts, "required": list(parts)}, where, trail)
 
     def may_be_scalar(self, node: Node) -> bool:
         kinds = read_types(node)
@@ -285,7 +282,7 @@ class SchemaCloser:
     ) -> tuple[Node, ArgumentUndo | None]:
         others = (node.get("additionalProperties"), node.get("unevaluatedProperties"))
         if any(other not in (None, False) for other in others) or "patternProperties" in node:
-            self.note_narrowing(where, "members that are not declared cannot be sent")
+            self.note_narrowing(where, "properties that are not declared cannot be sent")
         declared = {name: child for name, child in properties_of(node).items() if child is not False}
         required = [name for name in list_names(node.get("required")) if name in declared]
         properties: Node = {}
@@ -298,7 +295,7 @@ class SchemaCloser:
                 properties[name] = allow_null(piece.schema)
                 if not self.accepts_null(piece.schema):
                     optional.add(name)
-                    self.add_note(f"{where}/properties/{escape(name)}", "not required: null stands for absent")
+                    self.add_note(f"{where}/properties/{escape(name)}", "optional property: null means absent")
             if piece.undo is not None:
                 undos[name] = piece.undo
         if self.subset.all_required:
@@ -331,18 +328,18 @@ class SchemaCloser:
         positions = as_list(node.get("prefixItems")) or as_list(node.get("items"))
         if not positions:
             return self.close(node.get("items"), f"{where}/items", trail)
-        self.add_note(where, "positions of a tuple are not kept")
+        self.add_note(where, "the item positions of a tuple are not enforced")
         further = node.get("items") if "prefixItems" in node else node.get("additionalItems")
         branches = [*positions, *([further] if as_node(further) else [])]
         return self.close_union({"anyOf": branches}, "anyOf", where, trail)
 
     def close_any(self, node: Node, where: str) -> ConvertedPiece:
-        self.note_narrowing(where, "any value: narrowed to plain values")
+        self.note_narrowing(where, "a value of any type is limited to scalar values")
         return ConvertedPiece(self.add_descriptions({"type": SCALARS}, node, where))
 
     def add_descriptions(self, schema: Node, node: Node, where: str) -> Node:
-        """Copy what the subset knows and say the rest."""
-        said: list[str | None] = []
+        """Copy the keywords that the subset supports and describe the others in the description."""
+        sentences: list[str | None] = []
         strings = "string" in read_types(schema) or "type" not in schema
         for keyword, value in node.items():
             if keyword in _STRUCTURE or keyword in _IGNORED or (keyword in _OF_STRINGS and not strings):
@@ -350,15 +347,14 @@ class SchemaCloser:
             if self.is_supported(keyword, value) and (strings or keyword != "format"):
                 schema[keyword] = value
                 continue
-            if words := describe_keyword(node, keyword):
-                said.append(words)
+            if sentence := describe_keyword(node, keyword):
+                sentences.append(sentence)
             if keyword != "default":
-                self.add_note(
-                    f"{where}/{escape(keyword)}", f"{keyword} is {'said in the description' if words else 'lost'}"
-                )
+                outcome = "moved to the description" if sentence else "dropped"
+                self.add_note(f"{where}/{escape(keyword)}", f"{keyword} is {outcome}")
         if isinstance(title := node.get("title"), str):
             schema["title"] = title
-        if description := append_sentences(node.get("description"), said):
+        if description := append_sentences(node.get("description"), sentences):
             schema["description"] = description
         return schema
 
@@ -376,13 +372,13 @@ _CLOSED: Node = {"type": "object", "properties": {}, "additionalProperties": Fal
 
 
 def _find_type(values: list[Any]) -> str | list[str]:
-    """Return what plain values are."""
+    """Return the JSON type of scalar values, or the list of their types."""
     kinds = list(dict.fromkeys(_TYPES[type(value)] for value in values))
     return kinds[0] if len(kinds) == 1 else kinds
 
 
 def add_definitions(undo: ArgumentUndo | None, definitions: dict[str, ArgumentUndo]) -> ArgumentUndo | None:
-    """Give the outermost undo what its references mean."""
+    """Add the undos that references name to the root undo."""
     if undo is None or not definitions:
         return undo
     return structs.replace(undo, definitions=definitions)

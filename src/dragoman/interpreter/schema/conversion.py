@@ -1,8 +1,8 @@
-"""The result of converting a schema, and the change that it makes to arguments in the history.
+"""The result of a schema conversion, and the conversion of arguments in the history to the converted schema.
 
-A model must find its earlier calls as it wrote them for the schema that it was given. Only what that schema says in
-another way is changed, and only where it can be; all else keeps its bytes, as in `restore`. An alternative of a union
-is the right one if `restore` changes its value back to what it was.
+A model must see its earlier calls as it wrote them for the schema that it got. Only values that the converted schema
+expresses differently are changed, and only if possible; all others keep their bytes, as in `restore_arguments`. An
+alternative of a union is the right one if `restore_arguments` restores its value.
 """
 
 from collections.abc import Callable, Mapping
@@ -27,25 +27,25 @@ from dragoman.wire.json import Malformed, decode, decode_array, decode_object, e
 
 
 def convert_history_arguments(arguments: str, undo: ArgumentUndo) -> str:
-    """Return `arguments` as the target would have said them."""
+    """Return `arguments` as the target would have sent them."""
     text = arguments.encode("utf-8", "surrogatepass")
     try:
         require_json(text)
-        retold = _ArgumentConverter(undo.definitions).convert_value(text, undo, MAX_DEPTH)
+        converted = _ArgumentConverter(undo.definitions).convert_value(text, undo, MAX_DEPTH)
     except Malformed:
         return arguments
-    return arguments if retold is text else retold.decode("utf-8", "surrogatepass")
+    return arguments if converted is text else converted.decode("utf-8", "surrogatepass")
 
 
 def changes_history(undo: ArgumentUndo) -> bool:
-    """Tell whether anything is said in another way; a number is the same however it is written."""
+    """Return whether arguments in the history must be converted; the notation of a number does not matter there."""
     return any(
         part.values or part.parse or part.optional or part.renamed or part.wrapped for part in iterate_undos(undo)
     )
 
 
 class _ArgumentConverter:
-    """Walks a value along an undo. Each method returns the very bytes it was given where nothing changes."""
+    """Converts a value along an undo. Each method returns the same bytes object if nothing changes."""
 
     def __init__(self, definitions: Mapping[str, ArgumentUndo]) -> None:
         self.definitions = definitions
@@ -54,7 +54,7 @@ class _ArgumentConverter:
     def convert_value(self, text: bytes, undo: ArgumentUndo, depth: int) -> bytes:
         self.steps_left -= 1
         if depth == 0 or self.steps_left < 0:
-            raise Malformed("the arguments are too large to be changed")
+            raise Malformed("the arguments are too large to be converted")
         text = self.convert_own(text, undo, depth)
         if undo.choices:
             text = self.convert_choice(text, undo.choices, depth)
@@ -86,8 +86,8 @@ class _ArgumentConverter:
 
     def convert_members(self, text: bytes, undo: ArgumentUndo, depth: int) -> bytes:
         members = decode_object(text)
-        names = {meant: sent for sent, meant in undo.renamed.items()}
-        retold: dict[str, bytes] = {}
+        names = {original: sent for sent, original in undo.renamed.items()}
+        converted: dict[str, bytes] = {}
         changed = False
         for name, raw in members.items():
             before = bytes(raw)
@@ -97,12 +97,13 @@ class _ArgumentConverter:
             inside = undo.properties.get(sent, undo.others)
             after = before if inside is None else self.convert_value(before, inside, depth - 1)
             changed = changed or after is not before or sent is not name
-            retold[sent] = after
-        if not undo.optional <= retold.keys():
+            converted[sent] = after
+        if not undo.optional <= converted.keys():
             changed = True
             absent = dict.fromkeys(sorted(undo.optional), b"null")
-            retold = {name: b"" for name in undo.order if name in retold or name in absent} | absent | retold
-        return with_members(b"{}", retold) if changed else text
+            in_order = {name: b"" for name in undo.order if name in converted or name in absent}
+            converted = in_order | absent | converted
+        return with_members(b"{}", converted) if changed else text
 
     def convert_array(self, text: bytes, undo: ArgumentUndo, depth: int) -> bytes:
         before = [bytes(raw) for raw in decode_array(text)]
@@ -116,25 +117,25 @@ class _ArgumentConverter:
         for choice in choices:
             if not _may_match(choice, text):
                 continue
-            said = text if choice.undo is None else self.convert_value(text, choice.undo, depth - 1)
+            converted = text if choice.undo is None else self.convert_value(text, choice.undo, depth - 1)
             if (
-                accepts(choice, said)
-                and has_declared_members(said, choice.undo, self.definitions)
-                and self.restores_to(said, text, choices, depth)
+                accepts(choice, converted)
+                and has_declared_members(converted, choice.undo, self.definitions)
+                and self.restores_to(converted, text, choices, depth)
             ):
-                return said
+                return converted
         return text
 
     def restores_to(self, converted: bytes, text: bytes, choices: tuple[Alternative, ...], depth: int) -> bool:
-        restoring = ArgumentRestorer(self.definitions)
-        restoring.steps_left = self.steps_left
-        restored = restoring.restore_choice(converted, choices, depth)
-        self.steps_left = restoring.steps_left
+        restorer = ArgumentRestorer(self.definitions)
+        restorer.steps_left = self.steps_left
+        restored = restorer.restore_choice(converted, choices, depth)
+        self.steps_left = restorer.steps_left
         return restored == text or _distinguish_booleans(decode(restored)) == _distinguish_booleans(decode(text))
 
 
 def _may_match(choice: Alternative, text: bytes) -> bool:
-    """Tell whether an alternative is worth a try: unions in unions would else be tried in all combinations."""
+    """Return whether an alternative is worth a try; otherwise nested unions would be tried in all combinations."""
     undo = choice.undo
     if undo is not None and (undo.values or undo.parse or undo.choices or undo.references):
         return True
@@ -146,15 +147,15 @@ def _may_match(choice: Alternative, text: bytes) -> bool:
 
 
 def _find_listed(text: bytes, values: Mapping[str, str]) -> bytes:
-    meant = _distinguish_booleans(decode(text))
-    for said, value in values.items():
-        if _distinguish_booleans(decode(value)) == meant:
-            return encode(said)
+    wanted = _distinguish_booleans(decode(text))
+    for string, value in values.items():
+        if _distinguish_booleans(decode(value)) == wanted:
+            return encode(string)
     return text
 
 
 def _distinguish_booleans(value: Any) -> object:
-    """Keep true apart from 1, which Python holds to be the same."""
+    """Replace booleans so that true and 1, which are equal in Python, compare as different."""
     match value:
         case bool():
             return ("boolean", value)
@@ -170,7 +171,7 @@ NoteKind = Literal["dropped", "approximated"]
 
 
 class Note(Struct, frozen=True, order=True):
-    """One thing that was lost or changed, at `where` (JSON pointer) inside the schema that was converted."""
+    """One thing that was dropped or approximated, at `where` (JSON pointer) inside the schema that was converted."""
 
     where: str
     what: str
@@ -181,27 +182,27 @@ P = ParamSpec("P")
 
 
 class ConvertedSchema(Struct, frozen=True):
-    """A schema adapted. `schema` is None where the target takes no parameters at all."""
+    """A schema adapted to a target. `schema` is None if no parameters are left to declare."""
 
     schema: bytes | None
     notes: tuple[Note, ...] = ()
     undo: ArgumentUndo | None = None
     narrowed: bool = False
-    """Values that fitted before do not fit any more, and nothing says so in words."""
+    """Some values that were valid before are not valid any more, and no description says so."""
 
 
 def note_history_changes(
     convert: Callable[Concatenate[bytes, P], ConvertedSchema],
 ) -> Callable[Concatenate[bytes, P], ConvertedSchema]:
-    """Note in the undo of a conversion whether the arguments of calls in a history must be changed as well."""
+    """Decorate a conversion so that its undo records whether arguments of calls in the history must be converted."""
 
     @wraps(convert)
     def convert_whole(schema: bytes, /, *args: P.args, **options: P.kwargs) -> ConvertedSchema:
         converted = convert(schema, *args, **options)
         undo = converted.undo
         if undo is not None:
-            retold = changes_history(undo)
-            undo = structs.replace(undo, retold=retold, only_integers=not retold)
+            changes = changes_history(undo)
+            undo = structs.replace(undo, retold=changes, only_integers=not changes)
             return structs.replace(converted, undo=undo)
         return converted
 
@@ -209,5 +210,5 @@ def note_history_changes(
 
 
 def keep_schema(schema: bytes, undo: ArgumentUndo | None = None) -> ConvertedSchema:
-    """Say that `schema` fits as it is."""
+    """Return the result for a schema that needs no change."""
     return ConvertedSchema(schema, (), undo)

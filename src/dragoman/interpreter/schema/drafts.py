@@ -1,11 +1,11 @@
-"""Bring a schema of an older draft, or one that is not quite a schema, to JSON Schema of draft 2020-12.
+"""Convert a schema of an older draft, or a schema with mistakes, to JSON Schema draft 2020-12.
 
-Anthropic checks every tool's schema by that draft and refuses the whole request otherwise, OpenAI most of it. What is
-valid stays as it is, and the document itself is returned where all of it is. Older spellings are said in the new one
-and mean the same: tuples, flags beside bounds, `dependencies`, anchors written as ids, `required` on a property. What
-means nothing by any draft is said in the description where there are words for it, and noted.
+Anthropic validates every tool's schema against that draft and rejects the whole request otherwise; OpenAI validates
+most of it. Valid schemas are not changed: the same document object is returned. Older keywords are rewritten with the
+same meaning: tuples, boolean `exclusiveMinimum`, `dependencies`, anchors written as ids, `required` on a property. What
+no draft defines is moved to the description if there is a sentence for it, and noted.
 
-`find_faults` returns what is wrong with a schema: what no draft of JSON Schema gives a meaning.
+`find_faults` returns what is wrong with a schema: what no draft of JSON Schema defines.
 """
 
 from collections.abc import Iterator
@@ -51,28 +51,28 @@ _FLAGGED = {bound: flag for flag, bound in _BOUNDS.items()}
 _IDS_ARE_PLAIN = ("draft-03", "draft-04")
 """Drafts that wrote `id` for `$id`."""
 _ANYTHING = "any"
-"""What some clients write as a type for none at all."""
+"""The type that some clients write for a value of any type."""
 
 Keyword = tuple[str, str, Any]
-"""A keyword of draft 2020-12, the place in the caller's schema that says it, and what it holds."""
+"""A keyword of draft 2020-12, its pointer in the client's schema, and its value."""
 
 
 class ModernSchema(Struct, frozen=True):
     """A schema of draft 2020-12."""
 
     document: Any
-    """The very document that was given where nothing had to change."""
+    """The document; the same object as in the client's schema if nothing had to change."""
     notes: tuple[Note, ...] = ()
     moved: dict[str, str] = {}
-    """Places that have other names now: where they are, where they were."""
+    """Pointers that changed: the new pointer, and the pointer in the client's schema."""
 
     def find_original_pointer(self, where: str) -> str:
-        """Return the place in the caller's schema that `where` was."""
+        """Return the pointer in the client's schema for the pointer `where` in this one."""
         return _map_pointer(where, self.moved) if self.moved else where
 
 
 def to_draft_2020(document: object) -> ModernSchema:
-    """Say a schema in draft 2020-12."""
+    """Convert a schema to draft 2020-12."""
     node = as_node(document)
     if node is None:
         return ModernSchema(document)
@@ -90,7 +90,7 @@ def to_draft_2020(document: object) -> ModernSchema:
 class _DraftConverter:
     def __init__(self, root: Node) -> None:
         dialect = root.get("$schema")
-        self.plain_ids = isinstance(dialect, str) and any(word in dialect for word in _IDS_ARE_PLAIN)
+        self.plain_ids = isinstance(dialect, str) and any(draft in dialect for draft in _IDS_ARE_PLAIN)
         self.notes: list[Note] = []
         self.moved: dict[str, str] = {}
 
@@ -98,7 +98,7 @@ class _DraftConverter:
         self.notes.append(Note(where, what, kind))
 
     def convert_schema(self, value: Any, where: str, new_where: str) -> Any:
-        """Bring to the draft what stands in the place of a schema: at `where` in the caller's, at `now` in ours."""
+        """Convert a value in schema position: at `where` in the client's schema, at `new_where` in the result."""
         if isinstance(value, bool):
             return value
         node = as_node(value)
@@ -110,15 +110,15 @@ class _DraftConverter:
 
     def convert_node(self, node: Node, where: str, new_where: str) -> Node:
         changed: Node = {}
-        said: list[str | None] = []
-        for keyword, place, value in self.iterate_keywords(node, where, new_where, said):
-            after = self.convert_keyword(keyword, value, place, f"{new_where}/{escape(keyword)}")
+        sentences: list[str | None] = []
+        for keyword, pointer, value in self.iterate_keywords(node, where, new_where, sentences):
+            after = self.convert_keyword(keyword, value, pointer, f"{new_where}/{escape(keyword)}")
             if after is INVALID:
-                said.append(self.describe_invalid(keyword, value, place))
+                sentences.append(self.describe_invalid(keyword, value, pointer))
             else:
                 changed[keyword] = after
-        if any(said):
-            changed["description"] = append_sentences(changed.get("description"), said)
+        if any(sentences):
+            changed["description"] = append_sentences(changed.get("description"), sentences)
         if flagged := _find_required_flags(node):
             changed["required"] = list_names([*as_list(changed.get("required")), *flagged])
         if len(changed) == len(node) and all(changed.get(keyword) is value for keyword, value in node.items()):
@@ -151,113 +151,113 @@ class _DraftConverter:
         return members if all(after[name] is child for name, child in members.items()) else after
 
     def describe_invalid(self, keyword: str, value: Any, where: str) -> str | None:
-        words = describe_keyword({keyword: value}, keyword)
-        if words:
-            self.add_note(where, f"{keyword} cannot be so: said in the description only", "approximated")
+        sentence = describe_keyword({keyword: value}, keyword)
+        if sentence:
+            self.add_note(where, f"invalid value of {keyword}: moved to the description", "approximated")
         else:
-            self.add_note(where, f"{keyword} cannot be so")
-        return words
+            self.add_note(where, f"invalid value of {keyword}")
+        return sentence
 
     def iterate_keywords(
         self, node: Node, where: str, new_where: str, descriptions: list[str | None]
     ) -> Iterator[Keyword]:
-        """Iterate the keywords of a schema as the draft spells them, without those that say nothing."""
+        """Yield the keywords of a schema with the names of the draft, without those that have no effect."""
         for keyword, value in node.items():
-            place = f"{where}/{escape(keyword)}"
+            pointer = f"{where}/{escape(keyword)}"
             if (value is None and is_known(keyword)) or (keyword in SCHEMA_LISTS and not value):
                 continue
             match keyword:
                 case "type":
-                    yield from self.convert_types(value, place, descriptions)
+                    yield from self.convert_types(value, pointer, descriptions)
                 case "items" if is_list(value):
-                    yield from self.convert_tuple(node, place)
+                    yield from self.convert_tuple(node, pointer)
                 case "additionalItems" if is_list(node.get("items")):
-                    yield "items", place, value
+                    yield "items", pointer, value
                 case "minimum" | "maximum" if node.get(_FLAGGED[keyword]) is True:
-                    yield _FLAGGED[keyword], place, value
+                    yield _FLAGGED[keyword], pointer, value
                 case "exclusiveMinimum" | "exclusiveMaximum" if isinstance(value, bool):
                     if value and node.get(_BOUNDS[keyword]) is None:
-                        self.add_note(place, f"{keyword} says nothing without {_BOUNDS[keyword]}")
+                        self.add_note(pointer, f"{keyword} has no effect without {_BOUNDS[keyword]}")
                 case "dependencies" if _BY_DEPENDENCY.isdisjoint(node) and as_node(value) is not None:
-                    yield from _split_dependencies(as_node(value) or {}, place)
+                    yield from _split_dependencies(as_node(value) or {}, pointer)
                 case "dependencies":
-                    descriptions.append(self.describe_invalid(keyword, value, place))
+                    descriptions.append(self.describe_invalid(keyword, value, pointer))
                 case "id" if self.plain_ids and "$id" not in node and isinstance(value, str):
-                    yield from self.convert_id(node, value, place)
+                    yield from self.convert_id(node, value, pointer)
                 case "$id" if isinstance(value, str):
-                    yield from self.convert_id(node, value, place)
+                    yield from self.convert_id(node, value, pointer)
                 case "$recursiveRef" if "$ref" not in node:
-                    yield "$ref", place, value
+                    yield "$ref", pointer, value
                 case "$recursiveAnchor" if isinstance(value, bool):
                     pass
                 case "required" if isinstance(value, bool):
                     if value and keyword_at(where) != "properties":
-                        self.add_note(place, "nothing that could be required")
+                        self.add_note(pointer, "required: true has no effect outside of properties")
                 case "required" if is_list(value):
-                    yield keyword, place, self.convert_names(as_list(value), place, f"{new_where}/required")
+                    yield keyword, pointer, self.convert_names(as_list(value), pointer, f"{new_where}/required")
                 case "required" if not isinstance(value, str) or value not in properties_of(node):
-                    descriptions.append(self.describe_invalid(keyword, value, place))
+                    descriptions.append(self.describe_invalid(keyword, value, pointer))
                 case _:
-                    yield keyword, place, value
+                    yield keyword, pointer, value
 
-    def convert_tuple(self, node: Node, place: str) -> Iterator[Keyword]:
+    def convert_tuple(self, node: Node, pointer: str) -> Iterator[Keyword]:
         if not node["items"]:
             return
         if "prefixItems" in node:
-            self.add_note(place, "the items are said by position twice")
+            self.add_note(pointer, "prefixItems is used instead of the list in items")
         else:
-            yield "prefixItems", place, node["items"]
+            yield "prefixItems", pointer, node["items"]
 
-    def convert_names(self, names: list[Any], place: str, new_where: str) -> list[Any]:
-        """Return each name once; what came after one that is gone has another place."""
+    def convert_names(self, names: list[Any], pointer: str, new_where: str) -> list[Any]:
+        """Return each name once; names after a dropped one get new pointers."""
         kept: list[Any] = []
         for index, name in enumerate(names):
             if not isinstance(name, str):
-                self.add_note(f"{place}/{index}", "not the name of a property")
+                self.add_note(f"{pointer}/{index}", "not a property name")
             elif name not in kept:
                 if index != len(kept):
-                    self.moved[f"{new_where}/{len(kept)}"] = f"{place}/{index}"
+                    self.moved[f"{new_where}/{len(kept)}"] = f"{pointer}/{index}"
                 kept.append(name)
         return names if len(kept) == len(names) else kept
 
-    def convert_types(self, value: Any, place: str, descriptions: list[str | None]) -> Iterator[Keyword]:
-        """Name the types that are meant; what no draft knows may be anything, and words say what."""
-        words = as_list(value) if is_list(value) else [value]
-        meant = read_types({"type": words})
-        if meant and all(isinstance(word, str) and read_types({"type": word}) for word in words):
-            yield "type", place, value if _is_typed(value) else meant[0] if len(meant) == 1 else meant
-        elif not any(isinstance(word, str) and word.lower() == _ANYTHING for word in words):
+    def convert_types(self, value: Any, pointer: str, descriptions: list[str | None]) -> Iterator[Keyword]:
+        """Yield the JSON types that a `type` means; an unknown type becomes any type and a sentence."""
+        names = as_list(value) if is_list(value) else [value]
+        types = read_types({"type": names})
+        if types and all(isinstance(name, str) and read_types({"type": name}) for name in names):
+            yield "type", pointer, value if _is_typed(value) else types[0] if len(types) == 1 else types
+        elif not any(isinstance(name, str) and name.lower() == _ANYTHING for name in names):
             descriptions.append(f"type: {value if isinstance(value, str) else to_json_text(value)}")
-            self.add_note(place, "no type of JSON Schema: said in the description only", "approximated")
+            self.add_note(pointer, "not a JSON Schema type: moved to the description", "approximated")
 
-    def convert_id(self, node: Node, value: str, place: str) -> Iterator[Keyword]:
-        """An id may not have a fragment any more; what it named is an anchor."""
+    def convert_id(self, node: Node, value: str, pointer: str) -> Iterator[Keyword]:
+        """Yield an id without its fragment, which draft 2020-12 does not allow, and the fragment as an anchor."""
         name, _, fragment = value.partition("#")
         if not fragment:
-            yield "$id", place, value
+            yield "$id", pointer, value
             return
         if name:
-            yield "$id", place, name
+            yield "$id", pointer, name
         if ANCHOR.fullmatch(fragment) and "$anchor" not in node:
-            yield "$anchor", place, fragment
+            yield "$anchor", pointer, fragment
         else:
-            self.add_note(place, f"no anchor can be named {fragment}")
+            self.add_note(pointer, f"{fragment} is not a valid anchor name")
 
 
 _BY_DEPENDENCY = frozenset({"dependentRequired", "dependentSchemas"})
 
 
-def _split_dependencies(members: Node, place: str) -> Iterator[Keyword]:
+def _split_dependencies(members: Node, pointer: str) -> Iterator[Keyword]:
     names = {name: demand for name, demand in members.items() if isinstance(demand, str) or is_list(demand)}
     schemas = {name: demand for name, demand in members.items() if name not in names}
     if names:
-        yield "dependentRequired", place, names
+        yield "dependentRequired", pointer, names
     if schemas:
-        yield "dependentSchemas", place, schemas
+        yield "dependentSchemas", pointer, schemas
 
 
 def _find_required_flags(node: Node) -> list[str]:
-    """Return the properties that say of themselves that they are required, as the oldest drafts had it."""
+    """Return the properties with `required: true` in their own schema, as in the oldest drafts."""
     members = properties_of(node).items()
     return [name for name, child in members if (as_node(child) or {}).get("required") is True]
 
@@ -265,7 +265,7 @@ def _find_required_flags(node: Node) -> list[str]:
 def _is_typed(value: Any) -> bool:
     if isinstance(value, str):
         return value in TYPES
-    return all(word in TYPES for word in value) and len(set(value)) == len(value)
+    return all(name in TYPES for name in value) and len(set(value)) == len(value)
 
 
 def _is_older(dialect: object) -> bool:
@@ -273,7 +273,7 @@ def _is_older(dialect: object) -> bool:
 
 
 def _map_pointer(where: str, moved: dict[str, str]) -> str:
-    """Return a place by its other name: the innermost part of it that has one decides."""
+    """Return a pointer with its longest moved prefix replaced."""
     part, rest = where, ""
     while part not in moved and part:
         part, _, step = part.rpartition("/")
@@ -282,7 +282,7 @@ def _map_pointer(where: str, moved: dict[str, str]) -> str:
 
 
 def _update_references(root: Node, moved: dict[str, str]) -> Node:
-    """Let references to places that have other names now use those."""
+    """Rewrite references whose targets have moved."""
 
     def visit(schema: Any, where: str) -> Any:
         node = as_node(schema)
@@ -299,42 +299,42 @@ def _update_references(root: Node, moved: dict[str, str]) -> Node:
 
 
 Fault = tuple[str, str]
-"""A place and what is wrong there."""
+"""A pointer and an error message."""
 
 
-_MEANINGLESS = {
-    "cannot be so": "is no value for",
-    "not a schema": "is no schema, which is an object or a boolean, at",
-    "no type of JSON Schema": "is no type of JSON Schema, at",
-    "not the name of a property": "is not the name of a property, at number",
+_FAULT_TEMPLATES = {
+    "invalid value of": "is not a valid value of",
+    "not a schema": "is not a schema (an object or a boolean), at",
+    "not a JSON Schema type": "is not a JSON Schema type, at",
+    "not a property name": "is not a property name, at index",
 }
-"""What notes say of what no draft knows, and how it is told."""
+"""Notes about what no draft defines, by a part of their text, and the error message for each."""
 
 
 _MAX_SHOWN = 60
 
 
 def find_faults(schema: bytes, *, openapi: bool = False) -> tuple[Fault, ...]:
-    """Return all that is wrong with a schema that is not proven plain."""
+    """Return all errors of a schema that `prove_plain` did not prove valid."""
     document = json.peek(schema)
     if isinstance(document, bool):
         return ()
     if as_node(document) is None:
-        return (("", f"{_shorten(document)} is no schema: the parameters of a tool are an object"),)
+        return (("", f"{_shorten(document)} is not a schema: the parameters of a tool must be an object"),)
     try:
-        return (*_find_meaningless(document, openapi), *_find_broken_references(document))
+        return (*_find_undefined(document, openapi), *_find_broken_references(document))
     except RecursionError:
         return (("", "the schema is nested too deeply"),)
 
 
-def _find_meaningless(document: Any, openapi: bool) -> Iterator[Fault]:
+def _find_undefined(document: Any, openapi: bool) -> Iterator[Fault]:
     for note in to_draft_2020(document).notes:
-        words = next((words for said, words in _MEANINGLESS.items() if said in note.what), None)
+        message = next((message for what, message in _FAULT_TEMPLATES.items() if what in note.what), None)
         value = _get_value(document, note.where)
         keyword = split(note.where)[-1] if note.where else ""
         # Google's enumerations may be written as numbers.
-        if words is not None and not (openapi and keyword == "type" and isinstance(value, int)):
-            yield note.where, f"{_shorten(value)} {words} {keyword!r}"
+        if message is not None and not (openapi and keyword == "type" and isinstance(value, int)):
+            yield note.where, f"{_shorten(value)} {message} {keyword!r}"
 
 
 def _find_broken_references(document: Any) -> Iterator[Fault]:
@@ -348,7 +348,7 @@ def _find_broken_references(document: Any) -> Iterator[Fault]:
         for keyword in REFERENCES:
             named = node.get(keyword)
             if isinstance(named, str) and named.startswith("#") and references.locate(named, where) is None:
-                yield f"{where}/{keyword}", f"{_shorten(named)} is not in the schema"
+                yield f"{where}/{keyword}", f"{_shorten(named)} points to nothing in the schema"
         waiting.extend((where + relative, child) for relative, child in iterate_children(node))
 
 

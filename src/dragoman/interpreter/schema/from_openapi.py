@@ -1,7 +1,7 @@
-"""Bring Google's `Schema` (and JSON Schema written with its habits) to plain JSON Schema.
+"""Convert Google's `Schema` (and JSON Schema with its conventions) to plain JSON Schema.
 
-Clients put UPPERCASE types even where JSON Schema is asked for. What is plain already is returned as it is.
-`propertyOrdering` becomes the order of the properties, so nothing is lost with it.
+Clients send UPPERCASE types even in fields for JSON Schema. A schema that is plain already is returned unchanged.
+`propertyOrdering` becomes the order of the properties, so it is not a loss.
 """
 
 from typing import Any
@@ -23,12 +23,12 @@ from dragoman.wire.json import Malformed, decode, encode
 _COUNTS = ("minItems", "maxItems", "minLength", "maxLength", "minProperties", "maxProperties", "minimum", "maximum")
 _GOOGLE_TYPES = {name.upper(): name for name in TYPES}
 _NUMBERED = ("TYPE_UNSPECIFIED", "STRING", "NUMBER", "INTEGER", "BOOLEAN", "ARRAY", "OBJECT", "NULL")
-"""Some clients write the numbers of Google's enum."""
+"""Google's enum of types in order: some clients send the numbers."""
 
 
 @note_history_changes
 def convert_google(schema: bytes) -> ConvertedSchema:
-    """Convert a `Schema` that is not proven to be plain JSON Schema."""
+    """Convert a `Schema` that `prove_plain` did not prove to be plain JSON Schema."""
     try:
         document = read_document(schema)
     except Malformed:
@@ -42,7 +42,7 @@ def _convert_schema(schema: Any, where: str) -> Any:
     if node is None:
         return schema
     node = rewrite(node, where, _convert_schema)
-    # The type tells whether the enum is Google's, so it changes last.
+    # `_convert_enum` needs the original type to recognise Google's enums, so it is first.
     for change in (
         _convert_enum,
         _convert_type,
@@ -56,16 +56,16 @@ def _convert_schema(schema: Any, where: str) -> Any:
 
 
 def _convert_type(node: Node) -> Node:
-    said = node.get("type")
-    if isinstance(said, int) and not isinstance(said, bool) and 0 <= said < len(_NUMBERED):
-        said = _NUMBERED[said]
-        node = {**node, "type": said}
-    if said == "TYPE_UNSPECIFIED":
+    kind = node.get("type")
+    if isinstance(kind, int) and not isinstance(kind, bool) and 0 <= kind < len(_NUMBERED):
+        kind = _NUMBERED[kind]
+        node = {**node, "type": kind}
+    if kind == "TYPE_UNSPECIFIED":
         return _without_keyword(node, "type")
-    if isinstance(said, str) and said in _GOOGLE_TYPES:
-        return {**node, "type": _GOOGLE_TYPES[said]}
-    if any(word in _GOOGLE_TYPES for word in list_names(said)):
-        return {**node, "type": [_GOOGLE_TYPES.get(word, word) for word in list_names(said)]}
+    if isinstance(kind, str) and kind in _GOOGLE_TYPES:
+        return {**node, "type": _GOOGLE_TYPES[kind]}
+    if any(name in _GOOGLE_TYPES for name in list_names(kind)):
+        return {**node, "type": [_GOOGLE_TYPES.get(name, name) for name in list_names(kind)]}
     return node
 
 
@@ -79,7 +79,7 @@ def _convert_references(node: Node) -> Node:
 
 
 def _convert_counts(node: Node) -> Node:
-    """int64 fields travel as strings in the protobuf JSON of Google's libraries."""
+    """Convert counts from strings to numbers: the protobuf JSON of Google's libraries has int64 fields as strings."""
     changes = {
         keyword: number
         for keyword in _COUNTS
@@ -100,8 +100,8 @@ def _convert_order(node: Node) -> Node:
     if not isinstance(node.get("propertyOrdering"), list):
         return node
     declared = properties_of(node)
-    wished = [name for name in list_names(node["propertyOrdering"]) if name in declared]
-    ordered = {name: declared[name] for name in [*wished, *declared]}
+    first = [name for name in list_names(node["propertyOrdering"]) if name in declared]
+    ordered = {name: declared[name] for name in [*first, *declared]}
     rest = _without_keyword(node, "propertyOrdering")
     return {**rest, "properties": ordered} if declared else rest
 
@@ -113,12 +113,12 @@ def _convert_example(node: Node) -> Node:
 
 
 def _convert_enum(node: Node) -> Node:
-    said = node.get("type")
-    marked = node.get("format") == "enum"
-    if marked:
+    kind = node.get("type")
+    has_enum_format = node.get("format") == "enum"
+    if has_enum_format:
         node = _without_keyword(node, "format")
     values = as_list(node.get("enum"))
-    numeric = said in ("INTEGER", "NUMBER") or (marked and said in ("integer", "number"))
+    numeric = kind in ("INTEGER", "NUMBER") or (has_enum_format and kind in ("integer", "number"))
     if not numeric or not any(isinstance(value, str) for value in values):
         return node
     return {**node, "enum": [_parse_if_number(value) for value in values]}
@@ -137,13 +137,13 @@ def _convert_nullable(node: Node) -> Node:
 
 
 def allow_null(node: Node) -> Node:
-    """Let a schema take null as well."""
+    """Return the schema changed so that it also accepts null."""
     if "$ref" in node or "allOf" in node or "oneOf" in node or "const" in node:
         return {"anyOf": [node, {"type": "null"}]}
     changed = dict(node)
-    if isinstance(said := node.get("type"), str) and said != "null":
-        changed["type"] = [said, "null"]
-    elif isinstance(said, list) and "null" not in said:
+    if isinstance(kind := node.get("type"), str) and kind != "null":
+        changed["type"] = [kind, "null"]
+    elif isinstance(kind, list) and "null" not in kind:
         changed["type"] = [*as_list(node["type"]), "null"]
     if "enum" in node and None not in as_list(node["enum"]):
         changed["enum"] = [*as_list(node["enum"]), None]

@@ -1,10 +1,10 @@
-"""Make JSON Schema acceptable for Gemini's `parametersJsonSchema`, with as light a touch as possible.
+"""Convert JSON Schema for Gemini's `parametersJsonSchema`, with as few changes as possible.
 
-The backend ignores keywords it does not know, so almost everything stays. It refuses a `$ref` with siblings, reads
-local references only, wants `$defs` for `definitions`, takes circles only behind optional properties, and has
-no boolean schemas.
+The backend ignores keywords it does not know, so almost everything stays. It rejects a `$ref` with siblings, resolves
+only local references, needs `$defs` instead of `definitions`, accepts recursion only through optional properties, and
+has no boolean schemas.
 
-The undo of a conversion says where the schema has integers: Gemini's arguments are protobuf doubles, so 5 may come
+The undo of a conversion records where the schema has integers: Gemini's arguments are protobuf doubles, so 5 may come
 back as 5.0.
 """
 
@@ -45,7 +45,7 @@ NO_INTEGER = ArgumentUndo()
 
 
 def find_integers(root: Node) -> ArgumentUndo | None:
-    """Return the undo that writes integers as integers; None if the schema has none."""
+    """Return the undo that restores the notation of integers; None if the schema has no integers."""
     return _IntegerSearch(root).build_undo()
 
 
@@ -79,7 +79,7 @@ class _IntegerSearch:
         prefix = tuple(self.search(child, depth) for child in positions)
         items = self.search(node.get("items"), depth)
         others = self.search(node.get("additionalProperties"), depth)
-        # A declared member is none of the others, so it is named even where nothing is to be done.
+        # `others` must not apply to a declared property, so that one is listed even if it needs no undo.
         named = {name: NO_INTEGER if undo is None else undo for name, undo in inner.items()}
         properties = {name: undo for name, undo in named.items() if undo is not NO_INTEGER or others is not None}
         if not properties and not any(prefix) and items is None and others is None:
@@ -103,7 +103,7 @@ def _has_integer(undo: ArgumentUndo) -> bool:
 
 
 def merge_undos(parts: list[ArgumentUndo], definitions: dict[str, ArgumentUndo] | None = None) -> ArgumentUndo | None:
-    """Return one undo for a value that several schemas speak of; writing an integer as one is right for all."""
+    """Return one undo for a value that several schemas apply to; to restore an integer is right for all of them."""
     if not parts or (len(parts) == 1 and not definitions):
         return parts[0] if parts else None
     names = dict.fromkeys(name for part in parts for name in part.properties)
@@ -139,11 +139,11 @@ _MAX_TRAIL = 30
 
 @note_history_changes
 def convert_gemini(schema: bytes) -> ConvertedSchema:
-    """Adapt a JSON Schema that is not proven plain."""
+    """Adapt a JSON Schema that `prove_plain` did not prove plain."""
     try:
         document = read_document(schema)
     except Malformed as error:
-        return ConvertedSchema(None, (Note("", f"schema is not readable: {error.message}", "dropped"),))
+        return ConvertedSchema(None, (Note("", f"the schema cannot be parsed: {error.message}", "dropped"),))
     notes: list[Note] = []
     modern = to_draft_2020(document)
     root, undo = to_object_root(modern.document, notes)
@@ -151,12 +151,12 @@ def convert_gemini(schema: bytes) -> ConvertedSchema:
         return ConvertedSchema(None, locate_notes(notes, document, undo, modern))
     if b"Ref" in schema or b"$ref" in schema:
         root = break_required_cycles(root, notes)
-    fitted = _Rewrite(root, notes).rewrite_node(root, "", ())
+    adapted = _Rewrite(root, notes).rewrite_node(root, "", ())
     integers = find_integers(root) if b"integer" in schema else None
-    together = _combine_undos(undo, integers)
-    if fitted is document:
-        return keep_schema(schema, together)
-    return ConvertedSchema(encode(fitted), locate_notes(notes, document, undo, modern), together)
+    combined = _combine_undos(undo, integers)
+    if adapted is document:
+        return keep_schema(schema, combined)
+    return ConvertedSchema(encode(adapted), locate_notes(notes, document, undo, modern), combined)
 
 
 def _is_empty_object(root: Node) -> bool:
@@ -181,11 +181,11 @@ class _Rewrite:
         self.nodes_left -= 1
         if where.count("/") > MAX_SCHEMA_DEPTH * 2:
             return node
-        node, trail, stays = self.inline_reference(node, where, trail)
+        node, trail, kept_target = self.inline_reference(node, where, trail)
         node = rewrite(node, where, lambda child, inner: self.rewrite_schema(child, inner, trail))
         node = drop_undeclared_required(node, where, self.notes)
-        if stays is not None:
-            node = {**node, "anyOf": [{"$ref": _to_reference(stays)}]}
+        if kept_target is not None:
+            node = {**node, "anyOf": [{"$ref": _to_reference(kept_target)}]}
         if "definitions" not in node:
             return node
         moved = {**node, "$defs": {**(as_node(node["definitions"]) or {}), **(as_node(node.get("$defs")) or {})}}
@@ -198,7 +198,7 @@ class _Rewrite:
                 return schema
             if schema:
                 return {}
-            self.notes.append(Note(where, "a value that nothing fits", "dropped"))
+            self.notes.append(Note(where, "a schema that accepts no value", "dropped"))
             return REMOVED
         node = as_node(schema)
         return schema if node is None else self.rewrite_node(node, where, trail)
@@ -206,7 +206,10 @@ class _Rewrite:
     def inline_reference(
         self, node: Node, where: str, trail: tuple[str, ...]
     ) -> tuple[Node, tuple[str, ...], str | None]:
-        """Inline a reference that has siblings; return where one points that stays though it has some."""
+        """Inline a reference with siblings; the third result is the target of a reference that must stay with siblings.
+
+        That is the case for a recursive reference, and for a schema that is too large.
+        """
         while (reference := find_reference(node)) is not None:
             pointer = self.references.locate(reference, where)
             if pointer is None:
@@ -216,11 +219,13 @@ class _Rewrite:
                 return _rename_reference(node, pointer), trail, None
             recursive = pointer in trail or where == pointer or where.startswith(f"{pointer}/")
             if recursive or self.nodes_left < 0 or len(trail) > _MAX_TRAIL:
-                # A union of one may have siblings where a reference may not.
+                # A union of one alternative may have siblings where a reference may not.
                 rest = drop_reference(node)
                 if "anyOf" in rest:
                     rest["allOf"] = [*as_list(rest.get("allOf")), {"anyOf": rest.pop("anyOf")}]
-                    self.notes.append(Note(f"{where}/anyOf", "it stands beside a recursive reference", "approximated"))
+                    self.notes.append(
+                        Note(f"{where}/anyOf", "moved into allOf next to a recursive reference", "approximated")
+                    )
                 return rest, trail, pointer
             self.nodes_left -= 1
             target = as_node(self.references.get_schema(pointer)) or {}
@@ -231,7 +236,7 @@ class _Rewrite:
 
 
 def _is_plain(reference: object, pointer: str) -> bool:
-    """Tell whether a reference is found by who walks the members that it names from the root, and decodes nothing."""
+    """Return whether a backend can resolve a reference by its member names alone, without decoding or indexes."""
     if any(step.isdecimal() for step in pointer.split("/")):
         return False
     if not isinstance(reference, str) or not reference.startswith("#/"):
@@ -240,7 +245,7 @@ def _is_plain(reference: object, pointer: str) -> bool:
 
 
 def _rename_reference(node: Node, pointer: str) -> Node:
-    """Write a lone reference as a pointer; what is one already stays, unless definitions have moved."""
+    """Rewrite a reference without siblings as a pointer; a pointer stays unless its definitions have moved."""
     is_pointed = not isinstance(node.get("$ref"), str) or node["$ref"].startswith("#")
     if is_pointed and _DEFINITIONS not in pointer:
         return node
@@ -248,7 +253,7 @@ def _rename_reference(node: Node, pointer: str) -> Node:
 
 
 def _to_reference(pointer: str) -> str:
-    """Write a pointer into the schema as it is sent, where all definitions are `$defs`."""
+    """Return the reference for a pointer in the schema that is sent, where all definitions are in `$defs`."""
     steps: list[str] = []
     for step in pointer.split("/"):
         before = "/".join(steps)

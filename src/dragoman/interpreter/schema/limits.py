@@ -1,7 +1,7 @@
-"""Measure a schema before anything is compiled from it, and foresee what validating arguments against it costs.
+"""Limits for schemas: the size before compiling one, and an estimate of the cost of validating arguments against it.
 
 A hostile schema can be small and still expand without end: references fan out exponentially, nesting exhausts the
-stack. A recursive schema whose alternatives all lead into the same member doubles the work with every level of the
+stack. A recursive schema whose alternatives all lead to the same property doubles the work with every level of the
 arguments. Steps are counted once for each pair of schema and value. All measures take time linear in the bytes.
 """
 
@@ -27,7 +27,7 @@ MAX_SCHEMA_BYTES = 262_144
 MAX_DEPTH = 64
 MAX_EXPANDED = 10_000
 MAX_REFERENCE_CHAIN = 200
-"""Schemas entered one inside the other when references are followed."""
+"""The maximum nesting of schemas when references are followed."""
 DIALECTS = frozenset(
     {
         "https://json-schema.org/draft/2020-12/schema",
@@ -40,20 +40,20 @@ DIALECTS = frozenset(
 
 
 class Excess(Struct, frozen=True):
-    """One way in which a schema is not to be trusted."""
+    """One limit that a schema exceeds, or another reason not to compile it."""
 
     where: str
     message: str
 
 
 def find_excesses(document: object) -> Iterator[Excess]:
-    """Iterate what speaks against compiling a schema: unknown dialect, foreign references, depth, expansion."""
+    """Yield the reasons not to compile a schema: unknown `$schema`, external references, depth, expansion."""
     node = as_node(document)
     if node is None:
         return
     dialect = node.get("$schema")
     if dialect is not None and not (isinstance(dialect, str) and dialect.rstrip("#") in DIALECTS):
-        yield Excess("/$schema", f"unknown dialect {dialect!r}; known are drafts 4, 6, 7, 2019-09 and 2020-12")
+        yield Excess("/$schema", f"unknown dialect {dialect!r}; use draft 4, 6, 7, 2019-09 or 2020-12")
     survey = _SchemaSurvey(document)
     survey.walk(document, "", 0)
     yield from survey.found
@@ -62,7 +62,7 @@ def find_excesses(document: object) -> Iterator[Excess]:
 
 
 def is_recursive(document: object) -> bool:
-    """Tell whether a schema contains itself."""
+    """Return whether a schema contains itself."""
     survey = _SchemaSurvey(document)
     survey.count_expanded(document)
     return survey.recursive
@@ -77,7 +77,7 @@ class _SchemaSurvey:
         self.recursive = False
 
     def walk(self, schema: object, where: str, depth: int) -> None:
-        """Look at every schema once, for depth and references."""
+        """Check depth and references of every schema once."""
         node = as_node(schema)
         if node is None:
             return
@@ -104,7 +104,7 @@ class _SchemaSurvey:
         self.open.add(where)
         total: float = 1
         for relative, child in iterate_children(node):
-            # Definitions cost where they are used.
+            # Definitions are counted where they are used.
             if not relative.startswith(("/$defs/", "/definitions/")):
                 total += self.count_expanded(child, where + relative, depth + 1)
         for keyword in REFERENCES:
@@ -118,8 +118,8 @@ class _SchemaSurvey:
 
 def _describe_missing(reference: object) -> str:
     if isinstance(reference, str) and reference.startswith("#"):
-        return f"reference {reference} points at nothing, or at an anchor that is defined twice"
-    return f"reference {reference} leads outside the schema and is never fetched"
+        return f"reference {reference} points to nothing in the schema, or to an anchor that is defined twice"
+    return f"reference {reference} points outside the schema; external schemas are not fetched"
 
 
 MAX_STEPS = 20_000
@@ -183,7 +183,7 @@ class StepCounter:
 
 
 def _select_values(relative: str, value: Any) -> list[Any]:
-    """Return what of `value` the schema under a keyword is applied to."""
+    """Return the values inside `value` to which the schema under a keyword applies."""
     _, keyword, *rest = relative.split("/")
     if keyword in _DEFINITIONS:
         return []
@@ -202,14 +202,14 @@ _UNIONS = ("anyOf", "oneOf")
 
 
 class Complexity(Struct, frozen=True):
-    """How many parameters may be absent, and how many may be of several types."""
+    """How many parameters are optional, and how many have several types."""
 
     optional: int = 0
     unions: int = 0
 
 
 def measure_complexity(schema: bytes | None) -> Complexity:
-    """Count the parameters of a schema, at every level; one that cannot be read has none."""
+    """Count optional and union parameters at every level; a schema that cannot be parsed has none."""
     if schema is None:
         return Complexity()
     try:
@@ -233,4 +233,4 @@ def measure_complexity(schema: bytes | None) -> Complexity:
 
 def _is_union(schema: Any) -> bool:
     node = as_node(schema)
-    return node is not None and (isinstance(node.get("type"), list) or any(word in node for word in _UNIONS))
+    return node is not None and (isinstance(node.get("type"), list) or any(keyword in node for keyword in _UNIONS))

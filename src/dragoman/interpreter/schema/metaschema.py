@@ -1,6 +1,6 @@
-"""What JSON Schema of draft 2020-12 lets a keyword hold, and what a value that it does not let plainly means.
+"""The values that JSON Schema draft 2020-12 allows for each keyword, and repairs for values with an obvious meaning.
 
-The vocabularies are those of the draft's own schema of schemas. A keyword that is not named here may hold anything.
+The vocabularies are those of the draft's own meta-schema. A keyword that is not listed here may have any value.
 """
 
 import re
@@ -24,25 +24,25 @@ _FLAGS = {"true": True, "false": False}
 
 
 class InvalidValue:
-    """What `mended` returns where a value means nothing by its keyword."""
+    """The type of `INVALID`, which `repair_value` returns for a value that its keyword does not allow."""
 
 
 INVALID = InvalidValue()
 
 
 def repair_value(keyword: str, value: Any) -> Any:
-    """Return `value` itself where the keyword may hold it, one that it may hold and that means the same, or neither."""
-    mend = _REPAIRS.get(keyword)
-    return value if mend is None else mend(value)
+    """Return `value` if the keyword allows it, else an allowed value with the same meaning, else `INVALID`."""
+    repair = _REPAIRS.get(keyword)
+    return value if repair is None else repair(value)
 
 
 def is_known(keyword: str) -> bool:
-    """Tell whether the draft says what the keyword holds."""
+    """Return whether the draft defines the values of the keyword."""
     return keyword in _KNOWN
 
 
 def is_list(value: object) -> bool:
-    """Tell whether a value is an array."""
+    """Return whether a value is an array."""
     return isinstance(value, list)
 
 
@@ -89,7 +89,7 @@ def _repair_examples(value: Any) -> Any:
 
 
 def _repair_names(value: Any) -> Any:
-    """Distinct names; one alone may stand for a list of it."""
+    """Return a list of distinct names; a string becomes a list of one."""
     if isinstance(value, str):
         return [value]
     names = list_names(value)

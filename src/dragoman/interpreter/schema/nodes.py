@@ -1,9 +1,10 @@
-"""JSON Schema documents as plain values: read, walk, rewrite, merge and describe them.
+"""Helpers for JSON Schema documents as Python values: decode, walk, rewrite, merge and describe them.
 
-Rule 1: keywords are keywords only in schema position; a property may be called `type`, `enum` or `$comment`.
-Rule 2: documents are never changed in place; `rewrite` returns the node itself where nothing changes below it.
-Rule 3: `merge` unites properties and `required`, intersects enums and takes the tightest bound; the first schema wins a
-conflict, and its keyword is reported to `clash`. What a target has no keyword for is a sentence in the description.
+Rule 1: keywords are keywords only in schema position; a property may be named `type`, `enum` or `$comment`.
+Rule 2: documents are never changed in place; `rewrite` returns the same node object if nothing changes below it.
+Rule 3: `merge` unites properties and `required`, intersects enums and takes the tightest bound; in a conflict the first
+schema is kept, and the keyword is passed to `clash`. A keyword that a target does not have becomes a sentence in the
+description.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -58,14 +59,14 @@ _TYPE_BY_KEYWORDS = (
 
 
 class Removed:
-    """What `rewrite` is told to leave out."""
+    """The type of `REMOVED`, which a `visit` function returns to make `rewrite` leave a schema out."""
 
 
 REMOVED = Removed()
 
 
 def read_document(schema: bytes) -> Any:
-    """Decode a schema, refusing what is nested too deeply to be walked."""
+    """Decode a schema; raise `Malformed` if it is nested too deeply to be walked."""
     document = decode(schema)
     if schema.count(b"{") + schema.count(b"[") > MAX_DOCUMENT_DEPTH and _is_too_deep(document):
         raise Malformed("the schema is nested too deeply")
@@ -86,17 +87,17 @@ def _is_too_deep(document: object) -> bool:
 
 
 def as_node(value: object) -> Node | None:
-    """Return `value` if it is an object."""
+    """Return `value` if it is an object, else None."""
     return cast("Node", value) if isinstance(value, dict) else None
 
 
 def as_list(value: object) -> list[Any]:
-    """Return `value` if it is an array, else an empty one."""
+    """Return `value` if it is an array, else an empty list."""
     return cast("list[Any]", value) if isinstance(value, list) else []
 
 
 def as_number(value: object) -> int | float | None:
-    """Return `value` if it is a number; true and false are not."""
+    """Return `value` if it is a number, else None; true and false are not numbers."""
     return value if isinstance(value, int | float) and not isinstance(value, bool) else None
 
 
@@ -111,12 +112,12 @@ def properties_of(node: Node) -> Node:
 
 
 def to_json_text(value: object) -> str:
-    """Write a value as JSON text."""
+    """Return a value as JSON text."""
     return encode(value).decode()
 
 
 def iterate_children(node: Node) -> Iterator[tuple[str, object]]:
-    """Iterate the schemas directly inside `node`, with their relative pointers."""
+    """Yield the schemas directly inside `node`, with their relative pointers."""
     for keyword in SINGLE:
         if keyword in node and not isinstance(node[keyword], list):
             yield f"/{keyword}", node[keyword]
@@ -130,7 +131,7 @@ def iterate_children(node: Node) -> Iterator[tuple[str, object]]:
 
 
 def keyword_at(where: str) -> str:
-    """Return the keyword that the schema at `where` stands under: a property named `not` stands under `properties`."""
+    """Return the keyword that contains the schema at `where`; for a property named `not` that is `properties`."""
     found = ""
     steps = iter(where.split("/")[1:])
     for step in steps:
@@ -145,7 +146,7 @@ Visit: TypeAlias = Callable[[Any, str], Any]
 
 
 def rewrite(node: Node, where: str, visit: Visit) -> Node:
-    """Put `visit(child, pointer)` in the place of each schema inside `node`; `node` itself where all stay the same."""
+    """Replace each schema inside `node` by `visit(child, pointer)`; return `node` itself if none changes."""
     changes: Node = {}
     for keyword in SINGLE:
         if keyword in node and not isinstance(node[keyword], list):
@@ -165,7 +166,7 @@ def rewrite(node: Node, where: str, visit: Visit) -> Node:
 
 
 def _rewrite_members(members: Node, where: str, visit: Visit) -> Node:
-    # `dependencies` of the older drafts may hold lists of names among its schemas.
+    # `dependencies` of the older drafts may contain lists of names as well as schemas.
     schemas = [name for name, child in members.items() if not isinstance(child, list)]
     after = {**members, **{name: visit(members[name], f"{where}/{escape(name)}") for name in schemas}}
     if all(after[name] is child for name, child in members.items()):
@@ -179,20 +180,20 @@ def _add_change(changes: Node, keyword: str, before: object, after: object) -> N
 
 
 def read_types(node: Node) -> list[str]:
-    """Return the JSON types that `type` names, in lower case; words that mean nothing are left out."""
-    said = node.get("type")
-    words = [said] if isinstance(said, str) else list_names(said)
-    spoken = [_TYPE_ALIASES.get(word.lower(), word.lower()) for word in words]
-    return list(dict.fromkeys(word for word in spoken if word in TYPES))
+    """Return the JSON types that `type` names, in lower case, without unknown names."""
+    value = node.get("type")
+    names = [value] if isinstance(value, str) else list_names(value)
+    types = [_TYPE_ALIASES.get(name.lower(), name.lower()) for name in names]
+    return list(dict.fromkeys(name for name in types if name in TYPES))
 
 
 def infer_types(node: Node) -> list[str]:
-    """Return the types a schema means: those it names, else the one its keywords are about, else none."""
-    if said := read_types(node):
-        return said
-    for meant, keywords in _TYPE_BY_KEYWORDS:
+    """Return the types of a schema: those in `type`, else the type that its keywords apply to, else none."""
+    if types := read_types(node):
+        return types
+    for kind, keywords in _TYPE_BY_KEYWORDS:
         if any(keyword in node for keyword in keywords):
-            return [meant]
+            return [kind]
     return []
 
 
@@ -228,7 +229,7 @@ _TEMPLATES = {
 
 
 def describe_keyword(node: Node, keyword: str) -> str | None:
-    """Return what `keyword` demands, in words; None if it demands nothing."""
+    """Return a sentence that describes the constraint `keyword`; None if it constrains nothing."""
     value = node.get(keyword)
     if keyword == "uniqueItems":
         return "items must be unique" if value is True else None
@@ -246,33 +247,33 @@ def describe_keyword(node: Node, keyword: str) -> str | None:
 
 
 def describe_alternatives(branches: Iterable[object]) -> str | None:
-    """Return what a union of mere `required` lists demands."""
+    """Return a sentence that describes a union whose alternatives have only `required`."""
     groups = [list_names((as_node(branch) or {}).get("required")) for branch in branches]
-    said = [" and ".join(f'"{name}"' for name in group) for group in groups if group]
-    return f"at least one of these must be given: {', or '.join(said)}" if said else None
+    options = [" and ".join(f'"{name}"' for name in group) for group in groups if group]
+    return f"at least one of these must be given: {', or '.join(options)}" if options else None
 
 
 def append_sentences(description: object, sentences: Iterable[str | None]) -> str:
     """Append sentences to a description, in brackets."""
-    said = "; ".join(dict.fromkeys(text for text in sentences if text))
+    added = "; ".join(dict.fromkeys(text for text in sentences if text))
     start = description if isinstance(description, str) else "" if description is None else _shorten(description)
-    return f"{start} ({said})".lstrip() if said else start
+    return f"{start} ({added})".lstrip() if added else start
 
 
 def _describe_condition(node: Node) -> str | None:
     parts = [f"if it matches {_shorten(node.get('if'))}"]
-    parts += [f"{word} it must match {_shorten(node[word])}" for word in ("then", "else") if word in node]
+    parts += [f"{keyword} it must match {_shorten(node[keyword])}" for keyword in ("then", "else") if keyword in node]
     return " ".join(parts) if len(parts) > 1 else None
 
 
 def _describe_dependencies(value: object) -> str:
-    said: list[str] = []
+    sentences: list[str] = []
     for name, demand in (as_node(value) or {}).items():
         if needed := ", ".join(f'"{other}"' for other in list_names(demand)):
-            said.append(f'with "{name}" these are required: {needed}')
+            sentences.append(f'with "{name}" these are required: {needed}')
         else:
-            said.append(f'with "{name}" it must match {_shorten(demand)}')
-    return "; ".join(said)
+            sentences.append(f'with "{name}" it must match {_shorten(demand)}')
+    return "; ".join(sentences)
 
 
 def _shorten(value: Any) -> str:
@@ -284,15 +285,15 @@ _LOWER_BOUNDS = frozenset({"minimum", "exclusiveMinimum", "minLength", "minItems
 _UPPER_BOUNDS = frozenset({"maximum", "exclusiveMaximum", "maxLength", "maxItems", "maxProperties", "maxContains"})
 _SCHEMA_KEYWORDS = frozenset({"items", "additionalProperties", "additionalItems", "contains", "propertyNames"})
 _SCHEMA_MAPS = frozenset({"properties", "patternProperties", "$defs", "definitions", "dependentSchemas"})
-_WORDS = frozenset({"title", "default", "example", "examples", "$schema", "$id", "$comment", "$anchor"})
+_METADATA = frozenset({"title", "default", "example", "examples", "$schema", "$id", "$comment", "$anchor"})
 _NUMBERS = frozenset({"number", "integer"})
-"""Types that have the integers in common."""
+"""Types that both include the integers."""
 
 Clash = Callable[[str], None]
 
 
 def merge(first: Node, second: Node, clash: Clash, *, join: bool) -> Node:
-    """Return one schema that says what both say; of two descriptions the first, or with `join` both."""
+    """Return one schema with the constraints of both; of two descriptions the first, or both with `join`."""
     merged = dict(first)
     for keyword, theirs in second.items():
         if keyword not in merged:
@@ -300,7 +301,7 @@ def merge(first: Node, second: Node, clash: Clash, *, join: bool) -> Node:
         elif merged[keyword] != theirs or type(merged[keyword]) is not type(theirs):
             if keyword == "description" and join:
                 merged[keyword] = f"{merged[keyword]}\n{theirs}"
-            elif keyword not in _WORDS and keyword != "description":
+            elif keyword not in _METADATA and keyword != "description":
                 merged[keyword] = _combine(keyword, merged, theirs, clash)
     return merged
 
@@ -333,7 +334,7 @@ def _combine(keyword: str, merged: Node, theirs: Any, clash: Clash) -> Any:
 
 
 def intersect_schemas(first: Any, second: Any) -> Any:
-    """Return the schema of a value that must fit both."""
+    """Return the schema of values that match both."""
     if first == second and type(first) is type(second):
         return first
     if first is False or second is False:

@@ -1,7 +1,8 @@
-"""Turn any schema into one object schema without combinators at its root.
+"""Convert any schema to an object schema without combinators at its root.
 
-A local `$ref` at the root is inlined, `allOf` merged, a union of objects united (`required` is what all variants
-require), a union of mere `required` lists said in words. What cannot be an object is put into one under `value`.
+A local `$ref` at the root is inlined, `allOf` is merged, a union of objects becomes one object (`required` has what all
+variants require), and a union of only `required` lists is moved to the description. A schema that cannot be an object
+is wrapped in one as the property `value`.
 """
 
 from collections.abc import Iterable
@@ -40,15 +41,15 @@ _MAX_TRAIL = 50
 
 
 def to_object_root(document: object, notes: list[Note]) -> tuple[Node, ArgumentUndo | None]:
-    """Return an object schema that means `document`; `document` itself where it is one already."""
+    """Return an object schema for `document`, the same object if it is one already, and the undo of wrapping."""
     node = as_node(document)
     if document is False:
-        notes.append(Note("", "a schema that nothing fits was replaced by one without arguments", "approximated"))
+        notes.append(Note("", "a schema that accepts no value is replaced by one without arguments", "approximated"))
     elif document is not None and document is not True and node is None:
         notes.append(Note("", "not a schema", "dropped"))
     if not node:
         return {"type": "object", "properties": {}}, None
-    if node.get("type") == "object" and find_reference(node) is None and not any(word in node for word in _FORBIDDEN):
+    if node.get("type") == "object" and find_reference(node) is None and not any(name in node for name in _FORBIDDEN):
         return node, None
     return _RootBuilder(node, notes).build_root()
 
@@ -56,14 +57,14 @@ def to_object_root(document: object, notes: list[Note]) -> tuple[Node, ArgumentU
 def locate_notes(
     notes: list[Note], document: object, undo: ArgumentUndo | None, modern: ModernSchema | None = None
 ) -> tuple[Note, ...]:
-    """Let notes about what `object_root` made of a schema speak of places in the caller's document, once each."""
+    """Return the notes about a converted schema with pointers into the client's document, without duplicates."""
     inside = f"/properties/{WRAPPER_KEY}" if undo is not None and undo.wrapped else ""
     found: dict[Note, None] = dict.fromkeys(modern.notes if modern is not None else ())
     for note in notes:
         where = note.where.removeprefix(inside)
         where = where if modern is None else modern.find_original_pointer(where)
         exists = trim_to_existing(document, where)
-        # What is gone from a copy is not all that stands where the copy was put.
+        # A keyword dropped from an inlined copy does not drop everything at the pointer of the copy.
         found[Note(exists, note.what, note.kind if exists == where else "approximated")] = None
     return tuple(found)
 
@@ -92,7 +93,7 @@ class _RootBuilder:
         return self.drop_broken_references(node), None
 
     def flatten(self, node: Node, where: str, trail: tuple[str, ...]) -> Node | None:
-        """Inline references and merge `allOf`; None for what cannot be told."""
+        """Inline references and merge `allOf`; None for recursion, a false schema, or a schema that is too large."""
         self.merges_left -= 1
         if self.merges_left < 0 or len(trail) > _MAX_TRAIL:
             return None
@@ -128,7 +129,7 @@ class _RootBuilder:
         return merge(first, second, clash, join=join)
 
     def unite_unions(self, node: Node) -> Node | None:
-        """Unite the variants of `anyOf` and `oneOf`; None if a variant is not an object."""
+        """Merge the variants of `anyOf` and `oneOf` into one object; None if a variant is not an object."""
         for keyword in ("anyOf", "oneOf"):
             if keyword not in node:
                 continue
@@ -147,7 +148,7 @@ class _RootBuilder:
         return node
 
     def unite_variants(self, base: Node, variants: list[Node], keyword: str) -> Node:
-        self.notes.append(Note(f"/{keyword}", "variants were united into one object", "approximated"))
+        self.notes.append(Note(f"/{keyword}", "variants are merged into one object", "approximated"))
         properties = dict(properties_of(base))
         for variant in variants:
             for name, child in properties_of(variant).items():
@@ -163,20 +164,20 @@ class _RootBuilder:
         return {**united, "additionalProperties": False} if all(map(_is_closed, variants)) else united
 
     def move_to_description(self, node: Node, keyword: str, description_text: str | None) -> Node:
-        self.notes.append(Note(f"/{keyword}", "said in the description only", "approximated"))
+        self.notes.append(Note(f"/{keyword}", "moved to the description", "approximated"))
         rest = {name: value for name, value in node.items() if name != keyword}
         description = append_sentences(node.get("description"), [description_text])
         return {**rest, "description": description} if description else rest
 
     def wrap_root(self) -> Node:
-        self.notes.append(Note("", f'not an object: sent as the member "{WRAPPER_KEY}" of one', "approximated"))
+        self.notes.append(Note("", f'not an object: sent as property "{WRAPPER_KEY}" of an object', "approximated"))
         inside = {name: value for name, value in self.document.items() if name not in (*_DEFINITIONS, "$schema")}
         hoisted = {name: self.document[name] for name in (*_DEFINITIONS, "$schema") if name in self.document}
         wrapped = {"type": "object", "properties": {WRAPPER_KEY: inside}, "required": [WRAPPER_KEY], **hoisted}
         return _repoint(wrapped)
 
     def drop_broken_references(self, node: Node) -> Node:
-        """Replace references to places that the merge has taken away."""
+        """Drop references to schemas that the merge has removed."""
         references = References(node)
 
         def visit(schema: Any, where: str) -> Any:
@@ -186,7 +187,7 @@ class _RootBuilder:
             reference = find_reference(inner)
             was_known = reference is not None and self.references.locate(reference) is not None
             if was_known and references.locate(reference) is None:
-                self.notes.append(Note("", f"reference {reference} points into a merged part", "dropped"))
+                self.notes.append(Note("", f"reference {reference} points into a merged schema", "dropped"))
                 return drop_reference(inner)
             return rewrite(inner, where, visit)
 
@@ -194,12 +195,12 @@ class _RootBuilder:
 
 
 def unite_schemas(first: Any, second: Any) -> Any:
-    """Return the schema of a value that may fit one or the other."""
+    """Return the schema of values that match one or the other."""
     return first if first == second and type(first) is type(second) else {"anyOf": [first, second]}
 
 
 def _repoint(wrapped: Node) -> Node:
-    """Make references to the old root and its parts point to where they are now."""
+    """Rewrite references to the old root and its parts, which are now inside the wrapper."""
 
     def visit(schema: Any, where: str) -> Any:
         node = as_node(schema)

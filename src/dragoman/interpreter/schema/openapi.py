@@ -1,8 +1,8 @@
-"""Bring JSON Schema down to Google's `Schema` message, an OpenAPI subset where one unknown keyword fails the request.
+"""Convert JSON Schema to Google's `Schema` message, an OpenAPI subset where one unknown keyword fails the request.
 
-Rule 1: output is made from a whitelist; what has no keyword there is said in the description and noted.
-Rule 2: what the target cannot type (any value, maps, mixed enums) travels as a string, and the undo parses it back.
-Rule 3: references are inlined. Recursion is cut at a fixed depth, and size and depth are bounded whatever the schema.
+Rule 1: only supported keywords are output; other constraints are moved to the description and noted.
+Rule 2: values that the target cannot type (any value, maps, mixed enums) are sent as strings, and the undo parses them.
+Rule 3: references are inlined. Recursion is cut at a fixed depth, and size and depth are bounded for every schema.
 """
 
 from typing import Any
@@ -63,13 +63,13 @@ def to_openapi(schema: bytes, *, vertex: bool = False) -> ConvertedSchema:
     try:
         document = read_document(schema)
     except Malformed as error:
-        return ConvertedSchema(None, (Note("", f"schema is not readable: {error.message}", "dropped"),))
+        return ConvertedSchema(None, (Note("", f"the schema cannot be parsed: {error.message}", "dropped"),))
     notes: list[Note] = []
     root, undo = to_object_root(document, notes)
     converter = SchemaConverter(root, notes, vertex=vertex)
     piece = converter.convert(root, SchemaPosition())
     if piece.schema.get("type") != "OBJECT":
-        # A map has no members to declare, so it came out as text; the root may not be a string.
+        # A map has no properties to declare and was converted to a string, but the root must be an object.
         wrapped: Node = {WRAPPER_KEY: piece.schema}
         piece = ConvertedPiece(
             {"type": "OBJECT", "properties": wrapped, "propertyOrdering": [WRAPPER_KEY], "required": [WRAPPER_KEY]},
@@ -90,7 +90,7 @@ def to_openapi(schema: bytes, *, vertex: bool = False) -> ConvertedSchema:
 
 
 class SchemaConverter:
-    """One conversion: the document, what is left of its budget, and what was noted."""
+    """Converts one document, within a budget of nodes, and collects notes."""
 
     def __init__(self, root: Node, notes: list[Note], *, vertex: bool) -> None:
         self.references = References(root)
@@ -98,9 +98,9 @@ class SchemaConverter:
         self.vertex = vertex
         self.nodes_left = MAX_NODES
         self.undos: dict[str, ArgumentUndo] = {}
-        """How to change back values of what is referred to, by pointer."""
+        """Undos of the targets of references, by pointer."""
         self.cut: set[str] = set()
-        """What of that was cut."""
+        """Pointers of the targets whose recursion was cut."""
 
     def add_note(self, where: str, what: str, kind: NoteKind = "approximated") -> None:
         self.notes.append(Note(where, what, kind))
@@ -114,7 +114,7 @@ class SchemaConverter:
             return self.convert_any({}, at)
         self.charge_budget(node)
         if self.nodes_left < 0 or at.depth > MAX_DEPTH:
-            self.add_note(at.where, "schema is too large: the rest is sent as JSON text")
+            self.add_note(at.where, "the schema is too large: the rest is sent as JSON text")
             return add_description(ANY, {})
         flat, inside = self.flatten(node, at)
         if flat is None:
@@ -128,8 +128,8 @@ class SchemaConverter:
 
     def charge_budget(self, node: Node) -> None:
         description = node.get("description")
-        words = len(description) // 200 if isinstance(description, str) else 0
-        self.nodes_left -= 1 + words + len(as_list(node.get("enum"))) // 20
+        description_cost = len(description) // 200 if isinstance(description, str) else 0
+        self.nodes_left -= 1 + description_cost + len(as_list(node.get("enum"))) // 20
 
     def flatten(self, node: Node, at: SchemaPosition) -> tuple[Node | None, SchemaPosition]:
         """Inline the reference and merge `allOf`; None where a recursion is cut."""
@@ -177,12 +177,12 @@ class SchemaConverter:
         self.add_note(at.where, f"recursion of {name} is cut")
         schema: Node = {"type": "OBJECT", "description": f"recursive {name}: members as above"}
         if at.trail.count(at.where) <= MAX_RECURSIONS:
-            return ConvertedPiece(schema)  # the schema is too large, and this place is none that stands above
+            return ConvertedPiece(schema)  # cut because the schema is too large, so there is no undo above to refer to
         self.cut.add(at.where)
         return ConvertedPiece(schema, ArgumentUndo(references=(at.where,)))
 
     def complete_undo(self, undo: ArgumentUndo | None) -> ArgumentUndo | None:
-        """Say what recursions that were cut mean; None if nothing has to be changed back."""
+        """Add the undos of cut recursions to the root undo; None if no value has to be restored."""
         if undo is None or not self.cut:
             return undo
         above = {pointer: self.undos[pointer] for pointer in sorted(self.cut) if pointer in self.undos}
@@ -226,29 +226,30 @@ class SchemaConverter:
                 return convert_number(self, node, kind, at)
 
     def convert_any(self, node: Node, at: SchemaPosition) -> ConvertedPiece:
-        """A value of any type travels as JSON text: the target demands a type, and any one would narrow it."""
-        self.add_note(at.where, "any value: sent as JSON text and read back")
+        """Convert a value of any type to a string of JSON text: the target requires a type, and no other fits all."""
+        self.add_note(at.where, "a value of any type is sent as JSON text and parsed back")
         note_unsupported(self, node, at)
         return add_description(ANY, node)
 
     def convert_types(self, node: Node, kinds: list[str], at: SchemaPosition, *, nullable: bool) -> ConvertedPiece:
-        words = {keyword: value for keyword, value in node.items() if keyword in ANNOTATIONS}
+        annotations = {keyword: value for keyword, value in node.items() if keyword in ANNOTATIONS}
         rest = {keyword: value for keyword, value in node.items() if keyword not in ANNOTATIONS}
         rest.pop("nullable", None)
         branches: list[Node] = [{**rest, "type": kind} for kind in kinds]
         pieces = [self.convert(branch, at.nest()) for branch in branches]
-        return self.join_pieces(pieces, words, nullable=nullable)
+        return self.join_pieces(pieces, annotations, nullable=nullable)
 
     def convert_union(self, node: Node, keyword: str, at: SchemaPosition) -> ConvertedPiece:
         branches = as_list(node[keyword])
-        words = {name: value for name, value in node.items() if name in ANNOTATIONS}
+        annotations = {name: value for name, value in node.items() if name in ANNOTATIONS}
         base = {name: value for name, value in node.items() if name not in ANNOTATIONS and name != keyword}
         if keyword == "oneOf":
             self.add_note(f"{at.where}/oneOf", "oneOf is weakened to anyOf")
         if not branches or all(_is_only_required(branch) for branch in branches):
-            self.add_note(f"{at.where}/{keyword}", "said in the description only")
+            self.add_note(f"{at.where}/{keyword}", "moved to the description")
             description = append_sentences(node.get("description"), [describe_alternatives(branches)])
-            return self.convert_flat({**base, **words, **({"description": description} if description else {})}, at)
+            described = {"description": description} if description else {}
+            return self.convert_flat({**base, **annotations, **described}, at)
         nullable = base.pop("nullable", None) is True
         pieces: list[ConvertedPiece] = []
         for index, branch in enumerate(branches):
@@ -260,23 +261,23 @@ class SchemaConverter:
                 nullable = True
             else:
                 pieces.append(piece)
-        return self.join_pieces(pieces, words, nullable=nullable)
+        return self.join_pieces(pieces, annotations, nullable=nullable)
 
-    def join_pieces(self, pieces: list[ConvertedPiece], words: Node, *, nullable: bool) -> ConvertedPiece:
-        """Make one schema of alternatives. On Vertex `anyOf` must be the only field, so the words go into each."""
+    def join_pieces(self, pieces: list[ConvertedPiece], annotations: Node, *, nullable: bool) -> ConvertedPiece:
+        """Build one schema of alternatives. On Vertex `anyOf` must be the only field, so each gets the annotations."""
         distinct = list({encode(piece.schema): piece for piece in pieces}.values())
         if not distinct:
-            return add_annotations(ConvertedPiece({"type": "NULL"}, None), words)
-        marks: Node = {"nullable": True} if nullable else {}
+            return add_annotations(ConvertedPiece({"type": "NULL"}, None), annotations)
+        null_flag: Node = {"nullable": True} if nullable else {}
         if len(distinct) == 1:
-            only = add_annotations(distinct[0], words)
-            return ConvertedPiece({**only.schema, **marks}, only.undo)
+            only = add_annotations(distinct[0], annotations)
+            return ConvertedPiece({**only.schema, **null_flag}, only.undo)
         undo = build_union_undo(distinct)
         if not self.vertex:
-            whole = add_annotations(ConvertedPiece({"anyOf": [piece.schema for piece in distinct]}, undo), words)
-            return ConvertedPiece({**whole.schema, **marks}, undo)
-        spread = [{**add_annotations(piece, words).schema, **marks} for piece in distinct]
-        return ConvertedPiece({"anyOf": spread}, undo)
+            union = ConvertedPiece({"anyOf": [piece.schema for piece in distinct]}, undo)
+            return ConvertedPiece({**add_annotations(union, annotations).schema, **null_flag}, undo)
+        branches = [{**add_annotations(piece, annotations).schema, **null_flag} for piece in distinct]
+        return ConvertedPiece({"anyOf": branches}, undo)
 
 
 def _changes_arguments(undo: ArgumentUndo) -> bool:

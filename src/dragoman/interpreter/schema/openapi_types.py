@@ -1,6 +1,6 @@
-"""Strings, numbers, enums, objects and arrays in Google's `Schema`.
+"""Convert strings, numbers, enums, objects and arrays to Google's `Schema`.
 
-Its enums hold strings only; on AI Studio it has neither maps nor tuples.
+Its enums contain only strings; on AI Studio it has neither maps nor tuples.
 """
 
 import math
@@ -40,14 +40,14 @@ def convert_string(conversion: TypeConverter, node: Node, at: SchemaPosition) ->
     copy_counts(node, schema, ("minLength", "maxLength"))
     if isinstance(pattern := node.get("pattern"), str):
         schema["pattern"] = pattern
-    words = (*_convert_format(conversion, node, "string", schema, at), *describe_constraints(node, "string"))
-    return add_annotations(ConvertedPiece(schema), node, words)
+    sentences = (*_convert_format(conversion, node, "string", schema, at), *describe_constraints(node, "string"))
+    return add_annotations(ConvertedPiece(schema), node, sentences)
 
 
 def convert_number(conversion: TypeConverter, node: Node, kind: str, at: SchemaPosition) -> ConvertedPiece:
     """Convert a number or integer schema without enum."""
     schema: Node = {"type": kind.upper()}
-    words: list[str | None] = list(_convert_format(conversion, node, kind, schema, at))
+    sentences: list[str | None] = list(_convert_format(conversion, node, kind, schema, at))
     for keyword, exclusive, tighter in (("minimum", "exclusiveMinimum", max), ("maximum", "exclusiveMaximum", min)):
         bound, open_bound = as_number(node.get(keyword)), as_number(node.get(exclusive))
         if node.get(exclusive) is True:
@@ -58,16 +58,16 @@ def convert_number(conversion: TypeConverter, node: Node, kind: str, at: SchemaP
             bound = nearest if bound is None else tighter(bound, nearest)
         elif open_bound is not None and (bound is None or tighter(bound, open_bound) == open_bound):
             bound = open_bound
-            words.append(describe_keyword({exclusive: open_bound}, exclusive))
+            sentences.append(describe_keyword({exclusive: open_bound}, exclusive))
             conversion.add_note(f"{at.where}/{exclusive}", f"{exclusive} is weakened to {keyword}")
         if bound is not None:
             schema[keyword] = bound
     undo = ArgumentUndo(integer=True) if kind == "integer" else None
-    return add_annotations(ConvertedPiece(schema, undo), node, (*words, *describe_constraints(node, kind)))
+    return add_annotations(ConvertedPiece(schema, undo), node, (*sentences, *describe_constraints(node, kind)))
 
 
 def copy_counts(node: Node, schema: Node, keywords: tuple[str, ...]) -> None:
-    """Copy bounds that the target reads as int64."""
+    """Copy bounds that fit into the target's int64."""
     for keyword in keywords:
         value = as_number(node.get(keyword))
         if value is not None and 0 <= value < 2**63 and value == int(value):
@@ -77,14 +77,14 @@ def copy_counts(node: Node, schema: Node, keywords: tuple[str, ...]) -> None:
 def _convert_format(
     conversion: TypeConverter, node: Node, kind: str, schema: Node, at: SchemaPosition
 ) -> tuple[str | None, ...]:
-    said = node.get("format")
-    if not isinstance(said, str):
+    name = node.get("format")
+    if not isinstance(name, str):
         return ()
-    # AI Studio answers 400 for other formats; Vertex reads any.
-    if said in FORMATS[kind] or (conversion.vertex and kind == "string"):
-        schema["format"] = said
+    # AI Studio answers 400 for other formats; Vertex accepts any.
+    if name in FORMATS[kind] or (conversion.vertex and kind == "string"):
+        schema["format"] = name
         return ()
-    conversion.add_note(f"{at.where}/format", f"format {said} is said in the description only")
+    conversion.add_note(f"{at.where}/format", f"format {name} is moved to the description")
     return (describe_keyword(node, "format"),)
 
 
@@ -94,40 +94,40 @@ def convert_enum(conversion: TypeConverter, node: Node, at: SchemaPosition) -> C
     values: list[Any] = [node["const"]] if keyword == "const" else as_list(node["enum"])
     members = [value for value in values if value is not None]
     nullable = len(members) < len(values) or node.get("nullable") is True
-    marks: Node = {"nullable": True} if nullable else {}
+    null_flag: Node = {"nullable": True} if nullable else {}
     if not members:
         return add_annotations(ConvertedPiece({"type": "NULL"}), node, describe_constraints(node))
     if all(isinstance(value, bool) for value in members):
-        return _convert_booleans(conversion, node, members, marks, f"{at.where}/{keyword}")
+        return _convert_booleans(conversion, node, members, null_flag, f"{at.where}/{keyword}")
     texts = _build_enum_texts(members)
     schema: Node = {"type": "STRING"}
-    words: list[str | None] = [*describe_constraints(node)]
+    sentences: list[str | None] = [*describe_constraints(node)]
     if kept := [text for text in texts if text]:
         schema["enum"] = kept
     if len(kept) < len(texts):
-        place = f"{at.where}/enum/{values.index('')}" if keyword == "enum" else f"{at.where}/const"
-        conversion.add_note(place, "the empty string cannot be listed in an enum", "dropped")
-        words.append("" if kept else 'must be ""')
+        pointer = f"{at.where}/enum/{values.index('')}" if keyword == "enum" else f"{at.where}/const"
+        conversion.add_note(pointer, "the empty string cannot be listed in an enum", "dropped")
+        sentences.append("" if kept else 'must be ""')
     changed = {text: to_json_text(value) for text, value in texts.items() if text != value}
     undo = None
     if changed:
-        conversion.add_note(f"{at.where}/{keyword}", "values are sent as strings and changed back")
+        conversion.add_note(f"{at.where}/{keyword}", "values are sent as strings and converted back")
         undo = ArgumentUndo(values=changed, integer=all(isinstance(value, int) for value in members))
-    return add_annotations(ConvertedPiece({**schema, **marks}, undo), node, tuple(words))
+    return add_annotations(ConvertedPiece({**schema, **null_flag}, undo), node, tuple(sentences))
 
 
 def _convert_booleans(
-    conversion: TypeConverter, node: Node, members: list[bool], marks: Node, where: str
+    conversion: TypeConverter, node: Node, members: list[bool], null_flag: Node, where: str
 ) -> ConvertedPiece:
-    words = describe_constraints(node)
+    sentences = describe_constraints(node)
     if len(set(members)) == 1:
-        words = (f"must be {to_json_text(members[0])}", *words)
-        conversion.add_note(where, "the one allowed boolean is said in the description only")
-    return add_annotations(ConvertedPiece({"type": "BOOLEAN", **marks}), node, words)
+        sentences = (f"must be {to_json_text(members[0])}", *sentences)
+        conversion.add_note(where, "the only allowed boolean is moved to the description")
+    return add_annotations(ConvertedPiece({"type": "BOOLEAN", **null_flag}), node, sentences)
 
 
 def _build_enum_texts(members: list[Any]) -> dict[str, Any]:
-    """Give each value a distinct string; a string whose text another value needs is written with its quotes."""
+    """Return a distinct string for each value; a string that equals the text of another value keeps its quotes."""
     others = {to_json_text(value) for value in members if not isinstance(value, str)}
     texts: dict[str, Any] = {}
     for value in members:
@@ -136,11 +136,11 @@ def _build_enum_texts(members: list[Any]) -> dict[str, Any]:
     return texts
 
 
-_MAP_WORDS = "a JSON object, written as JSON text"
+_MAP_DESCRIPTION = "a JSON object, written as JSON text"
 
 
 def convert_object(conversion: TypeConverter, node: Node, at: SchemaPosition) -> ConvertedPiece:
-    """Convert an object schema; a map without declared members becomes JSON text where the target has no maps."""
+    """Convert an object schema; a map without declared properties becomes JSON text if the target has no maps."""
     declared = properties_of(node)
     if not declared and _is_map(node) and not conversion.vertex:
         return _convert_map(conversion, node, at)
@@ -149,7 +149,7 @@ def convert_object(conversion: TypeConverter, node: Node, at: SchemaPosition) ->
     undos: dict[str, ArgumentUndo] = {}
     for name, child in declared.items():
         if child is False:
-            conversion.add_note(at.descend("properties", name).where, "a property that nothing fits", "dropped")
+            conversion.add_note(at.descend("properties", name).where, "a property that accepts no value", "dropped")
             continue
         piece = conversion.convert(child, at.descend("properties", name))
         properties[name] = piece.schema
@@ -171,17 +171,17 @@ def _is_map(node: Node) -> bool:
 
 
 def _convert_map(conversion: TypeConverter, node: Node, at: SchemaPosition) -> ConvertedPiece:
-    conversion.add_note(f"{at.where}/additionalProperties", "a map: sent as JSON text and read back")
+    conversion.add_note(f"{at.where}/additionalProperties", "a map is sent as JSON text and parsed back")
     members = node.get("additionalProperties")
-    said = f"; members match {encode(members).decode()[:300]}" if as_node(members) else ""
+    constraint = f"; members match {encode(members).decode()[:300]}" if as_node(members) else ""
     undo = ArgumentUndo(parse=True, parsed_kind="object")
     text = add_annotations(ConvertedPiece({"type": "STRING"}, undo), node, describe_constraints(node, "object"))
-    return add_description(text, {}, _MAP_WORDS + said)
+    return add_description(text, {}, _MAP_DESCRIPTION + constraint)
 
 
 def _order_properties(node: Node, properties: Node) -> list[str]:
-    wished = [name for name in list_names(node.get("propertyOrdering")) if name in properties]
-    return list(dict.fromkeys([*wished, *properties]))
+    first = [name for name in list_names(node.get("propertyOrdering")) if name in properties]
+    return list(dict.fromkeys([*first, *properties]))
 
 
 def _find_required(conversion: TypeConverter, node: Node, properties: Node, at: SchemaPosition) -> list[str]:
@@ -198,7 +198,7 @@ def _convert_additional(conversion: TypeConverter, node: Node, schema: Node, at:
     if not conversion.vertex:
         if members is not True:
             conversion.add_note(
-                f"{at.where}/additionalProperties", "additionalProperties has no counterpart", "dropped"
+                f"{at.where}/additionalProperties", "Gemini's Schema has no additionalProperties", "dropped"
             )
         return None
     if isinstance(members, bool):
@@ -213,7 +213,7 @@ def _convert_additional(conversion: TypeConverter, node: Node, schema: Node, at:
 
 
 def convert_array(conversion: TypeConverter, node: Node, at: SchemaPosition) -> ConvertedPiece:
-    """Convert an array schema; `items` is always there, because the target refuses an array without."""
+    """Convert an array schema; the result always has `items`, because the target rejects an array without."""
     positions, rest, _ = _split_positions(node)
     if positions:
         return _convert_tuple(conversion, node, at)
@@ -222,7 +222,7 @@ def convert_array(conversion: TypeConverter, node: Node, at: SchemaPosition) -> 
     if rest is None or rest is False:
         schema["items"] = {"type": "STRING"}
         if rest is None:
-            conversion.add_note(at.where, "an array without items: they are declared as strings")
+            conversion.add_note(at.where, "an array without items: its items are declared as strings")
     else:
         piece = conversion.convert(rest, at.descend("items"))
         schema["items"] = piece.schema
@@ -234,7 +234,7 @@ def convert_array(conversion: TypeConverter, node: Node, at: SchemaPosition) -> 
 
 
 def _split_positions(node: Node) -> tuple[list[Any], Any, str]:
-    """Return the schemas by position, the one of further items, and the keyword that holds the positions."""
+    """Return the schemas by position, the schema of further items, and the keyword that has the positions."""
     if positions := as_list(node.get("prefixItems")):
         return positions, node.get("items"), "prefixItems"
     items = node.get("items")
@@ -245,10 +245,10 @@ def _split_positions(node: Node) -> tuple[list[Any], Any, str]:
 
 def _convert_tuple(conversion: TypeConverter, node: Node, at: SchemaPosition) -> ConvertedPiece:
     positions, rest, keyword = _split_positions(node)
-    inside, behind = at.descend(keyword), at.descend("items" if keyword == "prefixItems" else "additionalItems")
-    conversion.add_note(inside.where, "positions of a tuple are said in the description only")
+    inside, further_at = at.descend(keyword), at.descend("items" if keyword == "prefixItems" else "additionalItems")
+    conversion.add_note(inside.where, "the item positions of a tuple are moved to the description")
     pieces = [conversion.convert(child, inside.descend(str(index))) for index, child in enumerate(positions)]
-    further = conversion.convert(rest, behind) if rest not in (None, True, False) else None
+    further = conversion.convert(rest, further_at) if rest not in (None, True, False) else None
     distinct = list({encode(piece.schema): piece for piece in [*pieces, *([further] if further else [])]}.values())
     schema: Node = {"type": "ARRAY"}
     schema["items"] = distinct[0].schema if len(distinct) == 1 else {"anyOf": [piece.schema for piece in distinct]}
@@ -261,13 +261,13 @@ def _convert_tuple(conversion: TypeConverter, node: Node, at: SchemaPosition) ->
     items_undo = None if further is None else further.undo
     undo = ArgumentUndo(prefix=undos, items=items_undo) if any(undos) or items_undo is not None else None
     order = ", ".join(_describe_item(child) for child in positions)
-    words = (f"items in order: {order}", *describe_constraints(node, "array"))
-    return add_annotations(ConvertedPiece(schema, undo), node, words)
+    sentences = (f"items in order: {order}", *describe_constraints(node, "array"))
+    return add_annotations(ConvertedPiece(schema, undo), node, sentences)
 
 
 def _describe_item(child: object) -> str:
     node = as_node(child) or {}
     if "const" in node:
         return str(describe_keyword(node, "const"))
-    said = node.get("title") or node.get("description") or node.get("type")
-    return said if isinstance(said, str) else "any"
+    name = node.get("title") or node.get("description") or node.get("type")
+    return name if isinstance(name, str) else "any"

@@ -1,4 +1,4 @@
-"""What the converters of Google's `Schema` share: where they are, what they make, and the words they put in."""
+"""Shared parts of the converters to Google's `Schema`: positions, results, descriptions and union undos."""
 
 from typing import Any, Protocol
 
@@ -16,7 +16,7 @@ DESCRIBED = {
     "number": ("multipleOf",),
     "integer": ("multipleOf",),
 }
-"""Constraints of a type that can only be said in words."""
+"""Constraints of each type that `Schema` lacks and that are moved to the description."""
 
 ANYWHERE = ("not", "if")
 
@@ -31,7 +31,7 @@ _HANDLED = frozenset(
 
 
 class SchemaPosition(Struct, frozen=True):
-    """A place in the schema: its pointer, how deep it is, and the references entered on the way."""
+    """A position in the schema: its pointer, its depth, and the references followed to reach it."""
 
     where: str = ""
     depth: int = 0
@@ -48,14 +48,14 @@ class SchemaPosition(Struct, frozen=True):
 
 
 class ConvertedPiece(Struct, frozen=True):
-    """A converted schema of one value, and how to change that value back."""
+    """The converted schema of one value, and the undo that restores the value."""
 
     schema: Node
     undo: ArgumentUndo | None = None
 
 
 class TypeConverter(Protocol):
-    """What the converters of the single types need from the one that walks."""
+    """What the converters of single types need from `SchemaConverter`."""
 
     vertex: bool
 
@@ -65,25 +65,25 @@ class TypeConverter(Protocol):
 
 
 ANY = ConvertedPiece({"type": "STRING"}, ArgumentUndo(parse=True))
-_ANY_WORDS = "any JSON value, written as JSON text"
+_ANY_DESCRIPTION = "any JSON value, written as JSON text"
 
 
-def add_description(piece: ConvertedPiece, node: Node, words: str = _ANY_WORDS) -> ConvertedPiece:
-    """Say in the description that a string stands for something else."""
-    described_piece = add_annotations(piece, node, describe_constraints(node))
-    text = append_sentences(described_piece.schema.get("description"), [words])
-    return ConvertedPiece({**described_piece.schema, "description": text}, piece.undo)
+def add_description(piece: ConvertedPiece, node: Node, sentence: str = _ANY_DESCRIPTION) -> ConvertedPiece:
+    """Add a sentence to the description that explains what a string contains."""
+    annotated = add_annotations(piece, node, describe_constraints(node))
+    text = append_sentences(annotated.schema.get("description"), [sentence])
+    return ConvertedPiece({**annotated.schema, "description": text}, piece.undo)
 
 
 def add_annotations(piece: ConvertedPiece, node: Node, sentences: tuple[str | None, ...] = ()) -> ConvertedPiece:
-    """Add title, description, default and example of `node`; default and other words go into the description."""
+    """Add title, description, default and example of `node`; the default and `sentences` go into the description."""
     schema = dict(piece.schema)
     if (title := node.get("title")) is not None:
         schema.setdefault("title", title if isinstance(title, str) else to_json_text(title))
     inner = schema.get("description")
     outer = node.get("description")
-    worded = [describe_keyword(node, keyword) for keyword in ("default",) if node.get(keyword) is not None]
-    description = append_sentences(inner if outer is None else outer, [*sentences, *worded])
+    defaults = [describe_keyword(node, keyword) for keyword in ("default",) if node.get(keyword) is not None]
+    description = append_sentences(inner if outer is None else outer, [*sentences, *defaults])
     if outer is not None and inner is not None and inner != outer:
         description = f"{description}\n{inner}"
     if description:
@@ -95,34 +95,34 @@ def add_annotations(piece: ConvertedPiece, node: Node, sentences: tuple[str | No
 
 
 def note_unsupported(conversion: TypeConverter, node: Node, at: SchemaPosition, kind: str = "") -> None:
-    """Note the constraints that leave the schema, in words or entirely."""
-    worded = (*DESCRIBED.get(kind, ()), *ANYWHERE)
+    """Note the constraints that are moved to the description or dropped."""
+    described = (*DESCRIBED.get(kind, ()), *ANYWHERE)
     elsewhere = {keyword for keywords in DESCRIBED.values() for keyword in keywords}
     for keyword in node:
         if keyword in _HANDLED:
             continue
-        if keyword in worded:
-            conversion.add_note(f"{at.where}/{escape(keyword)}", f"{keyword} is said in the description only")
+        if keyword in described:
+            conversion.add_note(f"{at.where}/{escape(keyword)}", f"{keyword} is moved to the description")
         elif keyword not in elsewhere:
-            conversion.add_note(f"{at.where}/{escape(keyword)}", f"{keyword} has no counterpart", "dropped")
+            conversion.add_note(f"{at.where}/{escape(keyword)}", f"Gemini's Schema has no {keyword}", "dropped")
 
 
 def describe_constraints(node: Node, kind: str = "") -> tuple[str | None, ...]:
-    """Return the sentences for what `kind` cannot say otherwise."""
+    """Return the sentences for constraints that `Schema` has no keyword for."""
     return tuple(
         describe_keyword(node, keyword) for keyword in (*DESCRIBED.get(kind, ()), *ANYWHERE) if keyword in node
     )
 
 
 def build_union_undo(pieces: list[ConvertedPiece]) -> ArgumentUndo | None:
-    """Return the undo of a union; None where no alternative needs one."""
+    """Return the undo of a union; None if no alternative needs one."""
     if all(piece.undo is None for piece in pieces):
         return None
     return ArgumentUndo(choices=tuple(one for piece in pieces for one in build_alternatives(piece.schema, piece.undo)))
 
 
 def build_alternatives(schema: Node, undo: ArgumentUndo | None) -> tuple[Alternative, ...]:
-    """Describe an alternative; one that is a union itself is as many alternatives as it has."""
+    """Return the alternatives of a schema: one, or those of the union that it is."""
     if undo is not None and undo.choices:
         return undo.choices
     branches = as_list(schema.get("anyOf"))
@@ -132,7 +132,7 @@ def build_alternatives(schema: Node, undo: ArgumentUndo | None) -> tuple[Alterna
 
 
 def build_alternative(schema: Node, undo: ArgumentUndo | None) -> Alternative:
-    """Describe one alternative, so that a value can be told to be meant for it."""
+    """Return the `Alternative` of a schema, by which values of a union are assigned to it."""
     kinds: set[str] = set()
     collect_kinds(schema, kinds)
     properties = as_node(schema.get("properties")) or {}
@@ -149,10 +149,10 @@ def build_alternative(schema: Node, undo: ArgumentUndo | None) -> Alternative:
 
 
 def collect_kinds(schema: Node, kinds: set[str]) -> None:
-    """Collect the JSON types that a converted schema takes."""
-    said = schema.get("type")
-    for word in [said] if isinstance(said, str) else as_list(said):
-        kinds.add("number" if word.lower() == "integer" else word.lower())
+    """Add the JSON types that a converted schema accepts to `kinds`."""
+    types = schema.get("type")
+    for name in [types] if isinstance(types, str) else as_list(types):
+        kinds.add("number" if name.lower() == "integer" else name.lower())
     if schema.get("nullable") is True:
         kinds.add("null")
     for branch in as_list(schema.get("anyOf")):

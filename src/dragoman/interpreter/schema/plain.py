@@ -1,9 +1,9 @@
-"""Convert the schema of a tool for a target: most are proven plain by one typed read, and the target takes their bytes.
+"""Fast path for converting the schema of a tool: if one typed decoding proves it plain, its bytes are sent unchanged.
 
 Walking a schema keyword by keyword costs hundreds of microseconds, and nearly every tool in use needs no change. The
-types below take only keywords and values that `schema_faults` accepts and that no conversion changes; what depends on
-two keywords at once is checked after the read. The proof may fail for a schema that needs no change: then the general
-conversion decides. It must never hold for a schema that the general conversion changes or reports on.
+types below accept only keywords and values that `find_faults` accepts and that no conversion changes; rules about two
+keywords are checked after decoding. The proof may fail for a schema that needs no change: then the general conversion
+runs. It must never hold for a schema that the general conversion changes or adds a note to.
 """
 
 from typing import Annotated, Literal
@@ -30,7 +30,7 @@ _Branches = Annotated[list["_Schema"], Meta(min_length=1)] | UnsetType
 
 
 class _Names(Struct, rename="camel", forbid_unknown_fields=True, gc=False):
-    """The schema of the names of members: those are strings."""
+    """The schema of property names, which are strings."""
 
     type: Literal["string"] = "string"
     pattern: str = ""
@@ -78,7 +78,7 @@ class _Schema(_Members, rename="camel", forbid_unknown_fields=True, gc=False):
 
 
 class _Root(_Members, rename="camel", forbid_unknown_fields=True, gc=False, kw_only=True):
-    """An object schema without combinators, as every target wants the parameters of a tool."""
+    """An object schema without combinators, which every target accepts as the parameters of a tool."""
 
     type: Literal["object"]
     schema: str = field(default="", name="$schema")
@@ -88,16 +88,16 @@ _DECODER = Decoder(_Root)
 
 
 class PlainProof(Struct, frozen=True, gc=False):
-    """What one typed read proves about the bytes of a schema; by default nothing."""
+    """What one typed decoding proves about the bytes of a schema; by default nothing."""
 
     valid: bool = False
-    """`schema_faults` finds nothing, and `to_json_schema` changes nothing."""
+    """`find_faults` finds nothing, and `to_json_schema` changes nothing."""
     fits_gemini: bool = False
     """`adapt_gemini` changes nothing, and its undo is `integers`."""
     fits_root: bool = False
     """`adapt_root` changes nothing."""
     legal_keys: bool = False
-    """All properties of the root may keep their names, so that `adapt_root` renames none."""
+    """The names of all root properties are legal, so `adapt_root` renames none."""
     integers: ArgumentUndo | None = None
 
 
@@ -105,14 +105,14 @@ UNPROVEN = PlainProof()
 
 
 def prove_plain(schema: bytes) -> PlainProof:
-    """Read a schema once and return what that proves."""
+    """Decode a schema once and return what that proves."""
     check = _Check()
     try:
         root = decode_with(_DECODER, schema)
         integers = check.check_members(root, _MAX_DEPTH)
     except (Malformed, _NotPlainError):
         return UNPROVEN
-    # `adapt_gemini` looks for integers only where the bytes hold the word: an escaped one stays unseen.
+    # As in `convert_gemini`, which searches for integers only if the bytes contain the word: an escaped one is missed.
     if integers is not None and b"integer" in schema:
         integers = ArgumentUndo(
             properties=integers.properties, others=integers.others, items=integers.items, only_integers=True
@@ -130,9 +130,9 @@ def prove_plain(schema: bytes) -> PlainProof:
 
 
 def adapt_gemini(schema: bytes, proof: PlainProof | None = None) -> ConvertedSchema:
-    """Adapt a JSON Schema to `parametersJsonSchema`; None where the tool takes no arguments.
+    """Adapt a JSON Schema to `parametersJsonSchema`; its `schema` is None if the tool takes no arguments.
 
-    `proof` is what `prove_plain` found of these bytes, if it has read them before.
+    `proof` is the result of `prove_plain` for these bytes, if it has already run.
     """
     proof = prove_plain(schema) if proof is None else proof
     return ConvertedSchema(schema, undo=proof.integers) if proof.fits_gemini else convert_gemini(schema)
@@ -141,9 +141,9 @@ def adapt_gemini(schema: bytes, proof: PlainProof | None = None) -> ConvertedSch
 def adapt_root(
     schema: bytes, *, property_keys: bool = False, add_properties: bool = True, proof: PlainProof | None = None
 ) -> ConvertedSchema:
-    """Make a JSON Schema acceptable as tool parameters for targets that demand an object root.
+    """Adapt a JSON Schema as tool parameters for targets that require an object root.
 
-    `proof` is what `prove_plain` found of these bytes, if it has read them before.
+    `proof` is the result of `prove_plain` for these bytes, if it has already run.
     """
     proof = prove_plain(schema) if proof is None else proof
     if proof.fits_root and (proof.legal_keys or not property_keys):
@@ -152,39 +152,39 @@ def adapt_root(
 
 
 def to_json_schema(schema: bytes, proof: PlainProof | None = None) -> ConvertedSchema:
-    """Convert a `Schema` of Google's to JSON Schema.
+    """Convert Google's `Schema` to JSON Schema.
 
-    `proof` is what `prove_plain` found of these bytes, if it has read them before.
+    `proof` is the result of `prove_plain` for these bytes, if it has already run.
     """
     proof = prove_plain(schema) if proof is None else proof
     return ConvertedSchema(schema) if proof.valid else convert_google(schema)
 
 
 class _NotPlainError(Exception):
-    """Keywords that each are plain are not plain together."""
+    """The combination of keywords is not plain, although each keyword is."""
 
 
 class _Check:
-    """Checks what types cannot say, and on the way finds the integers that `integers_in` finds."""
+    """Checks rules that types cannot express, and finds the integers that `find_integers` finds."""
 
     def __init__(self) -> None:
         self.is_complete = True
         """Every object schema has properties and every array schema has items."""
         self.is_required_declared = True
-        """Types and required properties are named once each, and what is required is declared."""
+        """Types and required properties have no duplicates, and every required property is declared."""
 
     def check_schema(self, schema: _Schema, depth: int) -> ArgumentUndo | None:
         """Check one schema and return the undo for its integers."""
         if depth == 0:
             raise _NotPlainError
-        said, properties, items = schema.type, schema.properties, schema.items
-        own = _INTEGER if said == "integer" else None
-        if isinstance(said, list):
-            own = self.check_types(said)
-        elif (said == "object" and properties is UNSET) or (said == "array" and items is UNSET):
+        kind, properties, items = schema.type, schema.properties, schema.items
+        own = _INTEGER if kind == "integer" else None
+        if isinstance(kind, list):
+            own = self.check_types(kind)
+        elif (kind == "object" and properties is UNSET) or (kind == "array" and items is UNSET):
             self.is_complete = False
         if schema.format == "enum":
-            raise _NotPlainError  # `to_json_schema` takes that format for Google's
+            raise _NotPlainError  # `to_json_schema` treats that format as Google's
         inner = None
         if not (properties is items is schema.required is UNSET and schema.additional_properties is True):
             inner = self.check_members(schema, depth)
@@ -216,7 +216,7 @@ class _Check:
             if undo is not None:
                 properties[name] = undo
             elif others is not None:
-                properties[name] = NO_INTEGER  # a declared member is none of the others
+                properties[name] = NO_INTEGER  # `others` must not apply to a declared property
         if not properties and items is None and others is None:
             return None
         return ArgumentUndo(properties=properties, items=items, others=others)

@@ -1,6 +1,6 @@
-"""Find what a `$ref` points at, inside the same document only, and break cycles that no value can leave.
+"""Resolve `$ref` within the same document, and break cycles that every value would have to repeat.
 
-Gemini accepts a cycle only behind a property that may be absent. So a required property that leads back to itself
+Gemini accepts a cycle only through an optional property. So a required property that refers back to its own schema
 becomes optional. A cycle without any such property (an array of itself) is cut: the value there may be anything.
 """
 
@@ -28,7 +28,7 @@ REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
 
 
 class References:
-    """The targets of one document, by pointer, anchor and embedded id."""
+    """Resolves the references of one document by pointer, anchor and embedded id."""
 
     def __init__(self, root: object) -> None:
         self.root = root
@@ -37,7 +37,7 @@ class References:
         self._is_collected = False
 
     def locate(self, reference: object, where: str = "") -> str | None:
-        """Return the pointer of what `reference`, standing at `where`, names; None if it is not in this document."""
+        """Return the pointer of the target of `reference`, which is at `where`; None if it is not in this document."""
         if not isinstance(reference, str):
             return None
         if not self._is_collected:
@@ -55,7 +55,7 @@ class References:
         return self._pointers_by_name.get(f"{base}#{fragment}")
 
     def get_schema(self, pointer: str) -> Any:
-        """Return the schema at a pointer that `locate` gave."""
+        """Return the schema at a pointer that `locate` returned."""
         value: Any = self.root
         for token in split(pointer):
             node = as_node(value)
@@ -80,7 +80,7 @@ class References:
             return
         identity = node.get("$id")
         if isinstance(identity, str) and identity:
-            # Draft 7 wrote anchors as ids.
+            # In draft 7 an anchor is an id that starts with `#`.
             uri = base + identity if identity.startswith("#") else _join_uri(base, identity)
             self._pointers_by_name.setdefault(uri, where)
             if not identity.startswith("#"):
@@ -108,7 +108,7 @@ def _join_uri(base: str, reference: str) -> str:
 
 
 def find_reference(node: Node) -> object:
-    """Return the reference a node makes, None if it makes none."""
+    """Return the reference of a schema; None if it has none."""
     for keyword in REFERENCES:
         if keyword in node:
             return node[keyword]
@@ -116,28 +116,28 @@ def find_reference(node: Node) -> object:
 
 
 def drop_reference(node: Node) -> Node:
-    """Return what stands beside a reference."""
+    """Return a schema without its reference."""
     return {keyword: value for keyword, value in node.items() if keyword not in REFERENCES}
 
 
 def describe_reference(node: Node, where: str, notes: list[Note]) -> Node:
-    """Say in words what a reference to another document names: vendors refuse it, and nobody fetches it."""
-    keyword = next(word for word in REFERENCES if word in node)
+    """Move a reference to another document to the description: vendors reject it, and it is not fetched."""
+    keyword = next(keyword for keyword in REFERENCES if keyword in node)
     reference = node[keyword]
-    what = f"reference {reference} is not in this schema: said in the description only"
+    what = f"reference {reference} is not in this schema: moved to the description"
     notes.append(Note(f"{where}/{keyword}", what, "approximated"))
     rest = drop_reference(node)
     return {**rest, "description": append_sentences(rest.get("description"), [f"as described at {reference}"])}
 
 
 def get_last_token(pointer: str) -> str:
-    """Return the last step of a pointer, for people."""
+    """Return the last token of a pointer, for messages."""
     tokens = split(pointer)
     return tokens[-1] if tokens else "the whole schema"
 
 
 def trim_to_existing(root: object, pointer: str) -> str:
-    """Cut a pointer to the part that exists in the document; merged schemas have places that do not."""
+    """Return the longest prefix of a pointer that exists in the document; merged schemas have pointers that do not."""
     value: Any = root
     found = ""
     for step in pointer.split("/")[1:]:
@@ -157,12 +157,12 @@ IN_DEFINITIONS = tuple(f"/{keyword}/" for keyword in DEFINITIONS)
 
 
 def find_definition(pointer: str) -> str:
-    """Return the pointer of the root's definition that `pointer` is in; empty if it is in none."""
+    """Return the pointer of the definition at the root that contains `pointer`; "" if none does."""
     return "/".join(pointer.split("/")[:3]) if pointer.startswith(IN_DEFINITIONS) else ""
 
 
 def find_cycles(root: object, references: References) -> dict[str, str]:
-    """Return for each definition one that stands for its circle; definitions of one circle have the same."""
+    """Return for each definition a representative of its cycle (Kosaraju): the same for all definitions of a cycle."""
     graph = {pointer: _find_targets(schema, pointer, references) for pointer, schema in _list_definitions(root).items()}
     backwards: dict[str, set[str]] = {pointer: set() for pointer in graph}
     for pointer, targets in graph.items():
@@ -192,22 +192,22 @@ def _find_targets(schema: object, where: str, references: References) -> set[str
     found: set[str] = set()
     waiting = [(schema, where)]
     while waiting:
-        inner, place = waiting.pop()
+        inner, pointer = waiting.pop()
         node = as_node(inner)
         if node is None:
             continue
-        waiting += [(child, place + relative) for relative, child in iterate_children(node)]
-        target = references.locate(find_reference(node), place)
+        waiting += [(child, pointer + relative) for relative, child in iterate_children(node)]
+        target = references.locate(find_reference(node), pointer)
         if target is not None:
             found.add(find_definition(target))
     return found
 
 
 def _order_by_finish(graph: dict[str, set[str]]) -> list[str]:
-    """Return the definitions in the order in which a walk along the references leaves them."""
+    """Return the definitions in the order in which a depth-first search along the references finishes them."""
     order: list[str] = []
     entered: set[str] = set()
-    # The walk starts at a place that refers to all definitions and is left last.
+    # The search starts at an artificial node that refers to all definitions and finishes last.
     path = [("", iter(list(graph)))]
     while path:
         pointer, targets = path[-1]
@@ -225,20 +225,23 @@ _FOLLOWED_KEYWORDS = ("items", "prefixItems", "anyOf", "oneOf", "allOf", "additi
 _MAX_TARGETS = 400
 
 Step = tuple[str, str]
-"""Where an object schema stands, and a property it requires."""
+"""The pointer of an object schema, and a property it requires."""
 
 
 class _Edge(Struct, frozen=True):
-    """A reference that a value at `start` must follow: where it stands, and the last required property before it."""
+    """A reference from `start` to `end` that every value must follow.
+
+    `pointer` is where the reference is, `step` is the last required property on the way to it.
+    """
 
     start: str
     end: str
-    place: str
+    pointer: str
     step: Step | None
 
 
 def break_required_cycles(root: Node, notes: list[Note]) -> Node:
-    """Return the schema without circles that every value has to go round; the same object if there are none."""
+    """Return the schema without cycles that every value must repeat; the same object if there are none."""
     references = References(root)
     targets = _list_targets(root, references)
     if not targets or len(targets) > _MAX_TARGETS:
@@ -247,7 +250,7 @@ def break_required_cycles(root: Node, notes: list[Note]) -> Node:
         edge for start in targets for edge in _find_edges(references.get_schema(start), start, start, references, None)
     ]
     steps = {edge.step for edge in _find_cyclic(edges) if edge.step is not None}
-    cut = {edge.place: edge.end for edge in _find_cyclic([edge for edge in edges if edge.step not in steps])}
+    cut = {edge.pointer: edge.end for edge in _find_cyclic([edge for edge in edges if edge.step not in steps])}
     return _cut_cycles(root, steps, cut, notes) if steps or cut else root
 
 
@@ -284,7 +287,7 @@ def _find_edges(schema: object, start: str, where: str, references: References, 
 
 
 def _find_cyclic(edges: list[_Edge]) -> list[_Edge]:
-    """Return the edges that lie on a circle."""
+    """Return the edges that are on a cycle."""
     onward: dict[str, set[str]] = {}
     for edge in edges:
         onward.setdefault(edge.start, set()).add(edge.end)
@@ -308,7 +311,7 @@ def _cut_cycles(root: Node, steps: set[Step], cut: dict[str, str], notes: list[N
         if node is None:
             return schema
         if where in cut:
-            what = f"a circle of {get_last_token(cut[where])} that nothing can leave: any value"
+            what = f"the endless cycle of {get_last_token(cut[where])} is cut: any value"
             notes.append(Note(f"{where}/$ref", what, "approximated"))
             node = drop_reference(node)
         node = rewrite(node, where, visit)
@@ -316,7 +319,7 @@ def _cut_cycles(root: Node, steps: set[Step], cut: dict[str, str], notes: list[N
         kept = [name for name in required if (where, name) not in steps]
         for index, name in enumerate(required):
             if (where, name) in steps:
-                what = f'"{name}" leads back here, and such a property cannot be required'
+                what = f'"{name}" is recursive, and a recursive property cannot be required'
                 notes.append(Note(f"{where}/required/{index}", what, "dropped"))
         return node if kept == required else {**node, "required": kept}
 

@@ -1,9 +1,9 @@
-"""Convert schemas for OpenAI and Anthropic: one plain object at the root, and the subsets that are enforced.
+"""Convert schemas for OpenAI and Anthropic: an object at the root, and the subsets for strict and structured output.
 
-Both take any JSON Schema whose root has `type: "object"` and no combinators. What has no object at its root is put
-into one under `value`. Everything below the root stays, save `required` lists that name what is not there, references
-to other documents, what draft 2020-12 does not know and, for picky servers, object schemas without `properties` and
-array schemas without `items`. The check for the strict subset counts only what OpenAI is known to reject.
+Both accept any JSON Schema whose root has `type: "object"` and no combinators. A schema without an object at its root
+is wrapped in one as the property `value`. Everything below the root stays, except names in `required` that are not
+declared, references to other documents, what draft 2020-12 does not define and, for strict servers, object schemas
+without `properties` and array schemas without `items`. `is_openai_strict` checks only what OpenAI is known to reject.
 """
 
 import hashlib
@@ -36,7 +36,7 @@ from dragoman.wire.json import Malformed, encode
 from dragoman.wire.pointer import escape
 
 LEGAL_KEY = re.compile(r"[a-zA-Z0-9_.-]{1,64}")
-"""The names of properties that every target takes."""
+"""The property names that every target accepts."""
 EMPTY = b'{"type":"object","properties":{}}'
 
 _OF_ITEMS = ("items", "$ref")
@@ -46,27 +46,28 @@ _ILLEGAL = re.compile(r"[^a-zA-Z0-9_.-]")
 
 @note_history_changes
 def convert_root(schema: bytes, *, property_keys: bool = False, add_properties: bool = True) -> ConvertedSchema:
-    """Adapt a JSON Schema that is not proven plain."""
+    """Adapt a JSON Schema that `prove_plain` did not prove plain."""
     try:
         document = read_document(schema)
     except Malformed as error:
-        return ConvertedSchema(EMPTY, (Note("", f"schema is not readable: {error.message}", "dropped"),))
+        return ConvertedSchema(EMPTY, (Note("", f"the schema cannot be parsed: {error.message}", "dropped"),))
     notes: list[Note] = []
     modern = to_draft_2020(document)
     root, undo = to_object_root(modern.document, notes)
-    # Anthropic, who minds the names of properties, takes tuples as they are.
-    fitted = _SchemaRepair(root, notes, add_properties=add_properties, plain_tuples=property_keys).repair_node(root, "")
-    if property_keys and (renamed := _rename_illegal_keys(properties_of(fitted))):
-        fitted = _rename_properties(fitted, renamed, notes)
-        # A wrapped root has one member, and its name is legal: there is no other undo here.
-        undo = ArgumentUndo(renamed={sent: meant for meant, sent in renamed.items()})
-    if fitted is document:
+    # `property_keys` means Anthropic, which accepts tuples without `items`.
+    repair = _SchemaRepair(root, notes, add_properties=add_properties, plain_tuples=property_keys)
+    adapted = repair.repair_node(root, "")
+    if property_keys and (renamed := _rename_illegal_keys(properties_of(adapted))):
+        adapted = _rename_properties(adapted, renamed, notes)
+        # A wrapped root has one property with a legal name, so there is no other undo here.
+        undo = ArgumentUndo(renamed={sent: original for original, sent in renamed.items()})
+    if adapted is document:
         return keep_schema(schema)
-    return ConvertedSchema(encode(fitted), locate_notes(notes, document, undo, modern), undo)
+    return ConvertedSchema(encode(adapted), locate_notes(notes, document, undo, modern), undo)
 
 
 class _SchemaRepair:
-    """Repairs that hold at every level."""
+    """Applies the repairs that every level of a schema needs."""
 
     def __init__(self, root: Node, notes: list[Note], *, add_properties: bool, plain_tuples: bool) -> None:
         self.references = References(root)
@@ -91,7 +92,7 @@ class _SchemaRepair:
 
 
 def drop_undeclared_required(node: Node, where: str, notes: list[Note]) -> Node:
-    """Let `required` name each declared property once and nothing else: vendors refuse the whole request otherwise."""
+    """Limit `required` to declared properties, each once: vendors reject the whole request otherwise."""
     required: object = node.get("required")
     is_list = isinstance(node.get("required"), list)
     if required is None or (is_list and "properties" not in node):
@@ -102,7 +103,7 @@ def drop_undeclared_required(node: Node, where: str, notes: list[Note]) -> Node:
         return node
     for index, name in enumerate(as_list(required)):
         if not isinstance(name, str) or name not in declared:
-            what = f'"{name}" was required but is not among the properties'
+            what = f'"{name}" is required but not declared'
             notes.append(Note(f"{where}/required/{index}", what, "dropped"))
     if not is_list:
         return {keyword: value for keyword, value in node.items() if keyword != "required"}
@@ -110,7 +111,7 @@ def drop_undeclared_required(node: Node, where: str, notes: list[Note]) -> Node:
 
 
 def _is_bare(node: Node, where: str) -> bool:
-    """Tell whether an object schema lacks properties; a branch may require what the schema around it declares."""
+    """Return whether an object schema lacks `properties`; a branch may require what the enclosing schema declares."""
     if "properties" in node or "$ref" in node:
         return False
     return "required" not in node or keyword_at(where) not in _BRANCHES
@@ -131,8 +132,8 @@ def _rename_illegal_keys(properties: Node) -> dict[str, str]:
 
 
 def _rename_properties(node: Node, renamed: dict[str, str], notes: list[Note]) -> Node:
-    for meant, sent in renamed.items():
-        notes.append(Note(f"/properties/{escape(meant)}", f'sent under the name "{sent}"', "approximated"))
+    for original, sent in renamed.items():
+        notes.append(Note(f"/properties/{escape(original)}", f'renamed to "{sent}"', "approximated"))
     properties = {renamed.get(name, name): child for name, child in properties_of(node).items()}
     changed = {**node, "properties": properties}
     if "required" in node:
@@ -149,7 +150,7 @@ _STRICT_FORMATS = frozenset({"date-time", "time", "date", "duration", "email", "
 
 @lru_cache(maxsize=1024)
 def is_openai_strict(schema: bytes) -> bool:
-    """Tell whether OpenAI takes `schema` as strict."""
+    """Return whether OpenAI accepts `schema` for a strict tool."""
     try:
         root = as_node(read_document(schema))
     except Malformed:
@@ -209,7 +210,7 @@ def to_anthropic_output(schema: bytes) -> ConvertedSchema:
 
 @note_history_changes
 def to_openai_strict(schema: bytes) -> ConvertedSchema:
-    """Adapt a schema to OpenAI's strict mode; members that were optional come back without their nulls."""
+    """Adapt a schema to OpenAI's strict mode; the undo removes the nulls of properties that were optional."""
     return _close_schema(schema, OPENAI_STRICT)
 
 
@@ -217,16 +218,16 @@ def _close_schema(schema: bytes, subset: SchemaSubset) -> ConvertedSchema:
     try:
         document = read_document(schema)
     except Malformed as error:
-        return ConvertedSchema(_CLOSED, (Note("", f"schema is not readable: {error.message}", "dropped"),))
+        return ConvertedSchema(_CLOSED, (Note("", f"the schema cannot be parsed: {error.message}", "dropped"),))
     notes: list[Note] = []
     modern = to_draft_2020(document)
     root, wrapping = to_object_root(modern.document, notes)
-    closing = SchemaCloser(as_node(root) or {}, notes, subset)
-    piece = closing.close_document()
+    closer = SchemaCloser(as_node(root) or {}, notes, subset)
+    piece = closer.close_document()
     if wrapping is not None:
         inside = wrapping if piece.undo is None else piece.undo
         wrapped = structs.replace(inside, wrapped=wrapping.wrapped, wrapped_kinds=wrapping.wrapped_kinds)
         piece = ConvertedPiece(piece.schema, wrapped)
     return ConvertedSchema(
-        encode(piece.schema), locate_notes(notes, document, wrapping, modern), piece.undo, closing.narrowed
+        encode(piece.schema), locate_notes(notes, document, wrapping, modern), piece.undo, closer.narrowed
     )

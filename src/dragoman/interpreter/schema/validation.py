@@ -1,7 +1,7 @@
-"""Validate arguments against a schema, and definitions of tools before they are offered to a model.
+"""Validate arguments against a schema, and tool definitions before they are sent to a model.
 
 Schemas are compiled once, offline, with bounded regular expressions. Nothing here raises: a schema that cannot be
-compiled is one error, arguments that are not JSON are one error. Of a definition all errors are reported.
+compiled is one error, arguments that are not JSON are one error. For a definition all errors are returned.
 """
 
 import re
@@ -33,11 +33,11 @@ _BACKTRACKS = 10_000
 _MAX_MESSAGE = 500
 _MAX_EXPLAINED_STEPS = 1000
 _META = "https://json-schema.org/draft/2020-12/schema"
-"""The schema of schemas, which the validator knows by heart."""
+"""The meta-schema, which is built into the validator."""
 
 
 class ArgumentError(Struct, frozen=True):
-    """One thing wrong with the arguments, at `where` (JSON pointer) inside them."""
+    """One error in the arguments, at `where` (JSON pointer) inside them."""
 
     where: str
     message: str
@@ -50,7 +50,7 @@ class _Checker(Struct, frozen=True):
 
 
 def check_arguments(schema: bytes | None, arguments: str, limit: int = 5) -> list[ArgumentError]:
-    """Return the first `limit` things that are wrong; empty means that the arguments fit."""
+    """Return the first `limit` errors; empty means that the arguments are valid."""
     try:
         value = decode(arguments if arguments.strip() else "{}")
     except Malformed as error:
@@ -71,7 +71,7 @@ def _find_errors(checker: _Checker, value: Any, limit: int) -> list[ArgumentErro
     if validator.is_valid(value):
         return []
     if steps > _MAX_EXPLAINED_STEPS:
-        # Each alternative that failed is part of the explanation, so it costs far more than the verdict.
+        # Detailed errors include every alternative that failed, so they cost far more than `is_valid`.
         return [ArgumentError("", "does not fit the schema of this tool")]
     errors: list[ArgumentError] = []
     for error in validator.iter_errors(value):
@@ -83,7 +83,7 @@ def _find_errors(checker: _Checker, value: Any, limit: int) -> list[ArgumentErro
 
 @lru_cache(maxsize=512)
 def _compile_cached(schema: bytes) -> _Checker | str:
-    """Return the validator, or why there is none."""
+    """Return the compiled validator, or the error message if the schema cannot be compiled."""
     try:
         document = read_document(schema)
     except Malformed as error:
@@ -97,14 +97,14 @@ def _compile_cached(schema: bytes) -> _Checker | str:
 
 
 def compile_schema(document: Any) -> "Validator | str":
-    """Compile a measured schema. Patterns run in linear time unless they need look-around."""
-    import jsonschema_rs  # noqa: PLC0415 - only who validates pays for loading it
+    """Compile a schema that is within the limits. Patterns run in linear time unless they need look-around."""
+    import jsonschema_rs  # noqa: PLC0415 - slow to import, and needed only for validation
 
     linear = jsonschema_rs.RegexOptions(size_limit=_PATTERN_SIZE)
     fancy = jsonschema_rs.FancyRegexOptions(backtrack_limit=_BACKTRACKS, size_limit=_PATTERN_SIZE)
     drafts: list[Callable[..., Validator]] = [jsonschema_rs.validator_for]
     if not isinstance(document, dict) or "$schema" not in document:
-        # Who names no dialect may still write an older one: `items` as a list, `exclusiveMinimum` as a flag.
+        # A schema without `$schema` may still be of an older draft: `items` as a list, boolean `exclusiveMinimum`.
         drafts += [jsonschema_rs.Draft7Validator, jsonschema_rs.Draft4Validator]
     reasons: list[str] = []
     for draft in drafts:
@@ -117,8 +117,8 @@ def compile_schema(document: Any) -> "Validator | str":
 
 
 def find_schema_errors(document: Any, limit: int = 50) -> list[tuple[str, str]]:
-    """Return what is wrong with a schema that cannot be compiled: places and words, the first `limit`."""
-    import jsonschema_rs  # noqa: PLC0415 - only who validates pays for loading it
+    """Return the first `limit` errors of a schema that cannot be compiled, as pairs of pointer and message."""
+    import jsonschema_rs  # noqa: PLC0415 - slow to import, and needed only for validation
 
     errors = jsonschema_rs.Draft202012Validator({"$ref": _META}).iter_errors(document)
     return [(_to_pointer(error.instance_path), _shorten(error.message)) for error in islice(errors, limit)]
@@ -138,14 +138,14 @@ _NAME = re.compile(r"[A-Za-z0-9_.:/-]+")
 
 
 class DefinitionError(Struct, frozen=True):
-    """One thing wrong with a tool, at `where` (JSON pointer) in its definition."""
+    """One error in a tool definition, at `where` (JSON pointer) inside it."""
 
     where: str
     message: str
 
 
 def check_definition(tool: Tool) -> list[DefinitionError]:
-    """Return everything that is wrong with `tool`; empty means that it can be offered."""
+    """Return all errors in the definition of `tool`; empty means that it can be sent to a model."""
     return [*_check_name(tool.name), *_check_description(tool.description), *_check_parameters(tool)]
 
 
@@ -155,7 +155,7 @@ def _check_name(name: str) -> Iterator[DefinitionError]:
     elif len(name) > MAX_NAME_LENGTH:
         yield DefinitionError("/name", f"longer than {MAX_NAME_LENGTH} characters")
     if name and not _NAME.fullmatch(name):
-        yield DefinitionError("/name", "a name is made of letters, digits and _ . : / -")
+        yield DefinitionError("/name", "a name may contain only letters, digits and _ . : / -")
 
 
 def _check_description(description: str) -> Iterator[DefinitionError]:
@@ -191,10 +191,10 @@ def _check_parameters(tool: Tool) -> Iterator[DefinitionError]:
 def _check_root(document: object) -> Iterator[DefinitionError]:
     node = as_node(document)
     if node is None:
-        yield DefinitionError("/parameters", "parameters must be a schema of an object")
+        yield DefinitionError("/parameters", "parameters must be an object schema")
         return
     if node and read_types(node) != ["object"]:
-        yield DefinitionError("/parameters/type", 'the root must say "type": "object"')
+        yield DefinitionError("/parameters/type", 'the root must have "type": "object"')
     declared = properties_of(node)
     if "properties" in node:
         for name in list_names(node.get("required")):

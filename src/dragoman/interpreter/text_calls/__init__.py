@@ -1,1 +1,1 @@
-"""Tools for models that have none: told in the prompt, called in the model's text, read out of that again."""
+"""Tool calling for models without tool support: the prompt describes the tools, and calls are parsed from the text."""

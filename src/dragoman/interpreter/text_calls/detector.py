@@ -1,4 +1,4 @@
-"""Detect calls in the text of a model that has no tools of its own: events in, events with the calls in them out."""
+"""Detect tool calls in the text of a model without tool support, and emit them as events of call parts."""
 
 from collections.abc import Iterable, Sequence
 
@@ -26,11 +26,11 @@ from dragoman.interpreter.undo import NO_UNDO, ReplyPipeline, TextCallSettings, 
 
 
 def match_tool_name(name: str, names: Sequence[str]) -> str:
-    """Return the tool of that name, or the only one that differs in case, `_` and `-` alone; else the name itself."""
+    """Return the tool of that name, or the only one that differs just in case, `_` and `-`; else the name itself."""
     if name in names:
         return name
-    alike = [known for known in names if _normalise_name(known) == _normalise_name(name)]
-    return alike[0] if len(alike) == 1 else name
+    matches = [known for known in names if _normalise_name(known) == _normalise_name(name)]
+    return matches[0] if len(matches) == 1 else name
 
 
 def _normalise_name(name: str) -> str:
@@ -38,38 +38,38 @@ def _normalise_name(name: str) -> str:
 
 
 _COMPLETE_REASONS = frozenset({"stop", "tool_calls"})
-_CALL_CUT_OUT = "the text that it belongs to held a call"
+_CALL_CUT_OUT = "it belongs to a text that contained a call"
 
 
 class _OpenText:
-    """A text while it is listened to."""
+    """A text part in which calls are being detected."""
 
     def __init__(self, part: Text) -> None:
         self.part = structs.replace(part, signature=None)
         self.reader = TextCallReader()
         self.index: int | None = None
-        """Its place at the client, while a piece of it is open."""
+        """The index of the open piece in the output; None if no piece is open."""
         self.is_unread = False
-        """The piece that is open is a call that cannot be read."""
+        """The open piece is a call that cannot be parsed."""
         self.piece_count = 0
         self.cut_count = 0
-        """Calls that were cut out of it, be they read or not."""
+        """The number of calls that were cut out of it, parsed or not."""
         self.side_events: list[PartSigned | PartCited | PartNative] = []
-        """What is said of it beside its text."""
+        """Its signature, citations and native fields."""
         if part.signature is not None:
             self.side_events.append(PartSigned(0, part.signature))
 
 
 class CallDetector:
-    """Listens to one reply."""
+    """Detects calls in the text of one reply."""
 
     def __init__(
         self, settings: TextCallSettings, prefix: str, salt: str, ledger: Ledger, *, runs_calls: bool = False
     ) -> None:
-        """With `runs_calls` whoever listens can ask again, and knows of calls that are not for others' eyes.
+        """Set `runs_calls` if the gateway runs the calls itself, so that it can ask the model again.
 
-        Then a call that cannot be read is a text with that mark, a reply with nothing better ends as a malformed call,
-        and a call that may not be made is told, to be refused.
+        Then a call that cannot be parsed becomes a text part marked `unread`, a reply with no other call finishes with
+        `malformed_call`, and a forbidden call is still emitted, so that the gateway can reject it.
         """
         self._names = settings.names
         self._forbidden = settings.forbidden and not runs_calls
@@ -86,19 +86,19 @@ class CallDetector:
         self._unread_count = 0
         self._open_text: _OpenText | None = None
         self._pending: tuple[_OpenText, WrittenCall] | None = None
-        """A call at the end of a text, of which only the end of the reply tells whether it is whole."""
+        """A call at the end of a text that is complete only if the reply finishes normally."""
 
     def feed(self, events: Iterable[Event]) -> list[Event]:
-        """Take the next events."""
+        """Take the next events and return the events with calls."""
         return [detected for event in events for detected in self._pipeline.feed(event)]
 
     def _handle_event(self, event: Event) -> list[Event]:
         match event:
             case PartDelta(_, text, piece):
-                spoken = self._open_text
-                if spoken is None:
+                open_text = self._open_text
+                if open_text is None:
                     return [PartDelta(self._next_index - 1, text, piece)]
-                return self._emit_pieces(spoken, spoken.reader.feed(text))
+                return self._emit_pieces(open_text, open_text.reader.feed(text))
             case PartStarted(_, part):
                 before = self._resolve_pending(is_whole=True)
                 if isinstance(part, Text):
@@ -127,24 +127,24 @@ class CallDetector:
                 return [event]
 
     def _end_part(self, event: PartEnded) -> list[Event]:
-        spoken, self._open_text = self._open_text, None
-        if spoken is None:
+        open_text, self._open_text = self._open_text, None
+        if open_text is None:
             return [PartEnded(self._next_index - 1, event.complete)]
-        pieces = spoken.reader.close()
+        pieces = open_text.reader.close()
         last = pieces[-1] if pieces else None
         if isinstance(last, WrittenCall) and last.pending_text:
-            self._pending = (spoken, last)
-            return self._emit_pieces(spoken, pieces[:-1])
-        return [*self._emit_pieces(spoken, pieces), *self._end_text(spoken)]
+            self._pending = (open_text, last)
+            return self._emit_pieces(open_text, pieces[:-1])
+        return [*self._emit_pieces(open_text, pieces), *self._end_text(open_text)]
 
     def _resolve_pending(self, *, is_whole: bool) -> list[Event]:
-        """Tell a call that was in doubt; as text, if the reply was cut off there."""
+        """Emit the pending call; as text, if the reply was cut off there."""
         if self._pending is None:
             return []
-        (spoken, call), self._pending = self._pending, None
+        (open_text, call), self._pending = self._pending, None
         return [
-            *self._emit_pieces(spoken, [call if is_whole else UnreadableText(call.pending_text)]),
-            *self._end_text(spoken),
+            *self._emit_pieces(open_text, [call if is_whole else UnreadableText(call.pending_text)]),
+            *self._end_text(open_text),
         ]
 
     def _emit_pieces(self, open_text: _OpenText, pieces: list[str | WrittenCall]) -> list[Event]:
@@ -162,7 +162,7 @@ class CallDetector:
         return events
 
     def _start_piece(self, open_text: _OpenText, *, is_unread: bool = False) -> PartStarted:
-        """Begin a piece of text; what its part had beside the text stands on the first."""
+        """Start a piece of text; the first piece keeps the other fields of the part."""
         open_text.index, open_text.is_unread = self._next_index, is_unread
         self._next_index += 1
         if is_unread:
@@ -173,7 +173,7 @@ class CallDetector:
         return PartStarted(open_text.index, part)
 
     def _end_piece(self, open_text: _OpenText) -> list[Event]:
-        """End the piece of text that is open."""
+        """End the open piece of text, if there is one."""
         if open_text.index is None:
             return []
         index, open_text.index = open_text.index, None
@@ -182,12 +182,12 @@ class CallDetector:
     def _emit_call(self, open_text: _OpenText, written_call: WrittenCall) -> list[Event]:
         open_text.cut_count += 1
         if self._forbidden:
-            self._ledger.report_dropped(open_text.part.where, "a call in it: no tool may be called")
+            self._ledger.report_dropped(open_text.part.where, "the text contains a call, but no tool may be called")
             return self._end_piece(open_text)
         self._call_count += 1
         if self._single and self._call_count > 1:
-            why = "the client wants one call at a time: only the first is told"
-            self._ledger.report_dropped(open_text.part.where, why)
+            reason = "the client allows one call at a time: only the first is sent"
+            self._ledger.report_dropped(open_text.part.where, reason)
             return []
         events = self._end_piece(open_text)
         name = match_tool_name(written_call.name, self._names)
@@ -198,11 +198,11 @@ class CallDetector:
         return [*events, PartStarted(index, call), PartDelta(index, written_call.arguments), PartEnded(index)]
 
     def _end_text(self, open_text: _OpenText) -> list[Event]:
-        """End a text; what is said beside it is about all of it, so it stands only where no call was cut out."""
+        """End a text. Its signature and citations are about all of it, so they are kept only if no call was cut out."""
         events: list[Event] = []
         if open_text.reader.unread_count:
             self._unread_count += open_text.reader.unread_count
-            self._ledger.report_approximated(open_text.part.where, "a call in it cannot be read: it is told as text")
+            self._ledger.report_approximated(open_text.part.where, "a call in the text cannot be parsed: sent as text")
         if not open_text.cut_count:
             if open_text.index is None:
                 events.append(self._start_piece(open_text))
@@ -226,15 +226,15 @@ class CallDetector:
                 ledger.report_dropped_value(part.where + field, raw, _CALL_CUT_OUT)
 
     def _finish(self, finish: Finish) -> Finish:
-        """A reply that ends well after calls ends for them; the sequence that ends made-up results is our own."""
+        """Return the finish: `tool_calls` after calls; without the stop sequence that the gateway itself added."""
         if self._call_count and finish.reason == "stop":
             return Finish("tool_calls")
         if self._unread_count and self._runs_calls and finish.reason == "stop":
             return Finish("malformed_call")
-        # Some vendors' word for the end says that there was a sequence, so that goes too.
+        # The vendor's own reason (`raw`) may name the stop sequence, so it is dropped too.
         return Finish(finish.reason) if finish.sequence and finish.sequence == self._stop else finish
 
 
 def detect_calls(response: Response, detector: CallDetector) -> Response:
-    """Return a whole reply with the calls in it."""
+    """Return a complete reply with the calls detected in its text."""
     return collect(detector.feed(replay(response)))

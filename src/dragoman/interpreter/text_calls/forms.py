@@ -1,18 +1,18 @@
-"""The forms in which a model writes a call: how each begins, and what must follow.
+"""Parse the forms in which a model writes a call as text.
 
     <tool_call>{"name": "get_weather", "arguments": {"city": "Paris"}}</tool_call>
 
     TOOL_CALL: get_weather
     ARGUMENTS: {"city": "Paris"}
 
-The words are matched in any letter case. The first form may be anywhere, hold several calls, and lack its end; the
-second begins a line, and its second line may be missing. Either may be in a code fence, and so may the JSON in it; a
-fence whose language is `tool_call` is as good as the tags. JSON without any of these words is never a call: it may be
-what the user asked to see.
+The keywords are matched in any letter case. The first form may be anywhere, contain several calls, and lack its end
+tag; the second starts a line, and its second line may be missing. Either may be in a code fence, and so may the JSON in
+it; a fence with the language `tool_call` has the same meaning as the tags. JSON without any of these keywords is never
+a call: it may be what the user asked for.
 
-A real decoder decides whether something is JSON; the scan only finds where it ends. Nothing is repaired: what cannot be
-parsed, or can be parsed in two ways, is no call. The one exception is a raw line break in a string, which has only one
-meaning.
+A JSON decoder decides whether something is JSON; the scanner only finds where it ends. Nothing is repaired: text that
+cannot be parsed, or can be parsed in two ways, is not a call. The one exception is a raw line break in a string, which
+has only one meaning.
 """
 
 import json as decoding
@@ -33,12 +33,12 @@ _OTHER_MEMBERS = frozenset({"id", "type"})
 NO_ARGUMENTS = "{}"
 
 
-class UnreadableCall(ValueError):  # noqa: N818  it says what the text is
-    """What stands where a call should be is none."""
+class UnreadableCall(ValueError):  # noqa: N818  the name describes the text
+    """Text that starts like a call cannot be parsed as one."""
 
 
 class UnreadableText(str):
-    """Text in which a call stands that cannot be read."""
+    """Text of a call that cannot be parsed."""
 
     __slots__ = ()
 
@@ -48,13 +48,13 @@ class WrittenCall(Struct, frozen=True):
 
     name: str
     arguments: str
-    """A JSON object, in the model's own characters."""
+    """A JSON object, exactly as the model wrote it."""
     pending_text: str = ""
-    """What it was read from, if only the end of the text tells that it is whole."""
+    """The source text of a call at the end of the text, which is complete only if the model was not cut off there."""
 
 
 class JsonScanner:
-    """Finds the end of an object or array, whatever pieces it comes in."""
+    """Finds the end of an object or array that arrives in pieces."""
 
     def __init__(self) -> None:
         self._open: list[str] = []
@@ -62,12 +62,12 @@ class JsonScanner:
         self._escaped = False
         self._size = 0
         self.end = 0
-        """How long the value is, once that is known."""
+        """The length of the value, once that is known."""
         self.is_over = False
-        """The end is known, or that there is none."""
+        """The end was found, or the text cannot be JSON."""
 
     def feed(self, text: str) -> bool:
-        """Take more text; tell whether that was enough."""
+        """Add text; return whether the scan is over."""
         at = 0
         while at < len(text) and not self.is_over:
             if self._escaped:
@@ -98,7 +98,7 @@ class JsonScanner:
 
 
 def parse_calls(text: str) -> tuple[WrittenCall, ...]:
-    """Read an object as a call, or an array as several."""
+    """Parse an object as a call, or an array as several calls."""
     text = _require_json(text)
     try:
         entries = json.decode_array(text) if text.startswith("[") else [Raw(text.encode())]
@@ -111,14 +111,14 @@ def parse_calls(text: str) -> tuple[WrittenCall, ...]:
 
 
 def parse_arguments(text: str) -> str:
-    """Read an object as the arguments of a call."""
+    """Parse an object as the arguments of a call."""
     if not text.startswith("{"):
         raise UnreadableCall
     return _require_json(text)
 
 
 def _require_json(text: str) -> str:
-    """Return a value that a decoder has read, in the same characters if they are strict JSON."""
+    """Return the text if it is strict JSON, else its value as strict JSON; raise `UnreadableCall` if it is not JSON."""
     try:
         value, end = _DECODER.raw_decode(text)
     except (ValueError, RecursionError):
@@ -135,13 +135,13 @@ def _require_json(text: str) -> str:
 
 
 def _to_strict_json(value: Any) -> str:
-    """Write a value that was read leniently as strict JSON."""
+    """Encode a value that was decoded leniently as strict JSON."""
     try:
-        told = decoding.dumps(value, ensure_ascii=False, allow_nan=False)
-        told.encode()  # half a character, in an escape, is no text
+        text = decoding.dumps(value, ensure_ascii=False, allow_nan=False)
+        text.encode()  # fails for a lone surrogate from an escape
     except ValueError:
         raise UnreadableCall from None
-    return told
+    return text
 
 
 def _require_distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -151,7 +151,7 @@ def _require_distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return members
 
 
-def _reject_number(_word: str) -> NoReturn:
+def _reject_number(_constant: str) -> NoReturn:
     raise UnreadableCall
 
 
@@ -173,7 +173,7 @@ def _read_call(members: dict[str, Raw]) -> WrittenCall:
 
 
 def _read_call_arguments(raw: Raw) -> str:
-    """Return what stands for arguments; text that is an object is one, as OpenAI writes them."""
+    """Return the arguments as JSON text; a string may contain them as JSON text, the form that OpenAI uses."""
     if json.first_byte(raw) == b"{":
         return bytes(raw).decode()
     match json.decode(raw):
@@ -188,7 +188,7 @@ def _read_call_arguments(raw: Raw) -> str:
 WHITESPACE = " \t\r\n\f\v"
 BLANK = " \t"
 MARKDOWN_MARKS = "*`"
-"""What Markdown puts around words."""
+"""Markdown marks for bold text and code."""
 FENCE = "```"
 CALL = "tool_call"
 TAG = "<" + CALL
@@ -199,52 +199,52 @@ _NAME_END = WHITESPACE + _QUOTES + "(){}[]<>,;"
 _MAX_NAME = 256
 _MAX_LANGUAGE = 32
 _MAX_GAP = 256
-"""How much white space may stand between two words of a call."""
+"""The maximum white space between two tokens of a call."""
 
 
-class NeedsMoreText(Exception):  # noqa: N818  it says what is needed
-    """What follows must be seen first."""
+class NeedsMoreText(Exception):  # noqa: N818  the name describes what is needed
+    """The parser cannot decide before more text arrives."""
 
 
 class NoCall(Struct, frozen=True):
-    """Words that could have begun a call and did not; up to `end` nothing else begins there."""
+    """The text looked like the start of a call but is not one; no call starts before `end`."""
 
     end: int
 
 
 class BrokenCall(Struct, frozen=True):
-    """A call that cannot be read; one in tags ends with them, of any other nobody knows where it ends."""
+    """A call that cannot be parsed; one in tags ends at its end tag, for any other the end is unknown."""
 
     is_tagged: bool
     is_fenced: bool = False
-    """A code fence stands around it."""
+    """It is in a code fence."""
 
 
 class ParsedCalls(Struct, frozen=True):
-    """Calls up to `end`, and what may still close them, the innermost last."""
+    """Parsed calls up to `end`, and the closing marks that may follow, the innermost last."""
 
     calls: tuple[WrittenCall, ...]
     end: int
     closers: tuple[str, ...] = ()
     is_open: bool = False
-    """Nothing but what follows tells that it is whole."""
+    """Only the text that follows shows whether the call is complete."""
 
 
 Attempt = NoCall | BrokenCall | ParsedCalls
 
 
 class CallParser:
-    """Text that has come so far, read from a place on; asks for `More` where the text ends too early."""
+    """Parses calls in the text received so far; raises `NeedsMoreText` if the text ends too early."""
 
     def __init__(self) -> None:
         self.text = ""
         self.is_complete = False
-        """Nothing follows the text."""
+        """No more text follows."""
         self.scan: JsonScanner | None = None
-        """Where a value was looked into that has not ended."""
+        """The scanner of a JSON value that has not ended."""
 
     def get_character(self, at: int) -> str:
-        """Return a character; none behind the end of it all."""
+        """Return the character at an offset; "" after the end of the complete text."""
         if at < len(self.text):
             return self.text[at]
         if self.is_complete:
@@ -252,21 +252,21 @@ class CallParser:
         raise NeedsMoreText
 
     def skip(self, at: int, characters: str, limit: int = _MAX_GAP) -> int:
-        """Return the place behind some characters."""
+        """Return the offset after any of these characters, at most `limit` further."""
         end = at + limit
         while at < end and (found := self.get_character(at)) and found in characters:
             at += 1
         return at
 
-    def starts_with(self, at: int, word: str) -> bool:
-        """Tell whether a word stands at a place, in any letter case."""
-        found = self.text[at : at + len(word)]
-        if len(found) < len(word) and word.startswith(found.lower()) and not self.is_complete:
+    def starts_with(self, at: int, keyword: str) -> bool:
+        """Return whether the text at an offset starts with a keyword, in any letter case."""
+        found = self.text[at : at + len(keyword)]
+        if len(found) < len(keyword) and keyword.startswith(found.lower()) and not self.is_complete:
             raise NeedsMoreText
-        return found.lower() == word
+        return found.lower() == keyword
 
     def read_tagged(self, at: int) -> Attempt:
-        """Read what stands at the tag of a call."""
+        """Parse the text from the start tag of a call."""
         end = at + len(TAG)
         at = end + 1 if self.get_character(end) in ("s", "S") else end
         at = self.skip(at, BLANK)
@@ -278,7 +278,7 @@ class CallParser:
         return self.read_json(begin, (END_TAG, FENCE) if is_fenced else (END_TAG,))
 
     def read_fenced(self, at: int) -> Attempt:
-        """Read what stands at a code fence: a call in it, or code."""
+        """Parse the text from a code fence, which contains a call or code."""
         begin = at + len(FENCE)
         language_end = self._find_language_end(begin)
         line_end = self.skip(language_end, BLANK)
@@ -302,11 +302,11 @@ class CallParser:
                 return found
 
     def read_line(self, at: int) -> Attempt:
-        """Read what stands at a line that may name a tool to be called."""
-        word_end = self.skip(self.skip(at, BLANK), MARKDOWN_MARKS, 2) + len(CALL)
-        colon = self.skip(self.skip(word_end, MARKDOWN_MARKS, 2), BLANK)
+        """Parse the text from a line that starts with the keyword `TOOL_CALL`."""
+        keyword_end = self.skip(self.skip(at, BLANK), MARKDOWN_MARKS, 2) + len(CALL)
+        colon = self.skip(self.skip(keyword_end, MARKDOWN_MARKS, 2), BLANK)
         if self.get_character(colon) != ":":
-            return NoCall(word_end)
+            return NoCall(keyword_end)
         begin = name_end = self.skip(colon + 1, BLANK + _QUOTES)
         while (found := self.get_character(name_end)) and found not in _NAME_END and name_end - begin < _MAX_NAME:
             name_end += 1
@@ -321,12 +321,12 @@ class CallParser:
             return self._read_arguments(name, self.skip(given, "*", 2))
         if self.get_character(end) in ("", "\n", "\r"):
             return ParsedCalls((WrittenCall(name, NO_ARGUMENTS),), end, is_open=True)
-        # Arguments in parentheses, or a name of several words that has arguments: a call, but none that can be read.
-        is_meant = self.get_character(name_end) == "(" or self._find_arguments(self._find_line_end(end))
-        return BrokenCall(is_tagged=False) if is_meant else NoCall(name_end)
+        # Arguments in parentheses, or a name of several words with arguments: a call, but one that cannot be parsed.
+        is_call = self.get_character(name_end) == "(" or self._find_arguments(self._find_line_end(end))
+        return BrokenCall(is_tagged=False) if is_call else NoCall(name_end)
 
     def _find_arguments(self, at: int) -> int:
-        """Return the place behind the word for arguments; 0 if it does not follow."""
+        """Return the offset after the keyword `ARGUMENTS:`; 0 if it does not follow."""
         following = self.skip(self.skip(at, WHITESPACE), MARKDOWN_MARKS, 2)
         if not self.starts_with(following, "arguments"):
             return 0
@@ -340,7 +340,7 @@ class CallParser:
         return at
 
     def read_json(self, at: int, closers: tuple[str, ...]) -> Attempt:
-        """Read the JSON form's object or array."""
+        """Parse the object or array of the JSON form."""
         try:
             end = self._find_value_end(at)
             return ParsedCalls(parse_calls(self.text[at:end]), end, closers)
@@ -348,7 +348,7 @@ class CallParser:
             return BrokenCall(END_TAG in closers)
 
     def _read_arguments(self, name: str, at: int) -> Attempt:
-        """Read the arguments of a call, or that it has none."""
+        """Parse the arguments of a call, which may be missing."""
         begin, is_fenced = self._skip_fence(self.skip(at, WHITESPACE))
         ticked = self.skip(begin, "`", 1)
         found = self.get_character(ticked)
@@ -359,15 +359,15 @@ class CallParser:
                 return ParsedCalls((WrittenCall(name, parse_arguments(self.text[ticked:end])),), end, closers)
             except UnreadableCall:
                 return BrokenCall(is_tagged=False)
-        nothing = (WrittenCall(name, NO_ARGUMENTS),)
+        calls = (WrittenCall(name, NO_ARGUMENTS),)
         if self.starts_with(begin, "null"):
-            return ParsedCalls(nothing, begin + len("null"))
+            return ParsedCalls(calls, begin + len("null"))
         if not found or self.starts_with(self.skip(begin, MARKDOWN_MARKS, 2), CALL):
-            return ParsedCalls(nothing, at, is_open=True)
+            return ParsedCalls(calls, at, is_open=True)
         return BrokenCall(is_tagged=False)
 
     def _skip_fence(self, at: int) -> tuple[int, bool]:
-        """Return the place behind the line of a code fence, if one stands here."""
+        """Return the offset after the first line of a code fence, and whether there is one at `at`."""
         if not self.starts_with(at, FENCE):
             return at, False
         return self.skip(self._find_language_end(at + len(FENCE)), WHITESPACE), True
@@ -379,7 +379,7 @@ class CallParser:
         return end
 
     def _find_value_end(self, at: int) -> int:
-        """Return where a value ends."""
+        """Return the end offset of the JSON value at `at`."""
         if self.scan is None:
             self.scan = JsonScanner()
             self.scan.feed(self.text[at:])

@@ -1,4 +1,4 @@
-"""Describe the tools of a request in its prompt, for a model that has no tools of its own."""
+"""Describe the tools of a request in its prompt, for a model without tool support."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -23,7 +23,7 @@ from dragoman.wire import json
 
 TextForm = Literal["json", "legacy"]
 RESULT_START = "<tool_result"
-"""How a result begins: no model has a reason to write that."""
+"""The start of a tool result in the prompt; a model has no reason to write it, so it is used as a stop sequence."""
 _EXAMPLES: dict[str, str] = {
     "json": '<tool_call>\n{"name": "TOOL", "arguments": {"ARGUMENT": "VALUE"}}\n</tool_call>',
     "legacy": 'TOOL_CALL: TOOL\nARGUMENTS: {"ARGUMENT": "VALUE"}',
@@ -46,13 +46,13 @@ CALL_UNREADABLE = (
     "A call in your last message cannot be read. Write it again: the arguments must be one valid JSON object."
 )
 NO_CALLS = "Do not call any tool now: answer without one."
-_PROTOCOL_WORDS = re.compile(
+_PROTOCOL_KEYWORDS = re.compile(
     r"(</?|```[ \t]*|^[ \t]*[*`]{0,2})(tool)_(call|result)", re.IGNORECASE | re.ASCII | re.MULTILINE
 )
 
 
 def render_protocol(tools: Iterable[Tool], form: TextForm, instructions: Iterable[str]) -> str:
-    """Tell of the tools and how they are called, and what else is to be implied."""
+    """Return the instructions on how to call tools, the list of tools, and further instructions."""
     lines = "\n".join(json.encode(_declare_tool(tool)).decode() for tool in tools)
     return "\n\n".join([_PROTOCOL.format(example=_EXAMPLES[form], tools=lines), *instructions])
 
@@ -67,7 +67,7 @@ def _declare_tool(tool: Tool) -> dict[str, Any]:
 
 
 def render_answer_shape(output: OutputFormat) -> str:
-    """Ask for an answer of a shape that a model cannot be held to while it may also call tools."""
+    """Return the instruction for an output format that cannot be enforced while the model may also call tools."""
     if output.schema is None:
         return "When you answer without a call, the whole answer is one JSON object and nothing else."
     schema = json.one_line(output.schema).decode()
@@ -75,80 +75,81 @@ def render_answer_shape(output: OutputFormat) -> str:
 
 
 def render_call(name: str, arguments: str, form: TextForm) -> str:
-    """Tell of a call as the model wrote it, or would have."""
-    said = arguments if json.is_object(arguments) else json.encode(arguments).decode()
+    """Return a call as the model writes it in its text."""
+    value = arguments if json.is_object(arguments) else json.encode(arguments).decode()
     if form == "legacy":
-        return f"TOOL_CALL: {name}\nARGUMENTS: {said}"
-    return f'<tool_call>\n{{"name": {json.encode(name).decode()}, "arguments": {said}}}\n</tool_call>'
+        return f"TOOL_CALL: {name}\nARGUMENTS: {value}"
+    return f'<tool_call>\n{{"name": {json.encode(name).decode()}, "arguments": {value}}}\n</tool_call>'
 
 
 def render_result(name: str, text: str, *, failed: bool) -> str:
-    """Tell what a tool returned."""
+    """Return a tool result as text for the prompt."""
     attribute = ' failed="true"' if failed else ""
     return f'{RESULT_START} name="{name}"{attribute}>\n{text}\n</tool_result>'
 
 
 def escape_protocol(text: str) -> str:
-    """Spell the words of the protocol otherwise, in a text that must not be taken for it."""
-    return _PROTOCOL_WORDS.sub(r"\1\2-\3", text)
+    """Rewrite the keywords of calls and results in a text, so that the text cannot be parsed as one."""
+    return _PROTOCOL_KEYWORDS.sub(r"\1\2-\3", text)
 
 
-_TOOLS_IN_PROMPT = "told in the prompt: the model calls tools in its text"
-_CALLS_AS_TEXT = "calls and their results are told as text"
-_OUTPUT_IN_PROMPT = "asked for in words: an answer that is held to a shape could call no tool"
-_TOOL_FORBIDDEN = "no tool may be called: the model is not told of it"
-_ESCAPED = "words that could be taken for a call are spelled otherwise"
+_TOOLS_IN_PROMPT = "described in the prompt: the model calls tools in its text"
+_CALLS_AS_TEXT = "calls and their results are sent as text"
+_OUTPUT_IN_PROMPT = "requested in the prompt: with an enforced output format the model could not call tools"
+_TOOL_FORBIDDEN = "no tool may be called, so the tool is not described"
+_ESCAPED = "text that could be parsed as a call is escaped"
 
 
 class DescribedRequest(Struct, frozen=True):
-    """A request in words, and how to read the reply; no way back where nothing could have been called."""
+    """A request with its tools described in the prompt, and the undo for the reply; None if no call is possible."""
 
     request: Request
     undo: Undo | None
 
 
 def describe_tools(request: Request, source_issuer: str, traits: Traits, ledger: Ledger) -> DescribedRequest | None:
-    """Return a request without tools, calls and results of the caller's; None if it has none."""
+    """Return the request with the client's tools, calls and results as text; None if it has none of them."""
     form = traits.text_calls
     functions = tuple(tool for tool in request.tools if isinstance(tool, Tool))
-    is_talked_of = any(_is_call_or_result(part) for message in request.messages for part in message.parts)
-    if not form or not (functions or is_talked_of):
+    has_calls = any(_is_call_or_result(part) for message in request.messages for part in message.parts)
+    if not form or not (functions or has_calls):
         return None
-    # Words hold any name and any schema, and nobody to anything.
+    # Text can express almost any name and any schema, but it enforces nothing.
     row = Traits(dialect="", name_max=256, name_symbols="_-.:/", failed_results=True)
     adaptation = Adaptation(row, ledger, source_issuer, can_force=False)
     mode = request.tool_choice.mode if request.tool_choice is not None else None
-    told: tuple[Tool, ...] = ()
+    described: tuple[Tool, ...] = ()
     if functions and mode != "none":
-        fitted, _ = adapt_request_tools(structs.replace(request, tools=functions), adaptation)
-        told = tuple(tool for tool in fitted if isinstance(tool, Tool))
+        adapted, _ = adapt_request_tools(structs.replace(request, tools=functions), adaptation)
+        described = tuple(tool for tool in adapted if isinstance(tool, Tool))
     history = _drop_bare_thoughts(request.messages, ledger) if traits.turns == "items" else request.messages
     turns = _HistoryRenderer(adaptation, form).render(history)
     natives = tuple(tool for tool in request.tools if not isinstance(tool, Tool))
     choice = request.tool_choice if natives and (mode == "none" or not functions) else None
-    said = structs.replace(request, messages=tuple(turns), tools=natives, tool_choice=choice)
-    if not told:
+    text_request = structs.replace(request, messages=tuple(turns), tools=natives, tool_choice=choice)
+    if not described:
         for tool in functions:
             ledger.report_dropped(tool.where, _TOOL_FORBIDDEN)
-        instructed = _append_instructions(turns, NO_CALLS) if functions and is_talked_of else turns
+        instructed = _append_instructions(turns, NO_CALLS) if functions and has_calls else turns
         return DescribedRequest(
-            structs.replace(said, messages=tuple(instructed)), _forbid_calls(functions, adaptation, is_talked_of)
+            structs.replace(text_request, messages=tuple(instructed)), _forbid_calls(functions, adaptation, has_calls)
         )
     ledger.report_approximated(ledger.find_pointer("tools"), _TOOLS_IN_PROMPT)
-    more = list(adaptation.instructions)
+    instructions = list(adaptation.instructions)
     if request.output is not None and request.output.kind != "text":
         ledger.report_approximated_field("output", _OUTPUT_IN_PROMPT)
-        more.append(render_answer_shape(request.output))
-        said = structs.replace(said, output=None)
-    said = structs.replace(
-        said,
-        messages=tuple(
-            _append_instructions(_request_rewrite(turns, request.messages), render_protocol(told, form, more))
-        ),
+        instructions.append(render_answer_shape(request.output))
+        text_request = structs.replace(text_request, output=None)
+    protocol = render_protocol(described, form, instructions)
+    text_request = structs.replace(
+        text_request,
+        messages=tuple(_append_instructions(_request_rewrite(turns, request.messages), protocol)),
         sampling=_add_stop(request.sampling, traits),
     )
-    spoken = TextCallSettings(tuple(tool.name for tool in told), single_call=adaptation.single_call, stop=RESULT_START)
-    return DescribedRequest(said, Undo(adaptation.names, adaptation.custom, adaptation.arguments, text_calls=spoken))
+    names = tuple(tool.name for tool in described)
+    settings = TextCallSettings(names, single_call=adaptation.single_call, stop=RESULT_START)
+    undo = Undo(adaptation.names, adaptation.custom, adaptation.arguments, text_calls=settings)
+    return DescribedRequest(text_request, undo)
 
 
 def _is_call_or_result(part: AnyPart) -> bool:
@@ -156,7 +157,7 @@ def _is_call_or_result(part: AnyPart) -> bool:
 
 
 def _forbid_calls(functions: Sequence[Tool], adaptation: Adaptation, has_calls: bool) -> Undo | None:
-    """Return how to hear calls that may not be made, of a model that has seen how they are written."""
+    """Return the undo that drops forbidden calls, for a model that has seen calls in the history; else None."""
     if not has_calls:
         return None
     names = tuple(adaptation.alias_tool(tool.name, tool.namespace) for tool in functions)
@@ -164,7 +165,7 @@ def _forbid_calls(functions: Sequence[Tool], adaptation: Adaptation, has_calls: 
 
 
 def _drop_bare_thoughts(messages: tuple[Message, ...], ledger: Ledger) -> tuple[Message, ...]:
-    """Leave out thoughts that are nothing but names beside the calls they led to: those are gone as what they were."""
+    """Drop reasoning without a signature in turns with calls: it names a stored item, and its calls are text now."""
     kept: list[Message] = []
     for role, run in groupby(messages, key=lambda message: message.role):
         group = list(run)
@@ -179,16 +180,16 @@ def _drop_unsigned_thoughts(message: Message, ledger: Ledger) -> Message:
     if not bare:
         return message
     for part in bare:
-        ledger.report_dropped(part.where, "what it led to is told as text")
+        ledger.report_dropped(part.where, "the calls that it led to are sent as text")
     return structs.replace(message, parts=tuple(part for part in message.parts if part not in bare))
 
 
 def _request_rewrite(turns: list[Message], messages: tuple[Message, ...]) -> list[Message]:
-    """Tell a model whose last turn had a call that nobody could read what was wrong, unless the user has moved on."""
-    spoke = max((at for at, message in enumerate(messages) if message.role == "assistant"), default=None)
-    if spoke is None or not any(_is_unread(part) for part in messages[spoke].parts):
+    """Ask the model to rewrite a call in its last turn that could not be parsed, unless the user has written since."""
+    last_reply = max((at for at, message in enumerate(messages) if message.role == "assistant"), default=None)
+    if last_reply is None or not any(_is_unread(part) for part in messages[last_reply].parts):
         return turns
-    last, following = turns[-1], [part for message in messages[spoke + 1 :] for part in message.parts]
+    last, following = turns[-1], [part for message in messages[last_reply + 1 :] for part in message.parts]
     if not following:
         return [*turns, Message(role="user", parts=(Text(text=CALL_UNREADABLE),))]
     if not all(isinstance(part, ToolResult) for part in following):
@@ -206,14 +207,14 @@ def _is_unread(part: AnyPart) -> bool:
 
 
 def _add_stop(sampling: Sampling, traits: Traits) -> Sampling:
-    """End the answer where the model begins to make up a result, if the target can be asked for that."""
+    """Add a stop sequence that ends the reply where the model starts to invent a result, if the target allows it."""
     if "stop" not in traits.sampling or len(sampling.stop) >= traits.stop_max:
         return sampling
     return structs.replace(sampling, stop=(*sampling.stop, RESULT_START))
 
 
 def _append_instructions(messages: Sequence[Message], instructions: str) -> list[Message]:
-    """Let the system prompt end with these words."""
+    """Append instructions to the system prompt; add one if there is none."""
     leading = count_leading_systems(messages)
     if not leading:
         return [Message(role="system", parts=(Text(text=instructions),)), *messages]
@@ -223,7 +224,7 @@ def _append_instructions(messages: Sequence[Message], instructions: str) -> list
 
 
 def _append_text(parts: tuple[AnyPart, ...], text: Text, separator: str = "\n\n") -> tuple[AnyPart, ...]:
-    """Put a text behind parts, as one with a plain text that stands last: not every server takes several."""
+    """Append a text to the parts, joined with a plain text at their end: not every server accepts several texts."""
     last = parts[-1] if parts else None
     if not isinstance(last, Text) or last != Text(text=last.text) or not last.text:
         return (*parts, text)
@@ -231,26 +232,27 @@ def _append_text(parts: tuple[AnyPart, ...], text: Text, separator: str = "\n\n"
 
 
 class _HistoryRenderer:
-    """Tells a history's calls and results as text."""
+    """Renders the calls and results of a history as text."""
 
     def __init__(self, adaptation: Adaptation, form: TextForm) -> None:
         self._adaptation = adaptation
         self._form: TextForm = form
         self._names: dict[str, str] = {}
-        """What the calls so far were called."""
+        """The tool names of the calls so far, by call id."""
 
     def render(self, messages: Sequence[Message]) -> list[Message]:
-        told: list[Message] = []
+        rendered: list[Message] = []
         after_results = False
         for message in pair_calls(list(messages), self._adaptation.traits, self._adaptation.ledger):
             has_results = any(isinstance(part, ToolResult) for part in message.parts)
-            now = self._render_message(message)
-            if told and message.role == told[-1].role == "user" and (has_results or after_results) and not now.name:
-                told[-1] = _join_messages(told[-1], now)
+            new = self._render_message(message)
+            is_second_user = bool(rendered) and message.role == rendered[-1].role == "user"
+            if is_second_user and (has_results or after_results) and not new.name:
+                rendered[-1] = _join_messages(rendered[-1], new)
             else:
-                told.append(now)
+                rendered.append(new)
             after_results = has_results
-        return told
+        return rendered
 
     def _render_message(self, message: Message) -> Message:
         if not any(isinstance(part, ToolCall | ToolResult) or _declares_tools(part) for part in message.parts):
@@ -291,31 +293,32 @@ class _HistoryRenderer:
         drop_extras(result, adaptation)
         if result.signature is not None:
             drop_signature(result, result.signature, adaptation)
-        words: list[str] = []
+        texts: list[str] = []
         cache = result.cache
         for item in result.content:
             cache = item.cache if item.cache is not None else cache
             match item:
                 case Text(text=text):
-                    words.append(text)
+                    texts.append(text)
                 case Data(json=value):
-                    words.append(value.decode())
-                case Media() if (told := find_document_text(item)) is not None:
-                    # Behind the result it would be the user's word, and what it says could be a call.
+                    texts.append(value.decode())
+                case Media() if (document := find_document_text(item)) is not None:
+                    # After the result it would be text of the user, and could contain what looks like a call.
                     adaptation.ledger.report_approximated(item.where, "a text document is sent as text")
-                    words.append(told)
+                    texts.append(document)
                 case Media(kind=kind):
-                    adaptation.ledger.report_approximated(item.where, "moved out of the tool result, behind it")
-                    words.append(f"[{kind} follows]")
+                    reason = "moved out of the tool result, to a part after it"
+                    adaptation.ledger.report_approximated(item.where, reason)
+                    texts.append(f"[{kind} follows]")
                     moved.append(item)
                 case Opaque():
-                    adaptation.ledger.report_dropped(item.where, "text cannot say it")
-        text = "\n".join(words)
+                    adaptation.ledger.report_dropped(item.where, "it has no form as text")
+        text = "\n".join(texts)
         if (safe := escape_protocol(text)) != text:
             adaptation.ledger.report_approximated(result.where, _ESCAPED)
         name = self._names.get(result.call_id, result.name)
         if result.name and name != result.name:
-            adaptation.ledger.report_dropped_field("result.name", "the name of the call stands", result)
+            adaptation.ledger.report_dropped_field("result.name", "the name of the call is used", result)
         return Text(text=render_result(name, safe, failed=result.failed), cache=cache)
 
 

@@ -1,12 +1,12 @@
-"""Read calls out of a model's text as it comes.
+"""Parse calls from a model's text while it is streamed.
 
-Text passes as soon as it cannot be the beginning of a call; a call is told when it can be read whole, and until then
-nothing of it is told. What cannot be read stays text, every character of it: only white space and the fences around a
-call go with it. Whatever the pieces are that a text comes in, the same is read.
+Text is returned as soon as it cannot be the start of a call; a call is returned when it is complete, and until then
+nothing of it is returned. A call that cannot be parsed stays text, every character of it; with a parsed call only the
+white space and the fences around it are removed. The result does not depend on how the text is split into pieces.
 
-Behind a call that cannot be read nothing is taken for one any more, but for what follows its closing tag: what stands
-there may be what the call was about. Nor is anything in a result that the model repeats or makes up, or in a thought
-that a server leaves in the text.
+After a call that cannot be parsed nothing is parsed as a call any more, except after its end tag: the text may be
+content of that call. Nor is anything parsed in a result that the model repeats or invents, or in a thought that a
+server leaves in the text.
 """
 
 import re
@@ -30,26 +30,26 @@ from dragoman.interpreter.text_calls.forms import (
 )
 
 _MAX_WHITESPACE = 512
-"""White space that is held because a call may follow."""
+"""The maximum white space that is buffered because a call may follow."""
 
 
 _THOUGHT = "<think"
 _IGNORED_BLOCKS = ((RESULT_TAG, "</tool_result"), (_THOUGHT, "</think"))
-"""What begins a stretch in which nothing is a call, and what ends it."""
+"""Start and end of blocks in which nothing is parsed as a call."""
 
 
-def _build_prefix_pattern(word: str) -> str:
-    """Return a pattern for a word, or for as much of it as the text has at its end."""
+def _build_prefix_pattern(keyword: str) -> str:
+    """Return a pattern for a keyword, or for a prefix of it at the end of the text."""
     pattern = ""
-    for character in reversed(word):
+    for character in reversed(keyword):
         pattern = re.escape(character) + (rf"(?:{pattern}|\Z)" if pattern else "")
     return pattern
 
 
 def _compile_finder(line_start: str) -> re.Pattern[str]:
     fence, thought, call = map(_build_prefix_pattern, (FENCE, _THOUGHT, CALL))
-    words = rf"{fence}|{thought}|[*`]{{0,2}}(?:{call}|\Z)"
-    lined = rf"{line_start}(?:[ \t]{{0,16}}(?:{words}))"
+    keywords = rf"{fence}|{thought}|[*`]{{0,2}}(?:{call}|\Z)"
+    lined = rf"{line_start}(?:[ \t]{{0,16}}(?:{keywords}))"
     return re.compile(
         f"{_build_prefix_pattern(TAG)}|{_build_prefix_pattern(RESULT_TAG)}|{lined}", re.IGNORECASE | re.ASCII
     )
@@ -62,27 +62,27 @@ _LINED = re.compile(rf"[ \t]*[*`]{{0,2}}{CALL}", re.IGNORECASE | re.ASCII)
 
 
 class TextCallReader:
-    """Text in, text and calls out."""
+    """Splits streamed text into text and calls."""
 
     def __init__(self) -> None:
         self._form = CallParser()
         self._at_line_start = True
-        """What is held begins a line, or follows a call."""
+        """The buffered text starts a line, or follows a call."""
         self._pending: list[str] = []
-        """What came while a value was not whole."""
+        """Text that arrived while a JSON value was incomplete."""
         self._is_after_call = False
-        """The last that was told was a call."""
+        """The last output was a call."""
         self._closers: tuple[str, ...] = ()
         self._until: str | None = None
-        """What must come before anything is a call again; empty for nothing that could."""
+        """The text up to which nothing is parsed as a call; "" for the rest of the text, None to parse calls."""
         self._broken: BrokenCall | None = None
-        """The call that cannot be read, while its text is told."""
+        """The call that cannot be parsed, while its text is output."""
         self._output: list[str | WrittenCall] = []
         self.unread_count = 0
-        """How many calls could not be read."""
+        """How many calls could not be parsed."""
 
     def feed(self, text: str) -> list[str | WrittenCall]:
-        """Take more text; return what is certain now."""
+        """Add text; return the text and calls that are certain now."""
         form = self._form
         if form.scan is not None:
             self._pending.append(text)
@@ -94,7 +94,7 @@ class TextCallReader:
         return self._read()
 
     def close(self) -> list[str | WrittenCall]:
-        """Return what is left: the text is over."""
+        """Return the rest at the end of the text."""
         form = self._form
         form.text += "".join(self._pending)
         self._pending.clear()
@@ -107,11 +107,11 @@ class TextCallReader:
                 pass
         except NeedsMoreText:
             pass
-        told, self._output = self._output, []
-        return told
+        output, self._output = self._output, []
+        return output
 
     def _read_next(self) -> bool:
-        """Tell one thing; False if there is nothing left to tell now."""
+        """Process the next piece of text; return False if nothing is left to process now."""
         if self._until is not None:
             return self._skip_until()
         if self._is_after_call:
@@ -126,12 +126,12 @@ class TextCallReader:
         return self._read_candidate(len(form.text) - len(found.string) + found.start())
 
     def _find_text_end(self, end: int) -> int:
-        """Return where the text ends before white space that a call may follow."""
+        """Return the end of the text before `end` without the white space that is removed if a call follows."""
         text = self._form.text
         return max(len(text[:end].rstrip(WHITESPACE)), end - _MAX_WHITESPACE)
 
     def _read_candidate(self, at: int) -> bool:
-        """Read what stands at a place that looks like the beginning of a call."""
+        """Parse the text at an offset that looks like the start of a call."""
         form = self._form
         found: Attempt
         for begin, end in _IGNORED_BLOCKS:
@@ -173,7 +173,7 @@ class TextCallReader:
                 self._is_after_call = True
 
     def _read_closers(self) -> bool:
-        """Pass over what closes a call; read another one in the same tags."""
+        """Skip the closing marks of a call; parse another call in the same tags."""
         form = self._form
         form.text = form.text.lstrip(WHITESPACE)
         for depth in range(len(self._closers) - 1, -1, -1):
@@ -207,7 +207,7 @@ class TextCallReader:
         return fence + len(FENCE) if broken.is_fenced and form.starts_with(fence, FENCE) else end
 
     def _skip_until(self) -> bool:
-        """Tell text in which nothing is a call."""
+        """Output text in which nothing is parsed as a call."""
         form, closer = self._form, self._until
         if not closer:
             self._emit_text(len(form.text))
@@ -225,10 +225,10 @@ class TextCallReader:
         return False
 
     def _emit_text(self, end: int) -> None:
-        """Tell text up to a place."""
+        """Output the buffered text up to an offset."""
         if not end:
             return
         text = self._form.text
-        told, self._form.text = text[:end], text[end:]
-        self._at_line_start = told.endswith("\n")
-        self._output.append(told if self._broken is None else UnreadableText(told))
+        piece, self._form.text = text[:end], text[end:]
+        self._at_line_start = piece.endswith("\n")
+        self._output.append(piece if self._broken is None else UnreadableText(piece))
