@@ -175,7 +175,7 @@ def test_a_conversation_in_which_tools_are_run_is_refused_to_others_before_they_
     asking.start()
     assert gate.begun.wait(10)
     for client in (pair.here, pair.there):
-        with pytest.raises(openai.ConflictError, match="another request is at work") as refused:
+        with pytest.raises(openai.ConflictError, match="another request is using the conversation") as refused:
             client.responses.create(model="helper", input="me too", conversation="shared")
         assert refused.value.code == "conversation_locked"
     gate.open.set()
