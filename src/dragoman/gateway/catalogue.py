@@ -60,7 +60,7 @@ class Catalogue:
         found = {name: await self.find_entry(name) for name in (*self._routes.names, *self._agents)}
         for upstream in upstreams:
             issuer = dialect_named(upstream.dialect).issuer
-            for listed in self._cached_rows(upstream).values():
+            for listed in self._get_cached_rows(upstream).values():
                 name = self._public_name(upstream, listed.name)
                 found.setdefault(name, ModelEntry(name=name, issuer=issuer, listed=listed))
         return found
@@ -70,10 +70,10 @@ class Catalogue:
         target = self._routes.find_targets(self._agents.get(name, name))[0]
         async with self._lock:
             await self._refresh(target.upstream)
-        listed = self._cached_rows(target.upstream).get(target.model.removeprefix("models/"))
+        listed = self._get_cached_rows(target.upstream).get(target.model.removeprefix("models/"))
         return ModelEntry(name=name, issuer=dialect_named(target.upstream.dialect).issuer, listed=listed)
 
-    def _cached_rows(self, upstream: Upstream) -> dict[str, ListedModel]:
+    def _get_cached_rows(self, upstream: Upstream) -> dict[str, ListedModel]:
         return self._cached_lists.setdefault(id(upstream), _CachedModelList()).rows
 
     async def _refresh(self, upstream: Upstream) -> None:

@@ -38,7 +38,7 @@ class ClientRequest(Struct, frozen=True, kw_only=True):
     """The client's body, its name for the model, and whether it wants a stream."""
     native: Call | None = None
     """The call for an upstream of the same dialect, if it differs."""
-    is_kept: bool = False
+    has_stored_history: bool = False
     """Whether its history comes from the store; then calls and results are paired for every upstream."""
     framing: Framing = "sse"
     """How the events of a stream are framed; only Gemini has a choice."""

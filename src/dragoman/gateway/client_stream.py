@@ -29,7 +29,7 @@ class StreamWriter:
             heartbeat.reset()
 
     async def write(self, events: bytes, *, has_begun: bool) -> None:
-        """Send events; buffer them while the stream has not started and the reply has no content (`has_begun`)."""
+        """Send events; buffer them while the stream has not started and the reply has no content yet (`has_begun`)."""
         exchange, heartbeat = self._exchange, self._heartbeat
         framed = heartbeat.frame(events if self._recorder is None else self._recorder.feed(events))
         if exchange.started:

@@ -80,7 +80,7 @@ def map_failure(failure: ConnectionFailure, name: str) -> Problem:
 def map_rejection(
     rejection: Rejection, target: Target, translation: Translation, dialect: str, document: bytes
 ) -> Problem:
-    """Map an upstream's error for a client that sent `document` in `dialect`; "" if there is no client."""
+    """Map an upstream's error for a client that sent `document` in `dialect`, which is "" if there is no client."""
     source, client = dialect_named(target.upstream.dialect), dialect_named(dialect) if dialect else None
     problem = source.parse_error(rejection.status, dict(rejection.headers), rejection.body)
     if rejection.status in _KEY_REJECTED or problem.kind == "authentication":
@@ -95,7 +95,7 @@ def map_rejection(
 
 
 def map_error_in_reply(problem: Problem, client: str) -> Problem:
-    """Map an error that an upstream sent in a reply with status 200 for the client."""
+    """Map an error that an upstream sent with status 200 to the client's terms."""
     if problem.kind != "internal" or problem.status != 500 or not problem.detail_dialect:
         return problem
     return adapt_error_reply(problem, dialect_named(problem.detail_dialect).issuer, dialect_named(client).issuer)

@@ -58,21 +58,21 @@ class MediaFetcher:
         if len(links) > limits.max_links:
             reason = f"the request has more than {limits.max_links} links to fetch (`max_links` in [media])"
             raise _build_error(*first, reason)
-        found = {url: page for url in links if (page := self._cache.get(url)) is not None}
+        found = {url: media for url in links if (media := self._cache.get(url)) is not None}
         budget = ByteBudget(limits.max_bytes)
         uncached = [(url, link) for url, link in links.items() if url not in found]
-        pages = await run_all((self._fetch_one(url, link, budget) for url, link in uncached), "fetch media")
-        return found | dict(zip((url for url, _ in uncached), pages, strict=True))
+        fetched = await run_all((self._fetch_one(url, link, budget) for url, link in uncached), "fetch media")
+        return found | dict(zip((url for url, _ in uncached), fetched, strict=True))
 
     async def _fetch_one(self, url: str, link: NeededLink, budget: ByteBudget) -> FetchedMedia:
         try:
-            page = await self._guard.fetch(url, budget, self._limits.seconds)
+            download = await self._guard.fetch(url, budget, self._limits.seconds)
         except LinkRefused as refusal:
             raise _build_error(url, link, str(refusal)) from None
-        media_type = sniff_media_type(page.body, page.media_type)
+        media_type = sniff_media_type(download.body, download.media_type)
         if not media_type or link.kind not in ("document", media_kind_of(media_type)):
             raise _build_error(url, link, f"its content is not of type {link.kind}")
-        fetched = FetchedMedia(media_type, b64encode(page.body).decode())
+        fetched = FetchedMedia(media_type, b64encode(download.body).decode())
         self._cache.put(url, fetched, len(fetched.data))
         return fetched
 

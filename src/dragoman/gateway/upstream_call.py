@@ -101,18 +101,18 @@ async def translate(
     request: ClientRequest, target: Target, signature_store: SignatureStore | None = None
 ) -> Translation:
     """Translate a request for an upstream; every attempt starts from the client's own bytes."""
-    upstream, here = target.upstream, dialect_named(request.dialect)
-    there = dialect_named(upstream.dialect)
+    upstream, client_dialect = target.upstream, dialect_named(request.dialect)
+    upstream_dialect = dialect_named(upstream.dialect)
     call, repairs = request.call, ()
-    if here is there:
+    if client_dialect is upstream_dialect:
         call = request.native or call
-        require_readable(call, here, CACHES.tools)
-        if request.is_kept:
-            call, repairs = pair_request(call, here, target.model)
+        require_readable(call, client_dialect, CACHES.tools)
+        if request.has_stored_history:
+            call, repairs = pair_request(call, client_dialect, target.model)
     task = TranslationTask(
         call,
-        here,
-        there,
+        client_dialect,
+        upstream_dialect,
         target.model if target.model != request.call.model else "",
         upstream.form,
         request.strict,
@@ -123,7 +123,7 @@ async def translate(
     try:
         translation = await _translate(task, target, signature_store, request.owner)
     except Problem as problem:
-        raise explain_tools(problem, call, here) from None
+        raise explain_tools(problem, call, client_dialect) from None
     return structs.replace(translation, losses=(*repairs, *translation.losses)) if repairs else translation
 
 

@@ -36,7 +36,7 @@ class OpenConversation(Struct, frozen=True):
 
 
 class Conversations:
-    """Loads and saves the conversations of MCP sessions."""
+    """Loads and saves conversations with an agent."""
 
     def __init__(self, store: Store, *, hours: float, max_messages: int) -> None:
         self._store = store

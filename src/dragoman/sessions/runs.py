@@ -79,16 +79,16 @@ class Runs:
 
         await self._engine.write(insert)
 
-    async def add_entry(self, owner: str, name: str, place: int, body: bytes) -> None:
+    async def add_entry(self, owner: str, name: str, index: int, body: bytes) -> None:
         """Store an entry at its index; storing the same index again changes nothing."""
-        await self._engine.write(lambda cursor: _insert_entry(cursor, owner, name, place, body), durable=False)
+        await self._engine.write(lambda cursor: _insert_entry(cursor, owner, name, index, body), durable=False)
 
-    async def replace_entries(self, owner: str, name: str, place: int, body: bytes) -> None:
+    async def replace_entries(self, owner: str, name: str, index: int, body: bytes) -> None:
         """Replace all earlier entries with one."""
 
         def change(cursor: Cursor) -> None:
             cursor.execute("DELETE FROM run_entries WHERE owner = ? AND run = ?", owner, name)
-            _insert_entry(cursor, owner, name, place, body)
+            _insert_entry(cursor, owner, name, index, body)
 
         await self._engine.write(change, durable=False)
 
@@ -134,7 +134,7 @@ class Runs:
         """Return the entries of a run after an index, each with its index."""
         statement = "SELECT place, body FROM run_entries WHERE owner = ? AND run = ? AND place > ? ORDER BY place"
         rows = await self._engine.read(lambda cursor: cursor.fetch_all(statement, owner, name, after))
-        return [(place, bytes(body)) for place, body in rows]
+        return [(index, bytes(body)) for index, body in rows]
 
     async def send_message(self, message: RunMessage) -> None:
         """Store a message for a run, which may be in any process; only the first message of a topic counts."""
@@ -189,9 +189,9 @@ def _current_status(status: str, alive: int) -> str:
     return INTERRUPTED if status == RUNNING and alive < time() - INTERRUPTED_AFTER else status
 
 
-def _insert_entry(cursor: Cursor, owner: str, name: str, place: int, body: bytes) -> None:
+def _insert_entry(cursor: Cursor, owner: str, name: str, index: int, body: bytes) -> None:
     statement = "INSERT INTO run_entries (owner, run, place, body) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING"
-    cursor.execute(statement, owner, name, place, body)
+    cursor.execute(statement, owner, name, index, body)
 
 
 def delete_old_runs(cursor: Cursor, limit: int) -> None:

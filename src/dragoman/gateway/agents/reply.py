@@ -179,7 +179,7 @@ class RunReply:
         index = self._reply_indexes[event.index] = len(self._reply_indexes)
         events = self._adapt(self._paragraphs.feed(PartStarted(index, part)))
         if isinstance(part, ToolCall) and self._hides_call and self._client.issuer == SKIP_SIGNATURE.issuer:
-            # Google requires a signature on the first call of a turn, and the client does not receive that call.
+            # Gemini signs the first call of a step, which the client does not receive, so this call gets a placeholder.
             events += self._adapt(PartSigned(index, SKIP_SIGNATURE))
         return events
 

@@ -113,7 +113,7 @@ def complete_request(
             body = remove_member(body, name)
     call = structs.replace(client_request.call, body=body)
     native = structs.replace(call, body=_disable_storage(body, members)) if dialect.turns.has_store_member else None
-    return structs.replace(client_request, call=call, native=native, is_kept=True)
+    return structs.replace(client_request, call=call, native=native, has_stored_history=True)
 
 
 def _disable_storage(body: bytes, members: Mapping[str, Raw]) -> bytes:

@@ -1,6 +1,6 @@
 """Agent runs in the session store: recorded while they run, and read as histories that can be continued.
 
-During a run its process writes a heartbeat every few seconds, so that other processes can tell a long run from one
+During a run its process writes a heartbeat every few seconds, by which other processes distinguish a long run from one
 whose process has died. If the store is unavailable for a while, the run continues: what was not written is written with
 the next entry. A turn runs only after its conversation is claimed; the claim of a dead process expires after half a
 minute. A turn that has started and is not saved is recorded under the revision of the conversation that it continues,
