@@ -135,7 +135,7 @@ def test_google_credentials_that_do_not_work_are_told(tmp_path, capsys):
     code, checks = checked(capsys, "--config", str(file))
     assert code == 1
     assert checks[-1]["check"] == "credentials"
-    assert "neither a service account's key nor a user's grant" in checks[-1]["detail"]
+    assert "neither a service account key nor a refresh token" in checks[-1]["detail"]
 
 
 @pytest.mark.parametrize(

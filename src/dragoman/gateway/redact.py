@@ -48,9 +48,9 @@ None may scan far ahead from each position, because clients control the text: th
 """
 
 
-def redact(text: str, secrets: Iterable[str] = ()) -> str:
-    """Return a text without the given secrets and without anything that looks like a secret."""
-    text = redact_known(text, secrets)
+def redact(text: str, known: Iterable[str] = ()) -> str:
+    """Return a text without the `known` secrets and without anything that looks like a secret."""
+    text = redact_known(text, known)
     for pattern, replacement in _SECRET_PATTERNS:
         text = pattern.sub(replacement, text)
     return text

@@ -79,7 +79,7 @@ def test_an_answer_whose_gateway_was_stopped_has_failed_with_what_was_said(tmp_p
             client = gateway.open(openai.OpenAI(base_url=f"{gateway.base_url}/v1", api_key="k", max_retries=0))
             found = client.responses.retrieve(begun.id)
     assert (found.status, found.output_text) == ("failed", "I begin.")
-    assert "gone" in found.error.message
+    assert "has stopped" in found.error.message
 
 
 class Gate:

@@ -52,8 +52,8 @@ class Agents:
     ) -> None:
         """Run the agent loop and send its reply; raise the `Problem` of a run that fails before the response starts."""
         client_request, record, runtime = context.request, context.record, context.runtime
-        conversation_recorder = context.recorder
-        dialect = dialect_named(client_request.dialect)
+        owner, dialect = client_request.owner, dialect_named(client_request.dialect)
+        conversation = context.recorder.conversation if context.recorder is not None else None
         # The tool choice may name a server-side tool.
         tools = (*toolset.request.tools, *toolset.registry.definitions, *toolset.approval_registry.definitions)
         await require_valid_tools(client_request.call, dialect, structs.replace(toolset.request, tools=tools))
@@ -61,7 +61,7 @@ class Agents:
             reject_losses(toolset.losses)
         record.losses = (*record.losses, *toolset.losses)
         asker = Asker(
-            owner=client_request.owner,
+            owner=owner,
             dialect=client_request.dialect,
             document=client_request.call.body,
             strict=client_request.strict,
@@ -69,17 +69,12 @@ class Agents:
         )
         model = build_model(asker, record)
         run = f"run_{uuid4().hex if runtime is None else runtime.run}"
-        executor = self._executor.of(toolset.registry, client_request.owner)
+        executor = self._executor.of(toolset.registry, owner)
         # A run is recorded only if the conversation is stored. Hidden turns are saved in any case.
-        recorder = (
-            RunRecorder(self._store.runs, client_request.owner, replaces_ended=runtime is not None)
-            if conversation_recorder is not None
-            else None
-        )
+        is_stored, replaces_ended = context.recorder is not None, runtime is not None
+        recorder = RunRecorder(self._store.runs, owner, replaces_ended=replaces_ended) if is_stored else None
         # A summary has no client request, so its losses and errors have no pointers into one.
-        summary_model = build_model(
-            Asker(owner=client_request.owner), Record(owner=client_request.owner, dialect=client_request.dialect)
-        )
+        summary_model = build_model(Asker(owner=owner), Record(owner=owner, dialect=client_request.dialect))
         loop = Loop(
             model,
             executor,
@@ -94,22 +89,18 @@ class Agents:
         is_whole = context.heartbeat is None
         reply = RunReply(dialect, toolset, run, lambda: model.dialect_for(toolset.request.model), is_whole=is_whole)
         async with AsyncExitStack() as stack:
-            if conversation_recorder is not None and conversation_recorder.conversation is not None:
-                await stack.enter_async_context(hold_conversation(self._store, conversation_recorder.conversation))
+            if conversation is not None:
+                await stack.enter_async_context(hold_conversation(self._store, conversation))
             request, reply.approved_calls = await self._prepare_request(toolset, client_request, record)
-            steps = await stack.enter_async_context(aclosing(self._run_steps(loop, request, run, client_request.owner)))
+            steps = await stack.enter_async_context(aclosing(self._run_steps(loop, request, run, owner)))
             wants_format = toolset.client_request.output is not None and toolset.client_request.output.kind != "text"
             shown_steps = drop_interim_texts(steps) if wants_format else steps
 
             def note_losses() -> None:
                 record.losses = (*record.losses, *reply.losses)
 
-            await write_events(
-                self._render_events(shown_steps, reply, client_request.owner),
-                toolset.client_request,
-                context,
-                note_losses,
-            )
+            events = self._render_events(shown_steps, reply, owner)
+            await write_events(events, toolset.client_request, context, note_losses)
 
     async def _render_events(self, steps: AsyncIterator[Step], reply: RunReply, owner: str) -> AsyncIterator[Event]:
         """Yield the events for the client; turns that it does not receive are saved before the end."""
