@@ -154,9 +154,9 @@ def test_a_word_of_an_agent_that_means_no_tool_is_told(alone, capsys):
     code, _, told = run(capsys, "check")
     assert code == 0
     assert [line.partition("agents.a.tools: ")[2] for line in told.splitlines()] == [
-        "'fils' means no tool and no server: did you mean files?",
-        "'fils__read' means no tool and no server: did you mean files?",
-        "'other_*' means no tool and no server: there are files, web_fetch, read_artifact",
+        "unknown tool or server 'fils': did you mean files?",
+        "unknown tool or server 'fils__read': did you mean files?",
+        "unknown tool or server 'other_*'; known names are files, web_fetch, read_artifact",
     ]
 
 

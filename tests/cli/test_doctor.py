@@ -72,7 +72,7 @@ def test_a_key_that_is_refused_is_told_with_what_to_do_and_without_the_key(tmp_p
         code, checks = checked(capsys, "--config", file)
     assert code == 1
     assert not checks[-1]["ok"]
-    assert "refuses the gateway's credentials" in checks[-1]["detail"]
+    assert "rejected the gateway's credentials" in checks[-1]["detail"]
     assert checks[-1]["remedy"] == f"check the key or credentials in [upstreams.{name}]"
 
 
@@ -135,7 +135,7 @@ def test_google_credentials_that_do_not_work_are_told(tmp_path, capsys):
     code, checks = checked(capsys, "--config", str(file))
     assert code == 1
     assert checks[-1]["check"] == "credentials"
-    assert "neither a service account's key nor a user's grant" in checks[-1]["detail"]
+    assert "neither a service account key nor a refresh token" in checks[-1]["detail"]
 
 
 @pytest.mark.parametrize(
@@ -177,7 +177,7 @@ def test_external_tool_servers_are_started_and_their_tools_told_with_hashes(tmp_
     code, checks = checked(capsys, "--config", str(file))
     words = [(check["detail"], check["remedy"]) for check in checks if check["check"] == "agents.a.tools"]
     assert [detail for detail, _ in words] == [
-        "'goood' means no tool and no server: did you mean good?",
+        "unknown tool or server 'goood': did you mean good?",
         "'good__colours' matches no tool of its server",
     ]
     assert words[1][1] == "did you mean good__colour?"

@@ -99,7 +99,7 @@ def test_neither_what_was_said_nor_a_secret_is_in_the_log_or_in_errors(tmp_path)
     with run_in_thread(lambda: listen(leaky), "leaky") as upstream:
         table = UpstreamTable(kind="gemini", base_url=upstream.base_url, api_key=UPSTREAM)
         lines = served(tmp_path, table, steps)
-    assert "refuses the gateway's credentials" in lines[0]
+    assert "rejected the gateway's credentials" in lines[0]
     assert UPSTREAM not in told[0]
     for line in lines:
         for secret in (CANARY, CLIENT, UPSTREAM, "sk-ant", "p4ssw0rd", "AIza"):

@@ -91,7 +91,7 @@ def test_a_websocket_is_refused_in_the_way_that_makes_clients_turn_to_http(gatew
 @pytest.mark.parametrize(
     ("path", "body", "words"),
     [
-        ("/v1/chat/completions", b"{", "no JSON"),
+        ("/v1/chat/completions", b"{", "the body is not JSON"),
         ("/v1/chat/completions", b"[]", "Expected"),
         ("/v1/chat/completions", b'{"model":1}', "/model"),
         ("/v1/chat/completions", b"{}", "model"),

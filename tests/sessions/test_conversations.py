@@ -73,7 +73,7 @@ def test_two_calls_that_go_on_from_the_same_turn_do_not_both_hold(store: Store):
         kept = Conversations(store, hours=1, max_messages=100)
         one, other = await kept.open("ann", "trip"), await kept.open("ann", "trip")
         await kept.save(one, (user("a"), model("b")), "m")
-        with pytest.raises(Problem, match="ask again"):
+        with pytest.raises(Problem, match="send this call again"):
             await kept.save(other, (user("c"), model("d")), "m")
         assert (await kept.open("ann", "trip")).messages == (user("a"), model("b"))
 

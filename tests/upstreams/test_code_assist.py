@@ -51,7 +51,7 @@ def test_the_project_of_an_account_is_found_out_once_and_sent_with_every_request
 
 
 def test_a_set_up_that_takes_its_time_is_asked_for_again(monkeypatch):
-    monkeypatch.setattr(code_assist, "_BETWEEN_POLLS", 0.01)
+    monkeypatch.setattr(code_assist, "_POLL_SECONDS", 0.01)
     with in_thread() as simulator:
         assert json.loads(asked(simulator.base_url, "new-slow")[0].body)["project"]
         assert simulator.requests[-1].method == "GET"
@@ -67,7 +67,7 @@ def test_a_set_up_that_is_refused_is_ours_to_mend():
     ("loaded", "words"),
     [
         ({"ineligibleTiers": [{"reasonMessage": "your country is not served"}]}, "your country is not served"),
-        ({}, "no tier is open"),
+        ({}, "no tier is available"),
         ({"currentTier": {"id": "standard-tier"}}, "set `project`"),
     ],
 )

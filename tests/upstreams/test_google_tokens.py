@@ -79,7 +79,7 @@ def test_a_file_that_is_none_is_ours_to_mend(tmp_path, text):
     with pytest.raises(Problem) as told:
         asked(GoogleTokenSource(partial(load_credentials_file, str(file)), "vertex"), 1)
     assert (told.value.status, told.value.code) == (502, "credentials")
-    assert "the upstream vertex" in told.value.message
+    assert "upstream 'vertex' has no usable Google credentials" in told.value.message
 
 
 def test_a_server_that_cannot_be_reached_is_told(tmp_path):

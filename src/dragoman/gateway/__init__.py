@@ -1,1 +1,1 @@
-"""The walk of one request: from a client's bytes to an upstream and back."""
+"""Request handling: from a client's bytes to an upstream and back."""

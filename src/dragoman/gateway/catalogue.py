@@ -1,8 +1,8 @@
-"""The models a client may be shown: those that are configured, and those that upstreams list themselves.
+"""The models to list to clients: those in the configuration and those that upstreams list.
 
-Upstreams are asked when somebody wants to know, all at once and not for long, and what they say is remembered for some
-minutes. One that does not answer is left out, or told of as it was before. A model is called by its plain name if a
-request for that name would be answered by it, else by its upstream's name and its own.
+Upstreams are queried on demand, all at once and with short timeouts, and their lists are cached for some minutes. If an
+upstream does not respond, its last list is used, if there is one. A model is listed by its plain name if requests for
+that name go to it, else as `upstream/model`.
 """
 
 import asyncio
@@ -23,17 +23,17 @@ _LIST_DEADLINES = Deadlines(connect=2.0, first_byte=3.0, idle=3.0)
 _MAX_SECONDS = 4.0
 _REFRESH_SECONDS = 300.0
 _RETRY_SECONDS = 30.0
-"""Seconds until an upstream is asked again, after it has answered and after it has not."""
+"""Seconds until an upstream is queried again, after a success and after a failure."""
 
 
 class ModelEntry(Struct, frozen=True, kw_only=True):
-    """A model as it is shown."""
+    """A model in the list for clients."""
 
     name: str
     issuer: str = ""
-    """Whose row it is."""
+    """The vendor in whose format `listed` is."""
     listed: ListedModel | None = None
-    """What its upstream says of it, if that does."""
+    """The model as its upstream lists it, if it does."""
 
 
 class _CachedModelList(Struct):
@@ -42,48 +42,48 @@ class _CachedModelList(Struct):
 
 
 class Catalogue:
-    """Knows which models there are."""
+    """Lists the available models."""
 
     def __init__(self, routes: Routes, client: Client, agents: Mapping[str, str] | None = None) -> None:
         self._routes = routes
         self._agents = agents or {}
-        """Names that agents are called by, and the model of each."""
+        """The model of each agent, by agent name."""
         self._client = client
         self._cached_lists: dict[int, _CachedModelList] = {}
         self._lock = asyncio.Lock()
 
     async def list_entries(self) -> dict[str, ModelEntry]:
-        """Return all models by the name a client asks for."""
+        """Return all models by the name that clients use."""
         upstreams = self._routes.upstreams
         async with self._lock:
             await asyncio.gather(*(self._refresh(upstream) for upstream in upstreams))
         found = {name: await self.find_entry(name) for name in (*self._routes.names, *self._agents)}
         for upstream in upstreams:
             issuer = dialect_named(upstream.dialect).issuer
-            for listed in self._cached_rows(upstream).values():
+            for listed in self._get_cached_rows(upstream).values():
                 name = self._public_name(upstream, listed.name)
                 found.setdefault(name, ModelEntry(name=name, issuer=issuer, listed=listed))
         return found
 
     async def find_entry(self, name: str) -> ModelEntry:
-        """Return one model; raises the `Problem` for which nobody answers for it."""
+        """Return one model; raises `Problem` if no upstream serves it."""
         target = self._routes.find_targets(self._agents.get(name, name))[0]
         async with self._lock:
             await self._refresh(target.upstream)
-        listed = self._cached_rows(target.upstream).get(target.model.removeprefix("models/"))
+        listed = self._get_cached_rows(target.upstream).get(target.model.removeprefix("models/"))
         return ModelEntry(name=name, issuer=dialect_named(target.upstream.dialect).issuer, listed=listed)
 
-    def _cached_rows(self, upstream: Upstream) -> dict[str, ListedModel]:
+    def _get_cached_rows(self, upstream: Upstream) -> dict[str, ListedModel]:
         return self._cached_lists.setdefault(id(upstream), _CachedModelList()).rows
 
     async def _refresh(self, upstream: Upstream) -> None:
-        memory = self._cached_lists.setdefault(id(upstream), _CachedModelList())
-        if monotonic() < memory.expires_at:
+        cached = self._cached_lists.setdefault(id(upstream), _CachedModelList())
+        if monotonic() < cached.expires_at:
             return
         rows = await self._fetch_list(upstream)
         if rows:
-            memory.rows = {row.name: row for row in rows}
-        memory.expires_at = monotonic() + (_REFRESH_SECONDS if rows else _RETRY_SECONDS)
+            cached.rows = {row.name: row for row in rows}
+        cached.expires_at = monotonic() + (_REFRESH_SECONDS if rows else _RETRY_SECONDS)
 
     async def _fetch_list(self, upstream: Upstream) -> list[ListedModel]:
         try:

@@ -1,8 +1,8 @@
-"""Read and check a client's request before it is translated.
+"""Reads and checks a client's request before it is translated.
 
-Only what routing depends on is read: the model and whether to stream. A body with a duplicate key is rejected. So are
-tools that nobody could call, with all that is wrong with them at once, if the request is translated; a request that is
-passed on in its own dialect is judged by the vendor itself, and only tools that cannot be read are rejected here.
+Only what routing needs is read: the model and whether to stream. A body with a duplicate key is rejected. If the
+request is translated, invalid tools are rejected too, with all their errors at once. If it is passed through in its own
+dialect, the vendor validates it, and only tools that cannot be parsed are rejected here.
 """
 
 import asyncio
@@ -27,39 +27,39 @@ from dragoman.wire.splice import set_member
 
 Framing = Literal["sse", "array"]
 CONVERSATION_HEADERS = frozenset({"x-dragoman-conversation", "x-stainless-retry-count", "idempotency-key"})
-"""Headers that say to which conversation a request belongs, or that it is a retry."""
+"""Headers that name the conversation of a request or mark it as a retry."""
 
 
 class ClientRequest(Struct, frozen=True, kw_only=True):
-    """A request for a response of a model."""
+    """A request for a model reply."""
 
     dialect: str
     call: Call
-    """The client's bytes, its name for the model, and whether it wants a stream."""
+    """The client's body, its name for the model, and whether it wants a stream."""
     native: Call | None = None
-    """What is sent instead to an upstream of the same dialect, if that differs."""
-    is_kept: bool = False
-    """Its history comes from the store: calls and results are paired for every upstream."""
+    """The call for an upstream of the same dialect, if it differs."""
+    has_stored_history: bool = False
+    """Whether its history comes from the store; then calls and results are paired for every upstream."""
     framing: Framing = "sse"
-    """How a stream is framed; only Gemini has a choice."""
+    """How the events of a stream are framed; only Gemini has a choice."""
     strict: bool = False
     owner: str = ""
     headers: Headers = ()
-    """The client's headers that an upstream of the same dialect may see."""
+    """The client's headers to forward to an upstream of the same dialect."""
     target: str = ""
-    """The path and query that an upstream with the same path may see; empty without a query."""
+    """The path and query to forward to an upstream with the same path; empty without a query."""
     tools: str = ""
-    """The server-side tools that its header names."""
+    """The server-side tools that its `x-dragoman-tools` header names."""
     allowed: tuple[str, ...] = ()
-    """Patterns of the server-side tools that it may use; empty for all."""
+    """Patterns of the server-side tools that its API key may use; empty for all."""
 
 
 SMALL_BODY = 8 << 10
-"""Bytes below which a body is searched whole for duplicate keys: looking up what is known of it would cost as much."""
+"""Bytes below which a body is searched whole for duplicate keys: a cache lookup would cost as much."""
 
 
 def require_distinct_keys(body: bytes) -> Any:
-    """Decode a body and return it; raise a `Problem` for a duplicate key: two parsers could read two values."""
+    """Decode a body and return it; raise a `Problem` for a duplicate key, which two parsers could read differently."""
     try:
         value, where = decode_distinct(body)
     except Malformed as error:
@@ -70,7 +70,7 @@ def require_distinct_keys(body: bytes) -> Any:
 
 
 class _RoutingFields(Struct):
-    """The members of a body that routing depends on."""
+    """The fields of a body that routing needs."""
 
     model: str | None = None
     stream: bool | None = None
@@ -92,11 +92,11 @@ def _decode_call(body: bytes) -> Call:
     try:
         head = _ROUTING_DECODER.decode(body)
     except msgspec.ValidationError as error:
-        words, _, where = str(error).partition(" - at `$")
+        message, _, where = str(error).partition(" - at `$")
         pointer = where.rstrip("`").replace(".", "/")
-        raise Problem("invalid_request", f"{words} at {pointer or 'the root'}", where=pointer) from None
+        raise Problem("invalid_request", f"{message} at {pointer or 'the root'}", where=pointer) from None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise Problem("invalid_request", f"the body is no JSON: {error}") from None
+        raise Problem("invalid_request", f"the body is not JSON: {error}") from None
     if not head.model:
         raise Problem("invalid_request", "you must provide a model parameter", where="/model")
     return Call(body, head.model, bool(head.stream))
@@ -107,7 +107,7 @@ _TOOL_MEMBERS = ("tools", "tool_choice")
 
 
 def flatten_tools(call: Call) -> Call:
-    """Return a request with tools and choice in the form of Responses, if they came in the form of Chat."""
+    """Convert tools and tool choice of a Responses request to its own format, if they are in the Chat format."""
     if _NESTED_FUNCTION.search(call.body) is None:
         return call
     try:
@@ -135,27 +135,27 @@ def _flatten(value: Any) -> Any:
 
 
 _LARGE_SCHEMAS = 16 << 10
-"""Bytes of schemas above which they are validated beside the event loop."""
+"""Bytes of schemas above which they are validated in a thread, off the event loop."""
 
 
 def are_tools_validated(request: Request, tool_set: ToolSet | None) -> bool:
-    """Tell whether the tools of a request were validated before, and its choice needs no look at them."""
+    """Return whether the tools of a request were validated before, and its tool choice names none of them."""
     names = request.tool_choice.names if request.tool_choice is not None else ()
     return tool_set is not None and tool_set.is_valid and tool_set.tools is request.tools and not names
 
 
 async def require_valid_tools(call: Call, dialect: Dialect, request: Request, tool_set: ToolSet | None = None) -> None:
-    """Reject tools that nobody could call, in a request that is about to be translated."""
+    """Raise a `Problem` if a request to be translated has invalid tools or an invalid tool choice."""
     tools = request.tools
-    known = tool_set if tool_set is not None and tool_set.tools is tools else None
-    valid = not tools or (known is not None and known.is_valid)
-    if not valid:
-        proofs = known.proofs if known is not None else NO_PROOFS
-        beside = len(call.body) > _LARGE_SCHEMAS and count_unproven_bytes(tools, proofs) > _LARGE_SCHEMAS
-        valid = await asyncio.to_thread(are_valid, tools, proofs) if beside else are_valid(tools, proofs)
-        if known is not None:
-            known.is_valid = valid
-    faults = [] if valid else await asyncio.to_thread(find_all_faults, call, dialect)
+    cached = tool_set if tool_set is not None and tool_set.tools is tools else None
+    is_valid = not tools or (cached is not None and cached.is_valid)
+    if not is_valid:
+        proofs = cached.proofs if cached is not None else NO_PROOFS
+        in_thread = len(call.body) > _LARGE_SCHEMAS and count_unproven_bytes(tools, proofs) > _LARGE_SCHEMAS
+        is_valid = await asyncio.to_thread(are_valid, tools, proofs) if in_thread else are_valid(tools, proofs)
+        if cached is not None:
+            cached.is_valid = is_valid
+    faults = [] if is_valid else await asyncio.to_thread(find_all_faults, call, dialect)
     if request.tool_choice is not None and request.tool_choice.names:
         faults += find_choice_faults(request)
     if faults:

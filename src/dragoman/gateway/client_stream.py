@@ -1,6 +1,6 @@
-"""Write a stream to the client, as its events arrive from the upstream or from an agent.
+"""Writes a stream to the client as its events arrive from an upstream or an agent.
 
-What belongs to a conversation is saved before the client receives the end of it.
+A reply that belongs to a conversation is saved before the client receives its last event.
 """
 
 from dragoman.core.problems import Problem
@@ -15,7 +15,7 @@ from dragoman.interpreter.stream import StreamTranslator
 
 
 class StreamWriter:
-    """Writes rendered events to the client; the stream starts with the first real event or a heartbeat."""
+    """Writes rendered events to the client; the stream starts with the first event with content or a heartbeat."""
 
     def __init__(self, request: Request | None, context: RequestContext, heartbeat: Heartbeat) -> None:
         self._request = request
@@ -29,7 +29,7 @@ class StreamWriter:
             heartbeat.reset()
 
     async def write(self, events: bytes, *, has_begun: bool) -> None:
-        """Send events; hold them back while the stream has not started and the reply has not `begun`."""
+        """Send events; buffer them while the stream has not started and the reply has no content yet (`has_begun`)."""
         exchange, heartbeat = self._exchange, self._heartbeat
         framed = heartbeat.frame(events if self._recorder is None else self._recorder.feed(events))
         if exchange.started:
@@ -45,7 +45,7 @@ class StreamWriter:
             heartbeat.start_stream()
 
     def push(self, events: bytes) -> bool:
-        """Send events at once, in a stream that has started; return whether the client keeps up."""
+        """Send events at once in a stream that has started; return whether the client keeps up."""
         exchange, heartbeat = self._exchange, self._heartbeat
         if framed := heartbeat.frame(events):
             exchange.push(framed)
@@ -53,15 +53,15 @@ class StreamWriter:
         return not exchange.is_write_paused
 
     async def end(self, events: bytes, problem: Problem | None, *, has_begun: bool = True) -> Problem | None:
-        """Save the answer and send the last events; return the error that the client received.
+        """Save the reply and send the last events; return the error that the client received.
 
         Raises the error if the stream has not started.
         """
-        exchange, heartbeat, keeper = self._exchange, self._heartbeat, self._recorder
+        exchange, heartbeat, recorder = self._exchange, self._heartbeat, self._recorder
         if problem is not None and not exchange.started:
             raise problem
-        if keeper is not None:
-            # What the client may receive before the answer is saved does not wait for that.
+        if recorder is not None:
+            # Events that the client may receive before the reply is saved are sent first.
             await self.write(events if problem is None else add_id_to_event(events, self._record), has_begun=has_begun)
             events, problem = await self._save(problem)
         if problem is not None:
@@ -74,18 +74,18 @@ class StreamWriter:
         return problem
 
     async def _save(self, problem: Problem | None) -> tuple[bytes, Problem | None]:
-        """Save the answer; return the events that were held back for that, and the error if it cannot be saved."""
-        keeper = self._recorder
-        if keeper is None:
+        """Save the reply; return the events that were held back for that, and an error if it cannot be saved."""
+        recorder = self._recorder
+        if recorder is None:
             return b"", problem
         if problem is not None:
-            return keeper.take_held(), problem
+            return recorder.take_held(), problem
         try:
-            return await keeper.save_stream(self._request), None
-        except Problem as unsaved:
+            return await recorder.save_stream(self._request), None
+        except Problem as failure:
             if not self._exchange.started:
                 raise
-            return keeper.render_failure(unsaved, self._request), unsaved
+            return recorder.render_failure(failure, self._request), failure
 
 
 class UpstreamStream:
@@ -95,16 +95,16 @@ class UpstreamStream:
         self._incoming = reply.incoming
         self._context = context
         self._signature_store = reply.signature_store
-        source, dialect, answered = reply.target.upstream.dialect, context.request.dialect, reply.context
+        source, dialect, reply_context = reply.target.upstream.dialect, context.request.dialect, reply.context
         self._call_watch = CallRecorder()
         watch = self._call_watch if reply.signature_store is not None else None
-        self._translator = StreamTranslator(source, dialect, answered, watch)
+        self._translator = StreamTranslator(source, dialect, reply_context, watch)
         self._writer = StreamWriter(reply.translation.request, context, heartbeat)
         self._unsent = b""
-        """The events of the last data, if they must wait for something."""
+        """The events of the last chunk, if they must not be sent yet."""
 
     async def write(self) -> None:
-        """Write all of it; raise the error of a stream that fails before it has started."""
+        """Write the whole stream; raise the error of a stream that fails before it has started."""
         translator, writer = self._translator, self._writer
         exchange, record = self._context.exchange, self._context.record
         problem: Problem | None = None
@@ -123,7 +123,7 @@ class UpstreamStream:
             record.finish = translator.finish.reason if translator.finish is not None else ""
 
     async def _read_events(self) -> bytes:
-        """Return the events that the next data of the upstream is translated to and that were not sent yet."""
+        """Return the events of the next upstream chunk that were not sent yet."""
         translator, record = self._translator, self._context.record
         try:
             if self._context.recorder is None and record.first_token_seconds is not None:
@@ -145,7 +145,7 @@ class UpstreamStream:
         return events
 
     def _on_data(self, data: bytes) -> bool:
-        """Translate data and send its events at once; return whether more data may be delivered this way."""
+        """Translate data and send its events at once; return whether more data may be delivered to this callback."""
         events = self._translator.feed(data)
         if self._translator.over or self._call_watch.ended:
             self._unsent = events

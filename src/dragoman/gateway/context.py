@@ -1,4 +1,4 @@
-"""What the steps of one request share, so that nothing else has to be passed from step to step."""
+"""The shared state of one request while it is handled."""
 
 from msgspec import Struct
 
@@ -11,15 +11,15 @@ from dragoman.http.exchange import Exchange
 
 
 class RequestContext(Struct):
-    """One request that is being answered."""
+    """One request and everything that handling it needs."""
 
     request: ClientRequest
     exchange: Exchange
-    """Where the response is written."""
+    """Writes the response."""
     record: Record
     recorder: ConversationRecorder | None = None
-    """Saves the answer in its conversation, if it belongs to one."""
+    """Saves the reply in its conversation, if it belongs to one."""
     runtime: Runtime | None = None
-    """Runs the steps of a request that is answered in the background."""
+    """Runs the steps of a request that is handled in the background."""
     heartbeat: Heartbeat | None = None
-    """Starts the stream and keeps it alive; None for a whole response."""
+    """Starts the stream and keeps it alive; None for a whole reply."""

@@ -1,6 +1,6 @@
-"""Search large bodies for duplicate keys, but for what the caches of request translation know.
+"""Finds duplicate keys in large bodies, except in what the translation caches have already checked.
 
-These are tools that were searched before, and the beginning of a long conversation, which comes whole with every turn.
+Those are tools that were checked before, and the start of a long conversation, which is sent again with every turn.
 """
 
 from typing import Any
@@ -21,37 +21,37 @@ from dragoman.wire.pointer import escape, split
 _PLACEHOLDER = Raw(b"0")
 _TOOLS = "tools"
 _MUTABLE_TAIL = 4
-"""Messages at the end of a history that may be written otherwise the next time: clients move their cache marks."""
+"""Messages at the end of a history that may change in the next request: clients move their cache markers."""
 
 
 class DuplicateKeyChecker:
-    """Searches bodies for duplicate keys."""
+    """Checks bodies for duplicate keys."""
 
     def __init__(self, caches: Caches) -> None:
         self._tools = caches.tools
         self._prefixes = caches.prefixes
 
     def require_distinct(self, body: bytes, dialect: Dialect) -> Any:
-        """Raise a `Problem` for a duplicate key, with its pointer; return the decoded body if it was decoded whole."""
+        """Raise a `Problem` with the pointer of a duplicate key; return the decoded body if it was decoded whole."""
         if len(body) < SMALL_BODY:
             return require_distinct_keys(body)
         try:
-            known = self._find_prefix(body, dialect)
-            shorter, skipped = _drop_prefix(body, dialect.history, known)
+            prefix = self._find_prefix(body, dialect)
+            shorter, skipped = _drop_prefix(body, dialect.history, prefix)
             where = self._find_duplicate(shorter, dialect)
             if where is not None:
                 raise build_duplicate_key_error(_shift_pointer(where, dialect.history, skipped))
-            if known is not None:
-                self._cache_prefix(body, shorter, dialect, known)
+            if prefix is not None:
+                self._cache_prefix(body, shorter, dialect, prefix)
         except json.Malformed as error:
             raise build_body_error(error) from None
         return None
 
     def _find_duplicate(self, body: bytes, dialect: Dialect) -> str | None:
-        """Return the pointer of a duplicate key; tools that were searched before are skipped."""
+        """Return the pointer of a duplicate key; tools that were checked before are skipped."""
         tools = None
         try:
-            members = json.decode_object(Raw(body))  # the parser of the request checks that it is UTF-8
+            members = json.decode_object(Raw(body))  # UTF-8 is checked when the request is parsed
             # The lengths differ for a duplicate key or white space at the top level: those bodies are searched whole.
             if _TOOLS in members and len(json.encode(members)) == len(body):
                 tools = self._read_tools(bytes(members[_TOOLS]), dialect)
@@ -68,24 +68,24 @@ class DuplicateKeyChecker:
         try:
             return self._tools.read(dialect, raw, f"/{_TOOLS}")
         except (json.Malformed, Problem):
-            return None  # the parser of the request reports the error
+            return None  # reported when the request is parsed
 
     def _find_prefix(self, body: bytes, dialect: Dialect) -> Prefix | None:
-        """Return the searched prefix of a long history; `NO_PREFIX` if only its key is known, None for any other."""
+        """Return the checked prefix of a long history; `NO_PREFIX` if only its key is cached, else None."""
         if len(body) < 2 * self._prefixes.min_bytes:
             return None
         start = array.find_top_array(body, dialect.history)
         return None if start is None else self._prefixes.find(_cache_scope(dialect), body, start)
 
     def _cache_prefix(self, body: bytes, shorter: bytes, dialect: Dialect, prefix: Prefix) -> None:
-        """Cache the searched history, without its last messages."""
+        """Cache the checked history, without its last messages."""
         start = array.find_top_array(body, dialect.history)
-        new, tail = (array.read_items(shorter, dialect.history, start) if start is not None else None) or ([], 0)
-        if start is None or len(new) <= _MUTABLE_TAIL:
+        new_items, tail = (array.read_items(shorter, dialect.history, start) if start is not None else None) or ([], 0)
+        if start is None or len(new_items) <= _MUTABLE_TAIL:
             return
-        end = array.find_end_before(body, len(body) - tail, new[-_MUTABLE_TAIL:])
-        searched = Prefix(items=body[start:end], length=prefix.length + len(new) - _MUTABLE_TAIL)
-        self._prefixes.store(_cache_scope(dialect), searched, prefix)
+        end = array.find_end_before(body, len(body) - tail, new_items[-_MUTABLE_TAIL:])
+        checked = Prefix(items=body[start:end], length=prefix.length + len(new_items) - _MUTABLE_TAIL)
+        self._prefixes.store(_cache_scope(dialect), checked, prefix)
 
 
 def _cache_scope(dialect: Dialect) -> tuple[str, ...]:
@@ -93,7 +93,7 @@ def _cache_scope(dialect: Dialect) -> tuple[str, ...]:
 
 
 def _drop_prefix(body: bytes, history: str, prefix: Prefix | None) -> tuple[bytes, int]:
-    """Return a body without the messages that were searched before, and how many these are."""
+    """Return a body without the messages that were checked before, and the number of those messages."""
     if prefix is None or prefix is NO_PREFIX:
         return body, 0
     start = array.find_top_array(body, history)
@@ -104,7 +104,7 @@ def _drop_prefix(body: bytes, history: str, prefix: Prefix | None) -> tuple[byte
 
 
 def _shift_pointer(where: str, history: str, items: int) -> str:
-    """Return a place in what is new of a body as one in all of it."""
+    """Convert a pointer into the shortened body to a pointer into the whole body."""
     name, *rest = split(where)
     if name != history or not rest or not items:
         return where

@@ -1,7 +1,7 @@
-"""Errors as a client receives them: of a body that cannot be read, and of upstreams, mapped to the client's terms.
+"""Errors as clients receive them: errors of the request body, and upstream errors mapped to the client's terms.
 
-An upstream that rejects our credentials is an error of the gateway: the client gets a 502, never the message that its
-own key is wrong. An error says which request it is about, where its dialect has a place for that.
+If an upstream rejects the gateway's credentials, that is an error of the gateway: the client gets a 502, and no
+message that its own key is wrong. An error has the request id if its dialect has a field for it.
 """
 
 from msgspec import Struct
@@ -27,15 +27,15 @@ def build_body_error(error: Malformed) -> Problem:
 
 
 def build_duplicate_key_error(where: str) -> Problem:
-    """Return the error for the duplicate key at a pointer."""
-    *above, name = split(where)
-    place = "".join(f"/{escape(token)}" for token in above)
-    words = f"the key {json.encode(name).decode()} stands twice in the object at {place or 'the root'}"
-    return Problem("invalid_request", words, where=where, code="duplicate_key")
+    """Return the error for a duplicate key at a pointer."""
+    *parents, name = split(where)
+    parent = "".join(f"/{escape(token)}" for token in parents)
+    message = f"duplicate key {json.encode(name).decode()} in the object at {parent or 'the root'}"
+    return Problem("invalid_request", message, where=where, code="duplicate_key")
 
 
 def add_id(error: bytes, record: Record) -> bytes:
-    """Add the id of the request to an error, where its dialect has a place for that."""
+    """Add the request id to an error body, if its dialect has a field for it."""
     member = dialect_named(record.dialect).id_member
     if not member:
         return error
@@ -46,19 +46,19 @@ def add_id(error: bytes, record: Record) -> bytes:
 
 
 def add_id_to_event(events: bytes, record: Record) -> bytes:
-    """Add the id of the request to the error among the last events of a stream."""
+    """Add the request id to the error in the last events of a stream."""
     member = dialect_named(record.dialect).id_member
     if not member:
         return events
-    before, unsigned, after = events.rpartition(encode(member) + b":null")
-    return before + encode(member) + b":" + encode(record.id) + after if unsigned else events
+    before, found, after = events.rpartition(encode(member) + b":null")
+    return before + encode(member) + b":" + encode(record.id) + after if found else events
 
 
 _KEY_REJECTED = frozenset({401, 403})
 
 
 class Rejection(Struct, frozen=True):
-    """A reply of an upstream with an error status, without our credentials in it."""
+    """An upstream reply with an error status; the gateway's credentials are removed from its body."""
 
     status: int
     headers: Headers
@@ -66,35 +66,36 @@ class Rejection(Struct, frozen=True):
 
 
 def map_failure(failure: ConnectionFailure, name: str) -> Problem:
-    """Return the error for an upstream that could not be called, without its address: that is the operator's."""
+    """Return the error for a failed connection to an upstream. It hides the address, which is for the operator only."""
     match failure:
         case DeadlineExceeded():
-            return Problem("timeout", f"the upstream {name} did not answer in time")
+            return Problem("timeout", f"upstream {name!r} did not respond in time")
         case UntrustedCertificate():
-            return Problem("internal", f"the upstream {name} cannot prove who it is", status=502, code="untrusted")
+            message = f"the TLS certificate of upstream {name!r} could not be verified"
+            return Problem("internal", message, status=502, code="untrusted")
         case _:
-            return Problem("unreachable", f"the upstream {name} cannot be reached or broke off")
+            return Problem("unreachable", f"upstream {name!r} cannot be reached or closed the connection too early")
 
 
 def map_rejection(
     rejection: Rejection, target: Target, translation: Translation, dialect: str, document: bytes
 ) -> Problem:
-    """Return an upstream's error in the terms of a client that sent `document` in `dialect`; "" for no client."""
-    here, there = dialect_named(target.upstream.dialect), dialect_named(dialect) if dialect else None
-    problem = here.parse_error(rejection.status, dict(rejection.headers), rejection.body)
+    """Map an upstream's error for a client that sent `document` in `dialect`, which is "" if there is no client."""
+    source, client = dialect_named(target.upstream.dialect), dialect_named(dialect) if dialect else None
+    problem = source.parse_error(rejection.status, dict(rejection.headers), rejection.body)
     if rejection.status in _KEY_REJECTED or problem.kind == "authentication":
-        words = f"the upstream {target.upstream.name} refuses the gateway's credentials: {problem.message}"
-        return Problem("internal", words, status=502, code="credentials")
-    if here is there and not target.text_calls:
+        message = f"upstream {target.upstream.name!r} rejected the gateway's credentials: {problem.message}"
+        return Problem("internal", message, status=502, code="credentials")
+    if source is client and not target.text_calls:
         problem = add_code(problem, document)
-    elif there is not None and translation.request is not None:
-        sent = SentRequest(translation.call.body, here.name, target.model, translation.undo)
-        problem = locate_rejection(problem, sent, translation.request, there, document)
-    return adapt_error_reply(problem, here.issuer, there.issuer if there is not None else "")
+    elif client is not None and translation.request is not None:
+        sent = SentRequest(translation.call.body, source.name, target.model, translation.undo)
+        problem = locate_rejection(problem, sent, translation.request, client, document)
+    return adapt_error_reply(problem, source.issuer, client.issuer if client is not None else "")
 
 
 def map_error_in_reply(problem: Problem, client: str) -> Problem:
-    """Return the error that an upstream sent as a reply with status 200 in the client's terms."""
+    """Map an error that an upstream sent with status 200 to the client's terms."""
     if problem.kind != "internal" or problem.status != 500 or not problem.detail_dialect:
         return problem
     return adapt_error_reply(problem, dialect_named(problem.detail_dialect).issuer, dialect_named(client).issuer)

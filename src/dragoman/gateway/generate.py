@@ -1,7 +1,7 @@
-"""Answer one request: find its upstreams, call them in turn, write the reply to the client.
+"""Handles one request: finds its upstreams, calls them in turn and writes the reply to the client.
 
-Nothing is sent to the client before the first real event of a reply, unless that takes too long; so an error before it
-has its true status and may be retried, at the same or the next upstream. After it an error is sent in the stream.
+Nothing is sent to the client before the first content of a reply, unless that takes too long. So an error before it has
+its true status and can be retried, at the same upstream or the next. A later error is sent in the stream.
 """
 
 from collections.abc import Awaitable
@@ -31,16 +31,16 @@ from dragoman.http.exchange import Exchange
 
 
 class Timing(Struct, frozen=True, kw_only=True):
-    """How upstreams are retried, and how long a client waits for a sign of life."""
+    """The retry policy, and the times after which a waiting client gets a heartbeat."""
 
     retry: RetryPolicy = RetryPolicy()
     hold: float = 10.0
-    """Seconds a stream waits for its first event before its head is sent to the client."""
+    """Seconds that a stream waits for its first content before the response head is sent to the client."""
     heartbeat: float = 15.0
 
 
 class Gateway:
-    """Answers requests by calling upstreams."""
+    """Handles requests by calling upstreams."""
 
     def __init__(
         self,
@@ -57,40 +57,40 @@ class Gateway:
         self._budget = RetryBudget()
         self._agents = agents
         self.has_tools = agents is not None
-        """There are server-side tools."""
+        """Whether there are server-side tools."""
 
     def model(self, asker: Asker, record: Record | None = None) -> UpstreamModel:
-        """Return all models as one function for an asker; calls and losses are noted in `record`."""
+        """Return a function that calls any model for a caller; attempts and losses are noted in `record`."""
         return UpstreamModel(
             UpstreamDeps(self.routes, self._upstreams, self._timing.retry, self._budget), asker, record
         )
 
     def runs_tools_for(self, request: ClientRequest) -> bool:
-        """Tell whether server-side tools run for a request."""
+        """Return whether server-side tools run for a request."""
         return self._agents is not None and self._agents.agent_registry.select_tools(request) is not None
 
     async def generate(self, context: RequestContext) -> None:
-        """Answer a request, or raise the `Problem` for which that is not possible."""
-        answer = self._start_answer(context)
+        """Reply to a request; raises `Problem` if that fails before the response has started."""
+        reply = self._start_answer(context)
         if context.request.call.stream:
             heartbeat = context.heartbeat = Heartbeat(context.request, context.exchange, context.record)
             timing = self._timing
-            await heartbeat.run(answer, timing.hold, timing.heartbeat, context.recorder)
+            await heartbeat.run(reply, timing.hold, timing.heartbeat, context.recorder)
         else:
-            await answer
+            await reply
 
     def _start_answer(self, context: RequestContext) -> Awaitable[object]:
-        """Answer by an upstream, or by an agent that runs server-side tools."""
+        """Return the awaitable that replies: from an upstream, or from an agent that runs server-side tools."""
         request, agents = context.request, self._agents
         if agents is not None:
-            roster = agents.agent_registry
-            may_run = request.tools or roster.servers or request.call.model in roster.agents
-            crew = roster.select_tools(request) if may_run else None
-            if crew is not None:
-                return agents.answer(crew, context, self.model)
+            registry = agents.agent_registry
+            may_run = request.tools or registry.servers or request.call.model in registry.agents
+            toolset = registry.select_tools(request) if may_run else None
+            if toolset is not None:
+                return agents.answer(toolset, context, self.model)
         if context.runtime is None:
             return self._call_upstreams(context)
-        # In the background an answer is one step: it is saved where the client will ask for it.
+        # In the background the reply is one step: it is saved in the store, from which the client fetches it.
         return context.runtime.step("model:1", partial(self._run_as_step, context))
 
     async def _run_as_step(self, context: RequestContext) -> str:
@@ -98,7 +98,7 @@ class Gateway:
         return ""
 
     async def _call_upstreams(self, context: RequestContext) -> None:
-        """Call upstreams until one has answered."""
+        """Call upstreams until one has replied."""
         request, record = context.request, context.record
         targets, retries = self.routes.find_targets(request.call.model), None
         target = targets[0]
@@ -116,7 +116,7 @@ class Gateway:
                 return
 
     async def count_tokens(self, request: ClientRequest, record: Record) -> tuple[bytes, bool]:
-        """Count the tokens of a request at the upstream that would answer it first."""
+        """Count the tokens of a request at the first upstream for its model."""
         model = (
             request.call.model
             if self._agents is None
@@ -125,17 +125,17 @@ class Gateway:
         return await count_tokens(request, self.routes.find_targets(model)[0], self._upstreams, record)
 
     async def forward(self, passthrough: PassthroughRequest, exchange: Exchange, record: Record) -> None:
-        """Pass a request for another endpoint on, once."""
+        """Forward a request for another endpoint, without retries."""
         upstream = passthrough.target.upstream
         outgoing = build_outgoing(passthrough, exchange.request)
         if outgoing is None:
-            raise Problem("not_found", f"the upstream {upstream.name} has no {passthrough.path}", code="unknown_url")
+            raise Problem("not_found", f"upstream {upstream.name!r} has no {passthrough.path}", code="unknown_url")
         record.note_attempt(upstream.name, passthrough.target.model)
         await forward_request(outgoing, passthrough, self._upstreams, exchange, record)
 
 
 async def _deliver_reply(reply: UpstreamReply, context: RequestContext) -> None:
-    """Write a reply, and return its connection to the pool, or close it after an error."""
+    """Write a reply, then return its connection to the pool, or close it after an error."""
     try:
         if context.heartbeat is None:
             await write_reply(reply, context)

@@ -1,8 +1,7 @@
-"""Start a stream to the client in time and keep its connection alive.
+"""Starts a stream to the client in time and keeps its connection alive.
 
-A stream starts for the client with the first real event, or when that takes too long: also where the upstream has not
-started to respond. From then on blank lines keep the connection alive while nothing else is sent, and an error is
-sent in the stream.
+A stream starts with the first event with content, or after `hold` seconds, even if the upstream has not responded yet.
+From then on blank lines keep the connection alive while nothing else is sent, and errors are sent in the stream.
 """
 
 import asyncio
@@ -19,7 +18,7 @@ from dragoman.http.exchange import Exchange
 from dragoman.wire.sse import SseReader
 
 _BLANK_LINE = b"\n"
-"""A blank line: the only heartbeat that every client ignores."""
+"""The only heartbeat that every client ignores."""
 _SSE_HEADERS = {"content-type": "text/event-stream; charset=utf-8", "cache-control": "no-cache"}
 _ARRAY_HEADERS = {"content-type": "application/json; charset=UTF-8", "cache-control": "no-cache"}
 
@@ -33,29 +32,29 @@ class Heartbeat:
         self._record = record
         self._loop = asyncio.get_running_loop()
         self.has_sent = False
-        """Something was sent since the last beat."""
+        """Whether something was sent since the last heartbeat."""
         self.reset()
 
     def reset(self) -> None:
-        """Begin another attempt: drop what was held back of the last one."""
+        """Start another attempt: drop the events of the last one that were held back."""
         self._array_framer = ArrayFramer() if self._request.framing == "array" else None
         self.held_events = b""
-        """What came before the first real event."""
+        """Events before the first one with content."""
 
     def frame(self, events: bytes) -> bytes:
-        """Return events as the client wants them."""
+        """Return events in the client's framing."""
         return events if self._array_framer is None else self._array_framer.feed(events)
 
     def frame_end(self, events: bytes) -> bytes:
-        """Return the last events, and the end of the stream."""
+        """Return the last events and the end of the stream in the client's framing."""
         return events if self._array_framer is None else self._array_framer.feed(events) + self._array_framer.close()
 
     async def run(
         self, work: Awaitable[object], hold: float, interval: float, recorder: ConversationRecorder | None = None
     ) -> None:
-        """Start the stream after `hold` seconds if `work` has not by then, and keep it alive until that is done.
+        """Await `work`; start the stream after `hold` seconds at the latest, and keep it alive until `work` is done.
 
-        An error before the first real event is sent in a stream that has started, and raised before that.
+        An error before the first content is sent in the stream if that has started, else raised.
         """
         self._timer = self._loop.call_later(hold, self._on_timer, interval)
         try:
@@ -68,7 +67,7 @@ class Heartbeat:
             self._timer.cancel()
 
     def start_stream(self) -> None:
-        """Send the head of the response and what was held back."""
+        """Send the response head and the events that were held back."""
         record = self._record
         record.status = 200
         headers = build_response_headers(record, _SSE_HEADERS if self._array_framer is None else _ARRAY_HEADERS)
@@ -77,7 +76,7 @@ class Heartbeat:
         self.has_sent = True
 
     async def _send_failure(self, problem: Problem, recorder: ConversationRecorder | None) -> None:
-        """End a stream that has only started."""
+        """End a stream that has started but has no content with an error."""
         self._record.problem, self._record.outcome = problem, "failed"
         encoder = dialect_named(self._request.dialect).encoder(None)
         events = encoder.feed(Started("", self._request.call.model)) + encoder.feed(Failed(problem))
@@ -87,7 +86,7 @@ class Heartbeat:
         await self._exchange.end(self.frame_end(add_id_to_event(events, self._record)))
 
     def _on_timer(self, interval: float) -> None:
-        """Start the stream if it has not, else send a blank line if nothing was sent since the last beat."""
+        """Start the stream if it has not started; else send a blank line if nothing was sent since the last one."""
         if self._exchange.is_disconnected:
             return
         if not self._exchange.started:
@@ -99,14 +98,14 @@ class Heartbeat:
 
 
 class ArrayFramer:
-    """Makes one JSON array of server-sent events, an item for each."""
+    """Converts server-sent events to one JSON array with an item for each event."""
 
     def __init__(self) -> None:
         self._reader = SseReader()
         self._has_items = False
 
     def feed(self, events: bytes) -> bytes:
-        """Return the items of the next events."""
+        """Return the array items for the next events."""
         items = [event.data for event in self._reader.feed(events)]
         if not items:
             return b""

@@ -1,7 +1,7 @@
-"""Fetch linked media for upstreams that do not fetch it themselves.
+"""Fetches linked media for upstreams that do not fetch links themselves.
 
-All links of a request are fetched at once, within one limit of bytes and one of time. What was fetched is kept for some
-minutes: a conversation sends its links with every turn.
+All links of a request are fetched concurrently, within one byte limit and one time limit. Fetched media is cached for a
+few minutes, because a conversation repeats its links with every turn.
 """
 
 from base64 import b64encode
@@ -23,7 +23,7 @@ _MAX_SHOWN_URL = 200
 
 
 class MediaLimits(Struct, frozen=True, kw_only=True):
-    """How much is fetched for one request."""
+    """Limits for the media of one request."""
 
     fetch: bool = True
     max_bytes: int = 20 << 20
@@ -32,7 +32,7 @@ class MediaLimits(Struct, frozen=True, kw_only=True):
 
 
 class MediaFetcher:
-    """What was fetched lately."""
+    """Fetches and caches linked media."""
 
     def __init__(self, guard: GuardedFetcher, limits: MediaLimits | None = None) -> None:
         self._guard = guard
@@ -42,35 +42,37 @@ class MediaFetcher:
     async def translate_with_media(
         self, translate: Callable[[Links | None], Translation], missing: MissingLinks, *, upstream_fetches: bool
     ) -> Translation:
-        """Translate a request with the media that is missing; `taken` if the upstream fetches links itself."""
+        """Fetch the missing links and translate a request; `upstream_fetches` if the upstream fetches links itself."""
         fetched = await self._fetch_links(missing.links)
         try:
             return translate(Links(fetched, upstream_fetches=upstream_fetches))
-        except MissingLinks as still:
-            raise _build_error(*next(iter(still.links.items())), "it is not fetched") from None
+        except MissingLinks as still_missing:
+            raise _build_error(*next(iter(still_missing.links.items())), "the gateway did not fetch it") from None
 
     async def _fetch_links(self, links: dict[str, NeededLink]) -> dict[str, FetchedMedia]:
         limits = self._limits
         first = next(iter(links.items()))
         if not limits.fetch:
-            raise _build_error(*first, "the upstream does not fetch it, and the gateway is told not to")
+            reason = "the upstream does not fetch links, and `fetch` in [media] is off"
+            raise _build_error(*first, reason)
         if len(links) > limits.max_links:
-            raise _build_error(*first, f"there are more than {limits.max_links} links to fetch")
-        found = {url: page for url in links if (page := self._cache.get(url)) is not None}
-        room = ByteBudget(limits.max_bytes)
-        wanted = [(url, link) for url, link in links.items() if url not in found]
-        pages = await run_all((self._fetch_one(url, link, room) for url, link in wanted), "fetch media")
-        return found | dict(zip((url for url, _ in wanted), pages, strict=True))
+            reason = f"the request has more than {limits.max_links} links to fetch (`max_links` in [media])"
+            raise _build_error(*first, reason)
+        found = {url: media for url in links if (media := self._cache.get(url)) is not None}
+        budget = ByteBudget(limits.max_bytes)
+        uncached = [(url, link) for url, link in links.items() if url not in found]
+        fetched = await run_all((self._fetch_one(url, link, budget) for url, link in uncached), "fetch media")
+        return found | dict(zip((url for url, _ in uncached), fetched, strict=True))
 
     async def _fetch_one(self, url: str, link: NeededLink, budget: ByteBudget) -> FetchedMedia:
         try:
-            page = await self._guard.fetch(url, budget, self._limits.seconds)
+            download = await self._guard.fetch(url, budget, self._limits.seconds)
         except LinkRefused as refusal:
             raise _build_error(url, link, str(refusal)) from None
-        media_type = sniff_media_type(page.body, page.media_type)
+        media_type = sniff_media_type(download.body, download.media_type)
         if not media_type or link.kind not in ("document", media_kind_of(media_type)):
-            raise _build_error(url, link, f"it is no {link.kind}")
-        fetched = FetchedMedia(media_type, b64encode(page.body).decode())
+            raise _build_error(url, link, f"its content is not of type {link.kind}")
+        fetched = FetchedMedia(media_type, b64encode(download.body).decode())
         self._cache.put(url, fetched, len(fetched.data))
         return fetched
 
@@ -103,15 +105,15 @@ _MAGIC_BYTES: tuple[tuple[int, bytes, str], ...] = (
     (0, b"OggS", "audio/ogg"),
     (0, b"\x1aE\xdf\xa3", "video/webm"),
 )
-"""At a place, how files of a type begin; the first that fits is meant."""
+"""Offset, magic bytes and media type; the first match counts."""
 _TEXT_TYPES = frozenset({"application/json", "application/xml", "application/javascript"})
 _KINDS: dict[str, MediaKind] = {"image": "image", "audio": "audio", "video": "video"}
 
 
 def sniff_media_type(body: bytes, declared_type: str) -> str:
-    """Return the type of media that bytes are, "" for none; `said` is what their server calls them."""
-    for at, mark, media_type in _MAGIC_BYTES:
-        if body.startswith(mark, at):
+    """Return the media type of a body, "" if it is unknown; `declared_type` is what the server sent."""
+    for offset, magic, media_type in _MAGIC_BYTES:
+        if body.startswith(magic, offset):
             return media_type
     is_text = declared_type.startswith("text/") or declared_type in _TEXT_TYPES
     return declared_type if is_text and _is_utf8_text(body) else ""
@@ -126,5 +128,5 @@ def _is_utf8_text(body: bytes) -> bool:
 
 
 def media_kind_of(media_type: str) -> MediaKind:
-    """Return the kind of media that a type is of."""
+    """Return the kind of media that a media type belongs to."""
     return _KINDS.get(media_type.partition("/")[0], "document")

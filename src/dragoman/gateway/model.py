@@ -1,7 +1,7 @@
-"""A model as a function: a request of the core in, events of the core out, whichever upstream answers.
+"""A model as a function: it takes a core request and yields core events, from any upstream.
 
-It retries like the gateway does for its clients, and holds events back until something is said. An error is a `Failed`
-event, the first one if nothing was said; only cancellation is raised.
+It retries as the gateway does for clients, and holds events back until the first event with content. An error is
+yielded as a `Failed` event, alone if the reply had no content yet; only cancellation is raised.
 """
 
 from collections.abc import AsyncGenerator, AsyncIterator, Iterable
@@ -35,25 +35,25 @@ from dragoman.interpreter.undo import ReplyPipeline, generate_id
 
 
 class Asker(Struct, frozen=True, kw_only=True):
-    """On whose behalf a model is asked."""
+    """The caller for whom a model is called."""
 
     owner: str = ""
     dialect: str = ""
-    """The dialect that requests were read in; "" for those that nobody wrote."""
+    """The dialect that its requests were parsed from; "" for requests that the gateway makes itself."""
     document: bytes = b""
-    """What they were read from, so that what is lost or refused is told by its place."""
+    """The body that they were parsed from, so that losses and errors have pointers into it."""
     strict: bool = False
     headers: Headers = ()
-    """Headers that an upstream of the same dialect may see."""
+    """Headers to forward to an upstream of the same dialect."""
 
     @property
     def issuer(self) -> str:
-        """Whose words the asker understands."""
+        """The vendor whose signatures and opaque parts the caller can use."""
         return dialect_named(self.dialect).issuer if self.dialect else ""
 
 
 class UpstreamDeps(Struct, frozen=True):
-    """What upstreams are asked with."""
+    """Everything that is needed to call upstreams."""
 
     routes: Routes
     upstreams: UpstreamClient
@@ -62,35 +62,35 @@ class UpstreamDeps(Struct, frozen=True):
 
 
 class UpstreamModel:
-    """Any model that the routes know, for one asker. `record` is told who was asked, and what was lost."""
+    """Calls any configured model for one caller. Attempts and losses are noted in `record`."""
 
     def __init__(self, deps: UpstreamDeps, asker: Asker, record: Record | None = None) -> None:
         self._deps = deps
         self._asker = asker
         self._record = record or Record(owner=asker.owner, dialect=asker.dialect)
         self.last_dialect = ""
-        """The dialect of the upstream that answered last."""
+        """The dialect of the upstream that replied last."""
 
     def dialect_for(self, model: str) -> str:
-        """Return the dialect of the upstream that answered last; of an answer known from before, that of the first."""
+        """Return the dialect of the upstream that replied last; before any reply, of the first upstream to try."""
         return self.last_dialect or self._deps.routes.find_targets(model)[0].upstream.dialect
 
     async def __call__(self, request: Request) -> AsyncGenerator[Event]:
-        """Answer a request, streamed by the upstream or whole as it says."""
-        means, begun = self._deps, False
+        """Yield the events of the reply to a request. `request.stream` selects a streamed or a whole upstream reply."""
+        deps, has_started = self._deps, False
         try:
-            targets = means.routes.find_targets(request.model)
+            targets = deps.routes.find_targets(request.model)
             target = targets[0]
-            retries = Retries(targets, means.retry, means.budget, self._record)
-            means.budget.requests += 1
+            retries = Retries(targets, deps.retry, deps.budget, self._record)
+            deps.budget.requests += 1
             while True:
                 try:
                     async with aclosing(self._call_target(request, target)) as events:
                         async for event in events:
-                            begun = True
+                            has_started = True
                             yield event
                 except Problem as problem:
-                    if begun:
+                    if has_started:
                         raise
                     target = await retries.next_target(problem)
                 else:
@@ -99,7 +99,7 @@ class UpstreamModel:
             yield Failed(problem)
 
     async def _call_target(self, request: Request, target: Target) -> AsyncGenerator[Event]:
-        """Call one upstream, and yield its reply from its first real event on."""
+        """Call one upstream and yield its reply, starting when the first event with content arrives."""
         asker, record, upstreams, upstream = self._asker, self._record, self._deps.upstreams, target.upstream
         translation = await self._translate(request, target)
         record.note_attempt(upstream.name, target.model)
@@ -112,34 +112,34 @@ class UpstreamModel:
         record.losses = tuple(dict.fromkeys((*record.losses, *translation.losses)))
         self.last_dialect = upstream.dialect
         reply = _ReplyReader(dialect_named(upstream.dialect), translation, request, asker.issuer)
-        held: list[Event] | None = []
+        buffer: list[Event] | None = []
         try:
             with incoming:
                 async for event in reply.read_stream(incoming) if request.stream else reply.read_whole(incoming):
-                    if held is None:
+                    if buffer is None:
                         yield event
                         continue
-                    held.append(event)
+                    buffer.append(event)
                     if not isinstance(event, Started | UsageSeen):
-                        for waiting in held:
-                            yield waiting
-                        held = None
+                        for buffered in buffer:
+                            yield buffered
+                        buffer = None
         except ConnectionFailure as failure:
             raise map_failure(failure, upstream.name) from None
         record.reply_losses = tuple(dict.fromkeys((*record.reply_losses, *reply.losses)))
 
     async def _translate(self, request: Request, target: Target) -> Translation:
         upstream, asker = target.upstream, self._asker
-        there = dialect_named(upstream.dialect)
-        vault = (
+        dialect = dialect_named(upstream.dialect)
+        store = (
             self._deps.upstreams.signature_store if target.signs_calls and upstream.dialect != asker.dialect else None
         )
-        signer = vault.signer_for(asker.owner) if vault is not None else None
-        if vault is not None and signer is not None:
+        signer = store.signer_for(asker.owner) if store is not None else None
+        if store is not None and signer is not None:
             unknown = find_unknown_ids(find_unsigned_calls(request.messages), signer)
             if unknown:
-                await vault.look_up(asker.owner, unknown)
-        wish = TranslationOptions(
+                await store.look_up(asker.owner, unknown)
+        options = TranslationOptions(
             source=asker.dialect,
             document=asker.document,
             strict=asker.strict,
@@ -149,7 +149,7 @@ class UpstreamModel:
         )
 
         def translate(links: Links | None) -> Translation:
-            return translate_core_request(request, there.name, target.model, structs.replace(wish, links=links))
+            return translate_core_request(request, dialect.name, target.model, structs.replace(options, links=links))
 
         if target.media_fetcher is None:
             return translate(None)
@@ -162,7 +162,7 @@ class UpstreamModel:
 
 
 class _ReplyReader:
-    """One reply in the terms of the request: tools have the names they have there, and every call an id of its own."""
+    """Reads one reply and adapts it to the request: original tool names, and a unique id for every call."""
 
     def __init__(self, dialect: Dialect, translation: Translation, request: Request, client_issuer: str) -> None:
         self._dialect = dialect
@@ -174,16 +174,16 @@ class _ReplyReader:
         self._call_count = 0
         self._reply_id = ""
         self._ledger = Ledger(dialect.reply_pointers)
-        spoken = translation.undo.text_calls
+        text_calls = translation.undo.text_calls
         self._call_detector = (
-            CallDetector(spoken, dialect.call_prefix, self._salt, self._ledger, runs_calls=True)
-            if spoken is not None
+            CallDetector(text_calls, dialect.call_prefix, self._salt, self._ledger, runs_calls=True)
+            if text_calls is not None
             else None
         )
 
     @property
     def losses(self) -> tuple[Loss, ...]:
-        """What of calls in a model's text could not be told."""
+        """What was lost when calls were parsed from the model's text."""
         return self._ledger.losses() if self._call_detector is not None else ()
 
     async def read_whole(self, incoming: Incoming) -> AsyncIterator[Event]:
@@ -194,8 +194,8 @@ class _ReplyReader:
 
     async def read_stream(self, incoming: Incoming) -> AsyncIterator[Event]:
         decoder = self._dialect.decoder()
-        while piece := await incoming.read_chunk():
-            for event in self._restore_events(decoder.feed(piece)):
+        while chunk := await incoming.read_chunk():
+            for event in self._restore_events(decoder.feed(chunk)):
                 yield event
                 if isinstance(event, Finished):
                     return
@@ -210,7 +210,7 @@ class _ReplyReader:
                 yield self._assign_call_id(restored)
 
     def _assign_call_id(self, event: Event) -> Event:
-        """Give a call an id unlike all others of the conversation: some upstreams give none, or the same again."""
+        """Give a call an id that is unique in the conversation: some upstreams send none, or repeat one."""
         if isinstance(event, Started):
             self._reply_id = event.id
         if not isinstance(event, PartStarted) or not isinstance(event.part, ToolCall):

@@ -1,9 +1,9 @@
-"""Pass a request through to an upstream as it is, and its reply back as it arrives.
+"""Forwards a request to an upstream unchanged, and streams its reply back.
 
-For endpoints of the vendors that are not translated. Address and credentials are the configured ones; headers of the
-client that could be a secret, or that concern the connection, are not forwarded. An upstream that rejects the gateway's
-key is an error of the gateway; any other reply is passed on, without the key where errors repeat it. The model in a
-JSON body or a form is renamed; a body that two parsers could read as two models is rejected.
+Used for vendor endpoints that are not translated. The address and credentials are the configured ones; client headers
+that may hold a secret, or that concern the connection, are not forwarded. If an upstream rejects the gateway's key,
+that is an error of the gateway; any other reply is forwarded, with the key redacted from errors that quote it. The
+model in a JSON body or a form is renamed; a body in which two parsers could read two different models is rejected.
 """
 
 import re
@@ -48,7 +48,7 @@ _HOP_HEADERS = frozenset(
 _ACCOUNT_HEADERS = frozenset(
     ["openai-organization", "openai-project", "origin", "referer", "x-goog-user-project", "x-real-ip"]
 )
-"""Headers that choose an account, or say who a client is: the account is the gateway's."""
+"""Headers that select an account or identify the client; the account is the gateway's."""
 _SECRET_NAME = re.compile(r"auth|cookie|credential|key|secret|session|token")
 _ALLOWED_KEY_HEADERS = frozenset({"idempotency-key"})
 _DROPPED_PREFIXES = ("proxy-", "sec-", "x-dragoman-", "x-forwarded-", "cf-")
@@ -56,13 +56,13 @@ _DROPPED_REPLY_HEADERS = frozenset({"set-cookie", "alt-svc", "strict-transport-s
 _UPLOAD_URL_HEADER = "x-goog-upload-url"
 _PATH_SAFE = "/:@!$&'()*+,;=~-._"
 _KEY_STATUSES = frozenset({400, 401, 403})
-"""Statuses by which vendors refuse a key, among other things."""
+"""Statuses with which vendors reject an API key, among other things."""
 _MAX_ERROR_BYTES = 16 << 20
 _BODILESS_STATUSES = frozenset({204, 304})
 
 
 class PassthroughRequest(Struct, frozen=True, kw_only=True):
-    """A request that goes on untouched."""
+    """A request to forward unchanged."""
 
     target: Target
     path: str
@@ -70,17 +70,17 @@ class PassthroughRequest(Struct, frozen=True, kw_only=True):
 
 
 def build_outgoing(passthrough: PassthroughRequest, request: Request) -> Outgoing | None:
-    """Address a request at its upstream; None if that has nothing but its models."""
+    """Build the request to the upstream; None if the upstream has no such endpoint."""
     query = drop_key(request.target.partition("?")[2])
     target = quote(passthrough.path, safe=_PATH_SAFE) + (f"?{query}" if query else "")
-    going = Request(request.method, target, filter_headers(request.headers), passthrough.body)
-    return passthrough.target.upstream.elsewhere(going)
+    forwarded = Request(request.method, target, filter_headers(request.headers), passthrough.body)
+    return passthrough.target.upstream.elsewhere(forwarded)
 
 
 async def forward_request(
     outgoing: Outgoing, passthrough: PassthroughRequest, upstreams: UpstreamClient, exchange: Exchange, record: Record
 ) -> None:
-    """Send a request and hand its answer to the client, piece by piece."""
+    """Send a request and stream the reply to the client."""
     target = passthrough.target
     incoming = await upstreams.send(outgoing, target)
     try:
@@ -99,14 +99,14 @@ async def forward_request(
 
 
 async def _read_error(incoming: Incoming, outgoing: Outgoing, target: Target) -> bytes:
-    """Return what an upstream says against a request, without the gateway's key, and unless it is against that."""
+    """Read an error reply, with the gateway's key redacted; raise a `Problem` if the error is about that key."""
     body = redact_credentials(await incoming.read(_MAX_ERROR_BYTES), outgoing)
     if incoming.status not in _KEY_STATUSES:
         return body
     problem = dialect_named(target.upstream.dialect).parse_error(incoming.status, dict(incoming.headers), body)
     if problem.kind == "authentication":
-        words = f"the upstream {target.upstream.name} refuses the gateway's credentials"
-        raise Problem("internal", words, status=502, code="credentials")
+        message = f"upstream {target.upstream.name!r} rejected the gateway's credentials"
+        raise Problem("internal", message, status=502, code="credentials")
     return body
 
 
@@ -116,20 +116,20 @@ async def _forward_reply(incoming: Incoming, headers: dict[str, str], exchange: 
         return
     length = incoming.header("content-length") if incoming.is_uncompressed else ""
     exchange.start(incoming.status, headers, int(length) if length.isdecimal() else None)
-    while piece := await incoming.read_chunk():
-        await exchange.write(piece)
+    while chunk := await incoming.read_chunk():
+        await exchange.write(chunk)
     await exchange.end()
 
 
 def filter_headers(headers: Headers) -> Headers:
-    """Return the headers of a client that an upstream may see."""
-    named = {word.strip().lower() for name, value in headers if name == "connection" for word in value.split(",")}
+    """Return the client headers that may be forwarded to an upstream."""
+    hop_names = {token.strip().lower() for name, value in headers if name == "connection" for token in value.split(",")}
     return tuple(
         (name, value)
         for name, value in headers
         if name not in _HOP_HEADERS
         and name not in _ACCOUNT_HEADERS
-        and name not in named
+        and name not in hop_names
         and not name.startswith(_DROPPED_PREFIXES)
         and (name in _ALLOWED_KEY_HEADERS or _SECRET_NAME.search(name) is None)
     )
@@ -143,19 +143,19 @@ def _build_reply_headers(
     for name, value in incoming.headers:
         if name in _HOP_HEADERS or name in _DROPPED_REPLY_HEADERS or name.startswith("proxy-"):
             continue
-        shown = (
+        value_sent = (
             _rewrite_upload_url(value, outgoing, passthrough, exchange.request)
             if name == _UPLOAD_URL_HEADER
             else redact_known(value, secrets)
         )
-        headers[name] = f"{headers[name]}, {shown}" if name in headers else shown
+        headers[name] = f"{headers[name]}, {value_sent}" if name in headers else value_sent
     return build_response_headers(record, headers)
 
 
 def _rewrite_upload_url(url: str, outgoing: Outgoing, passthrough: PassthroughRequest, request: Request) -> str:
-    """Return the address to which a client is to send a file: ours, for it has no key for the upstream's."""
-    here = outgoing.target.partition("?")[0]
-    base = outgoing.origin.url + here.removesuffix(quote(passthrough.path, safe=_PATH_SAFE))
+    """Return the URL for a file upload at the gateway, because the client has no key for the upstream's URL."""
+    upstream_path = outgoing.target.partition("?")[0]
+    base = outgoing.origin.url + upstream_path.removesuffix(quote(passthrough.path, safe=_PATH_SAFE))
     if not url.startswith(base):
         return url
     scheme = "https" if request.header("x-forwarded-proto") == "https" else "http"
@@ -163,7 +163,7 @@ def _rewrite_upload_url(url: str, outgoing: Outgoing, passthrough: PassthroughRe
 
 
 def drop_key(query: str) -> str:
-    """Return a query without the key that it may show, however its name is written."""
+    """Return a query string without the `key` parameter, also if its name is percent-encoded."""
     return "&".join(pair for pair in query.split("&") if pair and unquote_plus(pair.partition("=")[0]) != "key")
 
 
@@ -174,15 +174,15 @@ _REQUESTS = "requests"
 
 
 class ModelBody(Struct, frozen=True):
-    """A body that may name a model."""
+    """A request body that may name a model."""
 
     body: bytes
     model: str = ""
     span: tuple[int, int] | None = None
-    """Where the name stands in a form with files; None in JSON."""
+    """The position of the model name in a multipart form; None in JSON."""
 
     def with_model(self, model: str) -> bytes:
-        """Return the body with another model named in it, and nothing else changed."""
+        """Return the body with another model name and no other change."""
         if not self.model or model == self.model:
             return self.body
         if self.span is not None:
@@ -192,17 +192,17 @@ class ModelBody(Struct, frozen=True):
 
 
 def parse_model_body(body: bytes, content_type: str) -> ModelBody:
-    """Read what a body names; `kind` is its content type."""
-    said = content_type.partition(";")[0].strip().lower()
-    if said == "multipart/form-data":
+    """Find the model that a body names."""
+    media_type = content_type.partition(";")[0].strip().lower()
+    if media_type == "multipart/form-data":
         return _parse_multipart(body, content_type)
-    if said == "application/json" or said.endswith("+json"):
+    if media_type == "application/json" or media_type.endswith("+json"):
         return _parse_json_body(body)
     return ModelBody(body)
 
 
 def rename_nested_models(body: bytes, before: str, after: str) -> bytes:
-    """Rename the model that a request of Google's names once more, or that each of several in it does."""
+    """Rename the model where a Gemini request repeats it: in the body, or in each of its `requests`."""
     if not body:
         return body
     try:
@@ -218,49 +218,49 @@ def rename_nested_models(body: bytes, before: str, after: str) -> bytes:
 
 def _rename_model(body: bytes, before: str, after: str) -> bytes:
     members = json.decode_object(body)
-    named = json.peek(members["model"]) if "model" in members else None
-    return set_member(body, "model", json.encode(f"models/{after}")) if named in {before, f"models/{before}"} else body
+    model = json.peek(members["model"]) if "model" in members else None
+    return set_member(body, "model", json.encode(f"models/{after}")) if model in {before, f"models/{before}"} else body
 
 
 def _parse_json_body(body: bytes) -> ModelBody:
     try:
         members = json.decode_object(body)
     except json.Malformed:
-        return ModelBody(body)  # Google's clients call the pieces of a file JSON, too
-    named = [name for name in members if name.lower() == "model"]
-    if not named:
+        return ModelBody(body)  # Google's clients also send file chunks with a JSON content type
+    model_keys = [name for name in members if name.lower() == "model"]
+    if not model_keys:
         return ModelBody(body)
-    model = json.peek(members[named[0]])
-    if named != ["model"] or not isinstance(model, str):
-        raise Problem("invalid_request", "the model must be named once, as text", where="/model")
+    model = json.peek(members[model_keys[0]])
+    if model_keys != ["model"] or not isinstance(model, str):
+        raise Problem("invalid_request", "`model` must be given once, as a string", where="/model")
     require_distinct_keys(body)
     return ModelBody(body, model)
 
 
 def _parse_multipart(body: bytes, content_type: str) -> ModelBody:
-    found = _BOUNDARY.search(content_type)
-    if found is None:
-        raise Problem("invalid_request", "the form names no boundary")
-    mark = b"--" + found[1].strip().encode("latin-1", "replace")
-    spans = [span for span in _find_parts(body, mark) if _MODEL_FIELD.search(body[span[0] : span[1]])]
+    match = _BOUNDARY.search(content_type)
+    if match is None:
+        raise Problem("invalid_request", "the content-type header of the form has no boundary")
+    boundary = b"--" + match[1].strip().encode("latin-1", "replace")
+    spans = [span for span in _find_parts(body, boundary) if _MODEL_FIELD.search(body[span[0] : span[1]])]
     if not spans:
         return ModelBody(body)
     if len(spans) > 1:
-        raise Problem("invalid_request", "the model must be named once", where="/model")
+        raise Problem("invalid_request", "`model` must be given once", where="/model")
     _, start, end = spans[0]
     return ModelBody(body, body[start:end].decode("utf-8", "replace"), (start, end))
 
 
 def _find_parts(body: bytes, boundary: bytes) -> list[tuple[int, int, int]]:
-    """Return where the head of each part begins, where its content begins and where it ends."""
+    """Return, for each part, where its headers start, where its content starts and where it ends."""
     parts: list[tuple[int, int, int]] = []
-    at = 0 if body.startswith(boundary) else body.find(_CRLF + boundary) + len(_CRLF)
-    while at >= len(_CRLF) or body.startswith(boundary, at):
-        head = at + len(boundary)
-        following = body.find(_CRLF + boundary, head)
-        content = body.find(_CRLF * 2, head, following)
-        if following < 0 or content < 0:
+    start = 0 if body.startswith(boundary) else body.find(_CRLF + boundary) + len(_CRLF)
+    while start >= len(_CRLF) or body.startswith(boundary, start):
+        head = start + len(boundary)
+        end = body.find(_CRLF + boundary, head)
+        content = body.find(_CRLF * 2, head, end)
+        if end < 0 or content < 0:
             break
-        parts.append((head, content + 2 * len(_CRLF), following))
-        at = following + len(_CRLF)
+        parts.append((head, content + 2 * len(_CRLF), end))
+        start = end + len(_CRLF)
     return parts

@@ -1,6 +1,6 @@
-"""Take secrets out of text that somebody will read: known ones by their value, others by how they look.
+"""Redacts secrets from text for logs and clients: known secrets by value, others by pattern.
 
-Only known ones are taken out of what a client is told, for an id of the client's own may look like a key.
+Text for a client is only redacted by value, because an id that the client chose may look like a key.
 """
 
 import re
@@ -10,7 +10,7 @@ from dragoman.http.client import Outgoing
 
 REDACTED = "[redacted]"
 _MIN_SECRET = 6
-"""A known secret that is shorter would be found in ordinary words."""
+"""Shorter secrets are not redacted by value, because they would match ordinary words."""
 _CREDENTIAL_HEADERS = frozenset(
     {"authorization", "proxy-authorization", "x-api-key", "x-goog-api-key", "api-key", "cookie"}
 )
@@ -42,23 +42,23 @@ _SECRET_PATTERNS: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r"\beyJ[\w-]{8,999}+\.[\w-]{8,}(?:\.[\w-]*)?"), REDACTED),
     (re.compile(r"(?<![\w-])(?=[\w-]*[a-z])(?=[\w-]*[A-Z])(?=[\w-]*\d)[\w-]{40,}"), REDACTED),
 )
-"""How secrets look, most telling first: named as one, with a vendor's mark, or merely long and without sense.
+"""Patterns of secrets, the most specific first: labelled as one, with a vendor's prefix, or just long and random.
 
-None may look far ahead from where the next try begins: clients choose what is read here.
+None may scan far ahead from each position, because clients control the text: the time must stay linear.
 """
 
 
 def redact(text: str, known: Iterable[str] = ()) -> str:
-    """Return a text without what looks like a secret, and without the `known` ones."""
+    """Return a text without the `known` secrets and without anything that looks like a secret."""
     text = redact_known(text, known)
-    for look, instead in _SECRET_PATTERNS:
-        text = look.sub(instead, text)
+    for pattern, replacement in _SECRET_PATTERNS:
+        text = pattern.sub(replacement, text)
     return text
 
 
 def redact_known(text: str, secrets: Iterable[str]) -> str:
-    """Return a text without secrets that are known."""
-    # The longest first: one secret may be the beginning of another.
+    """Return a text without the given secrets."""
+    # The longest first, because one secret may be a prefix of another.
     for secret in sorted(secrets, key=len, reverse=True):
         if len(secret) >= _MIN_SECRET:
             text = text.replace(secret, REDACTED)
@@ -66,6 +66,6 @@ def redact_known(text: str, secrets: Iterable[str]) -> str:
 
 
 def credentials_of(outgoing: Outgoing) -> frozenset[str]:
-    """Return the secrets that a request shows to an upstream, in case that repeats them."""
-    shown = [value for name, value in outgoing.headers if name in _CREDENTIAL_HEADERS]
-    return frozenset(word for value in shown for word in (value, value.rpartition(" ")[2]))
+    """Return the credentials in a request, with and without their scheme, in case the upstream quotes them."""
+    values = [value for name, value in outgoing.headers if name in _CREDENTIAL_HEADERS]
+    return frozenset(secret for value in values for secret in (value, value.rpartition(" ")[2]))

@@ -1,4 +1,4 @@
-"""Write a whole reply of an upstream to the client, or a reply that is given as events."""
+"""Writes a whole upstream reply, or a reply given as events, to the client."""
 
 from collections.abc import AsyncIterator, Callable
 
@@ -20,7 +20,7 @@ from dragoman.interpreter.signatures import find_signed_calls
 
 
 async def write_reply(reply: UpstreamReply, context: RequestContext) -> None:
-    """Translate a whole reply of an upstream and send it."""
+    """Translate a whole upstream reply and send it."""
     request, record = context.request, context.record
     try:
         body = await reply.incoming.read()
@@ -38,9 +38,9 @@ async def write_reply(reply: UpstreamReply, context: RequestContext) -> None:
 async def write_events(
     events: AsyncIterator[Event], request: Request, context: RequestContext, on_end: Callable[[], None]
 ) -> None:
-    """Send a reply that is given as events in the client's terms; `on_end` is called when they are over.
+    """Send a reply given as events in the client's dialect; `on_end` is called after the last event.
 
-    Raises the error that the events end with, unless the client has received something.
+    Raises the error that the events end with if nothing has been sent to the client yet.
     """
     record, dialect, collector = context.record, dialect_named(context.request.dialect), Collector()
     if context.heartbeat is None:
@@ -70,10 +70,10 @@ async def write_events(
 
 
 async def _send_whole(body: bytes, response: Response, context: RequestContext) -> None:
-    record, keeper = context.record, context.recorder
+    record, recorder = context.record, context.recorder
     record.usage, record.finish = response.usage, response.finish.reason
-    if keeper is not None:
-        body = await keeper.save_reply(body, response)
+    if recorder is not None:
+        body = await recorder.save_reply(body, response)
     record.status = 200
     record.note_first_token()
     await context.exchange.send(200, build_response_headers(record, JSON_HEADERS), body)
@@ -81,7 +81,7 @@ async def _send_whole(body: bytes, response: Response, context: RequestContext) 
 
 
 def _parse_untranslated(body: bytes, dialect: str) -> Response:
-    """Parse a reply that is passed on as it is: an error, a page or half a reply is no answer."""
+    """Parse a reply that is forwarded unchanged; an error, an HTML page or half a reply raises a `Problem`."""
     try:
         return dialect_named(dialect).parse_response(body)
     except Problem as problem:

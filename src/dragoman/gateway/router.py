@@ -1,8 +1,8 @@
-"""Which upstream answers for a model, and what the model is called there.
+"""Finds the upstreams for a model, and the model's name there.
 
-A model is looked for by its full name, then by the patterns, the longest first, then as `upstream/model`, and last by
-its family among the upstreams. A pattern has one `*`. A target that is `upstream/*` means the client's own name; a `*`
-inside a longer one stands for what the pattern's matched.
+A model is looked up by its exact name in [models], then by patterns, the longest first, then as `upstream/model`, and
+last by its model family. A pattern has one `*`. The target `upstream/*` keeps the client's model name; a `*` inside a
+longer target is replaced by what the `*` of the pattern matched.
 """
 
 import re
@@ -21,35 +21,35 @@ from dragoman.upstreams.upstream import Place, Upstream
 
 
 class Target(Struct, frozen=True):
-    """An upstream and what it calls the model."""
+    """An upstream and the model name to use there."""
 
     upstream: Upstream
     model: str
     deadlines: Deadlines = Deadlines()
     media_fetcher: MediaFetcher | None = None
-    """Who fetches linked media that the upstream does not."""
+    """Fetches linked media that the upstream does not fetch."""
     fetches_links: bool = True
-    """It fetches links itself, as far as its models do."""
+    """Whether the upstream fetches links itself, if its model supports links."""
     text_calls: TextCalls = ""
-    """The model has no tools of its own: it gets them in its prompt, and calls them in its text, in this form."""
+    """The format of text calls, for a model without tool support; "" if the model supports tools."""
     signs_calls: bool = False
-    """Its calls are signed, and the signatures must come back."""
+    """Whether the model signs its calls, so that the signatures must be sent back."""
 
 
 class UpstreamSet(Struct, frozen=True):
-    """The upstreams by name, each with its kind and how long it is waited for."""
+    """The upstreams by name, each with its kind and its timeouts."""
 
     by_name: Mapping[str, Place]
     kinds: Mapping[str, str]
     deadlines: Mapping[str, Deadlines] = {}
     media_fetcher: MediaFetcher | None = None
     without_link_fetch: frozenset[str] = frozenset()
-    """Those that fetch no links."""
+    """Upstreams that do not fetch links."""
     text_calls: Mapping[str, Mapping[str, TextCalls]] = {}
-    """Those with models that call tools in their text, by patterns of their names."""
+    """Upstreams with models that use text calls: formats by model name pattern."""
 
     def build_target(self, name: str, model: str) -> Target:
-        """Return an upstream as the place of a model."""
+        """Return the target for a model at a named upstream."""
         deadlines = self.deadlines.get(name, Deadlines())
         text_calls, upstream = self.find_text_calls(name, model), self.by_name[name](model)
         signs = not text_calls and "call" in dialect_named(upstream.dialect).holds.signatures
@@ -58,7 +58,7 @@ class UpstreamSet(Struct, frozen=True):
         )
 
     def find_text_calls(self, name: str, model: str) -> TextCalls:
-        """Return the form in which a model calls tools in its text; the first pattern that matches decides."""
+        """Return the format of text calls for a model; the first pattern that matches counts."""
         for pattern, form in self.text_calls.get(name, {}).items():
             if fnmatchcase(model, pattern):
                 return form
@@ -66,12 +66,12 @@ class UpstreamSet(Struct, frozen=True):
 
 
 class Routes:
-    """The way from a client's name for a model to where it is answered."""
+    """Maps model names to upstreams."""
 
     def __init__(self, upstreams: UpstreamSet, models: Mapping[str, Sequence[str]], agents: Iterable[str] = ()) -> None:
         self._upstreams = upstreams
         self._agents = tuple(agents)
-        """Names that are answered for elsewhere."""
+        """Names of agents, which are resolved before routing."""
         self._exact = {name: tuple(targets) for name, targets in models.items() if "*" not in name}
         patterns = [(name, tuple(targets)) for name, targets in models.items() if "*" in name]
         self._patterns = sorted(patterns, key=lambda pattern: (-len(pattern[0]), pattern[0]))
@@ -79,33 +79,33 @@ class Routes:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The names a client may be shown: those without a pattern."""
+        """The configured model names without patterns, which may be listed to clients."""
         return tuple(self._exact)
 
     @property
     def upstreams(self) -> tuple[Upstream, ...]:
-        """All of them; one that plays several vendors is there once for each."""
+        """All upstreams; one that serves several dialects is listed once for each."""
         models = dict.fromkeys(map(default_model, KINDS))
-        asked = [place(model) for place in self._upstreams.by_name.values() for model in models]
-        return tuple({id(upstream): upstream for upstream in asked}.values())
+        found = [place(model) for place in self._upstreams.by_name.values() for model in models]
+        return tuple({id(upstream): upstream for upstream in found}.values())
 
     def find_named(self, name: str, model: str) -> Target | None:
-        """Return an upstream by its name, as the place of a model; None if there is none."""
+        """Return the target for a model at a named upstream; None if there is no such upstream."""
         return self._upstreams.build_target(name, model) if name in self._upstreams.by_name else None
 
     def target_for(self, upstream: Upstream) -> Target:
-        """Return an upstream as the place of something that is no model."""
+        """Return the target for a request to an upstream that is not about a model."""
         return Target(upstream, "", self._upstreams.deadlines.get(upstream.name, Deadlines()))
 
     def find_targets(self, model: str) -> tuple[Target, ...]:
-        """Return where a model is answered, in the order to be tried."""
-        known = self._cache.get(model)
-        if known is None:
-            known = self._resolve(model)
+        """Return the targets for a model, in the order to try them; raises `Problem` if there is none."""
+        targets = self._cache.get(model)
+        if targets is None:
+            targets = self._resolve(model)
             if len(self._cache) > _MAX_CACHED:
                 self._cache.clear()
-            self._cache[model] = known
-        return known
+            self._cache[model] = targets
+        return targets
 
     def _resolve(self, model: str) -> tuple[Target, ...]:
         if model in self._exact:
@@ -123,11 +123,13 @@ class Routes:
         return tuple(self._build_target(target, model, matched) for target in targets)
 
     def _build_target(self, target: str, model: str, matched: str) -> Target:
-        name, _, called = target.partition("/")
-        return self._upstreams.build_target(name, model if called == "*" else called.replace("*", matched, 1))
+        name, _, upstream_model = target.partition("/")
+        if upstream_model == "*":
+            return self._upstreams.build_target(name, model)
+        return self._upstreams.build_target(name, upstream_model.replace("*", matched, 1))
 
     def _find_by_family(self, model: str) -> tuple[Target, ...]:
-        """Return the first upstream whose models are called like this, or the only one there is."""
+        """Return the first upstream whose model family matches, or the only upstream there is."""
         kinds = self._upstreams.kinds
         found = [name for kind in KINDS if _has_family(kind, model) for name in kinds if kinds[name] == kind]
         if found:
@@ -135,22 +137,22 @@ class Routes:
         if len(kinds) == 1 and not self._exact and not self._patterns:
             return (self._upstreams.build_target(next(iter(kinds)), model),)
         if model in self._agents:
-            words = f"{model!r} is an agent, and cannot be asked in this way: name a model"
-            raise Problem("not_found", words, code="model_not_found")
-        known = ", ".join(sorted((*self._exact, *(pattern for pattern, _ in self._patterns), *self._agents))[:20])
-        hint = f"configured are {known}" if known else "name it `upstream/model`, or add it to [models]"
-        raise Problem("not_found", f"no upstream is configured for the model {model!r}: {hint}", code="model_not_found")
+            message = f"{model!r} is an agent and cannot be used here; use the name of a model"
+            raise Problem("not_found", message, code="model_not_found")
+        names = ", ".join(sorted((*self._exact, *(pattern for pattern, _ in self._patterns), *self._agents))[:20])
+        hint = f"configured models: {names}" if names else "use `upstream/model` or add it to [models]"
+        raise Problem("not_found", f"no upstream is configured for the model {model!r}; {hint}", code="model_not_found")
 
 
 _MAX_CACHED = 1000
 
 
 def default_model(kind: str) -> str:
-    """Return the model that is asked at a kind of upstream where nobody names one."""
+    """Return the default model of an upstream kind."""
     return dialect_named(KINDS[kind].dialects[0]).api.default_model
 
 
 def _has_family(kind: str, model: str) -> bool:
-    """Tell whether models of such a name are found at a kind of upstream."""
+    """Return whether a model name belongs to a model family of an upstream kind."""
     patterns = (dialect_named(name).api.model_names for name in KINDS[kind].dialects)
     return any(pattern and re.match(pattern, model) for pattern in patterns)

@@ -1,7 +1,7 @@
-"""Signatures kept for clients that do not bring them back.
+"""Stores signatures for clients that do not send them back.
 
-They are kept before the client sees the call they sign, and shared by all processes of one store. What was looked up
-once is remembered here, also that there was nothing: a signature never comes after its call.
+Signatures are stored before the client receives the call that they sign, and all processes with the same store share
+them. Lookups are cached in memory, also those that found nothing: a signature never arrives after its call.
 """
 
 import asyncio
@@ -22,80 +22,80 @@ _Cache = OrderedDict[tuple[str, str], Mapping[str, Signature]]
 
 
 class OwnerSigner(Struct, frozen=True):
-    """Finds the signatures of one owner among those that are in memory."""
+    """Finds the cached signatures of one owner."""
 
     scope: str
     """The owner."""
-    known: _Cache
+    cache: _Cache
 
     def find_signatures(self, call_id: str) -> Mapping[str, Signature] | None:
-        """Return the signatures of calls with an id; None if they must be looked up first."""
-        return self.known.get((self.scope, call_id))
+        """Return the signatures of calls with this id; None if they must be looked up in the store first."""
+        return self.cache.get((self.scope, call_id))
 
 
 class SignatureStore:
-    """Keeps signatures and gives them back."""
+    """Stores and finds the signatures of tool calls."""
 
     def __init__(self, table: SignatureTable) -> None:
         self._table = table
         self._cache: _Cache = OrderedDict()
         self._pending_ids: dict[str, dict[str, None]] = {}
-        """Ids for the next lookup, by owner."""
+        """Call ids for the next lookup, by owner."""
         self._locks: dict[str, asyncio.Lock] = {}
 
     def signer_for(self, owner: str) -> OwnerSigner:
-        """Return what finds the signatures of an owner's calls."""
+        """Return the signer that finds the signatures of an owner's calls."""
         return OwnerSigner(owner, self._cache)
 
     async def look_up(self, owner: str, ids: Sequence[str]) -> bool:
-        """Look up the signatures of calls in the store; return whether any of them is signed.
+        """Load the signatures of calls from the store; return whether any of the calls has one.
 
-        Lookups of one owner are batched: ids that arrive during a lookup are all in the next one.
+        Lookups of one owner are batched: ids that arrive during a lookup are loaded by the next one.
         """
         self._pending_ids.setdefault(owner, {}).update(dict.fromkeys(ids))
         lock = self._locks.setdefault(owner, asyncio.Lock())
         async with lock:
-            waiting = self._pending_ids.pop(owner, None)
-            if waiting:
+            batch = self._pending_ids.pop(owner, None)
+            if batch:
                 try:
-                    await self._load(owner, tuple(waiting))
+                    await self._load(owner, tuple(batch))
                 except asyncio.CancelledError:
-                    self._pending_ids.setdefault(owner, {}).update(waiting)  # others wait for some of them
+                    self._pending_ids.setdefault(owner, {}).update(batch)  # other requests wait for some of them
                     raise
         if owner not in self._pending_ids:
             self._locks.pop(owner, None)
-        return any(self._cache.get((owner, name)) for name in ids)
+        return any(self._cache.get((owner, call_id)) for call_id in ids)
 
     async def _load(self, owner: str, ids: Sequence[str]) -> None:
         try:
             found = await self._table.find(owner, ids)
         except Unavailable:
-            # Without them the request can still be made: the skip value takes their place, and is booked.
+            # The request works without them: a placeholder signature is sent, and a loss is reported.
             return
-        for name in ids:
-            kept = {digest: Signature(issuer, value) for digest, (issuer, value) in found.get(name, {}).items()}
-            # A reply may have been kept while the store was asked.
+        for call_id in ids:
+            stored = {digest: Signature(issuer, value) for digest, (issuer, value) in found.get(call_id, {}).items()}
+            # A reply may have been saved during the lookup.
             self._cache_signatures(
-                owner, name, {**kept, **self._cache.get((owner, name), _NO_SIGNATURES)} or _NO_SIGNATURES
+                owner, call_id, {**stored, **self._cache.get((owner, call_id), _NO_SIGNATURES)} or _NO_SIGNATURES
             )
 
     async def save(self, owner: str, calls: Sequence[SignedCall]) -> None:
-        """Keep the signatures of calls that a client is about to be told of."""
+        """Store the signatures of calls that are about to be sent to a client."""
         signed = {(call.id, call.digest): call.signature for call in calls if call.signature is not None}
         if not signed:
             return
         for call in calls:
-            before = self._cache.get((owner, call.id), _NO_SIGNATURES)
-            now = {call.digest: call.signature} if call.signature is not None else {}
-            self._cache_signatures(owner, call.id, {**before, **now} or _NO_SIGNATURES)
-        # Most clients bring the signature back themselves: without the store the answer is good all the same.
+            cached = self._cache.get((owner, call.id), _NO_SIGNATURES)
+            added = {call.digest: call.signature} if call.signature is not None else {}
+            self._cache_signatures(owner, call.id, {**cached, **added} or _NO_SIGNATURES)
+        # Most clients send the signature back themselves, so the reply is good even if the store is unavailable.
         with contextlib.suppress(Unavailable):
             await self._table.save(
                 owner, {key: (signature.issuer, signature.value) for key, signature in signed.items()}
             )
 
-    def _cache_signatures(self, owner: str, name: str, signatures: Mapping[str, Signature]) -> None:
-        self._cache[owner, name] = signatures
-        self._cache.move_to_end((owner, name))
+    def _cache_signatures(self, owner: str, call_id: str, signatures: Mapping[str, Signature]) -> None:
+        self._cache[owner, call_id] = signatures
+        self._cache.move_to_end((owner, call_id))
         if len(self._cache) > _MAX_CACHED:
             self._cache.popitem(last=False)

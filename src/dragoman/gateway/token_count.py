@@ -1,4 +1,4 @@
-"""How many tokens a request has: by the upstream's own counter, or else an estimate that says what it is."""
+"""Counts the tokens of a request with the upstream's counter, or estimates them and marks the result as an estimate."""
 
 from dragoman.core.problems import Problem
 from dragoman.dialects.record import Call, TokenCountFormat
@@ -15,14 +15,14 @@ from dragoman.wire.splice import remove_member
 
 _BYTES_PER_TOKEN = 4
 _NO_COUNTER_STATUSES = frozenset({404, 405, 501})
-"""Statuses of a compatible server that has no counter."""
+"""Statuses with which a compatible server says that it has no counter."""
 _WHOLE_REQUEST = "generateContentRequest"
 
 
 async def count_tokens(
     request: ClientRequest, target: Target, upstreams: UpstreamClient, record: Record
 ) -> tuple[bytes, bool]:
-    """Return the response to a request for a token count, and whether the count is an estimate."""
+    """Return the response body of a token count, and whether the count is an estimate."""
     upstream = target.upstream
     translation = await translate(request, target)
     record.losses = translation.losses
@@ -50,12 +50,12 @@ async def count_tokens(
 def _find_count_format(dialect: str) -> TokenCountFormat:
     form = dialect_named(dialect).count
     if form is None:
-        raise Problem("not_found", "tokens cannot be counted here", code="unknown_url")
+        raise Problem("not_found", "this API has no token count endpoint", code="unknown_url")
     return form
 
 
 def unwrap_request(call: Call) -> Call:
-    """Take a request out of the member that Gemini's counter has for a whole one."""
+    """Take the request out of the `generateContentRequest` field of a Gemini count request."""
     try:
         members = json.decode_object(call.body)
     except json.Malformed as error:
@@ -65,7 +65,7 @@ def unwrap_request(call: Call) -> Call:
 
 
 def parse_code_assist_count(body: bytes) -> Call:
-    """Read a request to count as Code Assist has it: the model stands in the request, and nothing else around it."""
+    """Parse a Code Assist count request: the model is in the inner request, and the envelope has no other fields."""
     try:
         request = bytes(json.decode_object(body)["request"])
         model = json.decode(json.decode_object(request)["model"])
@@ -73,7 +73,7 @@ def parse_code_assist_count(body: bytes) -> Call:
     except json.Malformed as error:
         raise build_body_error(error) from None
     except KeyError as error:
-        raise Problem("invalid_request", f"the request has no {error}", where="/request") from None
+        raise Problem("invalid_request", f"{error} is required", where="/request") from None
 
 
 def _parse_count(body: bytes, member: str) -> int:
@@ -83,5 +83,5 @@ def _parse_count(body: bytes, member: str) -> int:
     except json.Malformed:
         tokens = None
     if not isinstance(tokens, int):
-        raise Problem("malformed_reply", "the upstream's count is no number")
+        raise Problem("malformed_reply", "the upstream's token count is not a number")
     return tokens

@@ -1,6 +1,6 @@
-"""One call of one upstream: translate the client's request and send it.
+"""Calls one upstream once: translates the client's request and sends it.
 
-Every error is a `Problem` in the client's terms; see `errors`.
+Every error is raised as a `Problem` in the client's terms; see `errors`.
 """
 
 from time import time
@@ -25,17 +25,17 @@ from dragoman.interpreter.translation import Links, MissingLinks, Translation, T
 
 
 class UpstreamReply(Struct, frozen=True):
-    """A good reply that has started."""
+    """A successful reply that has started."""
 
     target: Target
     translation: Translation
     incoming: Incoming
     signature_store: SignatureStore | None = None
-    """Keeps the signatures of calls, where calls are signed and the client may not return the signatures."""
+    """Stores the signatures of calls, if the model signs calls and the client may not send the signatures back."""
 
     @property
     def context(self) -> Context:
-        """What the reply is an answer to."""
+        """What the reply adapter needs to know about the request."""
         return Context(self.translation.request, self.translation.undo, now=int(time()))
 
 
@@ -47,15 +47,15 @@ class UpstreamClient:
         self.signature_store = signature_store
 
     async def open_reply(self, request: ClientRequest, target: Target, record: Record) -> UpstreamReply:
-        """Translate and send a request; return when a good reply has started.
+        """Translate and send a request; return when a successful reply has started.
 
-        A request that cannot be translated is rejected before an upstream is called.
+        A request that cannot be translated is rejected before any upstream is called.
         """
         upstream = target.upstream
         is_translated = upstream.dialect != request.dialect
-        # A client of the same dialect returns the signatures itself.
-        vault = self.signature_store if target.signs_calls and is_translated else None
-        translation = await translate(request, target, vault)
+        # A client of the same dialect sends the signatures back itself.
+        store = self.signature_store if target.signs_calls and is_translated else None
+        translation = await translate(request, target, store)
         record.note_attempt(upstream.name, target.model)
         headers = () if is_translated else request.headers
         outgoing = await upstream.generate(translation.call, headers, translated=is_translated)
@@ -66,7 +66,7 @@ class UpstreamClient:
             rejection = await self.read_rejection(incoming, outgoing, target)
             raise map_rejection(rejection, target, translation, request.dialect, request.call.body)
         record.losses = translation.losses
-        return UpstreamReply(target, translation, incoming, vault)
+        return UpstreamReply(target, translation, incoming, store)
 
     async def send(self, outgoing: Outgoing, target: Target) -> Incoming:
         """Send a request; return when a reply of any status has started."""
@@ -85,7 +85,7 @@ class UpstreamClient:
 
 
 def _add_query(outgoing: Outgoing, target: str) -> Outgoing:
-    """Add the client's query if the upstream has the path that it was written for."""
+    """Add the client's query string if the upstream's path is the path that the client used."""
     path = target.partition("?")[0]
     if not outgoing.target.endswith(path):
         return outgoing
@@ -93,26 +93,26 @@ def _add_query(outgoing: Outgoing, target: str) -> Outgoing:
 
 
 def redact_credentials(body: bytes, outgoing: Outgoing) -> bytes:
-    """Return an error body without our credentials: some upstreams repeat the key that they reject."""
+    """Return an error body without the gateway's credentials: some upstreams quote the key that they reject."""
     return redact_known(body.decode("latin-1"), credentials_of(outgoing)).encode("latin-1")
 
 
 async def translate(
     request: ClientRequest, target: Target, signature_store: SignatureStore | None = None
 ) -> Translation:
-    """Translate a request for an upstream; every attempt begins with the client's own bytes."""
-    upstream, here = target.upstream, dialect_named(request.dialect)
-    there = dialect_named(upstream.dialect)
+    """Translate a request for an upstream; every attempt starts from the client's own bytes."""
+    upstream, client_dialect = target.upstream, dialect_named(request.dialect)
+    upstream_dialect = dialect_named(upstream.dialect)
     call, repairs = request.call, ()
-    if here is there:
+    if client_dialect is upstream_dialect:
         call = request.native or call
-        require_readable(call, here, CACHES.tools)
-        if request.is_kept:
-            call, repairs = pair_request(call, here, target.model)
-    asked = TranslationTask(
+        require_readable(call, client_dialect, CACHES.tools)
+        if request.has_stored_history:
+            call, repairs = pair_request(call, client_dialect, target.model)
+    task = TranslationTask(
         call,
-        here,
-        there,
+        client_dialect,
+        upstream_dialect,
         target.model if target.model != request.call.model else "",
         upstream.form,
         request.strict,
@@ -121,20 +121,20 @@ async def translate(
         target.text_calls,
     )
     try:
-        translation = await _translate(asked, target, signature_store, request.owner)
+        translation = await _translate(task, target, signature_store, request.owner)
     except Problem as problem:
-        raise explain_tools(problem, call, here) from None
+        raise explain_tools(problem, call, client_dialect) from None
     return structs.replace(translation, losses=(*repairs, *translation.losses)) if repairs else translation
 
 
 async def _translate(
     task: TranslationTask, target: Target, signature_store: SignatureStore | None, owner: str
 ) -> Translation:
-    """Validate the tools of a request, and translate it with the signatures that are stored for its calls.
+    """Validate the tools of a request, and translate it with the stored signatures of its calls.
 
-    Most calls without a signature never had one. So a request is translated first and its unknown calls are looked up
-    afterwards; it is translated again only if one is signed. In strict mode they are looked up first, because a missing
-    signature is a loss, and a request with losses is rejected there.
+    Most calls without a signature never had one. So a request is translated first, and unknown calls are looked up
+    afterwards; it is translated again only if one has a signature. In strict mode they are looked up first, because a
+    missing signature is a loss and strict mode rejects losses.
     """
     pending = parse_request(task)
     if task.here is not task.there or task.text_calls:
@@ -154,6 +154,6 @@ async def _translate(
             pending.translate, missing, upstream_fetches=target.fetches_links
         )
     if unknown and signature_store is not None and await signature_store.look_up(owner, unknown):
-        # The signatures are known now; a call that could not be looked up is reported as a loss.
+        # The signatures are cached now; a call that could not be looked up is reported as a loss.
         return await _translate(task, target, None, owner)
     return translation

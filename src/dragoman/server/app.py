@@ -105,7 +105,7 @@ class App:
         call = request.call
         record.model, record.stream = call.model, call.stream
         if not key.allows(call.model):
-            raise Problem("permission", f"this key may not ask for the model {call.model!r}")
+            raise Problem("permission", f"this API key is not allowed to use the model {call.model!r}")
         self._quotas.acquire(key)
         cancel_on_disconnect(exchange)
         context = RequestContext(request, exchange, record)

@@ -111,7 +111,7 @@ class Interception:
         table = self._find_table(path.name)
         destination = self._find_destination(table)
         if not key.allows(destination.upstream + path.action):
-            raise Problem("permission", f"this key may not ask for {destination.upstream + path.action!r}")
+            raise Problem("permission", f"this API key is not allowed to use {destination.upstream + path.action!r}")
         query = exchange.request.target.partition("?")[2]
         passing = InterceptedExchange(
             name=path.name,

@@ -1,1 +1,1 @@
-"""What the gateway keeps of conversations: turns, conversations, signatures. The bytes are the clients' own."""
+"""The session store: turns, conversations, runs and signatures. Items are kept as the bytes that clients sent."""

@@ -1,7 +1,7 @@
-"""Conversations with an agent: what was said is kept in the session store, for some hours and up to some length.
+"""Conversations with an agent, kept in the session store for a limited time and up to a limited length.
 
-Rules: a conversation is its owner's. One that nobody has gone on with for too long begins anew under its name. What is
-too long loses its beginning, up to something the user said, so that no result is left without its call.
+A conversation belongs to its owner. One that has not been continued for too long starts empty under the same name. One
+that is too long loses its oldest messages, up to a user message, so that no tool result is left without its call.
 """
 
 from time import time
@@ -23,20 +23,20 @@ _HOUR = 3600.0
 
 
 class OpenConversation(Struct, frozen=True):
-    """A conversation as it is now."""
+    """A conversation as loaded from the store."""
 
     name: str
     messages: tuple[Message, ...]
     stored: Conversation
-    """What the store knows of it; one that was never kept has no revision."""
+    """The stored row; its revision is 0 if the conversation was never saved."""
     is_whole: bool = True
-    """Nothing was cut off at its beginning."""
+    """Whether it has all stored messages; False if the oldest were cut off."""
     is_over: bool = False
-    """Nobody went on with it for too long: it begins anew."""
+    """Whether it expired, so that it starts empty."""
 
 
 class Conversations:
-    """What was said in earlier calls."""
+    """Loads and saves conversations with an agent."""
 
     def __init__(self, store: Store, *, hours: float, max_messages: int) -> None:
         self._store = store
@@ -45,50 +45,50 @@ class Conversations:
 
     @property
     def runs(self) -> Runs:
-        """Where calls are written down while they run."""
+        """The table in which calls are recorded while they run."""
         return self._store.runs
 
     @property
     def claims(self) -> Claims:
-        """Where a call says that it goes on with a conversation."""
+        """The table in which a call claims the conversation that it continues."""
         return self._store.claims
 
     @staticmethod
     def claim_of(name: str) -> str:
-        """Return what is claimed by who goes on with a conversation."""
+        """Return the name of the claim on a conversation."""
         return _PREFIX + name
 
     async def open(self, owner: str, name: str) -> OpenConversation:
-        """Find what was said, or begin a conversation; without a name it gets one."""
+        """Load a conversation, or create one if there is none; without a name it gets a random one."""
         name = name or uuid4().hex
         found = await self._store.load_conversation(owner, _PREFIX + name)
         if found is None:
-            kept = Conversation(owner=owner, id=_PREFIX + name, dialect=_DIALECT, created=int(time()))
-            return OpenConversation(name, (), kept)
-        kept, history = found
+            stored = Conversation(owner=owner, id=_PREFIX + name, dialect=_DIALECT, created=int(time()))
+            return OpenConversation(name, (), stored)
+        stored, history = found
         last = history.last
         if self._hours and last is not None and time() - last.created > self._hours * _HOUR:
-            return OpenConversation(name, (), kept, is_over=True)
+            return OpenConversation(name, (), stored, is_over=True)
         messages = drop_oldest(
-            tuple(one for item in history.items for one in decode_messages(item.body)), self._max_messages
+            tuple(message for item in history.items for message in decode_messages(item.body)), self._max_messages
         )
-        return OpenConversation(name, messages, kept, len(messages) == len(history.items))
+        return OpenConversation(name, messages, stored, len(messages) == len(history.items))
 
     async def save(self, conversation: OpenConversation, messages: tuple[Message, ...], model: str) -> None:
-        """Keep a conversation as it is after a call, if nobody else has gone on with it meanwhile."""
-        kept = conversation.stored
-        # What was cut off, here or by the loop, is not kept any longer.
-        goes_on = (
+        """Save a conversation after a call; raises `Problem` if another call has continued it in the meantime."""
+        stored = conversation.stored
+        # Messages that were cut off, here or by the agent loop, are not kept any longer.
+        is_continued = (
             conversation.is_whole
             and bool(conversation.messages)
             and messages[: len(conversation.messages)] == conversation.messages
         )
-        new = messages[len(conversation.messages) :] if goes_on else messages
+        new = messages[len(conversation.messages) :] if is_continued else messages
         turn = Turn(
-            owner=kept.owner,
+            owner=stored.owner,
             dialect=_DIALECT,
-            parent=kept.head if goes_on else "",
-            conversation=kept.id,
+            parent=stored.head if is_continued else "",
+            conversation=stored.id,
             model=model,
             items=tuple(
                 Item(generate_key(), encode_messages([message]), message.role == "assistant") for message in new
@@ -96,18 +96,19 @@ class Conversations:
             created=int(time()),
         )
         try:
-            await self._store.add_turn(turn, kept)
+            await self._store.add_turn(turn, stored)
         except Conflict:
-            words = f"another call has gone on with the session {conversation.name!r} meanwhile: ask again"
-            raise Problem("conflict", words) from None
+            message = f"another call has continued session {conversation.name!r} meanwhile; send this call again"
+            raise Problem("conflict", message) from None
 
 
 def drop_oldest(messages: tuple[Message, ...], max_messages: int) -> tuple[Message, ...]:
-    """Return the end of a conversation, from something on that the user said."""
+    """Return the newest messages of a conversation, at most `max_messages`, starting with a user message."""
     if not max_messages or len(messages) <= max_messages:
         return messages
-    begins = [at for at in range(len(messages) - max_messages, len(messages)) if _is_user_message(messages[at])]
-    return messages[begins[0] :] if begins else ()
+    oldest = len(messages) - max_messages
+    starts = [index for index in range(oldest, len(messages)) if _is_user_message(messages[index])]
+    return messages[starts[0] :] if starts else ()
 
 
 def _is_user_message(message: Message) -> bool:

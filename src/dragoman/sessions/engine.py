@@ -1,7 +1,7 @@
-"""What the store needs of a database: its tables, and work done in a transaction, off the event loop.
+"""The interface of a database engine: the tables, and transactions that run off the event loop.
 
-A migration step that has been released is never changed: what else is needed is a new step. `{bytes}` is the type for
-bytes, the one word in which the databases differ. Statements have `?` for their values, and run alike on every engine.
+Never change a migration step that has been released; add a new step instead. `{bytes}` is replaced by the database's
+type for bytes, the only difference between the databases. Statements use `?` for values and run on every engine.
 """
 
 from collections.abc import Callable, Sequence
@@ -83,18 +83,18 @@ T = TypeVar("T")
 
 
 class Cursor(Protocol):
-    """A transaction that is open."""
+    """An open transaction."""
 
     def execute(self, statement: str, *values: Any) -> int:
-        """Change something; return how many rows that were."""
+        """Run a statement; return the number of rows it changed."""
         ...
 
     def execute_many(self, statement: str, rows: Sequence[Sequence[Any]]) -> None:
-        """Do the same for many rows."""
+        """Run a statement once for each row of values."""
         ...
 
     def fetch_all(self, statement: str, *values: Any) -> list[tuple[Any, ...]]:
-        """Look something up."""
+        """Run a query; return its rows."""
         ...
 
 
@@ -102,31 +102,31 @@ Transaction = Callable[[Cursor], T]
 
 
 class Engine(Protocol):
-    """A database. Whatever is wrong with it is told as `Unavailable`."""
+    """A database. Every database error is raised as `Unavailable`."""
 
     async def read(self, work: Transaction[T]) -> T:
-        """Look at what is kept."""
+        """Run a transaction that only reads."""
         ...
 
     async def look_up(self, work: Transaction[T]) -> T:
-        """Find a few rows by their key, outside a transaction."""
+        """Find a few rows by key, outside a transaction."""
         ...
 
     async def write(self, work: Transaction[T], *, durable: bool = True) -> T:
-        """Change it, all or nothing; lasting means it survives the machine as soon as this returns."""
+        """Run a transaction that writes. If `durable`, the data is on disk when this returns."""
         ...
 
     async def close(self) -> None:
-        """Let go of it."""
+        """Close the database."""
         ...
 
 
 def migrate(cursor: Cursor, bytes_type: str) -> None:
-    """Make the tables what this version needs."""
+    """Run the migration steps that this database has not run yet."""
     cursor.execute(CREATE_MIGRATIONS_TABLE)
-    known = {name for (name,) in cursor.fetch_all("SELECT name FROM dragoman_steps")}
+    applied = {name for (name,) in cursor.fetch_all("SELECT name FROM dragoman_steps")}
     for name, statements in MIGRATION_STEPS:
-        if name in known:
+        if name in applied:
             continue
         for statement in statements:
             cursor.execute(statement.replace("{bytes}", bytes_type))

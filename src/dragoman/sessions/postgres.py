@@ -1,4 +1,4 @@
-"""PostgreSQL: shared by any number of gateways. psycopg is known here only."""
+"""The PostgreSQL engine, shared by any number of gateways. Only this module imports psycopg."""
 
 import asyncio
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ T = TypeVar("T")
 _CONNECTIONS = 8
 _WAIT_SECONDS = 5.0
 _MIGRATION_LOCK = 0x647261676F
-"""Only one gateway may make tables at a time."""
+"""The advisory lock that lets only one gateway migrate the tables at a time."""
 
 
 class _Cursor:
@@ -34,12 +34,12 @@ class _Cursor:
 
 
 def _to_psycopg(statement: str) -> LiteralString:
-    # Every statement is a constant of ours; only the mark for values differs.
+    # Every statement is a constant of this package; only the placeholder for values differs.
     return cast("LiteralString", statement.replace("?", "%s"))
 
 
 class Postgres:
-    """A database behind a URL. One that is down when we start is waited for by whoever needs it."""
+    """A PostgreSQL database. It may be down when the gateway starts; then the first transactions wait for it."""
 
     def __init__(self, url: str) -> None:
         self._pool: ConnectionPool[psycopg.Connection[tuple[Any, ...]]] = ConnectionPool(

@@ -1,4 +1,4 @@
-"""How values stand in the tables: read and written within one transaction."""
+"""Reads and writes the rows of the tables, within one transaction."""
 
 import hashlib
 from collections.abc import Sequence
@@ -30,7 +30,7 @@ _CALLS = msgspec.json.Decoder(dict[str, str])
 
 
 def read_conversation(cursor: Cursor, owner: str, name: str) -> Conversation | None:
-    """Return a conversation."""
+    """Read a conversation; None if there is none."""
     rows = cursor.fetch_all(
         "SELECT dialect, head, revision, metadata, created FROM conversations WHERE owner = ? AND id = ?", owner, name
     )
@@ -49,7 +49,7 @@ def read_conversation(cursor: Cursor, owner: str, name: str) -> Conversation | N
 
 
 def write_conversation(cursor: Cursor, conversation: Conversation) -> None:
-    """Write a conversation as it is now, if it is still at the revision it was read at."""
+    """Write a conversation; raises `Conflict` if its revision has changed since it was read."""
     if conversation.revision:
         changed = cursor.execute(
             "UPDATE conversations SET head = ?, metadata = ?, revision = revision + 1 "
@@ -76,7 +76,7 @@ def write_conversation(cursor: Cursor, conversation: Conversation) -> None:
 
 
 def read_history(cursor: Cursor, owner: str, key: str) -> History:
-    """Return all that was said up to the turn with this key."""
+    """Read the history that ends with the turn of this key."""
     if not key:
         return History()
     turns = cursor.fetch_all(_CALLS_OF_CHAIN, key, owner)
@@ -86,18 +86,18 @@ def read_history(cursor: Cursor, owner: str, key: str) -> History:
         return History()
     last = read_turn(cursor, owner, rows[0])
     calls: dict[str, str] = {}
-    for (said,) in turns:
-        calls |= _CALLS.decode(bytes(said))
+    for (calls_json,) in turns:
+        calls |= _CALLS.decode(bytes(calls_json))
     return History(items=tuple(_read_item(row) for row in items), calls=calls, settings=last.settings, last=last)
 
 
 def _read_item(row: tuple[Any, ...]) -> Item:
-    name, body, said = row
-    return Item(name, bytes(body), bool(said))
+    name, body, is_from_model = row
+    return Item(name, bytes(body), bool(is_from_model))
 
 
 def read_turn(cursor: Cursor, owner: str, row: tuple[Any, ...]) -> Turn:
-    """Return a turn from a row of its columns."""
+    """Build a turn from a row of `TURN_COLUMNS`."""
     (
         key,
         parent,
@@ -111,11 +111,11 @@ def read_turn(cursor: Cursor, owner: str, row: tuple[Any, ...]) -> Turn:
         reply,
         status,
         created,
-        got,
-        hashed,
+        delivered,
+        settings_hash,
     ) = row
     items = cursor.fetch_all("SELECT id, body, said FROM items WHERE turn = ? ORDER BY place", key)
-    settings = cursor.fetch_all("SELECT body FROM settings WHERE hash = ?", hashed)
+    settings = cursor.fetch_all("SELECT body FROM settings WHERE hash = ?", settings_hash)
     return Turn(
         owner=owner,
         key=key,
@@ -132,24 +132,24 @@ def read_turn(cursor: Cursor, owner: str, row: tuple[Any, ...]) -> Turn:
         reply=bytes(reply),
         status=status,
         created=created,
-        delivered=bool(got),
+        delivered=bool(delivered),
     )
 
 
 def insert_turn(cursor: Cursor, turn: Turn) -> None:
-    """Write a turn."""
-    # Touched, not only looked at: nobody can forget it before this turn is there.
+    """Insert a turn; raises `Conflict` if its parent no longer exists."""
+    # Updated, not only read, so that no other transaction can delete the parent before this turn exists.
     if turn.parent and not cursor.execute(
         "UPDATE turns SET key = key WHERE key = ? AND owner = ?", turn.parent, turn.owner
     ):
         raise Conflict(turn.parent)
-    # Most turns have the settings of the one before: what they are is kept once.
-    hashed = hashlib.sha256(turn.settings).hexdigest()
+    # Most turns have the same settings as their parent, so settings are stored once, by hash.
+    settings_hash = hashlib.sha256(turn.settings).hexdigest()
     now = int(time())
     cursor.execute(
         "INSERT INTO settings (hash, body, used) VALUES (?, ?, ?) "
         "ON CONFLICT (hash) DO UPDATE SET used = excluded.used",
-        hashed,
+        settings_hash,
         turn.settings,
         now,
     )
@@ -169,35 +169,35 @@ def insert_turn(cursor: Cursor, turn: Turn) -> None:
         turn.status,
         turn.created or now,
         int(turn.delivered),
-        hashed,
+        settings_hash,
         0,
     )
     insert_items(cursor, turn)
 
 
 def insert_items(cursor: Cursor, turn: Turn) -> None:
-    """Write what was said in a turn."""
+    """Insert the items of a turn."""
     rows = [(turn.key, place, turn.owner, item.id, int(item.said), item.body) for place, item in enumerate(turn.items)]
     cursor.execute_many("INSERT INTO items (turn, place, owner, id, said, body) VALUES (?, ?, ?, ?, ?, ?)", rows)
 
 
 def has_followers(cursor: Cursor, key: str) -> bool:
-    """Tell whether other turns go on from one."""
+    """Return whether a turn is the parent of another."""
     return bool(cursor.fetch_all("SELECT 1 FROM turns WHERE parent = ? LIMIT 1", key))
 
 
 def delete_turn(cursor: Cursor, key: str) -> None:
-    """Forget a turn."""
+    """Delete a turn and its items."""
     cursor.execute("DELETE FROM items WHERE turn = ?", key)
     cursor.execute("DELETE FROM turns WHERE key = ?", key)
 
 
 def group_names(names: Sequence[str]) -> list[tuple[str, ...]]:
-    """Return names in groups of one size of `GROUP_MARKS`, the last filled up with empty names."""
+    """Split names into groups of one size in `GROUP_MARKS`; the last group is padded with empty names."""
     size = next((size for size in GROUP_MARKS if len(names) <= size), max(GROUP_MARKS))
-    filled = [*names, *[""] * (-len(names) % size)]
-    return [tuple(filled[at : at + size]) for at in range(0, len(filled), size)]
+    padded = [*names, *[""] * (-len(names) % size)]
+    return [tuple(padded[start : start + size]) for start in range(0, len(padded), size)]
 
 
 GROUP_MARKS = {size: "(" + ", ".join("?" * size) + ")" for size in (4, 64)}
-"""Marks for the names that one statement looks up: groups of two sizes, so that statements are prepared once."""
+"""SQL placeholders for the names in one lookup: only two group sizes, so that statements are prepared once."""

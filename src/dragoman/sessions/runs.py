@@ -1,7 +1,7 @@
-"""Runs in the store: their entries as they happened, messages to them, their state; and claims on what is worked at.
+"""Agent runs in the store: their entries, messages to them and their status; and claims on names.
 
-A run that is not over and has not sent a heartbeat for a while was interrupted: its process is gone. A claim holds as
-long as its holder renews it.
+A run that has not ended and has not sent a heartbeat for a while was interrupted: its process no longer exists. A claim
+is valid as long as its holder renews it.
 """
 
 from time import time
@@ -13,35 +13,35 @@ from dragoman.sessions.values import Conflict
 
 RUNNING, INTERRUPTED = "running", "interrupted"
 INTERRUPTED_AFTER = 30.0
-"""Seconds without a sign of life after which a run will never end."""
+"""Seconds without a heartbeat after which a run counts as interrupted."""
 
 
 class StoredRun(Struct, frozen=True, kw_only=True):
-    """A run as it is kept."""
+    """A stored run with its entries."""
 
     owner: str
     id: str
     model: str = ""
     status: str = RUNNING
-    """`running`, `interrupted`, or why it ended."""
+    """`running`, `interrupted`, or the reason why it ended."""
     summary: bytes = b"{}"
-    """What is to be known of a run that is over, as one JSON object."""
+    """The outcome of a run that has ended, as a JSON object."""
     created: int = 0
     entries: tuple[bytes, ...] = ()
 
 
 class RunStatus(Struct, frozen=True, kw_only=True):
-    """How far a run is."""
+    """The status of a run and its newest entry."""
 
     status: str
     summary: bytes
     created: int
     last: bytes
-    """Its newest entry."""
+    """The newest entry."""
 
 
 class RunMessage(Struct, frozen=True):
-    """What somebody says to a run."""
+    """A message to a run from another request or process."""
 
     owner: str
     run: str
@@ -50,22 +50,22 @@ class RunMessage(Struct, frozen=True):
 
 
 class Runs:
-    """Runs, by owner and id."""
+    """The table of runs, by owner and id."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
 
     async def begin(self, owner: str, name: str, model: str, body: bytes, *, replaces_ended: bool = False) -> None:
-        """Keep a run that begins, with its first entry; `Conflict` if there is one of that name.
+        """Store a new run with its first entry; raises `Conflict` if a run of that name exists.
 
-        With `anew` it takes the place of one that is not under way any more.
+        With `replaces_ended` it replaces a run that is no longer running.
         """
         now = int(time())
 
-        def keep(cursor: Cursor) -> None:
-            over = "owner = ? AND id = ? AND (status <> ? OR alive < ?)"
-            past = (owner, name, RUNNING, int(now - INTERRUPTED_AFTER))
-            if replaces_ended and cursor.execute(f"DELETE FROM runs WHERE {over}", *past):  # noqa: S608
+        def insert(cursor: Cursor) -> None:
+            has_ended = "owner = ? AND id = ? AND (status <> ? OR alive < ?)"
+            values = (owner, name, RUNNING, int(now - INTERRUPTED_AFTER))
+            if replaces_ended and cursor.execute(f"DELETE FROM runs WHERE {has_ended}", *values):  # noqa: S608
                 cursor.execute("DELETE FROM run_entries WHERE owner = ? AND run = ?", owner, name)
                 cursor.execute("DELETE FROM run_messages WHERE owner = ? AND run = ?", owner, name)
             added = cursor.execute(
@@ -77,23 +77,23 @@ class Runs:
                 raise Conflict(name)
             _insert_entry(cursor, owner, name, 0, body)
 
-        await self._engine.write(keep)
+        await self._engine.write(insert)
 
-    async def add_entry(self, owner: str, name: str, place: int, body: bytes) -> None:
-        """Keep an entry at its place; the same one again changes nothing."""
-        await self._engine.write(lambda cursor: _insert_entry(cursor, owner, name, place, body), durable=False)
+    async def add_entry(self, owner: str, name: str, index: int, body: bytes) -> None:
+        """Store an entry at its index; storing the same index again changes nothing."""
+        await self._engine.write(lambda cursor: _insert_entry(cursor, owner, name, index, body), durable=False)
 
-    async def replace_entries(self, owner: str, name: str, place: int, body: bytes) -> None:
-        """Keep one entry instead of all before it."""
+    async def replace_entries(self, owner: str, name: str, index: int, body: bytes) -> None:
+        """Replace all earlier entries with one."""
 
         def change(cursor: Cursor) -> None:
             cursor.execute("DELETE FROM run_entries WHERE owner = ? AND run = ?", owner, name)
-            _insert_entry(cursor, owner, name, place, body)
+            _insert_entry(cursor, owner, name, index, body)
 
         await self._engine.write(change, durable=False)
 
     async def update_heartbeat(self, owner: str, name: str) -> None:
-        """Note that a run is still going on."""
+        """Record that a run is still running."""
         now = int(time())
         await self._engine.write(
             lambda cursor: cursor.execute("UPDATE runs SET alive = ? WHERE owner = ? AND id = ?", now, owner, name),
@@ -101,7 +101,7 @@ class Runs:
         )
 
     async def end(self, owner: str, name: str, status: str, summary: bytes) -> None:
-        """Note that a run is over, and how."""
+        """Record that a run has ended, and why; its messages are deleted."""
         statement = "UPDATE runs SET status = ?, summary = ? WHERE owner = ? AND id = ? AND status = ?"
 
         def change(cursor: Cursor) -> None:
@@ -111,9 +111,9 @@ class Runs:
         await self._engine.write(change)
 
     async def find_status(self, owner: str, name: str) -> RunStatus | None:
-        """Tell how far a run is."""
+        """Return the status of a run; None if there is none."""
 
-        def look(cursor: Cursor) -> RunStatus | None:
+        def select(cursor: Cursor) -> RunStatus | None:
             columns = "status, summary, created, alive"
             rows = cursor.fetch_all(f"SELECT {columns} FROM runs WHERE owner = ? AND id = ?", owner, name)  # noqa: S608
             if not rows:
@@ -128,16 +128,16 @@ class Runs:
                 last=bytes(entries[0][0]) if entries else b"",
             )
 
-        return await self._engine.read(look)
+        return await self._engine.read(select)
 
     async def list_entries(self, owner: str, name: str, after: int) -> list[tuple[int, bytes]]:
-        """Return the entries of a run behind a place, each with its own."""
+        """Return the entries of a run after an index, each with its index."""
         statement = "SELECT place, body FROM run_entries WHERE owner = ? AND run = ? AND place > ? ORDER BY place"
         rows = await self._engine.read(lambda cursor: cursor.fetch_all(statement, owner, name, after))
-        return [(place, bytes(body)) for place, body in rows]
+        return [(index, bytes(body)) for index, body in rows]
 
     async def send_message(self, message: RunMessage) -> None:
-        """Leave a word for a run, wherever it is; what was said first about a topic holds."""
+        """Store a message for a run, which may be in any process; only the first message of a topic counts."""
         statement = (
             "INSERT INTO run_messages (owner, run, topic, body, created) VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING"
         )
@@ -145,15 +145,15 @@ class Runs:
         await self._engine.write(lambda cursor: cursor.execute(statement, *values))
 
     async def list_messages(self) -> list[RunMessage]:
-        """Return all that was said to runs that are not over."""
+        """Return the messages to all runs that have not ended."""
         statement = "SELECT owner, run, topic, body FROM run_messages"
         rows = await self._engine.read(lambda cursor: cursor.fetch_all(statement))
         return [RunMessage(owner, run, topic, bytes(body)) for owner, run, topic, body in rows]
 
     async def find(self, owner: str, name: str) -> StoredRun | None:
-        """Find a run, and all that was said in it."""
+        """Find a run with its entries; None if there is none."""
 
-        def look(cursor: Cursor) -> StoredRun | None:
+        def select(cursor: Cursor) -> StoredRun | None:
             columns = "model, status, summary, created, alive"
             rows = cursor.fetch_all(f"SELECT {columns} FROM runs WHERE owner = ? AND id = ?", owner, name)  # noqa: S608
             if not rows:
@@ -172,10 +172,10 @@ class Runs:
                 entries=tuple(bytes(body) for (body,) in entries),
             )
 
-        return await self._engine.read(look)
+        return await self._engine.read(select)
 
     async def delete(self, owner: str, name: str) -> bool:
-        """Forget a run; False if there is none of that name."""
+        """Delete a run; False if there is none of that name."""
 
         def change(cursor: Cursor) -> bool:
             cursor.execute("DELETE FROM run_entries WHERE owner = ? AND run = ?", owner, name)
@@ -189,13 +189,13 @@ def _current_status(status: str, alive: int) -> str:
     return INTERRUPTED if status == RUNNING and alive < time() - INTERRUPTED_AFTER else status
 
 
-def _insert_entry(cursor: Cursor, owner: str, name: str, place: int, body: bytes) -> None:
+def _insert_entry(cursor: Cursor, owner: str, name: str, index: int, body: bytes) -> None:
     statement = "INSERT INTO run_entries (owner, run, place, body) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING"
-    cursor.execute(statement, owner, name, place, body)
+    cursor.execute(statement, owner, name, index, body)
 
 
 def delete_old_runs(cursor: Cursor, limit: int) -> None:
-    """Forget runs that began before a time."""
+    """Delete runs that started before a time."""
     old = "SELECT 1 FROM runs WHERE runs.owner = run_entries.owner AND runs.id = run_entries.run AND created < ?"
     cursor.execute(f"DELETE FROM run_entries WHERE EXISTS ({old})", limit)  # noqa: S608
     cursor.execute("DELETE FROM runs WHERE created < ?", limit)
@@ -203,13 +203,13 @@ def delete_old_runs(cursor: Cursor, limit: int) -> None:
 
 
 class Claims:
-    """Claims, by owner and name."""
+    """The table of claims, by owner and name. A claim is a lock that expires."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
 
     async def acquire(self, owner: str, name: str, holder: str) -> bool:
-        """Claim something; False if somebody else has it."""
+        """Acquire a claim, or renew one's own; False if another holder has it."""
         now = int(time())
         statement = (
             "INSERT INTO claims (owner, name, holder, alive) VALUES (?, ?, ?, ?) "
@@ -223,6 +223,6 @@ class Claims:
         return await self._engine.write(change, durable=False)
 
     async def release(self, owner: str, name: str, holder: str) -> None:
-        """Give a claim back."""
+        """Release a claim."""
         statement = "DELETE FROM claims WHERE owner = ? AND name = ? AND holder = ?"
         await self._engine.write(lambda cursor: cursor.execute(statement, owner, name, holder), durable=False)

@@ -1,4 +1,4 @@
-"""The signatures of tool calls, by owner, call and the digest of what the call says."""
+"""The table of tool call signatures, by owner, call id and a digest of the call's content."""
 
 from collections.abc import Mapping, Sequence
 from time import time
@@ -18,25 +18,25 @@ _FIND = {
 
 
 class SignatureTable:
-    """Keeps and finds signatures."""
+    """Stores and finds signatures."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
 
     async def save(self, owner: str, signed: Mapping[tuple[str, str], tuple[str, str]]) -> None:
-        """Keep issuer and value of signatures by the call's id and the digest of what it says."""
+        """Store the issuer and value of signatures, by call id and digest of the call's content."""
         now = int(time())
         rows = [(owner, call, digest, issuer, value, now) for (call, digest), (issuer, value) in signed.items()]
         await self._engine.write(lambda cursor: cursor.execute_many(_SAVE, rows), durable=False)
 
     async def find(self, owner: str, calls: Sequence[str]) -> dict[str, dict[str, tuple[str, str]]]:
-        """Return the signatures of calls by their ids: issuer and value, by the digest of what the call says."""
+        """Return the issuer and value of signatures, by call id and digest of the call's content."""
 
-        def look(cursor: Cursor) -> dict[str, dict[str, tuple[str, str]]]:
+        def select(cursor: Cursor) -> dict[str, dict[str, tuple[str, str]]]:
             found: dict[str, dict[str, tuple[str, str]]] = {}
             for group in group_names(calls):
                 for call, digest, issuer, value in cursor.fetch_all(_FIND[len(group)], owner, *group):
                     found.setdefault(call, {})[digest] = (issuer, value)
             return found
 
-        return await self._engine.look_up(look)
+        return await self._engine.look_up(select)

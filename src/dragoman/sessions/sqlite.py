@@ -1,7 +1,7 @@
-"""SQLite: one file, written by one thread.
+"""The SQLite engine: one file, written by one thread.
 
-Whatever waits to be written is written in one transaction and synced once; a piece of work that fails is taken back
-alone. Several processes may share the file: the write-ahead log lets one write while the others read.
+All queued jobs are written in one transaction and synced once; a job that fails is rolled back alone. Several processes
+can share the file: with the write-ahead log one can write while the others read.
 """
 
 import asyncio
@@ -24,7 +24,7 @@ T = TypeVar("T")
 _BUSY_SECONDS = 5.0
 _RETRY_SECONDS = 0.01
 _PRIMARY_CODE = 0xFF
-"""The part of an error code that says what it is; the rest says where."""
+"""The low byte of an SQLite error code, which has the kind of error; the rest has the details."""
 _MAX_BATCH = 64
 _SLOW_SECONDS = 0.02
 _BY_THREAD_SECONDS = 5.0
@@ -51,7 +51,7 @@ class _Cursor:
 
 
 class Sqlite:
-    """A file with everything in it."""
+    """An SQLite database file."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -60,10 +60,10 @@ class Sqlite:
         self._local = threading.local()
         self._open: list[sqlite3.Connection] = []
         self._by_thread_until = 0.0
-        """Until this time lookups are done by a thread, because one was slow."""
+        """Lookups use a thread until this time, because one was slow."""
         try:
             path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            # Conversations are nobody else's business; SQLite gives its other files the mode of this one.
+            # Other users must not read conversations. SQLite creates its other files with the mode of this one.
             path.touch(mode=0o600)
             self._connection = self._connect()
             _enable_wal(self._connection)
@@ -80,19 +80,19 @@ class Sqlite:
         return await asyncio.get_running_loop().run_in_executor(self._readers, self._read, work)
 
     async def look_up(self, work: Transaction[T]) -> T:
-        """Find a few rows by their key.
+        """Find a few rows by key.
 
         This runs on the event loop, because it takes microseconds and a thread would cost ten times as much. If the
-        file is locked, or a lookup was slow a moment ago, a thread does it.
+        file is locked, or a lookup was slow a moment ago, it runs in a thread.
         """
-        began = monotonic()
-        if began >= self._by_thread_until:
+        started = monotonic()
+        if started >= self._by_thread_until:
             try:
                 return work(_Cursor(self._lookup_connection))
             except sqlite3.Error:
-                pass  # the file is locked: a thread can wait
+                pass  # the file is locked; a thread can wait for it
             finally:
-                if monotonic() - began > _SLOW_SECONDS:
+                if monotonic() - started > _SLOW_SECONDS:
                     self._by_thread_until = monotonic() + _BY_THREAD_SECONDS
         return await self.read(work)
 
@@ -120,7 +120,7 @@ class Sqlite:
             connection: sqlite3.Connection | None = getattr(self._local, "connection", None)
             if connection is None:
                 connection = self._local.connection = self._connect()
-            # One transaction, so that a history and its head are of one moment.
+            # One transaction, so that a history and its head are consistent.
             connection.execute("BEGIN")
             try:
                 return work(_Cursor(connection))
@@ -142,29 +142,29 @@ class Sqlite:
 
     def _write_batch(self, jobs: list[_Job]) -> None:
         cursor = _Cursor(self._connection)
-        told: list[Callable[[], None]] = []
+        outcomes: list[Callable[[], None]] = []
         try:
-            # Off the disk's cache with every commit that must last; the log alone keeps the file whole in any case.
+            # FULL syncs the log at each commit. NORMAL may lose the last commits, but never corrupts the file.
             cursor.execute(f"PRAGMA synchronous = {'FULL' if any(job.durable for job in jobs) else 'NORMAL'}")
             cursor.execute("BEGIN IMMEDIATE")
-            told = [self._run_job(job, cursor) for job in jobs]
+            outcomes = [self._run_job(job, cursor) for job in jobs]
             cursor.execute("COMMIT")
         except sqlite3.Error as error:
             self._roll_back()
             for job in jobs:
                 _resolve_future(job.future.set_exception, Unavailable(str(error)), job.future)
             return
-        for tell in told:
-            tell()
+        for resolve in outcomes:
+            resolve()
 
     def _run_job(self, job: _Job, cursor: Cursor) -> Callable[[], None]:
-        """Do one piece of work; return what tells how it went, once all is written."""
+        """Run one job; return a function that resolves its future, to be called after the commit."""
         cursor.execute("SAVEPOINT job")
         try:
             result = job.work(cursor)
         except sqlite3.DatabaseError:
-            raise  # the disk is full, or the file is gone: nothing of this transaction can be written
-        except Exception as error:  # noqa: BLE001  whatever it is belongs to who asked for the work
+            raise  # the disk is full or the file was deleted: the whole transaction fails
+        except Exception as error:  # noqa: BLE001  passed to the caller that queued the job
             cursor.execute("ROLLBACK TO job")
             cursor.execute("RELEASE job")
             failure = error
@@ -173,7 +173,7 @@ class Sqlite:
         return lambda: _resolve_future(job.future.set_result, result, job.future)
 
     def _roll_back(self) -> None:
-        """Leave a transaction that failed; a connection that cannot even do that is changed for a new one."""
+        """Roll back a failed transaction; if even that fails, replace the connection."""
         try:
             if self._connection.in_transaction:
                 self._connection.execute("ROLLBACK")
@@ -184,7 +184,7 @@ class Sqlite:
 
 
 def _enable_wal(connection: sqlite3.Connection) -> None:
-    """Let a file be written ahead; SQLite does not wait by itself for another process that is about to do the same."""
+    """Turn on the write-ahead log; retried here, because SQLite does not wait for a process that does the same."""
     end = monotonic() + _BUSY_SECONDS
     while True:
         try:
@@ -198,6 +198,6 @@ def _enable_wal(connection: sqlite3.Connection) -> None:
 
 
 def _resolve_future(set_outcome: Callable[[Any], None], value: Any, future: "Future[Any]") -> None:
-    """Tell the result of work, unless nobody waits for it any more."""
+    """Set the result or exception of a job, unless its caller has cancelled it."""
     if future.set_running_or_notify_cancel():
         set_outcome(value)

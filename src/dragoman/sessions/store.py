@@ -1,6 +1,6 @@
-"""The store: every question and every change is a function over one transaction, the same for every database.
+"""The session store. Each query and each change is a function that runs in one transaction, the same on every database.
 
-Everything has an owner, and is found by its owner only. A store is opened by the URL of its database.
+Every row has an owner and is only found with that owner. The URL of the database selects the engine.
 """
 
 import os
@@ -42,7 +42,7 @@ _FIND_OLD = (
 
 
 class Store:
-    """Turns and conversations."""
+    """Stores turns, conversations, runs, claims, signatures and hidden turns."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
@@ -51,30 +51,30 @@ class Store:
         self.signatures = SignatureTable(engine)
 
     async def close(self) -> None:
-        """Let go of the database."""
+        """Close the database."""
         await self._engine.close()
 
     async def find_conversation(self, owner: str, name: str) -> Conversation | None:
-        """Find a conversation."""
+        """Find a conversation; None if there is none."""
         return await self._engine.read(lambda cursor: read_conversation(cursor, owner, name))
 
     async def load_conversation(self, owner: str, name: str) -> tuple[Conversation, History] | None:
-        """Find a conversation and all that was said in it, both of one moment."""
+        """Find a conversation with its history, read in one transaction."""
 
-        def look(cursor: Cursor) -> tuple[Conversation, History] | None:
+        def select(cursor: Cursor) -> tuple[Conversation, History] | None:
             found = read_conversation(cursor, owner, name)
             return None if found is None else (found, read_history(cursor, owner, found.head))
 
-        return await self._engine.read(look)
+        return await self._engine.read(select)
 
     async def load_history(self, owner: str, turn: Turn) -> History:
-        """Return all that was said up to a turn."""
+        """Return the history up to and including a turn."""
         return await self._engine.read(lambda cursor: read_history(cursor, owner, turn.key))
 
     async def find_turn(self, owner: str, name: str) -> Turn | None:
-        """Find a turn by what the client calls it; of two with one name the newer."""
+        """Find a turn by the id that the client knows; if two have the same id, the newer."""
 
-        def look(cursor: Cursor) -> Turn | None:
+        def select(cursor: Cursor) -> Turn | None:
             rows = cursor.fetch_all(
                 f"SELECT {TURN_COLUMNS} FROM turns WHERE owner = ? AND id = ? ORDER BY created DESC, key DESC LIMIT 1",  # noqa: S608
                 owner,
@@ -82,12 +82,12 @@ class Store:
             )
             return read_turn(cursor, owner, rows[0]) if rows else None
 
-        return await self._engine.read(look)
+        return await self._engine.read(select)
 
     async def find_same_turn(self, owner: str, parent: str, digest: str) -> Turn | None:
-        """Find a turn that goes on from another with the same question."""
+        """Find the newest turn with the same parent and the same request digest."""
 
-        def look(cursor: Cursor) -> Turn | None:
+        def select(cursor: Cursor) -> Turn | None:
             rows = cursor.fetch_all(
                 f"SELECT {TURN_COLUMNS} FROM turns WHERE parent = ? AND digest = ? AND owner = ? "  # noqa: S608
                 "ORDER BY created DESC LIMIT 1",
@@ -97,12 +97,12 @@ class Store:
             )
             return read_turn(cursor, owner, rows[0]) if rows else None
 
-        return await self._engine.read(look)
+        return await self._engine.read(select)
 
     async def find_items(self, owner: str, names: Sequence[str]) -> dict[str, bytes]:
-        """Find items by their ids, wherever they were said."""
+        """Find items by id, in any conversation of the owner."""
 
-        def look(cursor: Cursor) -> dict[str, bytes]:
+        def select(cursor: Cursor) -> dict[str, bytes]:
             found: dict[str, bytes] = {}
             for name in names:
                 rows = cursor.fetch_all("SELECT body FROM items WHERE owner = ? AND id = ? LIMIT 1", owner, name)
@@ -110,20 +110,20 @@ class Store:
                     found[name] = bytes(rows[0][0])
             return found
 
-        return await self._engine.read(look)
+        return await self._engine.read(select)
 
     async def add_turn(self, turn: Turn, conversation: Conversation | None = None) -> None:
-        """Keep a turn, as the newest of `conversation` if that is given; `Conflict` if it is not as it was then."""
+        """Store a turn, as the head of `conversation` if given; raises `Conflict` if that has changed since."""
 
-        def keep(cursor: Cursor) -> None:
+        def insert(cursor: Cursor) -> None:
             insert_turn(cursor, turn)
             if conversation is not None:
                 write_conversation(cursor, structs.replace(conversation, head=turn.key))
 
-        await self._engine.write(keep)
+        await self._engine.write(insert)
 
     async def finish_turn(self, turn: Turn, conversation: Conversation | None = None) -> bool:
-        """Put the answer to a turn that is in progress; False if it is not any more, and nothing is changed."""
+        """Store the reply to a turn in progress; return False and change nothing if it is no longer in progress."""
 
         def change(cursor: Cursor) -> bool:
             found = cursor.execute(
@@ -143,40 +143,40 @@ class Store:
         return await self._engine.write(change)
 
     async def update_reply(self, turn: Turn, reply: bytes) -> None:
-        """Put what is told of a turn while its answer is being made."""
+        """Store the reply so far of a turn in progress."""
         statement = "UPDATE turns SET reply = ? WHERE key = ? AND status = 'in_progress'"
         await self._engine.write(lambda cursor: cursor.execute(statement, reply, turn.key), durable=False)
 
     async def save_conversation(self, conversation: Conversation) -> None:
-        """Keep a conversation as it is now; `Conflict` if somebody else has changed it."""
+        """Save a conversation; raises `Conflict` if another request has changed it."""
         await self._engine.write(lambda cursor: write_conversation(cursor, conversation))
 
     async def mark_delivered(self, turn: Turn) -> None:
-        """Note that the client has got its answer."""
+        """Record that the client has received the reply."""
         await self._engine.write(
             lambda cursor: cursor.execute("UPDATE turns SET delivered = 1 WHERE key = ?", turn.key), durable=False
         )
 
     async def delete_turn(self, turn: Turn) -> None:
-        """Forget a turn: its name and its answer at once, and what was said in it unless others go on from it."""
+        """Delete a turn: its id and reply at once, its items only if no other turn continues from it."""
 
-        def forget(cursor: Cursor) -> None:
+        def delete(cursor: Cursor) -> None:
             cursor.execute("UPDATE turns SET id = '', reply = ? WHERE key = ?", b"", turn.key)
-            held = cursor.fetch_all("SELECT 1 FROM conversations WHERE owner = ? AND head = ?", turn.owner, turn.key)
-            if not held and not has_followers(cursor, turn.key):
+            is_head = cursor.fetch_all("SELECT 1 FROM conversations WHERE owner = ? AND head = ?", turn.owner, turn.key)
+            if not is_head and not has_followers(cursor, turn.key):
                 delete_turn(cursor, turn.key)
 
-        await self._engine.write(forget)
+        await self._engine.write(delete)
 
     async def delete_conversation(self, owner: str, name: str) -> bool:
-        """Forget a conversation, and all of it that cannot be asked for by another name; False if there is none."""
+        """Delete a conversation with all turns that have no id of their own; False if there is none."""
 
-        def forget(cursor: Cursor) -> bool:
+        def delete(cursor: Cursor) -> bool:
             found = cursor.fetch_all("SELECT head FROM conversations WHERE owner = ? AND id = ?", owner, name)
             if not found:
                 return False
             cursor.execute("DELETE FROM conversations WHERE owner = ? AND id = ?", owner, name)
-            # From the newest on, as far as nobody else stands on it.
+            # From the newest turn back, until one has an id of its own or is the parent of another turn.
             for (key,) in cursor.fetch_all(KEYS_OF_CHAIN, found[0][0], owner):
                 nameless = cursor.execute("UPDATE turns SET conversation = '' WHERE key = ? AND id = ''", key)
                 if not nameless or has_followers(cursor, key):
@@ -184,31 +184,31 @@ class Store:
                 delete_turn(cursor, key)
             return True
 
-        return await self._engine.write(forget)
+        return await self._engine.write(delete)
 
     async def delete_item(self, conversation: Conversation, name: str) -> bool:
-        """Take an item out of a conversation; False if it is not in it."""
+        """Remove an item from a conversation; False if it is not in it."""
 
-        def forget(cursor: Cursor) -> bool:
+        def delete(cursor: Cursor) -> bool:
             keys = cursor.fetch_all(KEYS_OF_CHAIN, conversation.head, conversation.owner)
             found = sum(cursor.execute("DELETE FROM items WHERE turn = ? AND id = ?", key, name) for (key,) in keys)
             if found:
                 write_conversation(cursor, conversation)
             return bool(found)
 
-        return await self._engine.write(forget)
+        return await self._engine.write(delete)
 
     async def purge(self, before: float) -> int:
-        """Forget what nobody has gone on from since then; return how many turns that were."""
+        """Delete turns older than a time that no other turn continues from; return the number of turns."""
         limit = int(before)
         count = 0
-        # A few at a time: whoever has a turn to keep must not wait for all of it.
-        while gone := await self._engine.write(lambda cursor: _delete_old(cursor, limit), durable=False):
-            count += gone
+        # In small batches, so that other writes do not have to wait for all of it.
+        while deleted := await self._engine.write(lambda cursor: _delete_old(cursor, limit), durable=False):
+            count += deleted
         return count
 
     async def save_blobs(self, owner: str, blobs: Mapping[str, bytes]) -> None:
-        """Keep what a client was not told of, by the ids of calls that it was told of."""
+        """Store turns that a client has not seen, by the ids of the calls next to them that it has seen."""
         now = int(time())
         rows = [(owner, call, body, now) for call, body in blobs.items()]
         statement = (
@@ -218,17 +218,18 @@ class Store:
         await self._engine.write(lambda cursor: cursor.execute_many(statement, rows))
 
     async def find_blobs(self, owner: str, keys: Sequence[str]) -> dict[str, bytes]:
-        """Return what is kept under the ids of calls."""
+        """Return the hidden turns that are stored under these call ids."""
 
-        def look(cursor: Cursor) -> dict[str, bytes]:
-            rows = [row for some in group_names(keys) for row in cursor.fetch_all(_FIND_BLOBS[len(some)], owner, *some)]
+        def select(cursor: Cursor) -> dict[str, bytes]:
+            groups = group_names(keys)
+            rows = [row for group in groups for row in cursor.fetch_all(_FIND_BLOBS[len(group)], owner, *group)]
             return {call: bytes(body) for call, body in rows}
 
-        return await self._engine.read(look)
+        return await self._engine.read(select)
 
 
 def _delete_old(cursor: Cursor, limit: int) -> int:
-    """Forget some of what is old: a turn is older than those that go on from it, so its end goes first."""
+    """Delete one batch of old rows. A turn is older than those that continue it, so the ends of chains go first."""
     keys = cursor.fetch_all(_FIND_OLD, limit)
     for (key,) in keys:
         cursor.execute("DELETE FROM conversations WHERE head = ?", key)
@@ -244,27 +245,27 @@ def _delete_old(cursor: Cursor, limit: int) -> int:
 
 
 def default_url() -> str:
-    """Return where sessions are kept if nobody says where: with the state of the user's other programs."""
+    """Return the default URL of the store: a file in the user's state directory."""
     state = os.environ.get("XDG_STATE_HOME") or str(Path.home() / ".local" / "state")
     return f"sqlite:///{state}/dragoman/sessions.sqlite3"  # an absolute path, so four slashes in all
 
 
 def open_store(url: str) -> Store:
-    """Open a store; ValueError for a URL that names none, `Unavailable` for a file that cannot be written."""
+    """Open a store; raises ValueError for an invalid URL, `Unavailable` if the file cannot be written."""
     parts = urlsplit(url)
     match parts.scheme:
         case "sqlite":
-            from dragoman.sessions.sqlite import Sqlite  # noqa: PLC0415  only who uses it
+            from dragoman.sessions.sqlite import Sqlite  # noqa: PLC0415  loaded only if used
 
             path = unquote(parts.path).removeprefix("/")
             if parts.netloc or not path:
-                raise ValueError("a file is named like sqlite:///relative.db or sqlite:////absolute.db")
+                raise ValueError("use sqlite:///relative.db or sqlite:////absolute.db")
             return Store(Sqlite(Path(path)))
         case "postgresql" | "postgres":
             try:
-                from dragoman.sessions.postgres import Postgres  # noqa: PLC0415  an extra
+                from dragoman.sessions.postgres import Postgres  # noqa: PLC0415  optional dependency
             except ImportError:
-                raise ValueError("PostgreSQL needs an extra: pip install 'dragoman[postgres]'") from None
+                raise ValueError("PostgreSQL needs the `postgres` extra: pip install 'dragoman[postgres]'") from None
             return Store(Postgres(url))
         case _:
-            raise ValueError("must begin with sqlite:/// or postgresql://")
+            raise ValueError("must start with sqlite:/// or postgresql://")

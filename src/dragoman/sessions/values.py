@@ -1,7 +1,7 @@
-"""What is kept, as values.
+"""The values in the session store.
 
-A turn is what a client gave and what the model said to it. Turns form a tree: each knows the one it goes on from, and a
-conversation is a name for the newest of a row of them. Items stand in the client's own dialect, byte for byte.
+A turn is what a client sent and what the model replied. Turns form a tree: each has a parent that it continues from,
+and a conversation is a name for the newest turn of a chain. Items are kept in the client's dialect, byte for byte.
 """
 
 from collections.abc import Mapping
@@ -11,50 +11,50 @@ from msgspec import Struct, field
 
 
 def generate_key() -> str:
-    """Return a key that nobody can guess."""
+    """Return a random key that cannot be guessed."""
     return uuid4().hex
 
 
 class Item(Struct, frozen=True):
-    """One item of a history."""
+    """One input or output item of a turn."""
 
     id: str
     body: bytes
     said: bool = False
-    """The model said it; otherwise the client gave it."""
+    """Whether the model produced it; otherwise the client sent it."""
 
 
 class Turn(Struct, frozen=True, kw_only=True):
-    """What a client gave, and what it was answered."""
+    """What a client sent, and the reply to it."""
 
     owner: str
     dialect: str
     key: str = field(default_factory=generate_key)
     parent: str = ""
-    """The key of the turn it goes on from."""
+    """The key of the turn that it continues."""
     id: str = ""
-    """What the client calls it, if it can ask for it by name."""
+    """The id by which the client can request it; "" if it has none."""
     conversation: str = ""
     model: str = ""
     items: tuple[Item, ...] = ()
     settings: bytes = b"{}"
-    """The members of the request that hold for what follows, as one JSON object."""
+    """The fields of the request that also apply to later turns, as one JSON object."""
     calls: Mapping[str, str] = {}
-    """The calls in it: the name of the tool by the call's id."""
+    """The calls in it: tool names by call id."""
     digest: str = ""
-    """What was asked, so that the same question is known again."""
+    """A digest of the request, to recognise the same request when it is repeated."""
     attempt: str = ""
-    """What the client calls this attempt, if it says so."""
+    """The client's id of this attempt, if it sent one."""
     reply: bytes = b""
-    """The whole answer, as the client would have got it at once."""
+    """The whole reply, in the form of a reply that is not streamed."""
     status: str = "completed"
     created: int = 0
     delivered: bool = False
-    """The client has got the answer, as far as can be known here."""
+    """Whether the client has received the reply, as far as the gateway can know."""
 
 
 class Conversation(Struct, frozen=True, kw_only=True):
-    """A name for a row of turns."""
+    """A name for a chain of turns."""
 
     owner: str
     id: str
@@ -62,13 +62,13 @@ class Conversation(Struct, frozen=True, kw_only=True):
     head: str = ""
     """The key of the newest turn."""
     revision: int = 0
-    """How often it has changed; 0 for one that is not kept yet."""
+    """The number of changes; 0 if it is not stored yet."""
     metadata: bytes = b"{}"
     created: int = 0
 
 
 class History(Struct, frozen=True, kw_only=True):
-    """All that was said up to a turn."""
+    """All items and calls up to and including a turn."""
 
     items: tuple[Item, ...] = ()
     calls: Mapping[str, str] = {}
@@ -77,9 +77,9 @@ class History(Struct, frozen=True, kw_only=True):
     """The newest turn, with its own items."""
 
 
-class Conflict(Exception):  # noqa: N818  it says what happened
-    """Somebody else has changed the conversation meanwhile."""
+class Conflict(Exception):  # noqa: N818  named after the event
+    """Another request has changed the conversation."""
 
 
-class Unavailable(Exception):  # noqa: N818  it says what the store is
-    """The store cannot be asked now."""
+class Unavailable(Exception):  # noqa: N818  named after the state
+    """The store cannot be used at the moment."""

@@ -1,1 +1,4 @@
-"""Places where models live: an address, credentials and an envelope each. What they speak is a dialect's business."""
+"""Upstreams: servers that host models, each with an address, credentials and a request envelope.
+
+Translation is done in `dragoman.dialects`, not here.
+"""

@@ -9,14 +9,14 @@ from dragoman.upstreams.upstream import FixedPlace, Place, Site, select_members
 
 BASE_URL = "https://api.anthropic.com"
 _VERSION = ("anthropic-version", "2023-06-01")
-"""The newer version takes no sampling fields, also from models that have them."""
+"""The newer version rejects sampling fields, even for models that support them."""
 COUNTED_MEMBERS = frozenset(
     {"model", "messages", "system", "tools", "tool_choice", "thinking", "output_config", "mcp_servers"}
 )
 
 
 class Anthropic:
-    """A server with `/v1/messages` below its base."""
+    """A server with `/v1/messages` below its base URL."""
 
     form = ""
     others = True

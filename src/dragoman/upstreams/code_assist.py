@@ -1,7 +1,7 @@
-"""Code Assist: Gemini in an envelope, for accounts with a licence, which has its own project for each of them.
+"""Code Assist: Gemini requests in an envelope, for licensed Google accounts. Each account has its own project.
 
-The project is found out once: the account's, or the one its set-up makes. An account that may not use the service gets
-the reasons Google gives. Which OAuth client is asked with is the user's own choice; we bring none.
+The project is looked up once: the account's project, or the one that Google creates when the account is set up. If the
+account may not use the service, the error has Google's reasons. The user provides the OAuth client; none is built in.
 """
 
 import asyncio
@@ -21,11 +21,11 @@ from dragoman.wire.splice import set_member
 BASE_URL = "https://cloudcode-pa.googleapis.com"
 _METADATA = {"ideType": "IDE_UNSPECIFIED", "platform": "PLATFORM_UNSPECIFIED", "pluginType": "GEMINI"}
 _POLLS = 24
-_BETWEEN_POLLS = 5.0
+_POLL_SECONDS = 5.0
 
 
 class CodeAssist:
-    """Gemini as Code Assist has it."""
+    """Gemini behind the Code Assist API."""
 
     dialect = "gemini"
     form = "code_assist"
@@ -47,14 +47,14 @@ class CodeAssist:
 
     async def count(self, call: Call, passed: Headers) -> Outgoing | None:
         inner = json.decode_object(json.decode_object(call.body)["request"])
-        asked = {"model": f"models/{call.model}", "contents": inner["contents"]}
-        return await self._post("countTokens", json.encode({"request": asked}), passed)
+        counted = {"model": f"models/{call.model}", "contents": inner["contents"]}
+        return await self._post("countTokens", json.encode({"request": counted}), passed)
 
     async def models(self) -> Listing | None:
         return None
 
     def elsewhere(self, request: Request) -> Outgoing | None:
-        del request  # its other endpoints are not for clients of models
+        del request  # its other endpoints are not for API clients
         return None
 
     async def _post(self, verb: str, body: bytes, passed: Headers = ()) -> Outgoing:
@@ -71,37 +71,38 @@ class CodeAssist:
         return self._project
 
     async def _discover_project(self) -> str:
-        """Ask which project the account has, and have one set up where it may and has none."""
-        known = {"cloudaicompanionProject": self._configured_project} if self._configured_project else {}
-        loaded = await self._send(await self._post("loadCodeAssist", json.encode({**known, "metadata": _METADATA})))
+        """Return the project of the account; create one if the account may have one and has none."""
+        configured = {"cloudaicompanionProject": self._configured_project} if self._configured_project else {}
+        request = json.encode({**configured, "metadata": _METADATA})
+        loaded = await self._send(await self._post("loadCodeAssist", request))
         if loaded.get("currentTier"):
             project = self._configured_project or loaded.get("cloudaicompanionProject")
             if not project:
-                raise self._build_error("its licence needs a Google Cloud project: set `project`")
+                raise self._build_error("its licence needs a Google Cloud project; set `project` of the upstream")
             return project
         tier = next((tier for tier in loaded.get("allowedTiers") or () if tier.get("isDefault")), None)
         if tier is None:
             reasons = [str(tier.get("reasonMessage") or "") for tier in loaded.get("ineligibleTiers") or ()]
-            raise self._build_error("; ".join(filter(None, reasons)) or "no tier is open to it")
-        asked = {"tierId": tier.get("id"), **known, "metadata": _METADATA}
-        operation = await self._send(await self._post("onboardUser", json.encode(asked)))
+            raise self._build_error("; ".join(filter(None, reasons)) or "no tier is available to it")
+        setup = {"tierId": tier.get("id"), **configured, "metadata": _METADATA}
+        operation = await self._send(await self._post("onboardUser", json.encode(setup)))
         return await self._wait_for_setup(operation)
 
     async def _wait_for_setup(self, operation: dict[str, Any]) -> str:
         for _ in range(_POLLS):
             if operation.get("done"):
-                made: dict[str, Any] = operation.get("response") or {}
-                project: dict[str, Any] = made.get("cloudaicompanionProject") or {}
+                response: dict[str, Any] = operation.get("response") or {}
+                project: dict[str, Any] = response.get("cloudaicompanionProject") or {}
                 return project.get("id") or self._configured_project
-            await asyncio.sleep(_BETWEEN_POLLS)
+            await asyncio.sleep(_POLL_SECONDS)
             operation = await self._send(
                 self.site.get(f"/v1internal/{operation.get('name')}", (await self._build_bearer(),))
             )
-        raise self._build_error("its set-up did not end")
+        raise self._build_error("the account setup did not finish in time")
 
     def _build_error(self, reason: str) -> Problem:
-        words = f"the account of the upstream {self.name} cannot use Code Assist: {reason}"
-        return Problem("internal", words, status=502, code="credentials")
+        message = f"the Google account of upstream {self.name!r} cannot use Code Assist: {reason}"
+        return Problem("internal", message, status=502, code="credentials")
 
 
 def _open(name: str, table: UpstreamTable, agent: str, send: Send) -> Place:

@@ -1,4 +1,4 @@
-"""The Gemini API of AI Studio."""
+"""The Gemini API (AI Studio)."""
 
 import re
 
@@ -17,7 +17,7 @@ _DEFAULT_VERSION = "/v1beta"
 
 
 class Gemini:
-    """A server with `/v1beta/models/MODEL:generateContent` below its base; a base may name another version."""
+    """A server with `/v1beta/models/MODEL:generateContent` below its base URL; the URL may name another version."""
 
     form = ""
     others = True
@@ -36,8 +36,8 @@ class Gemini:
         return self.site.post(self._path(call, verb), call.body, passed)
 
     async def count(self, call: Call, passed: Headers) -> Outgoing | None:
-        named = encode(f"models/{call.model.removeprefix('models/')}")
-        body = b'{"generateContentRequest":' + set_member(call.body, "model", named) + b"}"
+        model_name = encode(f"models/{call.model.removeprefix('models/')}")
+        body = b'{"generateContentRequest":' + set_member(call.body, "model", model_name) + b"}"
         return self.site.post(self._path(call, "countTokens"), body, passed)
 
     async def models(self) -> Listing | None:

@@ -1,7 +1,8 @@
-"""Access tokens for Google's clouds, through google-auth: application default credentials, or a file.
+"""Access tokens for Google Cloud through google-auth, from application default credentials or a credentials file.
 
-Refreshing talks to a server and signs with a key, so it runs beside the loop, once at a time, and well before a token
-ends. Where it fails the token is used to its end. Clients hear of failures, so no file is named in them.
+A refresh does network I/O and signs with a key, so it runs in a thread, one at a time, and well before the token
+expires. If a refresh fails, the old token is used until it expires. Clients see these error messages, so the messages
+name no file.
 """
 
 import asyncio
@@ -24,24 +25,24 @@ from dragoman.wire import json
 _GRANTS = "https://oauth2.googleapis.com/token"
 SCOPES = ("https://www.googleapis.com/auth/cloud-platform",)
 _REFRESH_EARLY = 300.0
-"""Seconds before its end at which a token is replaced; google-auth itself calls it expired some minutes before."""
+"""Seconds before expiry at which a token is refreshed; google-auth itself calls it expired some minutes early."""
 _DEFAULT_LIFETIME = 600.0
 _EXPIRY_MARGIN = 10.0
-"""Seconds before its end at which a token is no longer used."""
+"""Seconds before expiry from which a token is not used."""
 _RETRY_SECONDS = 30.0
-"""Seconds until the next try where a token is still good."""
+"""Seconds between refresh attempts while the old token is still valid."""
 
 
 class TokenSource(Protocol):
-    """Gives an access token that is good now."""
+    """Provides a valid access token."""
 
     async def token(self) -> str:
-        """Return the token."""
+        """Return the current token."""
         ...
 
 
 class GoogleAccount(Struct, frozen=True):
-    """A project at Google, and the access to it."""
+    """A Google Cloud project and the access tokens for it."""
 
     project: str
     tokens: TokenSource
@@ -49,7 +50,7 @@ class GoogleAccount(Struct, frozen=True):
 
 
 class FixedToken:
-    """A token that somebody else keeps fresh."""
+    """A token from the configuration, which the user keeps fresh."""
 
     def __init__(self, token: str) -> None:
         self._token = token
@@ -59,7 +60,7 @@ class FixedToken:
 
 
 class GoogleTokenSource:
-    """Tokens of one account."""
+    """Access tokens of one account, refreshed before they expire."""
 
     def __init__(self, load: Callable[[], Any], name: str) -> None:
         self._load = load
@@ -67,7 +68,7 @@ class GoogleTokenSource:
         self._credentials: Any = None
         self._token = ""
         self._refresh_at = 0.0
-        """When it is to be replaced."""
+        """When to refresh the token, in monotonic seconds."""
         self._expires_at = 0.0
         self._lock = asyncio.Lock()
 
@@ -93,17 +94,17 @@ class GoogleTokenSource:
             self._refresh_at, self._expires_at = now + max(life - _REFRESH_EARLY, 1.0), now + life - _EXPIRY_MARGIN
 
     def _refresh(self) -> tuple[str, float]:
-        from google.auth.exceptions import GoogleAuthError  # noqa: PLC0415  an extra
+        from google.auth.exceptions import GoogleAuthError  # noqa: PLC0415  optional dependency
 
         try:
             if self._credentials is None:
                 self._credentials = self._load()
         except GoogleAuthError:
-            raise self._build_error("there are none where they usually are") from None
+            raise self._build_error("no default credentials found; set `credentials` or `access_token`") from None
         except (json.Malformed, UnicodeDecodeError):
-            raise self._build_error("their file is no JSON") from None
+            raise self._build_error("the credentials file is not JSON") from None
         except OSError as error:
-            raise self._build_error(f"their file cannot be read ({error.strerror})") from None
+            raise self._build_error(f"the credentials file cannot be read ({error.strerror})") from None
         except ValueError as error:
             raise self._build_error(str(error)) from None
         try:
@@ -113,44 +114,44 @@ class GoogleTokenSource:
         return self._credentials.token, _seconds_left(self._credentials.expiry)
 
     def _build_error(self, reason: str) -> Problem:
-        words = f"the upstream {self._name} has no usable Google credentials: {reason}"
-        return Problem("internal", words, status=502, code="credentials")
+        message = f"upstream {self._name!r} has no usable Google credentials: {reason}"
+        return Problem("internal", message, status=502, code="credentials")
 
 
 def build_google_account(name: str, table: UpstreamTable) -> GoogleAccount:
-    """Return the project of an upstream, with its token: a given one, one of a credentials file, or the default one."""
+    """Return an upstream's project and tokens: from `access_token`, `credentials` or the default credentials."""
     if table.access_token:
         tokens: TokenSource = FixedToken(table.access_token)
     elif table.credentials:
-        given = partial(load_credentials_file, table.credentials, table.client_id, table.client_secret)
-        tokens = GoogleTokenSource(given, name)
+        load = partial(load_credentials_file, table.credentials, table.client_id, table.client_secret)
+        tokens = GoogleTokenSource(load, name)
     else:
         tokens = GoogleTokenSource(load_default_credentials, name)
     return GoogleAccount(table.project, tokens, table.location)
 
 
 def _seconds_left(expiry: datetime | None) -> float:
-    """Return the seconds until a time, which google-auth tells in UTC without saying so."""
+    """Return the seconds until a time. google-auth gives times in UTC without a time zone."""
     if expiry is None:
         return _DEFAULT_LIFETIME
     return (expiry if expiry.tzinfo else expiry.replace(tzinfo=UTC)).timestamp() - time.time()
 
 
 def load_default_credentials() -> Any:
-    """Find the credentials that Google's own tools would use here."""
-    google_auth: Any = import_module("google.auth")  # an extra, and not typed
+    """Find the application default credentials, as Google's own tools do."""
+    google_auth: Any = import_module("google.auth")  # optional dependency, untyped
     return google_auth.default(scopes=SCOPES)[0]
 
 
 def load_credentials_file(path: str, client_id: str = "", client_secret: str = "") -> Any:
-    """Read a service account's key or a user's grant.
+    """Load a service account key or a user's refresh token from a file.
 
-    A grant that names no OAuth client, such as a command line keeps, is used with the client of the configuration.
+    If a refresh token comes without an OAuth client, as command-line tools store it, the configured client is used.
     """
     document: dict[str, Any] = json.decode(Path(path).read_bytes())
     match document:
         case {"type": "service_account"}:
-            service_account: Any = import_module("google.oauth2.service_account")  # an extra, and not typed
+            service_account: Any = import_module("google.oauth2.service_account")  # optional dependency, untyped
             return service_account.Credentials.from_service_account_info(document, scopes=SCOPES)
         case {"refresh_token": str(refresh_token)}:
             oauth: Any = import_module("google.oauth2.credentials")
@@ -162,11 +163,11 @@ def load_credentials_file(path: str, client_id: str = "", client_secret: str = "
                 client_secret=document.get("client_secret") or client_secret,
             )
         case _:
-            raise ValueError("their file is neither a service account's key nor a user's grant")
+            raise ValueError("the credentials file has neither a service account key nor a refresh token")
 
 
 class _TransportResponse:
-    """What google-auth wants of an answer."""
+    """A response as google-auth expects it."""
 
     def __init__(self, status: int, headers: Mapping[str, str], data: bytes) -> None:
         self.status = status
@@ -182,16 +183,16 @@ def _send_request(
     timeout: float | None = None,
     **_: Any,
 ) -> _TransportResponse:
-    """Ask for google-auth: it wants a library of its own for this otherwise."""
+    """Send an HTTP request for google-auth, so that it needs no HTTP library of its own."""
     if not url.startswith(("https://", "http://")):
-        raise ValueError(f"{url!r} is no http(s) address")
+        raise ValueError(f"{url!r} is not an http(s) URL")
     request = urllib.request.Request(url, body, dict(headers or {}), method=method)  # noqa: S310  checked above
     try:
-        with urllib.request.urlopen(request, timeout=timeout or 30) as answer:  # noqa: S310
-            return _TransportResponse(answer.status, dict(answer.headers), answer.read())
+        with urllib.request.urlopen(request, timeout=timeout or 30) as response:  # noqa: S310
+            return _TransportResponse(response.status, dict(response.headers), response.read())
     except urllib.error.HTTPError as error:
         return _TransportResponse(error.code, dict(error.headers), error.read())
     except urllib.error.URLError as error:
-        from google.auth.exceptions import TransportError  # noqa: PLC0415  an extra
+        from google.auth.exceptions import TransportError  # noqa: PLC0415  optional dependency
 
         raise TransportError(str(error.reason)) from None

@@ -1,4 +1,4 @@
-"""What a kind of upstream is: the settings it takes, the dialects it speaks, and how one is opened."""
+"""The definition of an upstream kind: its settings, its dialects, and how to open an upstream of that kind."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Literal
@@ -10,29 +10,29 @@ from dragoman.upstreams.upstream import Place
 
 TextForm = Literal["json", "legacy"]
 Send = Callable[[Outgoing], Awaitable[dict[str, Any]]]
-"""Send a request that sets an upstream up and return the JSON object of the reply; an error is a `Problem`."""
+"""Send a setup request to an upstream and return the JSON object of the reply; raises `Problem` on an error."""
 
 
 class UpstreamTable(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A place where models live, as the configuration has it."""
+    """An `[upstreams.NAME]` table of the configuration."""
 
     kind: str
     base_url: str = ""
     api_key: str = ""
     project: str = ""
-    """Google Cloud's project, for what runs there."""
+    """The Google Cloud project, for kinds that run there."""
     location: str = "global"
     credentials: str = ""
-    """A file with Google's credentials; without one the usual places are looked at."""
+    """A file with Google credentials; without one the application default credentials are used."""
     client_id: str = ""
     client_secret: str = ""
-    """The OAuth client of a grant that names none."""
+    """The OAuth client for a refresh token that comes without one."""
     access_token: str = ""
-    """A token of Google's that somebody else keeps fresh, instead of credentials."""
+    """A Google access token that the user keeps fresh, used instead of credentials."""
     links: bool | None = None
-    """Its server fetches media by its address; Claude on Vertex does not."""
+    """Whether the server fetches media from URLs; Claude on Vertex AI does not."""
     text_calls: TextForm | dict[str, TextForm] | None = None
-    """Its models have no tools of their own, all or those that a pattern names, and call them in their text."""
+    """Use text calls for models without tool support: for all of them, or for those that match a pattern."""
     connect: float = 10.0
     first_byte: float = 600.0
     idle: float = 300.0
@@ -42,32 +42,32 @@ class UpstreamKind(Struct, frozen=True, kw_only=True):
     """One kind of upstream."""
 
     name: str
-    """What `kind` in the configuration says."""
+    """The value of `kind` in the configuration."""
     dialects: tuple[str, ...]
-    """The dialects it speaks. Model names and the default model are those of these dialects."""
+    """The dialects it uses. They define its model names and its default model."""
     open: Callable[[str, UpstreamTable, str, Send], Place]
-    """Open an upstream by its name, its settings, our user agent and a function that sends requests to set it up."""
+    """Open an upstream from its name, its settings, the user agent and a function that sends setup requests."""
     base_url: str = ""
-    """The vendor's own server; "" if that depends on the settings."""
+    """The vendor's server; "" if it depends on the settings."""
     variables: Mapping[str, str] = {}
-    """The environment variables that settings are usually read from, by setting. The first setting is required."""
+    """The environment variables that settings are read from by default, by setting. The first setting is required."""
     found_as: str = ""
     """The name of the upstream that exists without a configuration file if its first variable is set; "" for none."""
     links: bool = True
-    """Its server fetches linked media."""
+    """Whether the server fetches media from URLs."""
     compatible: bool = False
-    """Other vendors' servers are of this kind too: the models behind another base URL are not known."""
+    """Whether other vendors' servers use this kind, so that the models behind another base URL are unknown."""
     client_variables: tuple[str, ...] = ()
-    """The environment variables by which the vendor's clients are given another base URL."""
+    """The environment variables that set another base URL in the vendor's clients."""
     client_urls: Callable[[UpstreamTable], tuple[str, ...]] | None = None
-    """The base URLs that the vendor's clients use; only needed where clients can be intercepted."""
+    """The base URLs that the vendor's clients use; only needed for clients that can be intercepted."""
 
     @property
     def key_variable(self) -> str:
-        """The variable of the key that the vendor's own server demands; "" if it demands none."""
+        """The environment variable of the API key that the vendor's server requires; "" if it requires none."""
         return self.variables.get("api_key", "")
 
     @property
     def needs_project(self) -> bool:
-        """Whether a Google Cloud project must be named."""
+        """Whether a Google Cloud project is required."""
         return "project" in self.variables

@@ -1,7 +1,7 @@
-"""Models that an upstream lists, in the form of each vendor.
+"""Parsers for the model lists of each vendor.
 
-A row of a model list is kept as it came, for clients of the same vendor; for others names and limits are read, which
-compatible servers give under many names.
+Each row is kept as received, for clients of the same vendor. For other clients the names and limits are parsed;
+compatible servers use many different names for the limits.
 """
 
 from collections.abc import Callable, Iterable
@@ -27,31 +27,31 @@ _OUTPUT_LIMIT_NAMES = ("max_output_tokens", "max_completion_tokens", "max_tokens
 
 
 class ListedModel(Struct, frozen=True, kw_only=True):
-    """A model, as an upstream lists it."""
+    """One model in the list of an upstream."""
 
     name: str
     display_name: str = ""
-    """What a person is shown."""
+    """The name to show to users."""
     input_limit: int | None = None
     output_limit: int | None = None
     row: Row
-    """All that the upstream says of it."""
+    """The row as the upstream sent it."""
 
 
 class Listing(Struct, frozen=True):
-    """How an upstream is asked for its models, and how its answer is read."""
+    """The request for an upstream's model list, and the function that parses the response."""
 
     request: Outgoing
     read: Callable[[bytes], list[ListedModel]]
 
 
 def openai_rows(body: bytes) -> list[ListedModel]:
-    """Read the list of OpenAI, or of a server that speaks its language."""
+    """Parse the model list of OpenAI or of a compatible server."""
     return [_parse_openai_row(row) for row in _decode_rows(body, "data") if isinstance(row.get("id"), str)]
 
 
 def anthropic_rows(body: bytes) -> list[ListedModel]:
-    """Read Anthropic's list."""
+    """Parse Anthropic's model list."""
     return [
         ListedModel(
             name=row["id"],
@@ -66,7 +66,7 @@ def anthropic_rows(body: bytes) -> list[ListedModel]:
 
 
 def gemini_rows(body: bytes) -> list[ListedModel]:
-    """Read Google's list."""
+    """Parse the model list of the Gemini API."""
     return [
         ListedModel(
             name=row["name"].removeprefix("models/"),
@@ -81,7 +81,7 @@ def gemini_rows(body: bytes) -> list[ListedModel]:
 
 
 def publisher_rows(body: bytes) -> list[ListedModel]:
-    """Read the list of a publisher on Vertex: names only."""
+    """Parse the model list of a Vertex AI publisher, which has only names."""
     rows = _decode_rows(body, "publisherModels")
     return [
         ListedModel(name=row["name"].rpartition("/")[2], row={}) for row in rows if isinstance(row.get("name"), str)
@@ -90,12 +90,12 @@ def publisher_rows(body: bytes) -> list[ListedModel]:
 
 def _parse_openai_row(row: Row) -> ListedModel:
     inner = (row.get("top_provider"), row.get("meta"))
-    places = [row, *(cast("Row", value) for value in inner if isinstance(value, dict))]
+    sources = [row, *(cast("Row", value) for value in inner if isinstance(value, dict))]
     return ListedModel(
         name=row["id"],
         display_name=_string_member(row, "name"),
-        input_limit=_first_number(places, (*_INPUT_LIMIT_NAMES, "n_ctx_train")),
-        output_limit=_first_number(places, _OUTPUT_LIMIT_NAMES),
+        input_limit=_first_number(sources, (*_INPUT_LIMIT_NAMES, "n_ctx_train")),
+        output_limit=_first_number(sources, _OUTPUT_LIMIT_NAMES),
         row=row,
     )
 
@@ -109,8 +109,8 @@ def _decode_rows(body: bytes, member: str) -> list[Row]:
     return [cast("Row", row) for row in cast("list[Any]", rows) if isinstance(row, dict)] if rows else []
 
 
-def _first_number(places: Iterable[Row], names: tuple[str, ...]) -> int | None:
-    found = (_positive_int(place, name) for place in places for name in names)
+def _first_number(sources: Iterable[Row], names: tuple[str, ...]) -> int | None:
+    found = (_positive_int(source, name) for source in sources for name in names)
     return next((number for number in found if number is not None), None)
 
 

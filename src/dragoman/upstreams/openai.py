@@ -1,4 +1,4 @@
-"""OpenAI and every server that speaks its languages: vLLM, llama.cpp, Ollama, LM Studio, OpenRouter and the like."""
+"""OpenAI and compatible servers: vLLM, llama.cpp, Ollama, LM Studio, OpenRouter and others."""
 
 from dragoman.dialects.record import Call
 from dragoman.http.client import Outgoing
@@ -16,7 +16,7 @@ _COUNTED_MEMBERS = frozenset(
 
 
 class OpenAI:
-    """A server with `/chat/completions`, or with `/responses`, below its base."""
+    """A server with `/chat/completions` or `/responses` below its base URL."""
 
     form = ""
     others = True
@@ -27,13 +27,13 @@ class OpenAI:
         keys: Headers = (("authorization", f"Bearer {api_key}"),) if api_key else ()
         self._site = Site(base_url or BASE_URL, keys, agent)
         self._path = "/responses" if responses else "/chat/completions"
-        self._has_counter = responses
+        self._can_count = responses
 
     async def generate(self, call: Call, passed: Headers, *, translated: bool = False) -> Outgoing:  # noqa: ARG002
         return self._site.post(self._path, call.body, passed)
 
     async def count(self, call: Call, passed: Headers) -> Outgoing | None:
-        if not self._has_counter:
+        if not self._can_count:
             return None
         return self._site.post("/responses/input_tokens", select_members(call.body, _COUNTED_MEMBERS), passed)
 
@@ -41,7 +41,7 @@ class OpenAI:
         return Listing(self._site.get("/models"), openai_rows)
 
     def elsewhere(self, request: Request) -> Outgoing | None:
-        # Its base stands for the version that its clients name.
+        # The base URL already includes the version that clients put in the path.
         path = request.target.removeprefix("/v1/")
         return self._site.send(request, f"/{path}") if path != request.target else None
 

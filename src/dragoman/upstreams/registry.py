@@ -1,6 +1,6 @@
-"""The kinds of upstreams by name: those of this package, and those that are registered from outside.
+"""The upstream kinds by name: those of this package and those that other packages register.
 
-The order is that in which kinds are asked for a model that no configuration names.
+For a model that no configuration names, the kinds are tried in this order.
 """
 
 from dragoman.upstreams.anthropic import KIND as ANTHROPIC
@@ -12,19 +12,19 @@ from dragoman.upstreams.simulator import KIND as SIMULATOR
 from dragoman.upstreams.vertex import ANTHROPIC_KIND as VERTEX_ANTHROPIC
 from dragoman.upstreams.vertex import GEMINI_KIND as VERTEX_GEMINI
 
-_OWN = (GEMINI, VERTEX_GEMINI, CODE_ASSIST, ANTHROPIC, VERTEX_ANTHROPIC, RESPONSES_KIND, CHAT_KIND, SIMULATOR)
-KINDS: dict[str, UpstreamKind] = {kind.name: kind for kind in _OWN}
+_BUILT_IN = (GEMINI, VERTEX_GEMINI, CODE_ASSIST, ANTHROPIC, VERTEX_ANTHROPIC, RESPONSES_KIND, CHAT_KIND, SIMULATOR)
+KINDS: dict[str, UpstreamKind] = {kind.name: kind for kind in _BUILT_IN}
 
 
 def register(kind: UpstreamKind) -> None:
-    """Add a kind of another package; a configuration that is read afterwards may name it."""
+    """Add a kind from another package. Configurations that are read afterwards can use it."""
     if kind.name in KINDS:
-        raise ValueError(f"there is a kind of upstream {kind.name!r} already")
+        raise ValueError(f"upstream kind {kind.name!r} is already registered")
     KINDS[kind.name] = kind
 
 
 def unregister(name: str) -> None:
     """Remove a kind that `register` added."""
-    if name in {kind.name for kind in _OWN}:
-        raise ValueError(f"{name!r} is a kind of this package")
+    if name in {kind.name for kind in _BUILT_IN}:
+        raise ValueError(f"upstream kind {name!r} is built in and cannot be removed")
     del KINDS[name]

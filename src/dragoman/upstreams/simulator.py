@@ -1,4 +1,4 @@
-"""The simulator: one server that plays the vendors, each family of models in its vendor's dialect."""
+"""The simulator: one server that simulates every vendor's API and picks the dialect by the model name."""
 
 from dragoman.upstreams import code_assist, gemini, vertex
 from dragoman.upstreams.anthropic import Anthropic
@@ -23,15 +23,15 @@ def _open(name: str, table: UpstreamTable, agent: str, _send: Send) -> Place:
 
 
 def _client_urls(_table: UpstreamTable) -> tuple[str, ...]:
-    """Return every base URL of Google's: the simulator plays all of its services."""
+    """Return every base URL of Google, because the simulator simulates all of its services."""
     return (gemini.BASE_URL, code_assist.BASE_URL, vertex.base_url_of("global"), vertex.base_url_of("*"))
 
 
-_PLAYED = (gemini.KIND, vertex.GEMINI_KIND, code_assist.KIND)
+_SIMULATED = (gemini.KIND, vertex.GEMINI_KIND, code_assist.KIND)
 KIND = UpstreamKind(
     name="simulator",
     dialects=("gemini", "messages", "responses"),
     open=_open,
-    client_variables=tuple(variable for kind in _PLAYED for variable in kind.client_variables),
+    client_variables=tuple(variable for kind in _SIMULATED for variable in kind.client_variables),
     client_urls=_client_urls,
 )

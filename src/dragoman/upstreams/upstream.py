@@ -1,7 +1,7 @@
-"""What every upstream is: a dialect, and how a call becomes an HTTP request there.
+"""The interface of an upstream: its dialect, and how a call becomes an HTTP request to it.
 
-Addresses and credentials come from the configuration alone. Of a client's headers only those pass that choose how a
-vendor behaves, and only to an upstream of the same dialect.
+Addresses and credentials come only from the configuration. Of the client's headers, only those that control the
+vendor's behaviour are forwarded, and only to an upstream of the same dialect.
 """
 
 from collections.abc import Callable
@@ -21,54 +21,54 @@ JSON_HEADER = ("content-type", "application/json")
 
 
 class Upstream(Protocol):
-    """A place where models live."""
+    """A server that hosts models."""
 
     @property
     def name(self) -> str:
-        """What the configuration calls it."""
+        """Its name in the configuration."""
         ...
 
     @property
     def dialect(self) -> str:
-        """The name of the dialect spoken there."""
+        """The dialect it uses."""
         ...
 
     @property
     def form(self) -> str:
-        """The envelope a request stands in there; "" for none."""
+        """The envelope around its requests; "" for none."""
         ...
 
     @property
     def others(self) -> bool:
-        """Tell whether it has other endpoints than those for answers, and passes requests for them on."""
+        """Whether it has endpoints besides those for replies, token counts and models, for clients to call."""
         ...
 
     async def generate(self, call: Call, passed: Headers, *, translated: bool = False) -> Outgoing:
-        """Address a request for an answer; `passed` are the client's headers that go with it.
+        """Build the request for a reply; `passed` are the client's headers to forward.
 
-        A `translated` one is for us to read: what only lays it out for people can be left out.
+        If `translated`, only the gateway reads the reply, so pretty-printing can be turned off.
         """
         ...
 
     async def count(self, call: Call, passed: Headers) -> Outgoing | None:
-        """Address a request to count tokens; None if nobody counts there."""
+        """Build a request to count tokens; None if the upstream cannot count."""
         ...
 
     async def models(self) -> Listing | None:
-        """Address a request for the models there are; None if nobody lists them there."""
+        """Build a request for the model list; None if the upstream has none."""
         ...
 
     def elsewhere(self, request: Request) -> Outgoing | None:
-        """Address a request for another endpoint, as the vendor's clients write it; None if there is none such."""
+        """Build a request for another endpoint from the one that a client sent; None if there is no such endpoint."""
         ...
 
 
 Place = Callable[[str], Upstream]
-"""Return the upstream for a model: most are the same for every model."""
+"""Return the upstream for a model; for most kinds it is the same for every model."""
 
 
 class FixedPlace(Struct, frozen=True):
-    """An upstream that is the same for every model."""
+    """Uses the same upstream for every model."""
 
     upstream: Upstream
 
@@ -77,7 +77,7 @@ class FixedPlace(Struct, frozen=True):
 
 
 class Site:
-    """The address of an upstream, and the headers that every request there has."""
+    """The address of an upstream and the headers of every request to it."""
 
     def __init__(self, base_url: str, headers: Headers, agent: str) -> None:
         self.origin, self.prefix = split_url(base_url)
@@ -85,32 +85,32 @@ class Site:
         self._json_headers: Headers = (*self._headers, JSON_HEADER)
 
     def post(self, path: str, body: bytes, passed: Headers = ()) -> Outgoing:
-        """Send JSON to a path below the base."""
+        """Build a POST request with a JSON body for a path below the base URL."""
         return Outgoing(self.origin, "POST", self.prefix + path, (*self._json_headers, *passed), body)
 
     def get(self, path: str, headers: Headers = ()) -> Outgoing:
-        """Ask for what stands at a path below the base."""
+        """Build a GET request for a path below the base URL."""
         return Outgoing(self.origin, "GET", self.prefix + path, (*self._headers, *headers))
 
     def send(self, request: Request, path: str, headers: Headers = ()) -> Outgoing:
-        """Send a request to a path below the base as it is, but with our credentials."""
-        passed = (*self._headers, *headers, *request.headers)
-        return Outgoing(self.origin, request.method, self.prefix + path, passed, request.body)
+        """Forward a request unchanged to a path below the base URL, with the configured credentials."""
+        merged = (*self._headers, *headers, *request.headers)
+        return Outgoing(self.origin, request.method, self.prefix + path, merged, request.body)
 
 
 def choose_gemini_verb(call: Call, *, translated: bool) -> str:
-    """Return Gemini's verb for a request; a whole reply comes laid out for people unless that is said not to be."""
+    """Return the Gemini method for a request; without `prettyPrint=false` Google indents the JSON of a whole reply."""
     if call.stream:
         return "streamGenerateContent?alt=sse"
     return "generateContent?prettyPrint=false" if translated else "generateContent"
 
 
 def select_members(body: bytes, names: frozenset[str]) -> bytes:
-    """Return a JSON object with some of its members only: an endpoint that counts takes fewer than one that answers."""
+    """Keep only some fields of a JSON object: a count endpoint accepts fewer fields than a generate endpoint."""
     return encode({name: raw for name, raw in decode_object(body).items() if name in names})
 
 
 @lru_cache(maxsize=1024)
 def quote_path_segment(model: str) -> str:
-    """Return a model's name as one segment of a path."""
+    """Encode a model name as one path segment."""
     return quote(model, safe="@:.")

@@ -1,4 +1,4 @@
-"""Google's Vertex AI: Gemini and Claude by project and location, with Google's credentials."""
+"""Vertex AI: Gemini and Claude by Google Cloud project and location, with Google credentials."""
 
 from dragoman.core.problems import Problem
 from dragoman.dialects.record import Call
@@ -21,7 +21,7 @@ _VARIABLES = {"project": "GOOGLE_CLOUD_PROJECT", "location": "GOOGLE_CLOUD_LOCAT
 
 
 def base_url_of(location: str) -> str:
-    """Return the server for a location: a region, a multi-region or the whole world."""
+    """Return the server for a location: a region, a multi-region or `global`."""
     if location == "global":
         return "https://aiplatform.googleapis.com"
     if location in _REGIONS:
@@ -30,7 +30,7 @@ def base_url_of(location: str) -> str:
 
 
 class Vertex:
-    """What Gemini and Claude have in common there."""
+    """The common part of Gemini and Claude on Vertex AI."""
 
     form = ""
     others = False
@@ -48,7 +48,7 @@ class Vertex:
         return Listing(self.site.get(path, (await self._build_bearer(),)), publisher_rows)
 
     def elsewhere(self, request: Request) -> Outgoing | None:
-        del request  # its other endpoints are not for clients of models
+        del request  # its other endpoints are not for API clients
         return None
 
     async def _post(self, path: str, body: bytes, passed: Headers) -> Outgoing:
@@ -59,7 +59,7 @@ class Vertex:
 
 
 class VertexGemini(Vertex):
-    """Gemini there. The older version of its API has no ids on calls."""
+    """Gemini on Vertex AI. It uses v1beta1, because v1 has no ids on function calls."""
 
     dialect = "gemini"
     publisher = "google"
@@ -77,7 +77,7 @@ class VertexGemini(Vertex):
 
 
 class VertexAnthropic(Vertex):
-    """Claude there: the model stands in the path, the version of the API in the body."""
+    """Claude on Vertex AI: the model is in the path, the API version in the body."""
 
     dialect = "messages"
     publisher = "anthropic"
@@ -85,7 +85,7 @@ class VertexAnthropic(Vertex):
     async def generate(self, call: Call, passed: Headers, *, translated: bool = False) -> Outgoing:  # noqa: ARG002
         verb = "streamRawPredict" if call.stream else "rawPredict"
         if not call.model:
-            raise Problem("invalid_request", "a model must be named", where="/model")
+            raise Problem("invalid_request", "`model` is required", where="/model")
         path = f"/v1{self._publishers_path}/anthropic/models/{quote_path_segment(call.model)}:{verb}"
         body = set_member(remove_member(call.body, "model"), "anthropic_version", _CLAUDE_VERSION)
         return await self._post(path, body, _drop_version(passed))
@@ -97,15 +97,15 @@ class VertexAnthropic(Vertex):
 
 
 def _drop_studio_fields(body: bytes) -> bytes:
-    """Leave out AI Studio's word for having its own tools beside a client's: here nobody knows it, or needs it."""
-    if not any(word.encode() in body for word in _STUDIO_ONLY):
+    """Remove AI Studio's setting for combining built-in and client tools: Vertex AI does not know or need it."""
+    if not any(field.encode() in body for field in _STUDIO_ONLY):
         return body
     members = decode_object(body)
     for name in _TOOL_CONFIG:
         if name in members:
             config = bytes(members[name])
-            for word in _STUDIO_ONLY:
-                config = remove_member(config, word)
+            for field in _STUDIO_ONLY:
+                config = remove_member(config, field)
             body = set_member(body, name, config)
     return body
 

@@ -263,7 +263,7 @@ def test_another_model_answers_from_the_next_turn_on_and_an_agent_brings_its_own
     [
         (["--tools", "web_fetsh"], "--tools: unknown tool or server 'web_fetsh': did you mean web_fetch?"),
         (["--yes", "files"], "--yes: unknown tool or server 'files'"),
-        (["--model", "nobody/x"], "no upstream is configured for the model 'nobody/x': configured are usual"),
+        (["--model", "nobody/x"], "no upstream is configured for the model 'nobody/x'; configured models: usual"),
         (["--config", "nowhere.toml"], "nowhere.toml: cannot read the file"),
     ],
 )

@@ -96,7 +96,7 @@ def test_what_stands_beside_a_call_of_the_client_is_told_in_any_format(gateway, 
 
 def test_an_agent_is_said_to_be_one_where_only_a_model_can_be_meant(gateway):
     sdk = gateway.open(openai.OpenAI(base_url=f"{gateway.base_url}/v1", api_key="any", max_retries=0))
-    with pytest.raises(openai.NotFoundError, match="'my-gem' is an agent, and cannot be asked in this way"):
+    with pytest.raises(openai.NotFoundError, match="'my-gem' is an agent and cannot be used here"):
         sdk.embeddings.create(model="my-gem", input="x")
     agents = {"inner": AgentTable(model="gpt"), "outer": AgentTable(model="inner")}
     with (
@@ -112,8 +112,8 @@ def test_tools_of_a_program_are_no_unknown_words(gateway, caplog):
         in_thread() as simulator,
         serving(simulator, agents={"a": AgentTable(model="gpt", tools=("add", "files", "subtract"))}, tools=toolbox()),
     ):
-        told = [record.getMessage() for record in caplog.records if "means no tool" in record.getMessage()]
-    assert [words.split(":")[1] for words in told] == [" 'subtract' means no tool and no server"]
+        told = [record.getMessage() for record in caplog.records if "unknown tool or server" in record.getMessage()]
+    assert [words.partition(": ")[2].partition(";")[0] for words in told] == ["unknown tool or server 'subtract'"]
     client = Client(gateway, "chat", stream=False, model="gpt")
-    with pytest.raises(openai.BadRequestError, match=r"there are .*add"):
+    with pytest.raises(openai.BadRequestError, match=r"known names are .*add"):
         client.ask("go", headers={"x-dragoman-tools": "zzzzzzz"})

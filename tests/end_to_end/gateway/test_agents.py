@@ -185,14 +185,14 @@ def test_a_client_may_force_a_call_of_a_tool_of_ours(gateway):
 @pytest.mark.parametrize("dialect", CLIENTS)
 def test_a_tool_that_nobody_has_is_refused_in_the_clients_own_words(gateway, dialect):
     client = Client(gateway, dialect, stream=True, model="claude")
-    with pytest.raises(Exception, match="there is no tool or server 'file'") as error:
+    with pytest.raises(Exception, match="unknown tool or server 'file'") as error:
         client.ask("own", headers={"x-dragoman-tools": "file"})
     assert getattr(error.value, "status_code", getattr(error.value, "code", 0)) == 400
 
 
 def test_a_name_that_both_have_is_refused_where_the_client_asked_for_ours(gateway):
     client = Client(gateway, "chat", stream=False, model="claude")
-    with pytest.raises(openai.BadRequestError, match="give your own another name"):
+    with pytest.raises(openai.BadRequestError, match="rename your own tool"):
         client.ask("own", headers={"x-dragoman-tools": "add"}, schemas={"add": {"type": "object"}})
 
 
@@ -249,11 +249,11 @@ def test_what_cannot_be_put_back_for_calls_without_ids_is_booked(gateway, asked)
     again = client.ask(schemas=WEATHER)
     assert "<a>" not in again.text
     losses = again.raw[0].sdk_http_response.headers.get("x-dragoman-losses", "")
-    booked = "what the gateway ran beside it cannot be put back" in losses
+    booked = "so the server-side calls of that reply cannot be restored" in losses
     assert booked is (asked != "theirs")
     if booked:
         from google.genai.errors import ClientError
 
         client.history.pop()
-        with pytest.raises(ClientError, match="cannot be put back"):
+        with pytest.raises(ClientError, match="cannot be restored"):
             client.ask(schemas=WEATHER, headers={"x-dragoman-strict": "true"})

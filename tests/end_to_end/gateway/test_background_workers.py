@@ -79,7 +79,7 @@ def test_an_answer_whose_gateway_was_stopped_has_failed_with_what_was_said(tmp_p
             client = gateway.open(openai.OpenAI(base_url=f"{gateway.base_url}/v1", api_key="k", max_retries=0))
             found = client.responses.retrieve(begun.id)
     assert (found.status, found.output_text) == ("failed", "I begin.")
-    assert "gone" in found.error.message
+    assert "has stopped" in found.error.message
 
 
 class Gate:
@@ -175,7 +175,7 @@ def test_a_conversation_in_which_tools_are_run_is_refused_to_others_before_they_
     asking.start()
     assert gate.begun.wait(10)
     for client in (pair.here, pair.there):
-        with pytest.raises(openai.ConflictError, match="another request is at work") as refused:
+        with pytest.raises(openai.ConflictError, match="another request is using the conversation") as refused:
             client.responses.create(model="helper", input="me too", conversation="shared")
         assert refused.value.code == "conversation_locked"
     gate.open.set()

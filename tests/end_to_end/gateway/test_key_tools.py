@@ -50,7 +50,7 @@ def test_a_key_has_the_tools_run_that_it_may(gateway, key, asked):
 )
 def test_it_does_not_have_others_run_by_the_header(gateway, key, asked):
     before = len(gateway.simulator.requests)
-    with pytest.raises(openai.PermissionDeniedError, match="may not use the tool"):
+    with pytest.raises(openai.PermissionDeniedError, match="is not allowed to use the tool"):
         Client(gateway, "chat", stream=False, key=key).ask("own", {"x-dragoman-tools": asked})
     assert len(gateway.simulator.requests) == before
 
@@ -58,14 +58,14 @@ def test_it_does_not_have_others_run_by_the_header(gateway, key, asked):
 @pytest.mark.parametrize("approval", ["never", "always"])
 def test_nor_in_the_words_of_responses(gateway, approval):
     tool = {**MCP, "require_approval": approval}
-    with pytest.raises(openai.PermissionDeniedError, match="may not use the tool"):
+    with pytest.raises(openai.PermissionDeniedError, match="is not allowed to use the tool"):
         Client(gateway, "responses", stream=False, key="k-add").ask("own", tools=[tool])
     assert Client(gateway, "responses", stream=False, key="k-files").ask("own", tools=[tool]).raw.output
 
 
 def test_nor_in_the_words_of_messages(gateway):
     asked = {"mcp_servers": [SERVER], "tools": [TOOLSET], "betas": BETAS}
-    with pytest.raises(anthropic.PermissionDeniedError, match="may not use the tool"):
+    with pytest.raises(anthropic.PermissionDeniedError, match="is not allowed to use the tool"):
         Client(gateway, "messages", stream=False, key="k-add").ask("own", **asked)
 
 

@@ -139,7 +139,7 @@ def test_a_document_behind_a_link_is_sent_itself_where_only_pictures_are_fetched
 @pytest.mark.parametrize(
     ("file", "why"),
     [
-        ("/page.png", "it is no image"),
+        ("/page.png", "its content is not of type image"),
         ("/none.png", "its server answers with status 404"),
         ("/large.png", "what is linked is larger than 4000 bytes"),
         ("/away", "it has no public address"),

@@ -13,7 +13,7 @@ from agent.scripted import call
 from dragoman.config import Config, KeyTable, ServerTable, SessionsTable, UpstreamTable
 from dragoman.core.parts import Text
 from dragoman.core.request import Message, Request
-from dragoman.gateway.conversations.runs import RunBook
+from dragoman.gateway.conversations.runs import RunRecorder
 from dragoman.mcp.settings import McpTable
 from dragoman.server.serving import running
 from dragoman.sessions.runs import INTERRUPTED_AFTER
@@ -33,7 +33,7 @@ SAID = Message(role="assistant", parts=(Text(text="I pay."), call("bank__pay", {
 async def interrupt(tmp_path, run: str = "mcp:trip@0", seconds: float = INTERRUPTED_AFTER + 5) -> None:
     """Leave what a killed process leaves: a run that is not over, without a sign of life."""
     store = open_store(f"sqlite:///{tmp_path}/sessions.db")
-    book = RunBook(store.runs, "ann")
+    book = RunRecorder(store.runs, "ann")
     await book.begin(run, BEGUN)
     await book.add(run, (SAID,))
     book._pending[run].heartbeat.cancel()

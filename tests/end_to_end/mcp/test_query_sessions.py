@@ -185,7 +185,7 @@ def test_a_session_that_is_asked_in_two_processes_runs_one_turn_at_a_time(scene)
         await stage.bank.begun.wait()
         refused = await query(there, "Pay too.")
         assert refused.is_error
-        assert "another call is at work in the session 'bills'" in refused.content[0].text
+        assert "another call is using the session 'bills'" in refused.content[0].text
         assert (stage.bank.paid, len(stage.bodies())) == (1, 1)
         stage.bank.free.set()
         assert (await first).structured_content["answer"] == "It is paid."

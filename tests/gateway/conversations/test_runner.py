@@ -189,7 +189,7 @@ def test_work_that_raises_has_failed(scene, caplog):
         await pair.until(pair.there, "failed")
 
     scene(breaking, do)
-    assert "the run r failed" in caplog.text
+    assert "run r failed" in caplog.text
 
 
 def test_a_run_that_is_not_there_can_be_cancelled_and_has_no_state(scene):

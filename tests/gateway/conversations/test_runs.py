@@ -14,7 +14,7 @@ from agent.scripted import Scripted, asked, call, words
 from dragoman.agent import Agent, Compaction, Limits
 from dragoman.core.parts import Reasoning, Signature, Text
 from dragoman.core.request import Request
-from dragoman.gateway.conversations.runs import RunBook, past_run
+from dragoman.gateway.conversations.runs import RunRecorder, past_run
 from dragoman.sessions.runs import INTERRUPTED_AFTER
 from dragoman.sessions.store import open_store
 from dragoman.sessions.values import Unavailable
@@ -25,7 +25,7 @@ import asyncio, sys
 from agent.scripted import Scripted, asked, call
 from dragoman.agent import Agent
 from dragoman.core.parts import Text
-from dragoman.gateway.conversations.runs import RunBook
+from dragoman.gateway.conversations.runs import RunRecorder
 from dragoman.sessions.store import open_store
 from dragoman.tools import Executor, Registry, tool
 
@@ -42,7 +42,7 @@ async def charge(cents: int) -> str:
     await asyncio.Event().wait()
 
 async def main():
-    book = RunBook(open_store(sys.argv[1]).runs, "ann")
+    book = RunRecorder(open_store(sys.argv[1]).runs, "ann")
     model = Scripted([Text(text="Let me see."), call("look", {}, "one"), call("charge", {"cents": 5}, "two")])
     async for _ in Agent(model, Executor(Registry(look, charge)), recorder=book).steps(asked("Pay."), run="r"):
         pass
@@ -113,7 +113,7 @@ def test_a_run_that_ended_is_read_as_it_was(url):
     model = Scripted([thought, call("add", {"one": 1, "other": 2})], [Text(text="3")])
 
     async def do(store):
-        made = Agent(model, Executor(Registry(add)), recorder=RunBook(store.runs, "ann"))
+        made = Agent(model, Executor(Registry(add)), recorder=RunRecorder(store.runs, "ann"))
         ended = [step async for step in made.steps(asked(), run="r")][-1]
         return ended, await past_run(store.runs, "ann", "r")
 
@@ -129,7 +129,7 @@ def test_a_history_that_was_made_shorter_is_read_so(url):
     compaction = Compaction(summarise=lambda _: "added", context=10, keep=0)
 
     async def do(store):
-        made = Agent(model, Executor(Registry(add)), recorder=RunBook(store.runs, "ann"), compaction=compaction)
+        made = Agent(model, Executor(Registry(add)), recorder=RunRecorder(store.runs, "ann"), compaction=compaction)
         ended = [step async for step in made.steps(asked(), run="r")][-1]
         return ended, await past_run(store.runs, "ann", "r")
 
@@ -151,7 +151,7 @@ def test_a_long_run_gives_signs_of_life(url):
         made = Agent(
             Scripted([call("work")], [Text(text="x")]),
             Executor(Registry(work)),
-            recorder=RunBook(store.runs, "ann", heartbeat_seconds=0.01),
+            recorder=RunRecorder(store.runs, "ann", heartbeat_seconds=0.01),
         )
         told = made.steps(asked(), run="r")
         statuses = []
@@ -169,7 +169,7 @@ def test_a_long_run_gives_signs_of_life(url):
 
 def test_a_second_run_of_one_name_is_told_as_a_conflict(url):
     async def do(store):
-        made = Agent(Scripted([Text(text="x")]), Executor(Registry(add)), recorder=RunBook(store.runs, "ann"))
+        made = Agent(Scripted([Text(text="x")]), Executor(Registry(add)), recorder=RunRecorder(store.runs, "ann"))
         _ = [step async for step in made.steps(asked(), run="r")]
         return [step async for step in made.steps(asked(), run="r")][-1]
 
@@ -196,7 +196,7 @@ def test_a_store_that_is_down_for_a_while_loses_nothing(url):
     model = Scripted([call("add", {"one": 1, "other": 2})], [Text(text="3")])
 
     async def do(store):
-        book = RunBook(Flaky(store.runs, {2, 3}), "ann")
+        book = RunRecorder(Flaky(store.runs, {2, 3}), "ann")
         ended = [step async for step in Agent(model, Executor(Registry(add)), recorder=book).steps(asked(), run="r")][
             -1
         ]
@@ -211,7 +211,7 @@ def test_without_a_store_a_run_does_not_begin(url):
     model = Scripted([Text(text="x")])
 
     async def do(store):
-        book = RunBook(Flaky(store.runs, {1}), "ann")
+        book = RunRecorder(Flaky(store.runs, {1}), "ann")
         return [step async for step in Agent(model, Executor(Registry(add)), recorder=book).steps(asked())][-1]
 
     ended = with_store(url, do)
@@ -230,7 +230,7 @@ def test_a_run_that_ran_out_of_time_is_written_with_all_its_results(url):
     async def do(store):
         model = Scripted([call("add", {"one": 1, "other": 2}, "a"), call("hang", {}, "b")])
         made = Agent(
-            model, Executor(Registry(add, hang)), recorder=RunBook(store.runs, "ann"), limits=Limits(seconds=1)
+            model, Executor(Registry(add, hang)), recorder=RunRecorder(store.runs, "ann"), limits=Limits(seconds=1)
         )
         ended = [step async for step in made.steps(request, run="r")][-1]
         return ended, await past_run(store.runs, "ann", "r")
@@ -257,7 +257,7 @@ def test_a_run_that_is_cancelled_while_it_is_begun_is_not_left_running(url):
 
     async def do(store):
         slow = Slow(store.runs)
-        made = Agent(Scripted([Text(text="x")]), Executor(Registry(add)), recorder=RunBook(slow, "ann"))
+        made = Agent(Scripted([Text(text="x")]), Executor(Registry(add)), recorder=RunRecorder(slow, "ann"))
         run = asyncio.create_task(anext(made.steps(asked(), run="r")))
         await slow.written.wait()
         made.cancel("r")

@@ -1,1 +1,1 @@
-"""Tools that the gateway runs itself, beside those of its clients."""
+"""Server-side tools: the gateway runs them itself, in addition to the tools of its clients."""

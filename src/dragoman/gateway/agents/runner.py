@@ -1,7 +1,7 @@
-"""Answer a request that uses server-side tools: the model and these tools run in turns; other calls go to the client.
+"""Runs the agent loop for a request with server-side tools; calls to other tools go to the client.
 
 A call that waited for the client's approval runs once, before the model is called. Its result is saved, so that a
-history that is sent again does not run it again.
+repeated history does not run it again.
 """
 
 import contextlib
@@ -26,7 +26,7 @@ from dragoman.gateway.agents.reply import RunReply, drop_interim_texts
 from dragoman.gateway.agents.toolset import AgentRegistry, Toolset, build_compaction
 from dragoman.gateway.client_request import ClientRequest, require_valid_tools
 from dragoman.gateway.context import RequestContext
-from dragoman.gateway.conversations.runs import RunBook, hold_conversation
+from dragoman.gateway.conversations.runs import RunRecorder, hold_conversation
 from dragoman.gateway.model import Asker, UpstreamModel
 from dragoman.gateway.record import Record
 from dragoman.gateway.response_writer import write_events
@@ -37,7 +37,7 @@ from dragoman.tools import Executor
 
 
 class Agents:
-    """Answers what asks for tools of ours."""
+    """Handles requests that use server-side tools."""
 
     def __init__(self, agent_registry: AgentRegistry, executor: Executor, store: Store, carrier: Carrier) -> None:
         self.agent_registry = agent_registry
@@ -50,55 +50,60 @@ class Agents:
     async def answer(
         self, toolset: Toolset, context: RequestContext, build_model: Callable[[Asker, Record], UpstreamModel]
     ) -> None:
-        """Run the agent loop and send what it says; raise the `Problem` of a run that failed before that."""
-        ask, record, runtime, keeper = context.request, context.record, context.runtime, context.recorder
-        dialect = dialect_named(ask.dialect)
-        # A choice may name a tool of ours.
+        """Run the agent loop and send its reply; raise the `Problem` of a run that fails before the response starts."""
+        client_request, record, runtime = context.request, context.record, context.runtime
+        owner, dialect = client_request.owner, dialect_named(client_request.dialect)
+        conversation = context.recorder.conversation if context.recorder is not None else None
+        # The tool choice may name a server-side tool.
         tools = (*toolset.request.tools, *toolset.registry.definitions, *toolset.approval_registry.definitions)
-        await require_valid_tools(ask.call, dialect, structs.replace(toolset.request, tools=tools))
-        if ask.strict:
+        await require_valid_tools(client_request.call, dialect, structs.replace(toolset.request, tools=tools))
+        if client_request.strict:
             reject_losses(toolset.losses)
         record.losses = (*record.losses, *toolset.losses)
         asker = Asker(
-            owner=ask.owner, dialect=ask.dialect, document=ask.call.body, strict=ask.strict, headers=ask.headers
+            owner=owner,
+            dialect=client_request.dialect,
+            document=client_request.call.body,
+            strict=client_request.strict,
+            headers=client_request.headers,
         )
-        asked = build_model(asker, record)
+        model = build_model(asker, record)
         run = f"run_{uuid4().hex if runtime is None else runtime.run}"
-        executor = self._executor.of(toolset.registry, ask.owner)
-        # What nobody asked to be kept is not written down, but for what has to be put back.
-        book = RunBook(self._store.runs, ask.owner, replaces_ended=runtime is not None) if keeper is not None else None
-        # A summary is nobody's request: nothing in it is told by its place in the client's.
-        summing = build_model(Asker(owner=ask.owner), Record(owner=ask.owner, dialect=ask.dialect))
+        executor = self._executor.of(toolset.registry, owner)
+        # A run is recorded only if the conversation is stored. Hidden turns are saved in any case.
+        is_stored, replaces_ended = context.recorder is not None, runtime is not None
+        recorder = RunRecorder(self._store.runs, owner, replaces_ended=replaces_ended) if is_stored else None
+        # A summary has no client request, so its losses and errors have no pointers into one.
+        summary_model = build_model(Asker(owner=owner), Record(owner=owner, dialect=client_request.dialect))
         loop = Loop(
-            asked,
+            model,
             executor,
-            # Nobody can be asked: what needs somebody's word is not done.
+            # There is no user to ask, so calls that need approval are not run.
             limits=structs.replace(toolset.limits, approval=0.0),
             destinations=toolset.destinations,
             price=toolset.price,
-            compaction=build_compaction(toolset.compaction, summing, toolset.request.model),
-            recorder=book,
+            compaction=build_compaction(toolset.compaction, summary_model, toolset.request.model),
+            recorder=recorder,
             runtime=self._carrier.runtime if runtime is None else partial(Within, outer=runtime),
         )
         is_whole = context.heartbeat is None
-        telling = RunReply(dialect, toolset, run, lambda: asked.dialect_for(toolset.request.model), is_whole=is_whole)
+        reply = RunReply(dialect, toolset, run, lambda: model.dialect_for(toolset.request.model), is_whole=is_whole)
         async with AsyncExitStack() as stack:
-            if keeper is not None and keeper.conversation is not None:
-                await stack.enter_async_context(hold_conversation(self._store, keeper.conversation))
-            request, telling.approved_calls = await self._prepare_request(toolset, ask, record)
-            steps = await stack.enter_async_context(aclosing(self._run_steps(loop, request, run, ask.owner)))
+            if conversation is not None:
+                await stack.enter_async_context(hold_conversation(self._store, conversation))
+            request, reply.approved_calls = await self._prepare_request(toolset, client_request, record)
+            steps = await stack.enter_async_context(aclosing(self._run_steps(loop, request, run, owner)))
             wants_format = toolset.client_request.output is not None and toolset.client_request.output.kind != "text"
-            told = drop_interim_texts(steps) if wants_format else steps
+            shown_steps = drop_interim_texts(steps) if wants_format else steps
 
             def note_losses() -> None:
-                record.losses = (*record.losses, *telling.losses)
+                record.losses = (*record.losses, *reply.losses)
 
-            await write_events(
-                self._render_events(told, telling, ask.owner), toolset.client_request, context, note_losses
-            )
+            events = self._render_events(shown_steps, reply, owner)
+            await write_events(events, toolset.client_request, context, note_losses)
 
     async def _render_events(self, steps: AsyncIterator[Step], reply: RunReply, owner: str) -> AsyncIterator[Event]:
-        """Yield what the client receives of a run; what it does not receive is saved before the end."""
+        """Yield the events for the client; turns that it does not receive are saved before the end."""
         async for step in steps:
             if isinstance(step, RunEnded):
                 await self._hidden_turns.save(owner, reply.messages, reply.client_ids)
@@ -108,39 +113,39 @@ class Agents:
     async def _prepare_request(
         self, toolset: Toolset, client_request: ClientRequest, record: Record
     ) -> tuple[Request, Sequence[tuple[ToolCall, ToolResult]]]:
-        """Return what the loop is asked, and the calls that were run for that.
+        """Return the request for the agent loop, and the approved calls that were run for it.
 
-        The history has what the client was not told of; tools that wait for its word stand among its own.
+        Hidden turns are restored in its history. Tools that need approval are declared as if they were the client's.
         """
         request, remote = toolset.request, dialect_named(client_request.dialect).remote
         messages = request.messages
         if remote is not None and toolset.server_errors:
             messages = remote.restore_calls(messages, self.agent_registry.servers)
-        unfound = await self._hidden_turns.find_unrestorable(client_request.owner, messages)
+        losses = await self._hidden_turns.find_unrestorable(client_request.owner, messages)
         if client_request.strict:
-            reject_losses(unfound)
-        record.losses = (*record.losses, *unfound)
+            reject_losses(losses)
+        record.losses = (*record.losses, *losses)
         messages = await self._hidden_turns.restore(client_request.owner, messages)
-        settling = await apply_approvals(
+        applied = await apply_approvals(
             messages,
             self._executor.of(toolset.approval_registry, client_request.owner),
             self._store,
             client_request.owner,
         )
         tools = (*request.tools, *toolset.approval_registry.definitions)
-        return structs.replace(request, messages=settling.messages, tools=tools), settling.executed
+        return structs.replace(request, messages=applied.messages, tools=tools), applied.executed
 
     async def _run_steps(self, loop: Loop, request: Request, run: str, owner: str) -> AsyncGenerator[Step]:
-        """Iterate the steps of a run, and remember what it said if it read something untrusted."""
-        doubted = await self._taint.is_tainted(owner, request.messages)
-        said: list[Message] = []
-        async with aclosing(loop.steps(request, run=run, untrusted=doubted)) as steps:
+        """Yield the steps of a run; save its texts as tainted if it read untrusted data."""
+        is_tainted = await self._taint.is_tainted(owner, request.messages)
+        messages: list[Message] = []
+        async with aclosing(loop.steps(request, run=run, untrusted=is_tainted)) as steps:
             async for step in steps:
                 match step:
                     case TurnEnded():
-                        said += step.messages
+                        messages += step.messages
                     case RunEnded(untrusted=True):
-                        await self._taint.mark_tainted(owner, said)
+                        await self._taint.mark_tainted(owner, messages)
                     case _:
                         pass
                 yield step
@@ -150,29 +155,29 @@ _NOT_ALLOWED = "{name} was not run: the user did not allow it."
 
 
 class AppliedApprovals(Struct, frozen=True):
-    """A history in which every call that waited has its result."""
+    """A history in which every call that waited for approval has its result."""
 
     messages: tuple[Message, ...]
     executed: tuple[tuple[ToolCall, ToolResult], ...] = ()
-    """The calls that were run for it."""
+    """The calls that were run, with their results."""
 
 
 async def apply_approvals(
     messages: tuple[Message, ...], executor: Executor, store: Store, owner: str
 ) -> AppliedApprovals:
-    """Run what was allowed, and say of the rest that it was not."""
+    """Run the calls that the client approved, and add an error result to those that it denied."""
     if not any(_is_approval_answer(part) for message in messages for part in message.parts):
         return AppliedApprovals(messages)
     calls = {part.id: part for message in messages for part in message.parts if isinstance(part, ToolCall)}
-    desk = _ApprovalRunner(calls, executor, store, owner)
-    told: list[Message] = []
+    runner = _ApprovalRunner(calls, executor, store, owner)
+    answered: list[Message] = []
     for message in messages:
         parts = [
-            await desk.answer(part) if isinstance(part, ToolResult) and _is_approval_answer(part) else part
+            await runner.answer(part) if isinstance(part, ToolResult) and _is_approval_answer(part) else part
             for part in message.parts
         ]
-        told.append(structs.replace(message, parts=tuple(parts)))
-    return AppliedApprovals(tuple(told), tuple(desk.executed))
+        answered.append(structs.replace(message, parts=tuple(parts)))
+    return AppliedApprovals(tuple(answered), tuple(runner.executed))
 
 
 def _is_approval_answer(part: AnyPart) -> bool:
@@ -190,24 +195,25 @@ class _ApprovalRunner:
     async def answer(self, approval: ToolResult) -> ToolResult:
         call = self._calls.get(approval.call_id)
         if call is None:
-            raise Problem("invalid_request", f"no call waits for the approval {approval.call_id!r}", where="/input")
+            message = f"no tool call is waiting for approval {approval.call_id!r}"
+            raise Problem("invalid_request", message, where="/input")
         if approval.spelling == DENIED:
-            told = Text(text=_NOT_ALLOWED.format(name=call.name))
-            return ToolResult(call_id=call.id, content=(told, *approval.content), failed=True)
+            reason = Text(text=_NOT_ALLOWED.format(name=call.name))
+            return ToolResult(call_id=call.id, content=(reason, *approval.content), failed=True)
         key = f"approved {call.id}"
         result = await self._find_saved_result(key)
         if result is None:
             result = (await self._executor.perform(call, f"{self._owner}:{key}")).result
             with contextlib.suppress(Unavailable):
-                kept = encode_messages([Message(role="user", parts=(result,))])
-                await self._store.save_blobs(self._owner, {key: kept})
+                body = encode_messages([Message(role="user", parts=(result,))])
+                await self._store.save_blobs(self._owner, {key: body})
         self.executed.append((call, result))
         return result
 
     async def _find_saved_result(self, key: str) -> ToolResult | None:
         with contextlib.suppress(Unavailable, ValueError):
-            kept = await self._store.find_blobs(self._owner, [key])
-            parts = _all_parts(decode_messages(kept[key])) if key in kept else []
+            found = await self._store.find_blobs(self._owner, [key])
+            parts = _all_parts(decode_messages(found[key])) if key in found else []
             return next((part for part in parts if isinstance(part, ToolResult)), None)
         return None
 

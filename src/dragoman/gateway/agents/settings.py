@@ -1,8 +1,8 @@
-"""What is configured of agents, and what models cost.
+"""Settings of agents, and prices of models.
 
-An agent is a model with tools that the gateway runs; clients ask for it like any other. Prices are those of a million
-tokens, in whatever currency the operator counts. A model is meant by its name or a pattern with `*`, the longest that
-fits. A vendor may report a longer name than the one that was asked for, so both are looked for.
+An agent is a model with tools that the gateway runs; clients use it like a model. Prices are per million tokens, in any
+currency. A price is found by the exact model name or the longest matching pattern with `*`. A vendor may report a
+longer model name than the one that was requested, so both are looked up.
 """
 
 from collections.abc import Mapping
@@ -19,42 +19,42 @@ _Count = Annotated[int, Meta(ge=0)]
 
 
 class AgentLimits(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How far one run may go; 0 for no limit, but for the turns."""
+    """Limits of one run; 0 means no limit, except for `turns`."""
 
     turns: Annotated[int, Meta(ge=1)] = 10
-    """Turns of the model with tools; after them it is asked once more, without."""
+    """Model turns with tools; after them the model is called once more, without tools."""
     seconds: Annotated[float, Meta(ge=0)] = 0.0
     tokens: _Count = 0
-    """Input and output of all turns together."""
+    """Input and output tokens of all turns together."""
     calls: _Count = 0
-    """Calls that are run."""
+    """Tool calls that are run."""
     cost: Annotated[float, Meta(ge=0)] = 0.0
-    """Of all turns together, by the configured prices."""
+    """Cost of all turns together, by the configured prices."""
 
 
 class AgentCompaction(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """When a history that grows in a run is summed up."""
+    """When the history of a run is summarised."""
 
     context: _Count = 0
-    """Tokens that the model can take; 0 to sum up nothing."""
+    """The context window of the model in tokens; 0 to summarise nothing."""
     share: Annotated[float, Meta(gt=0, le=1)] = 0.8
-    """How full that may be."""
+    """The share of the context window from which the history is summarised."""
     keep: Annotated[int, Meta(ge=1)] = 4
-    """Messages at the end that are kept at least."""
+    """The number of newest messages that are never summarised."""
     model: str = ""
-    """Who sums up; empty for the agent's own model."""
+    """The model that summarises; empty for the agent's own model."""
 
 
 class AgentTable(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """An agent."""
+    """An `[agents.NAME]` table of the configuration."""
 
     model: str
     tools: tuple[str, ...] = ()
-    """Tools by name, servers by name for all of theirs, and patterns with `*`."""
+    """Tool names, server names for all tools of a server, and patterns with `*`."""
     system: str = ""
-    """What it is told before its client's own instructions."""
+    """Instructions that come before the client's own."""
     destinations: tuple[str, ...] = ()
-    """Hosts to which its tools may send something also after they have read what anybody may have written."""
+    """Hosts to which its tools may send data even after they have read untrusted text."""
     limits: AgentLimits = AgentLimits()
     compaction: AgentCompaction = AgentCompaction()
 
@@ -73,33 +73,33 @@ class PriceTable(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     input: _Amount
     output: _Amount
     cached: _Amount | None = None
-    """Of input that the vendor had in its cache; as `input` where nothing is said."""
+    """Price of input tokens read from the vendor's cache; None for the price of `input`."""
     cache_written: _Amount | None = None
-    """Of input that the vendor put into its cache; as `input` where nothing is said."""
+    """Price of input tokens written to the vendor's cache; None for the price of `input`."""
 
     def cost_of(self, usage: Usage) -> float | None:
-        """Return what was spent; None if nothing was reported."""
+        """Return the cost of some usage; None if the vendor reported no tokens."""
         if usage.input is None and usage.output is None:
             return None
-        cached, written = usage.cached or 0, usage.cache_written or 0
-        fresh = max((usage.input or 0) - cached - written, 0)
-        spent = fresh * self.input + (usage.output or 0) * self.output
-        spent += cached * (self.input if self.cached is None else self.cached)
-        spent += written * (self.input if self.cache_written is None else self.cache_written)
-        return spent / _MILLION
+        cached, cache_written = usage.cached or 0, usage.cache_written or 0
+        uncached = max((usage.input or 0) - cached - cache_written, 0)
+        cost = uncached * self.input + (usage.output or 0) * self.output
+        cost += cached * (self.input if self.cached is None else self.cached)
+        cost += cache_written * (self.input if self.cache_written is None else self.cache_written)
+        return cost / _MILLION
 
 
 def find_price_table(prices: Mapping[str, PriceTable], *names: str) -> PriceTable | None:
-    """Return the price of a model that has several names; that of the first for which there is one."""
+    """Return the price of the first of a model's names that has one."""
     for name in names:
-        fitting = [pattern for pattern in prices if pattern == name or fnmatchcase(name, pattern)]
-        if fitting:
-            return prices[name if name in prices else max(fitting, key=len)]
+        matches = [pattern for pattern in prices if pattern == name or fnmatchcase(name, pattern)]
+        if matches:
+            return prices[name if name in prices else max(matches, key=len)]
     return None
 
 
 def build_price(prices: Mapping[str, PriceTable], *names: str) -> Price | None:
-    """Return what turns of a model cost that is asked for by these names; None where that is not known."""
+    """Return a function for the cost of a turn of the model with these names; None if no prices are configured."""
     if not prices:
         return None
 

@@ -1,9 +1,9 @@
 """Selects the server-side tools for a request.
 
-A request selects them by the name of its model (an agent), by the header `x-dragoman-tools`, or by its dialect's own
-form for tools of MCP servers. A server is meant by its name in the configuration; an address in the request is never
-used. Names of tools in the configuration that match nothing are logged as warnings; a program may bring tools of its
-own, so nothing is rejected for that.
+A request selects them by its model name (an agent), by the header `x-dragoman-tools`, or by its dialect's own format
+for MCP servers. A server is identified by its name in the configuration; a URL in the request is never used. Tool names
+in the configuration that match nothing are only logged as warnings, because a program that embeds the gateway may add
+tools of its own.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
@@ -28,58 +28,58 @@ from dragoman.tools.handler import NAMESPACE_SEPARATOR, qualify_name
 
 TOOLS_HEADER = "x-dragoman-tools"
 _ARTIFACT_TOOL = "read_artifact"
-"""What reads outputs that were too large: every tool's may be."""
+"""The tool that reads outputs that were too large; the output of any tool may be."""
 
 
 class ToolOrigin(NamedTuple):
-    """Where a tool is from."""
+    """The server of a tool, and the tool's name there."""
 
     server: str
     tool: str
 
 
 def parse_origin(name: str) -> ToolOrigin | None:
-    """Tell from its name where a tool is from."""
-    server, joint, tool = name.partition(NAMESPACE_SEPARATOR)
-    return ToolOrigin(server, tool) if joint else None
+    """Parse the server and the tool from a qualified name; None if it names no server."""
+    server, separator, tool = name.partition(NAMESPACE_SEPARATOR)
+    return ToolOrigin(server, tool) if separator else None
 
 
 class _SelectedTools(NamedTuple):
-    """What a request itself asks for."""
+    """The tools that a request itself selects."""
 
     automatic: dict[str, None]
     needs_approval: dict[str, None]
-    """Tools that are run when the client has said so."""
+    """Tools that run after the client's approval."""
     origins: dict[str, ToolOrigin]
-    """Tools of servers that it names, and where they are from."""
+    """The origins of tools from servers that the request names."""
 
 
 class Toolset(Struct, frozen=True, kw_only=True):
-    """A request, and the tools that are run for it."""
+    """A request and the server-side tools for it."""
 
     client_request: Request
-    """The request as its client wrote it."""
+    """The request as the client sent it."""
     request: Request
-    """The same, without what is said of our tools in it."""
+    """The request without its selection of server-side tools."""
     registry: Registry
-    """Tools that are run."""
+    """Tools that run without approval."""
     approval_registry: Registry
-    """Tools that are run when the client has said so."""
+    """Tools that run after the client's approval."""
     find_origins: Callable[[], Mapping[str, ToolOrigin]] = dict
-    """Tells the servers that the client asked for tools, by the names of these, and their names there."""
+    """Returns the origins of tools from servers that the client requested, by tool name."""
     server_errors: Mapping[str, str] = {}
-    """The servers that the client asked for by their names, and why one cannot be reached."""
+    """The servers that the client requested, each with the reason why it cannot be reached, or ""."""
     losses: tuple[Loss, ...] = ()
-    """What was asked for and is not there."""
+    """Requested servers that are not available."""
     limits: Limits = Limits()
     destinations: tuple[str, ...] = ()
-    """Hosts to which something may be sent also after what anybody may have written was read."""
+    """Hosts to which tools may send data even after untrusted text was read."""
     price: Price | None = None
     compaction: AgentCompaction = AgentCompaction()
 
     @property
     def tool_origins(self) -> Mapping[str, ToolOrigin]:
-        """By the name of a tool, the server that the client asked for it, and its name there: so it is told of."""
+        """The origins of tools from servers that the client requested, by tool name; the client sees these calls."""
         return self.find_origins()
 
     @property
@@ -93,18 +93,18 @@ def _no_error(_name: str) -> str:
 
 
 class ToolServers(Struct, frozen=True):
-    """The external servers that tools are from."""
+    """The external servers that provide tools."""
 
     names: Collection[str] = ()
-    """Those that a request may name."""
+    """The names that a request may use."""
     find_origin: Callable[[str], tuple[str, str] | None] = parse_origin
-    """Returns the server of a tool, and the name of the tool there."""
+    """Returns the server of a tool and the tool's name there; None if it is not from a server."""
     find_error: Callable[[str], str] = _no_error
     """Returns why a server cannot be reached; "" if it can."""
 
 
 class AgentRegistry:
-    """Knows all agents and tools."""
+    """All agents and server-side tools."""
 
     def __init__(
         self,
@@ -117,29 +117,29 @@ class AgentRegistry:
         self.agents = agents or {}
         servers = servers or ToolServers()
         self.servers = servers.names
-        """Those that a request may name."""
+        """The names that a request may use."""
         self._find_origin = servers.find_origin
         self._find_error = servers.find_error
         self._prices = prices or {}
-        """By the name of an agent, what its turns cost."""
+        """The price function of each agent."""
 
     @property
-    def _known_names(self) -> list[str]:
-        """What a request may ask for: servers, and tools that are of none."""
+    def _selectable_names(self) -> list[str]:
+        """The names that a request can select: servers, and tools that belong to no server."""
         return [*sorted(self.servers), *(name for name in self.registry.names if NAMESPACE_SEPARATOR not in name)]
 
     @property
     def models(self) -> dict[str, str]:
-        """The agents by their names, and the model of each."""
+        """The model of each agent, by agent name."""
         return {name: agent.model for name, agent in self.agents.items()}
 
     def resolve_model(self, name: str) -> str:
-        """Return the model that answers for a name: an agent's own, or the name itself."""
+        """Return the model for a name: the agent's model, or the name itself."""
         agent = self.agents.get(name)
         return name if agent is None else agent.model
 
     def select_tools(self, client_request: ClientRequest) -> Toolset | None:
-        """Return who works on a request; None if it asks for none of our tools."""
+        """Return the server-side tools for a request; None if it uses none."""
         agent = self.agents.get(client_request.call.model)
         if agent is None and not client_request.tools and not self.servers:
             return None
@@ -148,13 +148,13 @@ class AgentRegistry:
         is_marked = remote is not None and remote.marker in client_request.call.body
         if agent is None and not client_request.tools and not is_marked:
             return None
-        asked = request = dialect.parse_request(client_request.call)
+        original = request = dialect.parse_request(client_request.call)
         servers: tuple[RequestedServer, ...] = ()
         if remote is not None and is_marked:
             request, servers = remote.take_servers(request, self.servers)
         if agent is None and not client_request.tools and not servers:
             return None
-        return self._build_toolset(client_request, agent, asked, request, servers)
+        return self._build_toolset(client_request, agent, original, request, servers)
 
     def _build_toolset(
         self,
@@ -164,47 +164,51 @@ class AgentRegistry:
         request: Request,
         servers: tuple[RequestedServer, ...],
     ) -> Toolset:
-        theirs = tool_names_of(request)
-        words = [word.strip() for word in client_request.tools.split(",") if word.strip()]
-        for said in words:
-            self._require_known(said)
-        listed = {server.name: self._explain_missing(server.name) for server in servers}
-        wanted = self._select(words, servers)
-        for name in (*wanted.automatic, *wanted.needs_approval):
+        client_tools = tool_names_of(request)
+        patterns = [pattern.strip() for pattern in client_request.tools.split(",") if pattern.strip()]
+        for pattern in patterns:
+            self._require_known(pattern)
+        server_errors = {server.name: self._explain_missing(server.name) for server in servers}
+        selected = self._select(patterns, servers)
+        for name in (*selected.automatic, *selected.needs_approval):
             _require_allowed(name, client_request)
-        taken = theirs.intersection((*wanted.automatic, *wanted.needs_approval))
+        taken = client_tools.intersection((*selected.automatic, *selected.needs_approval))
         if taken:
-            told = f"the tool {min(taken)!r} is run by the gateway, as you ask: give your own another name"
-            raise Problem("invalid_request", told, code="invalid_tool", where="/tools")
+            message = f"the tool {min(taken)!r} is also a server-side tool that you selected; rename your own tool"
+            raise Problem("invalid_request", message, code="invalid_tool", where="/tools")
         if agent is not None:
             request = _add_instructions(structs.replace(request, model=agent.model), agent.system)
 
-        seen = [(self.registry.handlers, wanted)]
+        cached = [(self.registry.handlers, selected)]
 
         def current_selection() -> _SelectedTools:
-            if seen[0][0] is not self.registry.handlers:
-                seen[0] = (self.registry.handlers, self._select(words, servers))
-            return seen[0][1]
+            if cached[0][0] is not self.registry.handlers:
+                cached[0] = (self.registry.handlers, self._select(patterns, servers))
+            return cached[0][1]
 
         def choose() -> list[str]:
-            now = current_selection()
-            named = [name for name in now.automatic if _is_allowed(name, client_request)]
-            named += [name for said in (agent.tools if agent is not None else ()) for name in self.find_tools(said)]
-            named = [name for name in dict.fromkeys(named) if name not in theirs and name not in now.needs_approval]
-            return [*named, _ARTIFACT_TOOL] if named and _ARTIFACT_TOOL not in theirs else named
+            selection = current_selection()
+            names = [name for name in selection.automatic if _is_allowed(name, client_request)]
+            agent_tools = agent.tools if agent is not None else ()
+            names += [name for pattern in agent_tools for name in self.find_tools(pattern)]
+            excluded = client_tools.union(selection.needs_approval)
+            names = [name for name in dict.fromkeys(names) if name not in excluded]
+            return [*names, _ARTIFACT_TOOL] if names and _ARTIFACT_TOOL not in client_tools else names
 
-        # Tools that come while it runs join in; those that wait for the client's word it has to be told of first.
+        # Tools that a server adds during the run are used too, unless they need approval, which the client must know.
         registry = self.registry.select(choose)
-        _require_reachable_choice(request, listed, (*theirs, *registry.names, *wanted.needs_approval))
+        _require_reachable_choice(request, server_errors, (*client_tools, *registry.names, *selected.needs_approval))
         return Toolset(
             client_request=original,
             request=request,
             registry=registry,
-            approval_registry=self.registry.subset(wanted.needs_approval),
+            approval_registry=self.registry.subset(selected.needs_approval),
             find_origins=lambda: current_selection().origins,
-            server_errors=listed,
+            server_errors=server_errors,
             losses=tuple(
-                Loss(server.where, listed[server.name], "dropped") for server in servers if listed[server.name]
+                Loss(server.where, server_errors[server.name], "dropped")
+                for server in servers
+                if server_errors[server.name]
             ),
             limits=build_limits(agent.limits) if agent is not None else Limits(),
             destinations=agent.destinations if agent is not None else (),
@@ -213,33 +217,33 @@ class AgentRegistry:
         )
 
     def _select(self, patterns: Iterable[str], servers: Iterable[RequestedServer]) -> _SelectedTools:
-        """Return what a request itself asks for, of the tools that there are now."""
-        wanted = _SelectedTools({name: None for said in patterns for name in self.find_tools(said)}, {}, {})
+        """Return the tools that a request itself selects, of those that exist now."""
+        selected = _SelectedTools({name: None for pattern in patterns for name in self.find_tools(pattern)}, {}, {})
         for server in servers:
-            for name, origin in self._allowed_tools_of(server):
-                wanted.origins[name] = origin
+            for name, origin in self._iterate_allowed_tools(server):
+                selected.origins[name] = origin
                 is_free = server.approval_free is None or origin.tool in server.approval_free
-                (wanted.automatic if is_free else wanted.needs_approval)[name] = None
-        return wanted
+                (selected.automatic if is_free else selected.needs_approval)[name] = None
+        return selected
 
     def _require_known(self, pattern: str) -> None:
-        """Raise a `Problem` that says why there is nothing of a name."""
+        """Raise a `Problem` if a name matches no tool or server."""
         if self.find_tools(pattern):
             return
-        if words := self._explain_missing(pattern.partition(NAMESPACE_SEPARATOR)[0]):
-            raise Problem("unreachable", f"{TOOLS_HEADER}: {words}")
+        if reason := self._explain_missing(pattern.partition(NAMESPACE_SEPARATOR)[0]):
+            raise Problem("unreachable", f"{TOOLS_HEADER}: {reason}")
         close = self.registry.nearest(pattern)
-        hint = f": did you mean {' or '.join(close)}?" if close else suggest_names(pattern, self._known_names)
-        words = f"{TOOLS_HEADER}: there is no tool or server {pattern!r}{hint}"
-        raise Problem("invalid_request", words, code="unknown_tool")
+        hint = f": did you mean {' or '.join(close)}?" if close else suggest_names(pattern, self._selectable_names)
+        message = f"{TOOLS_HEADER}: unknown tool or server {pattern!r}{hint}"
+        raise Problem("invalid_request", message, code="unknown_tool")
 
     def _explain_missing(self, server: str) -> str:
-        """Say why a server has no tools here; "" if it has some, or nobody knows of it."""
-        words = "" if any(self._tools_of(server)) else self._find_error(server)
-        return f"the server {server!r} is not reachable: {words}" if words else ""
+        """Return why a configured server has no tools; "" if it has some or is unknown."""
+        error = "" if any(self._tools_of(server)) else self._find_error(server)
+        return f"the server {server!r} is not reachable: {error}" if error else ""
 
     def find_tools(self, pattern: str) -> list[str]:
-        """Return the tools that a name stands for: one, all of a server, or those that fit a pattern."""
+        """Return the tools that a name selects: one tool, all tools of a server, or those that match a pattern."""
         if self.registry.has(pattern):
             return [pattern]
         if "*" in pattern:
@@ -252,7 +256,7 @@ class AgentRegistry:
             if origin is not None and origin[0] == server:
                 yield name, ToolOrigin(*origin)
 
-    def _allowed_tools_of(self, server: RequestedServer) -> Iterator[tuple[str, ToolOrigin]]:
+    def _iterate_allowed_tools(self, server: RequestedServer) -> Iterator[tuple[str, ToolOrigin]]:
         for name, origin in self._tools_of(server.name):
             if origin.tool not in server.excluded_tools and (
                 server.allowed_tools is None or origin.tool in server.allowed_tools
@@ -261,15 +265,15 @@ class AgentRegistry:
 
 
 def _require_reachable_choice(request: Request, server_errors: Mapping[str, str], names: Collection[str]) -> None:
-    """Raise a `Problem` where a call must be made that only a server could answer which is not there."""
-    choice, away = request.tool_choice, [(server, words) for server, words in server_errors.items() if words]
-    if choice is None or not away:
+    """Raise a `Problem` if the tool choice requires a call that only an unreachable server could handle."""
+    choice, unreachable = request.tool_choice, [(server, error) for server, error in server_errors.items() if error]
+    if choice is None or not unreachable:
         return
-    for server, words in away:
+    for server, error in unreachable:
         if any(name.startswith(server + NAMESPACE_SEPARATOR) for name in choice.names):
-            raise Problem("unreachable", words, where="/tool_choice")
+            raise Problem("unreachable", error, where="/tool_choice")
     if choice.mode == "required" and not names:
-        raise Problem("unreachable", away[0][1], where="/tool_choice")
+        raise Problem("unreachable", unreachable[0][1], where="/tool_choice")
 
 
 def _is_allowed(name: str, client_request: ClientRequest) -> bool:
@@ -278,7 +282,7 @@ def _is_allowed(name: str, client_request: ClientRequest) -> bool:
 
 def _require_allowed(name: str, client_request: ClientRequest) -> None:
     if not _is_allowed(name, client_request):
-        raise Problem("permission", f"this key may not use the tool {name!r}")
+        raise Problem("permission", f"this API key is not allowed to use the tool {name!r}")
 
 
 def tool_names_of(request: Request) -> frozenset[str]:
@@ -287,7 +291,7 @@ def tool_names_of(request: Request) -> frozenset[str]:
 
 
 def build_limits(limits: AgentLimits) -> Limits:
-    """Return how far a run of an agent may go."""
+    """Convert the configured limits of an agent."""
     return Limits(
         turns=limits.turns,
         seconds=limits.seconds or None,
@@ -298,7 +302,7 @@ def build_limits(limits: AgentLimits) -> Limits:
 
 
 def build_compaction(settings: AgentCompaction, model: Model, default_model: str) -> Compaction | None:
-    """Return how a history that grows is made shorter; `usual` is the model that is asked where none is named."""
+    """Return how a long history is compacted, None for never; `default_model` summarises if no model is configured."""
     if not settings.context:
         return None
     summarise = summary_by(model, settings.model or default_model)
@@ -306,32 +310,32 @@ def build_compaction(settings: AgentCompaction, model: Model, default_model: str
 
 
 def _add_instructions(request: Request, system: str) -> Request:
-    """Let an agent's instructions stand before those of its client."""
+    """Put an agent's instructions before those of the client."""
     if not system:
         return request
     leading = count_leading_systems(request.messages)
-    theirs = tuple(part for message in request.messages[:leading] for part in message.parts)
-    first = Message(role="system", parts=(Text(text=system), *theirs))
+    client_parts = tuple(part for message in request.messages[:leading] for part in message.parts)
+    first = Message(role="system", parts=(Text(text=system), *client_parts))
     return structs.replace(request, messages=(first, *request.messages[leading:]))
 
 
 BUILT_IN_TOOLS = ("web_fetch", "read_artifact")
-"""Tools that are always there."""
+"""Tools that are always available."""
 
 
 def find_unknown_tools(agents: Mapping[str, AgentTable], servers: Collection[str]) -> Iterable[tuple[str, str]]:
-    """Iterate the words of agents that mean no tool and no server: the key that has one, and what to say of it."""
+    """Yield the tool names of agents that match no tool or server: the configuration key and the warning."""
     for name, agent in agents.items():
-        for word in agent.tools:
-            if not _can_match(word, servers):
-                yield f"agents.{name}.tools", f"{word!r} means no tool and no server{suggest_names(word, servers)}"
+        for pattern in agent.tools:
+            if not _can_match(pattern, servers):
+                yield f"agents.{name}.tools", f"unknown tool or server {pattern!r}{suggest_names(pattern, servers)}"
 
 
 def suggest_names(name: str, servers: Collection[str]) -> str:
-    """Say what may be meant, or else what there is."""
-    known = list(dict.fromkeys((*servers, *BUILT_IN_TOOLS)))
-    close = get_close_matches(name.partition(NAMESPACE_SEPARATOR)[0], known, 2)
-    return f": did you mean {' or '.join(close)}?" if close else f": there are {', '.join(known[:20])}"
+    """Return the end of an error message that suggests the closest names, or lists the known names."""
+    names = list(dict.fromkeys((*servers, *BUILT_IN_TOOLS)))
+    close = get_close_matches(name.partition(NAMESPACE_SEPARATOR)[0], names, 2)
+    return f": did you mean {' or '.join(close)}?" if close else f"; known names are {', '.join(names[:20])}"
 
 
 def _can_match(pattern: str, servers: Collection[str]) -> bool:
@@ -339,6 +343,6 @@ def _can_match(pattern: str, servers: Collection[str]) -> bool:
         return pattern in BUILT_IN_TOOLS or pattern.partition(NAMESPACE_SEPARATOR)[0] in servers
     if any(fnmatchcase(tool, pattern) for tool in BUILT_IN_TOOLS):
         return True
-    begins = pattern.partition("*")[0]
-    beginnings = [f"{server}{NAMESPACE_SEPARATOR}" for server in servers]
-    return any(known.startswith(begins) or begins.startswith(known) for known in beginnings)
+    prefix = pattern.partition("*")[0]
+    server_prefixes = [f"{server}{NAMESPACE_SEPARATOR}" for server in servers]
+    return any(known.startswith(prefix) or prefix.startswith(known) for known in server_prefixes)

@@ -1,1 +1,1 @@
-"""Conversations that the gateway keeps: a request that only says what is new is completed, and its answer is saved."""
+"""Stored conversations: a request that sends only new items is completed from the store, and its reply is saved."""

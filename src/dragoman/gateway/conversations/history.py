@@ -1,8 +1,8 @@
-"""What a request continues from, and what is new in it.
+"""Finds what a request continues from, and which of its items are new.
 
-A client may send its history again, whole or from its last answer on. Clients write the same thing in many ways: they
-leave out fields that they do not know, reasoning, and ids. So histories are compared by content: texts by their role,
-calls by id, name and arguments, results by call and content.
+A client may send its history again, whole or from its last reply on. Clients write the same items in many ways: they
+leave out fields that they do not know, reasoning, and ids. So histories are compared by content: texts by role, calls
+by id, name and arguments, results by call and content.
 """
 
 from collections.abc import Mapping, Sequence
@@ -21,21 +21,21 @@ from dragoman.sessions.values import Conversation, History
 from dragoman.wire import json
 
 ContentKey = tuple[str, str, Any]
-"""Role, kind, and what is said."""
+"""Role, kind and content."""
 
 
 class HistoryMatch(Struct, frozen=True):
-    """Where what is new begins among the messages a client sent."""
+    """Where the new messages start among those that a client sent."""
 
     first_new: int
     is_repeat: bool = False
-    """There is nothing new: the client asks again what was answered last."""
+    """Whether nothing is new: the client repeats the last request."""
     new_systems: int = 0
-    """How many messages at the head say anew who the model is, in place of what is kept there."""
+    """The number of leading system messages that replace the stored ones; 0 if they are the same."""
 
 
 class _KeyedContent(Struct, frozen=True):
-    """A saying, and the messages it stands in: some clients keep a text in the pieces it was streamed in."""
+    """A content key with the first and last message that it is in: some clients store a text in its stream chunks."""
 
     key: ContentKey
     first: int
@@ -45,65 +45,67 @@ class _KeyedContent(Struct, frozen=True):
 def match_history(
     sent: Sequence[Message], stored: Sequence[Message], last_turn_size: int, name: str, *, may_differ: bool = False
 ) -> HistoryMatch:
-    """Return where the new messages begin; `of_last` of the kept ones are of the last turn, given and said.
+    """Find the new messages in `sent`; the last `last_turn_size` messages of `stored` are the last turn, both sides.
 
-    A history that the client tells otherwise than it was is a conflict, unless it may: then all of it is new.
+    Raises a conflict if the client's history differs from the stored one. With `may_differ` all of it is new instead.
     """
     if not stored:
         return HistoryMatch(0)
-    head, kept_head = count_leading_systems(sent), count_leading_systems(stored)
-    systems = head if _list_content_keys(sent[:head]) != _list_content_keys(stored[:kept_head]) else 0
-    told, known = _key_contents(sent[head:]), _list_content_keys(stored[kept_head:])
-    said = [one.key for one in told]
-    for length in range(min(len(said), len(known)), 0, -1):
-        is_whole = length == len(known)
-        if said[:length] == known[-length:] and (is_whole or known[-length][0] == "assistant"):
-            begins = told[length - 1].last + 1
-            if length < len(told) and told[length].first >= begins:
-                return HistoryMatch(head + begins + _count_empty(sent[head + begins :]), new_systems=systems)
-    before = _list_content_keys(stored[kept_head : len(stored) - last_turn_size])
-    asked = [saying for saying in known[len(before) :] if saying[0] != "assistant"]
-    if before and said == [*before, *asked]:
+    head, stored_head = count_leading_systems(sent), count_leading_systems(stored)
+    systems = head if _list_content_keys(sent[:head]) != _list_content_keys(stored[:stored_head]) else 0
+    sent_contents, stored_keys = _key_contents(sent[head:]), _list_content_keys(stored[stored_head:])
+    sent_keys = [content.key for content in sent_contents]
+    for length in range(min(len(sent_keys), len(stored_keys)), 0, -1):
+        is_whole = length == len(stored_keys)
+        if sent_keys[:length] == stored_keys[-length:] and (is_whole or stored_keys[-length][0] == "assistant"):
+            start = sent_contents[length - 1].last + 1
+            if length < len(sent_contents) and sent_contents[length].first >= start:
+                return HistoryMatch(head + start + _count_empty(sent[head + start :]), new_systems=systems)
+    earlier = _list_content_keys(stored[stored_head : len(stored) - last_turn_size])
+    last_request = [key for key in stored_keys[len(earlier) :] if key[0] != "assistant"]
+    if earlier and sent_keys == [*earlier, *last_request]:
         return HistoryMatch(len(sent), is_repeat=True)
-    if any(role == "assistant" for role, _, _ in said):
+    if any(role == "assistant" for role, _, _ in sent_keys):
         if may_differ:
             return HistoryMatch(0)
-        words = f"the conversation {name!r} has another history: send what is new, or all of it as it was"
-        raise Problem("conflict", words, code="conversation_diverged")
+        message = (
+            f"the history differs from the stored conversation {name!r}; send only new items or the unchanged history"
+        )
+        raise Problem("conflict", message, code="conversation_diverged")
     return HistoryMatch(head, new_systems=systems)
 
 
 def _count_empty(messages: Sequence[Message]) -> int:
-    """Return how many messages of the model say nothing more: the end of a stream, kept as a piece of its own."""
-    for at, message in enumerate(messages):
+    """Return the number of leading assistant messages without content, such as a stream's end stored on its own."""
+    for index, message in enumerate(messages):
         if message.role != "assistant":
-            return at
+            return index
         if _list_content_keys([message]):
             break
     return 0
 
 
 def count_leading_systems(messages: Sequence[Message]) -> int:
-    """Return how many messages at the head say who the model is."""
-    return next((at for at, message in enumerate(messages) if message.role != "system"), len(messages))
+    """Return the number of system messages at the start."""
+    return next((index for index, message in enumerate(messages) if message.role != "system"), len(messages))
 
 
 def _list_content_keys(messages: Sequence[Message]) -> list[ContentKey]:
-    return [told.key for told in _key_contents(messages)]
+    return [content.key for content in _key_contents(messages)]
 
 
 def _key_contents(messages: Sequence[Message]) -> list[_KeyedContent]:
-    """Return what messages say; texts of one side that follow each other are one."""
-    told: list[_KeyedContent] = []
-    for at, message in enumerate(messages):
+    """Return the content keys of messages; consecutive texts of the same role are joined."""
+    contents: list[_KeyedContent] = []
+    for index, message in enumerate(messages):
         for part in message.parts:
-            for saying in _build_content_keys(message.role, part):
-                before = told[-1] if told else None
-                if before is not None and before.key[:2] == saying[:2] == (message.role, "text"):
-                    told[-1] = _KeyedContent((*saying[:2], before.key[2] + saying[2]), before.first, at)
+            for key in _build_content_keys(message.role, part):
+                previous = contents[-1] if contents else None
+                if previous is not None and previous.key[:2] == key[:2] == (message.role, "text"):
+                    contents[-1] = _KeyedContent((*key[:2], previous.key[2] + key[2]), previous.first, index)
                 else:
-                    told.append(_KeyedContent(saying, at, at))
-    return told
+                    contents.append(_KeyedContent(key, index, index))
+    return contents
 
 
 def _build_content_keys(role: str, part: AnyPart) -> list[ContentKey]:
@@ -113,7 +115,7 @@ def _build_content_keys(role: str, part: AnyPart) -> list[ContentKey]:
         case ToolCall():
             return [(role, "call", (part.id, part.name, _decode_value(part.arguments)))]
         case ToolResult():
-            content = [(kind, said) for item in part.content for _, kind, said in _build_content_keys(role, item)]
+            content = [(kind, value) for item in part.content for _, kind, value in _build_content_keys(role, item)]
             return [(role, "result", (part.call_id, content))]
         case Data(json=raw):
             return [(role, "data", _decode_value(raw))]
@@ -137,33 +139,33 @@ _MAX_REFERENCE = 512
 
 
 class Continuation(Struct, frozen=True):
-    """What was said before."""
+    """What a request continues from."""
 
     conversation: Conversation | None
-    """The conversation as it is now; one that is not kept yet has no revision."""
+    """The current conversation; its revision is 0 if it is not stored yet."""
     history: History
 
 
 class NewItems(Struct, frozen=True):
-    """What is new."""
+    """The new items of a request."""
 
     earlier_items: Sequence[bytes]
-    """What was said before, as far as it holds."""
+    """The stored items before the new ones, without replaced system messages."""
     items: Sequence[bytes]
     messages: Sequence[Message]
     is_repeat: bool
-    """Nothing is: the client asks again what was answered last."""
+    """Whether nothing is new: the client repeats the last request."""
     has_results: bool
 
     @property
     def calls(self) -> dict[str, str]:
-        """The calls in it, which a client brings that had them elsewhere."""
+        """The calls in the new items, from a client that made them elsewhere."""
         parts = (part for message in self.messages for part in message.parts)
         return {part.id: part.name for part in parts if isinstance(part, ToolCall)}
 
 
 async def find_continuation(store: Store, options: ConversationOptions, owner: str, dialect: str) -> Continuation:
-    """Find what a request goes on from, or raise the `Problem` that it is not there."""
+    """Find what a request continues from; raises `Problem` if it does not exist."""
     if options.previous:
         return Continuation(None, await _load_history_of(store, options.previous, owner))
     if not options.conversation:
@@ -173,8 +175,8 @@ async def find_continuation(store: Store, options: ConversationOptions, owner: s
         return Continuation(Conversation(owner=owner, id=options.conversation, dialect=dialect), History())
     conversation, history = found
     if conversation.dialect != dialect and history.items:
-        words = f"the conversation {conversation.id!r} was begun in {conversation.dialect}: go on with it there"
-        raise Problem("conflict", words, code="conversation_diverged")
+        message = f"the conversation {conversation.id!r} uses the {conversation.dialect} API; continue it there"
+        raise Problem("conflict", message, code="conversation_diverged")
     return Continuation(structs.replace(conversation, dialect=dialect), history)
 
 
@@ -182,8 +184,8 @@ async def _load_history_of(store: Store, name: str, owner: str) -> History:
     turn = await store.find_turn(owner, name)
     where = "/previous_response_id"
     if turn is None:
-        words = f"Previous response with id '{name}' not found."
-        raise Problem("invalid_request", words, where=where, code="previous_response_not_found")
+        message = f"Previous response with id '{name}' not found."
+        raise Problem("invalid_request", message, where=where, code="previous_response_not_found")
     if turn.status == _IN_PROGRESS:
         raise Problem("invalid_request", f"Response with id '{name}' is still in progress.", where=where)
     return await store.load_history(owner, turn)
@@ -192,25 +194,27 @@ async def _load_history_of(store: Store, name: str, owner: str) -> History:
 async def find_new_items(
     store: Store, raw: Raw | None, continuation: Continuation, options: ConversationOptions, dialect: Dialect
 ) -> NewItems:
-    """Find what is new among the items a client sent."""
+    """Find the new items among those that a client sent."""
     history = continuation.history
     sent = await _resolve_references(store, parse_items(raw, dialect), history, options.owner)
     messages = parse_messages(sent, dialect)
     bodies = [item.body for item in history.items]
-    new = HistoryMatch(0)
+    match = HistoryMatch(0)
     if options.conversation and history.last is not None:
-        kept = parse_messages(bodies, dialect)
-        of_last = len(parse_messages([item.body for item in history.last.items], dialect))
-        new = match_history(messages, kept, of_last, options.conversation, may_differ=not options.may_resend_history)
-        if new.new_systems:
-            bodies = [*sent[: new.new_systems], *bodies[count_leading_systems(kept) :]]
-    news = messages[new.first_new :]
-    has_results = _has_results(news, history.calls, new.first_new)
-    return NewItems(bodies, sent[new.first_new :], news, new.is_repeat, has_results)
+        stored = parse_messages(bodies, dialect)
+        last_turn_size = len(parse_messages([item.body for item in history.last.items], dialect))
+        match = match_history(
+            messages, stored, last_turn_size, options.conversation, may_differ=not options.may_resend_history
+        )
+        if match.new_systems:
+            bodies = [*sent[: match.new_systems], *bodies[count_leading_systems(stored) :]]
+    new_messages = messages[match.first_new :]
+    has_results = _has_results(new_messages, history.calls, match.first_new)
+    return NewItems(bodies, sent[match.first_new :], new_messages, match.is_repeat, has_results)
 
 
 def parse_items(raw: Raw | None, dialect: Dialect) -> list[bytes]:
-    """Return the items of a history, which may be one alone, or a plain string."""
+    """Return the items of a history field, which may also be a single item or a string."""
     if raw is None:
         return []
     match json.first_byte(raw):
@@ -223,12 +227,12 @@ def parse_items(raw: Raw | None, dialect: Dialect) -> list[bytes]:
         case b"n":
             return []
         case _:
-            words = f"{dialect.history} must be a string or a list"
-            raise Problem("invalid_request", words, where=f"/{dialect.history}")
+            message = f"`{dialect.history}` must be a string or a list"
+            raise Problem("invalid_request", message, where=f"/{dialect.history}")
 
 
 def parse_messages(items: Sequence[bytes], dialect: Dialect) -> tuple[Message, ...]:
-    """Read items as the dialect does, in a request that says nothing else."""
+    """Parse items with the dialect's parser, in a request without other content."""
     if not items:
         return ()
     body = b'{"model":"","' + dialect.history.encode() + b'":[' + b",".join(items) + b"]}"
@@ -236,44 +240,44 @@ def parse_messages(items: Sequence[bytes], dialect: Dialect) -> tuple[Message, .
 
 
 async def _resolve_references(store: Store, items: list[bytes], history: History, owner: str) -> list[bytes]:
-    """Put items in the place of references to them."""
-    wanted = {at: find_or_generate_id(body) for at, body in enumerate(items) if _is_reference(body)}
-    if not wanted:
+    """Replace item references by the items."""
+    references = {index: find_or_generate_id(body) for index, body in enumerate(items) if _is_reference(body)}
+    if not references:
         return items
     found = {item.id: item.body for item in history.items}
-    found |= await store.find_items(owner, [name for name in wanted.values() if name not in found])
-    followed = list(items)
-    for at, name in wanted.items():
+    found |= await store.find_items(owner, [name for name in references.values() if name not in found])
+    resolved = list(items)
+    for index, name in references.items():
         if name not in found:
-            raise Problem("not_found", f"Item with id '{name}' not found.", where=f"/input/{at}/id")
-        followed[at] = found[name]
-    return followed
+            raise Problem("not_found", f"Item with id '{name}' not found.", where=f"/input/{index}/id")
+        resolved[index] = found[name]
+    return resolved
 
 
 def _is_reference(body: bytes) -> bool:
-    """Tell whether an item only names another, with its type or without."""
+    """Return whether an item only references another by id, with or without a type."""
     if REFERENCE_TYPE in body:
         return json.decode(body).get("type") == "item_reference"
     return len(body) < _MAX_REFERENCE and json.is_object(body) and set(json.decode_object(body)) == {"id"}
 
 
 def _has_results(new_messages: Sequence[Message], calls: Mapping[str, str], first_new: int) -> bool:
-    """Tell whether there are results among what is new; each must be for a call that was made."""
-    known, names = set(calls), set(calls.values())
-    brings = False
-    for at, message in enumerate(new_messages, first_new):
+    """Return whether the new messages have results; raises `Problem` for a result without a call."""
+    call_ids, names = set(calls), set(calls.values())
+    has_results = False
+    for index, message in enumerate(new_messages, first_new):
         for part in message.parts:
             if isinstance(part, ToolCall):
-                known.add(part.id)
+                call_ids.add(part.id)
                 names.add(part.name)
             elif isinstance(part, ToolResult):
-                if part.call_id not in known and (part.call_id or part.name not in names):
-                    raise _build_orphan_error(part, at)
-                brings = True
-    return brings
+                if part.call_id not in call_ids and (part.call_id or part.name not in names):
+                    raise _build_orphan_error(part, index)
+                has_results = True
+    return has_results
 
 
-def _build_orphan_error(result: ToolResult, at: int) -> Problem:
-    words = f"No tool call found for the tool output with call_id {result.call_id or result.name}."
-    where = f"/{result.where.split('/')[1]}/{at}" if result.where else ""
-    return Problem("invalid_request", words, where=where, code="invalid_tool_call")
+def _build_orphan_error(result: ToolResult, index: int) -> Problem:
+    message = f"No tool call found for the tool output with call_id {result.call_id or result.name}."
+    where = f"/{result.where.split('/')[1]}/{index}" if result.where else ""
+    return Problem("invalid_request", message, where=where, code="invalid_tool_call")

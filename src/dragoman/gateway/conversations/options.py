@@ -1,7 +1,7 @@
-"""What a request says about its conversation: in its headers, in its body, or in the form of `/v1/gemini`.
+"""Reads the conversation options of a request: from its headers, its body, or the format of `/v1/gemini`.
 
-`/v1/gemini` is Gemini's own form with a conversation in it: `input` is what is new, a string, parts of one turn, or
-whole contents. All else is as in Gemini.
+`/v1/gemini` uses the Gemini format with a conversation: `input` has only what is new, as a string, parts of one turn or
+whole contents. Everything else is as in Gemini.
 """
 
 from collections.abc import Mapping
@@ -21,28 +21,28 @@ _MAX_NAME = 256
 
 
 class ConversationOptions(Struct, frozen=True, kw_only=True):
-    """Which conversation a request belongs to."""
+    """The conversation that a request belongs to, and how its reply is stored."""
 
     owner: str = ""
     conversation: str = ""
     previous: str = ""
-    """The answer it goes on from."""
+    """The id of the response that it continues."""
     is_named: bool = False
-    """The answer can be asked for by its id."""
+    """Whether the reply can be retrieved by its id."""
     may_resend_history: bool = False
-    """The client may send the whole history again."""
+    """Whether the client may send the whole history again."""
     attempt: str = ""
-    """What the client calls this attempt, the same for each time it sends it."""
+    """The client's id for this request, the same for each retry."""
     is_retry: bool = False
-    """The client says that it has sent the same before."""
+    """Whether the client marks it as a retry."""
     is_background: bool = False
-    """Nobody waits for the answer: it is asked for later."""
+    """Whether the reply is generated in the background and retrieved later."""
     echoes_conversation: bool = False
-    """The answer says which conversation it belongs to."""
+    """Whether the reply names its conversation."""
 
     @property
     def is_saved(self) -> bool:
-        """Whether the answer is to be kept."""
+        """Whether the reply is stored."""
         return self.is_named or bool(self.conversation)
 
 
@@ -50,7 +50,7 @@ _NO_OPTIONS = ConversationOptions()
 
 
 def read_header_options(headers: Mapping[str, str]) -> ConversationOptions:
-    """Read what the headers ask for."""
+    """Read the options in the headers."""
     if CONVERSATION_HEADERS.isdisjoint(headers):
         return _NO_OPTIONS
     count = headers.get("x-stainless-retry-count", "0")
@@ -63,12 +63,12 @@ def read_header_options(headers: Mapping[str, str]) -> ConversationOptions:
 
 
 def read_body_options(members: Mapping[str, Raw], headers: ConversationOptions) -> ConversationOptions:
-    """Read what a Responses request asks for; what its body names goes before the header."""
+    """Read the options in the body of a Responses request; they take precedence over the headers."""
     conversation = read_conversation_id(members.get("conversation"))
     previous = _read_text(members, "previous_response_id")
     if previous and (conversation or headers.conversation):
-        words = "'conversation' and 'previous_response_id' cannot be used together"
-        raise Problem("invalid_request", words, where="/previous_response_id", code="mutually_exclusive_parameters")
+        message = "'conversation' and 'previous_response_id' cannot be used together"
+        raise Problem("invalid_request", message, where="/previous_response_id", code="mutually_exclusive_parameters")
     is_named, is_background = (
         _read_flag(members, "store", default=True),
         _read_flag(members, "background", default=False),
@@ -87,86 +87,88 @@ def read_body_options(members: Mapping[str, Raw], headers: ConversationOptions) 
 
 
 def check_name(name: str, where: str) -> str:
-    """Return a name a client chose for a conversation, or refuse it."""
+    """Check the name that a client chose for a conversation, and return it."""
     if len(name) > _MAX_NAME:
-        words = f"the name of a conversation has {_MAX_NAME} characters at most"
-        raise Problem("invalid_request", words, where=where)
+        message = f"the name of a conversation must have at most {_MAX_NAME} characters"
+        raise Problem("invalid_request", message, where=where)
     if not name.isprintable():
-        words = "the name of a conversation has printable characters only, no control characters"
-        raise Problem("invalid_request", words, where=where)
+        message = "the name of a conversation must have only printable characters, no control characters"
+        raise Problem("invalid_request", message, where=where)
     return name
 
 
 def read_conversation_id(raw: Raw | None) -> str:
-    """Return the conversation a body names, by its id alone or in an object; "" for none."""
-    said = json.decode(raw) if raw is not None else None
-    match said:
+    """Return the conversation id in a body, given as a string or in an object; "" for none."""
+    value = json.decode(raw) if raw is not None else None
+    match value:
         case None:
             return ""
         case str() | {"id": str()}:
-            return check_name(said if isinstance(said, str) else str(said["id"]), "/conversation")
+            return check_name(value if isinstance(value, str) else str(value["id"]), "/conversation")
         case _:
-            raise Problem("invalid_request", "a conversation is named by its id", where="/conversation")
+            raise Problem(
+                "invalid_request", "`conversation` must be an id or an object with an `id`", where="/conversation"
+            )
 
 
 def _read_flag(members: Mapping[str, Raw], name: str, *, default: bool) -> bool:
     raw = members.get(name)
-    said = json.decode(raw) if raw is not None else None
-    if said is not None and not isinstance(said, bool):
+    value = json.decode(raw) if raw is not None else None
+    if value is not None and not isinstance(value, bool):
         raise Problem("invalid_request", f"{name} must be true or false", where=f"/{name}")
-    return default if said is None else said
+    return default if value is None else value
 
 
 def _read_text(members: Mapping[str, Raw], name: str) -> str:
     raw = members.get(name)
-    said = json.decode(raw) if raw is not None else None
-    if said is not None and not isinstance(said, str):
+    value = json.decode(raw) if raw is not None else None
+    if value is not None and not isinstance(value, str):
         raise Problem("invalid_request", f"{name} must be a string", where=f"/{name}")
-    return said or ""
+    return value or ""
 
 
 _CONTENTS = "contents"
-_OWN_MEMBERS = ("model", "stream", "conversation", "input")
+_SESSION_MEMBERS = ("model", "stream", "conversation", "input")
 
 
 def parse_session_request(body: bytes) -> tuple[Call, ConversationOptions]:
-    """Return the request that Gemini would be sent, and the conversation it belongs to."""
-    named = read_call(body)
+    """Convert a `/v1/gemini` request to a Gemini request and its conversation options."""
+    call = read_call(body)
     try:
         members = json.decode_object(body)
         contents = _build_contents(members)
-        wanted = ConversationOptions(
+        options = ConversationOptions(
             conversation=read_conversation_id(members.get("conversation")) or generate_conversation_id(),
             echoes_conversation=True,
         )
-        for name in _OWN_MEMBERS:
+        for name in _SESSION_MEMBERS:
             if name in members:
                 body = remove_member(body, name)
-        return Call(set_member(body, "contents", contents), named.model, named.stream), wanted
+        return Call(set_member(body, "contents", contents), call.model, call.stream), options
     except json.Malformed as error:
         raise build_body_error(error) from None
 
 
 def _build_contents(members: dict[str, Raw]) -> bytes:
     if _CONTENTS in members:
-        raise Problem("invalid_request", "what is new stands in input here, not in contents", where="/contents")
+        raise Problem("invalid_request", "use `input`, not `contents`", where="/contents")
     if "input" not in members:
-        raise Problem("invalid_request", "input is missing: a string, parts or contents", where="/input")
-    said = members["input"]
-    match json.first_byte(said):
+        raise Problem("invalid_request", "`input` is required: a string, parts or contents", where="/input")
+    value = members["input"]
+    match json.first_byte(value):
         case b'"':
-            return json.encode([_build_user_turn([{"text": said}])])
+            return json.encode([_build_user_turn([{"text": value}])])
         case b"{":
-            items = [said]
+            items = [value]
         case b"[":
-            items = json.decode_array(said)
+            items = json.decode_array(value)
         case _:
-            raise Problem("invalid_request", "input must be a string, parts or contents", where="/input")
-    whole = [_is_content(item, at) for at, item in enumerate(items)]
-    if all(whole):
+            raise Problem("invalid_request", "`input` must be a string, parts or contents", where="/input")
+    are_contents = [_is_content(item, index) for index, item in enumerate(items)]
+    if all(are_contents):
         return json.encode(items)
-    if any(whole):
-        raise Problem("invalid_request", "input is either parts or contents, not both", where="/input")
+    if any(are_contents):
+        raise Problem("invalid_request", "`input` must be either parts or contents, not both", where="/input")
     return json.encode([_build_user_turn(items)])
 
 
@@ -174,7 +176,7 @@ def _build_user_turn(parts: list[Any]) -> dict[str, Any]:
     return {"role": "user", "parts": parts}
 
 
-def _is_content(item: Raw, at: int) -> bool:
+def _is_content(item: Raw, index: int) -> bool:
     if json.first_byte(item) != b"{":
-        raise Problem("invalid_request", "a part or a content is an object", where=f"/input/{at}")
+        raise Problem("invalid_request", "a part or a content must be an object", where=f"/input/{index}")
     return "parts" in json.decode_object(item)

@@ -1,7 +1,7 @@
-"""Save an answer before the client receives the end of it, under the ids that its conversation gives.
+"""Saves a reply before the client receives its end, under the ids of its conversation.
 
-The recorder decodes what is sent to the client, wherever it came from. It holds the end of a stream back until the turn
-is saved: an answer that the client has received is never lost.
+The recorder decodes what is sent to the client, whatever its source. It holds the end of a stream back until the turn
+is saved, so that a reply that the client has received is never lost.
 """
 
 import contextlib
@@ -45,27 +45,27 @@ _HEAD_DECODER = msgspec.json.Decoder(_ItemHead)
 
 
 def find_or_generate_id(body: bytes) -> str:
-    """Return the id an item has, or one for it."""
-    named = _decode_head(body)
-    if isinstance(named.id, str) and named.id:
-        return named.id
-    prefix = _ID_PREFIXES.get(named.type, "item") if isinstance(named.type, str) else "item"
+    """Return the id of an item, or generate one."""
+    head = _decode_head(body)
+    if isinstance(head.id, str) and head.id:
+        return head.id
+    prefix = _ID_PREFIXES.get(head.type, "item") if isinstance(head.type, str) else "item"
     return f"{prefix}_{uuid4().hex}"
 
 
 def response_id_of(reply: bytes) -> str:
-    """Return the id of an answer."""
+    """Return the id of a reply."""
     name = _decode_head(reply).id
     return name if isinstance(name, str) else ""
 
 
 def generate_response_id() -> str:
-    """Return an id for an answer that the gateway keeps."""
+    """Return a new id for a reply that the gateway stores."""
     return f"resp_{uuid4().hex}"
 
 
 def generate_conversation_id() -> str:
-    """Return an id for a conversation that its client did not name."""
+    """Return a new id for a conversation that the client did not name."""
     return f"conv_{uuid4().hex}"
 
 
@@ -81,21 +81,21 @@ _FRAMES = re.compile(rb".*?\n\r?\n", re.DOTALL)
 
 
 class MemberInjector:
-    """Puts members into replies; `below` is the member of an event that holds the reply, "" if it is the event."""
+    """Adds fields to replies; `reply_member` is the field of an event with the reply, "" if the event is the reply."""
 
-    def __init__(self, members: Mapping[str, bytes], below: str) -> None:
+    def __init__(self, members: Mapping[str, bytes], reply_member: str) -> None:
         self._members = members
-        self._below = below
+        self._reply_member = reply_member
 
     def add_to_reply(self, body: bytes) -> bytes:
-        """Return a whole reply with the members in it."""
+        """Return a whole reply with the fields added."""
         for name, raw in self._members.items():
             body = set_member(body, name, raw)
         return body
 
     def add_to_events(self, events: bytes) -> bytes:
-        """Return events with the members in every reply they hold."""
-        if not self._members or (self._below and b'"%b"' % self._below.encode() not in events):
+        """Return events with the fields added to every reply in them."""
+        if not self._members or (self._reply_member and b'"%b"' % self._reply_member.encode() not in events):
             return events
         return _FRAMES.sub(lambda frame: _DATA.sub(self._add_to_line, frame.group(), count=1), events)
 
@@ -103,63 +103,63 @@ class MemberInjector:
         data = line.group(1)
         if not json.is_object(data):
             return line.group()
-        if not self._below:
+        if not self._reply_member:
             return b"data: " + self.add_to_reply(data)
-        inner = json.decode_object(data).get(self._below)
+        inner = json.decode_object(data).get(self._reply_member)
         if inner is None or not json.is_object(bytes(inner)):
             return line.group()
-        return b"data: " + set_member(data, self._below, self.add_to_reply(bytes(inner)))
+        return b"data: " + set_member(data, self._reply_member, self.add_to_reply(bytes(inner)))
 
 
 class Question(Struct, frozen=True, kw_only=True):
-    """What a client asked, and where that belongs."""
+    """A turn without its reply, and how the reply is saved."""
 
     turn: Turn
-    """The turn as far as it is known: all but the answer."""
+    """The turn, except for its reply."""
     conversation: Conversation | None = None
-    """The conversation as it was when the question came."""
-    keeps: bool = True
+    """The conversation when the request came."""
+    is_saved: bool = True
     is_named: bool = False
-    """The answer has a name of its own, under which it can be asked for."""
+    """Whether the reply has an id by which it can be retrieved."""
     members: Mapping[str, bytes] = {}
-    """What the answer says of its conversation."""
+    """Fields of the reply that describe its conversation."""
     is_background: bool = False
-    """Nobody waits for the answer."""
-    below: str = ""
-    """The member of a streamed event that holds the answer, "" if that is the whole event."""
+    """Whether the reply is generated in the background."""
+    reply_member: str = ""
+    """The field of a streamed event that has the reply, "" if the event is the reply."""
 
 
 class ConversationRecorder:
-    """Keeps the answer to one question."""
+    """Saves the reply to one request."""
 
     def __init__(self, store: Store, question: Question) -> None:
         self._store = store
         self._question = question
         self._dialect = dialect_named(question.turn.dialect)
-        self._injector = MemberInjector(question.members, question.below)
+        self._injector = MemberInjector(question.members, question.reply_member)
         self._saved_turn: Turn | None = None
         self.reset()
 
     @property
     def conversation(self) -> Conversation | None:
-        """The conversation in which the answer is kept, as it was when the question came."""
+        """The conversation in which the reply is saved, as it was when the request came."""
         return self._question.conversation
 
     def reset(self) -> None:
-        """Listen from the beginning: an attempt that came to nothing is forgotten."""
+        """Start again: drop what was recorded of a failed attempt."""
         self._decoder = self._dialect.decoder()
         self._collector = Collector()
         self._held_events = b""
         self._is_holding = False
 
     async def save_reply(self, body: bytes, response: Response) -> bytes:
-        """Keep a whole answer; return what the client is sent."""
-        told = self._injector.add_to_reply(body)
-        await self._save_turn(told, response)
-        return told
+        """Save a whole reply; return the body to send to the client."""
+        reply = self._injector.add_to_reply(body)
+        await self._save_turn(reply, response)
+        return reply
 
     def feed(self, events: bytes) -> bytes:
-        """Take the next events of a stream; return those that may be sent already."""
+        """Process the next events of a stream; return those that can be sent now."""
         if not events:
             return events
         for event in self._decoder.feed(events):
@@ -172,7 +172,7 @@ class ConversationRecorder:
         return b""
 
     async def save_stream(self, request: Request | None) -> bytes:
-        """Keep a stream that has come to its end; return what was held back of it."""
+        """Save a stream that has ended; return the events that were held back."""
         for event in self._decoder.close():
             self._collector.feed(event)
         response = self._collector.response()
@@ -181,29 +181,29 @@ class ConversationRecorder:
         return self.take_held()
 
     def render_failure(self, problem: Problem, request: Request | None) -> bytes:
-        """Return what ends a stream that has begun and cannot be kept, in place of what was held back."""
+        """Return the events that end a stream that cannot be saved, in place of those that were held back."""
         encoder = self._dialect.encoder(request)
         encoder.feed(Started("", self._question.turn.model))
         return self._injector.add_to_events(encoder.feed(Failed(problem)))
 
     def take_held(self) -> bytes:
-        """Return what was held back, once."""
+        """Return the events that were held back, and forget them."""
         held, self._held_events = self._held_events, b""
         return held
 
     async def mark_delivered(self) -> None:
-        """Note that the client has got the whole answer."""
+        """Record that the client has received the whole reply."""
         if self._saved_turn is not None:
-            # Without this note an answer that is asked for again is told again: nothing is lost.
+            # If this fails, a repeated request gets the same reply again, which is harmless.
             with contextlib.suppress(Unavailable):
                 await self._store.mark_delivered(self._saved_turn)
 
     async def _save_turn(self, reply: bytes, response: Response) -> None:
         question = self._question
-        if not question.keeps:
+        if not question.is_saved:
             return
         turn = build_answered_turn(question, reply, response)
-        # A turn in which nothing was said is none of its conversation: the next goes on from the one before.
+        # A turn without output does not become part of its conversation: the next turn continues from the one before.
         conversation = question.conversation if any(item.said for item in turn.items) else None
         try:
             if question.turn.status == "in_progress":
@@ -211,17 +211,17 @@ class ConversationRecorder:
             elif conversation is not None or question.is_named:
                 await self._store.add_turn(turn, conversation)
         except Conflict:
-            words = f"the conversation {question.turn.conversation!r} has gone on meanwhile: ask again"
-            raise Problem("conflict", words, code="conversation_changed") from None
+            message = f"the conversation {question.turn.conversation!r} was changed by another request; retry"
+            raise Problem("conflict", message, code="conversation_changed") from None
         except Unavailable:
             raise build_unavailable_error() from None
         self._saved_turn = turn
 
 
 def build_answered_turn(question: Question, reply: bytes, response: Response) -> Turn:
-    """Return a turn with its answer."""
+    """Return a turn with its reply."""
     turn = question.turn
-    said = [
+    output = [
         Item(find_or_generate_id(body), body, said=True)
         for body in dialect_named(turn.dialect).turns.read_reply_items(reply)
     ]
@@ -229,7 +229,7 @@ def build_answered_turn(question: Question, reply: bytes, response: Response) ->
     return structs.replace(
         turn,
         id=response_id_of(reply) if question.is_named else "",
-        items=(*turn.items, *said),
+        items=(*turn.items, *output),
         calls={**turn.calls, **calls},
         reply=reply,
         status="completed",
@@ -238,5 +238,5 @@ def build_answered_turn(question: Question, reply: bytes, response: Response) ->
 
 
 def build_unavailable_error() -> Problem:
-    """Say that what is kept cannot be reached, without where that is."""
-    return Problem("overloaded", "the store of conversations cannot be reached now", code="sessions_unavailable")
+    """Return the error for an unavailable store, without its address."""
+    return Problem("overloaded", "the session store cannot be reached at the moment", code="sessions_unavailable")

@@ -1,7 +1,7 @@
-"""Recognise a request that is a retry of an earlier one, and answer it with the answer of that one.
+"""Recognises a retry of an earlier request, and repeats the reply to that.
 
-The same words twice are two turns. A retry is recognised by its headers, by results that were sent before, by a whole
-history with nothing new in it, or by an answer that the client never received.
+The same input twice is normally two turns. A retry is recognised by its headers, by results that were sent before, by a
+whole history without anything new, or because the client never received the earlier reply.
 """
 
 import hashlib
@@ -28,26 +28,28 @@ from dragoman.wire.lookup import lookup
 _DELIVERY_MEMBERS = frozenset(
     {"stream", "stream_options", "store", "background", "conversation", "previous_response_id"}
 )
-"""Members that say how an answer is told and kept, not what is asked."""
+"""Fields that control how a reply is sent and stored, not what is requested."""
 
 
 def digest_of(model: str, items: Sequence[bytes], members: Mapping[str, Raw], history: str) -> str:
-    """Return what is asked, in short: first how, then the items."""
-    asked = [bytes(raw) for name, raw in sorted(members.items()) if name not in _DELIVERY_MEMBERS and name != history]
-    return f"{_hash([model.encode(), *asked])}.{_hash(items)}"
+    """Return a digest of a request in two parts: of its settings, and of its items."""
+    settings = [
+        bytes(raw) for name, raw in sorted(members.items()) if name not in _DELIVERY_MEMBERS and name != history
+    ]
+    return f"{_hash([model.encode(), *settings])}.{_hash(items)}"
 
 
 def _hash(pieces: Sequence[bytes]) -> str:
-    told = hashlib.sha256()
+    digest = hashlib.sha256()
     for piece in pieces:
-        told.update(b"%d:" % len(piece) + piece)
-    return told.hexdigest()
+        digest.update(b"%d:" % len(piece) + piece)
+    return digest.hexdigest()
 
 
 async def find_repeated_turn(
     store: Store, continuation: Continuation, new_items: NewItems, options: ConversationOptions, digest: str
 ) -> Turn | None:
-    """Return the turn that has answered the same already, if this is sent again."""
+    """Return the stored turn that a request repeats; None if it is a new request."""
     last = continuation.history.last
     if not options.is_saved:
         return None
@@ -59,16 +61,16 @@ async def find_repeated_turn(
         earlier = await store.find_same_turn(options.owner, last.key if last is not None else "", digest)
     if earlier is None or not _is_answered(earlier):
         return None
-    is_sent_again = options.is_retry or (bool(options.attempt) and options.attempt == earlier.attempt)
-    goes_on = bool(options.conversation or options.previous)
-    # Whoever has a call to answer and asks the same instead did not hear of it.
-    is_unheard = goes_on and (new_items.has_results or not earlier.delivered or _has_calls(earlier))
-    return earlier if is_sent_again or is_unheard else None
+    is_marked_retry = options.is_retry or (bool(options.attempt) and options.attempt == earlier.attempt)
+    continues = bool(options.conversation or options.previous)
+    # A client that repeats a request instead of sending the results of its calls has not received the reply.
+    is_undelivered = continues and (new_items.has_results or not earlier.delivered or _has_calls(earlier))
+    return earlier if is_marked_retry or is_undelivered else None
 
 
 def _has_calls(turn: Turn) -> bool:
-    said = [item.body for item in turn.items if item.said]
-    messages = parse_messages(said, dialect_named(turn.dialect))
+    output = [item.body for item in turn.items if item.said]
+    messages = parse_messages(output, dialect_named(turn.dialect))
     return any(isinstance(part, ToolCall) for message in messages for part in message.parts)
 
 
@@ -77,18 +79,18 @@ def _is_answered(turn: Turn) -> bool:
 
 
 def _require_same_request(last: Turn, digest: str, name: str) -> Turn:
-    """Return the last turn, asked for by the same history, if that was asked in the same way."""
+    """Return the last turn for a repeated history, if the settings of the request are the same too."""
     if _is_answered(last) and last.digest.partition(".")[0] == digest.partition(".")[0]:
         return last
-    words = f"the conversation {name!r} has an answer to this already, asked for in another way: say something new"
-    raise Problem("conflict", words, code="conversation_diverged")
+    message = f"the conversation {name!r} already has a reply to this input with other settings; send a new message"
+    raise Problem("conflict", message, code="conversation_diverged")
 
 
 _ECHOED_MEMBERS = ("store", "previous_response_id", "conversation")
 
 
 async def resend_answer(turn: Turn, client_request: ClientRequest, exchange: Exchange, record: Record) -> None:
-    """Send the answer of a turn once more, whole or as a stream."""
+    """Send the reply of a turn again, whole or as a stream."""
     record.status = 200
     record.note_first_token()
     if client_request.call.stream:
@@ -101,11 +103,11 @@ async def resend_answer(turn: Turn, client_request: ClientRequest, exchange: Exc
 
 
 def render_stream(turn: Turn) -> bytes:
-    """Return the answer of a turn as the events of a stream."""
+    """Render the reply of a turn as the events of a stream."""
     dialect = dialect_named(turn.dialect)
     encoder = dialect.encoder(None)
-    told = b"".join(encoder.feed(event) for event in replay(dialect.parse_response(turn.reply)))
+    events = b"".join(encoder.feed(event) for event in replay(dialect.parse_response(turn.reply)))
     found = {name: lookup(turn.reply, f"/{name}") for name in _ECHOED_MEMBERS}
     return MemberInjector(
-        {name: said[1] for name, said in found.items() if said is not None}, dialect.turns.reply_member
-    ).add_to_events(told)
+        {name: member[1] for name, member in found.items() if member is not None}, dialect.turns.reply_member
+    ).add_to_events(events)

@@ -1,8 +1,8 @@
-"""Carries runs in this process, and writes them down where other processes see them and can speak to them.
+"""Runs jobs in this process and records them in the store, where other processes can watch, message and cancel them.
 
-Rules: a run is in the store before anybody hears of it, and says every few seconds that it is alive. What it emits is
-written in pieces, a few a second at most. What others say to it is looked for only while something is carried here. A
-store that cannot be asked for a while ends nothing: what is to be written waits.
+A run is in the store before its id is returned, and sends a heartbeat every few seconds. Its output is written in
+chunks, a few per second at most. Messages from other processes are polled only while runs are active here. If the store
+is unavailable for a while, runs continue and their output is written later.
 """
 
 import asyncio
@@ -21,13 +21,13 @@ from dragoman.tasks import TaskSet, start_task, stop_tasks
 
 _LOG = logging.getLogger("dragoman.runs")
 _CANCEL = "cancel"
-"""What is said to a run that is to stop; nobody waits for that topic."""
+"""The topic of a message that cancels a run; runs do not wait for this topic themselves."""
 _HEARTBEAT_SECONDS = 5.0
 _WRITE_SECONDS = 0.1
 _POLL_SECONDS = 0.25
-"""Seconds after which it is looked again for what another process has to say."""
+"""Seconds between polls for messages from other processes."""
 _CANCEL_SECONDS = 5.0
-"""Seconds in which a run that is cancelled elsewhere should be over."""
+"""Seconds to wait until a run in another process has ended after it was cancelled."""
 _STATUSES: dict[str, Status] = {
     RUNNING: "running",
     INTERRUPTED: "interrupted",
@@ -38,7 +38,7 @@ _STATUSES: dict[str, Status] = {
 
 
 class _ActiveRun:
-    """A run that is carried here."""
+    """A run in this process."""
 
     def __init__(self, order: Order, runtime: WatchedRuntime, work: Work) -> None:
         self.order = order
@@ -48,34 +48,34 @@ class _ActiveRun:
         self.last_output = order.first_output
         self.unwritten: list[bytes] = []
         self.pending_chunk = b""
-        """What is being written: the same again, if nobody can tell whether it was."""
+        """The chunk that is being written; it is written again if the write may have failed."""
         self.has_output = asyncio.Event()
         self.last_entry = 0
         self.entry_added = asyncio.Condition()
-        """Is told when there is something more in the store."""
+        """Notified when an entry was added to the store."""
         self.ended = asyncio.Event()
 
     async def _run(self, work: Work) -> bytes:
         return await work(self.order, self.runtime)
 
     def cancel(self) -> None:
-        """Stop, because somebody wants that."""
+        """Stop the run on request."""
         self.is_cancelled = True
         self.task.cancel()
 
     def read_outcome(self) -> tuple[str, bytes]:
-        """Return how the work ended, and what came of it."""
+        """Return the status at the end of the work, and its result."""
         if self.task.cancelled():
             return "cancelled" if self.is_cancelled else INTERRUPTED, b""
         error = self.task.exception()
         if error is None:
             return "completed", self.task.result()
-        _LOG.error("the run %s failed", self.order.run, exc_info=error)
+        _LOG.error("run %s failed", self.order.run, exc_info=error)
         return "failed", b""
 
 
 class Carrying:
-    """A `Carrier`. `runtime` makes what a run stands on, of its name."""
+    """A `Carrier` that runs jobs in this process. `runtime` creates the runtime of a run from its name."""
 
     def __init__(self, runs: Runs, runtime: Callable[[str], WatchedRuntime] = InProcess) -> None:
         self._runs = runs
@@ -86,94 +86,96 @@ class Carrying:
         self._listener: asyncio.Task[None] | None = None
 
     def runtime(self, run: str) -> WatchedRuntime:
-        """Return what a run stands on that ends with whoever watches it."""
+        """Return a runtime for a run that is not recorded and ends with its caller."""
         return self._runtime_factory(run)
 
     def serve(self, kind: str, work: Work) -> None:
-        """Say who does the work of a kind."""
+        """Register the function that does the work of a kind."""
         self._works_by_kind[kind] = work
 
     async def start(self, order: Order) -> None:
         """Start a run."""
         await self._runs.begin(order.owner, order.run, "", order.first_output, replaces_ended=True)
-        carried = _ActiveRun(order, self._runtime_factory(order.run), self._works_by_kind[order.kind])
-        self._active_runs[order.owner, order.run] = carried
-        self._supervisors.start(self._supervise(carried), f"attend to the run {order.run}")
+        active_run = _ActiveRun(order, self._runtime_factory(order.run), self._works_by_kind[order.kind])
+        self._active_runs[order.owner, order.run] = active_run
+        self._supervisors.start(self._supervise(active_run), f"supervise run {order.run}")
         if self._listener is None:
-            self._listener = start_task(self._poll_messages(), "listen to other processes")
-        # Work that has not begun could be stopped without a chance to end what it stands for.
+            self._listener = start_task(self._poll_messages(), "poll messages from other processes")
+        # Let the work start: work that has not started could be cancelled before it can clean up.
         await asyncio.sleep(0)
 
     async def tell(self, owner: str, run: str, topic: str, value: Any) -> None:
-        """Answer what a run waits for."""
-        carried = self._active_runs.get((owner, run))
-        if carried is not None:
-            carried.runtime.tell(topic, value)
+        """Send a value for a topic that a run waits for."""
+        active_run = self._active_runs.get((owner, run))
+        if active_run is not None:
+            active_run.runtime.tell(topic, value)
         else:
             await self._runs.send_message(RunMessage(owner, run, topic, msgspec.json.encode(value)))
 
     async def cancel(self, owner: str, run: str) -> None:
-        """Stop a run."""
-        carried = self._active_runs.get((owner, run))
-        if carried is not None:
-            carried.cancel()
-            await carried.ended.wait()
+        """Stop a run; return when it has ended, or after a timeout if it is in another process."""
+        active_run = self._active_runs.get((owner, run))
+        if active_run is not None:
+            active_run.cancel()
+            await active_run.ended.wait()
             return
-        seen = await self._runs.find_status(owner, run)
-        if seen is None or seen.status != RUNNING:
+        stored = await self._runs.find_status(owner, run)
+        if stored is None or stored.status != RUNNING:
             return
         await self._runs.send_message(RunMessage(owner, run, _CANCEL, b"null"))
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(_CANCEL_SECONDS):
-                while seen is not None and seen.status == RUNNING:
+                while stored is not None and stored.status == RUNNING:
                     await asyncio.sleep(_POLL_SECONDS)
-                    seen = await self._runs.find_status(owner, run)
+                    stored = await self._runs.find_status(owner, run)
 
     async def state(self, owner: str, run: str) -> RunState | None:
-        """Tell how far a run is."""
-        seen = await self._runs.find_status(owner, run)
-        if seen is None:
+        """Return the state of a run; None if it does not exist."""
+        stored = await self._runs.find_status(owner, run)
+        if stored is None:
             return None
-        carried = self._active_runs.get((owner, run))
-        # A process that could not write for a while knows better than the store that its run goes on.
-        status = RUNNING if carried is not None and seen.status == INTERRUPTED else seen.status
-        told = seen.last if carried is None else carried.last_output
-        return RunState(status=_STATUSES[status], last_output=told, outcome=seen.summary, created=seen.created)
+        active_run = self._active_runs.get((owner, run))
+        # If this process could not write heartbeats for a while, the store says interrupted, but the run is active.
+        status = RUNNING if active_run is not None and stored.status == INTERRUPTED else stored.status
+        last_output = stored.last if active_run is None else active_run.last_output
+        return RunState(
+            status=_STATUSES[status], last_output=last_output, outcome=stored.summary, created=stored.created
+        )
 
     async def watch(self, owner: str, run: str) -> AsyncGenerator[bytes]:
-        """Iterate what a run emitted and will emit."""
-        place = 0
+        """Yield the output of a run, including what is still to come."""
+        last_index = 0
         while True:
-            seen = await self._runs.find_status(owner, run)
-            for at, body in await self._runs.list_entries(owner, run, place):
+            stored = await self._runs.find_status(owner, run)
+            for index, body in await self._runs.list_entries(owner, run, last_index):
                 yield body
-                place = at
-            if seen is None or seen.status != RUNNING:
+                last_index = index
+            if stored is None or stored.status != RUNNING:
                 return
-            carried = self._active_runs.get((owner, run))
-            if carried is None:
+            active_run = self._active_runs.get((owner, run))
+            if active_run is None:
                 await asyncio.sleep(_POLL_SECONDS)
                 continue
-            async with carried.entry_added:
-                if carried.last_entry <= place and not carried.ended.is_set():
-                    await carried.entry_added.wait()
+            async with active_run.entry_added:
+                if active_run.last_entry <= last_index and not active_run.ended.is_set():
+                    await active_run.entry_added.wait()
 
     async def close(self) -> None:
-        """Stop what is carried here; it was interrupted."""
-        for carried in self._active_runs.values():
-            carried.task.cancel()
+        """Stop all runs in this process; they are recorded as interrupted."""
+        for active_run in self._active_runs.values():
+            active_run.task.cancel()
         await self._supervisors.join()
         if self._listener is not None:
             await stop_tasks(self._listener)
 
     async def _supervise(self, active_run: _ActiveRun) -> None:
-        """Look after a run until it is over."""
-        hearing = start_task(_collect_output(active_run), "collect what a run emits")
-        writing = start_task(self._write_continuously(active_run), "write what a run emits")
+        """Record a run until it has ended."""
+        collector = start_task(_collect_output(active_run), "collect the output of a run")
+        writer = start_task(self._write_continuously(active_run), "write the output of a run")
         await asyncio.wait([active_run.task])
         active_run.runtime.close()
-        await hearing
-        await stop_tasks(writing)
+        await collector
+        await stop_tasks(writer)
         order = active_run.order
         with contextlib.suppress(Unavailable):
             await self._write_output(active_run)
@@ -184,17 +186,17 @@ class Carrying:
             active_run.entry_added.notify_all()
 
     async def _write_continuously(self, active_run: _ActiveRun) -> None:
-        """Write what a run emits, and that it is alive."""
-        order, heard = active_run.order, monotonic()
+        """Write the output of a run and its heartbeats."""
+        order, last_heartbeat = active_run.order, monotonic()
         while True:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(_HEARTBEAT_SECONDS):
                     await active_run.has_output.wait()
             with contextlib.suppress(Unavailable):
                 await self._write_output(active_run)
-                if monotonic() - heard >= _HEARTBEAT_SECONDS:
+                if monotonic() - last_heartbeat >= _HEARTBEAT_SECONDS:
                     await self._runs.update_heartbeat(order.owner, order.run)
-                    heard = monotonic()
+                    last_heartbeat = monotonic()
             await asyncio.sleep(_WRITE_SECONDS)
 
     async def _write_output(self, active_run: _ActiveRun) -> None:
@@ -210,23 +212,23 @@ class Carrying:
                 active_run.entry_added.notify_all()
 
     async def _poll_messages(self) -> None:
-        """Pass on what other processes say to runs that are carried here."""
+        """Deliver messages from other processes to the runs in this one."""
         while self._active_runs:
             await asyncio.sleep(_POLL_SECONDS)
             with contextlib.suppress(Unavailable):
-                for said in await self._runs.list_messages():
-                    carried = self._active_runs.get((said.owner, said.run))
-                    if carried is None:
+                for message in await self._runs.list_messages():
+                    active_run = self._active_runs.get((message.owner, message.run))
+                    if active_run is None:
                         continue
-                    if said.topic == _CANCEL:
-                        carried.cancel()
+                    if message.topic == _CANCEL:
+                        active_run.cancel()
                     else:
-                        carried.runtime.tell(said.topic, msgspec.json.decode(said.body))
+                        active_run.runtime.tell(message.topic, msgspec.json.decode(message.body))
         self._listener = None
 
 
 async def _collect_output(active_run: _ActiveRun) -> None:
-    async for piece in active_run.runtime.watch():
-        active_run.last_output = piece
-        active_run.unwritten.append(piece)
+    async for chunk in active_run.runtime.watch():
+        active_run.last_output = chunk
+        active_run.unwritten.append(chunk)
         active_run.has_output.set()

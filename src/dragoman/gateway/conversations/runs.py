@@ -1,11 +1,11 @@
-"""Runs of agents in the session store: written while they happen, and read as histories that can be continued.
+"""Agent runs in the session store: recorded while they run, and read as histories that can be continued.
 
-While a run goes on, its process writes a heartbeat every few seconds, so that others can tell a long run from one whose
-process is gone. A store that does not respond for a while does not end a run: what was not written is written with what
-comes next. Whoever runs a turn has claimed its conversation; a claim whose process is gone is free after half a minute.
-A turn that was begun and not saved is written under the state of the conversation that it continues, and deleted when
-the conversation is saved: so what is found there is of a process that is gone, failed or was cancelled. A question
-without any answer is left out: asking again is asking once.
+During a run its process writes a heartbeat every few seconds, by which other processes distinguish a long run from one
+whose process has died. If the store is unavailable for a while, the run continues: what was not written is written with
+the next entry. A turn runs only after its conversation is claimed; the claim of a dead process expires after half a
+minute. A turn that has started and is not saved is recorded under the revision of the conversation that it continues,
+and deleted when the conversation is saved. So a record that is found there comes from a process that died, or from a
+turn that failed or was cancelled. User input without a reply is left out, so that a retry does not repeat it.
 """
 
 import asyncio
@@ -37,7 +37,7 @@ _CLAIM_RETRY_SECONDS = 0.1
 
 @asynccontextmanager
 async def hold_claim(claims: Claims, owner: str, name: str, *, message: str, wait: float = 0.0) -> AsyncGenerator[None]:
-    """Hold a claim as long as the block runs; a `Problem` with these words if it was not free in time."""
+    """Hold a claim while the block runs; raises `Problem` with this message if it is not free within `wait` seconds."""
     holder, end = uuid4().hex, monotonic() + wait
     while not await claims.acquire(owner, name, holder):
         if monotonic() >= end:
@@ -54,18 +54,18 @@ async def hold_claim(claims: Claims, owner: str, name: str, *, message: str, wai
 
 @asynccontextmanager
 async def hold_conversation(store: Store, conversation: Conversation) -> AsyncGenerator[None]:
-    """Hold a conversation of a client's while tools are run in it.
+    """Claim a client's conversation while server-side tools run in it.
 
-    A `Problem` if another request is at work in it, or has gone on with it since it was read: before any tool is run.
+    Raises `Problem`, before any tool runs, if another request has claimed it or has changed it since it was read.
     """
     owner, name = conversation.owner, conversation.id
-    words = f"another request is at work in the conversation {name!r}: ask again when it has ended"
+    message = f"another request is using the conversation {name!r}; retry when it has ended"
     try:
-        async with hold_claim(store.claims, owner, name, message=words):
-            now = await store.find_conversation(owner, name)
-            if (0 if now is None else now.revision) != conversation.revision:
-                words = f"the conversation {name!r} has gone on meanwhile: ask again"
-                raise Problem("conflict", words, code="conversation_changed")
+        async with hold_claim(store.claims, owner, name, message=message):
+            current = await store.find_conversation(owner, name)
+            if (0 if current is None else current.revision) != conversation.revision:
+                message = f"the conversation {name!r} was changed by another request; retry"
+                raise Problem("conflict", message, code="conversation_changed")
             yield
     except Unavailable:
         raise build_unavailable_error() from None
@@ -82,31 +82,31 @@ _HEARTBEAT_SECONDS = 5.0
 
 
 class PastRun(Struct, frozen=True, kw_only=True):
-    """A run as it can be looked at afterwards, or from elsewhere."""
+    """A recorded run, seen after its end or from another process."""
 
     id: str
     status: str
-    """`running`, `interrupted`, or why it ended."""
+    """`running`, `interrupted`, or the reason why it ended."""
     history: tuple[Message, ...]
-    """All that was said; every call in it has its result."""
+    """All messages; every call has a result."""
     summary: bytes
-    """Its statistics as a JSON object, if it is over."""
+    """Its statistics as a JSON object, if it has ended."""
 
 
 class _PendingWrites(Struct):
-    """One run while it is written."""
+    """The entries of one run that are not in the store yet."""
 
     heartbeat: asyncio.Task[None]
     last_entry: int = 0
     unwritten: list[tuple[int, bytes]] = []
     replaces: bool = False
-    """The first of what is unwritten takes the place of everything before it."""
+    """Whether the first unwritten entry replaces all entries in the store."""
 
 
-class RunBook:
-    """Writes down the runs of one owner. It is an agent's `Recorder`.
+class RunRecorder:
+    """Records the runs of one owner. It is a `Recorder` for the agent loop.
 
-    With `anew` a run takes the place of one of its name that is over, or was interrupted.
+    With `replaces_ended` a run replaces an earlier one of the same name that has ended or was interrupted.
     """
 
     def __init__(
@@ -119,8 +119,8 @@ class RunBook:
         self._pending: dict[str, _PendingWrites] = {}
 
     async def begin(self, run: str, request: Request) -> None:
-        """Begin a page; a `Problem` if there is one of that name, or no store to write in."""
-        # Before it is written: what is cancelled meanwhile may have been written all the same, and is ended then.
+        """Start recording a run; raises `Problem` if a run of that name exists or the store is unavailable."""
+        # First, because a cancelled write may still have reached the store, and `end` must be able to end it.
         self._pending[run] = _PendingWrites(start_task(self._send_heartbeats(run), f"heartbeat of {run}"))
         try:
             await self._runs.begin(
@@ -128,44 +128,44 @@ class RunBook:
             )
         except (Conflict, Unavailable) as error:
             self._pending.pop(run).heartbeat.cancel()
-            taken = Problem("conflict", f"there is a run {run!r} already")
-            raise (taken if isinstance(error, Conflict) else build_unavailable_error()) from None
+            exists = Problem("conflict", f"a run {run!r} already exists")
+            raise (exists if isinstance(error, Conflict) else build_unavailable_error()) from None
 
     async def add(self, run: str, messages: tuple[Message, ...]) -> None:
-        """Write what was said."""
+        """Record new messages."""
         if messages:
             await self._record_messages(run, messages)
 
     async def replace(self, run: str, messages: tuple[Message, ...]) -> None:
-        """Write a history that takes the place of the one before."""
-        page = self._pending[run]
-        page.unwritten, page.replaces = [], True
+        """Record a history that replaces the earlier one."""
+        pending = self._pending[run]
+        pending.unwritten, pending.replaces = [], True
         await self._record_messages(run, messages)
 
     async def end(self, ended: RunEnded) -> None:
-        """Close the page."""
-        page = self._pending.pop(ended.run, None)
-        if page is None:
-            return  # it could not be begun
-        page.heartbeat.cancel()
+        """Record the end of a run."""
+        pending = self._pending.pop(ended.run, None)
+        if pending is None:
+            return  # `begin` failed
+        pending.heartbeat.cancel()
         with contextlib.suppress(Unavailable):
-            await self._flush(ended.run, page)
+            await self._flush(ended.run, pending)
             await self._runs.end(self._owner, ended.run, ended.stop, _render_summary(ended))
 
     async def _record_messages(self, run: str, messages: tuple[Message, ...]) -> None:
-        page = self._pending[run]
-        page.last_entry += 1
-        page.unwritten.append((page.last_entry, encode_messages(messages)))
+        pending = self._pending[run]
+        pending.last_entry += 1
+        pending.unwritten.append((pending.last_entry, encode_messages(messages)))
         with contextlib.suppress(Unavailable):
-            await self._flush(run, page)
+            await self._flush(run, pending)
 
     async def _flush(self, run: str, pending: _PendingWrites) -> None:
         while pending.unwritten:
-            place, body = pending.unwritten[0]
+            index, body = pending.unwritten[0]
             write = self._runs.replace_entries if pending.replaces else self._runs.add_entry
-            await write(self._owner, run, place, body)
+            await write(self._owner, run, index, body)
             pending.replaces = False
-            pending.unwritten = [entry for entry in pending.unwritten if entry[0] > place]
+            pending.unwritten = [entry for entry in pending.unwritten if entry[0] > index]
 
     async def _send_heartbeats(self, run: str) -> None:
         while True:
@@ -175,12 +175,12 @@ class RunBook:
 
 
 async def past_run(runs: Runs, owner: str, name: str) -> PastRun | None:
-    """Look a run up; of one that was interrupted, calls without a result have one that says so."""
-    kept = await runs.find(owner, name)
-    if kept is None:
+    """Look up a run; in an interrupted one, calls without a result get one that says so."""
+    stored = await runs.find(owner, name)
+    if stored is None:
         return None
-    messages = tuple(message for body in kept.entries for message in decode_messages(body))
-    return PastRun(id=kept.id, status=kept.status, history=closed(messages), summary=kept.summary)
+    messages = tuple(message for body in stored.entries for message in decode_messages(body))
+    return PastRun(id=stored.id, status=stored.status, history=closed(messages), summary=stored.summary)
 
 
 def _render_summary(ended: RunEnded) -> bytes:
@@ -200,15 +200,15 @@ def _render_summary(ended: RunEnded) -> bytes:
 
 
 class TurnStart(Struct, frozen=True):
-    """A conversation at the beginning of a turn."""
+    """A conversation at the start of a turn."""
 
     opened: OpenConversation
     history: tuple[Message, ...]
-    """What was said so far, in a turn that was not kept too."""
+    """The messages so far, including those of a turn that was not saved."""
 
     @property
     def run_id(self) -> str:
-        """The name under which the turn is written down."""
+        """The name under which the turn is recorded."""
         return _run_id_of(self.opened)
 
 
@@ -221,40 +221,40 @@ class _EncodedStart(Struct, frozen=True):
 
 
 def encode_start(start: TurnStart) -> str:
-    """Write a beginning down, as a step returns it."""
+    """Encode a turn start as the result of a step."""
     opened = start.opened
-    said, before = Raw(encode_messages(opened.messages)), Raw(encode_messages(start.history))
-    return msgspec.json.encode(_EncodedStart(opened.name, opened.stored, said, before, opened.is_whole)).decode()
+    messages, before = Raw(encode_messages(opened.messages)), Raw(encode_messages(start.history))
+    return msgspec.json.encode(_EncodedStart(opened.name, opened.stored, messages, before, opened.is_whole)).decode()
 
 
 def decode_start(text: str) -> TurnStart:
-    """Read a beginning that was written down."""
+    """Decode a turn start."""
     found = msgspec.json.decode(text, type=_EncodedStart)
     opened = OpenConversation(found.name, decode_messages(bytes(found.messages)), found.kept, found.whole)
     return TurnStart(opened, decode_messages(bytes(found.before)))
 
 
 async def begin_turn(conversations: Conversations, owner: str, name: str) -> TurnStart:
-    """Open a conversation that is claimed, to begin a turn in it."""
+    """Open a claimed conversation to start a turn in it."""
     opened = await conversations.open(owner, name)
     past = None if opened.is_over else await past_run(conversations.runs, owner, _run_id_of(opened))
     if past is None:
         return TurnStart(opened, opened.messages)
-    said = past.history[count_leading_systems(past.history) :]
-    while said and _is_question(said[-1]):
-        said = said[:-1]
-    return TurnStart(opened, said)
+    messages = past.history[count_leading_systems(past.history) :]
+    while messages and _is_question(messages[-1]):
+        messages = messages[:-1]
+    return TurnStart(opened, messages)
 
 
-async def start_recording(conversations: Conversations, start: TurnStart) -> RunBook:
-    """Return what writes the turn down, in place of the one before it."""
+async def start_recording(conversations: Conversations, start: TurnStart) -> RunRecorder:
+    """Return a recorder for the turn; an earlier record of the turn is deleted."""
     owner = start.opened.stored.owner
     await conversations.runs.delete(owner, start.run_id)
-    return RunBook(conversations.runs, owner)
+    return RunRecorder(conversations.runs, owner)
 
 
 async def save_turn(conversations: Conversations, start: TurnStart, messages: tuple[Message, ...], model: str) -> None:
-    """Keep the conversation as it is after the turn."""
+    """Save the conversation after a turn, and delete the record of the turn."""
     await conversations.save(start.opened, messages, model)
     with contextlib.suppress(Unavailable):
         await conversations.runs.delete(start.opened.stored.owner, start.run_id)
@@ -264,9 +264,9 @@ async def save_turn(conversations: Conversations, start: TurnStart, messages: tu
 async def claim_conversation(
     conversations: Conversations, owner: str, name: str, *, wait: float = 0.0
 ) -> AsyncGenerator[None]:
-    """Hold a conversation for a turn; a `Problem` if another turn is under way, here or in another process."""
-    words = f"another call is at work in the session {name!r}: ask again when it has ended, or in half a minute"
-    async with hold_claim(conversations.claims, owner, conversations.claim_of(name), message=words, wait=wait):
+    """Claim a conversation for a turn; raises `Problem` if another turn is running, in any process."""
+    message = f"another call is using the session {name!r}; retry when it has ended, or in half a minute"
+    async with hold_claim(conversations.claims, owner, conversations.claim_of(name), message=message, wait=wait):
         yield
 
 

@@ -124,7 +124,7 @@ class Endpoints:
         request = opened.ask if opened is not None else request
         record.model = request.call.model
         if not key.allows(request.call.model):
-            raise Problem("permission", f"this key may not ask for the model {request.call.model!r}")
+            raise Problem("permission", f"this API key is not allowed to use the model {request.call.model!r}")
         cancel_on_disconnect(exchange)
         with self._quotas.slot(key):
             body, estimated = await self._gateway.count_tokens(request, record)
@@ -154,7 +154,7 @@ def route_passthrough(
     model = (path_match.model or form.model).removeprefix(_MODEL_PREFIX)
     target, asked = _find_target(path_match, model, dialect, routes)
     if not key.allows(asked):
-        raise Problem("permission", f"this key may not ask for {asked!r}")
+        raise Problem("permission", f"this API key is not allowed to use {asked!r}")
     there = model if path_match.upstream else target.model.removeprefix(_MODEL_PREFIX)
     if not path_match.model:
         prefix = _MODEL_PREFIX if form.model.startswith(_MODEL_PREFIX) else ""
