@@ -11,8 +11,8 @@ from itertools import count
 from typing import Any
 
 from dragoman.simulator import Answer, Received
+from dragoman.simulator.conversation import Ask, AskResult, AskTool, AskTurn, Call
 from dragoman.simulator.model import answer
-from dragoman.simulator.talk import Ask, AskResult, AskTool, AskTurn, Call
 
 _TAGGED = re.compile(r"<tool_call>\s*(\{.*?\})\s*</tool_call>", re.DOTALL)
 _LINED = re.compile(r"^TOOL_CALL: (\S+)\nARGUMENTS: (\{.*\})$", re.MULTILINE)

@@ -51,12 +51,14 @@ def other_strings(tree: ast.AST) -> Iterator[tuple[int, str]]:
     documented = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
     for node in ast.walk(tree):
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in documented:
-            if node.value.count(" ") > 1:
-                yield node.lineno, node.value
+            text = node.value
+            yield from [(node.lineno, text)] if text.count(" ") > 1 else []
 
 
 def found_in(texts: Iterator[tuple[int, str]]) -> list[str]:
-    return [f"{line}: {match.group()!r} in {text[:80]!r}" for line, text in texts if (match := PRIVATE_WORDS.search(text))]
+    return [
+        f"{line}: {match.group()!r} in {text[:80]!r}" for line, text in texts if (match := PRIVATE_WORDS.search(text))
+    ]
 
 
 @each(SOURCES)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from dragoman.cli import main
-from dragoman.simulator.serving import in_thread
+from dragoman.simulator.runner import in_thread
 
 KINDS = {
     "gem": 'kind = "gemini"\napi_key = "k"\n',

@@ -6,7 +6,7 @@ import pytest
 
 from dragoman.cli import main
 from dragoman.intercept.exchange import InterceptedExchange, encode_exchange
-from dragoman.simulator.serving import in_thread
+from dragoman.simulator.runner import in_thread
 
 PATH = "/v1beta/models/gemini-3-flash:generateContent"
 CAME = b'{"contents":[{"role":"user","parts":[{"text":"came"}]}]}'

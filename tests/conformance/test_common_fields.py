@@ -129,7 +129,7 @@ SLOW: dict[str, dict[str, set[str]]] = {
 def slow(monkeypatch) -> set[str]:
     """What made `Shape` read level by level."""
     found: set[str] = set()
-    read_members, read_tagged = unread_members._sift_members, unread_members._sift_tagged
+    read_members, read_tagged = unread_members._decode_members, unread_members._decode_tagged
 
     def members_noted(members, plan, where, unread):
         unknown = members.keys() - plan.members.keys() - {plan.tag_field}
@@ -142,8 +142,8 @@ def slow(monkeypatch) -> set[str]:
             found.add(f"{plan.tag_field}={tag}")
         return read_tagged(raw, plan, where, unread, failure)
 
-    monkeypatch.setattr(unread_members, "_sift_members", members_noted)
-    monkeypatch.setattr(unread_members, "_sift_tagged", tags_noted)
+    monkeypatch.setattr(unread_members, "_decode_members", members_noted)
+    monkeypatch.setattr(unread_members, "_decode_tagged", tags_noted)
     return found
 
 

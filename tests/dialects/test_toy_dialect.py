@@ -20,7 +20,7 @@ from dragoman.dialects import NAMES
 from dragoman.dialects import registry as dialects
 from dragoman.simulator import Answer, Received
 from dragoman.simulator import Call as Made
-from dragoman.simulator.serving import in_thread
+from dragoman.simulator.runner import in_thread
 from dragoman.upstreams import registry as upstreams
 from server import processes
 from server.conftest import serving

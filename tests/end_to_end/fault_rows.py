@@ -11,7 +11,7 @@ from itertools import product
 from msgspec import Struct, structs
 
 from dragoman.config import RetriesTable
-from dragoman.simulator.serving import in_thread
+from dragoman.simulator.runner import in_thread
 from server.conftest import Gateway, serving, upstreams
 
 CLIENTS = ("chat", "responses", "messages", "gemini")

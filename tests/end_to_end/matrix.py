@@ -9,7 +9,7 @@ from typing import Any
 import httpx2
 from msgspec import Struct
 
-from dragoman.simulator.serving import in_thread
+from dragoman.simulator.runner import in_thread
 from dragoman.simulator.state import Seen
 from end_to_end.clients import chat as chat_client
 from end_to_end.clients import gemini as gemini_client

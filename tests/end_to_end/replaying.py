@@ -13,7 +13,7 @@ from conformance.recordings import Recording, replies
 from dragoman.config import Config, RetriesTable, ServerTable, UpstreamTable
 from dragoman.http.exchange import Exchange
 from dragoman.http.server import listen, run_in_thread
-from dragoman.server.serving import running
+from dragoman.server.runner import running
 from oracles import Reading, read_stream, read_whole
 from oracles.reading import finish_after
 

@@ -15,7 +15,7 @@ import pytest
 import trustme
 
 from cli.terminal import CTRL_C, terminal
-from dragoman.simulator.serving import in_thread
+from dragoman.simulator.runner import in_thread
 from end_to_end.interception import Site, children_of, only, proxies_of, tunnels
 from server.processes import until
 

@@ -12,7 +12,7 @@ from msgspec import structs
 
 from dragoman.config import ServerTable
 from dragoman.simulator import Answer
-from dragoman.simulator.serving import in_thread
+from dragoman.simulator.runner import in_thread
 from end_to_end.matrix import CLIENTS, MANNERS, UPSTREAMS
 from end_to_end.scenarios import CITY, IMAGE, SYSTEM, TIME, WEATHER, Scenario
 from end_to_end.talk import Result

@@ -9,7 +9,7 @@ from typing import Any
 import openai
 import pytest
 
-from dragoman.simulator.serving import Running, in_thread
+from dragoman.simulator.runner import Running, in_thread
 from end_to_end.interception import Site
 
 pytestmark = pytest.mark.slow

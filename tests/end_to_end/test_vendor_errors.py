@@ -13,7 +13,7 @@ import trustme
 from dragoman.config import UpstreamTable
 from dragoman.http.exchange import Exchange
 from dragoman.http.server import listen, run_in_thread
-from dragoman.simulator.serving import in_thread
+from dragoman.simulator.runner import in_thread
 from end_to_end.fault_rows import CLIENTS
 from end_to_end.listening import Listener
 from server.conftest import Gateway, serving

@@ -6,9 +6,9 @@ import pytest
 
 from dragoman.http.client import Client, Deadlines, Outgoing
 from dragoman.http.exchange import Exchange
-from dragoman.http.link import BrokenReply, DeadlineExceeded, Unreachable
 from dragoman.http.message import Origin
 from dragoman.http.server import Server, listen
+from dragoman.http.upstream_connection import BrokenReply, DeadlineExceeded, Unreachable
 from http_peers import QUICK, Peer, at, echo
 
 

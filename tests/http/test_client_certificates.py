@@ -10,9 +10,9 @@ import pytest
 import trustme
 
 from dragoman.http.client import Client, Outgoing
-from dragoman.http.link import BrokenReply, Unreachable, UntrustedCertificate
 from dragoman.http.message import Origin
 from dragoman.http.proxies import read_environment_proxies
+from dragoman.http.upstream_connection import BrokenReply, Unreachable, UntrustedCertificate
 from http_peers import QUICK
 
 AUTHORITY = trustme.CA()

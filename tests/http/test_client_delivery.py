@@ -6,8 +6,8 @@ import pytest
 
 from dragoman.http.client import Client
 from dragoman.http.exchange import Exchange
-from dragoman.http.link import BrokenReply
 from dragoman.http.server import listen
+from dragoman.http.upstream_connection import BrokenReply
 from http_peers import QUICK, Peer, at, echo
 
 

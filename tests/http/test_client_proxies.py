@@ -3,9 +3,9 @@
 import pytest
 
 from dragoman.http.client import Client, Outgoing
-from dragoman.http.link import Unreachable
 from dragoman.http.message import Origin, split_url
 from dragoman.http.server import listen
+from dragoman.http.upstream_connection import Unreachable
 from http_peers import QUICK, Peer, at, echo
 
 

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 import anthropic
 import openai
 
-from dragoman.simulator.serving import Running
+from dragoman.simulator.runner import Running
 from intercept.surroundings import Between
 
 MODEL = "gemini-3-flash"

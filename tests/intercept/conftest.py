@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from dragoman.simulator import Answer, Call, Received
-from dragoman.simulator.serving import Running, in_thread
+from dragoman.simulator.runner import Running, in_thread
 from intercept.surroundings import Between, Upstream, between, upstream
 
 

@@ -15,7 +15,7 @@ from dragoman.http.server import listen, run_in_thread
 from dragoman.intercept.sessions import InterceptSession, SessionName
 from dragoman.intercept.settings import InterceptTable
 from dragoman.server.interception import Interception
-from dragoman.server.serving import running
+from dragoman.server.runner import running
 
 if TYPE_CHECKING:
     from dragoman.http.message import Request

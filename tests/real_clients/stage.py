@@ -13,9 +13,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from dragoman.simulator.runner import Running as Simulated
+from dragoman.simulator.runner import in_thread
 from dragoman.simulator.script import Script
-from dragoman.simulator.serving import Running as Simulated
-from dragoman.simulator.serving import in_thread
 from npm import NODE
 from real_clients.dead_end import DeadEnd, dead_end
 

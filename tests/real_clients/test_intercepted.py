@@ -12,7 +12,7 @@ import openai
 import pytest
 
 from dragoman.simulator import Answer, Call, Received
-from dragoman.simulator.serving import in_thread
+from dragoman.simulator.runner import in_thread
 from intercept.surroundings import Between, between, is_awaited, until
 from npm import NODE
 from real_clients.dead_end import dead_end

@@ -13,9 +13,9 @@ from msgspec import structs
 from dragoman.config import Config, MediaTable, RetriesTable, ServerTable, SessionsTable, UpstreamTable
 from dragoman.gateway.record import Record
 from dragoman.http.server import run_in_thread
-from dragoman.server.serving import running
-from dragoman.simulator.serving import Running as Simulated
-from dragoman.simulator.serving import in_thread
+from dragoman.server.runner import running
+from dragoman.simulator.runner import Running as Simulated
+from dragoman.simulator.runner import in_thread
 from dragoman.web_settings import WebTable
 
 

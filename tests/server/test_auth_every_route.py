@@ -11,7 +11,7 @@ from dragoman.http.message import Request
 from dragoman.server.app import drop_key_from_target
 from dragoman.server.auth import Access, Key, hash_secret
 from dragoman.server.routes import Paths
-from dragoman.simulator.serving import in_thread
+from dragoman.simulator.runner import in_thread
 from server.conftest import serving
 
 KEYS = (

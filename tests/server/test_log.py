@@ -24,7 +24,7 @@ from dragoman.http.server import listen, run_in_thread
 from dragoman.mcp.settings import ToolServer
 from dragoman.server import log
 from dragoman.server.log import LogWriter
-from dragoman.server.serving import running
+from dragoman.server.runner import running
 
 CANARY = "canary-of-what-was-said"
 CLIENT, UPSTREAM = "a-key-of-our-own-client", "the key that no pattern finds"

@@ -18,15 +18,15 @@ from mcp import Client
 from dragoman.agent import closed
 from dragoman.config import Config, ServerTable, SessionsTable, UpstreamTable
 from dragoman.core.parts import Text, ToolCall, ToolResult
-from dragoman.core.preserved import decode_messages
+from dragoman.core.serialization import decode_messages
 from dragoman.gateway.agents.settings import AgentTable
 from dragoman.http.server import run_in_thread
 from dragoman.mcp.settings import McpTable
-from dragoman.server.serving import running
+from dragoman.server.runner import running
 from dragoman.sessions.conversations import Conversations
 from dragoman.sessions.runs import RunMessage
 from dragoman.sessions.store import Store, open_store
-from dragoman.simulator.serving import in_thread
+from dragoman.simulator.runner import in_thread
 from dragoman.tools import tool
 
 DUMPS = Path(__file__).parent / "dumps"

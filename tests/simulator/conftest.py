@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from dragoman.simulator.serving import Running, in_thread
+from dragoman.simulator.runner import Running, in_thread
 
 
 @pytest.fixture(scope="session")

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from dragoman.simulator.api import AcceptedRequest, ApiRejection
 from dragoman.simulator.apis import APIS
+from dragoman.simulator.conversation import TokenSigner
 from dragoman.simulator.rule import CheckContext, Violation
-from dragoman.simulator.talk import TokenSigner
 from fuzz import mutations, seeds
 
 SIGNER = TokenSigner()

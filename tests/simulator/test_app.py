@@ -7,7 +7,7 @@ import httpx2
 import pytest
 
 from dragoman.simulator import Answer, Call, Fault, Received, Unmet, read_fault
-from dragoman.simulator.serving import Running
+from dragoman.simulator.runner import Running
 
 HELLO = {"model": "gpt-4.1", "messages": [{"role": "user", "content": "Say hello."}]}
 CLAUDE = {"model": "claude-opus-4-8", "max_tokens": 99, "messages": [{"role": "user", "content": "Say hello."}]}

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
+from dragoman.simulator.conversation import Answer, Ask, AskResult, AskTurn, Call
 from dragoman.simulator.faults import read_fault
 from dragoman.simulator.script import Received, TomlScript, Unmet, read_script
-from dragoman.simulator.talk import Answer, Ask, AskResult, AskTurn, Call
 
 USER = AskTurn(role="user", text="The WEATHER in Paris?")
 CALL = Call(id="1", name="get_weather", arguments={"city": "Paris"})

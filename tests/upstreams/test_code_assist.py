@@ -10,7 +10,7 @@ from dragoman.core.problems import Problem
 from dragoman.dialects.record import Call
 from dragoman.http.client import Client, Outgoing
 from dragoman.server.services import open_running_upstream
-from dragoman.simulator.serving import in_thread
+from dragoman.simulator.runner import in_thread
 from dragoman.upstreams import code_assist
 from dragoman.upstreams.code_assist import CodeAssist
 from dragoman.upstreams.google_tokens import FixedToken, GoogleAccount

@@ -12,7 +12,7 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
 from dragoman.core.problems import Problem
-from dragoman.simulator.serving import in_thread
+from dragoman.simulator.runner import in_thread
 from dragoman.upstreams import google_tokens
 from dragoman.upstreams.google_tokens import (
     FixedToken,

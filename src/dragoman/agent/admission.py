@@ -20,7 +20,7 @@ import msgspec
 from msgspec import Struct, structs
 
 from dragoman.agent.approvals import ApprovalRequest, Decision, is_yes, topic_of
-from dragoman.agent.equipment import AgentConfig
+from dragoman.agent.config import AgentConfig
 from dragoman.agent.history import SUMMARY, UNTRUSTED_SUMMARY
 from dragoman.agent.limits import Limits
 from dragoman.agent.model import wrap_errors

@@ -17,7 +17,7 @@ from msgspec import Struct, structs
 
 from dragoman.agent.admission import Admission
 from dragoman.agent.calls import CallRunner, ModelTurn
-from dragoman.agent.equipment import AgentConfig
+from dragoman.agent.config import AgentConfig
 from dragoman.agent.history import (
     answer_own_calls,
     build_assistant_message,

@@ -9,9 +9,9 @@ from typing import assert_never
 from msgspec import Raw, Struct, json
 
 from dragoman.core.parts import ToolResult
-from dragoman.core.preserved import decode_messages, encode_messages
 from dragoman.core.request import Message
 from dragoman.core.response import Finish, Response, Usage
+from dragoman.core.serialization import decode_messages, encode_messages
 from dragoman.core.value import Extras
 from dragoman.tools import Execution, Outcome
 

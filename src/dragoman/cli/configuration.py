@@ -47,7 +47,7 @@ def check(options: argparse.Namespace) -> int:
     """Check the configuration and print the result."""
     from dragoman.config import ConfigError, load  # noqa: PLC0415  only for this verb
     from dragoman.gateway.agents.toolset import find_unknown_tools  # noqa: PLC0415
-    from dragoman.server.serving import listen_address  # noqa: PLC0415
+    from dragoman.server.runner import listen_address  # noqa: PLC0415
 
     try:
         config = load(options.config)

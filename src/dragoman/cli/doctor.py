@@ -34,7 +34,7 @@ def run(options: argparse.Namespace) -> int:
 
     from dragoman.config import ConfigError, load  # noqa: PLC0415
     from dragoman.doctor.checks import Check  # noqa: PLC0415
-    from dragoman.server.serving import listen_address  # noqa: PLC0415
+    from dragoman.server.runner import listen_address  # noqa: PLC0415
 
     report = _print_json if options.json else _print_line
     try:

@@ -26,7 +26,7 @@ def run(options: argparse.Namespace) -> int:
 
     try:
         config = load(options.config)
-        from dragoman.server.serving import serve_mcp  # noqa: PLC0415  only for this verb
+        from dragoman.server.runner import serve_mcp  # noqa: PLC0415  only for this verb
 
         with contextlib.suppress(KeyboardInterrupt):
             asyncio.run(serve_mcp(config))

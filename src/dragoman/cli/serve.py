@@ -38,7 +38,7 @@ def run(options: argparse.Namespace) -> int:
         listen = config.server.listen
         if options.workers > 1:
             return _serve_workers(config, options.workers)
-        from dragoman.server.serving import serve  # noqa: PLC0415  only for this verb
+        from dragoman.server.runner import serve  # noqa: PLC0415  only for this verb
 
         with contextlib.suppress(KeyboardInterrupt):
             choose_runner()(serve(config, on_start=lambda gateway: _print_address(config, gateway.base_url)))

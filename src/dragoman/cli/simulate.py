@@ -94,7 +94,7 @@ def _build_settings(options: argparse.Namespace) -> "Settings":
 async def _serve(options: argparse.Namespace, settings: "Settings") -> None:
     import asyncio  # noqa: PLC0415  not for other verbs
 
-    from dragoman.simulator.serving import running  # noqa: PLC0415  only for this verb
+    from dragoman.simulator.runner import running  # noqa: PLC0415  only for this verb
 
     stopped = asyncio.Event()
     with contextlib.suppress(NotImplementedError):  # Windows loops have no signal handlers: Ctrl-C raises there

@@ -24,7 +24,7 @@ from dragoman.gateway.redact import credentials_of, redact
 from dragoman.gateway.router import Target, default_model
 from dragoman.gateway.upstream_call import UpstreamClient
 from dragoman.http.client import Client, Deadlines, Outgoing
-from dragoman.http.link import ConnectionFailure, UntrustedCertificate
+from dragoman.http.upstream_connection import ConnectionFailure, UntrustedCertificate
 from dragoman.interpreter.response import translate_response
 from dragoman.mcp.client import Servers, ServerStatus, open_servers
 from dragoman.server.services import open_upstream

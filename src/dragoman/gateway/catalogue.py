@@ -15,7 +15,7 @@ from dragoman.core.problems import Problem
 from dragoman.dialects.registry import dialect_named
 from dragoman.gateway.router import Routes
 from dragoman.http.client import Client, Deadlines
-from dragoman.http.link import ConnectionFailure
+from dragoman.http.upstream_connection import ConnectionFailure
 from dragoman.upstreams.model_list import ListedModel
 from dragoman.upstreams.upstream import Upstream
 

@@ -9,7 +9,7 @@ from dragoman.gateway.context import RequestContext
 from dragoman.gateway.errors import add_id_to_event, map_failure
 from dragoman.gateway.heartbeat import Heartbeat
 from dragoman.gateway.upstream_call import UpstreamReply
-from dragoman.http.link import ConnectionFailure
+from dragoman.http.upstream_connection import ConnectionFailure
 from dragoman.interpreter.signatures import CallRecorder
 from dragoman.interpreter.stream import StreamTranslator
 

@@ -10,8 +10,8 @@ from dragoman.core.problems import Problem
 from dragoman.dialects.registry import dialect_named
 from dragoman.gateway.record import Record
 from dragoman.gateway.router import Target
-from dragoman.http.link import ConnectionFailure, DeadlineExceeded, UntrustedCertificate
 from dragoman.http.message import Headers
+from dragoman.http.upstream_connection import ConnectionFailure, DeadlineExceeded, UntrustedCertificate
 from dragoman.interpreter.errors import adapt_error_reply
 from dragoman.interpreter.tool_errors import SentRequest, add_code, locate_rejection
 from dragoman.interpreter.translation import Translation

@@ -12,7 +12,7 @@ from msgspec import Struct
 from dragoman.core.parts import MediaKind
 from dragoman.core.problems import Problem
 from dragoman.http.addresses import LinkRefused
-from dragoman.http.guarded import ByteBudget, ExpiringCache, GuardedFetcher
+from dragoman.http.safe_fetch import ByteBudget, ExpiringCache, GuardedFetcher
 from dragoman.interpreter.media import NOT_FETCHED
 from dragoman.interpreter.translation import FetchedMedia, Links, MissingLinks, NeededLink, Translation
 from dragoman.tasks import run_all

@@ -23,8 +23,8 @@ from dragoman.gateway.retry import Retries, RetryBudget, RetryPolicy
 from dragoman.gateway.router import Routes, Target
 from dragoman.gateway.upstream_call import UpstreamClient
 from dragoman.http.client import Incoming
-from dragoman.http.link import ConnectionFailure
 from dragoman.http.message import Headers
+from dragoman.http.upstream_connection import ConnectionFailure
 from dragoman.interpreter.core_request import TranslationOptions, translate_core_request
 from dragoman.interpreter.errors import adapt_error_reply
 from dragoman.interpreter.ledger import Ledger

@@ -21,8 +21,8 @@ from dragoman.gateway.router import Target
 from dragoman.gateway.upstream_call import UpstreamClient, redact_credentials
 from dragoman.http.client import Incoming, Outgoing
 from dragoman.http.exchange import Exchange
-from dragoman.http.link import ConnectionFailure
 from dragoman.http.message import Headers, Request
+from dragoman.http.upstream_connection import ConnectionFailure
 from dragoman.wire import json
 from dragoman.wire.splice import set_member
 

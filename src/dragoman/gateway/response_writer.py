@@ -13,8 +13,8 @@ from dragoman.gateway.context import RequestContext
 from dragoman.gateway.errors import add_id_to_event, map_failure
 from dragoman.gateway.record import build_response_headers
 from dragoman.gateway.upstream_call import UpstreamReply
-from dragoman.http.link import ConnectionFailure
 from dragoman.http.message import JSON_HEADERS
+from dragoman.http.upstream_connection import ConnectionFailure
 from dragoman.interpreter.response import translate_response
 from dragoman.interpreter.signatures import find_signed_calls
 

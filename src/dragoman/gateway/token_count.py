@@ -8,7 +8,7 @@ from dragoman.gateway.errors import build_body_error, map_failure, map_rejection
 from dragoman.gateway.record import Record
 from dragoman.gateway.router import Target
 from dragoman.gateway.upstream_call import UpstreamClient, translate
-from dragoman.http.link import ConnectionFailure
+from dragoman.http.upstream_connection import ConnectionFailure
 from dragoman.wire import json
 from dragoman.wire.lookup import lookup
 from dragoman.wire.splice import remove_member

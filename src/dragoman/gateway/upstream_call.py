@@ -16,7 +16,7 @@ from dragoman.gateway.redact import credentials_of, redact_known
 from dragoman.gateway.router import Target
 from dragoman.gateway.signatures import SignatureStore
 from dragoman.http.client import Client, Incoming, Outgoing
-from dragoman.http.link import ConnectionFailure
+from dragoman.http.upstream_connection import ConnectionFailure
 from dragoman.interpreter.passthrough import pair_request, require_readable
 from dragoman.interpreter.reply_adapter import Context
 from dragoman.interpreter.tool_errors import explain_tools

@@ -13,7 +13,9 @@ from typing import Self
 from msgspec import Struct
 
 from dragoman.http.encoding import BadEncoding, BodyTooLarge, Inflater, is_identity
-from dragoman.http.link import (
+from dragoman.http.message import Headers, Origin, decode_headers, first_header
+from dragoman.http.proxies import Proxies, open_tunnel, read_environment_proxies
+from dragoman.http.upstream_connection import (
     BrokenReply,
     ConnectionFailure,
     DeadlineExceeded,
@@ -21,8 +23,6 @@ from dragoman.http.link import (
     UntrustedCertificate,
     UpstreamConnection,
 )
-from dragoman.http.message import Headers, Origin, decode_headers, first_header
-from dragoman.http.proxies import Proxies, open_tunnel, read_environment_proxies
 
 _MAX_IDLE = 30.0
 """Seconds a connection is kept unused; most servers close theirs after a minute."""

@@ -9,8 +9,8 @@ from urllib.request import getproxies, proxy_bypass
 
 from msgspec import Struct
 
-from dragoman.http.link import Unreachable, UpstreamConnection
 from dragoman.http.message import Origin, split_url
+from dragoman.http.upstream_connection import Unreachable, UpstreamConnection
 
 _MAX_HEAD = 16 << 10
 

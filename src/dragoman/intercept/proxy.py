@@ -13,11 +13,11 @@ from dragoman.core.problems import Problem
 from dragoman.guard import attempt
 from dragoman.http.client import Client, Deadlines, Incoming, Outgoing
 from dragoman.http.exchange import ClientDisconnected, Exchange
-from dragoman.http.link import ConnectionFailure
 from dragoman.http.message import Headers, Origin
+from dragoman.http.upstream_connection import ConnectionFailure
 from dragoman.intercept.captured import Group, digest_of
 from dragoman.intercept.exchange import ExchangeObserver, InterceptedExchange
-from dragoman.intercept.lookout import ObserverFolders
+from dragoman.intercept.observers import ObserverFolders
 from dragoman.intercept.plan import RewritePlan
 from dragoman.intercept.replies import TurnRequest, build_reply, parse_turn_request
 from dragoman.intercept.reply_filter import ReplyFilter, parse_refusal

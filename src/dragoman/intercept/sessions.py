@@ -8,9 +8,9 @@ import msgspec
 from msgspec import Struct
 
 from dragoman.core.parts import ToolCall
-from dragoman.core.preserved import decode_messages, encode_messages
 from dragoman.core.problems import Problem
 from dragoman.core.request import Message
+from dragoman.core.serialization import decode_messages, encode_messages
 from dragoman.intercept.captured import CapturedToolCall, Group
 from dragoman.intercept.plan import CallerTools, RewritePlan
 from dragoman.intercept.settings import MARK, InterceptTable

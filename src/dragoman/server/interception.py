@@ -27,8 +27,8 @@ from dragoman.gateway.response_writer import write_events
 from dragoman.gateway.router import Routes
 from dragoman.http.client import Client
 from dragoman.http.exchange import Exchange
-from dragoman.http.link import ConnectionFailure
 from dragoman.http.message import Request
+from dragoman.http.upstream_connection import ConnectionFailure
 from dragoman.intercept.caller import CallerHandler, parse_caller_request
 from dragoman.intercept.captured import digest_of
 from dragoman.intercept.exchange import ExchangeObserver, InterceptedExchange

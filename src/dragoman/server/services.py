@@ -13,7 +13,7 @@ from msgspec import Struct, structs
 
 from dragoman import __version__
 from dragoman.agent import Artifacts, Carrier
-from dragoman.agent.equipment import Price
+from dragoman.agent.config import Price
 from dragoman.config import Config, ConfigError, UpstreamTable
 from dragoman.core.problems import Problem
 from dragoman.core.traits import TextCalls
@@ -31,8 +31,8 @@ from dragoman.gateway.retry import RetryPolicy
 from dragoman.gateway.router import Routes, Target, UpstreamSet
 from dragoman.gateway.signatures import SignatureStore
 from dragoman.http.client import Client, Deadlines, Outgoing
-from dragoman.http.guarded import GuardedFetcher
-from dragoman.http.link import ConnectionFailure
+from dragoman.http.safe_fetch import GuardedFetcher
+from dragoman.http.upstream_connection import ConnectionFailure
 from dragoman.mcp.client import ServerStatus, open_servers
 from dragoman.sessions.store import Store, default_url, open_store
 from dragoman.sessions.values import Unavailable
@@ -236,7 +236,7 @@ def build_media_fetcher(config: Config) -> MediaFetcher:
 async def open_upstream(name: str, table: UpstreamTable, client: Client, stack: AsyncExitStack) -> Place:
     """Open one upstream; what it needs beside the gateway lives as long as `stack`."""
     if table.kind == SIMULATOR.name and not table.base_url:
-        from dragoman.simulator.serving import running  # noqa: PLC0415  only who has no model pays for it
+        from dragoman.simulator.runner import running  # noqa: PLC0415  only who has no model pays for it
 
         table = structs.replace(table, base_url=(await stack.enter_async_context(running())).base_url)
     return open_running_upstream(name, table, client)

@@ -10,9 +10,9 @@ from uuid import uuid4
 from msgspec import Struct
 
 from dragoman.core.parts import ToolResult
-from dragoman.core.preserved import decode_messages, encode_messages
 from dragoman.core.problems import Problem
 from dragoman.core.request import Message
+from dragoman.core.serialization import decode_messages, encode_messages
 from dragoman.sessions.runs import Claims, Runs
 from dragoman.sessions.store import Store
 from dragoman.sessions.values import Conflict, Conversation, Item, Turn, generate_key

@@ -15,21 +15,21 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from dragoman.simulator.app import Simulator
+    from dragoman.simulator.conversation import Answer, Ask, Call
     from dragoman.simulator.faults import Fault, read_fault
     from dragoman.simulator.recordings import Recordings
+    from dragoman.simulator.runner import Running, in_thread, running
     from dragoman.simulator.script import Received, TomlScript, Unmet, read_script
-    from dragoman.simulator.serving import Running, in_thread, running
     from dragoman.simulator.state import Seen, Settings
-    from dragoman.simulator.talk import Answer, Ask, Call
 
 _MODULES = {
     "app": ("Simulator",),
     "faults": ("Fault", "read_fault"),
     "recordings": ("Recordings",),
     "script": ("Received", "TomlScript", "Unmet", "read_script"),
-    "serving": ("Running", "in_thread", "running"),
+    "runner": ("Running", "in_thread", "running"),
     "state": ("Seen", "Settings"),
-    "talk": ("Answer", "Ask", "Call"),
+    "conversation": ("Answer", "Ask", "Call"),
 }
 _HOMES = {name: module for module, names in _MODULES.items() for name in names}
 

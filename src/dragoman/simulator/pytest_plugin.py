@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
-    from dragoman.simulator.serving import Running
+    from dragoman.simulator.runner import Running
 
 
 @pytest.fixture
 def dragoman_simulator(request: pytest.FixtureRequest) -> "Generator[Running]":
     """A running simulator; `@pytest.mark.dragoman(seed=1, fault="429")` sets its options."""
-    from dragoman.simulator.serving import in_thread  # noqa: PLC0415  see the module's docstring
+    from dragoman.simulator.runner import in_thread  # noqa: PLC0415  see the module's docstring
 
     mark: pytest.Mark | None = request.node.get_closest_marker("dragoman")  # pyright: ignore[reportUnknownMemberType]
     if mark is not None and mark.args:

@@ -30,8 +30,8 @@ import msgspec
 from msgspec import Struct, field
 
 from dragoman.guard import attempt
+from dragoman.simulator.conversation import Answer, AnswerEnd, Ask, Call
 from dragoman.simulator.faults import Fault, read_fault
-from dragoman.simulator.talk import Answer, AnswerEnd, Ask, Call
 from dragoman.wire.pointer import split
 
 

@@ -10,11 +10,11 @@ from msgspec import Struct
 from dragoman.http.message import Headers, Request
 from dragoman.simulator.api import ApiState
 from dragoman.simulator.apis import APIS
+from dragoman.simulator.conversation import TokenSigner
 from dragoman.simulator.faults import read_fault
 from dragoman.simulator.model.usage import PromptCache
 from dragoman.simulator.recordings import Recordings
 from dragoman.simulator.script import Script
-from dragoman.simulator.talk import TokenSigner
 
 _MOST_KEPT = 10_000
 _MOST_BYTES = 256 << 20

@@ -23,7 +23,7 @@ from dragoman.http.exchange import Exchange
 from dragoman.http.server import listen, run_in_thread
 from dragoman.mcp.server.service import LOCAL_CALLER
 from dragoman.simulator import Answer, Call, Received, read_fault
-from dragoman.simulator.serving import Running, in_thread
+from dragoman.simulator.runner import Running, in_thread
 from mcp_peers import PEERS
 
 COMMAND = [sys.executable, "-c", "import sys; from dragoman.cli import main; sys.exit(main())", "chat"]

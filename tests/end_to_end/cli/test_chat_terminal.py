@@ -13,7 +13,7 @@ from cli.terminal import COLOUR, CTRL_D, Terminal, terminal
 from dragoman.http.exchange import Exchange
 from dragoman.http.server import listen, run_in_thread
 from dragoman.simulator import Answer, Call, Received
-from dragoman.simulator.serving import Running, in_thread
+from dragoman.simulator.runner import Running, in_thread
 from mcp_peers import PEERS
 from server.processes import until
 

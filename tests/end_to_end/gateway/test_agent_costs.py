@@ -8,7 +8,7 @@ from dragoman.config import Config, ConfigError, SessionsTable, UpstreamTable
 from dragoman.gateway.agents.settings import AgentCompaction, AgentLimits, AgentTable, PriceTable
 from dragoman.server.services import open_gateway_services
 from dragoman.simulator import Answer, Call
-from dragoman.simulator.serving import in_thread
+from dragoman.simulator.runner import in_thread
 from end_to_end.gateway.test_agents import toolbox
 from server.agents import Client
 from server.conftest import serving

@@ -6,7 +6,7 @@ import pytest
 
 from dragoman.gateway.agents.settings import AgentTable
 from dragoman.simulator import Answer, Call, read_fault
-from dragoman.simulator.serving import in_thread
+from dragoman.simulator.runner import in_thread
 from end_to_end.gateway.test_agents import toolbox
 from server.agents import CLIENTS, Client
 from server.conftest import serving

@@ -8,7 +8,7 @@ from pydantic import BaseModel
 from dragoman.config import ConfigError
 from dragoman.gateway.agents.settings import AgentTable
 from dragoman.simulator import Answer, Call
-from dragoman.simulator.serving import in_thread
+from dragoman.simulator.runner import in_thread
 from end_to_end.gateway.test_agents import toolbox
 from oracles.clients import genai
 from server.agents import CLIENTS, WEATHER, Client

@@ -6,7 +6,7 @@ from dragoman.core.parts import Inline, Media, Plain, Text, ToolResult
 from dragoman.core.request import Tool
 from dragoman.gateway.agents.settings import AgentTable
 from dragoman.simulator import Answer, Call
-from dragoman.simulator.serving import in_thread
+from dragoman.simulator.runner import in_thread
 from dragoman.tools import Handler, Registry
 from server.agents import Client
 from server.conftest import serving

@@ -12,7 +12,7 @@ import pytest
 from dragoman.config import ConfigError, KeyTable, SessionsTable
 from dragoman.gateway.agents.settings import AgentTable
 from dragoman.simulator import Answer, Call, read_fault
-from dragoman.simulator.serving import in_thread
+from dragoman.simulator.runner import in_thread
 from dragoman.tools import Handler, Registry, ToolFailure, tool
 from end_to_end.gateway.test_agents import scripted, seen_since, toolbox
 from end_to_end.gateway.test_background import until_done

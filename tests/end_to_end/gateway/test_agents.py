@@ -83,7 +83,7 @@ def scripted(received):
 
 @pytest.fixture(scope="module")
 def gateway():
-    from dragoman.simulator.serving import in_thread
+    from dragoman.simulator.runner import in_thread
     from server.conftest import serving
 
     agents = {

@@ -4,7 +4,7 @@ import httpx2
 import pytest
 
 from dragoman.config import Config, ConfigError, KeyTable, ServerTable
-from dragoman.server.serving import listen_address
+from dragoman.server.runner import listen_address
 
 BODY = {"model": "gem", "messages": [{"role": "user", "content": "hello"}]}
 KEYS = (KeyTable(key="secret-one", name="one"), KeyTable(key="secret-two", name="two", models=("gem*",), concurrency=1))

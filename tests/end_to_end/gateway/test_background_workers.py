@@ -9,7 +9,7 @@ import pytest
 from dragoman.config import SessionsTable
 from dragoman.gateway.agents.settings import AgentTable
 from dragoman.simulator import Answer, Call
-from dragoman.simulator.serving import in_thread
+from dragoman.simulator.runner import in_thread
 from dragoman.tools import tool
 from end_to_end.gateway.test_agent_runs import Patient, calling
 from end_to_end.gateway.test_background import until_done

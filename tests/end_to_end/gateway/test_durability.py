@@ -11,7 +11,7 @@ import openai
 import pytest
 
 from databases import postgres
-from dragoman.simulator.serving import in_thread
+from dragoman.simulator.runner import in_thread
 from server.processes import serving
 
 
@@ -141,7 +141,9 @@ def test_two_gateways_on_one_database_tell_one_conversation(simulator, database,
                         return turn(clients[number % 2], "contested", f"Word {number}", stream=number % 3 == 0)
                     except openai.APIError as error:
                         # A stream that has begun can tell of the conflict only in itself.
-                        if not isinstance(error, openai.ConflictError) and "was changed by another request" not in str(error):
+                        if not isinstance(error, openai.ConflictError) and "was changed by another request" not in str(
+                            error
+                        ):
                             raise
                         time.sleep(0.01)
 

@@ -7,7 +7,7 @@ import pytest
 
 from dragoman.gateway.agents.settings import AgentTable
 from dragoman.simulator import Answer, Call
-from dragoman.simulator.serving import in_thread
+from dragoman.simulator.runner import in_thread
 from dragoman.tools import Registry
 from dragoman.tools.signature import tool
 from server.agents import CLIENTS, Client

@@ -21,7 +21,7 @@ from dragoman.gateway.agents.settings import AgentTable
 from dragoman.gateway.conversations.runner import Carrying
 from dragoman.sessions.store import Store
 from dragoman.simulator import Answer, Call, Received
-from dragoman.simulator.serving import in_thread
+from dragoman.simulator.runner import in_thread
 from dragoman.tools import tool
 from end_to_end.gateway.test_background import until_done
 from mcp_hosts import posted

@@ -10,7 +10,7 @@ import pytest
 from dragoman.config import KeyTable
 from dragoman.gateway.agents.settings import AgentTable
 from dragoman.simulator import Answer, Call
-from dragoman.simulator.serving import in_thread
+from dragoman.simulator.runner import in_thread
 from dragoman.tools import Registry
 from end_to_end.gateway.test_agents import scripted, toolbox
 from end_to_end.gateway.test_remote_tools import BETAS, MCP, SERVER, TOOLSET

@@ -8,7 +8,7 @@ import pytest
 from dragoman.config import Config, KeyTable, UpstreamTable, load
 from dragoman.http.exchange import Exchange
 from dragoman.http.server import listen, run_in_thread
-from dragoman.server.serving import running
+from dragoman.server.runner import running
 from oracles.clients import genai
 
 ALIASES = {"gem", "claude", "gpt", "resp", "vgem", "vclaude", "assist"}

@@ -15,7 +15,7 @@ from dragoman.config import Config, KeyTable, ServerTable, UpstreamTable
 from dragoman.http.exchange import Exchange
 from dragoman.http.message import Request
 from dragoman.http.server import listen, run_in_thread
-from dragoman.server.serving import running
+from dragoman.server.runner import running
 from oracles.clients import genai
 
 SOUND = bytes(range(256)) * 1000

@@ -10,7 +10,7 @@ import pytest
 
 from dragoman.config import Config, load
 from dragoman.http.server import run_in_thread
-from dragoman.server.serving import running
+from dragoman.server.runner import running
 from oracles.clients import genai
 
 README = Path(__file__).parents[3] / "README.md"

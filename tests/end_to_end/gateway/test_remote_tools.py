@@ -7,7 +7,7 @@ from urllib.request import Request, urlopen
 import openai
 import pytest
 
-from dragoman.simulator.serving import in_thread
+from dragoman.simulator.runner import in_thread
 from end_to_end.gateway.test_agents import MODELS, scripted, seen_since, toolbox
 from server.agents import WEATHER, Client
 from server.conftest import serving
@@ -238,7 +238,7 @@ def test_an_approval_that_nothing_waits_for_is_refused_by_its_name(gateway, upst
     client, asked = responses(gateway, upstream, stream=False)
     client.history.append({"type": "mcp_approval_response", "approval_request_id": "mcpr_none", "approve": True})
     before = len(gateway.simulator.requests)
-    with pytest.raises(openai.BadRequestError, match="mcp_approval_request 'mcpr_none'") as raised:
+    with pytest.raises(openai.BadRequestError, match="mcp_approval_request with the id 'mcpr_none'") as raised:
         client.ask("hello", **asked)
     assert raised.value.body["param"] == "input[0].approval_request_id"
     assert not seen_since(gateway, before)

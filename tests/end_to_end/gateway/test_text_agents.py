@@ -7,7 +7,7 @@ from msgspec import structs
 
 from dragoman.gateway.agents.settings import AgentLimits, AgentTable
 from dragoman.simulator import Answer
-from dragoman.simulator.serving import in_thread
+from dragoman.simulator.runner import in_thread
 from end_to_end.gateway.test_agents import toolbox
 from server.agents import CLIENTS, WEATHER, Client
 from server.conftest import serving, upstreams

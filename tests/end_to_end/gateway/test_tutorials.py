@@ -7,7 +7,7 @@ import pytest
 
 from dragoman.config import load
 from dragoman.http.server import run_in_thread
-from dragoman.server.serving import running
+from dragoman.server.runner import running
 
 TUTORIALS = Path(__file__).parents[3] / "docs" / "tutorials"
 BLOCK = re.compile(r"^```python gateway\n(.*?)^```", re.MULTILINE | re.DOTALL)

@@ -13,7 +13,7 @@ from functools import partial
 import httpx2
 import pytest
 
-from dragoman.simulator.serving import in_thread
+from dragoman.simulator.runner import in_thread
 from server.processes import PROGRAM, serving, until
 from server.test_metrics import total
 

@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 import openai
 import pytest
 
-from dragoman.simulator.serving import in_thread
+from dragoman.simulator.runner import in_thread
 from intercept.surroundings import between, is_awaited, until
 from oracles.clients import genai
 

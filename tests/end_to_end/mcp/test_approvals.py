@@ -15,7 +15,7 @@ import dragoman.simulator
 from dragoman.config import Config, ServerTable, SessionsTable, UpstreamTable
 from dragoman.http.exchange import Exchange
 from dragoman.http.server import listen
-from dragoman.server.serving import running
+from dragoman.server.runner import running
 from dragoman.simulator import Answer, Call, Received
 from dragoman.web_settings import WebTable
 from mcp_hosts import posted

@@ -9,7 +9,7 @@ import pytest
 from dragoman.config import Config, ServerTable, SessionsTable, UpstreamTable
 from dragoman.http.server import run_in_thread
 from dragoman.mcp.settings import McpTable
-from dragoman.server.serving import running
+from dragoman.server.runner import running
 from npm import NODE
 
 REQUIRED = {"2025-11-25": 30, "2026-07-28": 37}

@@ -7,7 +7,7 @@ import pytest
 from dragoman.gateway.agents.settings import AgentLimits, AgentTable
 from dragoman.mcp.settings import ToolServer
 from dragoman.simulator import Answer, Call
-from dragoman.simulator.serving import in_thread
+from dragoman.simulator.runner import in_thread
 from mcp_peers import plain
 from npm import NODE
 from server.agents import CLIENTS, Client

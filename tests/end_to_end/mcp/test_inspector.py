@@ -14,7 +14,7 @@ import pytest
 
 from dragoman.config import Config, KeyTable, ServerTable, SessionsTable, UpstreamTable
 from dragoman.http.server import run_in_thread
-from dragoman.server.serving import running
+from dragoman.server.runner import running
 from npm import NODE
 
 COMMAND = (sys.executable, "-c", "import sys; from dragoman.cli import main; sys.exit(main())", "mcp")

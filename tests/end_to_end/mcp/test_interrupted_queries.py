@@ -15,7 +15,7 @@ from dragoman.core.parts import Text
 from dragoman.core.request import Message, Request
 from dragoman.gateway.conversations.runs import RunRecorder
 from dragoman.mcp.settings import McpTable
-from dragoman.server.serving import running
+from dragoman.server.runner import running
 from dragoman.sessions.runs import INTERRUPTED_AFTER
 from dragoman.sessions.store import open_store
 from dragoman.simulator import Answer

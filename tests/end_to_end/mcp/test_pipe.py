@@ -16,9 +16,9 @@ import dragoman.mcp
 from dragoman.config import Config, ServerTable, SessionsTable, UpstreamTable
 from dragoman.http.exchange import Exchange
 from dragoman.http.server import listen, run_in_thread
-from dragoman.server.serving import running
+from dragoman.server.runner import running
 from dragoman.simulator import Answer, Call, Received
-from dragoman.simulator.serving import Running, in_thread
+from dragoman.simulator.runner import Running, in_thread
 from mcp_peers import PEERS
 
 PLAIN = PEERS / "plain.py"

@@ -11,7 +11,7 @@ from mcp import Client
 import dragoman.simulator
 from dragoman.config import Config, ServerTable, SessionsTable, UpstreamTable
 from dragoman.mcp.settings import McpTable
-from dragoman.server.serving import running
+from dragoman.server.runner import running
 from dragoman.sessions.store import open_store
 from dragoman.simulator import Answer, Call, Received, read_fault
 from dragoman.tools import tool

@@ -16,7 +16,7 @@ from msgspec import structs
 import dragoman.simulator
 from dragoman.config import Config, KeyTable, ServerTable, SessionsTable, UpstreamTable
 from dragoman.mcp.settings import McpTable, ToolServer
-from dragoman.server.serving import running
+from dragoman.server.runner import running
 from mcp_peers import PEERS
 
 TASKS = "io.modelcontextprotocol/tasks"

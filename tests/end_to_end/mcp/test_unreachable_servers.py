@@ -9,7 +9,7 @@ from dragoman.config import KeyTable
 from dragoman.gateway.agents.settings import AgentTable
 from dragoman.mcp.settings import ToolServer
 from dragoman.simulator import Answer
-from dragoman.simulator.serving import in_thread
+from dragoman.simulator.runner import in_thread
 from mcp_peers import plain
 from server.agents import CLIENTS, Client
 from server.conftest import serving

@@ -15,7 +15,7 @@ from mcp import Client
 from dragoman.http.exchange import Exchange
 from dragoman.http.server import listen, run_in_thread
 from dragoman.simulator import Answer, Call, Received
-from dragoman.simulator.serving import in_thread
+from dragoman.simulator.runner import in_thread
 from server.processes import Command, serving, until
 
 META = {

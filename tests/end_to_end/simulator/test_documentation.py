@@ -12,11 +12,11 @@ import httpx2
 import msgspec
 import pytest
 
+from dragoman.simulator.conversation import AnswerEnd
 from dragoman.simulator.faults import _OPTIONS, NAMES
 from dragoman.simulator.recordings import Recordings
 from dragoman.simulator.script import Step, TomlScript, When, read_script
 from dragoman.simulator.state import Settings
-from dragoman.simulator.talk import AnswerEnd
 
 TEXT = (Path(__file__).resolve().parents[3] / "docs" / "reference" / "simulator.md").read_text(encoding="utf-8")
 KEY = {"authorization": "Bearer any"}

@@ -85,8 +85,8 @@ def test_a_model_that_does_not_exist_is_refused():
 
 def test_what_is_not_json_is_refused():
     from dragoman.simulator.apis.responses import API
+    from dragoman.simulator.conversation import TokenSigner
     from dragoman.simulator.rule import CheckContext
-    from dragoman.simulator.talk import TokenSigner
 
     for body in (b"", b"{", b"[]", b'"text"', b"\xff\xfe", b"[" * 100_000):
         found = API.accept(body, CheckContext(model=""), TokenSigner())

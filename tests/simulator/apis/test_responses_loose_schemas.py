@@ -3,8 +3,8 @@
 import pytest
 
 from dragoman.simulator.api import AcceptedRequest
+from dragoman.simulator.conversation import Answer, TokenSigner
 from dragoman.simulator.rule import CheckContext
-from dragoman.simulator.talk import Answer, TokenSigner
 from simulator.apis.responses.answers import whole
 from simulator.apis.responses.bodies import API, accepted, asks, refused
 

@@ -2,8 +2,8 @@
 
 from typing import Any
 
+from dragoman.simulator.conversation import Answer, Ask, AskResult, AskTool, AskTurn, Call
 from dragoman.simulator.model import answer
-from dragoman.simulator.talk import Answer, Ask, AskResult, AskTool, AskTurn, Call
 
 TEXT: dict[str, Any] = {"type": "string"}
 NUMBER: dict[str, Any] = {"type": "number"}

@@ -4,8 +4,8 @@ import re
 
 import pytest
 
+from dragoman.simulator.conversation import Ask, AskResult, AskToolChoice, AskTurn
 from dragoman.simulator.model import answer
-from dragoman.simulator.talk import Ask, AskResult, AskToolChoice, AskTurn
 from simulator.model.asked import ADD, EMAIL, TOOLS, WEATHER, after, ask, call, calls, function
 
 MARK = "[dragoman simulator] "

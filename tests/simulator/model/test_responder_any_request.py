@@ -8,8 +8,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from dragoman.simulator.conversation import Ask, AskResult, AskTool, AskToolChoice, AskTurn, Call
 from dragoman.simulator.model import PromptCache, answer
-from dragoman.simulator.talk import Ask, AskResult, AskTool, AskToolChoice, AskTurn, Call
 from shelf import exchanges, needs_shelf
 
 

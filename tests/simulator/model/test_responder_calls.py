@@ -2,8 +2,8 @@
 
 import pytest
 
+from dragoman.simulator.conversation import Ask, AskTool, AskToolChoice, AskTurn
 from dragoman.simulator.model import answer
-from dragoman.simulator.talk import Ask, AskTool, AskToolChoice, AskTurn
 from simulator.model.asked import (
     ADD,
     EMAIL,

@@ -1,6 +1,6 @@
 """Inputs of custom tools."""
 
-from dragoman.simulator.talk import AskTool
+from dragoman.simulator.conversation import AskTool
 from simulator.model.asked import ADD, called
 
 PYTHON = AskTool(name="code_exec", kind="custom", description="Executes arbitrary Python code")

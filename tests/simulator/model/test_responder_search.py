@@ -2,8 +2,8 @@
 
 import pytest
 
+from dragoman.simulator.conversation import AskToolChoice
 from dragoman.simulator.model import answer
-from dragoman.simulator.talk import AskToolChoice
 from simulator.model.asked import LOOKUP, SEARCH, TOOLS, WEATHER, after, ask
 
 

@@ -1,7 +1,7 @@
 """Token counts, and the prefix cache."""
 
+from dragoman.simulator.conversation import Ask, AskTurn
 from dragoman.simulator.model import PromptCache, answer, count_ask_tokens
-from dragoman.simulator.talk import Ask, AskTurn
 from simulator.model.asked import TOOLS, after, ask
 
 LONG = AskTurn(role="system", text="Be brief. " * 600)

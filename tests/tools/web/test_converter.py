@@ -11,7 +11,7 @@ import pytest
 
 from dragoman.tools.web import converter as module
 from dragoman.tools.web.converter import ConversionError, Converter
-from dragoman.tools.web.converting import READY, REPLY, REQUEST
+from dragoman.tools.web.converter_worker import READY, REPLY, REQUEST
 
 PARSER = """
 import os
@@ -104,7 +104,7 @@ def test_nothing_of_our_environment_is_there(parser, monkeypatch):
 
 
 def started(parser: str) -> subprocess.Popen[bytes]:
-    script, pipe = Path(module.__file__).with_name("converting.py"), subprocess.PIPE
+    script, pipe = Path(module.__file__).with_name("converter_worker.py"), subprocess.PIPE
     command = [sys.executable, "-I", "-S", str(script), parser, str(script.parent)]
     process = subprocess.Popen(command, stdin=pipe, stdout=pipe)  # noqa: S603  our own script
     assert process.stdout.read(len(READY)) == READY

@@ -6,7 +6,7 @@ import time
 import pytest
 
 from dragoman.tools.web.converter import Converter, Markdown
-from dragoman.tools.web.converting import mark_hidden_tags
+from dragoman.tools.web.converter_worker import mark_hidden_tags
 
 
 @pytest.fixture(scope="module")

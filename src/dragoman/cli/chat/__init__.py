@@ -46,7 +46,7 @@ def _split_names(text: str) -> tuple[str, ...]:
 
 def run(options: argparse.Namespace) -> int:
     """Run the chat and return the exit code."""
-    from dragoman.cli.chat.meeting import run_chat  # noqa: PLC0415  only for this verb
+    from dragoman.cli.chat.runner import run_chat  # noqa: PLC0415  only for this verb
     from dragoman.config import ConfigError  # noqa: PLC0415
     from dragoman.core.problems import Problem  # noqa: PLC0415
 

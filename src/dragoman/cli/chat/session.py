@@ -11,7 +11,7 @@ from msgspec import Struct, structs
 
 from dragoman.agent import Agent, ApprovalRequest, Decision, Limits, Recorder, RunEnded, Step
 from dragoman.agent.admission import host_of
-from dragoman.agent.equipment import Price
+from dragoman.agent.config import Price
 from dragoman.config import ANONYMOUS_NAME, Config
 from dragoman.core.parts import Text, ToolCall
 from dragoman.core.problems import Problem

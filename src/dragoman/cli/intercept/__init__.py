@@ -52,7 +52,7 @@ def add_to(verbs: "_SubParsersAction[ArgumentParser]") -> None:
         metavar="NAME:VALUE",
         help="a header to send; write env:VARIABLE to take its value from the environment",
     )
-    again.set_defaults(run=replay)
+    again.set_defaults(run=run_replay)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -125,7 +125,7 @@ def _find_program(options: argparse.Namespace) -> Path:
     return find_mitmdump(confirm)
 
 
-def replay(options: argparse.Namespace) -> int:
+def run_replay(options: argparse.Namespace) -> int:
     """Send a saved exchange again."""
     from dragoman.cli.intercept.command import report_errors  # noqa: PLC0415  only for this verb
 
@@ -133,7 +133,7 @@ def replay(options: argparse.Namespace) -> int:
 
 
 def _replay(options: argparse.Namespace) -> int:
-    from dragoman.cli.intercept.replaying import ReplayRequest, parse_headers, read_saved, replay_exchange, show_saved  # noqa: PLC0415  only for this
+    from dragoman.cli.intercept.replay import ReplayRequest, parse_headers, read_saved, replay_exchange, show_saved  # noqa: PLC0415  only for this
     from dragoman.cli.loop import choose_runner  # noqa: PLC0415
     from dragoman.config import load  # noqa: PLC0415
 

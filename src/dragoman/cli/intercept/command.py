@@ -37,7 +37,7 @@ from dragoman.cli.intercept.mitmproxy import (
 )
 from dragoman.config import Config, ConfigError, KeyTable
 from dragoman.server import log
-from dragoman.server.serving import running
+from dragoman.server.runner import running
 
 _FORWARDED_SIGNALS = (signal.SIGINT, signal.SIGQUIT, signal.SIGTERM, signal.SIGHUP)
 _KEYBOARD_SIGNALS = (signal.SIGINT, signal.SIGQUIT)

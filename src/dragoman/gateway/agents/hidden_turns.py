@@ -21,8 +21,8 @@ from msgspec import structs
 
 from dragoman.core.losses import Loss
 from dragoman.core.parts import AnyPart, Text, ToolCall, ToolResult
-from dragoman.core.preserved import decode_messages, encode_messages
 from dragoman.core.request import Message
+from dragoman.core.serialization import decode_messages, encode_messages
 from dragoman.interpreter.pairing import add_ids
 from dragoman.interpreter.signatures import digest_call
 from dragoman.sessions.store import Store

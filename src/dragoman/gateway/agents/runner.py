@@ -16,9 +16,9 @@ from dragoman.agent import Agent as Loop
 from dragoman.agent import Carrier, RunEnded, Step, TurnEnded, Within
 from dragoman.core.events import Event
 from dragoman.core.parts import AnyPart, Text, ToolCall, ToolResult
-from dragoman.core.preserved import decode_messages, encode_messages
 from dragoman.core.problems import Problem
 from dragoman.core.request import Message, Request
+from dragoman.core.serialization import decode_messages, encode_messages
 from dragoman.dialects.record import APPROVED, DENIED
 from dragoman.dialects.registry import dialect_named
 from dragoman.gateway.agents.hidden_turns import HiddenTurns, TaintStore

@@ -11,7 +11,7 @@ from typing import Annotated
 
 from msgspec import Meta, Struct
 
-from dragoman.agent.equipment import Price
+from dragoman.agent.config import Price
 from dragoman.core.response import Usage
 from dragoman.http.addresses import parse_destination
 

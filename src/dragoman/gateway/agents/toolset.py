@@ -14,7 +14,7 @@ from typing import NamedTuple
 from msgspec import Struct, structs
 
 from dragoman.agent import Compaction, Limits, Model, summary_by
-from dragoman.agent.equipment import Price
+from dragoman.agent.config import Price
 from dragoman.core.losses import Loss
 from dragoman.core.parts import Text
 from dragoman.core.problems import Problem

@@ -14,7 +14,7 @@ from typing import Any
 from msgspec import structs
 
 from dragoman.interpreter.schema.arguments import ArgumentUndo
-from dragoman.interpreter.schema.closing import SchemaCloser, SchemaSubset
+from dragoman.interpreter.schema.closed import SchemaCloser, SchemaSubset
 from dragoman.interpreter.schema.conversion import ConvertedSchema, Note, keep_schema, note_history_changes
 from dragoman.interpreter.schema.drafts import to_draft_2020
 from dragoman.interpreter.schema.nodes import (

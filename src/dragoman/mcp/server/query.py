@@ -19,9 +19,9 @@ from pydantic import BaseModel, Field
 
 from dragoman.agent import Agent, ApprovalAsked, Limits, RunEnded, Statistics, Step
 from dragoman.core.parts import Media, Text
-from dragoman.core.preserved import decode_messages, encode_messages
 from dragoman.core.problems import Problem
 from dragoman.core.request import Message, Request, Thinking
+from dragoman.core.serialization import decode_messages, encode_messages
 from dragoman.gateway.conversations.runs import (
     begin_turn,
     claim_conversation,

@@ -25,9 +25,9 @@ from dragoman.core.problems import Problem
 from dragoman.http.exchange import Exchange
 from dragoman.mcp.server import query
 from dragoman.mcp.server.http import HttpEndpoint
-from dragoman.mcp.server.looking import SearchTools
-from dragoman.mcp.server.pipe import serve_stdio
+from dragoman.mcp.server.search import SearchTools
 from dragoman.mcp.server.service import Service, ToolCaller
+from dragoman.mcp.server.stdio import serve_stdio
 from dragoman.mcp.server.tasks import TTL, Tasks, TaskTool
 from dragoman.tools.arguments import format_error, format_errors, format_pointer
 

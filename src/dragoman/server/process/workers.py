@@ -22,7 +22,7 @@ from dragoman.http.server import url_of
 from dragoman.server.metrics import SharedCounters, allocate_shared
 from dragoman.server.process.peers import Peers, WorkerContext
 from dragoman.server.process.supervisor import EXIT_UNUSABLE, Job, Supervisor
-from dragoman.server.serving import listen_address, serve, watch_stop_signals
+from dragoman.server.runner import listen_address, serve, watch_stop_signals
 
 _BACKLOG = 2048
 _SIMULATOR = "the simulator"
@@ -99,7 +99,7 @@ class Workers:
         signal.signal(signal.SIGINT, signal.SIG_IGN)
 
         async def simulate() -> None:
-            from dragoman.simulator.serving import running  # noqa: PLC0415  only who has no model pays for it
+            from dragoman.simulator.runner import running  # noqa: PLC0415  only who has no model pays for it
 
             async with running(sock=self._simulator):
                 await watch_stop_signals(parent_pipe, [signal.SIGTERM]).wait()

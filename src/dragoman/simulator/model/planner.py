@@ -11,6 +11,7 @@ from functools import lru_cache
 from msgspec import Struct
 from msgspec.structs import replace
 
+from dragoman.simulator.conversation import AskTool, ToolKind
 from dragoman.simulator.model.filler import fill
 from dragoman.simulator.model.prompt import (
     STOP_WORDS,
@@ -26,7 +27,6 @@ from dragoman.simulator.model.prompt import (
 )
 from dragoman.simulator.model.schema import Schema, as_object, encode, load_schema
 from dragoman.simulator.rule import Json
-from dragoman.simulator.talk import AskTool, ToolKind
 
 _AND = re.compile(r"\s*,?\s+and\s+(?:also\s+)?|\s*,\s+(?=[a-z])", re.IGNORECASE)
 _NAME, _DESCRIPTION, _KIND, _ENOUGH = 3, 2, 2, 2

@@ -3,8 +3,8 @@
 import hashlib
 from collections import OrderedDict
 
+from dragoman.simulator.conversation import Answer, AnswerUsage, Ask, Call
 from dragoman.simulator.model.schema import encode
-from dragoman.simulator.talk import Answer, AnswerUsage, Ask, Call
 
 CHARACTERS_PER_TOKEN = 4
 _PER_TURN = 4

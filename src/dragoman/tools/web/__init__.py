@@ -4,6 +4,6 @@ The URL comes from a model, and a page may have suggested it to the model. So ev
 `http.guarded`, every read has a size limit, and the text of a page is put between markers that the page cannot forge.
 """
 
-from dragoman.tools.web.fetching import Settings, Web, web_fetch
+from dragoman.tools.web.fetch import Settings, Web, web_fetch
 
 __all__ = ["Settings", "Web", "web_fetch"]

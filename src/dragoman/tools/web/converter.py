@@ -20,7 +20,7 @@ from typing import IO, TypeVar, cast
 
 from msgspec import Struct
 
-from dragoman.tools.web.converting import MAX_TEXT, MAX_TITLE, READY, REPLY, REQUEST
+from dragoman.tools.web.converter_worker import MAX_TEXT, MAX_TITLE, READY, REPLY, REQUEST
 
 T = TypeVar("T")
 SECONDS = 3.0
@@ -31,7 +31,7 @@ _MAX_BYTES_PER_CHARACTER = 4
 """Maximum bytes of a character in UTF-8."""
 _MAX_PAGES = 200
 """A process is replaced after this many pages, so that leaked memory and leftover state do not accumulate."""
-_SCRIPT = Path(__file__).with_name("converting.py")
+_SCRIPT = Path(__file__).with_name("converter_worker.py")
 _MISSING = "pages in HTML cannot be read here: install dragoman[web], which brings html-to-markdown"
 
 

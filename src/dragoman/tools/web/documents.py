@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from dragoman.core.parts import Inline, Media, MediaKind
 from dragoman.http.addresses import LinkRefused
-from dragoman.http.guarded import LinkedPage
+from dragoman.http.safe_fetch import LinkedPage
 from dragoman.tools.web.converter import MAX_INPUT, MAX_TEXT, ConversionError, Converter
 
 _BYTE_ORDER_MARKS = ((codecs.BOM_UTF8, "utf-8"), (codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be"))

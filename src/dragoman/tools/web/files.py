@@ -14,7 +14,7 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from dragoman.http.addresses import LinkRefused
-from dragoman.http.guarded import LinkedPage
+from dragoman.http.safe_fetch import LinkedPage
 
 _NOT_ALLOWED = "it is not in a directory that may be read"
 _MAX_PATH = 4096

@@ -10,7 +10,7 @@ from openai.types.chat import ChatCompletion, ChatCompletionChunk, ParsedChatCom
 
 from dragoman.simulator.api import Chunking, ReplyMeta
 from dragoman.simulator.apis.chat import API
-from dragoman.simulator.talk import Answer, AnswerSource, AnswerUsage, Call
+from dragoman.simulator.conversation import Answer, AnswerSource, AnswerUsage, Call
 from simulator.apis.chat.bodies import SIGNER, WEATHER, accepted
 
 USED = AnswerUsage(input=40, output=20, cached=16, thought=8)

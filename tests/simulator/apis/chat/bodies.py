@@ -6,8 +6,8 @@ from typing import Any
 
 from dragoman.simulator.api import AcceptedRequest
 from dragoman.simulator.apis.chat import API
+from dragoman.simulator.conversation import TokenSigner
 from dragoman.simulator.rule import CheckContext, Violation
-from dragoman.simulator.talk import TokenSigner
 from shelf import exchanges, samples
 
 SIGNER = TokenSigner(5)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from dragoman.simulator.talk import AskResult, AskTool, AskToolChoice, AskTurn, Call
+from dragoman.simulator.conversation import AskResult, AskTool, AskToolChoice, AskTurn, Call
 from simulator.apis.chat.bodies import CALCULATOR, STRICT, WEATHER, accepted, answered, called
 
 PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR4nGNg+M9QDwADhgGAWjTQ7gAAAABJRU5ErkJggg=="

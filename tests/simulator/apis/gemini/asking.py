@@ -10,8 +10,8 @@ import httpx2
 import shelf
 from dragoman.simulator.api import AcceptedRequest, Chunking, ReplyMeta
 from dragoman.simulator.apis.gemini import API, unwrap_request
+from dragoman.simulator.conversation import Answer, AnswerSource, AnswerUsage, Call, TokenSigner
 from dragoman.simulator.rule import CheckContext, Violation
-from dragoman.simulator.talk import Answer, AnswerSource, AnswerUsage, Call, TokenSigner
 
 with warnings.catch_warnings():
     # The SDK's own source has an escape sequence that Python warns about, and warnings are errors in these tests.

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from dragoman.simulator.apis.gemini.signatures import sign
+from dragoman.simulator.conversation import TokenSigner
 from dragoman.simulator.rule import Json
-from dragoman.simulator.talk import TokenSigner
 
 SIGNER = TokenSigner()
 MODEL = "gemini-3.8-flash"

@@ -5,7 +5,7 @@ import pytest
 
 from dragoman.simulator.apis.gemini import API
 from dragoman.simulator.apis.gemini.signatures import SKIP_TOKENS
-from dragoman.simulator.talk import TokenSigner
+from dragoman.simulator.conversation import TokenSigner
 from simulator.apis.gemini.asking import (
     ANSWERS,
     NEW,

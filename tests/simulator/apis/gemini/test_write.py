@@ -4,7 +4,7 @@ import httpx2
 import pytest
 
 from dragoman.simulator.apis.gemini import API, render_array, unwrap_request, wrap_reply
-from dragoman.simulator.talk import Answer
+from dragoman.simulator.conversation import Answer
 from simulator.apis.gemini.asking import (
     ANSWERS,
     NEW,

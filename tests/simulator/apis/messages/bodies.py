@@ -8,8 +8,8 @@ from typing import Any
 from dragoman.simulator.api import AcceptedRequest
 from dragoman.simulator.apis.messages import API
 from dragoman.simulator.apis.messages.errors import parse_betas
+from dragoman.simulator.conversation import TokenSigner
 from dragoman.simulator.rule import CheckContext, Violation
-from dragoman.simulator.talk import TokenSigner
 from shelf import ROOT, exchanges, samples
 
 WEATHER: dict[str, Any] = {

@@ -11,7 +11,7 @@ from pydantic import BaseModel, TypeAdapter
 from dragoman.simulator.api import Chunking, ReplyMeta
 from dragoman.simulator.apis.messages import API
 from dragoman.simulator.apis.messages.write import REDACTED_THINKING_TRIGGER
-from dragoman.simulator.talk import Answer, AnswerSource, AnswerUsage, Call, TokenSigner
+from dragoman.simulator.conversation import Answer, AnswerSource, AnswerUsage, Call, TokenSigner
 from simulator.apis.messages.bodies import NEWEST, WEATHER, accepted, asks, on_vertex, user
 
 MESSAGE: TypeAdapter[Message] = TypeAdapter(Message)

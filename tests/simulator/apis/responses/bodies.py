@@ -6,8 +6,8 @@ from typing import Any
 
 from dragoman.simulator.api import AcceptedRequest
 from dragoman.simulator.apis.responses import API
+from dragoman.simulator.conversation import TokenSigner
 from dragoman.simulator.rule import CheckContext, Violation
-from dragoman.simulator.talk import TokenSigner
 from shelf import ROOT, exchanges, samples
 
 VENDOR = ("openai.com", "azure.com", "chatgpt.com")

@@ -9,7 +9,7 @@ from dragoman.simulator.apis.responses.store import (
     read_conversation_id,
     read_previous_id,
 )
-from dragoman.simulator.talk import AskResult, AskTool, AskToolChoice, AskTurn, Call
+from dragoman.simulator.conversation import AskResult, AskTool, AskToolChoice, AskTurn, Call
 from simulator.apis.responses.bodies import PATCH, WEATHER, accepted, asks
 
 SEARCH = {"type": "tool_search", "execution": "client", "description": "Find tools", "parameters": {"type": "object"}}

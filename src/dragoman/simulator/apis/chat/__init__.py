@@ -10,9 +10,9 @@ from dragoman.simulator.apis.openai.errors import NOT_JSON, render_error
 from dragoman.simulator.apis.openai.models import find_chat_family
 from dragoman.simulator.apis.openai.replies import BAD_KEY, NO_KEY, build_answer_headers
 from dragoman.simulator.apis.openai.words import describe_mismatch
-from dragoman.simulator.members import find_first_mismatch
+from dragoman.simulator.conversation import TokenSigner
+from dragoman.simulator.declarations import find_first_mismatch
 from dragoman.simulator.rule import CheckContext, Rule, Violation, find_first_violation
-from dragoman.simulator.talk import TokenSigner
 from dragoman.wire.json import Malformed, decode, encode
 
 _SDK = f"openai-python 3.49 types; {PROBED}"

@@ -9,7 +9,7 @@ text parts the fields named by the rule `chat.text-part-members`.
 from typing import Any
 
 from dragoman.simulator.apis.openai.models import Family
-from dragoman.simulator.members import MapOf, Number, Object, StringEnum, TaggedUnion
+from dragoman.simulator.declarations import MapOf, Number, Object, StringEnum, TaggedUnion
 from dragoman.simulator.rule import VendorRequest
 
 IGNORED_TEXT_MEMBERS = ("cache_control", "role", "refusal", "annotations", "audio", "tool_calls")

@@ -6,8 +6,8 @@ from typing import Any, cast
 
 from dragoman.simulator.apis.chat.body import ChatCompletionsRequest
 from dragoman.simulator.apis.openai.models import is_search_model, is_thinking
+from dragoman.simulator.conversation import Ask, AskResult, AskTool, AskToolChoice, AskTurn, Call
 from dragoman.simulator.rule import Json
-from dragoman.simulator.talk import Ask, AskResult, AskTool, AskToolChoice, AskTurn, Call
 
 SEARCH = "web_search"
 """The name of a search model's built-in search tool; clients never see it."""

@@ -23,7 +23,7 @@ from dragoman.simulator.apis.openai.models import (
     when_generation_before,
     when_generation_from,
 )
-from dragoman.simulator.members import Number
+from dragoman.simulator.declarations import Number
 from dragoman.simulator.rule import MODEL_EXISTS, CheckContext, PathCheck, Rule, Violation, is_absent
 
 _LONGEST_KEY = 64

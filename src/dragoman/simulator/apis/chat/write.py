@@ -11,8 +11,8 @@ from dragoman.simulator.api import AcceptedRequest, ApiRejection, ReplyMeta
 from dragoman.simulator.apis.chat.body import ChatCompletionsRequest
 from dragoman.simulator.apis.openai.errors import build_error
 from dragoman.simulator.apis.openai.replies import build_logprobs, build_moderation_result
+from dragoman.simulator.conversation import Answer, Call
 from dragoman.simulator.rule import Json
-from dragoman.simulator.talk import Answer, Call
 from dragoman.wire.json import decode, encode
 
 _TIERS = {"auto": "default", "fast": "priority"}

@@ -21,8 +21,8 @@ from dragoman.simulator.apis.gemini.proto import Surface, build_json_violation
 from dragoman.simulator.apis.gemini.read import read_ask
 from dragoman.simulator.apis.gemini.request import GeminiRequest, merge_turns, read_request
 from dragoman.simulator.apis.gemini.write import drop_candidates, render_array, render_reply, render_stream
+from dragoman.simulator.conversation import TokenSigner
 from dragoman.simulator.rule import CheckContext, Rule, Violation, find_first_violation, is_absent
-from dragoman.simulator.talk import TokenSigner
 
 __all__ = ["API", "render_array", "unwrap_request", "wrap_reply"]
 

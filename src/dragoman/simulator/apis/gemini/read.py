@@ -6,8 +6,8 @@ from typing import Any, cast
 
 from dragoman.simulator.apis.gemini.proto import to_snake_case
 from dragoman.simulator.apis.gemini.request import GeminiRequest, PlacedPart
+from dragoman.simulator.conversation import Ask, AskResult, AskTool, AskToolChoice, AskTurn, Call, ChoiceMode
 from dragoman.simulator.rule import Json
-from dragoman.simulator.talk import Ask, AskResult, AskTool, AskToolChoice, AskTurn, Call, ChoiceMode
 
 _MODES: dict[str, ChoiceMode] = {"AUTO": "auto", "ANY": "required", "NONE": "none", "VALIDATED": "validated"}
 _SEARCHES = frozenset({"googleSearch", "googleSearchRetrieval", "enterpriseWebSearch"})

@@ -12,8 +12,8 @@ from msgspec import Struct
 from dragoman.simulator.apis.gemini.body import COUNT_REQUEST, REQUEST, TOOL
 from dragoman.simulator.apis.gemini.models import GeminiGeneration
 from dragoman.simulator.apis.gemini.proto import Surface, to_snake_case
+from dragoman.simulator.conversation import TokenSigner
 from dragoman.simulator.rule import CheckContext, ErrorText, Json, PathCheck, VendorRequest, Violation
-from dragoman.simulator.talk import TokenSigner
 from dragoman.wire.pointer import unescape
 
 Side = Literal["user", "model"]

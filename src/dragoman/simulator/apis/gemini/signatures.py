@@ -16,8 +16,8 @@ import msgspec
 
 from dragoman.simulator.apis.gemini.models import resolve_model_name
 from dragoman.simulator.apis.gemini.request import GeminiRequest, PlacedPart, iterate_current_steps
+from dragoman.simulator.conversation import TokenSigner, Verdict
 from dragoman.simulator.rule import CheckContext, Json, Rule, Violation
-from dragoman.simulator.talk import TokenSigner, Verdict
 
 SKIP_TOKENS = ("skip_thought_signature_validator", "context_engineering_is_the_way_to_go")
 _STANDARD = str.maketrans("-_", "+/")

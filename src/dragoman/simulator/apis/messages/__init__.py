@@ -16,9 +16,9 @@ from dragoman.simulator.apis.messages.errors import (
 from dragoman.simulator.apis.messages.read import read_ask
 from dragoman.simulator.apis.messages.request import MessagesRequest, build_request
 from dragoman.simulator.apis.messages.write import drop_content, render_reply, render_stream
-from dragoman.simulator.members import Object, find_first_mismatch
+from dragoman.simulator.conversation import TokenSigner
+from dragoman.simulator.declarations import Object, find_first_mismatch
 from dragoman.simulator.rule import CheckContext, Rule, Violation, find_first_violation
-from dragoman.simulator.talk import TokenSigner
 from dragoman.wire.json import Malformed, decode, encode
 
 _TYPES = "wire/anthropic_messages.md sections 2 to 6 (the vendor's typed parameters)"

@@ -9,7 +9,7 @@ from typing import Any
 from msgspec.json import encode
 
 from dragoman.simulator.api import ApiRejection, HttpReply, ReplyMeta
-from dragoman.simulator.members import Mismatch, Number, StringEnum, TagEnum
+from dragoman.simulator.declarations import Mismatch, Number, StringEnum, TagEnum
 from dragoman.simulator.rule import Violation
 from dragoman.wire.pointer import split
 

@@ -10,8 +10,8 @@ from dragoman.simulator.apis.messages.request import (
     find_output_schemas,
     read_tool_type,
 )
+from dragoman.simulator.conversation import Ask, AskResult, AskTool, AskToolChoice, AskTurn, Call
 from dragoman.simulator.rule import Json
-from dragoman.simulator.talk import Ask, AskResult, AskTool, AskToolChoice, AskTurn, Call
 
 _STRING = {"type": "string"}
 _BASH = {"type": "object", "properties": {"command": _STRING}, "required": ["command"]}

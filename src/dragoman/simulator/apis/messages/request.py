@@ -12,8 +12,8 @@ from msgspec import Struct
 
 from dragoman.simulator.apis.messages.body import SERVER_RESULTS
 from dragoman.simulator.apis.messages.models import ClaudeModel, parse_model_name
+from dragoman.simulator.conversation import TokenSigner
 from dragoman.simulator.rule import CheckContext, Json, Rule, VendorRequest, Violation, cache_per_request, find
-from dragoman.simulator.talk import TokenSigner
 
 Role = Literal["user", "assistant", "system"]
 SERVER_RESULT_TYPES = frozenset({*SERVER_RESULTS, "mcp_tool_result"})

@@ -14,7 +14,7 @@ from dragoman.simulator.apis.messages.request import (
     MessagesTurn,
     define_rule,
 )
-from dragoman.simulator.apis.messages.signing import (
+from dragoman.simulator.apis.messages.signatures import (
     THOUGHTS,
     find_thoughts,
     iterate_other_conversation_thoughts,

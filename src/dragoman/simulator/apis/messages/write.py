@@ -14,16 +14,16 @@ from dragoman.simulator.api import AcceptedRequest, Chunking, ReplyMeta
 from dragoman.simulator.apis.messages.errors import format_pointer
 from dragoman.simulator.apis.messages.read import encode_arguments
 from dragoman.simulator.apis.messages.request import Block, MessagesRequest, find_cache_breakpoints, read_ttl
-from dragoman.simulator.apis.messages.signing import (
+from dragoman.simulator.apis.messages.signatures import (
     REDACTED,
     digest_prefixes,
     iterate_other_conversation_thoughts,
     iterate_other_model_thoughts,
     sign,
 )
+from dragoman.simulator.conversation import Answer, AnswerSource, Call
 from dragoman.simulator.model.usage import count_text_tokens
 from dragoman.simulator.rule import Json
-from dragoman.simulator.talk import Answer, AnswerSource, Call
 from dragoman.wire.json import decode, encode
 
 _ENDS = {

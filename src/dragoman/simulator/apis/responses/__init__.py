@@ -24,9 +24,9 @@ from dragoman.simulator.apis.responses.write import (
     render_stream_error,
     render_token_count,
 )
-from dragoman.simulator.members import Mismatch, find_first_mismatch
+from dragoman.simulator.conversation import TokenSigner
+from dragoman.simulator.declarations import Mismatch, find_first_mismatch
 from dragoman.simulator.rule import CheckContext, Json, Rule, Violation, find_first_violation
-from dragoman.simulator.talk import TokenSigner
 
 _SOURCE = "wire/openai_responses.md sections 1 to 4; public measurement of 2026-08-30 (gpt-5.6-terra)"
 MEMBER_RULES: tuple[Rule[ResponsesRequest], ...] = (

@@ -17,7 +17,7 @@ from dragoman.simulator.apis.responses.body import BODY, normalise
 from dragoman.simulator.apis.responses.ids import ItemId, encode_conversation_id, encode_item_id
 from dragoman.simulator.apis.responses.rules_items import PREFIXES
 from dragoman.simulator.apis.responses.words import build_violation
-from dragoman.simulator.members import find_first_mismatch
+from dragoman.simulator.declarations import find_first_mismatch
 from dragoman.simulator.rule import Json
 
 _MAX_CONVERSATIONS = 1000

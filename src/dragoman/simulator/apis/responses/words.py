@@ -4,7 +4,7 @@ from typing import Any, cast
 
 from dragoman.simulator.apis.openai import words
 from dragoman.simulator.apis.responses.body import BODY
-from dragoman.simulator.members import ANY_KEY, Array, Kind, Mismatch, OneOf, StringEnum
+from dragoman.simulator.declarations import ANY_KEY, Array, Kind, Mismatch, OneOf, StringEnum
 from dragoman.simulator.rule import Json, Violation
 from dragoman.wire.pointer import escape
 

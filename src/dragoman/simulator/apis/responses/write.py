@@ -18,8 +18,8 @@ from dragoman.simulator.apis.responses.body import ResponsesRequest
 from dragoman.simulator.apis.responses.conversations import assign_item_ids, normalise_input
 from dragoman.simulator.apis.responses.ids import decode_response_id, encode_response_id
 from dragoman.simulator.apis.responses.output import build_compaction_item, build_items, echo_request
+from dragoman.simulator.conversation import Answer, AnswerUsage, Ask, TokenSigner
 from dragoman.simulator.rule import Json
-from dragoman.simulator.talk import Answer, AnswerUsage, Ask, TokenSigner
 
 _Event = tuple[str, Json]
 _PADDING_BLOCK = 16

@@ -4,9 +4,9 @@ from collections.abc import Iterator
 from random import Random
 
 from dragoman.simulator.apis.messages.models import ClaudeModel, parse_model_name
-from dragoman.simulator.apis.messages.signing import sign
+from dragoman.simulator.apis.messages.signatures import sign
+from dragoman.simulator.conversation import TokenSigner
 from dragoman.simulator.rule import Json
-from dragoman.simulator.talk import TokenSigner
 from simulator.apis.messages.changes import changed, ends_with, onto, with_exchange
 from simulator.mutation import Mutate
 

@@ -22,8 +22,8 @@ from msgspec import Struct
 
 from dragoman.http.addresses import AllowList, LinkRefused, Location, is_public, parse_location
 from dragoman.http.encoding import BadEncoding, BodyTooLarge, Inflater
-from dragoman.http.link import BrokenReply, ConnectionFailure, Unreachable, UpstreamConnection
 from dragoman.http.message import PORTS
+from dragoman.http.upstream_connection import BrokenReply, ConnectionFailure, Unreachable, UpstreamConnection
 
 T = TypeVar("T")
 

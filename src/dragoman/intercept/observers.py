@@ -46,7 +46,7 @@ class ObserverFolders:
         if sum(map(len, (exchange.came, exchange.left, exchange.reply_came, exchange.reply_left))) < _LARGE:
             self._publish(exchange)
         else:
-            Thread(target=self._publish, args=(exchange,), name="lookout").start()
+            Thread(target=self._publish, args=(exchange,), name="intercept-observer").start()
 
     def _publish(self, exchange: InterceptedExchange) -> None:
         file = b""

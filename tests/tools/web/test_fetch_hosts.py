@@ -9,7 +9,7 @@ import pytest
 from dragoman.core.parts import ToolResult
 from dragoman.http.addresses import LinkRefused, parse_location
 from dragoman.tools.web import Settings, Web
-from dragoman.tools.web.fetching import DomainFilter
+from dragoman.tools.web.fetch import DomainFilter
 from tools.web.asking import Names, asked, listening, moved, words
 
 

@@ -12,8 +12,8 @@ from mcp.server.mcpserver import Context, MCPServer
 from mcp.shared.message import SessionMessage
 from mcp.types import jsonrpc_message_adapter
 
-from dragoman.mcp.server.pipe import serve_streams
 from dragoman.mcp.server.server import build_server, configure_low_level
+from dragoman.mcp.server.stdio import serve_streams
 from dragoman.mcp.server.tasks import Tasks
 
 META = {

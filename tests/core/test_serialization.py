@@ -19,8 +19,8 @@ from dragoman.core.parts import (
     ToolCall,
     ToolResult,
 )
-from dragoman.core.preserved import decode_messages, encode_messages
 from dragoman.core.request import Message
+from dragoman.core.serialization import decode_messages, encode_messages
 from dragoman.core.value import Extras
 from strategies import requests
 

@@ -20,7 +20,7 @@ from dragoman.http.client import Client, Deadlines, Outgoing
 from dragoman.http.message import split_url
 from dragoman.intercept.exchange import SavedExchange, decode_body, decode_exchange
 from dragoman.intercept.settings import InterceptTable
-from dragoman.server.serving import running
+from dragoman.server.runner import running
 
 _TOKEN = "GOOGLE_CLOUD_ACCESS_TOKEN"  # noqa: S105  the name of a variable
 _KEYS = ("GEMINI_API_KEY", "GOOGLE_API_KEY")

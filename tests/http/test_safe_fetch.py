@@ -11,7 +11,7 @@ import trustme
 
 from dragoman.http.addresses import AllowList, LinkRefused, is_public
 from dragoman.http.exchange import Exchange
-from dragoman.http.guarded import ByteBudget, GuardedFetcher, LinkedPage
+from dragoman.http.safe_fetch import ByteBudget, GuardedFetcher, LinkedPage
 from dragoman.http.server import Server, listen
 
 LOOPBACK = ("127.0.0.0/8",)

@@ -17,6 +17,7 @@ from dragoman.http.message import JSON_HEADERS, Request
 from dragoman.simulator import model
 from dragoman.simulator.api import AcceptedRequest, ApiRejection, Chunking, HttpReply, ReplyMeta
 from dragoman.simulator.apis import APIS
+from dragoman.simulator.conversation import Answer
 from dragoman.simulator.faults import (
     Fault,
     RenderFailure,
@@ -36,7 +37,6 @@ from dragoman.simulator.routes import Route
 from dragoman.simulator.rule import CheckContext, Violation
 from dragoman.simulator.script import Received, Unmet
 from dragoman.simulator.state import State
-from dragoman.simulator.talk import Answer
 from dragoman.wire.json import Malformed
 from dragoman.wire.splice import set_member
 

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from dragoman.interpreter.schema.arguments import restore_arguments
-from dragoman.interpreter.schema.closing import MAX_NODES
+from dragoman.interpreter.schema.closed import MAX_NODES
 from dragoman.interpreter.schema.roots import to_anthropic_output, to_openai_strict
 
 TEXT = {"type": "string"}

@@ -13,7 +13,7 @@ from dragoman.core.parts import Text
 from dragoman.http.addresses import AllowList, LinkRefused, parse_location
 from dragoman.tools import tool
 from dragoman.tools.web import Settings, Web, web_fetch
-from dragoman.tools.web.fetching import DomainFilter, RedirectPolicy
+from dragoman.tools.web.fetch import DomainFilter, RedirectPolicy
 from tools.web.asking import Names, listening, moved, reply, words
 
 CANARY = "canary-51c0"

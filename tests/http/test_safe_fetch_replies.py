@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from dragoman.http.addresses import LinkRefused
-from dragoman.http.guarded import ByteBudget, FetchRules, GuardedFetcher, LinkedPage
+from dragoman.http.safe_fetch import ByteBudget, FetchRules, GuardedFetcher, LinkedPage
 
 LOOPBACK = ("127.0.0.0/8", "::1/128")
 PACKED = FetchRules(allows_gzip=True)

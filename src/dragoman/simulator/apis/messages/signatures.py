@@ -14,8 +14,8 @@ from typing import Any, cast
 
 from dragoman.simulator.apis.messages.models import ClaudeModel
 from dragoman.simulator.apis.messages.request import Block, MessagesRequest
+from dragoman.simulator.conversation import TokenSigner, Verdict
 from dragoman.simulator.rule import cache_per_request
-from dragoman.simulator.talk import TokenSigner, Verdict
 
 _TOKEN = 72
 """Length of one token in characters."""

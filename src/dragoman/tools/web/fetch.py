@@ -19,7 +19,7 @@ from msgspec import Struct
 from dragoman.core.parts import Content, Text
 from dragoman.core.request import Tool
 from dragoman.http.addresses import AllowList, LinkRefused, Location, normalize_host, parse_location
-from dragoman.http.guarded import ByteBudget, ExpiringCache, FetchRules, GuardedFetcher, LinkedPage, Resolve
+from dragoman.http.safe_fetch import ByteBudget, ExpiringCache, FetchRules, GuardedFetcher, LinkedPage, Resolve
 from dragoman.tools.handler import Handler, ToolFailure, invocation
 from dragoman.tools.web.converter import Converter
 from dragoman.tools.web.documents import WebDocument, parse_document, require_readable_type
