@@ -289,4 +289,6 @@ def test_of_several_answers_only_the_first_is_told_and_that_is_why_the_others_ar
     }
     choices = [{"index": i, "message": {"content": t}, "finish_reason": "stop"} for i, t in enumerate("ab")]
     losses = translate_response(json.dumps({"choices": choices}).encode(), "chat", "gemini").losses
-    assert {loss.what for loss in losses if loss.where.startswith("/choices/1/")} == {"only the first candidate is sent"}
+    assert {loss.what for loss in losses if loss.where.startswith("/choices/1/")} == {
+        "only the first candidate is sent"
+    }

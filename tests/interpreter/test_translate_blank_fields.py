@@ -16,7 +16,10 @@ from interpreter.workbench import encoded, fitting_for
 def test_the_user_begins_where_nobody_says_anything(target):
     translation = translate_request(Call(encoded({"model": "m", "input": []})), "responses", target)
     assert "(continued)" in json.dumps(json.loads(translation.call.body))
-    assert Loss("", "the request has no messages: a user message '(continued)' is added", "approximated") in translation.losses
+    assert (
+        Loss("", "the request has no messages: a user message '(continued)' is added", "approximated")
+        in translation.losses
+    )
 
 
 COMPACTED = {"type": "compaction", "id": "c", "encrypted_content": "X"}

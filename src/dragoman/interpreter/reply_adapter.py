@@ -56,10 +56,10 @@ class Context(Struct, frozen=True):
         """Return the options for adapting the reply to the client."""
         return ReplyOptions(self.salt, self.undo.single_call)
 
-    def call_detector(self, there: Dialect, ledger: Ledger) -> CallDetector | None:
+    def call_detector(self, client: Dialect, ledger: Ledger) -> CallDetector | None:
         """Return the detector of calls in the model's text; None if its tools were not described in the prompt."""
         settings = self.undo.text_calls
-        return CallDetector(settings, there.call_prefix, self.salt, ledger) if settings is not None else None
+        return CallDetector(settings, client.call_prefix, self.salt, ledger) if settings is not None else None
 
     def client_request(self) -> Request | None:
         """Return the request from which the reply's renderer takes the fields to echo and the envelope to use."""

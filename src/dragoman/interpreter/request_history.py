@@ -133,18 +133,22 @@ class RequestHistory:
             return NO_PREFIX
         first = len(messages) - len(self._new_items)
         begin = max(first, count_leading_systems(messages))
-        cut = next((at for at in range(len(messages) - 1, begin, -1) if _is_cut_point(messages, at)), begin)
-        segment = messages[begin:cut]
+        split = next((at for at in range(len(messages) - 1, begin, -1) if _can_split_at(messages, at)), begin)
+        segment = messages[begin:split]
         ids = _add_paired_ids(segment, known.ids)
-        if ids is None or not _is_independent(messages[cut:], ids) or not self._are_marks_compatible(messages, traits):
+        if (
+            ids is None
+            or not _is_independent(messages[split:], ids)
+            or not self._are_marks_compatible(messages, traits)
+        ):
             return NO_PREFIX
         if not segment:
             return known
         if has_envelope(segment) and _count_unnamed(segment):
             return NO_PREFIX  # opening envelopes can change the runs by which generated ids are numbered
         body, start = self._call.body, self._start
-        end = array.find_end_before(body, len(body) - self._tail, self._new_items[cut - first :])
-        read = messages[first - len(known.messages) : cut]
+        end = array.find_end_before(body, len(body) - self._tail, self._new_items[split - first :])
+        read = messages[first - len(known.messages) : split]
         longer = structs.replace(
             known,
             items=body[start:end],
@@ -199,7 +203,7 @@ class RequestHistory:
         )
 
 
-def _is_cut_point(messages: tuple[Message, ...], at: int) -> bool:
+def _can_split_at(messages: tuple[Message, ...], at: int) -> bool:
     return messages[at].role == "assistant" and messages[at - 1].role == "user"
 
 

@@ -175,7 +175,10 @@ def _restore_parts(
 
 
 def remove_foreign_envelopes(messages: tuple[Message, ...], issuer: str, ledger: Ledger) -> tuple[Message, ...]:
-    """Remove from a history the signatures and reasoning in envelopes of vendors other than `issuer`."""
+    """Remove from a history the signatures and reasoning in envelopes of vendors other than `issuer`.
+
+    A vendor must not see what another vendor signed.
+    """
     pieces = {
         place: piece
         for placed_pieces in _find_streamed(messages)

@@ -2,7 +2,7 @@
 
 Many clients drop fields they do not know: a call comes back without its signature. Every signed call that is sent to a
 client is recorded for the signature store, and missing signatures are looked up there. A call is identified by its id
-and the digest of its name and arguments, because clients and vendors reuse ids.
+and the digest of its name and arguments, because ids are reused.
 """
 
 from collections.abc import Iterable, Sequence

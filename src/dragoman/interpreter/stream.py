@@ -59,7 +59,7 @@ class StreamTranslator:
         """The bytes so far of an incomplete SSE frame."""
         self._is_framed = True
         self.over = False
-        """The client has got the end of the reply; later bytes of the upstream are ignored."""
+        """The client has received the end of the reply; later bytes of the upstream are ignored."""
         self.begun = False
         """The reply has had content, not only a start event."""
         self.usage: Usage | None = None

@@ -152,24 +152,24 @@ def make_strict(tools: tuple[AnyTool, ...], choice: ToolChoice, adaptation: Adap
     traits = adaptation.traits
     if not choice.validated or traits.strict_by_mode:
         return tools
-    held: list[AnyTool] = []
+    adapted: list[AnyTool] = []
     strict_left = traits.strict_max if traits.strict_tools else 0
     for tool in tools:
         if not isinstance(tool, Tool):
-            held.append(tool)
+            adapted.append(tool)
         elif strict_left > 0 and _is_strict_already(tool, adaptation):
             strict_left -= 1
-            held.append(structs.replace(tool, strict=True))
+            adapted.append(structs.replace(tool, strict=True))
         else:
             adaptation.ledger.report_approximated_field(
                 "tool_choice", f"the schema of {tool.name} is not enforced on its calls"
             )
-            held.append(tool)
-    return tuple(held)
+            adapted.append(tool)
+    return tuple(adapted)
 
 
 def _is_strict_already(tool: Tool, adaptation: Adaptation) -> bool:
-    """Return whether a schema means the same in strict mode: it is closed (no additional properties), nothing else."""
+    """Return whether a schema means the same in strict mode: it is only closed (no additional properties)."""
     schema = tool.parameters
     if schema is not None and tool.openapi:
         schema = to_json_schema(schema).schema
@@ -182,6 +182,10 @@ def to_strict(schema: bytes, adaptation: Adaptation) -> ConvertedSchema:
 
 
 def needs_closing(schema: bytes, adaptation: Adaptation) -> bool:
-    """Return whether a strict schema has to be closed: not for compatible servers, nor if it is OpenAI's own form."""
+    """Return whether a strict schema must be closed (no additional properties, all properties required).
+
+    It need not if the server is only compatible with OpenAI and takes open ones, or if the client's dialect is OpenAI's
+    and the schema is closed already.
+    """
     traits = adaptation.traits
     return traits.strict_needs_all and not (adaptation.source_issuer == traits.issuer and is_openai_strict(schema))

@@ -47,7 +47,7 @@ class ParsedRequest:
     """Ids of calls without a signature that have not been looked up; if one is signed, the request is parsed again."""
     _history: RequestHistory | None = None
     _known_count = 0
-    """The number of messages of the cached prefix."""
+    """The number of messages before the new ones: system messages and the cached prefix."""
     _unsigned_calls: Sequence[UnsignedCall] = ()
     """Calls in the new messages that came without a signature."""
 

@@ -101,7 +101,9 @@ class TranslationTask(Struct, frozen=True):
 
     call: Call
     here: Dialect
+    """The caller's dialect."""
     there: Dialect
+    """The target's dialect."""
     model: str = ""
     form: str = ""
     strict: bool = False
