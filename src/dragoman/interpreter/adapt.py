@@ -196,13 +196,13 @@ def _find_default_limit(default: int, thinking: Thinking | None, adaptation: Ada
 def _adapt_stops(stops: tuple[str, ...], adaptation: Adaptation) -> tuple[str, ...]:
     """Return the stop sequences the target takes: at most `stop_max`, and no blank ones where it rejects those."""
     traits, ledger = adaptation.traits, adaptation.ledger
-    place = ledger.find_pointer("sampling.stop")
+    pointer = ledger.find_pointer("sampling.stop")
     kept: list[str] = []
     for index, stop in enumerate(stops):
         if not traits.blank_stops and not stop.strip():
-            ledger.report_dropped(f"{place}/{index}", "the target rejects stop sequences of only white space")
+            ledger.report_dropped(f"{pointer}/{index}", "the target rejects stop sequences of only white space")
         elif len(kept) == traits.stop_max:
-            ledger.report_dropped(f"{place}/{index}", f"the target takes at most {traits.stop_max} stop sequences")
+            ledger.report_dropped(f"{pointer}/{index}", f"the target takes at most {traits.stop_max} stop sequences")
         else:
             kept.append(stop)
     return tuple(kept)

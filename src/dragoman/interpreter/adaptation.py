@@ -78,10 +78,10 @@ class Adaptation(Struct):
         """Report the losses of converting the schema in `field`."""
         if not notes:
             return
-        place = self.ledger.find_pointer(field, owner)
+        pointer = self.ledger.find_pointer(field, owner)
         for note in notes:
             report = self.ledger.report_dropped if note.kind == "dropped" else self.ledger.report_approximated
-            report(place + note.where, note.what)
+            report(pointer + note.where, note.what)
 
     def build_undo(self) -> Undo:
         """Return the record of reversible changes, to be undone in the reply."""

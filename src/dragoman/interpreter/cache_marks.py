@@ -51,19 +51,19 @@ def parse_lifetime(lifetime: str) -> int:
     return int(number) * _SECONDS.get(unit, 0) if number.isdecimal() and len(number) < 10 else 0
 
 
-def adapt_mark(lifetime: str, place: str, adaptation: Adaptation, *, in_assistant_turn: bool) -> str | None:
+def adapt_mark(lifetime: str, pointer: str, adaptation: Adaptation, *, in_assistant_turn: bool) -> str | None:
     """Return the cache mark's lifetime at the target; None if the target takes no mark here."""
     traits = adaptation.traits
     if not traits.cache_marks:
-        adaptation.ledger.report_dropped(place, "the target has no cache marks")
+        adaptation.ledger.report_dropped(pointer, "the target has no cache marks")
         return None
     if in_assistant_turn and not traits.marks_anywhere:
-        adaptation.ledger.report_dropped(place, "the target takes no cache marks in assistant messages")
+        adaptation.ledger.report_dropped(pointer, "the target takes no cache marks in assistant messages")
         return None
     nearest = find_nearest_lifetime(lifetime, traits.cache_lifetimes)
     if nearest != lifetime:
         used = f"{nearest!r} is the nearest" if nearest else "its default is used"
-        adaptation.ledger.report_approximated(f"{place}/ttl", f"the target has no lifetime {lifetime!r}: {used}")
+        adaptation.ledger.report_approximated(f"{pointer}/ttl", f"the target has no lifetime {lifetime!r}: {used}")
     adaptation.has_cache_marks = True
     return nearest
 
@@ -80,8 +80,8 @@ def _list_lifetimes(part: AnyPart) -> Iterator[str]:
     if part.cache is not None:
         yield part.cache
     elif part.extras is not None:
-        place, lifetime = read_cache_control(part.extras)
-        if place is not None:
+        pointer, lifetime = read_cache_control(part.extras)
+        if pointer is not None:
             yield lifetime
 
 
@@ -139,5 +139,5 @@ class _MarkLimiter:
 
     def _find_pointer(self, part: AnyPart) -> str:
         """Return the pointer of a mark in the caller's document: in its dialect's own field, or in `cache_control`."""
-        place, borrowed = self._ledger.find_pointer("part.cache", part), part.where + CACHE_CONTROL
-        return borrowed if self._ledger.has(borrowed) and not self._ledger.has(place) else place
+        pointer, borrowed = self._ledger.find_pointer("part.cache", part), part.where + CACHE_CONTROL
+        return borrowed if self._ledger.has(borrowed) and not self._ledger.has(pointer) else pointer

@@ -233,10 +233,10 @@ def _render_fragment(
     relaxed = structs.replace(traits, starts_with_user=False, prefill=True, stub_tools=False)
     adapted, _ = adapt(request, Adaptation(relaxed, ledger, ""))
     body = here.render_request(adapted, traits).body
-    place = _find_fragment_pointer(here, fragment)
-    found = lookup(body, place)
+    pointer = _find_fragment_pointer(here, fragment)
+    found = lookup(body, pointer)
     if request.tool_choice is not None and request.tool_choice.parallel is False:
         for switch in here.pointers.get("tool_choice.parallel", ()):
-            if not switch.startswith(f"{place}/") and lookup(body, switch) is not None:
+            if not switch.startswith(f"{pointer}/") and lookup(body, switch) is not None:
                 ledger.report_dropped(request.tool_choice.where, f"set outside the choice: {switch} is false")
     return (found[1] if found is not None else default), ledger.losses()

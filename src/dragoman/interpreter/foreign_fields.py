@@ -47,8 +47,8 @@ def report_unknown(where: str, raw: bytes, source: str, target: str, ledger: Led
         return
     value = json.peek(raw)
     if row is None or not _is_implied(value, row, target):
-        for place in _find_not_implied(value, where, shape, table, target):
-            ledger.report_dropped(place, UNKNOWN)
+        for pointer in _find_not_implied(value, where, shape, table, target):
+            ledger.report_dropped(pointer, UNKNOWN)
 
 
 def _find_not_implied(value: Any, where: str, shape: str, table: _Table, target: str) -> Iterator[str]:
@@ -90,8 +90,8 @@ def _normalise_spelling(pointer: str) -> str:
 
 
 def _build_table(rows: Mapping[str, Implied]) -> _Table:
-    plain = {_normalise_spelling(place): row for place, row in rows.items()}
-    tokens = [place.split("/") for place in plain]
+    plain = {_normalise_spelling(pointer): row for pointer, row in rows.items()}
+    tokens = [pointer.split("/") for pointer in plain]
     return _Table(plain, frozenset("/".join(names[:end]) for names in tokens for end in range(2, len(names))))
 
 

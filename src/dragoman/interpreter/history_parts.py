@@ -64,11 +64,12 @@ def remove_foreign_fields(part: Part, role: Role, adaptation: Adaptation) -> dic
     """Return the changes that remove from a part what only its source dialect has; report the losses."""
     traits = adaptation.traits
     changes: dict[str, Any] = {}
-    cache, place = part.cache, adaptation.ledger.find_pointer("part.cache", part) if part.cache is not None else ""
+    cache = part.cache
+    mark_pointer = adaptation.ledger.find_pointer("part.cache", part) if cache is not None else ""
     if part.extras is not None and part.extras.dialect != traits.dialect:
         borrowed, lifetime = read_cache_control(part.extras)
         if borrowed is not None and cache is None and traits.cache_marks:
-            cache, place = lifetime, part.where + borrowed
+            cache, mark_pointer = lifetime, part.where + borrowed
         else:
             borrowed = None
         image = isinstance(part, Media) and part.kind == "image"
@@ -84,7 +85,7 @@ def remove_foreign_fields(part: Part, role: Role, adaptation: Adaptation) -> dic
         changes["extras"] = Extras(traits.dialect, kept) if kept else None
     if cache is not None:
         adapted = adapt_mark(
-            cache, place, adaptation, in_assistant_turn=role == "assistant" or isinstance(part, ToolCall)
+            cache, mark_pointer, adaptation, in_assistant_turn=role == "assistant" or isinstance(part, ToolCall)
         )
         if adapted != part.cache:
             changes["cache"] = adapted

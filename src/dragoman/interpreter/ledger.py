@@ -96,16 +96,16 @@ class Ledger:
         else:
             self._leaves.setdefault(where, what)
 
-    def report_dropped_leaves(self, places: Iterable[str], what: str) -> None:
+    def report_dropped_leaves(self, pointers: Iterable[str], what: str) -> None:
         """Report that the values at these pointers are dropped; they must be leaves."""
         if not self._exact:
-            for place in places:
-                self.report_dropped(place, what)
+            for pointer in pointers:
+                self.report_dropped(pointer, what)
         elif self._leaves:
-            for place in places:
-                self._leaves.setdefault(place, what)
+            for pointer in pointers:
+                self._leaves.setdefault(pointer, what)
         else:
-            self._leaves = dict.fromkeys(places, what)
+            self._leaves = dict.fromkeys(pointers, what)
 
     def report_approximated(self, where: str, what: str) -> None:
         """Report that the value at `where` is sent in another form."""
@@ -184,9 +184,9 @@ class Ledger:
     def _resolve(self, entry: _Entry) -> list[str]:
         found: list[str] = []
         for candidate in entry.pointers:
-            place = self._find(candidate)
-            if place is not None:
-                found.extend(json.find_leaves(place[1], place[0]))
+            match = self._find(candidate)
+            if match is not None:
+                found.extend(json.find_leaves(match[1], match[0]))
         return found or [entry.pointers[0]]
 
 

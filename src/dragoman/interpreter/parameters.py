@@ -39,15 +39,15 @@ def _adapt_cache_options(raw: bytes, adaptation: Adaptation) -> bytes | None:
         return None
     kept: dict[str, bytes] = {}
     for name, value in json.decode_object(raw).items():
-        place = f"{pointer}/{escape(name)}"
+        option_pointer = f"{pointer}/{escape(name)}"
         if name not in names:
-            adaptation.ledger.report_dropped(place, "not known to the target")
+            adaptation.ledger.report_dropped(option_pointer, "not known to the target")
             continue
         kept[name] = bytes(value)
         requested = json.peek(value) if name == "ttl" else None
         if isinstance(requested, str) and (nearest := find_nearest_lifetime(requested, lifetimes)) != requested:
             adaptation.ledger.report_approximated(
-                place, f"the target's nearest lifetime is {nearest or 'its default'!r}"
+                option_pointer, f"the target's nearest lifetime is {nearest or 'its default'!r}"
             )
             del kept[name]
             if nearest:
@@ -320,7 +320,7 @@ def _adapt_schema(output: OutputFormat, adaptation: Adaptation) -> OutputFormat:
         schema = _report_conversion(adapt_root(schema), schema, adaptation)
         strict = output.strict
         if strict and traits.strict_needs_all and not is_openai_strict(schema):
-            adaptation.ledger.report_dropped_field("output.strict", "the target rejects this schema in strict mode")
+            adaptation.ledger.report_dropped_field("output.strict", "the target rejects this schema if it is strict")
             strict = None
         return structs.replace(output, schema=schema, openapi=False, name=output.name or "answer", strict=strict)
     if output.strict is False:

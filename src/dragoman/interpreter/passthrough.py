@@ -136,8 +136,11 @@ def _remove_signature(part: AnyPart, dialect: Dialect, ledger: Ledger) -> AnyPar
 def _replace_model(call: Call, model: str, dialect: Dialect) -> Call:
     """Replace the model; every other byte of the body stays the same."""
     try:
-        place = next((place for place in dialect.pointers["model"] if lookup(call.body, place) is not None), None)
-        body = set_member(call.body, place.removeprefix("/"), json.encode(model)) if place is not None else call.body
+        found = (pointer for pointer in dialect.pointers["model"] if lookup(call.body, pointer) is not None)
+        pointer = next(found, None)
+        body = call.body
+        if pointer is not None:
+            body = set_member(body, pointer.removeprefix("/"), json.encode(model))
         return Call(body, model, call.stream)
     except json.Malformed as error:
         raise Problem("invalid_request", error.message, where=error.where) from None

@@ -128,19 +128,19 @@ class ReplyAdapter:
 
     def assign_call_id(self, call: ToolCall) -> str:
         """Return the client's id for the latest call; report a namespace that the client's dialect does not have."""
-        call_id, holds = call.id, self.capabilities
+        call_id, capabilities = call.id, self.capabilities
         if not call_id:
             if not self._call_id_stem:
                 self._call_id_stem = self.client.call_prefix + build_call_id_stem(self.reply_id, self.options.salt)
             call_id = f"{self._call_id_stem}{self.call_count:04x}"
-        if holds.plain_ids:
+        if capabilities.plain_ids:
             call_id = to_plain_id(call_id)
         if call_id in self._call_ids:
             reason = f"another call has the id {call.id!r}: this one gets a new id"
             self.ledger.report_approximated_field("call.id", reason, call)
             call_id = generate_id(self.client.call_prefix, self.reply_id, self.options.salt, self.call_count, call_id)
         self._call_ids.add(call_id)
-        if call.namespace and not holds.namespaces:
+        if call.namespace and not capabilities.namespaces:
             self.ledger.report_dropped_field("call.namespace", "the client's dialect has no namespaces", call)
         return call_id
 
@@ -195,11 +195,11 @@ class ReplyAdapter:
     def drop_fields(self, where: str, fields: dict[str, bytes], sealed_signature: Signature | None = None) -> None:
         """Report the fields of the part at `where`, except an item id that the envelope of `sealed_signature` holds."""
         item = find_item_id(sealed_signature) if sealed_signature is not None else ""
-        sealed_item, place = json.encode(item) if item else b"", self.source.field_place
+        sealed_item, find_pointer = json.encode(item) if item else b"", self.source.field_place
         for field, raw in fields.items():
             if raw != sealed_item:
                 self.ledger.report_dropped_value(
-                    where + field if place is None else place(where, field), raw, UNKNOWN_TO_CLIENT
+                    where + field if find_pointer is None else find_pointer(where, field), raw, UNKNOWN_TO_CLIENT
                 )
 
     def adapt_usage(self, usage: Usage) -> Usage:

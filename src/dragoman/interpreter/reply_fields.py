@@ -27,19 +27,19 @@ def can_cite(adapter: ReplyAdapter, citation: Citation, part: AnyPart, number: i
     """Return whether a citation of a part is sent to the client; report the part of it that is not sent."""
     ledger = adapter.ledger
     listed = ledger.find_pointer("part.citations", part)
-    places = citation.places or (f"{listed}/{number}" if listed != part.where else listed,)
+    pointers = citation.places or (f"{listed}/{number}" if listed != part.where else listed,)
     foreign = citation.dialect != adapter.client.name
     if not adapter.capabilities.citations or (foreign and not citation.url):
-        for place in places:
+        for pointer in pointers:
             # A citation without JSON of its own is one leaf.
-            ledger.report_dropped_value(place, citation.raw or b"0", _NO_SOURCE)
+            ledger.report_dropped_value(pointer, citation.raw or b"0", _NO_SOURCE)
         return False
     if foreign and citation.raw:
-        _report_source(adapter, citation, places[0])
-    for place in citation.places:
-        above = place
+        _report_source(adapter, citation, pointers[0])
+    for pointer in citation.places:
+        above = pointer
         while above := above.rpartition("/")[0]:
-            adapter.cited_pointers.setdefault(above, set()).add(place)
+            adapter.cited_pointers.setdefault(above, set()).add(pointer)
     return True
 
 

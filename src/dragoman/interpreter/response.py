@@ -101,15 +101,15 @@ class ResponseAdapter(ReplyAdapter):
             return
         if call.extras is not None:
             self.drop_fields(call.where, call.extras.fields)
-        holds, arguments, form, signature = self.capabilities, call.arguments, call.form, call.signature
+        capabilities, arguments, form, signature = self.capabilities, call.arguments, call.form, call.signature
         call_id = self.assign_call_id(call)
-        is_free_text = form == "text" and not holds.custom_calls
+        is_free_text = form == "text" and not capabilities.custom_calls
         if signature is not None:
             # A free-form call that is sent as a function call cannot hold the signature of a call.
             signature = self._adapt_part_signature(signature, call, Text if is_free_text else ToolCall, adapted)
         if is_free_text:
             arguments, form = wrap_free_text(arguments), "json"
-        elif holds.object_arguments:
+        elif capabilities.object_arguments:
             checked = self.ensure_object_arguments(arguments, call.where, call.complete)
             if checked is None:
                 self.ledger.report_dropped(call.where, NOT_AN_OBJECT if call.complete else CUT_OFF)

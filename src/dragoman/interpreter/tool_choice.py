@@ -118,8 +118,8 @@ def _report_unknown_extras(
     choice: ToolChoice, extras: Extras, declared: Tools, sent: Tools, adaptation: Adaptation
 ) -> None:
     """Report the extra fields of a choice, except list entries for vendor tools that are sent."""
-    places = {tool.where for tool in sent}
-    natives = [tool for tool in declared if isinstance(tool, NativeTool) and tool.where in places]
+    pointers = {tool.where for tool in sent}
+    natives = [tool for tool in declared if isinstance(tool, NativeTool) and tool.where in pointers]
     for pointer, raw in extras.fields.items():
         if not (choice.listed and any(_matches_entry(raw, tool) for tool in natives)):
             report_unknown(choice.where + pointer, raw, extras.dialect, adaptation.traits.dialect, adaptation.ledger)
@@ -139,8 +139,8 @@ def _adapt_native_choice(choice: ToolChoice, declared: Tools, sent: Tools) -> To
     if choice.mode != "required" or len(choice.names) != 1:
         return None
     name = choice.names[0]
-    places = {tool.where for tool in declared if isinstance(tool, NativeTool) and has_name(tool, name)}
-    counterpart = next((tool for tool in sent if isinstance(tool, NativeTool) and tool.where in places), None)
+    pointers = {tool.where for tool in declared if isinstance(tool, NativeTool) and has_name(tool, name)}
+    counterpart = next((tool for tool in sent if isinstance(tool, NativeTool) and tool.where in pointers), None)
     return find_choice(counterpart) if counterpart is not None else None
 
 
@@ -164,8 +164,8 @@ def _alias_names(choice: ToolChoice, tools: Tools, adaptation: Adaptation) -> tu
         if name in sent:
             names.append(name)
         elif len(choice.names) > 1:
-            place = adaptation.ledger.find_pointer("tool_choice.names")
-            adaptation.ledger.report_dropped(f"{place}/{index}", "the chosen tool is not among the tools sent")
+            pointer = adaptation.ledger.find_pointer("tool_choice.names")
+            adaptation.ledger.report_dropped(f"{pointer}/{index}", "the chosen tool is not among the tools sent")
     return tuple(names)
 
 

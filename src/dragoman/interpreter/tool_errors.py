@@ -28,7 +28,7 @@ def explain_tools(problem: Problem, call: Call, dialect: Dialect) -> Problem:
     """Return a parser's error with all errors in the tool definitions, or with the code for an error in a tool call."""
     if problem.kind != "invalid_request" or problem.code is not None or not problem.where:
         return problem
-    if any(problem.where.startswith(place) for place in dialect.pointers["tools"]):
+    if any(problem.where.startswith(pointer) for pointer in dialect.pointers["tools"]):
         faults = find_all_faults(call, dialect)
         return build_problem(faults) if faults else problem
     if is_about_call(call.body, problem.where):
@@ -106,15 +106,15 @@ def _split_tools(body: bytes, dialect: Dialect) -> Iterator[_SingleTool]:
         found = lookup(body, candidate)
         if found is None:
             continue
-        place, raw = found
-        member = split(place)[-1]
+        pointer, raw = found
+        member = split(pointer)[-1]
         tools = json.peek(raw)
         if not isinstance(tools, list):
             if tools is not None:
-                yield _SingleTool(place, f"/{member}", member, tools)
+                yield _SingleTool(pointer, f"/{member}", member, tools)
             continue
         for index, tool in enumerate(cast("list[Any]", tools)):
-            yield from _split_group(tool, f"{place}/{index}", member)
+            yield from _split_group(tool, f"{pointer}/{index}", member)
 
 
 def _split_group(tool: Any, where: str, member: str) -> Iterator[_SingleTool]:
@@ -314,9 +314,9 @@ def _locate_tool(problem: Problem, chain: list[tuple[str, Any]], sent: SentReque
             schema = next((at for at, step in enumerate(steps) if step in _SCHEMAS), None)
             if schema is None:
                 return found.where
-            place = Ledger(original.dialect.pointers, original.body).find_pointer("tool.parameters", found)
+            pointer = Ledger(original.dialect.pointers, original.body).find_pointer("tool.parameters", found)
             inner = "".join(f"/{escape(step)}" for step in steps[schema + 1 :])
-            return _trim_to_existing(original.body, place + inner)
+            return _trim_to_existing(original.body, pointer + inner)
     return tools[0].where.rpartition("/")[0] if tools else ""
 
 

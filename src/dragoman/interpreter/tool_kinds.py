@@ -24,9 +24,9 @@ def adapt_native(tool: NativeTool, adaptation: Adaptation) -> NativeTool | None:
         adaptation.ledger.report_dropped(tool.where, "a tool that only its own vendor runs")
     elif json.peek(found.raw) != json.peek(tool.raw):
         adaptation.ledger.report_approximated(tool.where, "replaced by the target's own tool of that kind")
-        for place in list_settings(tool):
+        for pointer in list_settings(tool):
             adaptation.ledger.report_dropped(
-                tool.where + place, "the target's own tool of that kind has no such setting"
+                tool.where + pointer, "the target's own tool of that kind has no such setting"
             )
     return found
 

@@ -212,7 +212,7 @@ def _adapt_parameters(
     if strict and (traits.output_strict_only or needs_closing(schema, adaptation)):
         closed = to_strict(schema, adaptation)
         if closed.narrowed:
-            reason = "strict mode would narrow the schema: it is sent unchanged and not enforced"
+            reason = "closing the schema for strict would narrow it: it is sent unchanged and not enforced"
             adaptation.ledger.report_dropped_field("tool.strict", reason, tool)
             strict = False
         else:
@@ -244,8 +244,8 @@ def _report_annotations(schema: bytes, tool: Tool, adaptation: Adaptation) -> No
     """Report the annotations of a schema without arguments, since such a schema is not sent."""
     members = json.decode_object(schema) if json.is_object(schema) else {}
     for name in members.keys() - _STRUCTURAL:
-        place = adaptation.ledger.find_pointer("tool.parameters", tool)
-        adaptation.ledger.report_dropped(f"{place}/{name}", "the target takes no schema without arguments")
+        pointer = adaptation.ledger.find_pointer("tool.parameters", tool)
+        adaptation.ledger.report_dropped(f"{pointer}/{name}", "the target takes no schema without arguments")
 
 
 def _build_stubs(messages: Iterable[Message], adaptation: Adaptation) -> list[Tool]:
@@ -289,7 +289,7 @@ def find_faults_in(tool: AnyTool, proof: PlainProof | None = None) -> list[tuple
     `proof` is the result of `prove_plain` for the tool's parameters, if it is known already.
     """
     if isinstance(tool, NativeTool):
-        message = "a function must have the fields of a function in this dialect"
+        message = "the function is incomplete: add the fields that this API requires of a function"
         return [("", message, False)] if _is_incomplete_tool(tool) else []
     found = [] if tool.name.strip() else [("", "the tool has no name", False)]
     if tool.parameters is not None:
