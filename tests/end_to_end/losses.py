@@ -9,7 +9,7 @@ Losses = tuple[str, ...]
 
 _THOUGHT = "reasoning of another vendor's model cannot be replayed"
 _UNSHOWN = "the target has no setting to show thinking"
-_UNHELD = "the client's dialect cannot hold {}'s signature here"
+_UNHELD = "the client's dialect has no field for {}'s signature here"
 _AS_TEXT = 'sent as text: "Error: …"'
 _BEHIND = "moved out of the tool result, to a part after it"
 _ITEM = ("encrypted_content", "id", "summary/0/text", "summary/0/type", "type")
@@ -56,7 +56,7 @@ UNREGARDED = {
     ),
     r"/(output|content)/\d+/(id|caller/type): not known to the client's dialect": "ids of items other than calls",
     r"/(usage|usageMetadata)/.*: the client's dialect has no such count": "counts other than input and output tokens",
-    r"/candidates/0/content/parts/\d+/thoughtSignature: the client's dialect cannot hold google's signature here": (
+    r"/candidates/0/content/parts/\d+/thoughtSignature: the client's dialect has no field for google's signature here": (
         "the signature of a text, which Gemini does not require"
     ),
     r"/input/\d+/(id|status): not known to the target": "the same ids, when Responses clients send them back",
