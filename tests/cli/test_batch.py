@@ -235,4 +235,6 @@ def test_a_line_that_cannot_be_read_is_answered_with_its_id_if_that_stands_near_
 
 def test_strict_says_of_a_reply_that_it_is_one():
     line = {"op": "response", "from": "gemini", "to": "chat", "body": REPLY | {"modelStatus": "s"}, "strict": True}
-    assert worked(line)["problem"]["message"].startswith("strict mode: the target cannot say this reply: dropped ")
+    assert worked(line)["problem"]["message"].startswith(
+        "strict mode: the reply cannot be translated without loss: dropped "
+    )

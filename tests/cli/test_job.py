@@ -43,7 +43,7 @@ def test_targets_are_dialects_and_code_assist_is_one_in_its_envelope():
 def test_a_request_tells_its_model_and_whether_it_streams():
     done = job("request", "chat", "gemini", HELLO | {"user": "u"}, model="gemini-3-pro")
     assert json.loads(done.body) == CONTENTS | {"generationConfig": {"maxOutputTokens": 50}}
-    loss = Loss("/user", "the target has no place for it", "dropped")
+    loss = Loss("/user", "the target has no field for it", "dropped")
     assert done == JobResult(body=done.body, losses=(loss,), model="gemini-3-pro", stream=True)
 
 

@@ -47,12 +47,12 @@ def test_a_loss_of_the_whole_document_is_told_at_its_root(dragoman):
     asked = {"model": "m", "input": []}
     given = json.dumps(asked).encode()
     _, _, told = dragoman("request", "--from", "responses", "--to", "chat", "--model", "gpt-4.1", given=given)
-    assert told.startswith("approximated /: nobody says anything")
+    assert told.startswith("approximated /: the request has no messages")
 
 
 def test_strict_refuses_losses_with_exit_code_1(dragoman):
     code, written, told = dragoman("request", *TO_CLAUDE, "--strict", given=CHAT)
-    message = f"strict mode: the target cannot say this request: dropped /seed: {SEED}"
+    message = f"strict mode: the request cannot be translated without loss: dropped /seed: {SEED}"
     assert (code, written, told) == (1, b"", f"dragoman: unsupported at /seed: {message}\n")
     assert dragoman("request", *TO_CLAUDE, "--strict", given=PLAIN)[0] == 0
 
@@ -86,7 +86,7 @@ def test_a_response_answers_the_request_in_a_file(dragoman, tmp_path):
 def test_an_error_is_translated_by_its_status(dragoman, options, kind):
     code, written, told = dragoman("error", "--from", "chat", "--to", "messages", *options, given=b"<html>oops</html>")
     assert (code, json.loads(written)["error"]["type"]) == (0, kind)
-    assert told == "dropped /: it is no API's error: only its status is told\n"
+    assert told == "dropped /: not an API error: only the status is sent\n"
 
 
 SSE = (

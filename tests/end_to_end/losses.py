@@ -8,10 +8,10 @@ import re
 Losses = tuple[str, ...]
 
 _THOUGHT = "reasoning of another vendor's model cannot be replayed"
-_UNSHOWN = "the target cannot be asked to show its thinking"
-_UNHELD = "the client's dialect cannot hold {}'s signature here"
-_AS_TEXT = 'said as text: "Error: …"'
-_BEHIND = "moved out of the tool result, behind it"
+_UNSHOWN = "the target has no setting to show thinking"
+_UNHELD = "the client's dialect has no field for {}'s signature here"
+_AS_TEXT = 'sent as text: "Error: …"'
+_BEHIND = "moved out of the tool result, to a part after it"
 _ITEM = ("encrypted_content", "id", "summary/0/text", "summary/0/type", "type")
 _BLOCK = ("signature", "thinking", "type")
 
@@ -50,13 +50,13 @@ WORDLESS: dict[tuple[str, str], str] = {
 """What a client's own dialect has no word for, and what it does instead: nothing is lost on the way."""
 
 UNREGARDED = {
-    r"/.*: it repeats the request, and the client's dialect does not": "a reply's echo of the request",
+    r"/.*: the client's dialect does not repeat request fields in the reply": "a reply's echo of the request",
     r"/(completed_at|createTime|service_tier|traceId|tool_usage/.*): not known to the client's dialect": (
         "time, place and method of a reply"
     ),
     r"/(output|content)/\d+/(id|caller/type): not known to the client's dialect": "ids of items other than calls",
     r"/(usage|usageMetadata)/.*: the client's dialect has no such count": "counts other than input and output tokens",
-    r"/candidates/0/content/parts/\d+/thoughtSignature: the client's dialect cannot hold google's signature here": (
+    r"/candidates/0/content/parts/\d+/thoughtSignature: the client's dialect has no field for google's signature here": (
         "the signature of a text, which Gemini does not require"
     ),
     r"/input/\d+/(id|status): not known to the target": "the same ids, when Responses clients send them back",

@@ -69,7 +69,7 @@ def test_a_choice_is_held_to_the_tools_of_each_request():
     chosen = {"type": "function", "function": {"name": "write"}}
     for _ in range(2):
         require(asked(TOOLS), cache)
-        with pytest.raises(Problem, match="is not among the tools"):
+        with pytest.raises(Problem, match="which is not in tools"):
             require(asked(TOOLS, tool_choice=chosen), cache)
 
 

@@ -70,8 +70,8 @@ def test_a_choice_is_read_and_written(dialect):
 @pytest.mark.parametrize(
     ("dialect", "written", "told"),
     [
-        ("chat", "auto", [("dropped", "said beside the choice: /parallel_tool_calls is false")]),
-        ("responses", "auto", [("dropped", "said beside the choice: /parallel_tool_calls is false")]),
+        ("chat", "auto", [("dropped", "set outside the choice: /parallel_tool_calls is false")]),
+        ("responses", "auto", [("dropped", "set outside the choice: /parallel_tool_calls is false")]),
         ("messages", {"type": "auto", "disable_parallel_tool_use": True}, []),
     ],
 )
@@ -120,7 +120,7 @@ def test_a_fragment_is_written_for_its_model():
 
 def test_what_could_not_be_said_is_told():
     memory = NativeTool(dialect="messages", raw=b"{}", where="/tools/0")
-    assert tools_to("chat", [memory]) == (b"[]", (Loss("/tools/0", "a tool only its own vendor runs", "dropped"),))
+    assert tools_to("chat", [memory]) == (b"[]", (Loss("/tools/0", "a tool that only its own vendor runs", "dropped"),))
 
 
 def test_nothing_to_say_is_said_as_nothing():
@@ -137,7 +137,7 @@ def test_nothing_to_say_is_said_as_nothing():
 def test_what_is_not_json_is_a_problem_at_its_place(read, where):
     with pytest.raises(Problem) as caught:
         read("chat", b"[")
-    assert caught.value == Problem("invalid_request", "not JSON", where=where)
+    assert caught.value == Problem("invalid_request", "the value is not JSON", where=where)
 
 
 def test_a_wrong_fragment_is_a_problem():

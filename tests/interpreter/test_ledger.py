@@ -108,7 +108,7 @@ def test_strict_mode_names_every_loss_and_the_first_place():
     losses = (Loss("", "bent", "approximated"), Loss("/b", "gone", "dropped"))
     with pytest.raises(Problem) as caught:
         reject_losses(losses)
-    message = "strict mode: the target cannot say this request: approximated /: bent; dropped /b: gone"
+    message = "strict mode: the request cannot be translated without loss: approximated /: bent; dropped /b: gone"
     assert caught.value == Problem("unsupported", message, where="")
     with pytest.raises(Problem) as caught:
         reject_losses(losses[1:])

@@ -196,7 +196,7 @@ def test_one_candidate_is_what_everybody_gives():
 def test_several_candidates_are_refused_with_the_place_that_asks():
     with pytest.raises(Problem) as caught:
         identity("messages", candidates=2)
-    message = "2 candidates cannot be asked for across dialects: send the request as often"
+    message = "2 candidates cannot be requested across dialects: ask for 1 candidate and send the request 2 times"
     assert caught.value == Problem("unsupported", message, where="/n")
 
 
@@ -204,7 +204,7 @@ def test_a_conversation_kept_elsewhere_goes_on_only_where_it_is_kept():
     assert identity("responses", continues="resp_1") == ({}, [])
     with pytest.raises(Problem) as caught:
         identity("chat", source="responses", continues="resp_1")
-    message = "the target keeps no earlier responses: send the whole conversation"
+    message = "the target does not store earlier responses: send the whole conversation"
     assert caught.value == Problem("unsupported", message, where="/previous_response_id")
 
 

@@ -33,7 +33,7 @@ def test_of_two_calls_with_one_id_the_second_gets_its_own():
     ids = [event.part.id for event in events if isinstance(event, PartStarted)]
     assert (ids[0], ids[2]) == ("a", "b")
     assert ids[1].startswith("call_")
-    assert ledger.losses() == (Loss("/d/id", "another call has the id 'a': this one gets its own", "approximated"),)
+    assert ledger.losses() == (Loss("/d/id", "another call has the id 'a': this one gets a new id", "approximated"),)
 
 
 def test_calls_without_ids_are_told_apart():
@@ -92,7 +92,7 @@ def test_reasoning_is_left_out_where_the_client_has_no_place_for_it():
     thought = [PartStarted(0, Reasoning(where="/r")), PartDelta(0, "hm"), PartEnded(0)]
     rest = [PartStarted(1, Text(text="")), PartDelta(1, "hi"), PartEnded(1)]
     assert told(fit, *thought, *rest) == text
-    assert ledger.losses() == (Loss("/r", "the client's dialect has no place for reasoning", "dropped"),)
+    assert ledger.losses() == (Loss("/r", "the client's dialect has no reasoning", "dropped"),)
 
 
 @pytest.mark.parametrize(

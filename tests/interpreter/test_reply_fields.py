@@ -192,9 +192,9 @@ def test_what_a_reply_repeats_of_its_request_says_so():
     told = answer("responses", "chat", responded(temperature=1.0, text={"format": {"type": "text"}}, billing={"p": 1}))
     why = {loss.where: loss.what for loss in told.losses}
     assert why.keys() == {"/temperature", "/text/format/type", "/billing/p"}
-    assert "repeats the request" in why["/temperature"]
-    assert "repeats the request" in why["/text/format/type"]
-    assert "repeats the request" not in why["/billing/p"]
+    assert "does not repeat request fields" in why["/temperature"]
+    assert "does not repeat request fields" in why["/text/format/type"]
+    assert "does not repeat request fields" not in why["/billing/p"]
 
 
 @pytest.mark.parametrize("client", ["chat", "messages", "gemini"])
@@ -285,8 +285,10 @@ def test_of_several_answers_only_the_first_is_told_and_that_is_why_the_others_ar
     candidates = [{"index": i, "content": {"parts": [{"text": t}]}, "finishReason": "STOP"} for i, t in enumerate("ab")]
     losses = translate_response(json.dumps({"candidates": candidates}).encode(), "gemini", "chat").losses
     assert {loss.what for loss in losses if loss.where.startswith("/candidates/1/")} == {
-        "only the first answer is told"
+        "only the first candidate is sent"
     }
     choices = [{"index": i, "message": {"content": t}, "finish_reason": "stop"} for i, t in enumerate("ab")]
     losses = translate_response(json.dumps({"choices": choices}).encode(), "chat", "gemini").losses
-    assert {loss.what for loss in losses if loss.where.startswith("/choices/1/")} == {"only the first answer is told"}
+    assert {loss.what for loss in losses if loss.where.startswith("/choices/1/")} == {
+        "only the first candidate is sent"
+    }

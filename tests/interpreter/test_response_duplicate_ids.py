@@ -10,7 +10,7 @@ from dragoman.interpreter.stream import StreamTranslator
 from interpreter.workbench import encoded
 
 SHARED = Loss(
-    "/choices/0/message/tool_calls/1/id", "another call has the id 'a': this one gets its own", "approximated"
+    "/choices/0/message/tool_calls/1/id", "another call has the id 'a': this one gets a new id", "approximated"
 )
 
 

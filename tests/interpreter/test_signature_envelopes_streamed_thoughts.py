@@ -193,7 +193,7 @@ def test_at_home_all_pieces_of_another_vendors_thought_are_taken_out():
     assert remove_foreign_envelopes(messages, "google", ledger) == (said("user", "hi"), said("assistant", CALL))
     assert ledger.losses() == (
         Loss("/0/p", FOREIGN, "dropped"),
-        Loss("/0/x", "its message said nothing else", "dropped"),
+        Loss("/0/x", "its message has no other content", "dropped"),
         Loss("/1/p", FOREIGN, "dropped"),
     )
 

@@ -27,7 +27,7 @@ BENT, GONE = ("approximated", "/tool_choice"), ("dropped", "/tool_choice")
 
 
 def chosen(target, choice, tools=TOOLS, **options):
-    """The choice, the names of the tools sent, what was booked, and what is asked for in words."""
+    """The choice, the names of the tools sent, what was booked, and what is requested in the prompt."""
     fitting = fitting_for(DIALECTS.get(target, target), TARGETS[target], **options)
     told, fitted = adapt_request_tools(asked(tools=tools, tool_choice=choice), fitting)
     names = tuple(tool.name for tool in told if isinstance(tool, Tool))

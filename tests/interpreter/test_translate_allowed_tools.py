@@ -66,7 +66,7 @@ def test_an_entry_names_the_tool_it_says_enough_of():
     body = encoded({"input": "hi", "tools": servers, "tool_choice": choice})
     told = translate_request(Call(body), "responses", "messages", model="claude-opus-5")
     reasons = {loss.where: loss.what for loss in told.losses}
-    assert reasons["/tools/0/server_label"] == "a tool only its own vendor runs"
+    assert reasons["/tools/0/server_label"] == "a tool that only its own vendor runs"
     assert reasons["/tools/1/server_label"].startswith("tool_choice does not allow it")
 
 

@@ -16,7 +16,10 @@ from interpreter.workbench import encoded, fitting_for
 def test_the_user_begins_where_nobody_says_anything(target):
     translation = translate_request(Call(encoded({"model": "m", "input": []})), "responses", target)
     assert "(continued)" in json.dumps(json.loads(translation.call.body))
-    assert Loss("", "nobody says anything: the user begins, with '(continued)'", "approximated") in translation.losses
+    assert (
+        Loss("", "the request has no messages: a user message '(continued)' is added", "approximated")
+        in translation.losses
+    )
 
 
 COMPACTED = {"type": "compaction", "id": "c", "encrypted_content": "X"}
@@ -44,7 +47,7 @@ def test_the_user_begins_where_nothing_can_be_said_of_what_stands_first(items, m
     told = translate_request(Call(encoded({"model": "m", "input": items})), "responses", "chat", model="gpt-4.1")
     assert json.loads(told.call.body)["messages"] == messages
     first = sum(item is SYSTEM for item in items)
-    why = "nothing of this can be said: the user begins, with '(continued)'"
+    why = "nothing of the first turn can be sent: '(continued)' is sent instead"
     assert any(why in loss.what and loss.where == f"/input/{first}" for loss in told.losses) is (BEGUN in messages)
 
 
@@ -57,5 +60,5 @@ def test_the_user_begins_for_responses_too_where_nothing_can_be_said():
 def test_a_stop_sequence_of_white_space_is_dropped_where_it_is_refused():
     fitting = fitting_for("messages", "claude-opus-5", document={"stop": ["\n", "END", " "]}, blank_stops=False)
     assert adapt_sampling(Sampling(stop=("\n", "END", " ")), fitting, None).stop == ("END",)
-    why = "the target refuses a stop sequence of white space"
+    why = "the target rejects stop sequences of only white space"
     assert fitting.ledger.losses() == (Loss("/stop/0", why, "dropped"), Loss("/stop/2", why, "dropped"))

@@ -18,7 +18,7 @@ ASKED = {"role": "user", "content": "q"}
 CONTENTS = [{"role": "user", "parts": [{"text": "q"}]}]
 RESULT = {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "toolu_1", "content": "21C"}]}
 CONTINUED = {"max_tokens": 50, "thread": {"type": "continue", "previous_message_id": "msg_1"}, "messages": [RESULT]}
-WHY = "only the server of its own vendor keeps what this refers to: send that itself"
+WHY = "this refers to something that only its own vendor's server stores: send the content itself"
 KEPT = [
     ("messages", CONTINUED, "/thread/previous_message_id"),
     ("messages", CONTINUED | {"thread": {"type": "continue"}}, "/thread/type"),

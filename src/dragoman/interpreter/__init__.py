@@ -1,1 +1,1 @@
-"""Pure functions between core values: fit a request to a target, fit its reply to the client, report every loss."""
+"""Pure functions on core values: adapt a request to a target and its reply to the client, and report every loss."""

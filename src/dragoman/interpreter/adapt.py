@@ -1,7 +1,7 @@
-"""Adapt a request to a target: every change is made here or below, and every loss reported.
+"""Adapt a request to a target: change what the target does not accept, and report every loss.
 
-What `adapt` returns can be rendered in the target's dialect without loss; `Undo` turns the reply back. Sampling and
-identity are adapted here, everything else by subject in its own module.
+The request that `adapt` returns can be rendered in the target's dialect without further loss; `Undo` restores the
+reply. This module adapts sampling parameters and identity fields; each other subject has a module of its own.
 """
 
 from collections.abc import Callable
@@ -36,18 +36,20 @@ _NO_SPELLING: frozenset[str] = frozenset()
 def adapt(
     request: Request, adaptation: Adaptation, prefix_of: Callable[[Arguments], Prefix] | None = None
 ) -> tuple[Request, Undo]:
-    """Return `request` as the target of `adaptation` can take it, and how to undo that in the reply.
+    """Return `request` as the target of `adaptation` accepts it, and how to undo the changes in the reply.
 
-    `prefix_of` returns the prefix of its history that is translated already; that is not adapted again. Raise
-    `Unfetched` if media is missing.
+    `prefix_of` returns the prefix of the history that is translated already; it is not adapted again. Raise
+    `MissingLinks` if media must be fetched first.
     """
     traits, ledger = adaptation.traits, adaptation.ledger
     undo: Undo | None = None
-    if traits.text_calls and (said := describe_tools(request, adaptation.source_issuer, traits, ledger)) is not None:
-        request, undo = said.request, said.undo
+    if traits.text_calls and (prompt := describe_tools(request, adaptation.source_issuer, traits, ledger)) is not None:
+        request, undo = prompt.request, prompt.undo
     if not traits.function_tools and any(isinstance(tool, Tool) for tool in request.tools):
         raise Problem(
-            "unsupported", "this model takes tools only on OpenAI's Responses", where=ledger.find_pointer("tools")
+            "unsupported",
+            "this model takes tools only in OpenAI's Responses API: use an upstream of kind 'openai-responses'",
+            where=ledger.find_pointer("tools"),
         )
     changes = adapt_identity(request, adaptation)
     thinking = None
@@ -90,7 +92,7 @@ def adapt(
 
 
 def _drop_prefix(prefix: Prefix, messages: tuple[Message, ...], adaptation: Adaptation) -> tuple[Message, ...]:
-    """Return instructions and what follows the prefix, and go on in `adaptation` from where that ended."""
+    """Return the leading system messages and what follows the prefix; continue `adaptation` from the prefix's state."""
     if not prefix.messages:
         return messages
     adaptation.ledger.resume(prefix.reported_once, prefix.losses)
@@ -100,19 +102,19 @@ def _drop_prefix(prefix: Prefix, messages: tuple[Message, ...], adaptation: Adap
 
 
 def adapt_turns(messages: tuple[Message, ...], adaptation: Adaptation, *, is_start: bool) -> tuple[Message, ...]:
-    """Return messages as the target's turns; `begins` tells whether the conversation begins with them."""
+    """Return messages as the target's turns; `is_start` means that they are the first of the conversation."""
     if has_envelope(messages):
         messages = open_envelopes(join_thoughts(messages, adaptation))
-    fitted = adapt_messages(messages, adaptation)
+    adapted = adapt_messages(messages, adaptation)
     if adaptation.instructions:
-        # What the target has no field for is asked for in words, at the end of the system prompt.
-        words = Message(role="system", parts=(Text(text="\n".join(adaptation.instructions)),))
-        fitted.insert(count_leading_systems(fitted), words)
-    return arrange_turns(fitted, adaptation.traits, adaptation.ledger, is_start=is_start, pair=adaptation.pair)
+        # What the target has no field for is requested in the prompt, at the end of the system messages.
+        instructions = Message(role="system", parts=(Text(text="\n".join(adaptation.instructions)),))
+        adapted.insert(count_leading_systems(adapted), instructions)
+    return arrange_turns(adapted, adaptation.traits, adaptation.ledger, is_start=is_start, pair=adaptation.pair)
 
 
 def _adapt_extras(request: Request, tools: tuple[AnyTool, ...], adaptation: Adaptation) -> Extras | None:
-    """Drop what only the source understands, keep what the target understands too, add what it demands."""
+    """Drop fields that only the source dialect has, keep those the target shares, add those the target requires."""
     traits = adaptation.traits
     if request.extras is None and not (request.stream or traits.unkept or traits.native_mix):
         return None
@@ -122,8 +124,8 @@ def _adapt_extras(request: Request, tools: tuple[AnyTool, ...], adaptation: Adap
         for pointer, raw in request.extras.fields.items():
             if pointer not in shared:
                 report_unknown(pointer, raw, request.extras.dialect, adaptation.traits.dialect, adaptation.ledger)
-            elif raw != b"null" and (taken := adapt_shared_value(pointer, raw, adaptation)) is not None:
-                kept[pointer] = taken
+            elif raw != b"null" and (value := adapt_shared_value(pointer, raw, adaptation)) is not None:
+                kept[pointer] = value
     if request.stream and traits.asks_usage:
         kept["/stream_options"] = b'{"include_usage":true}'
     for pointer, raw in traits.unkept:
@@ -138,7 +140,7 @@ _NO_IDENTITY = (None, None, (), None, None, None)
 
 
 def adapt_sampling(sampling: Sampling, adaptation: Adaptation, thinking: Thinking | None = None) -> Sampling:
-    """Keep what the model accepts, clamp what it bounds, add what it demands."""
+    """Drop sampling parameters the model does not accept, clamp the others to its limits, add those it requires."""
     traits, ledger = adaptation.traits, adaptation.ledger
     changes: dict[str, Any] = {}
     for name in _list_rejected(traits.sampling if thinking is None else _find_accepted_parameters(thinking, traits)):
@@ -173,18 +175,18 @@ def adapt_sampling(sampling: Sampling, adaptation: Adaptation, thinking: Thinkin
 
 def _round_top_k(top_k: float, adaptation: Adaptation) -> int:
     if not top_k.is_integer():
-        adaptation.ledger.report_approximated_field("sampling.top_k", "the target takes whole numbers")
+        adaptation.ledger.report_approximated_field("sampling.top_k", "the target takes only integers")
     return round(top_k)
 
 
 def find_max_tokens(sampling: Sampling, traits: Traits) -> int:
-    """Return how many tokens the answer may have at most, thoughts included."""
+    """Return the maximum number of tokens of the answer, reasoning included."""
     most = traits.max_tokens_max or NO_LIMIT
     return min(sampling.max_tokens, most) if sampling.max_tokens is not None else most
 
 
 def _find_default_limit(default: int, thinking: Thinking | None, adaptation: Adaptation) -> int:
-    """Return the limit to send where the caller gave none: more than usual if thoughts would take nearly all of it."""
+    """Return the `max_tokens` to send if the caller gave none: more than the default if thinking would use it up."""
     budget = thinking.budget if thinking is not None and thinking.budget is not None else 0
     if budget + adaptation.traits.budget_min <= default:
         return default
@@ -192,22 +194,22 @@ def _find_default_limit(default: int, thinking: Thinking | None, adaptation: Ada
 
 
 def _adapt_stops(stops: tuple[str, ...], adaptation: Adaptation) -> tuple[str, ...]:
-    """Return the stop sequences the target takes: not too many, and of some not those that nobody sees."""
+    """Return the stop sequences the target takes: at most `stop_max`, and no blank ones where it rejects those."""
     traits, ledger = adaptation.traits, adaptation.ledger
-    place = ledger.find_pointer("sampling.stop")
+    pointer = ledger.find_pointer("sampling.stop")
     kept: list[str] = []
     for index, stop in enumerate(stops):
         if not traits.blank_stops and not stop.strip():
-            ledger.report_dropped(f"{place}/{index}", "the target refuses a stop sequence of white space")
+            ledger.report_dropped(f"{pointer}/{index}", "the target rejects stop sequences of only white space")
         elif len(kept) == traits.stop_max:
-            ledger.report_dropped(f"{place}/{index}", f"the target takes {traits.stop_max} stop sequences")
+            ledger.report_dropped(f"{pointer}/{index}", f"the target takes at most {traits.stop_max} stop sequences")
         else:
             kept.append(stop)
     return tuple(kept)
 
 
 def _find_accepted_parameters(thinking: Thinking, traits: Traits) -> frozenset[str]:
-    """Return the parameters a model accepts, which depends on whether it thinks."""
+    """Return the sampling parameters a model accepts, which depends on whether thinking is on."""
     if thinking.mode in ("adaptive", "enabled"):
         return traits.sampling - traits.thinks_without
     return traits.sampling | traits.unthinking_sampling if thinking.effort == "none" else traits.sampling
@@ -219,7 +221,7 @@ def _list_rejected(accepted_names: frozenset[str]) -> tuple[str, ...]:
 
 
 def adapt_identity(request: Request, adaptation: Adaptation) -> dict[str, Any]:
-    """Return the changes to who asks and where the conversation stands."""
+    """Return the changes to user, metadata, verbosity, candidate count and references to earlier responses."""
     changes: dict[str, Any] = {}
     if _get_identity(request) == _NO_IDENTITY:
         return changes
@@ -228,14 +230,15 @@ def adapt_identity(request: Request, adaptation: Adaptation) -> dict[str, Any]:
         if request.candidates > 1:
             raise Problem(
                 "unsupported",
-                f"{request.candidates} candidates cannot be asked for across dialects: send the request as often",
+                f"{request.candidates} candidates cannot be requested across dialects: "
+                f"ask for 1 candidate and send the request {request.candidates} times",
                 where=_find_field_pointer("candidates", adaptation),
             )
         changes["candidates"] = None
     if request.continues is not None and not traits.continues:
         raise Problem(
             "unsupported",
-            "the target keeps no earlier responses: send the whole conversation",
+            "the target does not store earlier responses: send the whole conversation",
             where=_find_field_pointer("continues", adaptation),
         )
     for reference in request.references:
@@ -244,11 +247,13 @@ def adapt_identity(request: Request, adaptation: Adaptation) -> dict[str, Any]:
         value = getattr(request, name)
         if value is not None and not getattr(traits, name):
             if value not in ({}, USUAL_VERBOSITY):
-                ledger.report_dropped_field(name, "the target has no place for it")
+                ledger.report_dropped_field(name, "the target has no field for it")
             changes[name] = None
     user = request.user
     if user is not None and "user" not in changes and len(user) > traits.user_max:
-        ledger.report_approximated_field("user", f"shortened to {traits.user_max} characters, alike for the same user")
+        ledger.report_approximated_field(
+            "user", f"shortened to {traits.user_max} characters, the same way for the same user"
+        )
         changes["user"] = f"{user[: traits.user_max - 25]}_{hash_text(user, 24)}"
     return changes
 

@@ -21,49 +21,49 @@ from dragoman.interpreter.undo import Arguments, Undo, alias_name, qualify_name
 
 NO_LIMIT = 1 << 30
 ENVELOPES = frozenset({"code_assist"})
-"""Forms of a dialect in which a client may speak through an envelope."""
-STORED_ELSEWHERE = "only the server of its own vendor keeps what this refers to: send that itself"
-"""Why a request is refused that is not whole without what it refers to."""
+"""Variants of a dialect that wrap the request and reply in an envelope."""
+STORED_ELSEWHERE = "this refers to something that only its own vendor's server stores: send the content itself"
+"""The error message for a request that is incomplete without the stored object it refers to."""
 
 
 class Adaptation(Struct):
-    """One request on its way to one target."""
+    """The state of adapting one request to one target."""
 
     traits: Traits
     ledger: Ledger
     source_issuer: str
     model: str = ""
-    """The model at the target; empty for the one that the caller names."""
+    """The model at the target; empty for the model name in the caller's request."""
     max_tokens: int = NO_LIMIT
-    """The most tokens the answer may have: the caller's limit, else the model's."""
+    """The maximum number of tokens of the answer: the caller's limit, else the model's."""
     validated: bool = False
-    """Some tool wants its calls held to its schema, and the mode says so for all."""
+    """Some tool is strict, and the target's calling mode enforces the schemas of all tools."""
     can_force: bool = True
     """The model can be forced to call a tool."""
     names: dict[str, tuple[str, str]] = field(default_factory=dict[str, tuple[str, str]])
     custom: frozenset[str] = frozenset()
     arguments: Arguments = field(default_factory=dict[str, tuple[ArgumentUndo, ...]])
     history_changes: Arguments = {}
-    """Those of them that have to be done to the arguments of calls in the history as well."""
+    """The argument changes that also apply to calls in the history."""
     single_call: bool = False
-    """One call at a time is wanted, and the target has no switch for it."""
+    """The caller allows one call at a time, and the target has no setting for that."""
     has_cache_marks: bool = False
     """Some part of the history has a cache mark."""
     links: Links | None = None
-    """What was fetched for links; None where nobody fetches."""
+    """The media fetched for links; None if the caller of the translation fetches none."""
     instructions: list[str] = field(default_factory=list[str])
-    """What the target has no field for and is asked for in words."""
+    """Sentences to add to the prompt for options that the target has no field for."""
     tool_set: ToolSet | None = None
-    """The request's tools as the cache has them; None for those that did not come as one array."""
+    """The cache entry of the request's tools; None for tools that did not come as one array."""
     tools_cache: ToolsCache | None = None
     written_tools: bytes = b""
-    """The adapted tools as the target's dialect writes them, if the cache knows that."""
+    """The adapted tools rendered in the target's dialect, if the cache has them."""
     runs: int = 0
     unnamed: int = 0
-    """How many runs of the model's messages, and calls without an id, came before these messages."""
+    """How many runs of assistant messages, and calls without an id, are in the cached prefix before these messages."""
 
     def alias_tool(self, name: str, namespace: str = "") -> str:
-        """Return what the target calls the tool, and remember it for the way back."""
+        """Return the tool's name at the target, and record the alias so that the reply can be restored."""
         traits = self.traits
         alias = alias_name(qualify_name(name, namespace) if namespace and not traits.namespaces else name, traits)
         if alias != name:
@@ -71,32 +71,32 @@ class Adaptation(Struct):
         return alias
 
     def pair(self, messages: list[Message]) -> list[Message]:
-        """Pair calls and results, and count on from the runs and calls that came before these messages."""
+        """Pair calls and results, numbering runs and calls from those before these messages."""
         return pair_calls(messages, self.traits, self.ledger, runs=self.runs, unnamed=self.unnamed)
 
     def report_notes(self, notes: tuple[Note, ...], field: str, owner: Value | None = None) -> None:
-        """Report what converting the schema in `field` changed."""
+        """Report the losses of converting the schema in `field`."""
         if not notes:
             return
-        place = self.ledger.find_pointer(field, owner)
+        pointer = self.ledger.find_pointer(field, owner)
         for note in notes:
-            book = self.ledger.report_dropped if note.kind == "dropped" else self.ledger.report_approximated
-            book(place + note.where, note.what)
+            report = self.ledger.report_dropped if note.kind == "dropped" else self.ledger.report_approximated
+            report(pointer + note.where, note.what)
 
     def build_undo(self) -> Undo:
-        """Return the way back."""
+        """Return the record of reversible changes, to be undone in the reply."""
         return Undo(self.names, self.custom, self.arguments, self.single_call)
 
 
 _PLATFORM_PREFIX = re.compile(r"^(?:ft:)?(?:[a-z-]+\.)*(?=[a-z])")
-"""What platforms put before a name beside a path: `us.anthropic.`, `openai.`, `ft:`."""
+"""What platforms put before a model name, other than a path: `us.anthropic.`, `openai.`, `ft:`."""
 _PLATFORM_SUFFIX = re.compile(r"[:@].*$|-20\d{6}.*$")
-"""What they put behind it: `@20260901`, `:0`, `:free`; and a date, which is no version."""
+"""What platforms put after a model name: `@20260901`, `:0`, `:free`, or a date, which is not a version."""
 _VERSION_FIRST = re.compile(r"^claude-([4-9](?:-\d{1,2})?)-([a-z]+)")
 
 
 def strip_platform(model: str) -> str:
-    """Return what a model is called in the rows, whatever a platform makes of its name."""
+    """Return a model's name as the traits tables spell it, without the prefixes and suffixes of platforms."""
     name = _PLATFORM_SUFFIX.sub("", _PLATFORM_PREFIX.sub("", model.lower().rpartition("/")[2]), count=1)
     if name.startswith("claude-"):
         name = _VERSION_FIRST.sub(r"claude-\2-\1", name.replace(".", "-"))
@@ -105,11 +105,11 @@ def strip_platform(model: str) -> str:
 
 @lru_cache(maxsize=1024)
 def traits_for(dialect: str, model: str, text_calls: TextCalls = "") -> Traits:
-    """Return the row for `model` behind `dialect`; with `text_calls` tools are told to it in words."""
+    """Return the traits of `model` behind `dialect`; with `text_calls` its tools are described in the prompt."""
     if text_calls:
         return structs.replace(traits_for(dialect, model), text_calls=text_calls)
-    there = DIALECTS.get(dialect)
-    if there is None:
+    found = DIALECTS.get(dialect)
+    if found is None:
         raise Problem("invalid_request", f"unknown dialect {dialect!r}")
     name = strip_platform(model)
-    return next(traits for pattern, traits in there.traits if fnmatchcase(name, pattern))
+    return next(traits for pattern, traits in found.traits if fnmatchcase(name, pattern))

@@ -1,7 +1,7 @@
-"""Adapt cache marks to the target: lifetimes it knows, no more marks than it takes, in an order it takes.
+"""Adapt cache marks (prompt cache breakpoints) to the target: their lifetimes, their number and their order.
 
-Of too many marks the last stay: a mark keeps all that is before it, so the earlier ones matter least. A mark that asks
-to live longer than one before it asks for as long as that.
+If there are too many marks, the last are kept: a mark caches everything before it, so the earlier ones matter least. A
+mark with a longer lifetime than one before it gets the lifetime of that one.
 """
 
 from collections.abc import Iterator, Sequence
@@ -19,14 +19,14 @@ from dragoman.interpreter.ledger import Ledger
 from dragoman.wire import json
 
 CACHE_CONTROL = "/cache_control"
-"""A cache mark in Anthropic's words, which many callers of Chat write too."""
+"""Anthropic's field for a cache mark, which many Chat clients send too."""
 
 
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
 
 
 def read_cache_control(extras: Extras) -> tuple[str | None, str]:
-    """Return place and lifetime of a cache mark in another vendor's words; no place if there is none."""
+    """Return pointer and lifetime of a `cache_control` field that another dialect borrowed; no pointer if none."""
     raw = extras.fields.get(CACHE_CONTROL)
     match json.peek(raw) if raw is not None else None:
         case {"type": "ephemeral", "ttl": str(lifetime), **rest} if not rest:
@@ -38,38 +38,38 @@ def read_cache_control(extras: Extras) -> tuple[str | None, str]:
 
 
 def find_nearest_lifetime(lifetime: str, allowed: tuple[str, ...]) -> str:
-    """Return the allowed lifetime that is nearest by ratio; "", the default, for none and for a word nobody knows."""
+    """Return the allowed lifetime that is nearest by ratio; "", the default, if none is given or it is unknown."""
     if lifetime in allowed:
         return lifetime
-    wanted = parse_lifetime(lifetime)
-    return min(allowed, key=lambda word: abs(log(parse_lifetime(word) / wanted))) if wanted and allowed else ""
+    requested = parse_lifetime(lifetime)
+    return min(allowed, key=lambda one: abs(log(parse_lifetime(one) / requested))) if requested and allowed else ""
 
 
 def parse_lifetime(lifetime: str) -> int:
-    """Return how long a lifetime is; 0 for a word nobody knows."""
+    """Return a lifetime such as "5m" in seconds; 0 if it cannot be parsed."""
     number, unit = lifetime[:-1], lifetime[-1:]
     return int(number) * _SECONDS.get(unit, 0) if number.isdecimal() and len(number) < 10 else 0
 
 
-def adapt_mark(lifetime: str, place: str, adaptation: Adaptation, *, in_assistant_turn: bool) -> str | None:
-    """Return how long the target is asked to keep what ends here; None where it takes no mark."""
+def adapt_mark(lifetime: str, pointer: str, adaptation: Adaptation, *, in_assistant_turn: bool) -> str | None:
+    """Return the cache mark's lifetime at the target; None if the target takes no mark here."""
     traits = adaptation.traits
     if not traits.cache_marks:
-        adaptation.ledger.report_dropped(place, "the target has no cache marks")
+        adaptation.ledger.report_dropped(pointer, "the target has no cache marks")
         return None
     if in_assistant_turn and not traits.marks_anywhere:
-        adaptation.ledger.report_dropped(place, "the target has no cache marks on what the model said")
+        adaptation.ledger.report_dropped(pointer, "the target takes no cache marks in assistant messages")
         return None
     nearest = find_nearest_lifetime(lifetime, traits.cache_lifetimes)
     if nearest != lifetime:
-        kept = f"{nearest!r} is the nearest" if nearest else "its default stands"
-        adaptation.ledger.report_approximated(f"{place}/ttl", f"the target keeps nothing for {lifetime!r}: {kept}")
+        used = f"{nearest!r} is the nearest" if nearest else "its default is used"
+        adaptation.ledger.report_approximated(f"{pointer}/ttl", f"the target has no lifetime {lifetime!r}: {used}")
     adaptation.has_cache_marks = True
     return nearest
 
 
 def are_marks_compatible(messages: Sequence[Message], max_marks: int) -> bool:
-    """Tell whether the marks of a history can all stand wherever it is cut: few enough, and of one lifetime."""
+    """Return whether the marks of a history are valid wherever it is split: few enough, and of one lifetime."""
     lifetimes = [lifetime for message in messages for part in message.parts for lifetime in _list_lifetimes(part)]
     return len(lifetimes) <= max_marks and len(set(lifetimes)) < 2
 
@@ -80,13 +80,13 @@ def _list_lifetimes(part: AnyPart) -> Iterator[str]:
     if part.cache is not None:
         yield part.cache
     elif part.extras is not None:
-        place, lifetime = read_cache_control(part.extras)
-        if place is not None:
+        pointer, lifetime = read_cache_control(part.extras)
+        if pointer is not None:
             yield lifetime
 
 
 def limit_marks(turns: tuple[Message, ...], traits: Traits, ledger: Ledger) -> tuple[Message, ...]:
-    """Return turns with as many marks as the target takes, in an order it takes."""
+    """Return turns with at most as many marks as the target takes, and lifetimes in the order it requires."""
     if traits.cache_marks_max is None:
         return turns
     count = sum(1 for turn in turns for part in turn.parts for _ in _list_lifetimes(part))
@@ -97,18 +97,18 @@ class _MarkLimiter:
     def __init__(self, traits: Traits, ledger: Ledger, surplus: int) -> None:
         self._max_marks = traits.cache_marks_max
         self._default = traits.cache_lifetimes[0]
-        """How long a mark lives that does not say it."""
+        """The lifetime of a mark that gives none."""
         self._ledger = ledger
         self._surplus = surplus
         self._shortest: str | None = None
 
     def limit(self, turns: tuple[Message, ...]) -> tuple[Message, ...]:
-        fitted: list[Message] = []
+        limited: list[Message] = []
         for turn in turns:
             parts = tuple(self._limit_part(part) for part in turn.parts)
-            same = all(map(is_, parts, turn.parts))
-            fitted.append(turn if same else structs.replace(turn, parts=parts))
-        return tuple(fitted)
+            is_same = all(map(is_, parts, turn.parts))
+            limited.append(turn if is_same else structs.replace(turn, parts=parts))
+        return tuple(limited)
 
     def _limit_part(self, part: AnyPart) -> AnyPart:
         if isinstance(part, ToolResult) and any(item.cache is not None for item in part.content):
@@ -123,7 +123,7 @@ class _MarkLimiter:
         if self._surplus > 0:
             self._surplus -= 1
             self._ledger.report_dropped(
-                self._find_pointer(part), f"the target takes {self._max_marks} cache marks: the last stand"
+                self._find_pointer(part), f"the target takes at most {self._max_marks} cache marks: the last are kept"
             )
             return None
         shortest = self._shortest
@@ -131,13 +131,13 @@ class _MarkLimiter:
             shortest or self._default
         ):
             self._ledger.report_approximated(
-                f"{self._find_pointer(part)}/ttl", "no mark may live longer than one before it"
+                f"{self._find_pointer(part)}/ttl", "a cache mark may not outlive one before it"
             )
             return shortest
         self._shortest = lifetime
         return lifetime
 
     def _find_pointer(self, part: AnyPart) -> str:
-        """Return where a mark stands in the caller's document, in the caller's words or in borrowed ones."""
-        place, borrowed = self._ledger.find_pointer("part.cache", part), part.where + CACHE_CONTROL
-        return borrowed if self._ledger.has(borrowed) and not self._ledger.has(place) else place
+        """Return the pointer of a mark in the caller's document: in its dialect's own field, or in `cache_control`."""
+        pointer, borrowed = self._ledger.find_pointer("part.cache", part), part.where + CACHE_CONTROL
+        return borrowed if self._ledger.has(borrowed) and not self._ledger.has(pointer) else pointer

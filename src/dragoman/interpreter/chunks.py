@@ -1,6 +1,6 @@
-"""Read a stream in any dialect as plain chunks: for a program that wants the words, not the protocol.
+"""Decode a stream of any dialect into plain chunks, for a program that needs the text and not the protocol.
 
-Every call has an id: one that came without gets one.
+Every call has an id: a call that came without one gets a generated id.
 """
 
 from collections.abc import Iterable, Iterator
@@ -15,7 +15,7 @@ from dragoman.interpreter.pairing import find_call_id
 
 
 class CallDelta(Struct, frozen=True):
-    """A piece of a tool call. `index` counts calls from 0; id and name come once, arguments grow."""
+    """A piece of a tool call. `index` counts calls from 0; id and name come once, arguments come in pieces."""
 
     index: int
     id: str = ""
@@ -24,7 +24,7 @@ class CallDelta(Struct, frozen=True):
 
 
 class Chunk(Struct, frozen=True, kw_only=True):
-    """What one event adds. `finish` and `usage` come with the last chunk, and only there."""
+    """What one event adds to the reply. `finish` and `usage` are set in the last chunk only."""
 
     text: str = ""
     reasoning: str = ""
@@ -34,7 +34,7 @@ class Chunk(Struct, frozen=True, kw_only=True):
 
 
 class ChunkReader:
-    """Upstream bytes in, chunks out. A stream that fails raises its `Problem`."""
+    """Decodes upstream bytes into chunks. A stream that fails raises its `Problem`."""
 
     def __init__(self, dialect: str) -> None:
         self._decoder = dialect_named(dialect).decoder()
@@ -42,16 +42,16 @@ class ChunkReader:
         self._calls: dict[int, int] = {}
         self._reply_id = ""
         self._unnamed: dict[int, tuple[ToolCall, list[str]]] = {}
-        """Calls whose ids are made of what they say, until they have said it."""
+        """Calls whose ids are hashed from their arguments, buffered until the arguments are complete."""
         self._usage: Usage | None = None
 
     def feed(self, chunk: bytes) -> list[Chunk]:
-        """Take the next bytes."""
-        return [told for event in self._decoder.feed(chunk) for told in self._to_chunks(event)]
+        """Return the chunks in the next bytes."""
+        return [piece for event in self._decoder.feed(chunk) for piece in self._to_chunks(event)]
 
     def close(self) -> list[Chunk]:
-        """The stream is over."""
-        return [told for event in self._decoder.close() for told in self._to_chunks(event)]
+        """Return the last chunks; call it when the stream has ended."""
+        return [piece for event in self._decoder.close() for piece in self._to_chunks(event)]
 
     def _to_chunks(self, event: Event) -> list[Chunk]:
         match event:

@@ -1,9 +1,9 @@
-"""Translate what is in the core: requests that nobody wrote or that have grown, and fragments of requests.
+"""Translate core values: requests that were built or extended by the program, and fragments of requests.
 
-What was added to a request has no place in a client's document. It gets one below `/dragoman`, so that what it loses
-differs from what the client's own words lose. In the dialect that it was read in, a client's part of the request stays
-as it was, and only what was added is adapted. A fragment (tools, a choice, messages) is read and written as part of the
-smallest request that holds it, by the same code as whole requests.
+What the program added to a request has no pointer in the client's document. It gets one below `/dragoman`, so that its
+losses differ from those of the client's own content. For a target of the client's own dialect, the client's content is
+not changed, and only what was added is adapted. A fragment (tools, a tool choice, messages) is parsed and rendered as
+part of the smallest request that contains it, by the same code as whole requests.
 """
 
 from collections.abc import Callable, Sequence
@@ -40,7 +40,7 @@ ADDED_POINTER = "/dragoman"
 _CORE_POINTERS = {
     field: (f"/{field.replace('.', '/')}",) for dialect in DIALECTS.values() for field in dialect.pointers
 }
-"""Where a field stands in a request that is in no dialect."""
+"""The pointer of each core field, for a request that did not come from a document of any dialect."""
 _FOLLOWING = Message(role="user", parts=(Text(text="(more follows)"),), where=ADDED_POINTER)
 
 
@@ -48,9 +48,9 @@ class TranslationOptions(Struct, frozen=True, kw_only=True):
     """Where a request comes from, and the options of its translation; see `translate_request`."""
 
     source: str = ""
-    """The dialect it was read in; "" for one that nobody wrote."""
+    """The dialect the request was parsed from; "" for one that the program built."""
     document: bytes = b""
-    """What it was read from."""
+    """The body the request was parsed from."""
     strict: bool = False
     form: str = ""
     signer: SignatureLookup | None = None
@@ -59,7 +59,7 @@ class TranslationOptions(Struct, frozen=True, kw_only=True):
 
 
 def translate_core_request(request: Request, target: str, model: str, options: TranslationOptions) -> Translation:
-    """Say a request of the core in `target`, for `model` there."""
+    """Translate a core request to the dialect `target`, for its model `model`."""
     there = dialect_named(target)
     here = dialect_named(options.source) if options.source else None
     traits = traits_for(target, model, options.text_calls)
@@ -68,22 +68,22 @@ def translate_core_request(request: Request, target: str, model: str, options: T
         complete_request(_set_added_pointers(request), here if here is not there else None, ledger), options.signer
     )
     if here is there:
-        said = describe_tools(whole, there.issuer, traits, ledger) if options.text_calls else None
-        adapted, undo = _adapt_added(whole if said is None else said.request, there, traits, ledger, options.links)
-        undo = undo if said is None or said.undo is None else said.undo
+        prompt = describe_tools(whole, there.issuer, traits, ledger) if options.text_calls else None
+        adapted, undo = _adapt_added(whole if prompt is None else prompt.request, there, traits, ledger, options.links)
+        undo = undo if prompt is None or prompt.undo is None else prompt.undo
     else:
         issuer = here.issuer if here is not None else ""
         adapted, undo = adapt(whole, Adaptation(traits, ledger, issuer, links=options.links))
     losses = ledger.losses() if len(ledger) else ()
     if options.strict:
-        # What a tool of ours brought is no options of the client's.
+        # Strict mode is about the client's own request, not about content that the gateway added.
         reject_losses(tuple(loss for loss in losses if here is None or not loss.where.startswith(ADDED_POINTER)))
     call = render(structs.replace(adapted, model=model), traits, there, options.form)
     return Translation(call=call, losses=losses, undo=undo, request=request)
 
 
 def _set_added_pointers(request: Request) -> Request:
-    """Give what was added a place to be told of."""
+    """Give messages and tools that have no pointer one below `/dragoman`, so that losses can be reported there."""
     messages = tuple(
         message if message.where else _set_pointers(message, f"{ADDED_POINTER}/messages/{at}")
         for at, message in enumerate(request.messages)
@@ -101,7 +101,7 @@ def _set_pointers(message: Message, where: str) -> Message:
 
 
 def _set_part_pointer(part: AnyPart, where: str) -> AnyPart:
-    # What a model said was read from its reply, which is another document.
+    # Parts of a model's turn have pointers into its reply, which is another document.
     if isinstance(part, ToolResult):
         content = tuple(structs.replace(item, where=f"{where}/content/{at}") for at, item in enumerate(part.content))
         return structs.replace(part, content=content, where=where)
@@ -118,7 +118,7 @@ def _restore_signatures(request: Request, signer: SignatureLookup | None) -> Req
 def _adapt_added(
     request: Request, dialect: Dialect, traits: Traits, ledger: Ledger, links: Links | None
 ) -> tuple[Request, Undo]:
-    """Adapt what was added to a request that goes where its client's own words are understood."""
+    """Adapt only what was added to a request whose target has the client's own dialect."""
     adaptation = Adaptation(traits, ledger, dialect.issuer, links=links)
     tools = _adapt_added_tools(request, adaptation)
     messages: list[Message] = []
@@ -126,19 +126,18 @@ def _adapt_added(
         group = tuple(run)
         is_last = group[-1] is request.messages[-1]
         messages.extend(_adapt_group(group, adaptation, is_last=is_last) if is_added else group)
-    found = pair_calls(messages, traits, ledger)
-    turns = tuple(found)
+    turns = tuple(pair_calls(messages, traits, ledger))
     if has_envelope(turns):
         turns = remove_foreign_envelopes(turns, dialect.issuer, ledger)
-    # A client may have been told of the second call of a step only, and the first is the one that is signed.
+    # The client may have received only the second call of a step, and the first is the one that is signed.
     turns = sign_steps(turns, traits, ledger)
-    named = _alias_choice(request.tool_choice, adaptation.alias_tool, request)
+    choice = _alias_choice(request.tool_choice, adaptation.alias_tool, request)
     kept = {**dict(traits.unkept), **(request.extras.fields if request.extras is not None else {})}
     if request.stream and traits.asks_usage:
         kept["/stream_options"] = b'{"include_usage":true}'
     extras = Extras(dialect.name, kept) if kept else None
     return structs.replace(
-        request, messages=turns, tools=tools, tool_choice=named, extras=extras
+        request, messages=turns, tools=tools, tool_choice=choice, extras=extras
     ), adaptation.build_undo()
 
 
@@ -147,7 +146,7 @@ def _is_added(value: Value) -> bool:
 
 
 def _adapt_group(messages: tuple[Message, ...], adaptation: Adaptation, *, is_last: bool) -> tuple[Message, ...]:
-    """Adapt messages as the target's turns; where others follow, nobody has to have the last word."""
+    """Adapt messages as the target's turns; a group that others follow need not end with the user."""
     if is_last or messages[-1].role == "user":
         return adapt_turns(messages, adaptation, is_start=False)
     return adapt_turns((*messages, _FOLLOWING), adaptation, is_start=False)[:-1]
@@ -157,16 +156,16 @@ def _adapt_added_tools(request: Request, adaptation: Adaptation) -> tuple[AnyToo
     added = tuple(tool for tool in request.tools if isinstance(tool, Tool) and _is_added(tool))
     if not added:
         return request.tools
-    fitted, _ = adapt_request_tools(Request(model=request.model, messages=(), tools=added), adaptation)
-    return (*(tool for tool in request.tools if tool not in added), *fitted)
+    adapted, _ = adapt_request_tools(Request(model=request.model, messages=(), tools=added), adaptation)
+    return (*(tool for tool in request.tools if tool not in added), *adapted)
 
 
 def _alias_choice(choice: ToolChoice | None, alias: Callable[[str], str], request: Request) -> ToolChoice | None:
-    """Let a choice name a tool that was added as the target calls it."""
+    """Replace the names of added tools in a tool choice by their aliases at the target."""
     if choice is None or not choice.names:
         return choice
     added = {tool.name for tool in request.tools if isinstance(tool, Tool) and _is_added(tool)}
-    names = tuple(alias(called) if called in added else called for called in choice.names)
+    names = tuple(alias(name) if name in added else name for name in choice.names)
     return choice if names == choice.names else structs.replace(choice, names=names)
 
 
@@ -174,38 +173,38 @@ Fragment = Literal["tools", "tool_choice", "messages"]
 
 
 def tools_from(dialect: str, tools: bytes) -> tuple[AnyTool, ...]:
-    """Read the tools of a request: the JSON of its `tools` member."""
+    """Parse the tools of a request: the JSON of its `tools` member."""
     return _parse_fragment(dialect_named(dialect), "tools", tools).tools
 
 
 def choice_from(dialect: str, choice: bytes) -> ToolChoice | None:
-    """Read a tool choice: the JSON of `tool_choice`, or of Gemini's `functionCallingConfig`."""
+    """Parse a tool choice: the JSON of `tool_choice`, or of Gemini's `functionCallingConfig`."""
     return _parse_fragment(dialect_named(dialect), "tool_choice", choice).tool_choice
 
 
 def messages_from(dialect: str, messages: bytes) -> tuple[Message, ...]:
-    """Read messages with their calls and results: the JSON of `messages`, `input` or `contents`."""
+    """Parse messages with their calls and results: the JSON of `messages`, `input` or `contents`."""
     return _parse_fragment(dialect_named(dialect), "messages", messages).messages
 
 
 def tools_to(dialect: str, tools: Sequence[AnyTool], model: str = "") -> tuple[bytes, tuple[Loss, ...]]:
-    """Write tools for `model`, and tell what could not be said."""
+    """Render tools for `model`; return the JSON and the losses."""
     return _render_fragment(dialect, Request(model=model, messages=(), tools=tuple(tools)), "tools", b"[]")
 
 
 def choice_to(
     dialect: str, choice: ToolChoice, tools: Sequence[AnyTool], model: str = ""
 ) -> tuple[bytes, tuple[Loss, ...]]:
-    """Write a choice among `tools`; `null` where there is nothing to say.
+    """Render a choice among `tools`; `null` if the dialect needs no field for it. Return the JSON and the losses.
 
-    One call at a time is a switch of its own in Chat and Responses (`parallel_tool_calls`): it is told as a loss.
+    In Chat and Responses, one call at a time is a separate field (`parallel_tool_calls`): it is reported as a loss.
     """
     request = Request(model=model, messages=(), tools=tuple(tools), tool_choice=choice)
     return _render_fragment(dialect, request, "tool_choice", b"null")
 
 
 def messages_to(dialect: str, messages: Sequence[Message], model: str = "") -> tuple[bytes, tuple[Loss, ...]]:
-    """Write messages with their calls and results."""
+    """Render messages with their calls and results; return the JSON and the losses."""
     return _render_fragment(dialect, Request(model=model, messages=tuple(messages)), "messages", b"[]")
 
 
@@ -215,7 +214,7 @@ def _find_fragment_pointer(dialect: Dialect, fragment: Fragment) -> str:
 
 def _parse_fragment(dialect: Dialect, fragment: Fragment, value: bytes) -> Request:
     if not json.is_json(value):
-        raise Problem("invalid_request", "not JSON", where=_find_fragment_pointer(dialect, fragment))
+        raise Problem("invalid_request", "the value is not JSON", where=_find_fragment_pointer(dialect, fragment))
     body = graft(
         b"{}",
         {_find_fragment_pointer(dialect, "messages"): b"[]", "/model": b'""'}
@@ -230,14 +229,14 @@ def _render_fragment(
     here = dialect_named(dialect)
     traits = traits_for(dialect, request.model)
     ledger = Ledger({})
-    # A fragment may stand anywhere in a conversation, so nothing is demanded of how it begins and ends.
-    free = structs.replace(traits, starts_with_user=False, prefill=True, stub_tools=False)
-    adapted, _ = adapt(request, Adaptation(free, ledger, ""))
+    # A fragment may come from anywhere in a conversation, so it may start and end with any role.
+    relaxed = structs.replace(traits, starts_with_user=False, prefill=True, stub_tools=False)
+    adapted, _ = adapt(request, Adaptation(relaxed, ledger, ""))
     body = here.render_request(adapted, traits).body
-    place = _find_fragment_pointer(here, fragment)
-    found = lookup(body, place)
+    pointer = _find_fragment_pointer(here, fragment)
+    found = lookup(body, pointer)
     if request.tool_choice is not None and request.tool_choice.parallel is False:
         for switch in here.pointers.get("tool_choice.parallel", ()):
-            if not switch.startswith(f"{place}/") and lookup(body, switch) is not None:
-                ledger.report_dropped(request.tool_choice.where, f"said beside the choice: {switch} is false")
+            if not switch.startswith(f"{pointer}/") and lookup(body, switch) is not None:
+                ledger.report_dropped(request.tool_choice.where, f"set outside the choice: {switch} is false")
     return (found[1] if found is not None else default), ledger.losses()

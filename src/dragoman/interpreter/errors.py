@@ -1,8 +1,8 @@
-"""An upstream's problem as the client may hear it.
+"""Translate an upstream's error to the client's dialect.
 
-A vendor's own code word means nothing to another vendor's client, which has words of its own for the kind. An upstream
-that breaks is a bad gateway to the client: it must not look as if we had broken. What an error says beside its kind,
-its words and its wait is lost where the client's dialect has no place for it, and reported like what a reply loses.
+A vendor's error code means nothing to another vendor's client: only the kind of the error is translated. An internal
+error of the upstream becomes a 502, so that it does not look like an error of the gateway. Kind, message and retry
+delay are kept; other fields that the client's dialect does not have are reported as losses, as for a reply.
 """
 
 from collections.abc import Mapping
@@ -19,7 +19,7 @@ from dragoman.wire.lookup import Document
 
 
 def translate_error(status: int, headers: Mapping[str, str], body: bytes, source: str, target: str) -> ErrorReply:
-    """Say an upstream's error in the client's dialect; an error in its own dialect keeps its body."""
+    """Translate an upstream's error to the client's dialect; an error of the same dialect keeps its body."""
     here, there = dialect_named(source), dialect_named(target)
     problem = here.parse_error(status, headers, body)
     if here is there:
@@ -49,21 +49,21 @@ _KIND_BY_STATUS: dict[int, Kind] = {
 
 
 def adapt_problem(problem: Problem, source_issuer: str, client_issuer: str) -> Problem:
-    """Return the problem without words only the source's own clients know."""
+    """Return the problem without a code that only clients of the source's vendor know."""
     if problem.code is None or problem.code in OWN_FINISH_CODES | OWN_ERROR_CODES or source_issuer == client_issuer:
         return problem
     return _with_kind(problem, problem.kind, problem.status)
 
 
 def adapt_error_reply(problem: Problem, source_issuer: str, client_issuer: str) -> Problem:
-    """Return the problem of an error reply: a vague one is known better by its status."""
-    told = adapt_problem(problem, source_issuer, client_issuer)
-    if told.kind != "internal":
-        return told
+    """Return the problem of an error reply; one of kind "internal" gets a better kind from its status, or 502."""
+    adapted = adapt_problem(problem, source_issuer, client_issuer)
+    if adapted.kind != "internal":
+        return adapted
     kind = _KIND_BY_STATUS.get(problem.status)
     if kind is None:
-        return _with_kind(told, "internal", 502)
-    return _with_kind(told, kind, problem.status)
+        return _with_kind(adapted, "internal", 502)
+    return _with_kind(adapted, kind, problem.status)
 
 
 def _with_kind(problem: Problem, kind: Kind, status: int) -> Problem:
@@ -80,33 +80,33 @@ def _with_kind(problem: Problem, kind: Kind, status: int) -> Problem:
 
 
 def is_envelope(body: bytes) -> bool:
-    """Tell whether a body is an API's error and no proxy's page: all four dialects put theirs under one name."""
+    """Return whether a body is an API error and not a proxy's page: all four dialects have an `error` object."""
     error = json.decode_object(body).get("error") if json.is_object(body) else None
     return error is not None and json.first_byte(error) == b"{"
 
 
 def find_losses(problem: Problem, body: bytes, source: Dialect, reply: ErrorReply) -> tuple[Loss, ...]:
-    """Return what of an upstream's error `body` is not in the client's `reply`, leaf by leaf."""
+    """Return a loss for each leaf of an upstream's error `body` that is not in the client's `reply`."""
     if not body.strip():
         return ()
     if not json.is_json(body):
         page = body.decode("utf-8", "replace").strip()
-        return (
-            () if page == problem.message else (Loss("", "it is no API's error: only its status is told", "dropped"),)
-        )
-    said = _ClientError(problem, source, reply)
+        return () if page == problem.message else (Loss("", "not an API error: only the status is sent", "dropped"),)
+    sent = _ClientError(problem, source, reply)
     document = Document(body)
     leaves = ((where, document.find(where)) for where in json.find_leaves(body, ""))
-    lost = [where for where, found in leaves if found is not None and not said.includes(json.peek(found[1]))]
-    return tuple(sorted(Loss(where, "the client's errors have no place for it", "dropped") for where in lost))
+    lost = [where for where, found in leaves if found is not None and not sent.includes(json.peek(found[1]))]
+    return tuple(
+        sorted(Loss(where, "errors of the client's dialect have no field for it", "dropped") for where in lost)
+    )
 
 
 class _ClientError:
-    """What a client hears of an error."""
+    """The values that an error reply sends to the client."""
 
     def __init__(self, problem: Problem, source: Dialect, reply: ErrorReply) -> None:
         self._message = problem.message
-        self._words = source.error_words
+        self._error_types = source.error_words
         self._retry_after = problem.retry_after if "retry-after" in reply.headers else None
         document = Document(reply.body)
         found = (document.find(where) for where in json.find_leaves(reply.body, ""))
@@ -114,12 +114,12 @@ class _ClientError:
         self._numbers = (problem.status, reply.status, str(problem.status))
 
     def includes(self, value: Any) -> bool:
-        """Tell whether the client hears this, or it says nothing."""
+        """Return whether the value is empty or is sent to the client, in the body, the status or a header."""
         if value is None or value in ("", [], {}, self._message) or value in self._numbers or value in self._values:
             return True
-        if isinstance(value, str) and (value in self._words or self._is_retry_after(value)):
+        if isinstance(value, str) and (value in self._error_types or self._is_retry_after(value)):
             return True
-        # A message that was itself JSON is passed on as its text.
+        # A message that is itself JSON is sent as text.
         return self._message.startswith(("{", "[")) and json.encode(value).decode() in self._message
 
     def _is_retry_after(self, value: str) -> bool:

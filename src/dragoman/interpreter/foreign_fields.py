@@ -1,8 +1,8 @@
-"""Fields that only another dialect understands: those that mean the same at the target, those that need no counterpart.
+"""Decide for each field of the source dialect whether it is sent, implied or reported as a loss.
 
-A field is kept where both dialects are of one vendor and share it. It is no loss where we do what it asks for when we
-write the reply, or where its value only says what holds at the target anyway; each dialect has these rows, with their
-reasons, in its `compat.py`. Every other field is reported as a loss.
+A field is sent if both dialects are of one vendor and share it. It is implied, and no loss, if the gateway does what it
+requests when it writes the reply, or if its value is what the target does anyway; each dialect lists such values, with
+the reasons, in its `compat.py`. Every other field is reported as a loss.
 """
 
 import re
@@ -24,22 +24,22 @@ UNKNOWN = "not known to the target"
 
 
 class _Table(Struct, frozen=True):
-    """The rows of a dialect, and the places of what such rows are inside of."""
+    """The implied values of a dialect by normalised pointer, and the pointers of the objects and arrays around them."""
 
     rows: dict[str, Implied]
     parents: frozenset[str]
 
 
 NEUTRAL = {"temperature": 1, "presence_penalty": 0, "frequency_penalty": 0}
-"""Values of sampling parameters that change nothing: a model that does not take the parameter works like that."""
+"""Default values of sampling parameters: dropping them changes nothing for a model that has no such parameter."""
 USUAL_VERBOSITY = "medium"
-"""OpenAI's word for answers as long as they usually are."""
+"""OpenAI's default verbosity."""
 
 
 def report_unknown(where: str, raw: bytes, source: str, target: str, ledger: Ledger) -> None:
-    """Report what stands at `where` in a document of `source` as unknown to `target`, but for what is implied."""
+    """Report the value at `where` in a document of `source` as unknown to `target`, except for implied values."""
     if raw == b"null":
-        return  # nothing was said
+        return  # null is the same as an absent field
     table, shape = _find_table(source), _normalise_pointer(where)
     row = table.rows.get(shape)
     if row is None and shape not in table.parents:
@@ -47,12 +47,12 @@ def report_unknown(where: str, raw: bytes, source: str, target: str, ledger: Led
         return
     value = json.peek(raw)
     if row is None or not _is_implied(value, row, target):
-        for place in _find_not_implied(value, where, shape, table, target):
-            ledger.report_dropped(place, UNKNOWN)
+        for pointer in _find_not_implied(value, where, shape, table, target):
+            ledger.report_dropped(pointer, UNKNOWN)
 
 
 def _find_not_implied(value: Any, where: str, shape: str, table: _Table, target: str) -> Iterator[str]:
-    """Iterate the places of what is not implied in a value that is not: the value itself if nothing below has a row."""
+    """Yield the pointers in a value that are not implied: the value itself if the table has no row below it."""
     inside: list[tuple[str, str, Any]] = []
     if shape in table.parents and isinstance(value, dict):
         inside = [
@@ -72,9 +72,10 @@ def _find_not_implied(value: Any, where: str, shape: str, table: _Table, target:
 def _is_implied(value: Any, row: Implied, target: str) -> bool:
     if row.form and isinstance(value, str) and re.fullmatch(row.form, value) is not None:
         return True
-    there = DIALECTS.get(target)  # None where tools are described in the prompt
-    implied = (*row.values, *row.streaming_values) if there is not None and there.holds.partial_calls else row.values
-    # 0 and false are one to Python.
+    dialect = DIALECTS.get(target)  # None if tools are described in the prompt
+    streams = dialect is not None and dialect.holds.partial_calls
+    implied = (*row.values, *row.streaming_values) if streams else row.values
+    # Compare types too: 0 == False in Python.
     return any(type(value) is type(one) and value == one for one in implied)
 
 
@@ -84,13 +85,13 @@ def _normalise_pointer(where: str) -> str:
 
 
 def _normalise_spelling(pointer: str) -> str:
-    """Write a place alike in both of Google's spellings."""
+    """Return a pointer in one form for both of Google's spellings, camelCase and snake_case."""
     return pointer.replace("_", "").lower()
 
 
 def _build_table(rows: Mapping[str, Implied]) -> _Table:
-    plain = {_normalise_spelling(place): row for place, row in rows.items()}
-    tokens = [place.split("/") for place in plain]
+    plain = {_normalise_spelling(pointer): row for pointer, row in rows.items()}
+    tokens = [pointer.split("/") for pointer in plain]
     return _Table(plain, frozenset("/".join(names[:end]) for names in tokens for end in range(2, len(names))))
 
 
@@ -108,7 +109,7 @@ def find_shared_fields(source: str, target: str) -> frozenset[str]:
 
 
 def drop_extras(value: Value, adaptation: Adaptation) -> None:
-    """Report every field that only another dialect understands."""
+    """Report every extra field of `value` that the target's dialect does not know."""
     if value.extras is not None and value.extras.dialect != adaptation.traits.dialect:
         for pointer, raw in value.extras.fields.items():
             report_unknown(

@@ -1,6 +1,6 @@
 """Adapt the messages of a history to the target: parts, ids and names of calls, turns.
 
-A part that needs nothing is returned as it is, the same object: most of a long history is like that.
+A part that needs no change is returned as the same object, since most of a long history needs none.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -52,8 +52,8 @@ _NO_RESULT_MARKS = _get_result_marks(ToolResult(call_id=""))
 
 
 def adapt_messages(messages: Iterable[Message], adaptation: Adaptation) -> list[Message]:
-    """Adapt every message; one may be left without parts."""
-    fitted: list[Message] = []
+    """Adapt every message; a message may end up without parts."""
+    adapted: list[Message] = []
     for message in messages:
         parts = message.parts
         if len(parts) == 1:
@@ -64,23 +64,23 @@ def adapt_messages(messages: Iterable[Message], adaptation: Adaptation) -> list[
             now = tuple(_flatten([_PART_ADAPTERS[part.__class__](part, message, adaptation) for part in parts]))
             is_same = len(now) == len(parts) and all(map(is_, now, parts))
         if is_same and message.extras is None and not message.name:
-            fitted.append(message)
+            adapted.append(message)
         else:
-            fitted.append(_rebuild_message(message, now, adaptation))
-    return fitted
+            adapted.append(_rebuild_message(message, now, adaptation))
+    return adapted
 
 
 def _rebuild_message(message: Message, parts: Adapted, adaptation: Adaptation) -> Message:
     drop_extras(message, adaptation)
     name = message.name
     if name and not adaptation.traits.speaker_names:
-        adaptation.ledger.report_dropped_field("message.name", "the target has no speaker names", message)
+        adaptation.ledger.report_dropped_field("message.name", "the target has no names on messages", message)
         name = ""
     return Message(role=message.role, parts=tuple(_flatten([parts])), name=name, where=message.where)
 
 
 def _flatten(adapted: Iterable[Adapted]) -> Iterator[AnyPart]:
-    """Iterate what became of parts: one part each, several, or none."""
+    """Yield the adapted parts: each part became one part, several, or none."""
     for now in adapted:
         if isinstance(now, tuple):
             yield from now
@@ -92,7 +92,7 @@ def _adapt_text(part: Text, message: Message, adaptation: Adaptation) -> Adapted
     text = part.text
     if (not text or text.isspace()) and not adaptation.traits.empty_text:
         if text or part != _EMPTY_TEXT:
-            adaptation.ledger.report_dropped(part.where, "the target refuses empty text")
+            adaptation.ledger.report_dropped(part.where, "the target rejects empty text")
         return None
     if _get_marks(part) == _NO_MARKS:
         return part
@@ -104,16 +104,14 @@ def _adapt_text(part: Text, message: Message, adaptation: Adaptation) -> Adapted
         changes["citations"] = ()
     if part.signature is not None and not adaptation.traits.text_signatures:
         if not is_placeholder(part.signature):
-            adaptation.ledger.report_dropped_field(
-                "part.signature", "the target has no place for a signature on text", part
-            )
+            adaptation.ledger.report_dropped_field("part.signature", "the target takes no signature on text", part)
         changes["signature"] = None
     return replace_fields(part, changes)
 
 
 def _adapt_result(part: ToolResult, message: Message, adaptation: Adaptation) -> Adapted:
     if len(part.content) == 1 and _get_result_marks(part) == _NO_RESULT_MARKS:
-        # One text without marks, as most results are: every target takes that, be it empty.
+        # Most results are one text without other fields: every target takes that, even if it is empty.
         text = part.content[0]
         if isinstance(text, Text) and _get_marks(text) == _NO_MARKS and not text.text.isspace():
             return part
@@ -125,13 +123,13 @@ def _adapt_result(part: ToolResult, message: Message, adaptation: Adaptation) ->
         now = _PART_ADAPTERS[item.__class__](item, message, adaptation) if not isinstance(item, Data) else item
         for one in now if isinstance(now, tuple) else (now,):
             if isinstance(one, Media) and not fits_result(one, traits, failed=part.failed):
-                adaptation.ledger.report_approximated(one.where, "moved out of the tool result, behind it")
+                adaptation.ledger.report_approximated(one.where, "moved out of the tool result, to a part after it")
                 content.append(Text(text=f"[{one.kind} follows]"))
                 moved.append(one)
             elif one is not None:
                 content.append(one)  # pyright: ignore[reportArgumentType]
     if part.failed and not traits.failed_results:
-        adaptation.ledger.report_approximated_field("result.failed", 'said as text: "Error: …"', part)
+        adaptation.ledger.report_approximated_field("result.failed", 'sent as text: "Error: …"', part)
         changes["failed"] = False
         content = prefix_error(content)
     if not traits.marks_anywhere and (mark := changes.get("cache", part.cache)) is not None:
@@ -143,8 +141,8 @@ def _adapt_result(part: ToolResult, message: Message, adaptation: Adaptation) ->
         changes["name"] = name
     if not _are_same(content, part.content):
         changes["content"] = tuple(content)
-    fitted = structs.replace(part, **changes) if changes else part
-    return (fitted, *moved) if moved else fitted
+    adapted = structs.replace(part, **changes) if changes else part
+    return (adapted, *moved) if moved else adapted
 
 
 def _are_same(left: list[Content], right: tuple[Content, ...]) -> bool:
@@ -175,9 +173,9 @@ def arrange_turns(
     is_start: bool = True,
     pair: Callable[[list[Message]], list[Message]] | None = None,
 ) -> tuple[Message, ...]:
-    """Return the history in the target's turns; `begins` tells whether these messages are its first.
+    """Return the history in the target's turns; `is_start` means that these messages are its first.
 
-    `repair` pairs calls and results where they are not in pairs.
+    `pair` is called if calls and results are not in pairs, and returns the messages with them paired.
     """
     notes = None
     if not _CALLS.isdisjoint(map(type, chain.from_iterable(map(_get_parts, messages)))):
@@ -193,14 +191,17 @@ def arrange_turns(
         messages = end_turns(messages, traits, ledger)
     if notes is not None:
         for result in notes.renamed:
-            ledger.report_dropped_field("result.name", "the name of the call stands", result)
+            ledger.report_dropped_field("result.name", "the name of the call is used", result)
         for call in notes.unsigned:
             ledger.report_approximated_once(call.where, SKIP_SIGNATURE_USED)
     return tuple(messages)
 
 
 def _are_turns(messages: list[Message]) -> bool:
-    """Tell whether messages of one part each take turns, after at most one of the system: that suits every target."""
+    """Return whether all messages have one part and the roles alternate after at most one system message.
+
+    Every target takes such a history.
+    """
     roles = [*map(_get_role, messages)]
     later = roles[1:]
     return "system" not in later and not any(map(eq, roles, later)) and {*map(len, map(_get_parts, messages))} == {1}

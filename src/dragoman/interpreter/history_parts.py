@@ -1,4 +1,4 @@
-"""Adapt the parts that few histories have: reasoning, refusals, opaque blocks, failed and marked results."""
+"""Adapt the less common parts: calls, reasoning, refusals, opaque parts, results that failed or have a cache mark."""
 
 from typing import Any
 
@@ -43,12 +43,12 @@ _PLACEHOLDERS = frozenset(
 
 
 def repeats_arguments(part: Part, pointer: str, raw: bytes) -> bool:
-    """Tell whether a member only repeats the arguments of a call: OpenAI's SDK sends back what it parsed of them."""
+    """Return whether a field only repeats the arguments of a call: OpenAI's SDK sends the parsed arguments back."""
     return isinstance(part, ToolCall) and pointer == _PARSED and json.peek(raw) == json.peek(part.arguments.encode())
 
 
 def is_placeholder(signature: Signature) -> bool:
-    """Tell whether a signature only stands for one that is missing, in the words that Google has for that."""
+    """Return whether a signature is one of Google's documented placeholders for a missing signature."""
     return signature.value in _PLACEHOLDERS
 
 
@@ -61,14 +61,15 @@ def find_shared_image_fields(source: str, target: str) -> dict[str, str]:
 
 
 def remove_foreign_fields(part: Part, role: Role, adaptation: Adaptation) -> dict[str, Any]:
-    """Return the changes that take from a part of a message what only its own dialect can say, and report them."""
+    """Return the changes that remove from a part what only its source dialect has; report the losses."""
     traits = adaptation.traits
     changes: dict[str, Any] = {}
-    cache, place = part.cache, adaptation.ledger.find_pointer("part.cache", part) if part.cache is not None else ""
+    cache = part.cache
+    mark_pointer = adaptation.ledger.find_pointer("part.cache", part) if cache is not None else ""
     if part.extras is not None and part.extras.dialect != traits.dialect:
         borrowed, lifetime = read_cache_control(part.extras)
         if borrowed is not None and cache is None and traits.cache_marks:
-            cache, place = lifetime, part.where + borrowed
+            cache, mark_pointer = lifetime, part.where + borrowed
         else:
             borrowed = None
         image = isinstance(part, Media) and part.kind == "image"
@@ -83,11 +84,11 @@ def remove_foreign_fields(part: Part, role: Role, adaptation: Adaptation) -> dic
                 )
         changes["extras"] = Extras(traits.dialect, kept) if kept else None
     if cache is not None:
-        fitted = adapt_mark(
-            cache, place, adaptation, in_assistant_turn=role == "assistant" or isinstance(part, ToolCall)
+        adapted = adapt_mark(
+            cache, mark_pointer, adaptation, in_assistant_turn=role == "assistant" or isinstance(part, ToolCall)
         )
-        if fitted != part.cache:
-            changes["cache"] = fitted
+        if adapted != part.cache:
+            changes["cache"] = adapted
     if part.signature is not None and part.signature.issuer != traits.issuer:
         drop_signature(part, part.signature, adaptation)
         changes["signature"] = None
@@ -95,27 +96,27 @@ def remove_foreign_fields(part: Part, role: Role, adaptation: Adaptation) -> dic
 
 
 def drop_signature(part: Part, signature: Signature, adaptation: Adaptation) -> None:
-    """Report a signature that the target cannot use, unless it only stands for one that is missing."""
+    """Report a signature that the target cannot use, unless it is a placeholder for a missing one."""
     if not is_placeholder(signature):
         adaptation.ledger.report_dropped_field("part.signature", f"signed by {signature.issuer}", part)
 
 
 Adapted = AnyPart | tuple[AnyPart, ...] | None
-"""What becomes of a part: one part, several, or none."""
+"""A part after adaptation: one part, several, or none."""
 
 
 def replace_fields(part: AnyPart, changes: dict[str, Any]) -> AnyPart:
-    """Return a part with some fields changed, itself if none is."""
+    """Return the part with some fields changed, or the part itself if there are no changes."""
     return structs.replace(part, **changes) if changes else part
 
 
 def adapt_reasoning(part: Reasoning, message: Message, adaptation: Adaptation) -> Adapted:
-    """Keep reasoning where the target takes it back, and drop any other."""
+    """Keep reasoning that the target accepts back in the history, and drop the rest."""
     traits = adaptation.traits
     if traits.reasoning_text and part.texts:
         changes = remove_foreign_fields(part, message.role, adaptation)
         if part.signature is not None:
-            adaptation.ledger.report_dropped_field("part.signature", "the target has no place for it", part)
+            adaptation.ledger.report_dropped_field("part.signature", "the target has no field for it", part)
             changes["signature"] = None
         return replace_fields(part, changes)
     if traits.shows_thinking and part.signature is not None and part.signature.issuer == traits.issuer:
@@ -125,7 +126,7 @@ def adapt_reasoning(part: Reasoning, message: Message, adaptation: Adaptation) -
 
 
 def add_mark(content: list[Content], mark: str, result: ToolResult, adaptation: Adaptation) -> list[Content]:
-    """Let the mark of a result stand on the last that it holds."""
+    """Move the cache mark of a result to the last item of its content."""
     match content:
         case [*before, (Text() | Media()) as last]:
             return [*before, structs.replace(last, cache=mark if last.cache is None else last.cache)]
@@ -133,16 +134,16 @@ def add_mark(content: list[Content], mark: str, result: ToolResult, adaptation: 
             return [*before, Text(text=value.decode(), cache=mark)]
         case _:
             adaptation.ledger.report_dropped_field(
-                "part.cache", "the target has no cache mark on a result of this kind", result
+                "part.cache", "the target takes no cache mark on a result of this kind", result
             )
             return content
 
 
 def prefix_error(content: list[Content]) -> list[Content]:
-    """Say in words that a tool failed: before its text, which becomes one if there is nothing else."""
-    said = [item for item in content if isinstance(item, Text | Data)]
-    if len(said) == len(content) and all(item.cache is None for item in said):
-        return [Text(text="Error: " + "\n".join(map(_content_to_text, said)))]
+    """Put "Error: " before the content of a failed result; a content of text only becomes one text."""
+    texts = [item for item in content if isinstance(item, Text | Data)]
+    if len(texts) == len(content) and all(item.cache is None for item in texts):
+        return [Text(text="Error: " + "\n".join(map(_content_to_text, texts)))]
     first = content[0]
     if not isinstance(first, Text | Data):
         return [Text(text="Error: "), *content]
@@ -154,37 +155,37 @@ def _content_to_text(item: Text | Data) -> str:
 
 
 def adapt_refusal(part: Refusal, message: Message, adaptation: Adaptation) -> Adapted:
-    """Keep a refusal, or make it text for a target that has none."""
+    """Keep a refusal, or turn it into text for a target that has no refusals."""
     if adaptation.traits.refusals:
         return replace_fields(part, remove_foreign_fields(part, message.role, adaptation))
     remove_foreign_fields(part, message.role, adaptation)
     if not part.text:
         return None
-    adaptation.ledger.report_approximated(part.where, "a refusal is told as text")
+    adaptation.ledger.report_approximated(part.where, "a refusal is sent as text")
     return Text(text=part.text, where=part.where)
 
 
 def adapt_opaque(part: Opaque, _message: Message, adaptation: Adaptation) -> Adapted:
-    """Keep a block of the target's own dialect, and drop any other."""
+    """Keep an opaque part of the target's own dialect, and drop any other."""
     if part.dialect == adaptation.traits.dialect:
         return part
     if part.declares:
-        adaptation.ledger.report_approximated(part.where, "its tools are declared from the start")
+        adaptation.ledger.report_approximated(part.where, "its tools are sent in the tools of the request")
         drop_extras(part, adaptation)
         return None
     if part.refers:
         raise Problem("unsupported", STORED_ELSEWHERE, where=part.where + part.refers)
-    adaptation.ledger.report_dropped(part.where, "a block only its own dialect understands")
+    adaptation.ledger.report_dropped(part.where, "a block that only its own dialect understands")
     return None
 
 
 def keep_data(part: Data, _message: Message, _adaptation: Adaptation) -> Adapted:
-    """Return JSON data as it is: every target takes it."""
+    """Return JSON data unchanged: every target takes it."""
     return part
 
 
 def adapt_call(part: ToolCall, message: Message, adaptation: Adaptation) -> Adapted:
-    """Write a call with the name, signature and arguments that the target takes."""
+    """Return a call with the name, signature and arguments that the target takes."""
     traits = adaptation.traits
     changes: dict[str, Any] = {}
     if part.extras is not None or part.cache is not None:
@@ -210,12 +211,15 @@ def adapt_call(part: ToolCall, message: Message, adaptation: Adaptation) -> Adap
 
 
 def wrap_free_text(text: str) -> str:
-    """Say a free-form tool's input as a function's arguments."""
+    """Return the input of a free-form tool as the arguments of a function."""
     return json.encode({"input": text}).decode()
 
 
 def convert_arguments(call: ToolCall, adaptation: Adaptation) -> str:
-    """Return the arguments as the model says them under the schema that it is given, which the tool has reported."""
+    """Return the arguments in the form that the tool's converted schema requires.
+
+    Adapting the tool has reported the conversion's losses.
+    """
     arguments = call.arguments
     for step in adaptation.history_changes.get(qualify_name(call.name, call.namespace), ()):
         if step.retold:
@@ -229,8 +233,8 @@ def _ensure_object(arguments: str, call: ToolCall, adaptation: Adaptation) -> st
     if not arguments.strip():
         return "{}"
     if arguments.strip() == "null":
-        # Groq's word for no arguments.
-        adaptation.ledger.report_approximated_field("call.arguments", "null arguments are told as none", call)
+        # Groq sends null for no arguments.
+        adaptation.ledger.report_approximated_field("call.arguments", "null arguments are sent as {}", call)
         return "{}"
     adaptation.ledger.report_approximated_field(
         "call.arguments", "not a JSON object: sent as text under INVALID_JSON", call

@@ -1,7 +1,7 @@
-"""The loss ledger: what a translation could not say, by JSON pointer into the caller's document.
+"""The loss ledger: what a translation could not express, by JSON pointer into the caller's document.
 
-Losses are reported by place (a value's `where`) or by core field; pointers into the document are worked out only when
-the ledger is read, so a translation without losses pays nothing. Whatever is dropped whole is told leaf by leaf.
+Losses are reported by pointer (a value's `where`) or by core field; they are resolved in the document only when the
+ledger is read, so a translation without losses pays nothing. A dropped object or array is reported leaf by leaf.
 """
 
 from collections.abc import Iterable, Mapping
@@ -29,11 +29,11 @@ class _Entry(Struct, frozen=True, gc=False):
 
 
 Entries = tuple[_Entry, ...]
-"""Losses whose places are worked out, ready for another ledger over the same document."""
+"""Losses whose pointers are resolved, ready for another ledger over the same document."""
 
 
 class Ledger:
-    """Report losses while a document is translated. `pointers` is the source dialect's table of field places."""
+    """Collects losses while a document is translated. `pointers` is the source dialect's table of field pointers."""
 
     _document: Document | None = None
     _earlier_losses: tuple[Loss, ...] = ()
@@ -49,18 +49,18 @@ class Ledger:
         self.pointers = pointers
         self._text = document
         self._exact = exact or not document
-        """Places are reported as they stand in the document, or there is none: what is known need not be looked up."""
+        """Reported pointers are exact, or there is no document: they need not be looked up in it."""
         self.reported_once = reported_once
-        """What is told once for a whole document, and was."""
+        """Reasons that are reported once for a whole document, and have been."""
         self._entries: dict[_Entry, None] = {}
         self._leaves: dict[str, str] = {}
-        """Leaves that are gone, each behind its exact pointer, and why."""
+        """The reason for each dropped leaf, by its exact pointer."""
 
     def __len__(self) -> int:
         return len(self._entries) + len(self._leaves) + len(self._earlier_losses)
 
     def resume(self, reported_once: frozenset[str], losses: tuple[Loss, ...]) -> None:
-        """Take over what was reported of a beginning of the document."""
+        """Take over what was reported for a prefix of the document."""
         self.reported_once |= reported_once
         self._earlier_losses = losses
 
@@ -69,26 +69,26 @@ class Ledger:
         return Ledger(self.pointers, self._text, exact=self._exact)
 
     def entries(self) -> Entries:
-        """Return what was reported so far, with the places it has in the document."""
+        """Return the losses so far, with their pointers resolved in the document."""
         leaves = [_Entry((where,), what, dropped=True, with_leaves=False) for where, what in self._leaves.items()]
-        placed = [
+        resolved = [
             _Entry(tuple(self._resolve(entry)), entry.what, entry.dropped, with_leaves=False)
             if entry.with_leaves
             else entry
             for entry in self._entries
         ]
-        return (*placed, *leaves)
+        return (*resolved, *leaves)
 
     def add(self, entries: Entries) -> None:
-        """Report what another ledger has reported."""
+        """Add the losses of another ledger."""
         self._entries.update(dict.fromkeys(entries))
 
     def report_dropped(self, where: str, what: str) -> None:
-        """Everything at and below `where` is gone."""
+        """Report that everything at and below `where` is dropped."""
         self._entries[_Entry((where,), what, dropped=True, with_leaves=True)] = None
 
     def report_dropped_value(self, where: str, raw: bytes, what: str) -> None:
-        """The value `raw` at `where` is gone: told leaf by leaf even where there is no document to look into."""
+        """Report that the value `raw` at `where` is dropped, leaf by leaf even if the ledger has no document."""
         if not self._exact:
             self.report_dropped(where, what)
         elif raw.startswith(_BRACKETS):
@@ -96,45 +96,45 @@ class Ledger:
         else:
             self._leaves.setdefault(where, what)
 
-    def report_dropped_leaves(self, places: Iterable[str], what: str) -> None:
-        """What stands at these places is gone, and nothing stands below them."""
+    def report_dropped_leaves(self, pointers: Iterable[str], what: str) -> None:
+        """Report that the values at these pointers are dropped; they must be leaves."""
         if not self._exact:
-            for place in places:
-                self.report_dropped(place, what)
+            for pointer in pointers:
+                self.report_dropped(pointer, what)
         elif self._leaves:
-            for place in places:
-                self._leaves.setdefault(place, what)
+            for pointer in pointers:
+                self._leaves.setdefault(pointer, what)
         else:
-            self._leaves = dict.fromkeys(places, what)
+            self._leaves = dict.fromkeys(pointers, what)
 
     def report_approximated(self, where: str, what: str) -> None:
-        """What stood at `where` is said in another way."""
+        """Report that the value at `where` is sent in another form."""
         self._entries[_Entry((where,), what, dropped=False, with_leaves=False)] = None
 
     def report_approximated_once(self, where: str, what: str) -> None:
-        """Say `what` only of the first place that it happens to."""
+        """Report that the value at `where` is sent in another form, unless `what` was reported before."""
         if what not in self.reported_once:
             self.reported_once |= {what}
             self.report_approximated(where, what)
 
     def report_dropped_field(self, field: str, what: str, owner: Value | None = None) -> None:
-        """The core field `field` (of `owner`, for fields of parts and tools) is gone."""
+        """Report that the core field `field` (of `owner`, for fields of parts and tools) is dropped."""
         self._entries[_Entry(self.list_pointers(field, owner), what, dropped=True, with_leaves=True)] = None
 
     def report_approximated_field(self, field: str, what: str, owner: Value | None = None) -> None:
-        """The core field `field` is said in another way."""
-        known = field in self.pointers
-        self._entries[_Entry(self.list_pointers(field, owner), what, dropped=False, with_leaves=known)] = None
+        """Report that the core field `field` (of `owner`, for fields of parts and tools) is sent in another form."""
+        is_known = field in self.pointers
+        self._entries[_Entry(self.list_pointers(field, owner), what, dropped=False, with_leaves=is_known)] = None
 
     def list_pointers(self, field: str, owner: Value | None = None) -> tuple[str, ...]:
-        """Return where `field` may stand in the document."""
+        """Return the pointers at which `field` may be in the document."""
         if owner is None:
             return self.pointers.get(field) or _ROOT
         base = owner.where
         return tuple(base + pointer for pointer in self.pointers.get(field, ())) or (base,)
 
     def find_pointer(self, field: str, owner: Value | None = None) -> str:
-        """Return where `field` does stand in the document."""
+        """Return the pointer at which `field` is in the document, or the first candidate if it is absent."""
         candidates = self.list_pointers(field, owner)
         first = candidates[0]
         if len(candidates) == 1:
@@ -144,35 +144,35 @@ class Ledger:
 
     @property
     def has_no_document(self) -> bool:
-        """There is no document to look into: a stream is gone when it has been told."""
+        """There is no document to look into: the bytes of a stream are not kept."""
         return not self._text
 
     def has(self, where: str) -> bool:
-        """Tell whether something stands at `where` in the document."""
+        """Return whether the document has a value at `where`."""
         return self._find(where) is not None
 
     def losses(self) -> tuple[Loss, ...]:
         """Return all losses, each with an exact pointer, in the order of the pointers."""
-        gone = self._leaves
+        dropped = self._leaves
         if not self._entries and not self._earlier_losses:
-            places = sorted(gone)
-            return tuple(map(Loss, places, map(gone.__getitem__, places), _DROPPED))
-        gone = gone.copy()
-        bent: dict[str, list[str]] = {}
+            pointers = sorted(dropped)
+            return tuple(map(Loss, pointers, map(dropped.__getitem__, pointers), _DROPPED))
+        dropped = dropped.copy()
+        approximated: dict[str, list[str]] = {}
         for entry in self._entries:
             for where in self._resolve(entry) if entry.with_leaves else entry.pointers:
-                # A leaf is gone once; what stays may be said in another way for several reasons.
+                # A leaf is dropped once; a value may be approximated for several reasons.
                 if entry.dropped:
-                    gone.setdefault(where, entry.what)
-                elif entry.what not in (reasons := bent.setdefault(where, [])):
+                    dropped.setdefault(where, entry.what)
+                elif entry.what not in (reasons := approximated.setdefault(where, [])):
                     reasons.append(entry.what)
-        told = [*self._earlier_losses]
-        for where, what in gone.items():
-            told.append(Loss(where, what, "dropped"))
-        for where, reasons in bent.items():
-            told.append(Loss(where, "; ".join(reasons), "approximated"))
-        told.sort()
-        return tuple(told)
+        losses = [*self._earlier_losses]
+        for where, what in dropped.items():
+            losses.append(Loss(where, what, "dropped"))
+        for where, reasons in approximated.items():
+            losses.append(Loss(where, "; ".join(reasons), "approximated"))
+        losses.sort()
+        return tuple(losses)
 
     def _find(self, where: str) -> tuple[str, bytes] | None:
         if not self._text:
@@ -184,16 +184,16 @@ class Ledger:
     def _resolve(self, entry: _Entry) -> list[str]:
         found: list[str] = []
         for candidate in entry.pointers:
-            place = self._find(candidate)
-            if place is not None:
-                found.extend(json.find_leaves(place[1], place[0]))
+            match = self._find(candidate)
+            if match is not None:
+                found.extend(json.find_leaves(match[1], match[0]))
         return found or [entry.pointers[0]]
 
 
 def reject_losses(losses: tuple[Loss, ...], document: str = "request") -> None:
-    """Strict mode: raise a `Problem` that names every loss."""
-    told = [f"{loss.kind} {loss.where or '/'}: {loss.what}" for loss in losses]
-    if told:
-        more = f" (and {len(told) - 20} more)" if len(told) > 20 else ""
-        message = f"strict mode: the target cannot say this {document}: {'; '.join(told[:20])}{more}"
+    """Raise a `Problem` that lists the losses, if there are any; strict mode calls it."""
+    messages = [f"{loss.kind} {loss.where or '/'}: {loss.what}" for loss in losses]
+    if messages:
+        more = f" (and {len(messages) - 20} more)" if len(messages) > 20 else ""
+        message = f"strict mode: the {document} cannot be translated without loss: {'; '.join(messages[:20])}{more}"
         raise Problem("unsupported", message, where=next(loss.where for loss in losses))

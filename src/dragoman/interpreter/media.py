@@ -1,4 +1,4 @@
-"""Adapt an image, document, sound or film to the target: what it takes, in which form, and how it must be named."""
+"""Adapt images, documents, audio and video to the target: kind, source, media type and file name."""
 
 import re
 from base64 import b64decode, b64encode
@@ -45,7 +45,7 @@ _MAGIC_PREFIXES = {
     "/9j/": "image/jpeg",
     "R0lGO": "image/gif",
 }
-"""How the base64 of some files begins."""
+"""The first base64 characters of some file formats, and their media types."""
 _KINDS: dict[str, MediaKind] = {"image": "image", "audio": "audio", "video": "video"}
 _ALIASES = {
     "image/jpg": "image/jpeg",
@@ -63,7 +63,7 @@ _ALIASES = {
     "audio/vnd.wave": "audio/wav",
     "audio/x-pn-wav": "audio/wav",
 }
-"""Names that were never registered, or no longer are, and what they stand for."""
+"""Media types that are not registered (any more), and the registered ones that they mean."""
 _CHARSET = re.compile(r"\s*charset\s*=\s*\"?([^\s\"]*)\"?\s*", re.IGNORECASE)
 _BASE64 = re.compile(r"[A-Za-z0-9+/_-]+={0,2}")
 _STANDARD = str.maketrans("-_", "+/")
@@ -72,7 +72,7 @@ _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):")
 
 
 def adapt_media(part: Media, message: Message, adaptation: Adaptation) -> Media | Text | None:
-    """Return the media as the target takes it, words in its place, or nothing."""
+    """Return the media as the target takes it, a text in its place, or None if it is dropped."""
     traits = adaptation.traits
     part = _guess_type(_unpack_data_url(part))
     fetched = adaptation.links.find_fetched(part, traits) if adaptation.links is not None else None
@@ -87,35 +87,33 @@ def adapt_media(part: Media, message: Message, adaptation: Adaptation) -> Media 
         cache = remove_foreign_fields(part, message.role, adaptation).get("cache", part.cache)
         text = f"{part.name}\n\n{source.text}" if part.name else source.text
         return Text(text=text, where=part.where, cache=cache)
-    refusal = _find_rejection(part, source, message, adaptation)
-    if refusal is not None and fetched is not None:
-        raise Problem("invalid_request", f"{refusal}: {fetched.media_type}", where=part.where, code=NOT_FETCHED)
-    if refusal is not None:
-        adaptation.ledger.report_dropped(part.where, refusal)
-        return Text(text=f"[{part.kind} left out: {refusal}]") if message.role == "user" else None
+    reason = _find_rejection(part, source, message, adaptation)
+    if reason is not None and fetched is not None:
+        raise Problem("invalid_request", f"{reason}: {fetched.media_type}", where=part.where, code=NOT_FETCHED)
+    if reason is not None:
+        adaptation.ledger.report_dropped(part.where, reason)
+        return Text(text=f"[{part.kind} left out: {reason}]") if message.role == "user" else None
     changes = remove_foreign_fields(part, message.role, adaptation)
     if isinstance(source, Plain) and (source is not part.source or part.media_type not in ("", "text/plain")):
         changes["source"] = source
         if _strip_parameters(part.media_type) != "text/plain":
-            adaptation.ledger.report_approximated_field("media.media_type", "a text document is plain text there", part)
+            adaptation.ledger.report_approximated_field("media.media_type", "the target takes only text/plain", part)
         changes["media_type"] = "text/plain"
     if part.name and not (traits.media_names and part.kind == "document"):
-        adaptation.ledger.report_dropped_field("media.name", "the target has no place for a name", part)
+        adaptation.ledger.report_dropped_field("media.name", "the target has no field for a file name", part)
         changes["name"] = ""
     if not part.name and traits.needs_file_names and part.kind == "document" and isinstance(source, Inline):
         changes["name"] = _FILE_NAMES.get(part.media_type, "document")
     if isinstance(source, Link):
         changes |= _adapt_link_type(part, source, adaptation)
     elif isinstance(source, Inline) and not part.media_type:
-        adaptation.ledger.report_approximated(
-            part.where, "the data does not say its media type: the commonest is assumed"
-        )
+        adaptation.ledger.report_approximated(part.where, "no media type is given: the most common one is assumed")
         changes["media_type"] = _COMMON_TYPES[part.kind]
     return structs.replace(part, **changes) if changes else part
 
 
 def find_document_text(part: Media) -> str | None:
-    """Return a document that is a text as that, behind its name; None for all else."""
+    """Return the text of a text document, after its file name if it has one; None for other media."""
     part = _guess_type(_unpack_data_url(part))
     source = _decode_text(part, part.source) if isinstance(part.source, Inline) and _is_text(part) else part.source
     if not isinstance(source, Plain):
@@ -124,7 +122,7 @@ def find_document_text(part: Media) -> str | None:
 
 
 def fits_result(part: Media, traits: Traits, *, failed: bool) -> bool:
-    """Tell whether a tool result may hold the media; what may not is sent behind it."""
+    """Return whether a tool result may contain the media; other media is sent after the result."""
     if part.kind not in traits.result_media or (failed and not traits.failed_media):
         return False
     if traits.result_types and part.media_type and _strip_parameters(part.media_type) not in traits.result_types:
@@ -133,16 +131,16 @@ def fits_result(part: Media, traits: Traits, *, failed: bool) -> bool:
 
 
 def _unpack_data_url(part: Media) -> Media:
-    """Take data out of a link that holds it, in the alphabet that every vendor reads."""
+    """Turn a `data:` URL into inline data, base64 into the standard alphabet and the URL scheme into lower case."""
     match part.source:
         case Inline(data=data) if "-" in data or "_" in data or len(data) % 4:
             return structs.replace(part, source=Inline(_to_standard_base64(data)))
         case Link(url=url) if url[:5].lower() == "data:" and "," in url:
             head, _, data = url[5:].partition(",")
             media_type, *parameters = head.split(";")
-            encoded = bool(parameters) and parameters[-1].strip().lower() == "base64"
-            inside = _to_standard_base64(data) if encoded else b64encode(unquote_to_bytes(data)).decode()
-            return _set_type(structs.replace(part, source=Inline(inside)), media_type or "text/plain")
+            is_base64 = bool(parameters) and parameters[-1].strip().lower() == "base64"
+            content = _to_standard_base64(data) if is_base64 else b64encode(unquote_to_bytes(data)).decode()
+            return _set_type(structs.replace(part, source=Inline(content)), media_type or "text/plain")
         case Link(url=url) if (found := _SCHEME.match(url)) is not None and not found[1].islower():
             return structs.replace(part, source=Link(found[1].lower() + url[found.end(1) :]))
         case _:
@@ -150,7 +148,7 @@ def _unpack_data_url(part: Media) -> Media:
 
 
 def _to_standard_base64(data: str) -> str:
-    """Say base64 in the standard alphabet, with its padding: Google's clients write the one for URLs."""
+    """Return base64 in the standard alphabet with padding: Google's clients use the URL-safe alphabet."""
     bare = data.rstrip("=")
     if len(bare) % 4 == 1 or not _BASE64.fullmatch(data):
         return data
@@ -158,9 +156,9 @@ def _to_standard_base64(data: str) -> str:
 
 
 def _guess_type(part: Media) -> Media:
-    """Name the type of data that came without one, by the file's name or by how it begins.
+    """Set the media type of inline data that came without one, by the file name or by the first bytes.
 
-    A link keeps to itself what type is behind it; the end of its path tells a picture from a document.
+    A link gets no media type, only a kind by the extension of its path: a link to an image is not sent as a document.
     """
     if part.media_type or not isinstance(part.source, Inline | Link):
         return part
@@ -168,32 +166,34 @@ def _guess_type(part: Media) -> Media:
         kind = _KINDS.get(_find_type_by_extension(part.source).partition("/")[0])
         return structs.replace(part, kind=kind) if kind is not None and part.kind == "document" else part
     data = part.source.data
-    named = _TYPES.get(part.name.rpartition(".")[2].lower())
-    known = named or next((begun for start, begun in _MAGIC_PREFIXES.items() if data.startswith(start)), "")
-    return _set_type(part, known) if known else part
+    by_name = _TYPES.get(part.name.rpartition(".")[2].lower())
+    found = by_name or next((by_magic for start, by_magic in _MAGIC_PREFIXES.items() if data.startswith(start)), "")
+    return _set_type(part, found) if found else part
 
 
 def _set_type(part: Media, media_type: str) -> Media:
-    """Name the type of media; what was only known as a file is then known better."""
+    """Set the media type; a part of kind "document" also gets the kind of that type."""
     kind = _KINDS.get(media_type.partition("/")[0].lower(), "document") if part.kind == "document" else part.kind
     return structs.replace(part, media_type=media_type, kind=kind)
 
 
 def _adapt_type(part: Media, adaptation: Adaptation) -> Media:
-    """Name the type as the target knows it: in lower case, by its registered name, without what a list of types lacks.
+    """Return the media with the type as the target spells it: in lower case, registered, without parameters.
 
-    A target that takes any type of a kind is told the one that was said: sounds have their rate in it.
+    A target that takes any type of a kind gets the type unchanged: audio types have the sample rate in a parameter.
     """
     accepted = _list_accepted_types(part, adaptation.traits)
     if not part.media_type or not accepted or part.media_type in accepted:
         return part
     bare = _strip_parameters(part.media_type)
-    known = next((name for name in (bare, _ALIASES.get(bare, bare)) if name in accepted), None)
-    if known is None:
+    found = next((name for name in (bare, _ALIASES.get(bare, bare)) if name in accepted), None)
+    if found is None:
         return part
     if any(not _CHARSET.match(parameter) for parameter in part.media_type.split(";")[1:]):
-        adaptation.ledger.report_approximated_field("media.media_type", "a media type has no parameters there", part)
-    return structs.replace(part, media_type=known)
+        adaptation.ledger.report_approximated_field(
+            "media.media_type", "the target takes no parameters in a media type", part
+        )
+    return structs.replace(part, media_type=found)
 
 
 def _strip_parameters(media_type: str) -> str:
@@ -216,9 +216,9 @@ def _is_text(part: Media) -> bool:
 
 
 def _decode_text(part: Media, source: Inline) -> Inline | Plain:
-    named = next(filter(None, map(_CHARSET.match, part.media_type.split(";")[1:])), None)
+    charset = next(filter(None, map(_CHARSET.match, part.media_type.split(";")[1:])), None)
     try:
-        return Plain(b64decode(source.data, validate=True).decode(named[1] if named is not None else "utf-8"))
+        return Plain(b64decode(source.data, validate=True).decode(charset[1] if charset is not None else "utf-8"))
     except (ValueError, LookupError):
         return source
 
@@ -228,7 +228,7 @@ def _adapt_link_type(part: Media, source: Link, adaptation: Adaptation) -> dict[
         return {} if part.media_type else {"media_type": _guess_link_type(part, source, adaptation)}
     if not part.media_type:
         return {}
-    adaptation.ledger.report_dropped_field("media.media_type", "a link has no media type there", part)
+    adaptation.ledger.report_dropped_field("media.media_type", "the target takes no media type on a link", part)
     return {"media_type": ""}
 
 
@@ -261,19 +261,21 @@ def _find_rejection(
 
 
 def _find_scheme(url: str) -> str:
-    """Return the scheme of a link; one that has none is left to the target."""
+    """Return the scheme of a link; "https" if it has none, so that the target judges the link."""
     found = _SCHEME.match(url)
     return found[1].lower() if found is not None else "https"
 
 
 def _guess_link_type(part: Media, source: Link, adaptation: Adaptation) -> str:
-    """Name the media type by the URL's ending, or the commonest of the kind: Gemini wants one where others do not."""
-    if said := _find_type_by_extension(source):
-        return said
-    adaptation.ledger.report_approximated(part.where, "the link does not say its media type: the commonest is assumed")
+    """Return the media type by the URL's extension, or the most common one of the kind: Gemini requires a type."""
+    if found := _find_type_by_extension(source):
+        return found
+    adaptation.ledger.report_approximated(
+        part.where, "the link has no known file extension: the most common media type is assumed"
+    )
     return _COMMON_TYPES[part.kind]
 
 
 def _find_type_by_extension(source: Link) -> str:
-    """Return the media type that the end of a link's path says; "" if it says none."""
+    """Return the media type for the file extension of a link's path; "" if it has none or it is unknown."""
     return _TYPES.get(_PATH_END.split(source.url, maxsplit=1)[0].rpartition(".")[2].lower(), "")

@@ -1,8 +1,8 @@
-"""Pair every call with exactly one result, standing right behind it; give both the ids and names that the target takes.
+"""Pair every call with exactly one result right after it, and give both the ids and names that the target takes.
 
-No vendor accepts a call without its result, a result without its call, or two results. A result belongs to the nearest
-call of its id before it (clients reuse ids); without an id, to the first unanswered call of its name. A history that
-is in order already is returned as it is.
+No vendor accepts a call without its result, a result without its call, or two results for one call. A result belongs to
+the nearest call with its id before it (clients reuse ids); without an id, to the first unanswered call with its name. A
+history whose calls and results are paired already is returned unchanged.
 """
 
 from collections.abc import Iterator, Sequence
@@ -28,18 +28,18 @@ from dragoman.interpreter.undo import alias_id, generate_id
 
 
 class CallNotes(Struct):
-    """What a walk over the calls and results of a history found out."""
+    """What `name_calls` found in the calls and results of a history."""
 
     in_pairs: bool = True
-    """Each run of assistant messages is followed at once by its results, in order, and ids are unique."""
+    """Each run of assistant messages is immediately followed by its results, in order, and ids are unique."""
     renamed: list[ToolResult] = field(default_factory=list[ToolResult])
-    """Results that had another name than their calls."""
+    """Results whose name differed from that of their call."""
     unsigned: list[ToolCall] = field(default_factory=list[ToolCall])
-    """Calls that got the signature which the first of each step must have."""
+    """First calls of a step that had no signature and got the skip value."""
 
 
 def name_calls(messages: list[Message], traits: Traits) -> tuple[list[Message], CallNotes]:
-    """Write ids the target takes, names on results, and the signature each step's first call must have."""
+    """Set the ids that the target takes, the names of results, and the signature each step's first call must have."""
     calls: dict[str, ToolCall] = {}
     waiting: list[str] = []
     """Ids of calls that have no result yet."""
@@ -78,7 +78,7 @@ def name_calls(messages: list[Message], traits: Traits) -> tuple[list[Message], 
 
 
 def _alias_call(call: ToolCall, traits: Traits, unsigned: list[ToolCall] | None) -> ToolCall:
-    """Write a call with the id the target takes, and with a signature if `unsigned` lists those that have none."""
+    """Return a call with the id the target takes; with `unsigned`, also add a missing signature and list the call."""
     call_id = alias_id(call.id, traits) if traits.sends_ids else ""
     if unsigned is not None and call.signature is None:
         unsigned.append(call)
@@ -87,7 +87,7 @@ def _alias_call(call: ToolCall, traits: Traits, unsigned: list[ToolCall] | None)
 
 
 def _alias_result(result: ToolResult, call: ToolCall | None, traits: Traits, renamed: list[ToolResult]) -> ToolResult:
-    """Write a result as its call demands: the same id, name and form."""
+    """Return a result with the id, name and form of its call, as the target takes them."""
     call_id = alias_id(result.call_id, traits) if traits.sends_ids else ""
     name, form = result.name, result.form
     if call is not None:
@@ -109,21 +109,22 @@ MISSING_RESULT = "no result: the call was interrupted"
 def pair_calls(
     messages: list[Message], traits: Traits, ledger: Ledger, *, runs: int = 0, unnamed: int = 0
 ) -> list[Message]:
-    """Return the history with calls and results in pairs; report every repair.
+    """Return the history with calls and results in pairs; report every change.
 
-    Runs of the model's messages, and calls without an id, are counted on from those that came before.
+    `runs` and `unnamed` count the runs of assistant messages, and the calls without an id, before these messages:
+    generated ids are numbered from there.
     """
     return messages if _is_paired(messages) else _Pairing(traits, ledger, runs, unnamed).pair(messages)
 
 
 def add_ids(messages: tuple[Message, ...]) -> tuple[Message, ...]:
-    """Give calls without an id one, and the results that answer them the same; leave everything else as it is."""
+    """Give each call without an id a generated one, and its result the same id; change nothing else."""
     if all(_find_id(part) for message in messages for part in message.parts):
         return messages
-    repair = _Pairing(Traits(dialect=""), Ledger({}))
-    repair.index(messages)
-    slots = iter(repair.slots)
-    answered = {id(result): slot.call.id for slot in repair.slots for result in slot.results}
+    pairing = _Pairing(Traits(dialect=""), Ledger({}))
+    pairing.index(messages)
+    slots = iter(pairing.slots)
+    answered = {id(result): slot.call.id for slot in pairing.slots for result in slot.results}
     named: list[Message] = []
     for message in messages:
         parts: list[AnyPart] = []
@@ -139,22 +140,22 @@ def add_ids(messages: tuple[Message, ...]) -> tuple[Message, ...]:
 
 
 def identify_request(request: Request) -> Request:
-    """Return a request in whose history every call has an id, and every result the id of its call."""
+    """Return the request with an id on every call of its history, and the same id on the call's result."""
     messages = add_ids(request.messages)
     return request if messages is request.messages else structs.replace(request, messages=messages)
 
 
 def find_call_id(call: ToolCall, reply_id: str, number: int) -> str:
-    """Return the id of the call with that number in its reply: its own, or one made for it.
+    """Return the id of the call with that number in its reply: its own, or a generated one.
 
-    The same reply gives the same ids, streamed or whole. A call is told apart by its reply's id and its place among the
-    calls; in a reply that has no id either, by what it says.
+    The same reply gives the same ids, streamed or whole: the id is hashed from the reply's id, the call's number and
+    its name; if the reply has no id, the call's arguments take its place.
     """
     return call.id or generate_id(CALL_PREFIX, reply_id or call.arguments, number, call.name)
 
 
 def identify_parts(parts: tuple[AnyPart, ...], reply_id: str) -> tuple[AnyPart, ...]:
-    """Give every call of a reply an id."""
+    """Return the parts of a reply with an id on every call."""
     named: list[AnyPart] = []
     calls = 0
     for part in parts:
@@ -167,12 +168,12 @@ def identify_parts(parts: tuple[AnyPart, ...], reply_id: str) -> tuple[AnyPart, 
 
 
 def identify_reply(response: Response) -> Response:
-    """Return a whole reply in which every call has an id."""
+    """Return a whole reply with an id on every call."""
     return structs.replace(response, parts=identify_parts(response.parts, response.id))
 
 
 def _find_id(part: AnyPart) -> str:
-    """Return the id a part has; a part that needs none has a word for that."""
+    """Return the id of a call or result; "none" for a part that needs no id."""
     match part:
         case ToolCall(id=call_id) | ToolResult(call_id=call_id):
             return call_id
@@ -185,7 +186,7 @@ def _set_id(part: AnyPart, call_id: str) -> AnyPart:
 
 
 def _is_paired(messages: list[Message]) -> bool:
-    """Tell whether each run of assistant messages is followed at once by its results, in order, ids unique."""
+    """Return whether each run of assistant messages is immediately followed by its results, in order, ids unique."""
     seen: set[str] = set()
     waiting: list[str] = []
     answered = 0
@@ -219,7 +220,7 @@ def _is_paired(messages: list[Message]) -> bool:
 
 
 class _PendingCall(Struct):
-    """One call and what answers it."""
+    """A call and its results so far."""
 
     call: ToolCall
     run: int
@@ -240,20 +241,20 @@ class _Pairing:
 
     def pair(self, messages: list[Message]) -> list[Message]:
         runs = self.index(messages)
-        repaired: list[Message] = []
+        paired: list[Message] = []
         slots = iter(self.slots)
         for position, message in enumerate(messages):
             if message.role == "assistant":
-                repaired.append(self._set_call_ids(message, slots))
+                paired.append(self._set_call_ids(message, slots))
                 is_last_of_run = position + 1 == len(messages) or messages[position + 1].role != "assistant"
                 if is_last_of_run:
-                    self._append_results(repaired, runs[position])
+                    self._append_results(paired, runs[position])
             else:
-                self._append_rest(repaired, message)
-        return repaired
+                self._append_rest(paired, message)
+        return paired
 
     def index(self, messages: Sequence[Message]) -> list[int]:
-        """Find the slots and their results; return the run number of each message."""
+        """Collect the calls and their results; return the number of the assistant run for each message."""
         run = self._runs
         before = ""
         runs: list[int] = []
@@ -293,7 +294,7 @@ class _Pairing:
             slot.results.append(result)
 
     def _find_by_id(self, call_id: str) -> _PendingCall | None:
-        """Find the nearest call of that id; of several in one turn, the first that has no answer yet."""
+        """Return the nearest call with that id; of several in one turn, the first without a result."""
         slots = self._by_id.get(call_id, [])
         if not call_id or not slots:
             return None
@@ -302,7 +303,7 @@ class _Pairing:
         return next((slot for slot in turn if not slot.results), last)
 
     def _find_unanswered(self, result: ToolResult) -> _PendingCall | None:
-        """Find the call that a result without a usable id answers: by name, then by order."""
+        """Return the call for a result without a usable id: by name, then by order."""
         open_slots = [slot for slot in self.slots[-256:] if not slot.results]
         if result.call_id:
             open_slots = [slot for slot in open_slots if not slot.had_id]
@@ -337,7 +338,7 @@ class _Pairing:
         for duplicate in earlier:
             self._ledger.report_dropped(duplicate.where, f"call {call.id!r} has a later result")
         if last.name and last.name != call.name:
-            self._ledger.report_dropped_field("result.name", "the name of the call stands", last)
+            self._ledger.report_dropped_field("result.name", "the name of the call is used", last)
         return structs.replace(last, call_id=call.id, name=call.name, form=call.form)
 
     def _append_rest(self, messages: list[Message], message: Message) -> None:
@@ -346,19 +347,19 @@ class _Pairing:
             if isinstance(part, ToolResult):
                 rest.extend(self._take_orphan(part))
             elif isinstance(part, ToolCall):
-                self._ledger.report_approximated(part.where, "a call outside the assistant's turn is told as text")
+                self._ledger.report_approximated(part.where, "a call outside an assistant message is sent as text")
                 rest.append(Text(text=f"[tool call {part.name} {part.arguments}]"))
             else:
                 rest.append(part)
-        # A message that said nothing before still keeps the turns beside it apart.
+        # A message that was empty before still separates the turns around it.
         if rest or not message.parts:
             messages.append(structs.replace(message, parts=tuple(rest)))
 
     def _take_orphan(self, result: ToolResult) -> list[AnyPart]:
-        """Tell a result as text if no call takes it; one that answers a call stands behind that."""
+        """Return a result without a call as text; nothing for one with a call, which is placed after the call."""
         if id(result) not in self._orphans:
             return []
-        self._ledger.report_approximated(result.where, "a result without its call is told as text")
+        self._ledger.report_approximated(result.where, "a result without its call is sent as text")
         return _orphan_to_text(result)
 
 

@@ -1,4 +1,4 @@
-"""Adapt how much the model thinks, the format of its answer, and fields that two dialects share to the target."""
+"""Adapt the thinking settings, the output format and the fields that two dialects share to the target."""
 
 from typing import Any, cast
 
@@ -21,13 +21,13 @@ _STORE = "/store"
 
 
 def adapt_shared_value(pointer: str, raw: bytes, adaptation: Adaptation) -> bytes | None:
-    """Return a shared field as the target takes it; None, and reported, if it takes nothing of it."""
+    """Return the value of a shared field as the target takes it; report it and return None if it takes none of it."""
     if pointer == _TIER and json.peek(raw) not in adaptation.traits.tiers:
-        adaptation.ledger.report_dropped(pointer, "the target has no such tier")
+        adaptation.ledger.report_dropped(pointer, "the target has no such service tier")
         return None
     if pointer == _STORE and raw == b"true":
-        why = "kept in the target's form: it cannot be fetched again in the caller's"
-        adaptation.ledger.report_approximated(pointer, why)
+        reason = "stored in the target's API: it cannot be retrieved through the caller's"
+        adaptation.ledger.report_approximated(pointer, reason)
     return _adapt_cache_options(raw, adaptation) if pointer == _CACHE_OPTIONS else raw
 
 
@@ -39,15 +39,15 @@ def _adapt_cache_options(raw: bytes, adaptation: Adaptation) -> bytes | None:
         return None
     kept: dict[str, bytes] = {}
     for name, value in json.decode_object(raw).items():
-        place = f"{pointer}/{escape(name)}"
+        option_pointer = f"{pointer}/{escape(name)}"
         if name not in names:
-            adaptation.ledger.report_dropped(place, "not known to the target")
+            adaptation.ledger.report_dropped(option_pointer, "not known to the target")
             continue
         kept[name] = bytes(value)
-        asked = json.peek(value) if name == "ttl" else None
-        if isinstance(asked, str) and (nearest := find_nearest_lifetime(asked, lifetimes)) != asked:
+        requested = json.peek(value) if name == "ttl" else None
+        if isinstance(requested, str) and (nearest := find_nearest_lifetime(requested, lifetimes)) != requested:
             adaptation.ledger.report_approximated(
-                place, f"the target's nearest lifetime is {nearest or 'its default'!r}"
+                option_pointer, f"the target's nearest lifetime is {nearest or 'its default'!r}"
             )
             del kept[name]
             if nearest:
@@ -56,16 +56,16 @@ def _adapt_cache_options(raw: bytes, adaptation: Adaptation) -> bytes | None:
 
 
 def disable_in_tool_loop(turns: tuple[Message, ...], thinking: Thinking, request: Request, ledger: Ledger) -> Thinking:
-    """Switch manual thinking off within a tool loop that another model began: Claude wants its own thoughts there."""
+    """Turn manual thinking off in a tool loop that another model started: Claude requires its thinking blocks there."""
     if len(turns) < 2:
         return thinking
     last, answer = turns[-2], turns[-1]
-    begun_elsewhere = last.role == "assistant" and not isinstance(last.parts[0], Reasoning)
-    if begun_elsewhere and any(isinstance(part, ToolResult) for part in answer.parts):
+    started_elsewhere = last.role == "assistant" and not isinstance(last.parts[0], Reasoning)
+    if started_elsewhere and any(isinstance(part, ToolResult) for part in answer.parts):
         for name in ("mode", "effort", "budget"):
             if getattr(request.thinking, name) is not None:
-                what = "off within a tool loop that began without Claude's thoughts"
-                ledger.report_approximated_field(f"thinking.{name}", what)
+                reason = "thinking is off in a tool loop that started without Claude's thinking blocks"
+                ledger.report_approximated_field(f"thinking.{name}", reason)
         return Thinking(mode="disabled")
     return thinking
 
@@ -85,30 +85,31 @@ _BUDGET_OF_EFFORT: dict[str, int] = {
 
 
 def adapt_thinking(request: Request, adaptation: Adaptation) -> Thinking | None:
-    """Say how much to think in the words of the model."""
+    """Return the thinking settings in the form that the model takes."""
     traits, ledger = adaptation.traits, adaptation.ledger
     thinking = request.thinking
     if thinking is None:
         return Thinking(effort="none") if traits.tools_need_no_effort and request.tools else None
     visible = thinking.visible
     if visible is not None and not traits.shows_thinking:
-        # A target that never shows its thinking heeds the wish not to see it.
+        # A target that never shows its thinking already does what visible=False requests.
         if visible or traits.reasoning_text:
-            ledger.report_dropped_field("thinking.visible", "the target cannot be asked to show its thinking")
+            ledger.report_dropped_field("thinking.visible", "the target has no setting to show thinking")
         visible = None
-    wanted = _find_effort(thinking)
-    if traits.tools_need_no_effort and request.tools and wanted != "none":
+    requested = _find_effort(thinking)
+    if traits.tools_need_no_effort and request.tools and requested != "none":
         for name in (*_list_set_fields(thinking), *(("visible",) if visible is not None else ())):
-            ledger.report_approximated_field(f"thinking.{name}", "this model takes tools only without reasoning here")
+            reason = "this model takes tools only without reasoning in this API"
+            ledger.report_approximated_field(f"thinking.{name}", reason)
         return Thinking(effort="none")
     if traits.thinking == "none":
         _drop_thinking(thinking, visible, adaptation)
         return None
-    return _ADAPTERS[traits.thinking](thinking, wanted, visible, adaptation)
+    return _ADAPTERS[traits.thinking](thinking, requested, visible, adaptation)
 
 
 def _find_effort(thinking: Thinking) -> Effort | None:
-    """Return the effort the caller means, whatever words it used; None when it left that to the model."""
+    """Return the effort the caller requests by mode, effort or budget; None if it leaves that to the model."""
     if thinking.mode == "disabled":
         return "none"
     if thinking.effort is not None:
@@ -122,14 +123,14 @@ def _find_effort(thinking: Thinking) -> Effort | None:
 
 
 def _drop_thinking(thinking: Thinking, visible: bool | None, adaptation: Adaptation) -> None:
-    """Report what is asked of a model that does not think; that it shall not think is implied."""
-    said = _list_set_fields(thinking) if _find_effort(thinking) != "none" else ()
-    for name in (*said, *(("visible",) if visible else ())):
+    """Report the thinking settings for a model that cannot think; no loss if thinking is turned off."""
+    names = _list_set_fields(thinking) if _find_effort(thinking) != "none" else ()
+    for name in (*names, *(("visible",) if visible else ())):
         adaptation.ledger.report_dropped_field(f"thinking.{name}", "the model has no such setting")
 
 
 def _find_nearest_effort(requested: Effort, adaptation: Adaptation, fields: tuple[str, ...]) -> Effort:
-    """Return the nearest effort the model accepts, upwards first."""
+    """Return the nearest effort that the model accepts: the next higher one, else the highest."""
     efforts = adaptation.traits.efforts
     if requested in efforts:
         return requested
@@ -148,7 +149,7 @@ def _list_set_fields(thinking: Thinking) -> tuple[str, ...]:
 
 def _report_budget(thinking: Thinking, adaptation: Adaptation) -> None:
     if thinking.budget is not None:
-        adaptation.ledger.report_approximated_field("thinking.budget", "a token budget is said as an effort")
+        adaptation.ledger.report_approximated_field("thinking.budget", "a token budget is sent as an effort level")
 
 
 def _to_effort(
@@ -175,26 +176,27 @@ def _to_adaptive(
 def _to_enabled(
     thinking: Thinking, requested: Effort | None, visible: bool | None, adaptation: Adaptation
 ) -> Thinking | None:
-    """Say a budget of at least the model's minimum and less than the limit on the whole answer.
+    """Return a thinking budget of at least the model's minimum and less than `max_tokens`.
 
-    One that is not the caller's own leaves at least as much to the answer; where that is not there, thinking is off.
+    A budget other than the caller's own leaves at least the minimum budget to the answer; if `max_tokens` is too small
+    for both, thinking is turned off.
     """
     least, limit = adaptation.traits.budget_min, adaptation.max_tokens
     if requested == "none":
         return Thinking(mode="disabled")
-    asked = thinking.budget if thinking.budget is not None and thinking.budget > 0 else None
-    if asked is not None and least <= asked < limit:
-        return Thinking(mode="enabled", budget=asked, visible=visible)
+    own_budget = thinking.budget if thinking.budget is not None and thinking.budget > 0 else None
+    if own_budget is not None and least <= own_budget < limit:
+        return Thinking(mode="enabled", budget=own_budget, visible=visible)
     if limit < 2 * least:
         for name in _list_set_fields(thinking):
             adaptation.ledger.report_approximated_field(
-                f"thinking.{name}", f"{limit} tokens are too few to think: it is off"
+                f"thinking.{name}", f"{limit} tokens are too few for thinking: it is turned off"
             )
         return Thinking(mode="disabled")
-    budget = asked if asked is not None else _BUDGET_OF_EFFORT[requested or "medium"]
+    budget = own_budget if own_budget is not None else _BUDGET_OF_EFFORT[requested or "medium"]
     budget = max(least, min(budget, limit - least))
     for name in _list_set_fields(thinking):
-        adaptation.ledger.report_approximated_field(f"thinking.{name}", f"said as a budget of {budget} tokens")
+        adaptation.ledger.report_approximated_field(f"thinking.{name}", f"sent as a budget of {budget} tokens")
     return Thinking(mode="enabled", budget=budget, visible=visible)
 
 
@@ -217,17 +219,17 @@ def _to_budget(
             return Thinking(budget=-1, visible=visible) if thinking.mode is not None else Thinking(visible=visible)
         budget = _BUDGET_OF_EFFORT[requested]
         if requested != "none":
-            adaptation.ledger.report_approximated_field("thinking.effort", f"said as a budget of {budget} tokens")
+            adaptation.ledger.report_approximated_field("thinking.effort", f"sent as a budget of {budget} tokens")
     if 0 <= budget < traits.budget_min:
         for name in _list_set_fields(thinking):
             adaptation.ledger.report_approximated_field(
-                f"thinking.{name}", f"the model thinks at least {traits.budget_min} tokens"
+                f"thinking.{name}", f"the model's minimum budget is {traits.budget_min} tokens"
             )
         budget = traits.budget_min
     elif traits.budget_max is not None and budget > traits.budget_max:
         for name in _list_set_fields(thinking):
             adaptation.ledger.report_approximated_field(
-                f"thinking.{name}", f"the model thinks at most {traits.budget_max} tokens"
+                f"thinking.{name}", f"the model's maximum budget is {traits.budget_max} tokens"
             )
         budget = traits.budget_max
     return Thinking(budget=budget, visible=visible)
@@ -246,45 +248,46 @@ _COMBINATORS = frozenset({"anyOf", "oneOf", "allOf", "not", "enum", "const", "$r
 
 
 def adapt_output(request: Request, adaptation: Adaptation) -> OutputFormat | None:
-    """Say what shape the answer must have."""
+    """Return the output format as the target takes it; request it in the prompt if the target has no field for it."""
     output, traits, ledger = request.output, adaptation.traits, adaptation.ledger
     if output is None or output.kind == "text":
         return None
     if request.tools and not traits.output_with_tools:
         ledger.report_approximated_field(
-            "output", "the model takes tools or an output format, not both: asked for in words"
+            "output", "the model takes tools or an output format, not both: requested in the prompt"
         )
         adaptation.instructions.append(_describe_output(output, request))
         return None
     if output.kind == "json":
         if traits.output_json:
             if traits.output_names and not _mentions_json(request):
-                ledger.report_approximated_field("output", "asked for in words too: the target wants the word there")
+                reason = "also requested in the prompt: the target requires the word JSON there"
+                ledger.report_approximated_field("output", reason)
                 adaptation.instructions.append(_describe_output(output, request))
             return OutputFormat(kind="json")
-        ledger.report_approximated_field("output", "asked for in words")
+        ledger.report_approximated_field("output", "requested in the prompt")
         adaptation.instructions.append(_describe_output(output, request))
         return None
     if not traits.output_schema or (traits.output_names and not _is_object(output)):
-        why = "the target takes only objects at the root" if traits.output_schema else "the model takes no schema"
-        ledger.report_approximated_field("output", f"{why}: asked for in words")
+        reason = "the target takes only objects at the root" if traits.output_schema else "the model takes no schema"
+        ledger.report_approximated_field("output", f"{reason}: requested in the prompt")
         adaptation.instructions.append(_describe_output(output, request))
         return None
     return _adapt_schema(output, adaptation)
 
 
 def _mentions_json(request: Request) -> bool:
-    """Tell whether somebody says "JSON": OpenAI takes the format without a schema only then."""
+    """Return whether a message contains "JSON": OpenAI requires that for the JSON format without a schema."""
     texts = (part.text for message in request.messages for part in message.parts if isinstance(part, Text))
     return any("json" in text.lower() for text in texts)
 
 
 def _is_object(output: OutputFormat) -> bool:
-    """Tell whether a schema says that its value is an object, without combinators: OpenAI takes nothing else."""
+    """Return whether a schema has type object and no combinators at the root: OpenAI takes nothing else."""
     schema = json.peek(output.schema) if output.schema is not None else None
     root = cast("dict[str, Any]", schema) if isinstance(schema, dict) else {}
-    said = root.get("type")
-    return isinstance(said, str) and said.lower() == "object" and _COMBINATORS.isdisjoint(root)
+    root_type = root.get("type")
+    return isinstance(root_type, str) and root_type.lower() == "object" and _COMBINATORS.isdisjoint(root)
 
 
 def _describe_output(output: OutputFormat, request: Request) -> str:
@@ -294,16 +297,18 @@ def _describe_output(output: OutputFormat, request: Request) -> str:
         return f"{start} with one JSON object and nothing else."
     if output.openapi:
         schema = to_json_schema(schema).schema or schema
-    said = ": ".join(text for text in (output.name, output.description) if text)
-    wanted = f"one JSON value ({said})" if said else "one JSON value"
-    return f"{start} with {wanted} that matches this JSON Schema and nothing else:\n{schema.decode()}"
+    label = ": ".join(text for text in (output.name, output.description) if text)
+    answer = f"one JSON value ({label})" if label else "one JSON value"
+    return f"{start} with {answer} that matches this JSON Schema and nothing else:\n{schema.decode()}"
 
 
 def _adapt_schema(output: OutputFormat, adaptation: Adaptation) -> OutputFormat:
     traits = adaptation.traits
     schema = output.schema or b"{}"
     if not json.is_object(schema):
-        adaptation.ledger.report_approximated_field("output.schema", "any value: it is not a schema with members")
+        adaptation.ledger.report_approximated_field(
+            "output.schema", "the schema is not a JSON object: any value is allowed"
+        )
         schema = b"{}"
     if output.openapi:
         schema = _report_conversion(to_json_schema(schema), schema, adaptation)
@@ -315,11 +320,11 @@ def _adapt_schema(output: OutputFormat, adaptation: Adaptation) -> OutputFormat:
         schema = _report_conversion(adapt_root(schema), schema, adaptation)
         strict = output.strict
         if strict and traits.strict_needs_all and not is_openai_strict(schema):
-            adaptation.ledger.report_dropped_field("output.strict", "the target refuses this schema as a strict one")
+            adaptation.ledger.report_dropped_field("output.strict", "the target rejects this schema if it is strict")
             strict = None
         return structs.replace(output, schema=schema, openapi=False, name=output.name or "answer", strict=strict)
     if output.strict is False:
-        adaptation.ledger.report_approximated_field("output.strict", "the target holds every answer to its schema")
+        adaptation.ledger.report_approximated_field("output.strict", "the target enforces the schema on every answer")
     return OutputFormat(kind="json_schema", schema=_add_title(schema, output, adaptation))
 
 
@@ -329,12 +334,12 @@ def _report_conversion(converted: ConvertedSchema, schema: bytes, adaptation: Ad
 
 
 def _add_title(schema: bytes, output: OutputFormat, adaptation: Adaptation) -> bytes:
-    """Keep a format's name and description in the schema, where the target has no other place."""
+    """Put the format's name and description into the schema, since the target has no other field for them."""
     members = json.decode_object(schema) if json.is_object(schema) else {}
     added: dict[str, bytes] = {}
-    for field, word, value in (("name", "title", output.name), ("description", "description", output.description)):
-        if value and word in members and json.peek(members[word]) != value:
-            adaptation.ledger.report_dropped_field(f"output.{field}", f"the schema has a {word} of its own")
-        elif value and word not in members:
-            added[word] = json.encode(value)
+    for field, keyword, value in (("name", "title", output.name), ("description", "description", output.description)):
+        if value and keyword in members and json.peek(members[keyword]) != value:
+            adaptation.ledger.report_dropped_field(f"output.{field}", f"the schema already has a {keyword}")
+        elif value and keyword not in members:
+            added[keyword] = json.encode(value)
     return json.with_members(schema, added)

@@ -1,7 +1,7 @@
-"""Pass a request on in its own dialect: the same bytes, except for signatures of other vendors and an envelope.
+"""Forward a request in its own dialect: the same bytes, except for signatures of other vendors and an envelope.
 
-What is in our envelopes is for its issuer alone, and a field for another vendor's signature is rejected by models
-that do not know it. Both are removed where the target is not theirs, and reported. A body with neither is not parsed.
+A signature envelope is only for the vendor that issued the signature, and models reject signature fields that they do
+not know. Both are removed if the target is of another vendor, and reported. A body with neither is not parsed.
 """
 
 import msgspec
@@ -25,30 +25,30 @@ from dragoman.wire.lookup import lookup
 from dragoman.wire.splice import set_member
 
 
-class _Inner(Struct):
-    """What an envelope holds."""
+class _WrappedBody(Struct):
+    """The request inside an envelope, as far as its tools."""
 
     tools: Raw = Raw()
 
 
-class _Held(_Inner):
-    """Where the tools of a request stand: in it, or in what an envelope holds."""
+class _Body(_WrappedBody):
+    """A request body as far as its tools, which are at the top or in the request inside an envelope."""
 
-    request: _Inner | None = None
+    request: _WrappedBody | None = None
 
 
-_HELD = msgspec.json.Decoder(_Held)
+_BODY_DECODER = msgspec.json.Decoder(_Body)
 
 
 def require_readable(call: Call, dialect: Dialect, cache: ToolsCache) -> None:
-    """Reject tools that cannot be read, in a request that is passed on in its own dialect."""
+    """Reject tools that cannot be parsed, in a request that is forwarded in its own dialect."""
     try:
-        held = _HELD.decode(call.body)
+        body = _BODY_DECODER.decode(call.body)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return  # the parser reports what is wrong with the body
-    raw, where = held.tools, "/tools"
-    if not raw and held.request is not None:
-        raw, where = held.request.tools, "/request/tools"
+    raw, where = body.tools, "/tools"
+    if not raw and body.request is not None:
+        raw, where = body.request.tools, "/request/tools"
     tools = bytes(raw)
     if not tools or tools == b"null":
         return
@@ -57,15 +57,15 @@ def require_readable(call: Call, dialect: Dialect, cache: ToolsCache) -> None:
     except (json.Malformed, Problem):
         faults = find_all_faults(call, dialect)
         if faults:
-            # The vendor does not see a request that is rejected here, so all that it would have found is reported.
+            # The vendor does not see a request that is rejected here, so report every error that it would have found.
             raise build_problem(faults) from None
 
 
 def pair_request(call: Call, dialect: Dialect, model: str) -> tuple[Call, tuple[Loss, ...]]:
-    """Return a request in which every call has its result right behind it; the same one if that is so.
+    """Return a request in which every call is followed by its result; the same request if that is so already.
 
-    A client's own history passes to an upstream of its dialect as it is: its vendor judges it. One that was kept
-    elsewhere may have calls that nobody answered, or answered late, and no vendor takes those.
+    A client's own history is forwarded unchanged to an upstream of its dialect: the vendor validates it. A stored
+    history may have calls without a result, or with a late one, which no vendor accepts.
     """
     request = dialect.parse_request(call)
     traits = traits_for(dialect.name, model)
@@ -78,16 +78,16 @@ def pair_request(call: Call, dialect: Dialect, model: str) -> tuple[Call, tuple[
 
 
 def pass_on(task: TranslationTask, _links: Links | None) -> Translation:
-    """Pass a request on in its own dialect: the same bytes, but for another vendor's signatures and an envelope."""
+    """Forward a request in its own dialect: the same bytes, except for foreign signatures and an envelope."""
     call, dialect, model = task.call, task.here, task.model
     ledger = Ledger(dialect.pointers, call.body)
     passed, request = remove_foreign_signatures(call, dialect, model, ledger), None
     unwrapped = dialect.unwrap(passed) if dialect.unwrap is not None else None
     if unwrapped is not None:
         request = dialect.parse_request(call)
-        passed, left = unwrapped
-        for where in left:
-            ledger.report_dropped(where, "only the envelope has a place for it")
+        passed, dropped = unwrapped
+        for where in dropped:
+            ledger.report_dropped(where, "only the envelope has a field for it")
     losses = ledger.losses() if len(ledger) else ()
     if task.strict:
         reject_losses(losses)
@@ -95,7 +95,7 @@ def pass_on(task: TranslationTask, _links: Links | None) -> Translation:
 
 
 def remove_foreign_signatures(call: Call, dialect: Dialect, model: str, ledger: Ledger) -> Call:
-    """Return a request without signatures of other vendors; the same one if it has none."""
+    """Return the request without signatures of other vendors; the same request if it has none."""
     in_envelopes = ENVELOPE_MARKER in call.body
     in_calls = bool(dialect.holds.call_issuers) and _find_signature_field(dialect) in call.body
     if not in_envelopes and not in_calls:
@@ -103,7 +103,7 @@ def remove_foreign_signatures(call: Call, dialect: Dialect, model: str, ledger: 
     request = dialect.parse_request(call)
     traits = traits_for(dialect.name, model or request.model)
     messages = request.messages
-    # Servers that take any reasoning back are lenient with fields, and may be a way to Google themselves.
+    # Servers that accept any reasoning back are lenient with fields, and may forward the signature to Google.
     if in_calls and not traits.call_signatures and not traits.reasoning_text:
         messages = tuple(_remove_signatures(message, dialect, ledger) for message in messages)
     if in_envelopes:
@@ -114,7 +114,7 @@ def remove_foreign_signatures(call: Call, dialect: Dialect, model: str, ledger: 
 
 
 def _find_signature_field(dialect: Dialect) -> bytes:
-    """Return the name of the field that a call has for another vendor's signature."""
+    """Return the name of the field on a call that holds another vendor's signature."""
     return dialect.pointers["part.signature"][0].rpartition("/")[2].encode()
 
 
@@ -128,16 +128,19 @@ def _remove_signature(part: AnyPart, dialect: Dialect, ledger: Ledger) -> AnyPar
     if part.signature.issuer not in dialect.holds.call_issuers:
         return part
     ledger.report_dropped_field(
-        "part.signature", f"signed by {part.signature.issuer}, whose models alone read it", part
+        "part.signature", f"signed by {part.signature.issuer}: only its models can read it", part
     )
     return structs.replace(part, signature=None)
 
 
 def _replace_model(call: Call, model: str, dialect: Dialect) -> Call:
-    """Change the model and nothing else: every other byte of the body stays."""
+    """Replace the model; every other byte of the body stays the same."""
     try:
-        place = next((place for place in dialect.pointers["model"] if lookup(call.body, place) is not None), None)
-        body = set_member(call.body, place.removeprefix("/"), json.encode(model)) if place is not None else call.body
+        found = (pointer for pointer in dialect.pointers["model"] if lookup(call.body, pointer) is not None)
+        pointer = next(found, None)
+        body = call.body
+        if pointer is not None:
+            body = set_member(body, pointer.removeprefix("/"), json.encode(model))
         return Call(body, model, call.stream)
     except json.Malformed as error:
         raise Problem("invalid_request", error.message, where=error.where) from None

@@ -1,7 +1,7 @@
-"""The prefix cache: the translated beginnings of long conversations, by their bytes.
+"""The prefix cache: the translated start of long conversations, looked up by its bytes.
 
-A conversation is sent whole with every turn. A beginning that was translated before is found by its bytes, which costs
-one comparison. The cache is bounded by bytes, and what was not used for longest goes first.
+A client sends the whole conversation with every turn. A prefix that was translated before is found by its bytes, which
+costs one comparison. The cache is bounded by bytes and evicts the least recently used entries.
 """
 
 from msgspec import Struct
@@ -12,39 +12,42 @@ from dragoman.core.traits import Traits
 from dragoman.interpreter.undo import Arguments
 
 Scope = tuple[str, ...]
-"""What else a prefix depends on: source, target and model, whose signatures it holds, how its media is fetched."""
+"""What else a prefix depends on: source, target, model, owner of its signatures, how its media is fetched."""
 _Key = tuple[Scope, int]
 _MAX_PER_KEY = 31
-"""How many conversations that begin alike are kept beside the newest."""
+"""How many conversations with the same key are kept in addition to the newest."""
 
 
 class Prefix(Struct, frozen=True, eq=False):
-    """The first messages of a history, up to where the model spoke last, and all that translating them gave."""
+    """The first messages of a history, without the open turn, and everything that translating them produced."""
 
     items: bytes = b""
-    """The messages as they stand in the caller's array."""
+    """The bytes of the messages in the caller's array."""
     length: int = 0
-    """How many messages these are."""
+    """The number of these messages."""
     messages: tuple[Message, ...] = ()
     traits: Traits | None = None
     history_changes: Arguments = {}
-    """How the arguments of its calls are said in another way."""
+    """How the arguments of its calls were changed to match the converted schemas."""
     written: bytes = b""
-    """The same in the target's array, but for the system messages at the head."""
+    """The bytes of the messages in the target's array, without the leading system messages."""
     ids: frozenset[str] = frozenset()
-    """The calls in it, each of which has its result in it too."""
+    """The ids of its calls; the result of each call is in the prefix too."""
     unconfirmed: frozenset[str] = frozenset()
-    """Calls in it that were taken for unsigned before anybody had looked their signatures up."""
+    """The ids of calls that were treated as unsigned before their signatures had been looked up."""
     names: dict[str, tuple[str, str]] = {}
     losses: tuple[Loss, ...] = ()
     reported_once: frozenset[str] = frozenset()
-    """Losses that are reported once for a whole history, and have been."""
+    """Reasons that are reported once for a whole history, and have been."""
     runs: int = 0
     unnamed: int = 0
-    """How many runs of the model's messages it has, and calls without an id: generated ids are numbered by them."""
+    """Its numbers of runs of assistant messages and of calls without an id; generated ids are numbered by them."""
 
     def find_end(self, messages: tuple[Message, ...]) -> int:
-        """Return where it ends in a history that begins with it; system messages of another field may stand before."""
+        """Return the index of the first message after the prefix.
+
+        System messages that the dialect has in another field may come before the prefix.
+        """
         first = self.messages[0]
         return next(at for at, message in enumerate(messages) if message is first) + len(self.messages)
 
@@ -53,11 +56,11 @@ NO_PREFIX = Prefix()
 
 
 class PrefixCache:
-    """Prefixes, `most` bytes of them, each of `least` bytes or more.
+    """A least-recently-used cache of up to `max_bytes` bytes of prefixes, each of at least `min_bytes` bytes.
 
-    Most requests are never continued. So of a history that comes for the first time only its key is kept: how its first
-    `least` bytes hash. When that comes again, the conversation goes on, and its prefix is worth keeping. There is no
-    lock: every step replaces a value whole, and all that a race can lose is an entry.
+    Most conversations are never continued. So the first time a history comes, only its key is kept: a hash of its first
+    `min_bytes` bytes. If the key comes again, the conversation continues, and its prefix is stored. There is no lock:
+    every step replaces a whole value, and a race can lose no more than an entry.
     """
 
     def __init__(self, *, min_bytes: int = 32 << 10, max_bytes: int = 64 << 20, max_keys: int = 4096) -> None:
@@ -66,12 +69,12 @@ class PrefixCache:
         self._max_keys = max_keys
         self._size = 0
         self._prefixes: dict[_Key, tuple[Prefix, ...]] = {}
-        """By key, what was not used for longest first."""
+        """By key, the least recently used first."""
 
     def find(self, scope: Scope, body: bytes, start: int) -> Prefix | None:
-        """Return the longest known prefix of the array whose items begin at `start`.
+        """Return the longest cached prefix of the array whose items start at byte `start` of the body.
 
-        `NO_PREFIX` means that the same came before, and None that it did not.
+        `NO_PREFIX` means that the key was seen before but no prefix matches; None means that the key is new.
         """
         key = self._build_key(scope, body, start)
         known = self._prefixes.pop(key, None)
@@ -83,7 +86,7 @@ class PrefixCache:
         return max(found, key=lambda one: len(one.items), default=NO_PREFIX)
 
     def store(self, scope: Scope, prefix: Prefix, replaced: Prefix) -> None:
-        """Keep a prefix in place of the shorter one that it goes on from."""
+        """Store a prefix in place of the shorter one that it extends."""
         if not self.min_bytes <= len(prefix.items) <= self._max_bytes // 4:
             return
         key = self._build_key(scope, prefix.items, 0)
@@ -97,10 +100,10 @@ class PrefixCache:
         return scope, hash(body[start : start + self.min_bytes])
 
     def _evict(self) -> None:
-        """Forget what was not used for longest until the rest is small enough."""
+        """Evict the least recently used entries until the cache is within its limits."""
         while self._prefixes and (self._size > self._max_bytes or len(self._prefixes) > self._max_keys):
-            gone = self._prefixes.pop(next(iter(self._prefixes)), ())
-            self._size -= sum(map(_measure_prefix, gone))
+            evicted = self._prefixes.pop(next(iter(self._prefixes)), ())
+            self._size -= sum(map(_measure_prefix, evicted))
 
 
 def _measure_prefix(prefix: Prefix) -> int:

@@ -41,24 +41,24 @@ _NO_OPTIONS = ReplyOptions()
 
 
 class _OpenPart:
-    """A part on its way: its index at the client, and for a call that must be seen whole, its events so far."""
+    """A part of the stream: its index at the client and, while a call is buffered, its events so far."""
 
     held_events: list[Event] | None = None
-    """The events of a call until it is released."""
+    """The buffered events of a call until they are released."""
     first_character: str | None = None
-    """The first character of a held call's arguments."""
+    """The first character of a buffered call's arguments."""
     is_signed = False
     signature: Signature | None = None
-    """The signature of a part that is left out."""
+    """The signature of a part that is dropped."""
     sealed_signature: Signature | None = None
-    """The signature that travels in an envelope."""
+    """The signature that is sent to the client in an envelope."""
     fields: dict[str, bytes] | None = None
-    """What only its own dialect understands, until it is known what travels with the signature."""
+    """Fields that only the source dialect has, until it is known whether the signature's envelope holds one of them."""
     citation_count = 0
     drop_reason = ""
-    """Why it is left out, if that is reported when it is whole."""
+    """Why the part is dropped, if that is reported at its end."""
     texts: list[str] | None = None
-    """For a client that parses arguments, those it has received; of a part that is left out, its text."""
+    """The arguments sent so far, for a client that parses them; the text so far, for a part that is dropped."""
 
     def __init__(self, index: int | None, part: AnyPart) -> None:
         self.index = index
@@ -67,18 +67,18 @@ class _OpenPart:
 
     @property
     def arguments(self) -> str:
-        """The arguments of a held call."""
+        """The arguments of a buffered call."""
         return "".join(event.text for event in self.held_events or () if isinstance(event, PartDelta))
 
     def set_arguments(self, arguments: str) -> None:
-        """Change the arguments of a held call."""
+        """Replace the arguments of a buffered call."""
         self.held_events = [event for event in self.held_events or () if not isinstance(event, PartDelta)]
         self.held_events.append(PartDelta(-1, arguments))
 
     def build(self) -> AnyPart:
-        """Return a part that is left out as it has been told."""
-        signed = (event.signature for event in self.held_events or () if isinstance(event, PartSigned))
-        signature = next(signed, self.signature)
+        """Return a dropped part as the upstream sent it so far."""
+        signatures = (event.signature for event in self.held_events or () if isinstance(event, PartSigned))
+        signature = next(signatures, self.signature)
         text = self.arguments if self.texts is None else "".join(self.texts)
         match self.part:
             case ToolCall():
@@ -90,7 +90,7 @@ class _OpenPart:
 
 
 class EventAdapter(ReplyAdapter):
-    """Events in, events the client can be told out. Parts left out do not count: indexes close up."""
+    """Turns events of the upstream into events for the client. Dropped parts do not count in the client's indexes."""
 
     _unnamed_events: list[Event] | None = None
     """The events of a reply that has no id yet."""
@@ -102,14 +102,14 @@ class EventAdapter(ReplyAdapter):
         self._whole_calls = client.holds.object_arguments and (options.is_whole or not client.holds.partial_calls)
 
     def find_passing_index(self, index: int) -> int | None:
-        """Return the client's index of a part whose deltas pass as they are, None for one that needs more."""
+        """Return the client's index of a part whose deltas need no change; None for any other part."""
         if self._unnamed_events is not None:
             return None
         part = self._parts[index]
         return part.index if part.held_events is None and part.texts is None else None
 
     def feed(self, event: Event) -> list[Event]:
-        """Take the next event."""
+        """Return the client's events for the next event."""
         if self._unnamed_events is not None:
             return self._buffer_unnamed(event, self._unnamed_events)
         return self._HANDLERS[type(event)](self, event)
@@ -140,9 +140,9 @@ class EventAdapter(ReplyAdapter):
         return [Failed(adapt_problem(event.problem, self.source.issuer, self.client.issuer))]
 
     def _buffer_unnamed(self, event: Event, waiting: list[Event]) -> list[Event]:
-        """Hold a reply without an id until it says something: its id is made of that, so that no two are alike.
+        """Buffer a reply without an id up to its first content, and hash its id from that, so that ids differ.
 
-        A whole reply has said all there is, so its id is made of all.
+        The id of a whole reply is hashed from all of its events.
         """
         waiting.append(event)
         if isinstance(event, PartStarted | PartEnded):
@@ -152,24 +152,24 @@ class EventAdapter(ReplyAdapter):
         self._unnamed_events = None
         reply_id = generate_id(self.client.reply_prefix, self.options.salt, *map(repr, waiting))
         named = [structs.replace(one, id=reply_id) if isinstance(one, Started) else one for one in waiting]
-        return [told for one in named for told in self.feed(one)]
+        return [adapted for one in named for adapted in self.feed(one)]
 
     def _drop_part(self, part: AnyPart, reason: str, signature: Signature | None) -> list[Event]:
-        left_out = _OpenPart(None, part)
-        left_out.signature, left_out.drop_reason, left_out.texts = signature, reason, []
-        self._parts.append(left_out)
+        dropped = _OpenPart(None, part)
+        dropped.signature, dropped.drop_reason, dropped.texts = signature, reason, []
+        self._parts.append(dropped)
         return []
 
     def _report_dropped_part(self, open_part: _OpenPart) -> None:
-        """Report a part that is left out. A stream cannot be looked into, so what it said is written again."""
-        why, open_part.drop_reason = open_part.drop_reason, ""
-        if why:
+        """Report a dropped part. A stream has no document for pointers, so the part is rendered again to find them."""
+        reason, open_part.drop_reason = open_part.drop_reason, ""
+        if reason:
             for leaf in (
                 list_part_leaves(open_part.build(), self.source)
                 if self.ledger.has_no_document
                 else (open_part.part.where,)
             ):
-                self.ledger.report_dropped(leaf, why)
+                self.ledger.report_dropped(leaf, reason)
 
     def _start_part(self, event: PartStarted) -> list[Event]:
         part = event.part
@@ -182,8 +182,8 @@ class EventAdapter(ReplyAdapter):
             fields = None
         if isinstance(part, ToolCall):
             return self._start_call(part, signature)
-        if why := self.find_drop_reason(part):
-            return self._drop_part(part, why, signature)
+        if reason := self.find_drop_reason(part):
+            return self._drop_part(part, reason, signature)
         if isinstance(part, Refusal) and not self.capabilities.refusal:
             self.ledger.report_approximated(part.where, REFUSAL_AS_TEXT)
             part = Text(text=part.text, where=part.where)
@@ -196,7 +196,7 @@ class EventAdapter(ReplyAdapter):
         return events if signature is None else [*events, *self._hold_signature(opened, signature)]
 
     def _drop_part_fields(self, open_part: _OpenPart) -> None:
-        """Report the fields of a thought that do not travel with its signature."""
+        """Report the fields of a reasoning part, except the item id that its signature's envelope holds."""
         self.drop_fields(open_part.part.where, open_part.fields or {}, open_part.sealed_signature)
         open_part.fields = None
 
@@ -207,14 +207,14 @@ class EventAdapter(ReplyAdapter):
         form = call.form if self.capabilities.custom_calls else "json"
         opened = _OpenPart(None, call)
         self._parts.append(opened)
-        # Held until its first argument: a signature that must stand before the call comes right after its start.
+        # Buffered until its first argument: a signature that must be sent before the call comes right after its start.
         opened.held_events = [PartStarted(-1, structs.replace(call, id=self.assign_call_id(call), form=form))]
         if form != call.form:
             opened.kind = Text
         return self._hold_signature(opened, signature) if signature is not None else []
 
     def _release(self, open_part: _OpenPart) -> list[Event]:
-        """Tell the events of a held call, which now takes its place."""
+        """Return the events of a buffered call, with the next index at the client."""
         held, open_part.held_events = open_part.held_events, None
         if held is None:
             return []
@@ -248,16 +248,16 @@ class EventAdapter(ReplyAdapter):
                 return []
             return [*self._release(opened), PartEnded(self._next_index - 1, complete)]
         if opened.kind is Reasoning and not opened.is_signed and opened.index is not None:
-            mark = self.seal_unsigned()
-            if mark is not None:
-                return [PartSigned(opened.index, mark), PartEnded(opened.index, complete)]
+            envelope = self.seal_unsigned()
+            if envelope is not None:
+                return [PartSigned(opened.index, envelope), PartEnded(opened.index, complete)]
         if opened.texts is not None and complete and not json.is_object("".join(opened.texts)):
-            # Some hosts say "tool_calls" of a call they cut off; the client must not run what it guesses from it.
+            # Some hosts send "tool_calls" for a call they cut off; the client must not run what it guesses from it.
             self.has_lost_call = True
         return [] if opened.index is None else [PartEnded(opened.index, complete)]
 
     def _must_hold(self, open_part: _OpenPart, text: str) -> bool:
-        """A call that cannot be taken back once told is told only when it begins as an object does."""
+        """Return whether to buffer a call: it cannot be revoked once sent, so its arguments must start with `{`."""
         if self._whole_calls or not self.capabilities.object_arguments:
             return self._whole_calls
         if open_part.first_character is None:
@@ -265,13 +265,13 @@ class EventAdapter(ReplyAdapter):
         return open_part.first_character != "{"
 
     def _can_send_call(self, open_part: _OpenPart, complete: bool) -> bool:
-        told = open_part.arguments
-        arguments = self.ensure_object_arguments(told, open_part.part.where, complete)
+        received = open_part.arguments
+        arguments = self.ensure_object_arguments(received, open_part.part.where, complete)
         if arguments is None:
             open_part.drop_reason = NOT_AN_OBJECT if complete else CUT_OFF
             self._report_dropped_part(open_part)
             return False
-        if arguments is not told:
+        if arguments is not received:
             open_part.set_arguments(arguments)
         return True
 

@@ -1,8 +1,9 @@
-"""A conversation that goes on: only what is new in it is parsed, adapted and rendered.
+"""Parse a long conversation with the prefix cache: only its new messages are parsed, adapted and rendered.
 
-A history is cut where the user has spoken and the model answers. What stands before such a cut, with a result for every
-call, is translated alike whatever follows it. So it is translated by itself and kept in the prefix cache; the rest is
-the open turn. Anything unusual (an id used on both sides of the cut, a call without its result) is translated whole.
+A history can be split between a user message and the assistant message that answers it. The messages before such a
+split, if every call has its result there, are translated the same way whatever follows. So they are translated by
+themselves and stored in the prefix cache; the rest is the open turn. Unusual histories (an id used on both sides of the
+split, a call without its result) are translated whole.
 """
 
 from collections import Counter
@@ -27,22 +28,22 @@ from dragoman.interpreter.undo import Arguments
 from dragoman.wire import array, json
 
 _CACHE_MARKERS = (b"prompt_cache_breakpoint", b"cache_control")
-"""What a body holds that has cache marks, in anybody's words."""
+"""One of these is in every body with cache marks: the field names of OpenAI and Anthropic."""
 
 
 class RequestHistory:
-    """A parsed request, and what the prefix cache knows of its history."""
+    """A parsed request and the cached prefix of its history."""
 
     _prefix = NO_PREFIX
     _start = 0
-    """Where the items of the history begin in the body."""
+    """The offset in the body at which the items of the history start."""
     _new_items: Sequence[Raw] = ()
-    """The items behind what is known; none if nothing shall be kept."""
+    """The items after the cached prefix; empty if no prefix is to be stored."""
     _tail = 0
-    """How many bytes the body has from the end of the history on."""
+    """The number of bytes of the body after the last item of the history."""
 
     unconfirmed: frozenset[str] = frozenset()
-    """Calls in what is known that were taken for unsigned, and that the signer still has to look up."""
+    """Ids of calls in the cached prefix that were treated as unsigned, and that the signer still has to look up."""
 
     def __init__(self, task: TranslationTask, cache: PrefixCache, read_tools: ReadTools) -> None:
         self._signer = task.signer if task.here is not task.there else None
@@ -54,14 +55,14 @@ class RequestHistory:
         self.request = self._parse()
 
     def _build_scope(self, task: TranslationTask) -> Scope:
-        # Signatures are an owner's own; and where links are fetched, other parts are made of them.
+        # Signatures belong to one owner, and fetched links become other parts than links that are sent as URLs.
         owner = "" if self._signer is None else f"signed for {self._signer.scope}"
         links = "" if task.links is None else f"links taken: {task.links.upstream_fetches}"
         return task.here.name, task.there.name, task.model, owner, links
 
     @property
     def prefix_length(self) -> int:
-        """How many messages of the request stand before what is new in it."""
+        """The number of messages of the request before its new messages."""
         return self._prefix.find_end(self.request.messages) if self._prefix is not NO_PREFIX else 0
 
     def _parse(self) -> Request:
@@ -81,7 +82,7 @@ class RequestHistory:
         return request
 
     def _confirm_unsigned(self, prefix: Prefix) -> Prefix:
-        """Return a prefix unless one of its calls turned out to be signed."""
+        """Return the prefix, or `NO_PREFIX` if a signature has been found for one of its calls."""
         signer = self._signer
         if signer is None or any(signer.find_signatures(call_id) for call_id in prefix.unconfirmed):
             return NO_PREFIX
@@ -91,7 +92,7 @@ class RequestHistory:
         return prefix
 
     def _parse_new(self, prefix: Prefix) -> Request | None:
-        """Parse the request without what is known of it and put that back; None if it must be parsed whole."""
+        """Parse the request without its cached prefix, then add the prefix's messages; None if that is not possible."""
         call, here, start = self._call, self._here, self._start
         following = array.find_next_item(call.body, start + len(prefix.items))
         if following is None:
@@ -103,7 +104,7 @@ class RequestHistory:
                 Call(shorter, call.model, call.stream), first=prefix.length, read_tools=self._read_tools
             )
         except (Problem, json.Malformed):
-            return None  # an error names places of the whole document
+            return None  # an error must have pointers into the whole document
         new, tail = found or ([], 0)
         outer = len(request.messages) - len(new)
         answer = open_envelopes(request.messages[outer : outer + 1])
@@ -121,10 +122,10 @@ class RequestHistory:
         history_changes: Arguments,
         links: Links | None,
     ) -> Prefix:
-        """Return all but the open turn, translated, and keep it; `NO_PREFIX` if all must be translated as one.
+        """Translate and store all but the open turn, and return it; `NO_PREFIX` if all must be translated as one.
 
-        `messages` are those of the request, with their signatures. `retold` tells how the arguments of calls are said
-        in another way, to fit the tools that there are now.
+        `messages` are those of the request, with their signatures. `history_changes` are the changes to the arguments
+        of calls that the converted schemas of the current tools require.
         """
         known = self._prefix
         is_alike = known.traits is traits and known.history_changes == history_changes
@@ -132,18 +133,22 @@ class RequestHistory:
             return NO_PREFIX
         first = len(messages) - len(self._new_items)
         begin = max(first, count_leading_systems(messages))
-        cut = next((at for at in range(len(messages) - 1, begin, -1) if _is_cut_point(messages, at)), begin)
-        segment = messages[begin:cut]
+        split = next((at for at in range(len(messages) - 1, begin, -1) if _can_split_at(messages, at)), begin)
+        segment = messages[begin:split]
         ids = _add_paired_ids(segment, known.ids)
-        if ids is None or not _is_independent(messages[cut:], ids) or not self._are_marks_compatible(messages, traits):
+        if (
+            ids is None
+            or not _is_independent(messages[split:], ids)
+            or not self._are_marks_compatible(messages, traits)
+        ):
             return NO_PREFIX
         if not segment:
             return known
         if has_envelope(segment) and _count_unnamed(segment):
-            return NO_PREFIX  # calls may move to other messages, and their generated ids with them
+            return NO_PREFIX  # opening envelopes can change the runs by which generated ids are numbered
         body, start = self._call.body, self._start
-        end = array.find_end_before(body, len(body) - self._tail, self._new_items[cut - first :])
-        read = messages[first - len(known.messages) : cut]
+        end = array.find_end_before(body, len(body) - self._tail, self._new_items[split - first :])
+        read = messages[first - len(known.messages) : split]
         longer = structs.replace(
             known,
             items=body[start:end],
@@ -157,7 +162,7 @@ class RequestHistory:
         try:
             prefix = self._translate(segment, longer, there, links)
         except Problem:
-            return NO_PREFIX  # an error is about the whole request, in the order of all there is
+            return NO_PREFIX  # translating the whole request reports the first of its errors
         if links is not None and links.missing:
             return NO_PREFIX
         self._cache.store(self._scope, prefix, known)
@@ -168,16 +173,16 @@ class RequestHistory:
         return frozenset(find_unknown_ids(find_unsigned_calls(segment), signer)) if signer is not None else frozenset()
 
     def _are_marks_compatible(self, messages: tuple[Message, ...], traits: Traits) -> bool:
-        """Tell whether no cache mark of one side of a cut has a say in those of the other."""
+        """Return whether the cache marks on the two sides of a split do not affect each other."""
         if traits.cache_marks_max is None:
             return True
         body = self._call.body
-        return not any(word in body for word in _CACHE_MARKERS) or are_marks_compatible(
+        return not any(marker in body for marker in _CACHE_MARKERS) or are_marks_compatible(
             messages, traits.cache_marks_max
         )
 
     def _translate(self, segment: tuple[Message, ...], longer: Prefix, there: Dialect, links: Links | None) -> Prefix:
-        """Translate the messages by which a prefix is longer than what was known."""
+        """Translate the messages by which a prefix is longer than the cached one."""
         traits = longer.traits
         assert traits is not None  # noqa: S101  it is set where a prefix is made longer
         ledger = Ledger(self._here.pointers, self._call.body, longer.reported_once)
@@ -185,7 +190,7 @@ class RequestHistory:
         adaptation.runs, adaptation.unnamed = longer.runs, longer.unnamed
         turns = adapt_turns(segment, adaptation, is_start=self._prefix is NO_PREFIX)
         body = there.render_request(Request(model="", messages=turns), traits).body
-        # A request of nothing but messages ends with its history.
+        # A request with only messages ends with its history.
         history = body[array.find_top_array(body, there.history) : -len(b"]}")]
         return structs.replace(
             longer,
@@ -198,12 +203,12 @@ class RequestHistory:
         )
 
 
-def _is_cut_point(messages: tuple[Message, ...], at: int) -> bool:
+def _can_split_at(messages: tuple[Message, ...], at: int) -> bool:
     return messages[at].role == "assistant" and messages[at - 1].role == "user"
 
 
 def _count_runs(messages: tuple[Message, ...]) -> int:
-    """Count the runs of messages in which the model speaks."""
+    """Count the runs of consecutive assistant messages."""
     roles = [message.role for message in messages]
     return sum(role == "assistant" != before for before, role in zip(["", *roles], roles, strict=False))
 
@@ -214,9 +219,9 @@ def _count_unnamed(messages: tuple[Message, ...]) -> int:
 
 
 def _add_paired_ids(messages: tuple[Message, ...], call_ids: frozenset[str]) -> frozenset[str] | None:
-    """Add the ids of calls to those known; None unless each is new and every call has its result here.
+    """Return `call_ids` and the ids of the messages' calls; None unless each is new and every call has its result here.
 
-    Calls without an id, as Gemini's clients send them, are answered in the turn behind them, by name.
+    Calls without an id, as Gemini's clients send them, have their results in the next turn, matched by name.
     """
     calls: list[str] = []
     results: set[str] = set()
@@ -243,7 +248,7 @@ def _add_paired_ids(messages: tuple[Message, ...], call_ids: frozenset[str]) -> 
 
 
 def _is_independent(messages: tuple[Message, ...], call_ids: frozenset[str]) -> bool:
-    """Tell whether an open turn has nothing to do with the calls before it."""
+    """Return whether an open turn uses none of the ids of the calls before it."""
     ids = [part.id if isinstance(part, ToolCall) else part.call_id for part in _list_calls_and_results(messages)]
     return call_ids.isdisjoint(ids)
 

@@ -25,16 +25,16 @@ from dragoman.interpreter.undo import generate_id, restore_call
 
 
 class TranslatedResponse(Struct, frozen=True):
-    """A translated reply and what it could not say."""
+    """A translated reply and its losses."""
 
     body: bytes
     losses: tuple[Loss, ...] = ()
     response: Response | None = None
-    """The reply in the core; None when its bytes were passed on unread."""
+    """The reply in the core; None if its bytes were forwarded without parsing."""
 
 
 def translate_response(body: bytes, source: str, target: str, context: Context = NO_CONTEXT) -> TranslatedResponse:
-    """Say a whole reply of `source` in `target`, the client's dialect."""
+    """Translate a whole reply of the dialect `source` to `target`, the client's dialect."""
     here, there = dialect_named(source), dialect_named(target)
     if here is there and context.passes and not has_other_envelope(here, body, context):
         return TranslatedResponse(body)
@@ -51,7 +51,7 @@ def translate_response(body: bytes, source: str, target: str, context: Context =
 
 
 def _restore_reply(response: Response, context: Context) -> Response:
-    """Return a reply in the caller's terms."""
+    """Return a reply with the client's own tool names and arguments, and a creation time."""
     parts = [restore_call(part, context.undo) if type(part) is ToolCall else part for part in response.parts]
     created = context.now if response.created is None else response.created
     return structs.replace(response, parts=tuple(parts), created=created)
@@ -61,11 +61,11 @@ class ResponseAdapter(ReplyAdapter):
     """Adapts a whole reply part by part."""
 
     def adapt(self, response: Response, context: Context) -> Response:
-        """Return the reply as the client can be told it; raise the `Problem` of one that cannot."""
+        """Return the reply as the client's dialect can express it; raise a `Problem` for an unknown finish reason."""
         undo = context.undo
         restores = undo.arguments or undo.names or undo.custom
         if not response.id:
-            # The id is made of all that the reply says.
+            # The id is hashed from the whole reply.
             response, restores = _restore_reply(response, context), None
             reply_id = generate_id(self.client.reply_prefix, self.options.salt, *map(repr, replay(response)))
             response = structs.replace(response, id=reply_id)
@@ -74,10 +74,10 @@ class ResponseAdapter(ReplyAdapter):
         for part in response.parts:
             if type(part) is ToolCall:
                 self._adapt_call(restore_call(part, undo) if restores else part, adapted)
-            elif type(part) is Text or not (why := self.find_drop_reason(part)):
+            elif type(part) is Text or not (reason := self.find_drop_reason(part)):
                 self._adapt_part(part, adapted)
             else:
-                self._drop_part(part, why)
+                self._drop_part(part, reason)
         if response.extras is not None:
             drop_reply_fields(self, response.extras.fields)
         return Response(
@@ -101,20 +101,20 @@ class ResponseAdapter(ReplyAdapter):
             return
         if call.extras is not None:
             self.drop_fields(call.where, call.extras.fields)
-        holds, arguments, form, signature = self.capabilities, call.arguments, call.form, call.signature
+        capabilities, arguments, form, signature = self.capabilities, call.arguments, call.form, call.signature
         call_id = self.assign_call_id(call)
-        is_free_text = form == "text" and not holds.custom_calls
+        is_free_text = form == "text" and not capabilities.custom_calls
         if signature is not None:
-            # A free-form call that is told as a function's holds no signature of a call.
+            # A free-form call that is sent as a function call cannot hold the signature of a call.
             signature = self._adapt_part_signature(signature, call, Text if is_free_text else ToolCall, adapted)
         if is_free_text:
             arguments, form = wrap_free_text(arguments), "json"
-        elif holds.object_arguments:
-            told = self.ensure_object_arguments(arguments, call.where, call.complete)
-            if told is None:
+        elif capabilities.object_arguments:
+            checked = self.ensure_object_arguments(arguments, call.where, call.complete)
+            if checked is None:
                 self.ledger.report_dropped(call.where, NOT_AN_OBJECT if call.complete else CUT_OFF)
                 return
-            arguments = told
+            arguments = checked
         adapted.append(
             structs.replace(call, id=call_id, arguments=arguments, form=form, signature=signature, extras=None)
         )
@@ -122,8 +122,8 @@ class ResponseAdapter(ReplyAdapter):
     def _adapt_part(self, part: AnyPart, adapted: list[AnyPart]) -> None:
         if type(part) is Text:
             if part.citations:
-                told = [one for number, one in enumerate(part.citations) if can_cite(self, one, part, number)]
-                part = structs.replace(part, citations=tuple(told))
+                citations = [one for number, one in enumerate(part.citations) if can_cite(self, one, part, number)]
+                part = structs.replace(part, citations=tuple(citations))
         elif type(part) is Refusal and not self.capabilities.refusal:
             self.ledger.report_approximated(part.where, REFUSAL_AS_TEXT)
             part = Text(text=part.text, where=part.where, signature=part.signature, extras=part.extras)
@@ -135,8 +135,8 @@ class ResponseAdapter(ReplyAdapter):
         elif type(part) is Reasoning:
             held = self.seal_unsigned()
         if extras is not None:
-            is_carried = type(part) is Reasoning and held is not None and held is not signature
-            self.drop_fields(part.where, extras.fields, signature if is_carried else None)
+            is_sealed = type(part) is Reasoning and held is not None and held is not signature
+            self.drop_fields(part.where, extras.fields, signature if is_sealed else None)
         adapted.append(
             part if held is signature and extras is None else structs.replace(part, signature=held, extras=None)
         )
@@ -144,7 +144,7 @@ class ResponseAdapter(ReplyAdapter):
     def _adapt_part_signature(
         self, signature: Signature, part: AnyPart, kind: type[AnyPart], adapted: list[AnyPart]
     ) -> Signature | None:
-        """Return a signature as a part holds it; reasoning before it carries one that a call cannot hold."""
+        """Return the signature that a part holds; one that a call cannot hold goes on a reasoning part before it."""
         held = self.adapt_signature(signature, kind, part)
         if held is None:
             carrier = self.seal_for_call(signature, part, is_call=kind is ToolCall)

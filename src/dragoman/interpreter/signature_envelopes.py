@@ -1,9 +1,10 @@
-"""Signatures in envelopes, for a client that has no field for them.
+"""Send another vendor's signatures to a client in envelopes, and open the envelopes when they come back.
 
-A vendor's signature must come back unchanged on the part it signs. Where the client's dialect has a field of its own
-for signatures, a foreign one travels there in an envelope that names its issuer, so that it is known on return and
-never reaches another vendor. Where a call cannot hold one but reasoning can, an empty reasoning part before the call
-carries it. A client that keeps a streamed thought in the pieces it came in has its envelope on the last of them.
+A vendor's signature must come back unchanged on the part it signs. If the client's dialect has a field for its own
+vendor's signatures, a foreign signature is sent there in an envelope that names its issuer, so that it is recognised
+when it comes back and is never sent to another vendor. If reasoning can hold a signature but a call cannot, an empty
+reasoning part before the call holds it. Some clients store streamed reasoning in the pieces in which it came; then the
+envelope is on the last piece.
 """
 
 import binascii
@@ -24,41 +25,41 @@ from dragoman.interpreter.ledger import Ledger
 
 _MAGIC = "dragoman1"
 ENVELOPE_MARKER = b64encode(_MAGIC.encode())
-"""How every envelope begins."""
+"""The prefix of every envelope."""
 UNSIGNED = Signature("", "")
-"""In an envelope: reasoning that nobody signed, so that no vendor takes it for its own."""
+"""The content of an envelope that marks unsigned reasoning, so that no vendor takes it for its own."""
 ENVELOPE_PREFIX = ENVELOPE_MARKER.decode()
 _FOREIGN = "reasoning of another vendor's model cannot be replayed"
 EnvelopeKind = Literal["self", "call", "redacted"]
 Place = tuple[int, int]
-"""A message and a part in it."""
+"""The index of a message, and of a part in it."""
 
 
 def seal_signature(signature: Signature, kind: EnvelopeKind, client_issuer: str) -> Signature:
-    """Put a foreign signature in an envelope; base64, because Google's field holds bytes."""
+    """Return a foreign signature in an envelope; it is base64, because Google's field holds bytes."""
     signature = Signature(signature.issuer, signature.value, find_item_id(signature))
-    inside = f"{_render_issuer(signature)}.{kind}.{_compute_checksum(signature)}.{signature.value}"
-    return Signature(client_issuer, b64encode(f"{_MAGIC}.{inside}".encode()).decode())
+    content = f"{_render_issuer(signature)}.{kind}.{_compute_checksum(signature)}.{signature.value}"
+    return Signature(client_issuer, b64encode(f"{_MAGIC}.{content}".encode()).decode())
 
 
 def find_item_id(signature: Signature) -> str:
-    """Return the id of the item that an envelope names beside the signature, if its form can hold it."""
+    """Return the item id that the envelope stores with the signature; "" if it has a dot, the envelope's separator."""
     return "" if "." in signature.item else signature.item
 
 
 def open_envelope(signature: Signature) -> tuple[Signature, EnvelopeKind] | None:
-    """Return what an envelope holds; None for anything else, a damaged envelope included."""
+    """Return the signature in an envelope and the envelope's kind; None for a plain signature or a damaged envelope."""
     if not signature.value.startswith(ENVELOPE_PREFIX):
         return None
     try:
-        magic, issuer, bearer, check, value = b64decode(signature.value, validate=True).decode().split(".", 4)
+        magic, issuer, kind, checksum, value = b64decode(signature.value, validate=True).decode().split(".", 4)
     except (binascii.Error, ValueError):
         return None
     issuer, _, item = issuer.partition(":")
     inner = Signature(issuer, value, item)
-    if magic != _MAGIC or check != _compute_checksum(inner) or bearer not in ("self", "call", "redacted"):
+    if magic != _MAGIC or checksum != _compute_checksum(inner) or kind not in ("self", "call", "redacted"):
         return None
-    return inner, bearer
+    return inner, kind
 
 
 def _compute_checksum(signature: Signature) -> str:
@@ -66,19 +67,19 @@ def _compute_checksum(signature: Signature) -> str:
 
 
 def _render_issuer(signature: Signature) -> str:
-    """Name the issuer, and the item it issued the signature for if it checks that."""
+    """Return the issuer, with the id of the signed item if the issuer verifies that."""
     return f"{signature.issuer}:{signature.item}" if signature.item else signature.issuer
 
 
 def join_thoughts(messages: tuple[Message, ...], adaptation: Adaptation) -> tuple[Message, ...]:
-    """Make one thought of the pieces it was streamed in, if the target takes it: it must come back unmodified."""
+    """Join reasoning that came back in its streamed pieces, if the target takes it: it must come back unmodified."""
     changed: dict[Place, Reasoning | None] = {}
-    for thought in _find_streamed(messages):
-        pieces = [piece for _, piece in thought]
-        place, last = thought[-1]
+    for placed_pieces in _find_streamed(messages):
+        pieces = [piece for _, piece in placed_pieces]
+        place, last = placed_pieces[-1]
         if not _is_accepted(last, adaptation.traits):
             continue
-        for earlier, piece in thought[:-1]:
+        for earlier, piece in placed_pieces[:-1]:
             drop_extras(piece, adaptation)
             changed[earlier] = None
         text = "".join(text for piece in pieces for text in piece.texts)
@@ -94,14 +95,14 @@ def join_thoughts(messages: tuple[Message, ...], adaptation: Adaptation) -> tupl
     return tuple(joined)
 
 
-def _is_accepted(thought: Reasoning, traits: Traits) -> bool:
-    found = open_envelope(thought.signature) if thought.signature is not None else None
-    own = found is not None and found[0].issuer == traits.issuer
-    return traits.reasoning_text or (traits.shows_thinking and own)
+def _is_accepted(reasoning: Reasoning, traits: Traits) -> bool:
+    found = open_envelope(reasoning.signature) if reasoning.signature is not None else None
+    is_own = found is not None and found[0].issuer == traits.issuer
+    return traits.reasoning_text or (traits.shows_thinking and is_own)
 
 
 def _find_streamed(messages: tuple[Message, ...]) -> Iterator[list[tuple[Place, Reasoning]]]:
-    """Find thoughts that stand in pieces: unsigned ones in a row, over messages too, and the envelope behind them."""
+    """Yield reasoning that is in pieces: consecutive unsigned parts, also across messages, and one with an envelope."""
     pieces: list[tuple[Place, Reasoning]] = []
     for number, message in enumerate(messages):
         if message.role != "assistant":
@@ -121,7 +122,7 @@ def _find_streamed(messages: tuple[Message, ...]) -> Iterator[list[tuple[Place, 
 
 
 def _replace_parts(messages: tuple[Message, ...], changed: Mapping[Place, AnyPart | None]) -> Iterator[Message]:
-    """Yield the messages with some parts exchanged, or taken out."""
+    """Yield the messages with some parts replaced, or removed if the replacement is None."""
     touched = {number for number, _ in changed}
     for number, message in enumerate(messages):
         if number not in touched:
@@ -132,7 +133,7 @@ def _replace_parts(messages: tuple[Message, ...], changed: Mapping[Place, AnyPar
 
 
 def open_envelopes(messages: tuple[Message, ...]) -> tuple[Message, ...]:
-    """Put signatures that came back in envelopes on the parts they sign."""
+    """Return the messages with the signatures that came back in envelopes on the parts they sign."""
     finished: list[Message] = []
     waiting: Signature | None = None
     is_changed = False
@@ -156,12 +157,12 @@ def _restore_parts(
     for part in parts:
         found = open_envelope(part.signature) if part.signature is not None else None
         if found is not None:
-            signature, bearer = found
-            if bearer == "call" and isinstance(part, Reasoning):
+            signature, kind = found
+            if kind == "call" and isinstance(part, Reasoning):
                 waiting = signature
                 if any(part.texts):
                     finished.append(structs.replace(part, signature=None))
-            elif bearer == "redacted":
+            elif kind == "redacted":
                 finished.append(Reasoning(redacted=True, signature=signature, where=part.where))
             else:
                 finished.append(structs.replace(part, signature=signature if signature.issuer else None))
@@ -174,24 +175,27 @@ def _restore_parts(
 
 
 def remove_foreign_envelopes(messages: tuple[Message, ...], issuer: str, ledger: Ledger) -> tuple[Message, ...]:
-    """Take out of a history what stands in envelopes and is not `issuer`'s own: it must not see the rest."""
+    """Remove from a history the signatures and reasoning in envelopes of vendors other than `issuer`.
+
+    A vendor must not see what another vendor signed.
+    """
     pieces = {
         place: piece
-        for thought in _find_streamed(messages)
-        if not _is_own(thought[-1][1], issuer)
-        for place, piece in thought[:-1]
+        for placed_pieces in _find_streamed(messages)
+        if not _is_own(placed_pieces[-1][1], issuer)
+        for place, piece in placed_pieces[:-1]
     }
     for piece in pieces.values():
         ledger.report_dropped(piece.where, _FOREIGN)
     kept: list[Message] = []
     for before, message in zip(messages, _replace_parts(messages, dict.fromkeys(pieces)), strict=True):
         parts = tuple(_remove_from_parts(message.parts, issuer, ledger))
-        # A message of nothing but foreign thoughts is gone with them: no vendor takes an empty one.
+        # A message with only foreign reasoning is dropped too: no vendor takes an empty message.
         if parts or not before.parts:
             kept.append(structs.replace(message, parts=parts))
             continue
         for pointer in before.extras.fields if before.extras is not None else ():
-            ledger.report_dropped(before.where + pointer, "its message said nothing else")
+            ledger.report_dropped(before.where + pointer, "its message has no other content")
     return tuple(kept)
 
 

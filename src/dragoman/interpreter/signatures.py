@@ -1,8 +1,8 @@
-"""Signatures of calls that a client did not bring back, restored from a store.
+"""Restore the signatures of calls that a client did not send back, from a signature store.
 
-Many clients drop what they do not know: a call comes back without the signature it came with. The store of signatures
-is told of every signed call as the client is, and asked for those that are missing. A call is known by its id and by
-the digest of its name and arguments: ids are used again.
+Many clients drop fields they do not know: a call comes back without its signature. Every signed call that is sent to a
+client is recorded for the signature store, and missing signatures are looked up there. A call is identified by its id
+and the digest of its name and arguments, because ids are reused.
 """
 
 from collections.abc import Iterable, Sequence
@@ -24,7 +24,7 @@ _get_parts, _get_signature = attrgetter("parts"), attrgetter("signature")
 
 
 def has_envelope(messages: Iterable[Message]) -> bool:
-    """Tell whether a signature came back in an envelope, which is rare."""
+    """Return whether a signature came back in an envelope, which is rare."""
     if not any(map(_get_signature, chain.from_iterable(map(_get_parts, messages)))):
         return False
     parts = [part for message in messages if message.role == "assistant" for part in message.parts]
@@ -32,7 +32,7 @@ def has_envelope(messages: Iterable[Message]) -> bool:
 
 
 class SignedCall(Struct, frozen=True):
-    """A call as a client was told of it, and who signed it."""
+    """A call as it was sent to a client, and its signature."""
 
     id: str
     digest: str
@@ -40,13 +40,13 @@ class SignedCall(Struct, frozen=True):
 
 
 def digest_call(name: str, arguments: str) -> str:
-    """Return what a call says, in short: however its client lays the arguments out."""
-    said = json.encode_sorted(json.decode(arguments)) if json.is_json(arguments) else arguments.encode()
-    return sha256(name.encode() + b"\0" + said).hexdigest()[:32]
+    """Return a hash of a call's name and arguments that does not depend on the formatting of the JSON."""
+    content = json.encode_sorted(json.decode(arguments)) if json.is_json(arguments) else arguments.encode()
+    return sha256(name.encode() + b"\0" + content).hexdigest()[:32]
 
 
 class UnsignedCall(Struct, frozen=True):
-    """A call whose signature is neither on it nor carried by a thought before it, and its place in a history."""
+    """A call with no signature of its own or in a reasoning part before it, and its position in a history."""
 
     message: int
     part: int
@@ -54,20 +54,20 @@ class UnsignedCall(Struct, frozen=True):
 
 
 def find_unsigned_calls(messages: Sequence[Message]) -> list[UnsignedCall]:
-    """Find the calls that came without their signatures."""
+    """Return the calls that came without a signature."""
     found: list[UnsignedCall] = []
-    is_carried = False
+    has_envelope_before = False
     for at, message in enumerate(messages):
         if message.role != "assistant":
-            is_carried = False
+            has_envelope_before = False
             continue
         for index, part in enumerate(message.parts):
             if isinstance(part, ToolCall):
-                if part.signature is None and part.id and not is_carried:
+                if part.signature is None and part.id and not has_envelope_before:
                     found.append(UnsignedCall(at, index, part))
             elif isinstance(part, Reasoning):
-                carried = open_envelope(part.signature) if part.signature is not None else None
-                is_carried = is_carried or (carried is not None and carried[1] == "call")
+                opened = open_envelope(part.signature) if part.signature is not None else None
+                has_envelope_before = has_envelope_before or (opened is not None and opened[1] == "call")
     return found
 
 
@@ -79,7 +79,7 @@ def find_unknown_ids(calls: Iterable[UnsignedCall], signer: SignatureLookup) -> 
 def restore_signatures(
     messages: tuple[Message, ...], calls: Iterable[UnsignedCall], signer: SignatureLookup
 ) -> tuple[Message, ...]:
-    """Give calls of a history the signatures that they came without, as far as the signer knows them."""
+    """Add the missing signatures of calls that the signer knows to a history."""
     signed: dict[int, list[AnyPart]] = {}
     for unsigned in calls:
         call, known = unsigned.call, signer.find_signatures(unsigned.call.id)
@@ -94,25 +94,26 @@ def restore_signatures(
 
 
 class CallRecorder:
-    """Notes the calls of a reply as its client is told of them."""
+    """Records the calls of a reply as they are sent to the client."""
 
     def __init__(self) -> None:
         self._open: dict[int, tuple[AnyPart, list[str]]] = {}
-        self._has_envelope: Signature | None = None
+        self._next_signature: Signature | None = None
+        """The signature for the next call, from the envelope of a reasoning part before it."""
         self.ended: list[SignedCall] = []
-        """The calls that have ended; whoever keeps their signatures clears it."""
+        """The calls that have ended; the code that stores their signatures clears the list."""
 
     def has_open(self, index: int) -> bool:
-        """Tell whether the deltas of a part are noted."""
+        """Return whether the deltas of a part are recorded."""
         return index in self._open
 
     def append_delta(self, index: int, text: str) -> None:
-        """Note the delta of a part."""
+        """Record a delta of a part."""
         if index in self._open:
             self._open[index][1].append(text)
 
     def record_event(self, event: Event) -> None:
-        """Note an event that a client receives."""
+        """Record an event that is sent to the client."""
         if type(event) is PartStarted:
             part = event.part
             if isinstance(part, ToolCall | Reasoning):
@@ -127,26 +128,26 @@ class CallRecorder:
             self._open[event.index] = (structs.replace(part, signature=event.signature), texts)
 
     def record_end(self, part: AnyPart, arguments: str) -> None:
-        """Note a part that is over, a call with all its arguments."""
+        """Record the end of a part; `arguments` are the complete arguments of a call."""
         if isinstance(part, ToolCall):
-            signature = part.signature or self._has_envelope
-            self._has_envelope = None
-            # What an unsigned call says is nobody's question.
+            signature = part.signature or self._next_signature
+            self._next_signature = None
+            # The digest of an unsigned call is never looked up.
             digest = digest_call(part.name, arguments) if signature is not None else ""
             self.ended.append(SignedCall(part.id, digest, signature))
         elif isinstance(part, Reasoning) and part.signature is not None:
             found = open_envelope(part.signature)
-            self._has_envelope = found[0] if found is not None and found[1] == "call" else None
+            self._next_signature = found[0] if found is not None and found[1] == "call" else None
 
 
 def find_signed_calls(response: Response) -> list[SignedCall]:
-    """Return the calls of a whole reply in which something is signed; none of any other."""
+    """Return the calls of a whole reply if any part of it is signed, else an empty list."""
     for part in response.parts:
         if part.signature is not None:
             break
     else:
         return []
-    watch = CallRecorder()
+    recorder = CallRecorder()
     for part in response.parts:
-        watch.record_end(part, part.arguments if isinstance(part, ToolCall) else "")
-    return watch.ended
+        recorder.record_end(part, part.arguments if isinstance(part, ToolCall) else "")
+    return recorder.ended

@@ -1,4 +1,4 @@
-"""Translate a streamed reply from one dialect to another, as its bytes come."""
+"""Translate a streamed reply from one dialect to another, chunk by chunk."""
 
 import re
 from collections.abc import Iterable
@@ -21,25 +21,25 @@ if TYPE_CHECKING:
     from dragoman.core.response import Finish, Usage
 
 _FIRST_NAME = re.compile(rb'"[^"]*"|\n\r?\n')
-"""From here on an envelope can be told from what it holds."""
+"""The first JSON key, or the end of the first event: enough to see whether the reply is in an envelope."""
 _MAX_HEAD = 4096
 _STATES = (Started, UsageSeen, Finished, Failed)
-"""Events of the whole reply that say nothing of the answer."""
+"""Events about the whole reply, without content of the answer."""
 
 
 class StreamTranslator:
-    """Upstream bytes in, bytes for the client out, as they come.
+    """Turns upstream bytes into bytes for the client, chunk by chunk.
 
-    The same dialect on both sides means the same bytes; the decoder only watches, so that a stream that is cut or
-    broken still ends in an error the client sees.
+    With the same dialect on both sides the bytes are forwarded; they are decoded only to notice a stream that is cut
+    off or malformed, so that the client gets an error at its end. `recorder` records the calls sent.
     """
 
     def __init__(
-        self, source: str, target: str, context: Context = NO_CONTEXT, watch: CallRecorder | None = None
+        self, source: str, target: str, context: Context = NO_CONTEXT, recorder: CallRecorder | None = None
     ) -> None:
         here, there = dialect_named(source), dialect_named(target)
         self._dialect = here
-        self._recorder = watch
+        self._recorder = recorder
         self._context = context
         self._same: bool | None = None if here is there and context.passes else False
         self._decoder = here.decoder()
@@ -50,24 +50,24 @@ class StreamTranslator:
         self._detector = context.call_detector(there, self._ledger)
         self._encoder = there.encoder(context.client_request())
         self._open = -1
-        """The part whose deltas pass as they are, until any other event comes."""
+        """The index of the part whose deltas need no change, until an event of another kind comes."""
         self._open_index = -1
-        """Its index at the client."""
+        """The index of that part at the client."""
         self._is_same = False
-        """Its index is the same at the client, and the watch does not note its deltas."""
+        """Its index is the same at the client, and the recorder does not record its deltas."""
         self._partial_frame = bytearray()
-        """What has come of a frame that is not whole."""
+        """The bytes so far of an incomplete SSE frame."""
         self._is_framed = True
         self.over = False
-        """The client has heard the end; nothing of what still comes is told."""
+        """The client has received the end of the reply; later bytes of the upstream are ignored."""
         self.begun = False
-        """The reply has said something, not only that it begins."""
+        """The reply has had content, not only a start event."""
         self.usage: Usage | None = None
         self.finish: Finish | None = None
         self.problem: Problem | None = None
 
     def feed(self, chunk: bytes) -> bytes:
-        """Take the next bytes of the upstream."""
+        """Return the client's bytes for the next bytes of the upstream."""
         if self.over:
             return b""
         if self._same is False:
@@ -83,7 +83,7 @@ class StreamTranslator:
         return self._pass_frames(chunk) if self._same else self._render(self._decoder.feed(chunk))
 
     def close(self) -> bytes:
-        """The upstream is done: tell the end, or that it never came."""
+        """Return the last bytes for the client: the end of the reply, or an error if the upstream sent no end."""
         if self.over:
             return b""
         if self._same is False:
@@ -97,7 +97,7 @@ class StreamTranslator:
         return self._render_broken(events) or held
 
     def fail(self, problem: Problem) -> bytes:
-        """End the stream with an error that the upstream did not tell: it fell silent, or cannot be heard any more."""
+        """End the stream with an error that the upstream did not send, such as a timeout or a lost connection."""
         if self.over:
             return b""
         events: list[Event] = [Failed(problem)]
@@ -108,13 +108,13 @@ class StreamTranslator:
 
     @property
     def losses(self) -> tuple[Loss, ...]:
-        """What could not be said so far."""
+        """The losses so far."""
         return self._ledger.losses()
 
     def _pass_frames(self, chunk: bytes) -> bytes:
-        """Pass whole frames on as they are, up to the end of the reply or to what breaks it."""
+        """Return complete frames unchanged, up to the end of the reply or to a frame that is malformed."""
         passed: list[bytes] = []
-        # A frame that breaks must not have been begun: the error would be glued to what there was of it.
+        # Forward whole frames only: an error after half of a malformed frame would become part of that frame.
         for frame in split_frames(self._partial_frame, chunk) if self._is_framed else (chunk,):
             if self.over:
                 break
@@ -128,7 +128,7 @@ class StreamTranslator:
         return b"".join(passed)
 
     def _render_broken(self, events: list[Event]) -> bytes:
-        """Return the error to send where a stream ends in nothing the client would take for one."""
+        """Return an error to send if the stream is malformed or cut off; the client would not notice that itself."""
         for event in events:
             if isinstance(event, Failed) and event.problem.kind == "malformed_reply":
                 return self._encoder.feed(event)
@@ -139,7 +139,7 @@ class StreamTranslator:
             events = self._detector.feed(events)
         adapted: list[Event] = []
         for event in events:
-            # Most events are a delta of the open part, which passes as it is.
+            # Most events are a delta of the open part, which needs no change.
             if type(event) is PartDelta and (event.index == self._open or self._find_open(event.index)):
                 adapted.append(event if self._is_same else self._renumber(event))
             else:
@@ -147,19 +147,19 @@ class StreamTranslator:
         return b"".join(map(self._encoder.feed, adapted))
 
     def _find_open(self, index: int) -> bool:
-        """Tell whether the deltas of a part pass as they are, and remember it until any other event comes."""
+        """Return whether the deltas of a part need no change; if so, remember it until another kind of event comes."""
         if not self._pipeline.can_pass(index):
             return False
         client_index = index if self._adapter is None else self._adapter.find_passing_index(index)
         if client_index is None:
             return False
         self._open, self._open_index = index, client_index
-        is_noted = self._recorder is not None and self._recorder.has_open(client_index)
-        self._is_same = client_index == index and not is_noted
+        is_recorded = self._recorder is not None and self._recorder.has_open(client_index)
+        self._is_same = client_index == index and not is_recorded
         return True
 
     def _renumber(self, delta: PartDelta) -> PartDelta:
-        """Return a delta with the client's index of its part, and note it."""
+        """Return a delta with the client's index of its part, and record it."""
         if self._recorder is not None:
             self._recorder.append_delta(self._open_index, delta.text)
         return PartDelta(self._open_index, delta.text, delta.piece)
@@ -172,15 +172,15 @@ class StreamTranslator:
         self._record_events(adapted, self._recorder)
         return adapted
 
-    def _record_events(self, events: Iterable[Event], watch: CallRecorder | None = None) -> None:
-        """Remember whether the reply has begun, how it ended and, with `watch`, its calls."""
+    def _record_events(self, events: Iterable[Event], recorder: CallRecorder | None = None) -> None:
+        """Record whether the reply has begun, how it ended and, with `recorder`, its calls."""
         for event in events:
             if isinstance(event, _STATES):
                 self._record_state(event)
             else:
                 self.begun = True
-                if watch is not None:
-                    watch.record_event(event)
+                if recorder is not None:
+                    recorder.record_event(event)
 
     def _record_state(self, event: Started | UsageSeen | Finished | Failed) -> None:
         match event:

@@ -1,4 +1,4 @@
-"""Adapt the choice among tools to the target: how free the model is, and which tools it may call."""
+"""Adapt `tool_choice` to the target: its mode, the tools it allows, and parallel calls."""
 
 from msgspec import structs
 
@@ -12,14 +12,14 @@ from dragoman.wire import json
 
 
 def find_choice_faults(request: Request) -> list[Fault]:
-    """Return what the choice names that is not among the tools."""
+    """Return an error for each name in the tool choice that is not among the tools."""
     choice = request.tool_choice
     if choice is None or not choice.names or choice.mode == "none":
         return []
     known = {tool.name for tool in request.tools if isinstance(tool, Tool)}
     natives = [tool for tool in request.tools if isinstance(tool, NativeTool)]
     return [
-        (_find_choice_pointer(choice), f"the tool {json.encode(name).decode()} is chosen, and is not among the tools")
+        (_find_choice_pointer(choice), f"tool_choice names {json.encode(name).decode()}, which is not in tools")
         for name in choice.names
         if name not in known and not any(has_name(tool, name) for tool in natives)
     ]
@@ -33,19 +33,23 @@ Tools = tuple[AnyTool, ...]
 
 
 def drop_disallowed_tools(tools: Tools, choice: ToolChoice, adaptation: Adaptation) -> Tools:
-    """Leave out tools the choice does not allow, where the target has no list for that."""
+    """Drop tools that the choice does not allow, if the target has no list of allowed tools."""
     if not (choice.names or choice.listed) or choice.mode == "none":
         return tools
     single = len(choice.names) == 1 and choice.mode == "required" and adaptation.can_force
     every_function = bool(choice.names) and (adaptation.traits.allowed_subset or single)
     kept: list[AnyTool] = []
     for tool in tools:
-        native = isinstance(tool, NativeTool)
-        if (not choice.listed or _is_listed(tool, choice)) if native else every_function or tool.name in choice.names:
+        is_native = isinstance(tool, NativeTool)
+        if (
+            (not choice.listed or _is_listed(tool, choice))
+            if is_native
+            else every_function or tool.name in choice.names
+        ):
             kept.append(tool)
         else:
             adaptation.ledger.report_dropped(
-                tool.where, "tool_choice does not allow it, and the target has no list for that"
+                tool.where, "tool_choice does not allow it, and the target has no list of allowed tools"
             )
     return tuple(kept)
 
@@ -55,23 +59,23 @@ def _is_listed(tool: NativeTool, choice: ToolChoice) -> bool:
 
 
 def _matches_entry(entry: bytes, tool: NativeTool) -> bool:
-    """Tell whether an entry of a list of allowed tools is this one: it says as much of it as tells it apart."""
+    """Return whether an entry of the list of allowed tools means this tool: the tool has all fields of the entry."""
     if not (json.is_object(entry) and json.is_object(tool.raw)):
         return False
-    said, members = json.decode_object(entry), json.decode_object(tool.raw)
-    return "type" in said and all(
-        name in members and json.peek(members[name]) == json.peek(value) for name, value in said.items()
+    fields, members = json.decode_object(entry), json.decode_object(tool.raw)
+    return "type" in fields and all(
+        name in members and json.peek(members[name]) == json.peek(value) for name, value in fields.items()
     )
 
 
 def adapt_choice(choice: ToolChoice, declared: Tools, sent: Tools, adaptation: Adaptation) -> ToolChoice | None:
-    """Return the choice among the tools that were asked for as the target can say it of those that are sent."""
+    """Return the tool choice as the target takes it; `declared` are the caller's tools, `sent` the adapted ones."""
     traits, ledger = adaptation.traits, adaptation.ledger
     if choice.extras is not None:
         _report_unknown_extras(choice, choice.extras, declared, sent, adaptation)
     mode, names = choice.mode, ()
     if not sent:
-        # Where there is nothing to call, whatever leaves the model free or forbids calls is implied.
+        # Without tools, the modes "auto" and "none" are implied.
         if mode == "required" or choice.names:
             ledger.report_dropped_field("tool_choice", "there are no tools to choose from")
         return None
@@ -85,12 +89,12 @@ def adapt_choice(choice: ToolChoice, declared: Tools, sent: Tools, adaptation: A
             ledger.report_dropped_field("tool_choice", "the chosen tool is not among the tools sent")
             mode = "auto"
     if mode == "required" and not adaptation.can_force:
-        ledger.report_approximated_field("tool_choice", "the model cannot be forced: asked for in words")
-        wanted = " or ".join(names)
-        adaptation.instructions.append(f"Call the tool {wanted}." if wanted else "Call one of the tools.")
+        ledger.report_approximated_field("tool_choice", "the model cannot be forced to call: requested in the prompt")
+        required = " or ".join(names)
+        adaptation.instructions.append(f"Call the tool {required}." if required else "Call one of the tools.")
         mode, names = "auto", ()
     if names and not traits.allowed_subset and not (mode == "required" and len(names) == 1):
-        ledger.report_approximated_field("tool_choice", "said by sending only the allowed tools")
+        ledger.report_approximated_field("tool_choice", "only the allowed tools are sent instead")
         names = ()
     parallel = _adapt_parallel(choice, adaptation) if choice.parallel is not None else None
     if mode is None:
@@ -104,7 +108,7 @@ def adapt_choice(choice: ToolChoice, declared: Tools, sent: Tools, adaptation: A
 
 
 def _list_natives(tools: Tools, start: int, dialect: str) -> Extras | None:
-    """Return entries, from number `place` on, for the vendor's own tools in a list of those that may be used."""
+    """Return entries for the vendor's own tools in the list of allowed tools, numbered from `start`."""
     kinds = [json.decode_object(tool.raw)["type"] for tool in tools if isinstance(tool, NativeTool)]
     listed = {f"/tools/{number}": b'{"type":%s}' % bytes(kind) for number, kind in enumerate(kinds, start)}
     return Extras(dialect, listed) if listed else None
@@ -113,39 +117,39 @@ def _list_natives(tools: Tools, start: int, dialect: str) -> Extras | None:
 def _report_unknown_extras(
     choice: ToolChoice, extras: Extras, declared: Tools, sent: Tools, adaptation: Adaptation
 ) -> None:
-    """Report what only another dialect says of a choice, but for the vendor's own tools that it allows and are sent."""
-    places = {tool.where for tool in sent}
-    natives = [tool for tool in declared if isinstance(tool, NativeTool) and tool.where in places]
+    """Report the extra fields of a choice, except list entries for vendor tools that are sent."""
+    pointers = {tool.where for tool in sent}
+    natives = [tool for tool in declared if isinstance(tool, NativeTool) and tool.where in pointers]
     for pointer, raw in extras.fields.items():
         if not (choice.listed and any(_matches_entry(raw, tool) for tool in natives)):
             report_unknown(choice.where + pointer, raw, extras.dialect, adaptation.traits.dialect, adaptation.ledger)
 
 
 def _forbid_calls(choice: ToolChoice, adaptation: Adaptation) -> ToolChoice:
-    """Forbid all calls; what else is said about calls is then about nothing, and not several at once is implied."""
+    """Return a choice that forbids all calls; names are reported as a loss, and one call at a time is implied."""
     traits = adaptation.traits
     if choice.names:
-        adaptation.ledger.report_dropped_field("tool_choice.names", "no tool may be called at all")
+        adaptation.ledger.report_dropped_field("tool_choice.names", "the mode forbids all calls")
     parallel = choice.parallel if traits.parallel_switch and not traits.parallel_needs_mode else None
     return ToolChoice(mode="none", parallel=parallel, where=choice.where)
 
 
 def _adapt_native_choice(choice: ToolChoice, declared: Tools, sent: Tools) -> ToolChoice | None:
-    """Let the choice of one vendor's own tool follow it to the tool that stands in for it."""
+    """Return the choice of the target's counterpart, if the choice names one vendor's own tool that has one."""
     if choice.mode != "required" or len(choice.names) != 1:
         return None
     name = choice.names[0]
-    places = {tool.where for tool in declared if isinstance(tool, NativeTool) and has_name(tool, name)}
-    stand_in = next((tool for tool in sent if isinstance(tool, NativeTool) and tool.where in places), None)
-    return find_choice(stand_in) if stand_in is not None else None
+    pointers = {tool.where for tool in declared if isinstance(tool, NativeTool) and has_name(tool, name)}
+    counterpart = next((tool for tool in sent if isinstance(tool, NativeTool) and tool.where in pointers), None)
+    return find_choice(counterpart) if counterpart is not None else None
 
 
 def _adapt_parallel(choice: ToolChoice, adaptation: Adaptation) -> bool | None:
     if choice.parallel is None or adaptation.traits.parallel_switch:
         return choice.parallel
     if choice.parallel is False:
-        why = "asked for in words, and only the first call of an answer is told"
-        adaptation.ledger.report_approximated_field("tool_choice.parallel", why)
+        reason = "requested in the prompt, and only the first call of a reply is sent"
+        adaptation.ledger.report_approximated_field("tool_choice.parallel", reason)
         adaptation.instructions.append("Call at most one tool at a time.")
         adaptation.single_call = True
     return None
@@ -160,13 +164,13 @@ def _alias_names(choice: ToolChoice, tools: Tools, adaptation: Adaptation) -> tu
         if name in sent:
             names.append(name)
         elif len(choice.names) > 1:
-            place = adaptation.ledger.find_pointer("tool_choice.names")
-            adaptation.ledger.report_dropped(f"{place}/{index}", "the chosen tool is not among the tools sent")
+            pointer = adaptation.ledger.find_pointer("tool_choice.names")
+            adaptation.ledger.report_dropped(f"{pointer}/{index}", "the chosen tool is not among the tools sent")
     return tuple(names)
 
 
 def add_validation(choice: ToolChoice | None) -> ToolChoice:
-    """Hold all calls to their schemas, as some tool wants and the target says for all."""
+    """Return the choice with the mode that enforces the schemas of all tools: some tool is strict."""
     if choice is None:
         return ToolChoice(mode="auto", validated=True)
     return structs.replace(choice, mode=choice.mode or "auto", validated=choice.mode in (None, "auto"))

@@ -1,7 +1,7 @@
-"""Errors about tools and calls, each at its place in the client's document.
+"""Errors about tools and calls, each with its JSON pointer into the client's document.
 
-Before a request is sent, tools are read one by one, so that each error in their definitions is reported and not only
-the first. What an upstream rejects is found again in the client's own request.
+Before a request is sent, tools are parsed one by one, so that every error in their definitions is reported and not only
+the first. If an upstream rejects a tool or a call, it is located in the client's own request.
 """
 
 import re
@@ -25,10 +25,10 @@ from dragoman.wire.pointer import escape, split
 
 
 def explain_tools(problem: Problem, call: Call, dialect: Dialect) -> Problem:
-    """Return the error of a parser with all that is wrong with the tools, or with the code for a tool call."""
+    """Return a parser's error with all errors in the tool definitions, or with the code for an error in a tool call."""
     if problem.kind != "invalid_request" or problem.code is not None or not problem.where:
         return problem
-    if any(problem.where.startswith(place) for place in dialect.pointers["tools"]):
+    if any(problem.where.startswith(pointer) for pointer in dialect.pointers["tools"]):
         faults = find_all_faults(call, dialect)
         return build_problem(faults) if faults else problem
     if is_about_call(call.body, problem.where):
@@ -41,23 +41,23 @@ _MAX_LISTED = 100
 
 
 def build_problem(faults: list[Fault]) -> Problem:
-    """Return the error that lists all that is wrong."""
+    """Return one error that lists all errors in tool definitions."""
     listed = faults[:_MAX_LISTED]
     more = f"; and {len(faults) - len(listed)} more" if len(faults) > len(listed) else ""
-    told = "; ".join(f"{where}: {words}" for where, words in listed)
+    messages = "; ".join(f"{where}: {message}" for where, message in listed)
     count = "1 error" if len(faults) == 1 else f"{len(faults)} errors"
-    message = f"{count} in the definitions of tools: {told}{more}"
+    message = f"{count} in the definitions of tools: {messages}{more}"
     return Problem("invalid_request", message, where=listed[0][0], code=CODE, violations=tuple(listed))
 
 
 def find_tool_faults(tool: AnyTool, ledger: Ledger) -> list[Fault]:
-    """Return what is wrong with one tool, by places in the document that `ledger` looks into."""
+    """Return the errors of one tool, with pointers into the document of `ledger`."""
     base = ledger.find_pointer("tool.parameters", tool)
-    return [(base + at if in_schema else tool.where + at, words) for at, words, in_schema in find_faults_in(tool)]
+    return [(base + at if in_schema else tool.where + at, message) for at, message, in_schema in find_faults_in(tool)]
 
 
 _GROUPS = ("functionDeclarations", "function_declarations", "tools")
-"""Members of a tool that hold several of the caller's."""
+"""Fields of a tool that hold several functions."""
 
 
 _MISSING = re.compile(r"missing required field `(\w+)`")
@@ -70,34 +70,35 @@ _ANY_NAME = "unnamed"
 
 
 class _SingleTool(Struct, frozen=True):
-    """One tool as the only one of a request."""
+    """One tool, to be parsed as the only tool of a request."""
 
     where: str
-    """Where it stands in the caller's document."""
+    """Its pointer in the caller's document."""
     own_where: str
-    """Where it stands as the only one."""
+    """Its pointer in the request that has only this tool."""
     member: str
-    """The member of the request that holds it."""
+    """The request field that holds it."""
     tool: Any
 
     def to_document(self, where: str) -> str:
-        """Return a place in it as one in the caller's document."""
+        """Return the pointer in the caller's document for one in the request that has only this tool."""
         return self.where + where.removeprefix(self.own_where)
 
 
 def find_all_faults(call: Call, dialect: Dialect) -> list[Fault]:
-    """Return all that is wrong with the tools of a request."""
+    """Return all errors in the tools of a request."""
     faults: list[Fault] = []
     tools: list[AnyTool] = []
     for alone in _split_tools(call.body, dialect):
         unread, read, ledger = _read_tool(alone, dialect)
         found = [*unread, *(fault for tool in read for fault in find_tool_faults(tool, ledger))]
-        faults += [(alone.to_document(at), words) for at, words in found]
+        faults += [(alone.to_document(at), message) for at, message in found]
         if not unread:
             tools += [structs.replace(tool, where=alone.to_document(tool.where)) for tool in read]
     document = Document(call.body)
-    exact = ((document.find(where), where, words) for where, words in faults)
-    return [*((found[0] if found else where, words) for found, where, words in exact), *find_duplicates(tuple(tools))]
+    exact = ((document.find(where), where, message) for where, message in faults)
+    located = ((found[0] if found else where, message) for found, where, message in exact)
+    return [*located, *find_duplicates(tuple(tools))]
 
 
 def _split_tools(body: bytes, dialect: Dialect) -> Iterator[_SingleTool]:
@@ -105,15 +106,15 @@ def _split_tools(body: bytes, dialect: Dialect) -> Iterator[_SingleTool]:
         found = lookup(body, candidate)
         if found is None:
             continue
-        place, raw = found
-        member = split(place)[-1]
+        pointer, raw = found
+        member = split(pointer)[-1]
         tools = json.peek(raw)
         if not isinstance(tools, list):
             if tools is not None:
-                yield _SingleTool(place, f"/{member}", member, tools)
+                yield _SingleTool(pointer, f"/{member}", member, tools)
             continue
         for index, tool in enumerate(cast("list[Any]", tools)):
-            yield from _split_group(tool, f"{place}/{index}", member)
+            yield from _split_group(tool, f"{pointer}/{index}", member)
 
 
 def _split_group(tool: Any, where: str, member: str) -> Iterator[_SingleTool]:
@@ -127,7 +128,7 @@ def _split_group(tool: Any, where: str, member: str) -> Iterator[_SingleTool]:
 
 
 def _read_tool(alone: _SingleTool, dialect: Dialect) -> tuple[list[Fault], tuple[AnyTool, ...], Ledger]:
-    """Return what cannot be read of a tool, the tool without that, and what tells the places of its fields."""
+    """Return the parse errors of a tool, the tool without the wrong fields, and a ledger that finds its pointers."""
     faults: list[Fault] = []
     document: dict[str, Any] = {"model": "any", dialect.history: [], alone.member: alone.tool}
     while len(faults) < _MAX_ERRORS:
@@ -146,7 +147,7 @@ def _read_tool(alone: _SingleTool, dialect: Dialect) -> tuple[list[Fault], tuple
 
 
 def _repair_tool(document: Any, where: str) -> bool:
-    """Put a name where one must stand, and take out what else is wrong; tell whether anything changed."""
+    """Put a placeholder for a wrong or missing name, or remove any other wrong value; return whether it changed."""
     *above, last = split(where)
     value: Any = document
     for token in above:
@@ -170,7 +171,7 @@ def _repair_tool(document: Any, where: str) -> bool:
 CALL_CODE = "invalid_tool_call"
 _REJECTION_KINDS: frozenset[Kind] = frozenset({"invalid_request", "unsupported"})
 _PLACE = re.compile(r"\b(?:tools|messages|contents|input)(?:\.\w+|\[\w+\])+")
-"""A place as vendors write it: `tools.0.custom.input_schema`, `tools[0].function_declarations[1].name`."""
+"""A path as vendors write it: `tools.0.custom.input_schema`, `tools[0].function_declarations[1].name`."""
 _QUOTED = re.compile(r"['`\"]([^'`\"]+)['`\"]|: ([\w.:-]+)")
 _ABOUT_TOOLS = re.compile(r"^tools\b|'tools'|\btool names?\b|function declaration|schema for function", re.IGNORECASE)
 _ABOUT_CALLS = re.compile(
@@ -182,17 +183,17 @@ _NO_CALL = re.compile(r"function[ _]call(?:ing)?[ _](?:config|mode)|calling mode
 _CALLS = frozenset(
     {"tool_use", "tool_result", "function_call", "function_call_output", "custom_tool_call", "custom_tool_call_output"}
 )
-"""Types of blocks and items that are a call or its result."""
+"""Types of content blocks and items that are a call or its result."""
 _HOLDERS = frozenset(
     {"tool_calls", "tool_call_id", "function_call", "functionCall", "functionResponse", "function_response"}
 )
-"""Members of messages that say the same."""
+"""Fields of messages and parts that mean that they are a call or its result."""
 _SCHEMAS = frozenset({"parameters", "input_schema", "parametersJsonSchema", "parameters_json_schema"})
 _IDS = ("tool_call_id", "tool_use_id", "call_id", "id")
 
 
 class SentRequest:
-    """What an upstream was sent, and what the client sent for that."""
+    """The request that was sent to an upstream, and how to find the client's own names for it."""
 
     def __init__(self, body: bytes, dialect: str, model: str, undo: Undo) -> None:
         self.document = json.peek(body)
@@ -200,7 +201,7 @@ class SentRequest:
         self.traits = traits_for(dialect, model)
 
     def find_chain(self, where: str) -> list[tuple[str, Any]]:
-        """Return the values on the way to a place, each by the step to it; steps that are none are passed over."""
+        """Return the values along a pointer, each with its key or index; tokens that match nothing are skipped."""
         value = self.document
         found: list[tuple[str, Any]] = []
         for token in split(where):
@@ -211,12 +212,12 @@ class SentRequest:
         return found
 
     def find_original(self, name: str) -> tuple[str, str]:
-        """Return namespace and name by which the client knows a tool."""
+        """Return the client's namespace and name of a tool."""
         return self.undo.names.get(name, ("", name))
 
 
 def locate_rejection(problem: Problem, sent: SentRequest, request: Request, client: Dialect, body: bytes) -> Problem:
-    """Return an upstream's refusal of a tool or call with the client's own place for it, and its code."""
+    """Return an upstream's rejection of a tool or call with its code and the pointer into the client's document."""
     if problem.kind not in _REJECTION_KINDS:
         return problem
     where = problem.where or _find_pointer(problem.message)
@@ -230,7 +231,7 @@ def locate_rejection(problem: Problem, sent: SentRequest, request: Request, clie
 
 
 def add_code(problem: Problem, body: bytes) -> Problem:
-    """Return a refusal in the client's own dialect with its code, where the vendor had none."""
+    """Return a rejection of a tool or call in the client's own dialect with its code, if the vendor gave none."""
     if problem.kind not in _REJECTION_KINDS or problem.code is not None:
         return problem
     where = problem.where or _find_pointer(problem.message)
@@ -242,7 +243,7 @@ def add_code(problem: Problem, body: bytes) -> Problem:
 
 
 def is_about_call(body: bytes, where: str) -> bool:
-    """Tell whether a place in a request is in a call or a result."""
+    """Return whether a pointer into a request is inside a call or a result."""
     value = json.peek(body)
     for token in split(where):
         if token in _HOLDERS or _is_call(value):
@@ -278,11 +279,11 @@ def _as_object(value: Any) -> Mapping[str, Any]:
 
 
 def _find_step(value: Any, token: str) -> str | None:
-    """Return the step that a token stands for: vendors write names in other letters than they read."""
+    """Return the key or index that a token means: vendors report names in snake_case that they read in camelCase."""
     if isinstance(value, list):
         return token if token.isdecimal() and int(token) < len(cast("list[Any]", value)) else None
     head, *rest = token.split("_")
-    camel = head + "".join(word.title() for word in rest)
+    camel = head + "".join(piece.title() for piece in rest)
     return next((name for name in (token, camel) if name in _as_object(value)), None)
 
 
@@ -296,7 +297,7 @@ def _is_call(value: Any) -> bool:
 
 
 class _ClientRequest(Struct, frozen=True):
-    """The client's request: in the core, its dialect and its document."""
+    """The client's request: its core value, its dialect and its body."""
 
     request: Request
     dialect: Dialect
@@ -313,14 +314,14 @@ def _locate_tool(problem: Problem, chain: list[tuple[str, Any]], sent: SentReque
             schema = next((at for at, step in enumerate(steps) if step in _SCHEMAS), None)
             if schema is None:
                 return found.where
-            place = Ledger(original.dialect.pointers, original.body).find_pointer("tool.parameters", found)
+            pointer = Ledger(original.dialect.pointers, original.body).find_pointer("tool.parameters", found)
             inner = "".join(f"/{escape(step)}" for step in steps[schema + 1 :])
-            return _trim_to_existing(original.body, place + inner)
+            return _trim_to_existing(original.body, pointer + inner)
     return tools[0].where.rpartition("/")[0] if tools else ""
 
 
 def _trim_to_existing(body: bytes, where: str) -> str:
-    """Cut a place to the part that the document has, by the names that it has there."""
+    """Return the longest prefix of a pointer that the document has, as the document spells its names."""
     document = Document(body)
     while where:
         found = document.find(where)
@@ -331,7 +332,7 @@ def _trim_to_existing(body: bytes, where: str) -> str:
 
 
 def _find_names(values: list[Any], message: str) -> Iterator[str]:
-    """Iterate what may be the name of the tool: those that stand at the place, then those in the words."""
+    """Yield candidates for the name of the rejected tool: from the values at the pointer, then from the message."""
     for value in values:
         members = _as_object(value)
         for holder in (members, _as_object(members.get("function")), _as_object(members.get("custom"))):
@@ -342,14 +343,14 @@ def _find_names(values: list[Any], message: str) -> Iterator[str]:
 
 
 def _locate_call(problem: Problem, chain: list[tuple[str, Any]], sent: SentRequest, request: Request) -> str:
-    """Return where the call or result stands that is refused: by its id, else by its name if only one has that."""
+    """Return the pointer of the rejected call or result: by its id, else by its name if only one has that name."""
     parts = [part for message in request.messages for part in message.parts if isinstance(part, ToolCall | ToolResult)]
     ids = [value for _, held in chain for value in _find_ids(held)]
     for part in parts:
         call_id = alias_id(part.id if isinstance(part, ToolCall) else part.call_id, sent.traits)
         if call_id and (call_id in ids or call_id in problem.message):
             return part.where
-    names = {_as_object(_as_object(held).get(word)).get("name") for _, held in chain for word in _HOLDERS}
+    names = {_as_object(_as_object(held).get(holder)).get("name") for _, held in chain for holder in _HOLDERS}
     alike = [
         part for part in parts if part.name and part.name in {sent.find_original(name)[1] for name in names if name}
     ]
@@ -360,8 +361,8 @@ def _find_ids(value: Any) -> Iterator[str]:
     members = _as_object(value)
     if not _is_call(value):
         return
-    held = [members, *(_as_object(members.get(word)) for word in ("functionCall", "functionResponse"))]
+    held = [members, *(_as_object(members.get(name)) for name in ("functionCall", "functionResponse"))]
     calls = members.get("tool_calls")
     held += [_as_object(call) for call in cast("list[Any]", calls)] if isinstance(calls, list) else []
     for one in held:
-        yield from (one[word] for word in _IDS if isinstance(one.get(word), str))
+        yield from (one[name] for name in _IDS if isinstance(one.get(name), str))

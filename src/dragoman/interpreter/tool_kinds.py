@@ -1,4 +1,4 @@
-"""Tools of two special kinds: those that vendors run themselves, and those whose calls are held to their schemas.
+"""Adapt two special kinds of tools: those that vendors run themselves, and strict ones, whose schemas are enforced.
 
 Each dialect has its own counterparts of other vendors' tools in `compat.py`.
 """
@@ -21,18 +21,18 @@ def adapt_native(tool: NativeTool, adaptation: Adaptation) -> NativeTool | None:
     """Return the target's counterpart of a vendor's own tool, and report what it does not have."""
     found = find_counterpart(tool, adaptation.traits.dialect)
     if found is None:
-        adaptation.ledger.report_dropped(tool.where, "a tool only its own vendor runs")
+        adaptation.ledger.report_dropped(tool.where, "a tool that only its own vendor runs")
     elif json.peek(found.raw) != json.peek(tool.raw):
-        adaptation.ledger.report_approximated(tool.where, "the target's own tool of that kind stands in")
-        for place in list_settings(tool):
+        adaptation.ledger.report_approximated(tool.where, "replaced by the target's own tool of that kind")
+        for pointer in list_settings(tool):
             adaptation.ledger.report_dropped(
-                tool.where + place, "the target's own tool of that kind has no such setting"
+                tool.where + pointer, "the target's own tool of that kind has no such setting"
             )
     return found
 
 
 def drop_conflicts(tools: list[AnyTool], adaptation: Adaptation) -> list[AnyTool]:
-    """Leave out vendors' own tools that a model does not take beside functions."""
+    """Drop vendors' own tools that the model does not take together with functions."""
     if adaptation.traits.native_tools or not any(isinstance(tool, Tool) for tool in tools):
         return tools
     kept: list[AnyTool] = []
@@ -57,7 +57,7 @@ def find_tool_for(purpose: str, dialect: str, where: str = "") -> NativeTool | N
 
 
 def list_settings(tool: NativeTool) -> list[str]:
-    """Return where a tool says more than which it is, as pointers relative to it."""
+    """Return the relative pointers of a tool's fields other than its type: its settings."""
     members = json.decode_object(tool.raw) if json.is_object(tool.raw) else {}
     if "type" in members:
         return [f"/{escape(name)}" for name in members if name != "type"]
@@ -68,20 +68,20 @@ def list_settings(tool: NativeTool) -> list[str]:
 
 
 def find_choice(tool: NativeTool) -> ToolChoice | None:
-    """Return how a vendor is made to use its own tool, or None."""
+    """Return the tool choice that makes a vendor use its own tool, or None."""
     dialect = DIALECTS.get(tool.dialect)
     found = dialect.vendor_tools.get(_find_purpose(tool.raw)) if dialect is not None else None
     return found.choice if found is not None else None
 
 
 def has_name(tool: NativeTool, name: str) -> bool:
-    """Tell whether callers know the tool by `name`."""
+    """Return whether the tool has the name `name`."""
     members = json.decode_object(tool.raw) if json.is_object(tool.raw) else {}
     return "name" in members and json.peek(members["name"]) == name
 
 
 def _find_purpose(raw: bytes) -> str:
-    """Return what a vendor's tool is for; "" if no other vendor has its like."""
+    """Return the purpose of a vendor's tool, such as "search"; "" if no table of vendor tools has it."""
     members = json.decode_object(raw) if json.is_object(raw) else {}
     kind = json.peek(members["type"]) if "type" in members else ""
     names = [kind, kind.rsplit("_", 1)[0]] if isinstance(kind, str) and kind else list(members)
@@ -90,7 +90,7 @@ def _find_purpose(raw: bytes) -> str:
 
 
 def _list_purposes() -> dict[str, str]:
-    """Return what each vendor's tool is for, by its name."""
+    """Return the purpose of each vendor tool, by its name."""
     return {
         name: purpose
         for dialect in DIALECTS.values()
@@ -100,7 +100,7 @@ def _list_purposes() -> dict[str, str]:
 
 
 class StrictBudget:
-    """How much more a target can compile: tools, and in them parameters that may be absent or of several types."""
+    """The target's remaining capacity for strict tools: tools, optional parameters and parameters of several types."""
 
     def __init__(self, traits: Traits) -> None:
         self._is_bounded = traits.strict_optional_max is not None or traits.strict_unions_max is not None
@@ -109,7 +109,7 @@ class StrictBudget:
         self._unions = traits.strict_unions_max or NO_LIMIT
 
     def can_add(self, tool: Tool) -> bool:
-        """Tell whether one more tool could be strict."""
+        """Return whether one more tool can be strict."""
         if self._tools <= 0:
             return False
         if not self._is_bounded or not tool.strict:
@@ -118,7 +118,7 @@ class StrictBudget:
         return cost.optional <= self._optional and cost.unions <= self._unions
 
     def add(self, tool: Tool) -> None:
-        """Take the room that a strict tool needs."""
+        """Subtract the cost of a strict tool from the remaining capacity."""
         self._tools -= 1
         if self._is_bounded:
             cost = measure_complexity(tool.parameters)
@@ -127,47 +127,49 @@ class StrictBudget:
 
 
 def is_strict(tool: Tool) -> bool:
-    """Tell whether calls of a function are to be held to its schema."""
+    """Return whether the tool is a function whose schema is to be enforced on its calls."""
     return tool.strict is True and tool.form == "json"
 
 
 def report_mode(tools: tuple[AnyTool, ...], adaptation: Adaptation) -> None:
-    """Report that the mode holds all functions to their schemas, unless all asked for that."""
+    """Report that the calling mode enforces the schemas of all functions, unless all are strict."""
     functions = [tool for tool in tools if isinstance(tool, Tool) and tool.form == "json"]
     if all(map(is_strict, functions)):
         return
     for tool in functions:
         if tool.strict:
-            adaptation.ledger.report_approximated_field("tool.strict", "said for all tools at once, by the mode", tool)
+            adaptation.ledger.report_approximated_field(
+                "tool.strict", "the calling mode sets it for all tools at once", tool
+            )
         elif tool.strict is False:
             adaptation.ledger.report_approximated_field(
-                "tool.strict", "held to its schema like all tools, by the mode", tool
+                "tool.strict", "the calling mode enforces the schemas of all tools", tool
             )
 
 
 def make_strict(tools: tuple[AnyTool, ...], choice: ToolChoice, adaptation: Adaptation) -> tuple[AnyTool, ...]:
-    """Say of each tool that its calls are held to its schema, where the choice says it of all (Gemini's VALIDATED)."""
+    """Make each tool strict if the choice enforces the schemas of all tools (Gemini's VALIDATED mode)."""
     traits = adaptation.traits
     if not choice.validated or traits.strict_by_mode:
         return tools
-    held: list[AnyTool] = []
+    adapted: list[AnyTool] = []
     strict_left = traits.strict_max if traits.strict_tools else 0
     for tool in tools:
         if not isinstance(tool, Tool):
-            held.append(tool)
+            adapted.append(tool)
         elif strict_left > 0 and _is_strict_already(tool, adaptation):
             strict_left -= 1
-            held.append(structs.replace(tool, strict=True))
+            adapted.append(structs.replace(tool, strict=True))
         else:
             adaptation.ledger.report_approximated_field(
-                "tool_choice", f"calls of {tool.name} are not held to its schema"
+                "tool_choice", f"the schema of {tool.name} is not enforced on its calls"
             )
-            held.append(tool)
-    return tuple(held)
+            adapted.append(tool)
+    return tuple(adapted)
 
 
 def _is_strict_already(tool: Tool, adaptation: Adaptation) -> bool:
-    """Tell whether a schema means the same when it is strict: nothing of it changes but that it is closed."""
+    """Return whether a schema means the same in strict mode: it is only closed (no additional properties)."""
     schema = tool.parameters
     if schema is not None and tool.openapi:
         schema = to_json_schema(schema).schema
@@ -180,6 +182,10 @@ def to_strict(schema: bytes, adaptation: Adaptation) -> ConvertedSchema:
 
 
 def needs_closing(schema: bytes, adaptation: Adaptation) -> bool:
-    """Tell whether a strict schema has to change: OpenAI's own stay, those for a compatible server may be open."""
+    """Return whether a strict schema must be closed (no additional properties, all properties required).
+
+    It need not if the server is only compatible with OpenAI and takes open ones, or if the client's dialect is OpenAI's
+    and the schema is closed already.
+    """
     traits = adaptation.traits
     return traits.strict_needs_all and not (adaptation.source_issuer == traits.issuer and is_openai_strict(schema))

@@ -38,14 +38,15 @@ from dragoman.interpreter.tools_cache import NO_PROOFS, AdaptedTools
 from dragoman.interpreter.undo import qualify_name
 from dragoman.wire import json
 
-_SAYS_NOTHING = frozenset({"type", "properties", "required", "additionalProperties", "$schema"})
+_STRUCTURAL = frozenset({"type", "properties", "required", "additionalProperties", "$schema"})
+"""Keywords without information in the schema of a tool without arguments."""
 NO_PARAMETERS = b'{"type":"object","properties":{}}'
 _NO_PARAMETERS_STRICT = b'{"type":"object","properties":{},"required":[],"additionalProperties":false}'
 _FREE_TEXT = b'{"type":"object","properties":{"input":{"type":"string"}},"required":["input"]}'
 
 
 def adapt_request_tools(request: Request, adaptation: Adaptation) -> tuple[tuple[AnyTool, ...], ToolChoice | None]:
-    """Return the tools and the choice as the target takes them."""
+    """Return the tools and the tool choice as the target takes them."""
     tools, choice = request.tools, request.tool_choice
     if choice is not None:
         tools = make_strict(drop_disallowed_tools(tools, choice, adaptation), choice, adaptation)
@@ -68,7 +69,7 @@ def adapt_request_tools(request: Request, adaptation: Adaptation) -> tuple[tuple
 
 
 def _find_adapted_tools(tools: tuple[AnyTool, ...], adaptation: Adaptation) -> AdaptedTools:
-    """Return the tools as the target takes them: from the cache, if they are all the tools of the request."""
+    """Return the tools as the target takes them; use the cache if they are all the tools of the request."""
     tool_set, cache, traits = adaptation.tool_set, adaptation.tools_cache, adaptation.traits
     if tool_set is None or cache is None or tools is not tool_set.tools:
         return adapt_tools(tools, adaptation)
@@ -83,59 +84,59 @@ def _find_adapted_tools(tools: tuple[AnyTool, ...], adaptation: Adaptation) -> A
 
 
 def adapt_tools(tools: tuple[AnyTool, ...], adaptation: Adaptation) -> AdaptedTools:
-    """Adapt tools to a target, whatever the rest of the request says."""
+    """Adapt tools to a target, independently of the rest of the request."""
     traits = adaptation.traits
     own = Adaptation(traits, adaptation.ledger.fork(), adaptation.source_issuer, tool_set=adaptation.tool_set)
     distinct = _drop_duplicates(tools, own)
-    fitted = _adapt_each(distinct, own)
-    if any(isinstance(tool, NativeTool) for tool in fitted):
-        fitted = drop_conflicts(fitted, own)
-    adapted = tuple(_drop_duplicates(fitted, own))
+    each = _adapt_each(distinct, own)
+    if any(isinstance(tool, NativeTool) for tool in each):
+        each = drop_conflicts(each, own)
+    adapted = tuple(_drop_duplicates(each, own))
     strict = [tool for tool in tools if isinstance(tool, Tool) and tool.strict] if traits.strict_by_mode else []
-    held = any(map(is_strict, strict))
-    if held:
+    is_enforced = any(map(is_strict, strict))
+    if is_enforced:
         report_mode(tools, own)
     arguments = own.arguments
-    retold = {name: steps for name, steps in arguments.items() if any(step.retold for step in steps)}
+    history_changes = {name: steps for name, steps in arguments.items() if any(step.retold for step in steps)}
     losses = own.ledger.entries() if len(own.ledger) else ()
-    return AdaptedTools(traits, adapted, own.names, arguments, retold, own.custom, held, losses)
+    return AdaptedTools(traits, adapted, own.names, arguments, history_changes, own.custom, is_enforced, losses)
 
 
 def _adapt_each(tools: Iterable[AnyTool], adaptation: Adaptation) -> list[AnyTool]:
-    fitted: list[AnyTool] = []
-    room: StrictBudget | None = None
+    adapted: list[AnyTool] = []
+    budget: StrictBudget | None = None
     for tool in tools:
         if isinstance(tool, NativeTool):
             native = adapt_native(tool, adaptation)
             if native is not None:
-                fitted.append(native)
+                adapted.append(native)
             continue
         if not tool.strict:
-            fitted.append(_adapt_tool(tool, adaptation, strict_allowed=True))
+            adapted.append(_adapt_tool(tool, adaptation, strict_allowed=True))
             continue
-        room = room or StrictBudget(adaptation.traits)
-        now = _adapt_tool(tool, adaptation, strict_allowed=room.can_add(tool))
+        budget = budget or StrictBudget(adaptation.traits)
+        now = _adapt_tool(tool, adaptation, strict_allowed=budget.can_add(tool))
         if now.strict is True:
-            room.add(tool)
-        fitted.append(now)
-    return fitted
+            budget.add(tool)
+        adapted.append(now)
+    return adapted
 
 
 def _drop_duplicates(tools: Iterable[AnyTool], adaptation: Adaptation) -> list[AnyTool]:
-    """Leave out what is declared a second time under the same name: most vendors refuse that."""
+    """Drop tools whose name an earlier tool has: most vendors reject duplicates."""
     kept = list(tools)
     functions = [tool for tool in kept if isinstance(tool, Tool)]
     first = {(tool.namespace, tool.name): tool for tool in reversed(functions)}
     if len(first) < len(functions):
-        again = {id(tool): tool for tool in functions if first[tool.namespace, tool.name] is not tool}
-        for tool in again.values():
-            adaptation.ledger.report_dropped(tool.where, "a tool of this name is declared before")
-        kept = [tool for tool in kept if id(tool) not in again]
+        duplicates = {id(tool): tool for tool in functions if first[tool.namespace, tool.name] is not tool}
+        for tool in duplicates.values():
+            adaptation.ledger.report_dropped(tool.where, "an earlier tool has the same name")
+        kept = [tool for tool in kept if id(tool) not in duplicates]
     return kept
 
 
 def _adapt_tool(tool: Tool, adaptation: Adaptation, strict_allowed: bool) -> Tool:
-    """Adapt one tool; it may be strict if there is room for that."""
+    """Adapt one tool; `strict_allowed` is False if the target has no capacity left for strict tools."""
     traits = adaptation.traits
     drop_extras(tool, adaptation)
     if tool.cache is not None:
@@ -152,11 +153,11 @@ def _adapt_tool(tool: Tool, adaptation: Adaptation, strict_allowed: bool) -> Too
     if traits.strict_by_mode:
         strict = None
     if strict and not (traits.strict_tools and strict_allowed):
-        adaptation.ledger.report_dropped_field("tool.strict", "the target cannot be held to the schema", tool)
+        adaptation.ledger.report_dropped_field("tool.strict", "the target cannot enforce the schema", tool)
         strict = None
     proof = adaptation.tool_set.proofs.get(tool.where) if adaptation.tool_set is not None else None
-    parameters, held = _adapt_parameters(tool, strict is True, adaptation, proof)
-    if strict and not held:
+    parameters, is_enforced = _adapt_parameters(tool, strict is True, adaptation, proof)
+    if strict and not is_enforced:
         strict = None
     openapi = traits.schema == "openapi"
     return Tool(
@@ -174,7 +175,7 @@ def _adapt_custom(tool: Tool, name: str, namespace: str, adaptation: Adaptation)
     if adaptation.traits.custom_tools:
         return structs.replace(tool, name=name, namespace=namespace, extras=None, cache=None)
     adaptation.custom |= {tool.name}
-    adaptation.ledger.report_approximated(tool.where, "a free-form tool is a function with one text argument")
+    adaptation.ledger.report_approximated(tool.where, "a free-form tool is sent as a function with one text argument")
     description = tool.description
     if tool.grammar is not None:
         grammar = json.decode(tool.grammar)
@@ -197,9 +198,9 @@ def _adapt_custom(tool: Tool, name: str, namespace: str, adaptation: Adaptation)
 def _adapt_parameters(
     tool: Tool, strict: bool, adaptation: Adaptation, proof: PlainProof | None = None
 ) -> tuple[bytes | None, bool]:
-    """Return the parameters as the target takes them, and whether calls can be held to them as was asked.
+    """Return the parameters as the target takes them, and whether they are enforced if `strict` requests that.
 
-    `proof` is what `prove_plain` found of the tool's parameters, if it has read them before.
+    `proof` is the result of `prove_plain` for the tool's parameters, if it is known already.
     """
     traits = adaptation.traits
     schema = tool.parameters
@@ -211,25 +212,25 @@ def _adapt_parameters(
     if strict and (traits.output_strict_only or needs_closing(schema, adaptation)):
         closed = to_strict(schema, adaptation)
         if closed.narrowed:
-            why = "strict would narrow the schema: it is sent as it is, and calls are not held to it"
-            adaptation.ledger.report_dropped_field("tool.strict", why, tool)
+            reason = "closing the schema for strict would narrow it: it is sent unchanged and not enforced"
+            adaptation.ledger.report_dropped_field("tool.strict", reason, tool)
             strict = False
         else:
             schema = _report_conversion(closed, tool, adaptation) or schema
     proof = proof if schema is tool.parameters else None
     if traits.schema == "openapi":
-        fitted = _report_conversion(to_openapi(schema), tool, adaptation)
+        parameters = _report_conversion(to_openapi(schema), tool, adaptation)
     elif traits.result_names:
-        fitted = _report_conversion(adapt_gemini(schema, proof), tool, adaptation)
+        parameters = _report_conversion(adapt_gemini(schema, proof), tool, adaptation)
     else:
-        fitted = _report_conversion(
+        parameters = _report_conversion(
             adapt_root(schema, property_keys=traits.property_keys, proof=proof), tool, adaptation
         )
-    return NO_PARAMETERS if fitted is None and traits.needs_parameters else fitted, strict
+    return NO_PARAMETERS if parameters is None and traits.needs_parameters else parameters, strict
 
 
 def _report_conversion(converted: ConvertedSchema, tool: Tool, adaptation: Adaptation) -> bytes | None:
-    """Report what a conversion changed and remember how to change arguments back."""
+    """Report the losses of a schema conversion and record how to undo it in arguments; return the schema."""
     adaptation.report_notes(converted.notes, "tool.parameters", tool)
     if converted.schema is None and tool.parameters is not None:
         _report_annotations(tool.parameters, tool, adaptation)
@@ -240,11 +241,11 @@ def _report_conversion(converted: ConvertedSchema, tool: Tool, adaptation: Adapt
 
 
 def _report_annotations(schema: bytes, tool: Tool, adaptation: Adaptation) -> None:
-    """A schema without arguments is not sent: report what it says beside that."""
-    said = json.decode_object(schema) if json.is_object(schema) else {}
-    for name in said.keys() - _SAYS_NOTHING:
-        place = adaptation.ledger.find_pointer("tool.parameters", tool)
-        adaptation.ledger.report_dropped(f"{place}/{name}", "the target takes no schema without arguments")
+    """Report the annotations of a schema without arguments, since such a schema is not sent."""
+    members = json.decode_object(schema) if json.is_object(schema) else {}
+    for name in members.keys() - _STRUCTURAL:
+        pointer = adaptation.ledger.find_pointer("tool.parameters", tool)
+        adaptation.ledger.report_dropped(f"{pointer}/{name}", "the target takes no schema without arguments")
 
 
 def _build_stubs(messages: Iterable[Message], adaptation: Adaptation) -> list[Tool]:
@@ -259,45 +260,46 @@ def _build_stubs(messages: Iterable[Message], adaptation: Adaptation) -> list[To
 
 
 def find_schema_faults(schema: bytes, *, openapi: bool = False, proof: PlainProof | None = None) -> tuple[Fault, ...]:
-    """Return all that is wrong, by places in the schema.
+    """Return all errors in a schema, with pointers into it.
 
-    `proof` is what `prove_plain` found of these bytes, if it has read them before.
+    `proof` is the result of `prove_plain` for these bytes, if it is known already.
     """
     proof = prove_plain(schema) if proof is None else proof
     return () if proof.valid else find_faults(schema, openapi=openapi)
 
 
 _DESCRIBED = frozenset({"function", "parameters", "input_schema"})
-"""Members by which a caller describes a tool of its own."""
+"""Fields that only a function of the caller has, not a vendor's own tool."""
 
 
 def are_valid(tools: tuple[AnyTool, ...], proofs: Mapping[str, PlainProof] = NO_PROOFS) -> bool:
-    """Tell whether nothing is wrong with the tools, of whose schemas some are proven to be plain."""
+    """Return whether the tools have no errors; `proofs` are results of `prove_plain` by the tools' pointers."""
     return not any(find_faults_in(tool, proofs.get(tool.where)) for tool in tools) and not any(find_duplicates(tools))
 
 
 def count_unproven_bytes(tools: tuple[AnyTool, ...], proofs: Mapping[str, PlainProof] = NO_PROOFS) -> int:
-    """Count the bytes of the schemas that are not proven to be plain."""
+    """Count the bytes of the schemas that `prove_plain` has not proven to be valid."""
     schemas = [tool for tool in tools if isinstance(tool, Tool) and tool.parameters]
     return sum(len(tool.parameters or b"") for tool in schemas if not proofs.get(tool.where, UNPROVEN).valid)
 
 
 def find_faults_in(tool: AnyTool, proof: PlainProof | None = None) -> list[tuple[str, str, bool]]:
-    """Return what is wrong with one tool: places in it or, if that is said, in its schema.
+    """Return the errors of one tool: a pointer, a message, and whether the pointer is into the tool's schema.
 
-    `proof` is what `prove_plain` found of the tool's parameters, if it has read them before.
+    `proof` is the result of `prove_plain` for the tool's parameters, if it is known already.
     """
     if isinstance(tool, NativeTool):
-        return [("", "a tool of the caller's must be described as one", False)] if _is_incomplete_tool(tool) else []
-    found = [] if tool.name.strip() else [("", "a tool has no name", False)]
+        message = "the function is incomplete: add the fields that this API requires of a function"
+        return [("", message, False)] if _is_incomplete_tool(tool) else []
+    found = [] if tool.name.strip() else [("", "the tool has no name", False)]
     if tool.parameters is not None:
-        wrong = find_schema_faults(tool.parameters, openapi=tool.openapi, proof=proof)
-        found += [(at, words, True) for at, words in wrong]
+        faults = find_schema_faults(tool.parameters, openapi=tool.openapi, proof=proof)
+        found += [(at, message, True) for at, message in faults]
     return found
 
 
 def _is_incomplete_tool(tool: NativeTool) -> bool:
-    """Tell whether what could be read only as a vendor's own tool was meant as the caller's."""
+    """Return whether a tool that was parsed as a vendor's own is an incomplete function of the caller."""
     members = json.decode_object(tool.raw) if json.is_object(tool.raw) else {}
     if "type" in members:
         return bytes(members["type"]) == b'"function"'
@@ -305,11 +307,11 @@ def _is_incomplete_tool(tool: NativeTool) -> bool:
 
 
 def find_duplicates(tools: tuple[AnyTool, ...]) -> Iterator[Fault]:
-    """Iterate the tools that are declared before with other words: nobody could tell which of the two is called."""
+    """Yield an error for each tool whose name an earlier, different tool has: a call of it would be ambiguous."""
     known: dict[tuple[str, str], Tool] = {}
     for tool in tools:
         if not isinstance(tool, Tool):
             continue
         before = known.setdefault((tool.namespace, tool.name), tool)
         if before is not tool and (before.description, before.parameters) != (tool.description, tool.parameters):
-            yield tool.where, f"another tool is called {json.encode(tool.name).decode()}, at {before.where}"
+            yield tool.where, f"the tool at {before.where} has the same name, {json.encode(tool.name).decode()}"

@@ -1,9 +1,9 @@
-"""The tools cache: what was made of arrays of tools, by their bytes.
+"""The tools cache: parsed, adapted and rendered arrays of tools, looked up by their bytes.
 
-A conversation sends the same tools with every request, and adapting and writing them costs more than all else in it.
-What is kept depends on nothing but the bytes, the dialect they were read in and the row of traits they were adapted to:
-the choice among tools, the history and the settings are applied afterwards. The cache is bounded by bytes, and what was
-not used for longest goes first. There is no lock: a race can lose an entry, and nothing else.
+A client sends the same tools with every request, and adapting and rendering them costs more than the rest of the
+translation. An entry depends only on the bytes, the dialect they were parsed in and the traits they were adapted to:
+tool choice, history and settings are applied afterwards. The cache is bounded by bytes and evicts the least recently
+used entries. There is no lock: a race can lose an entry, and nothing else.
 """
 
 from collections.abc import Mapping
@@ -19,45 +19,45 @@ from dragoman.interpreter.undo import Arguments
 
 NO_PROOFS: Mapping[str, PlainProof] = {}
 _TOOL_COST = 2 << 10
-"""Bytes that a tool takes beside its JSON: the values that were read and adapted."""
+"""Estimated bytes of a tool in addition to its JSON: the parsed and adapted values."""
 _MAX_TARGETS = 8
-"""Rows of traits for which one array is kept adapted."""
+"""For how many traits the adapted tools of one array are cached."""
 
 
 class AdaptedTools(Struct, frozen=True, eq=False):
-    """Tools as one row of traits takes them, and everything that adapting them had a say in."""
+    """Tools adapted to one target's traits, and all other results of adapting them."""
 
     traits: Traits
     tools: Tools
     names: dict[str, tuple[str, str]]
     arguments: Arguments
     history_changes: Arguments
-    """Those of the arguments that have to be changed in calls of the history as well."""
+    """The argument changes that also apply to calls in the history."""
     custom: frozenset[str]
     validated: bool
-    """Some tool wants its calls held to its schema, and the target says so for all."""
+    """Some tool is strict, and the target's calling mode enforces the schemas of all tools."""
     losses: Entries
     written: bytes = b""
-    """The array as the target's dialect writes it."""
+    """The array rendered in the target's dialect."""
 
 
 class ToolSet(Struct, eq=False):
-    """An array of tools that was read, and what is known of it."""
+    """A parsed array of tools, and what has been derived from it."""
 
     tools: Tools
     size: int
     is_valid: bool = False
-    """The tools were validated, and nothing is wrong with them."""
+    """The tools were validated and have no errors."""
     is_distinct: bool = False
-    """The bytes were searched for duplicate keys, and have none."""
+    """The bytes were searched for duplicate keys and have none."""
     is_kept: bool = False
-    """It is in the cache, and its size counts there."""
+    """It is in the cache, and its size counts towards the cache's limit."""
     adapted: list[AdaptedTools] = field(default_factory=list[AdaptedTools])
     _proofs: Mapping[str, PlainProof] | None = None
 
     @property
     def proofs(self) -> Mapping[str, PlainProof]:
-        """What one read of each schema proves, by where its tool stands: adapting and validating rest on it."""
+        """The results of `prove_plain` for the schemas, by the tools' pointers; adapting and validating use them."""
         if self._proofs is None:
             functions = [tool for tool in self.tools if isinstance(tool, Tool) and tool.parameters is not None]
             self._proofs = {tool.where: prove_plain(tool.parameters or b"") for tool in functions}
@@ -65,20 +65,20 @@ class ToolSet(Struct, eq=False):
 
 
 _Key = tuple[str, str, bytes]
-"""The dialect's name, where the array stands in the document, and its bytes."""
+"""The dialect's name, the pointer of the array in the document, and its bytes."""
 
 
 class ToolsCache:
-    """Arrays of tools, about `most` bytes of them with all that was made of them."""
+    """A least-recently-used cache of arrays of tools, of about `max_bytes` bytes with the derived values."""
 
     def __init__(self, max_bytes: int = 64 << 20) -> None:
         self._max_bytes = max_bytes
         self._size = 0
         self._sets: dict[_Key, ToolSet] = {}
-        """What was not used for longest first."""
+        """The least recently used first."""
 
     def find(self, dialect: Dialect, raw: bytes, where: str) -> ToolSet | None:
-        """Return an array that was read before."""
+        """Return the cached array, or None."""
         key = (dialect.name, where, raw)
         found = self._sets.pop(key, None)
         if found is not None:
@@ -86,7 +86,7 @@ class ToolsCache:
         return found
 
     def read(self, dialect: Dialect, raw: bytes, where: str) -> ToolSet:
-        """Read the array of tools that stands at `where`; raise `Malformed` if that cannot be done."""
+        """Return the array of tools at `where`, from the cache or parsed; raise `Malformed` if it cannot be parsed."""
         found = self.find(dialect, raw, where)
         if found is None:
             tools = dialect.read_tools(raw, where)
@@ -98,17 +98,17 @@ class ToolsCache:
         return found
 
     def store(self, tool_set: ToolSet, adapted: AdaptedTools) -> None:
-        """Keep tools adapted to one more row of traits."""
+        """Store the tools as adapted to one more target's traits."""
         if len(tool_set.adapted) >= _MAX_TARGETS:
-            gone = tool_set.adapted.pop(0)
-            tool_set.size -= 2 * len(gone.written)
-            self._resize(tool_set, -2 * len(gone.written))
+            oldest = tool_set.adapted.pop(0)
+            tool_set.size -= 2 * len(oldest.written)
+            self._resize(tool_set, -2 * len(oldest.written))
         tool_set.adapted.append(adapted)
         tool_set.size += 2 * len(adapted.written)
         self._resize(tool_set, 2 * len(adapted.written))
 
     def _resize(self, tool_set: ToolSet, by: int) -> None:
-        """Count what an array grew by, and evict others while that is too much."""
+        """Add an array's growth to the size of the cache, and evict the least recently used arrays beyond the limit."""
         if not tool_set.is_kept:
             return
         self._size += by

@@ -1,6 +1,6 @@
-"""Translate a request from one dialect to another: parse, adapt (losses are reported there), render.
+"""Translate a request from one dialect to another: parse, adapt (which reports the losses), render.
 
-In its own dialect a request passes as bytes; see `passthrough`. Errors are translated in `errors`.
+For a target of its own dialect a request is forwarded as bytes; see `passthrough`. `errors` translates errors.
 """
 
 from collections.abc import Callable, Sequence
@@ -36,20 +36,20 @@ class Caches(Struct, frozen=True):
 
 
 CACHES = Caches(ToolsCache(), PrefixCache())
-"""What this process keeps of the requests that went through it."""
+"""The caches of this process."""
 
 
 class ParsedRequest:
-    """A request on its way from one dialect to another, parsed but not yet translated."""
+    """A request that is parsed but not yet translated to another dialect."""
 
     tool_set: ToolSet | None = None
     unknown_ids: Sequence[str] = ()
-    """Calls that it takes for unsigned, and that nobody has looked up; if one is signed, it must be parsed again."""
+    """Ids of calls without a signature that have not been looked up; if one is signed, the request is parsed again."""
     _history: RequestHistory | None = None
     _known_count = 0
-    """How many messages stand before what is new in the request."""
+    """The number of messages before the new ones: system messages and the cached prefix."""
     _unsigned_calls: Sequence[UnsignedCall] = ()
-    """Calls among the new messages that came without a signature."""
+    """Calls in the new messages that came without a signature."""
 
     def __init__(self, task: TranslationTask, caches: Caches) -> None:
         self._task = task
@@ -76,7 +76,7 @@ class ParsedRequest:
         return messages[self._known_count :] if self._known_count else messages
 
     def translate(self, links: Links | None) -> Translation:
-        """Translate the request, with the links that were fetched for it; `Unfetched` for those that must be."""
+        """Translate the request with the media fetched for its links; raise `MissingLinks` for those to be fetched."""
         task = self._task
         here, there = task.here, task.there
         request = self._restore_signatures() if self._unsigned_calls else self.request
@@ -88,9 +88,9 @@ class ParsedRequest:
             whole = request
             if not request.messages or here.read_declared_tools is not None:
                 whole = complete_request(request, here, ledger)
-            known, tools = self.tool_set, self._tools
+            tool_set, tools_cache = self.tool_set, self._tools
             adaptation = Adaptation(
-                traits, ledger, here.issuer, task.model, links=links, tool_set=known, tools_cache=tools
+                traits, ledger, here.issuer, task.model, links=links, tool_set=tool_set, tools_cache=tools_cache
             )
             prefix_of = None
             if self._history is not None:
@@ -100,7 +100,7 @@ class ParsedRequest:
         return Translation(call=call, losses=losses, undo=undo, request=request, tool_set=self.tool_set)
 
     def _restore_signatures(self) -> Request:
-        """Give new calls the signatures they came without; what the prefix cache knows has them already."""
+        """Return the request with the missing signatures on its new calls; the cached prefix has them already."""
         request, signer = self.request, self._signer
         new = self._get_new_messages()
         signed = restore_signatures(new, self._unsigned_calls, signer) if signer is not None else new
@@ -130,12 +130,13 @@ def translate_request(  # noqa: PLR0913  a call, two dialects, and independent o
     links: Links | None = None,
     text_calls: TextCalls = "",
 ) -> Translation:
-    """Say a request of `source` in `target`, for `model` there (the caller's own name for it when empty).
+    """Translate a request of the dialect `source` to `target`, for its model `model` (the request's own if empty).
 
-    `form` names a variant of the target's envelope, such as Gemini's "code_assist". Strict refuses any loss. `signer`
-    is asked for signatures that the target demands and the caller did not bring. With `links` media that the target
-    does not fetch is replaced by what was fetched for it; `Unfetched` if it must be. With `text_calls` the target has
-    no tools of its own: they are told to it in words, and it calls them in its text.
+    `form` names a variant of the target's envelope, such as Gemini's "code_assist". With `strict`, any loss is an
+    error. `signer` returns signatures that the target requires and the caller did not send. With `links`, media that
+    the target does not fetch itself is replaced by its fetched content; `MissingLinks` is raised for links that must be
+    fetched first. With `text_calls`, the target has no tool support: tools are described in the prompt, and calls are
+    parsed from the model's text.
     """
     here, there = dialect_named(source), dialect_named(target)
     task = TranslationTask(call, here, there, model, form, strict, signer, links, text_calls)
@@ -143,7 +144,7 @@ def translate_request(  # noqa: PLR0913  a call, two dialects, and independent o
 
 
 def parse_request(task: TranslationTask, caches: Caches | None = None) -> ParsedRequest | PendingRequest:
-    """Parse a request, so that it can be translated as soon as all it needs is known."""
+    """Parse a request; it can be translated when its links are fetched and its missing signatures looked up."""
     if task.text_calls:
         return PendingRequest(partial(_translate_as_text, task))
     if task.here is task.there and not task.form:
@@ -152,9 +153,9 @@ def parse_request(task: TranslationTask, caches: Caches | None = None) -> Parsed
 
 
 def complete_request(request: Request, here: Dialect | None, ledger: Ledger) -> Request:
-    """Add to a request what no target does without: a first message, and tools that its history declares on its way."""
+    """Return the request with a first message, if it has none, and with the tools that its history declares."""
     if not request.messages:
-        ledger.report_approximated("", f"nobody says anything: the user begins, with {CONTINUED!r}")
+        ledger.report_approximated("", f"the request has no messages: a user message {CONTINUED!r} is added")
         request = structs.replace(request, messages=(Message(role="user", parts=(Text(text=CONTINUED),)),))
     declared = (
         here.read_declared_tools(request.messages) if here is not None and here.read_declared_tools is not None else ()
@@ -180,9 +181,9 @@ def render(adapted: Request, traits: Traits, there: Dialect, form: str) -> Call:
 
 
 def _translate_as_text(task: TranslationTask, links: Links | None) -> Translation:
-    """Translate a request for a model without tools, be it in the caller's own dialect: they are told to it in words.
+    """Translate a request for a model without tool support: its tools are described in the prompt.
 
-    No cache is used: those hold what was made for models that have tools.
+    The target may have the caller's own dialect. The caches are not used: their entries are for models with tools.
     """
     here, there = task.here, task.there
     ledger = Ledger(here.pointers, task.call.body)
@@ -192,10 +193,10 @@ def _translate_as_text(task: TranslationTask, links: Links | None) -> Translatio
     traits = traits_for(there.name, model, task.text_calls)
     whole = complete_request(request, here, ledger)
     if here is there:
-        said = describe_tools(whole, here.issuer, traits, ledger)
-        if said is None:
+        prompt = describe_tools(whole, here.issuer, traits, ledger)
+        if prompt is None:
             return parse_request(structs.replace(task, text_calls="")).translate(links)
-        adapted, undo = structs.replace(said.request, model=model), said.undo or NO_UNDO
+        adapted, undo = structs.replace(prompt.request, model=model), prompt.undo or NO_UNDO
     else:
         adapted, undo = adapt(whole, Adaptation(traits, ledger, here.issuer, model, links=links))
     call, losses = _render(adapted, traits, ledger, task)

@@ -1,6 +1,7 @@
 """A request to translate, the links that must be fetched for it, and the translated request.
 
-The interpreter fetches nothing. It reports all links that the target does not fetch itself, and takes what was fetched.
+The interpreter fetches nothing. It reports the links that the target does not fetch itself, and gets their content from
+its caller.
 """
 
 from collections.abc import Mapping
@@ -18,15 +19,15 @@ from dragoman.interpreter.undo import NO_UNDO, Undo
 
 
 class SignatureLookup(Protocol):
-    """Knows the signatures of calls by their ids, each under the digest of what the call says."""
+    """Looks up the signatures of calls by id and by the digest of name and arguments."""
 
     @property
     def scope(self) -> str:
-        """Whose signatures these are."""
+        """The owner of these signatures."""
         ...
 
     def find_signatures(self, call_id: str) -> Mapping[str, Signature] | None:
-        """Return the signatures of calls with an id; None if that must be looked up first."""
+        """Return the signatures of the calls with an id, by digest; None if the id must be looked up first."""
         ...
 
 
@@ -34,7 +35,7 @@ _WEB_SCHEMES = ("http:", "https:")
 
 
 class FetchedMedia(Struct, frozen=True):
-    """What stands behind a link."""
+    """The fetched content of a link."""
 
     media_type: str
     data: str
@@ -45,12 +46,12 @@ class NeededLink(Struct, frozen=True):
     """A link that must be fetched."""
 
     where: str
-    """Where it stands first in the client's document."""
+    """The pointer of its first use in the client's document."""
     kind: MediaKind
 
 
-class MissingLinks(Exception):  # noqa: N818  it says what is missing
-    """A request cannot be translated before these links, by their addresses, are fetched."""
+class MissingLinks(Exception):  # noqa: N818  it lists what is missing
+    """Raised if a request cannot be translated before these links, by URL, are fetched."""
 
     def __init__(self, links: dict[str, NeededLink]) -> None:
         super().__init__(f"{len(links)} links are not fetched")
@@ -58,7 +59,7 @@ class MissingLinks(Exception):  # noqa: N818  it says what is missing
 
 
 class Links(Struct):
-    """What was fetched for a request, and what must be."""
+    """The fetched links of a request by URL, and those still to be fetched."""
 
     known: Mapping[str, FetchedMedia] = {}
     upstream_fetches: bool = True
@@ -66,7 +67,7 @@ class Links(Struct):
     missing: dict[str, NeededLink] = field(default_factory=dict[str, NeededLink])
 
     def find_fetched(self, part: Media, traits: Traits) -> FetchedMedia | None:
-        """Return what was fetched for media that the target does not fetch; note it if that is missing."""
+        """Return the content of media that the target does not fetch itself; record its link if it is missing."""
         source = part.source
         if (
             not isinstance(source, Link)
@@ -90,9 +91,9 @@ class Translation(Struct, frozen=True, kw_only=True):
     losses: tuple[Loss, ...] = ()
     undo: Undo = NO_UNDO
     request: Request | None = None
-    """The caller's request in the core; None when its bytes were passed on unread."""
+    """The caller's request in the core; None if its bytes were forwarded without parsing."""
     tool_set: ToolSet | None = None
-    """Its tools as the cache has them; None for those that did not come as one array."""
+    """The cache entry of its tools; None for tools that did not come as one array."""
 
 
 class TranslationTask(Struct, frozen=True):
@@ -100,7 +101,9 @@ class TranslationTask(Struct, frozen=True):
 
     call: Call
     here: Dialect
+    """The caller's dialect."""
     there: Dialect
+    """The target's dialect."""
     model: str = ""
     form: str = ""
     strict: bool = False

@@ -1,6 +1,6 @@
-"""The shape a target wants its history in: messages merged, split and completed to turns.
+"""Arrange the messages of a history as the target requires: merge, split, reorder and complete turns.
 
-Nothing in a part changes here, except the signature that Gemini demands on the first call of a step.
+Parts are not changed here, except for the signature that Gemini requires on the first call of a step.
 """
 
 from itertools import groupby, takewhile
@@ -30,7 +30,7 @@ EMPTY = "(empty)"
 
 
 def to_turns(messages: list[Message], traits: Traits, ledger: Ledger, *, is_start: bool) -> list[Message]:
-    """Merge and split messages into the turns of the target."""
+    """Merge and split messages into the target's turns."""
     match traits.turns:
         case "alternating":
             messages = _fill_empty(_merge_messages(messages, traits, ledger, {"user", "assistant", "system"}), ledger)
@@ -46,7 +46,7 @@ def to_turns(messages: list[Message], traits: Traits, ledger: Ledger, *, is_star
 
 
 def place_system(messages: list[Message], traits: Traits, ledger: Ledger) -> list[Message]:
-    """Turn later system messages into user text where the target does not take them."""
+    """Turn later system messages into user text if the target does not take them there."""
     if traits.later_system and not traits.system_before_answer:
         return messages
     leading = end = count_leading_systems(messages)
@@ -64,7 +64,7 @@ def place_system(messages: list[Message], traits: Traits, ledger: Ledger) -> lis
 
 
 def _is_before_answer(group: list[Message], messages: list[Message], end: int) -> bool:
-    """Tell whether words of the system stand between the user's and the answer to them."""
+    """Return whether system messages of text only are between a user message and the assistant's answer."""
     before = messages[end - len(group) - 1].role
     after = messages[end].role if end < len(messages) else "assistant"
     return before == "user" and after == "assistant" and all(isinstance(p, Text) for m in group for p in m.parts)
@@ -72,7 +72,7 @@ def _is_before_answer(group: list[Message], messages: list[Message], end: int) -
 
 def _to_user_message(message: Message, ledger: Ledger) -> Message:
     if message.parts:
-        ledger.report_approximated(message.where, "a later system message is told by the user")
+        ledger.report_approximated(message.where, "a later system message is sent as user text")
     return structs.replace(message, role="user", parts=tuple(_tag_system_text(part) for part in message.parts))
 
 
@@ -81,9 +81,9 @@ def _tag_system_text(part: AnyPart) -> AnyPart:
 
 
 def _add_first_user(messages: list[Message], ledger: Ledger) -> list[Message]:
-    """Let the user begin where nothing can be said of what stands first, which may be all there is.
+    """Add a first user message if nothing is left of the messages before the first answer.
 
-    What follows an answer changes nothing of that, so that a longer conversation begins as the shorter one did.
+    Messages after the first answer do not matter, so that a longer conversation starts like a shorter one.
     """
     leading = count_leading_systems(messages)
     first = messages[leading] if leading < len(messages) else None
@@ -92,18 +92,18 @@ def _add_first_user(messages: list[Message], ledger: Ledger) -> list[Message]:
     turn = takewhile(lambda message: message.role == "user", messages[leading:])
     if any(message.parts for message in turn):
         return messages
-    ledger.report_approximated(first.where, f"nothing of this can be said: the user begins, with {CONTINUED!r}")
-    begun = Message(role="user", parts=(Text(text=CONTINUED),))
-    return [*messages[:leading], begun, *messages[leading:]]
+    ledger.report_approximated(first.where, f"nothing of the first turn can be sent: {CONTINUED!r} is sent instead")
+    first_user = Message(role="user", parts=(Text(text=CONTINUED),))
+    return [*messages[:leading], first_user, *messages[leading:]]
 
 
 def _drop_empty(messages: list[Message]) -> list[Message]:
-    """Leave out messages of which nothing could be said."""
+    """Drop messages without parts."""
     return [message for message in messages if message.parts]
 
 
 def _fill_empty(messages: list[Message], ledger: Ledger) -> list[Message]:
-    """Keep an empty turn between two others, so that these stay turns of their own."""
+    """Fill an empty turn between two others with a placeholder, so that these stay separate turns."""
     if all(map(attrgetter("parts"), messages)):
         return messages
     filled: list[Message] = []
@@ -112,21 +112,21 @@ def _fill_empty(messages: list[Message], ledger: Ledger) -> list[Message]:
         if message.parts:
             filled.append(message)
         elif inside or message.role == "user":
-            ledger.report_approximated(message.where, f"nothing of this turn can be said: {EMPTY!r} stands for it")
+            ledger.report_approximated(message.where, f"nothing of this turn can be sent: {EMPTY!r} is sent instead")
             filled.append(Message(role=message.role, parts=(Text(text=EMPTY),), where=message.where))
     return filled
 
 
 def begin_with_user(messages: list[Message], ledger: Ledger) -> list[Message]:
-    """Put words of the user before a history that the model begins."""
+    """Add a user message before a history that starts with the assistant."""
     at = count_leading_systems(messages)
     first = messages[at].where if at < len(messages) else ""
-    ledger.report_approximated(first, f"the user begins, with {CONTINUED!r}")
+    ledger.report_approximated(first, f"the history must start with the user: {CONTINUED!r} is added")
     return [*messages[:at], Message(role="user", parts=(Text(text=CONTINUED),)), *messages[at:]]
 
 
 def end_turns(messages: list[Message], traits: Traits, ledger: Ledger) -> list[Message]:
-    """End with the user where the target demands it, and else not in white space where that is refused."""
+    """End with the user if the target requires it; else strip trailing white space if the target rejects it."""
     if not traits.prefill:
         return end_with_user(messages, ledger)
     last = messages[-1] if messages else None
@@ -136,22 +136,22 @@ def end_turns(messages: list[Message], traits: Traits, ledger: Ledger) -> list[M
     if not isinstance(text, Text) or text.text == text.text.rstrip():
         return messages
     ledger.report_approximated(
-        text.where or last.where, "the target takes no white space at the end of what the model said"
+        text.where or last.where, "the target takes no white space at the end of the last assistant message"
     )
     trimmed = structs.replace(text, text=text.text.rstrip())
     return [*messages[:-1], _replace_parts(last, (*before, trimmed))]
 
 
 def end_with_user(messages: list[Message], ledger: Ledger) -> list[Message]:
-    """Let the user have the last word."""
+    """Add a user message to a history that ends with the assistant."""
     if not messages or messages[-1].role != "assistant":
         return messages
-    ledger.report_approximated(messages[-1].where, f"the user has the last word: {CONTINUE!r}")
+    ledger.report_approximated(messages[-1].where, f"the history must end with the user: {CONTINUE!r} is added")
     return [*messages, Message(role="user", parts=(Text(text=CONTINUE),))]
 
 
 def _merge_messages(messages: list[Message], traits: Traits, ledger: Ledger, roles: set[Role]) -> list[Message]:
-    """Merge neighbours of the same role; put results first and, where the target wants it, calls last."""
+    """Merge consecutive messages of the same role; put results first and, if the target requires it, calls last."""
     merged: list[Message] = []
     for role, run in groupby(messages, key=attrgetter("role")):
         group = list(run)
@@ -171,14 +171,14 @@ def _merge_group(group: list[Message], traits: Traits, ledger: Ledger) -> Messag
         parts = _drop_blanks(parts)
     ordered = _order_parts(parts, first.role, traits)
     if ordered is not parts:
-        ledger.report_approximated(first.where, "parts stand in the order the target wants")
+        ledger.report_approximated(first.where, "parts are reordered as the target requires")
     elif parts is first.parts:
         return first
     return Message(role=first.role, parts=ordered, name=first.name, where=first.where)
 
 
 def _drop_blanks(parts: tuple[AnyPart, ...]) -> tuple[AnyPart, ...]:
-    """Leave out empty text beside other parts: it says nothing."""
+    """Drop empty texts from a message that has other parts."""
     if len(parts) == 1 or not any(isinstance(part, Text) and not part.text for part in parts):
         return parts
     return tuple(part for part in parts if not isinstance(part, Text) or part.text)
@@ -186,23 +186,23 @@ def _drop_blanks(parts: tuple[AnyPart, ...]) -> tuple[AnyPart, ...]:
 
 def _order_parts(parts: tuple[AnyPart, ...], role: Role, traits: Traits) -> tuple[AnyPart, ...]:
     if role == "user":
-        wanted = ToolResult
-        leads = True
+        moved = ToolResult
+        is_first = True
     elif role == "assistant" and traits.calls_last:
-        wanted = ToolCall
-        leads = False
+        moved = ToolCall
+        is_first = False
     else:
         return parts
-    flags = [part.__class__ is wanted for part in parts]
-    if flags == sorted(flags, reverse=leads):
+    flags = [part.__class__ is moved for part in parts]
+    if flags == sorted(flags, reverse=is_first):
         return parts
-    if not leads:
+    if not is_first:
         return _move_texts_first(parts)
-    return (*(p for p in parts if p.__class__ is wanted), *(p for p in parts if p.__class__ is not wanted))
+    return (*(p for p in parts if p.__class__ is moved), *(p for p in parts if p.__class__ is not moved))
 
 
 def _move_texts_first(parts: tuple[AnyPart, ...]) -> tuple[AnyPart, ...]:
-    """Move text before the first call; thinking between calls stays where it is, for its signature's sake."""
+    """Move text before the first call; reasoning between calls is not moved, because of its signature."""
     first_call = next(index for index, part in enumerate(parts) if part.__class__ is ToolCall)
     head, tail = parts[:first_call], parts[first_call:]
     texts = tuple(part for part in tail if not isinstance(part, ToolCall | Reasoning))
@@ -212,7 +212,7 @@ def _move_texts_first(parts: tuple[AnyPart, ...]) -> tuple[AnyPart, ...]:
 
 
 def _split_results(messages: list[Message], *, together: bool = False) -> list[Message]:
-    """Give each result, or all of a turn, a message of its own, and what the user says beside them another."""
+    """Give each result a message of its own, or all results of a turn one (`together`), and the other parts another."""
     split: list[Message] = []
     for message in messages:
         parts = message.parts
@@ -241,9 +241,9 @@ def _join_instructions(messages: list[Message]) -> list[Message]:
 
 
 def _split_items(messages: list[Message]) -> list[Message]:
-    """Give each call, result, thought and foreign block an item of its own; text and media stay together.
+    """Give each call, result and reasoning part an item of its own; text and media of a message stay together.
 
-    What a model said does not: several texts of it in one item need an id of the target's making.
+    In assistant messages every part gets its own item: several texts in one item need an id that the target generated.
     """
     split: list[Message] = []
     for message in messages:
@@ -269,22 +269,23 @@ _ITEM_PARTS = {ToolCall, ToolResult, Reasoning}
 
 
 def sign_steps(messages: tuple[Message, ...], traits: Traits, ledger: Ledger) -> tuple[Message, ...]:
-    """Give the first call of each step that has no signature the value the target demands in its place."""
+    """Give the first call of each step, if it has no signature, the skip value that the target accepts instead."""
     if not traits.signed_calls:
         return messages
     finished: list[Message] = []
-    begun = False
+    has_call = False
+    """The current step has had its first call."""
     for message in messages:
-        begun = begun and message.role == "assistant"
+        has_call = has_call and message.role == "assistant"
         first = next((part for part in message.parts if isinstance(part, ToolCall)), None)
-        if message.role != "assistant" or begun or first is None or first.signature is not None:
+        if message.role != "assistant" or has_call or first is None or first.signature is not None:
             finished.append(message)
         else:
             ledger.report_approximated_once(first.where, SKIP_SIGNATURE_USED)
             signed = structs.replace(first, signature=SKIP_SIGNATURE)
             parts = tuple(signed if part is first else part for part in message.parts)
             finished.append(structs.replace(message, parts=parts))
-        begun = begun or first is not None
+        has_call = has_call or first is not None
     return tuple(finished)
 
 

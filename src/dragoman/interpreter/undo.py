@@ -1,7 +1,8 @@
-"""Aliases for names and ids that a target does not accept, and how a reply is turned back into the caller's terms.
+"""Aliases for names and ids that a target does not accept, and the undo that restores a reply.
 
-An alias is deterministic and injective, the same on call and result; legal names and ids pass unchanged. It keeps a
-readable head and ends in a hash of the original, so the same history is translated to the same bytes on every turn.
+An alias is deterministic and injective, and the same on call and result; valid names and ids are not changed. It starts
+with a readable part of the original and ends in a hash of it, so that the same history is translated to the same bytes
+on every turn.
 """
 
 import re
@@ -31,7 +32,7 @@ _LEGAL_ID = re.compile(r"[A-Za-z0-9_-]+")
 
 
 def hash_text(text: str, length: int) -> str:
-    """Return `length` hexadecimal digits that stand for `text`."""
+    """Return the first `length` hexadecimal digits of a hash of `text`."""
     return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:length]
 
 
@@ -67,35 +68,35 @@ def to_plain_id(call_id: str, max_length: int = 64) -> str:
 
 
 def generate_id(prefix: str, *seed: object) -> str:
-    """Make an id in a client's own style from what identifies the call."""
+    """Return an id with a prefix in the client's style, hashed from the values in `seed`."""
     text = "\x00".join(map(str, seed))
     return prefix + blake2b(text.encode("utf-8", "surrogatepass"), digest_size=12).hexdigest()
 
 
 def build_call_id_stem(reply_id: str, salt: str) -> str:
-    """Return what the ids of all calls of one reply begin with that came without one."""
+    """Return the common start of the generated ids of one reply's calls."""
     return blake2b(f"{reply_id}\x00{salt}".encode("utf-8", "surrogatepass"), digest_size=12).hexdigest()[:20]
 
 
 Arguments = dict[str, tuple[ArgumentUndo, ...]]
-"""How values were changed for the tools' schemas, by the tools' full names, in the order they were changed."""
+"""How arguments were changed for the converted schemas, by the tools' qualified names, in the order of the changes."""
 
 
 class TextCallSettings(Struct, frozen=True):
     """How to detect calls in the text of a model whose tools are described in the prompt."""
 
     names: tuple[str, ...]
-    """The tools that are described."""
+    """The names of the described tools."""
     single_call: bool = False
-    """Only one call of an answer is wanted."""
+    """Only the first call of a reply is sent."""
     stop: str = ""
     """A stop sequence that was added to the caller's."""
     forbidden: bool = False
-    """No tool may be called, and the model knows of calls only from the history."""
+    """No tool may be called; the model sees calls only in the history."""
 
 
 class Undo(Struct, frozen=True):
-    """How to turn what the target answers back into the caller's terms."""
+    """The record of reversible changes to a request, to be undone in the reply."""
 
     names: dict[str, tuple[str, str]] = {}
     """Alias of a tool's name -> (namespace, name)."""
@@ -103,17 +104,17 @@ class Undo(Struct, frozen=True):
     """Free-form tools that were wrapped as functions, by the caller's name."""
     arguments: Arguments = {}
     single_call: bool = False
-    """The caller wants one call at a time, and the target was only asked for that in the prompt."""
+    """The caller allows one call at a time, and only the prompt requests that of the target."""
     text_calls: TextCallSettings | None = None
-    """Calls are in the target's text."""
+    """Set if calls are to be parsed from the model's text."""
 
 
 NO_UNDO = Undo()
 
 
 def qualify_name(name: str, namespace: str) -> str:
-    """Return a name that differs for tools of the same name in different namespaces."""
-    # A call of a tool that was declared alone but loaded later has its own name for a namespace (OpenAI).
+    """Return a name that is unique for tools of the same name in different namespaces."""
+    # A call of a tool without a namespace that was loaded later has the tool's name as its namespace (OpenAI).
     return name if namespace in ("", name) else f"{namespace}__{name}"
 
 
@@ -126,10 +127,10 @@ def _keep_event(event: Event) -> list[Event]:
 
 
 class ReplyPipeline:
-    """Events of a reply in, events for the client out: parts one after the other, in the caller's terms, adapted.
+    """Turns a reply's events into events for the client: puts parts in order, undoes aliases, then calls `adapt`.
 
-    The part with the lowest index that has not ended passes; events of later parts wait for it. Arguments that must
-    change are held until they are whole. `adapt` returns what becomes of an event at the client.
+    Events of the first part that has not ended are processed; those of later parts are buffered until it ends.
+    Arguments that must be restored are buffered until they are complete. `adapt` returns the client's events for one.
     """
 
     def __init__(self, undo: Undo, adapt: Callable[[Event], list[Event]] = _keep_event) -> None:
@@ -139,10 +140,10 @@ class ReplyPipeline:
         self._open = 0
         self._waiting: dict[int, list[_PartEvent]] = {}
         self._held: tuple[ToolCall, list[str]] | None = None
-        """The open call and its arguments so far, if these must change."""
+        """The open call and its arguments so far, if these must be restored."""
 
     def feed(self, event: Event) -> list[Event]:
-        """Take the next event."""
+        """Return the client's events for the next event."""
         if not isinstance(event, _PART_EVENTS):
             if type(event) is Failed:
                 self._waiting.clear()
@@ -158,7 +159,7 @@ class ReplyPipeline:
         return events
 
     def can_pass(self, index: int) -> bool:
-        """Tell whether the deltas of a part need neither order nor restoring."""
+        """Return whether the deltas of a part can be forwarded: it is the open part, and is not to be restored."""
         return index == self._open and self._held is None
 
     def _feed_open(self, event: _PartEvent) -> list[Event]:
@@ -186,7 +187,7 @@ class ReplyPipeline:
         return self._adapt(PartDelta(index, arguments)) if arguments else []
 
     def _release_waiting(self) -> list[Event]:
-        """Return what has waited for the part that ended, up to the first part that is still open."""
+        """Return the buffered events of the parts after the one that ended, up to the first that is still open."""
         events: list[Event] = []
         while (waiting := self._waiting.pop(self._open, None)) is not None:
             for event in waiting:
@@ -198,7 +199,7 @@ class ReplyPipeline:
 
 
 def restore_call(call: ToolCall, undo: Undo) -> ToolCall:
-    """Return a whole call in the caller's terms."""
+    """Return a complete call with the caller's own tool name and arguments."""
     if undo.names or undo.custom:
         call = _restore_name(call, undo)
     arguments = call.arguments
@@ -220,7 +221,7 @@ def _restore_name(call: ToolCall, undo: Undo) -> ToolCall:
 
 
 def _unwrap_free_text(arguments: str) -> str:
-    """Take a free-form input out of the function it was wrapped in; anything else is the text itself."""
+    """Return the free-form input from the arguments of the function it was wrapped in; other arguments unchanged."""
     try:
         value = json.decode(arguments)
     except json.Malformed:

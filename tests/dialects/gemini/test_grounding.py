@@ -204,4 +204,4 @@ def test_a_source_without_an_address_is_lost_on_the_way_to_gemini():
     body = json.dumps({**message, "content": [block], "usage": usage}).encode()
     translated = translate_response(body, "messages", "gemini")
     assert b"groundingMetadata" not in translated.body
-    assert "the client's dialect cannot name this source" in {loss.what for loss in translated.losses}
+    assert "the client's dialect cannot express this citation" in {loss.what for loss in translated.losses}

@@ -108,7 +108,7 @@ def test_the_choice_of_a_tool_that_is_not_there_is_refused(gateway, dialect):
     reply = posted(gateway, dialect, FOREIGN[dialect], tools=tools_of(dialect, {"fine": GOOD}), **CHOICES[dialect])
     assert reply.status_code == 400
     assert "invalid_tool" in reply.text
-    assert "is chosen, and is not among the tools" in reply.text
+    assert ", which is not in tools" in reply.text
     assert len(gateway.simulator.requests) == heard
 
 
@@ -117,7 +117,7 @@ def test_two_tools_of_one_name_that_are_not_the_same_are_refused(gateway, dialec
     one, other = (tools_of(dialect, {"same": schema}) for schema in (GOOD, {"type": "object"}))
     reply = posted(gateway, dialect, FOREIGN[dialect], tools=[*one, *other])
     assert reply.status_code == 400
-    assert 'another tool is called \\"same\\"' in reply.text
+    assert 'has the same name, \\"same\\"' in reply.text
     assert posted(gateway, dialect, FOREIGN[dialect], tools=[*one, *one]).status_code == 200
 
 

@@ -230,7 +230,7 @@ def test_where_no_tool_may_be_called_none_is_told_of():
 
 def test_nobody_is_held_to_a_schema():
     _, _, losses = words("json", tools=(structs.replace(WEATHER, strict=True),))
-    assert ("/tools/0/function/strict", "the target cannot be held to the schema", "dropped") in losses
+    assert ("/tools/0/function/strict", "the target cannot enforce the schema", "dropped") in losses
 
 
 def test_a_shape_for_the_answer_is_asked_for_in_words():
