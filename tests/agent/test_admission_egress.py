@@ -323,7 +323,7 @@ def test_a_place_is_the_same_however_it_is_written(listed, url, leaves):
     ["https://api.example.org", "api.example.org/x", "", "a b", "*.192.0.2.7", "a:0", "a:99999", "a.*", "[::g]"],
 )
 def test_what_can_never_match_is_no_destination(entry):
-    with pytest.raises(ValueError, match="destinations are hosts like"):
+    with pytest.raises(ValueError, match="is not a valid destination; use a host such as"):
         agent(Scripted([Text(text="Done.")]), destinations=[entry])
 
 

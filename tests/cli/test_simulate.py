@@ -118,7 +118,7 @@ def test_faults_are_listed(capsys):
         (("--chunk", "-1"), "chunk must be 0 or a positive finite number"),
         (("--delay", "nan"), "delay must be 0 or a positive finite number"),
         (("--split", "-1"), "split must be 0 or a positive finite number"),
-        (("--port", "99999"), "a port is a number from 0 to 65535"),
+        (("--port", "99999"), "port must be a number from 0 to 65535"),
     ],
 )
 def test_what_cannot_be_served_is_told(arguments, words, capsys):

@@ -1,4 +1,4 @@
-"""Tools are validated once for the same bytes of one dialect, and refused however often they come."""
+"""Tools are validated once for the same bytes of one dialect, and invalid ones are rejected every time."""
 
 import asyncio
 import json
@@ -24,7 +24,7 @@ def test_what_one_dialect_reads_is_looked_at_again_in_another():
         require_readable(Call(BODY, "m", stream=False), dialect_named("responses"), cache)
 
 
-def test_tools_that_nobody_could_read_are_refused_however_often_they_come():
+def test_unreadable_tools_are_rejected_every_time():
     responses, cache = dialect_named("responses"), ToolsCache()
     for text in ("a", "b", "c", "d"):
         body = BODY.replace(b'"input":""', b'"input":[{"role":"user","content":"%b"}]' % text.encode())

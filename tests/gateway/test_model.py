@@ -41,7 +41,7 @@ QUESTION = Message(role="user", parts=(Text(text="What is the weather in Paris a
 
 
 def weather_then_words(received):
-    """Call a tool twice at once, then say what it said."""
+    """Call a tool twice in parallel, then repeat its results."""
     results = received.ask.turns[-1].results
     if results:
         return Answer(text=" and ".join(result.text for result in results))
@@ -62,7 +62,7 @@ def awaited(test):
 
 @asynccontextmanager
 async def relays(script=None, *, models=None, more=None, text_calls=None, **simulate):
-    """A relay without a server, and the simulator that it asks."""
+    """A gateway without an HTTP server, and the simulator behind it."""
     with TemporaryDirectory() as folder:
         async with running(script=script, **simulate) as simulator:
             config = Config(
@@ -79,7 +79,7 @@ async def relays(script=None, *, models=None, more=None, text_calls=None, **simu
 
 
 async def answered(model, request):
-    """All events of an answer, in which the grammar is kept."""
+    """Return all events of a reply, after checking their order."""
     return list(check_events([event async for event in model(request)]))
 
 
@@ -121,7 +121,7 @@ async def test_every_kind_of_upstream_takes_part_in_a_loop_of_calls_and_results(
 @pytest.mark.parametrize("client", ["chat", "responses", "messages", "gemini"])
 @pytest.mark.parametrize("upstream", KINDS)
 @awaited
-async def test_a_request_that_a_client_wrote_goes_on_with_turns_that_were_added(client, upstream):
+async def test_added_turns_continue_the_request_of_a_client(client, upstream):
     async with relays(weather_then_words) as (relay, simulator):
         wire = WRITTEN[client]
         read = dialect_named(client).parse_request(WireCall(wire))
@@ -178,7 +178,7 @@ WRITTEN = {
 
 
 @awaited
-async def test_what_passes_is_tried_again_before_anything_is_said():
+async def test_a_transient_error_is_retried_before_any_event():
     async with relays(models={"busy": ("openai/gpt-5.2~503,times=2",)}) as (relay, simulator):
         record = Record()
         request = Request(model="busy", messages=(QUESTION,), stream=True)
@@ -190,7 +190,7 @@ async def test_what_passes_is_tried_again_before_anything_is_said():
 
 
 @awaited
-async def test_another_upstream_is_asked_where_the_first_cannot():
+async def test_the_next_upstream_is_used_if_the_first_fails():
     models = {"either": ("openai/gpt-5.2~503", "anthropic/claude-opus-4-8")}
     async with relays(models=models) as (relay, simulator):
         record = Record()
@@ -202,7 +202,7 @@ async def test_another_upstream_is_asked_where_the_first_cannot():
 
 @pytest.mark.parametrize("stream", [True, False])
 @awaited
-async def test_an_error_is_told_as_the_last_event_and_not_raised(stream):
+async def test_an_error_is_the_last_event_and_is_not_raised(stream):
     async with relays(models={"broken": ("gemini/gemini-3.8-flash~400",)}) as (relay, simulator):
         request = Request(model="broken", messages=(QUESTION,), stream=stream)
         (event,) = await answered(relay.model(Asker()), request)
@@ -212,7 +212,7 @@ async def test_an_error_is_told_as_the_last_event_and_not_raised(stream):
 
 
 @awaited
-async def test_a_stream_that_breaks_after_it_began_is_not_asked_for_again():
+async def test_a_stream_that_breaks_after_its_start_is_not_retried():
     models = {"cut": ("openai/gpt-5.2~cut,after=3",)}
     async with relays(models=models, chunk=4) as (relay, simulator):
         events = await answered(relay.model(Asker()), Request(model="cut", messages=(QUESTION,), stream=True))
@@ -222,7 +222,7 @@ async def test_a_stream_that_breaks_after_it_began_is_not_asked_for_again():
 
 
 @awaited
-async def test_a_model_that_nobody_has_is_told_of():
+async def test_an_unknown_model_is_an_error_event():
     async with relays() as (relay, simulator):
         (event,) = await answered(relay.model(Asker()), Request(model="nothing-such", messages=(QUESTION,)))
         assert isinstance(event, Failed)
@@ -252,7 +252,7 @@ async def test_an_upstream_that_falls_silent_is_given_up_in_time():
 
 
 @awaited
-async def test_whoever_stops_listening_closes_the_connection_to_the_upstream():
+async def test_closing_the_events_closes_the_connection_to_the_upstream():
     async with relays(chunk=1, delay=0.01) as (relay, simulator):
         events = relay.model(Asker())(Request(model="openai/gpt-5.2", messages=(QUESTION,), stream=True))
         assert isinstance(await anext(events), Started)
@@ -277,7 +277,7 @@ async def test_an_upstream_may_be_forced_to_call_one_of_the_added_tools_by_its_n
 
 
 @awaited
-async def test_what_another_vendor_said_is_told_to_the_next_as_far_as_it_takes_it():
+async def test_turns_of_another_vendor_are_sent_as_far_as_the_target_accepts_them():
     foreign = (
         Reasoning(texts=("hm",), signature=Signature("google", "abc")),
         Opaque(dialect="gemini", raw=b'{"executableCode":{"code":"1"}}'),

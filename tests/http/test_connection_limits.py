@@ -1,4 +1,4 @@
-"""What is borne of a client: how slow, how much, how unclear. Whatever is beyond ends the connection, not the server."""
+"""Client limits: slow, large and ambiguous requests end the connection and do not affect the server."""
 
 import asyncio
 import gzip
@@ -20,7 +20,7 @@ POST = b"POST / HTTP/1.1\r\nHost: a\r\n"
 
 @pytest.fixture(params=[asyncio.new_event_loop, uvloop.new_event_loop], ids=["asyncio", "uvloop"])
 def run(request: pytest.FixtureRequest) -> Callable[..., Any]:
-    """Run steps on either loop against a server that tells what it was sent."""
+    """Run steps on both event loops against a server that echoes what it received."""
 
     def running(
         steps: Steps,
@@ -47,7 +47,7 @@ async def echo(exchange: Exchange) -> None:
 
 
 async def dripped(server: Server, begin: bytes, drip: bytes) -> tuple[bytes, float]:
-    """Begin with some bytes, go on with few at a time until hung up on; return what came and how long that took."""
+    """Send some bytes, then few at a time until disconnected; return the received bytes and the duration."""
     loop = asyncio.get_running_loop()
     reader, writer = await asyncio.open_connection(*server.address)
     began = loop.time()
@@ -85,7 +85,7 @@ async def said(server: Server, *words: bytes) -> bytes:
     ],
     ids=["nothing", "half a line", "headers", "a header", "no body", "body", "chunks", "extension of a chunk"],
 )
-def test_a_client_that_drips_is_hung_up_on_in_time(run, begin, drip):
+def test_a_client_that_sends_too_slowly_is_disconnected_in_time(run, begin, drip):
     told, seconds = run(lambda server: dripped(server, begin, drip))
     assert told.startswith(b"HTTP/1.1 408") if b"\r\n\r\n" in begin else told == b""
     assert 0.1 < seconds < 1
@@ -176,7 +176,7 @@ def test_a_client_that_is_refused_while_it_sends_reads_why(run):
     assert run(steps).startswith(b"HTTP/1.1 413")
 
 
-def test_a_refusal_is_said_in_the_clients_words(run):
+def test_a_rejection_is_rendered_in_the_clients_dialect(run):
     def refusal(status, request):
         return (("content-type", "text/plain"),), f"{status} for {request.path} {request.header('x-a')}".encode()
 
@@ -204,7 +204,7 @@ def packed(encoding: str, body: bytes) -> bytes:
 
 
 @pytest.mark.parametrize("encoding", PACKED)
-def test_a_packed_body_is_unpacked_before_anybody_reads_it(run, encoding):
+def test_a_compressed_body_is_decompressed_before_the_handler_reads_it(run, encoding):
     told = run(lambda server: said(server, packed(encoding, PACKED[encoding])))
     assert told.endswith(b"['host', 'connection'] " + BODY[:50])
 
@@ -237,7 +237,7 @@ READERS = ClientLimits(write_seconds=0.8)
 
 
 async def without_end(exchange: Exchange) -> None:
-    """Send more than a connection holds, and note how that ends."""
+    """Send more than the socket buffers hold, and record how that ends."""
     exchange.start(200, {})
     try:
         for _ in range(256):
@@ -252,7 +252,7 @@ ends: list[str] = []
 
 
 @pytest.mark.parametrize("reads", [False, True])
-def test_a_client_that_reads_nothing_is_hung_up_on_and_one_that_reads_slowly_is_not(run, reads):
+def test_a_client_that_reads_nothing_is_disconnected_and_one_that_reads_slowly_is_not(run, reads):
     async def steps(server: Server) -> None:
         ends.clear()
         reader, writer = await asyncio.open_connection(*server.address)

@@ -1,4 +1,4 @@
-"""The server, spoken to over real sockets."""
+"""The HTTP server over real sockets."""
 
 import asyncio
 import contextlib
@@ -43,12 +43,12 @@ LOOP: list[Callable[[], asyncio.AbstractEventLoop]] = [asyncio.new_event_loop]
 
 @pytest.fixture(autouse=True, params=[asyncio.new_event_loop, uvloop.new_event_loop], ids=["asyncio", "uvloop"])
 def loops(request: pytest.FixtureRequest) -> None:
-    """Run every test on both loops."""
+    """Run every test on both event loops."""
     LOOP[0] = request.param
 
 
 async def said(server: Server, *pieces: bytes, wait: bool = True) -> bytes:
-    """Say bytes on a connection of one's own and return all that comes back until it is closed."""
+    """Send bytes on a new connection and return all received bytes until it is closed."""
     reader, writer = await asyncio.open_connection(*server.address)
     for piece in pieces:
         writer.write(piece)
@@ -178,7 +178,7 @@ def test_what_is_no_request_is_refused_and_the_connection_ends(words, status):
     assert told.count(b"HTTP/1.1") == 1
 
 
-def test_a_client_that_asks_whether_to_go_on_is_told_so():
+def test_a_client_that_expects_100_continue_gets_it():
     async def steps(server: Server) -> bytes:
         head = b"POST / HTTP/1.1\r\nExpect: 100-continue\r\nContent-Length: 2\r\nConnection: close\r\n\r\n"
         return await said(server, head, b"ok")
@@ -186,7 +186,7 @@ def test_a_client_that_asks_whether_to_go_on_is_told_so():
     assert run(echo, steps).startswith(b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK")
 
 
-def test_a_wish_for_another_protocol_reaches_the_handler():
+def test_an_upgrade_request_reaches_the_handler():
     async def steps(server: Server) -> bytes:
         head = b"GET /ws HTTP/1.1\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n"
         reader, writer = await asyncio.open_connection(*server.address)
@@ -201,7 +201,7 @@ def test_a_wish_for_another_protocol_reaches_the_handler():
 @pytest.mark.parametrize(
     "framing", [b"Content-Length: 5\r\n\r\n12345", b"Transfer-Encoding: chunked\r\n\r\n5\r\n12345\r\n0\r\n\r\n"]
 )
-def test_a_wish_for_http_2_does_not_lose_the_body(framing):
+def test_an_upgrade_to_http_2_does_not_lose_the_body(framing):
     async def steps(server: Server) -> list[bytes]:
         wish = b"POST /x HTTP/1.1\r\nConnection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABkAAQ\r\n"
         whole = wish + framing + b"GET /next HTTP/1.1\r\nConnection: close\r\n\r\n"
@@ -219,7 +219,7 @@ def test_a_tunnel_is_refused():
     assert run(echo, steps).startswith(b"HTTP/1.1 400")
 
 
-def test_an_answer_of_known_length_may_come_in_pieces_to_anybody():
+def test_a_response_of_known_length_may_be_sent_in_pieces_to_any_client():
     async def handler(exchange: Exchange) -> None:
         exchange.start(200, {}, 4)
         await exchange.write(b"ab")
@@ -248,7 +248,7 @@ def test_an_answer_to_an_old_client_is_cut_without_the_marks_of_chunks():
     assert run(handler, steps).endswith(b"\r\n\r\nab")
 
 
-def test_a_handler_that_fails_is_an_internal_error_and_hurts_nobody_else():
+def test_a_failing_handler_is_an_internal_error_and_affects_no_other_request():
     async def handler(exchange: Exchange) -> None:
         if exchange.request.path == "/bad":
             raise RuntimeError("oops")

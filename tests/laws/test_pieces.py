@@ -1,4 +1,4 @@
-"""A stream says the same in whichever pieces it comes: all at once, an event at a time, or a few bytes."""
+"""A stream gives the same result however it is split: at once, by event, or by few bytes."""
 
 import pytest
 
@@ -29,7 +29,7 @@ def told(pieces: list[bytes], source: str, client: str) -> tuple[object, ...]:
 
 
 @pytest.mark.parametrize(("source", "kind", "client"), MADE)
-def test_a_stream_says_the_same_an_event_at_a_time_in_a_few_bytes_and_at_once(source, kind, client):
+def test_a_stream_gives_the_same_result_by_event_by_few_bytes_and_at_once(source, kind, client):
     sse = STREAMS[source][kind](6)
     whole = told([sse], source, client)
     assert told(events_of(sse), source, client) == whole
@@ -37,7 +37,7 @@ def test_a_stream_says_the_same_an_event_at_a_time_in_a_few_bytes_and_at_once(so
 
 
 @pytest.mark.parametrize(("source", "client"), RECORDED)
-def test_a_recorded_stream_says_the_same_an_event_at_a_time_and_at_once(source, client):
+def test_a_recorded_stream_gives_the_same_result_by_event_and_at_once(source, client):
     recorded = [each["sse"].encode() for each in exchanges(source) if "sse" in each]
     if not recorded:
         pytest.skip("the recorded exchanges are not here")

@@ -1,4 +1,4 @@
-"""Ask the gateway with the official SDKs, with tools and histories in each dialect's own form, and read their errors."""
+"""Send requests with the official SDKs, with tools and histories in each dialect's format, and parse their errors."""
 
 from typing import Any
 
@@ -15,7 +15,7 @@ Schemas = dict[str, Any]
 
 
 class Told(Struct):
-    """What an SDK's error says."""
+    """The fields of an SDK's error."""
 
     status: int
     message: str
@@ -38,7 +38,7 @@ def tools_of(dialect: str, schemas: Schemas) -> list[Any]:
 
 
 def ask(gateway: Gateway, dialect: str, model: str, schemas: Schemas, history: list[Any] | None = None) -> Any:
-    """Ask with tools; `history` is in the dialect's own form."""
+    """Send a request with tools; `history` is in the dialect's own format."""
     tools = tools_of(dialect, schemas)
     base = gateway.base_url
     said: Any = history or [{"role": "user", "content": "hello"}]

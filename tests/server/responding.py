@@ -1,4 +1,4 @@
-"""How the tests of kept conversations ask over Responses, with OpenAI's own SDK."""
+"""Helpers for tests of stored conversations: Responses requests with OpenAI's SDK."""
 
 import json
 
@@ -30,5 +30,5 @@ def result(call, output='{"temp":72,"unit":"F"}'):
 
 
 def sent(gateway):
-    """What the simulator was asked last."""
+    """The last request that the simulator received."""
     return json.loads(gateway.simulator.requests[-1].body)

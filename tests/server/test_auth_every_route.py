@@ -1,4 +1,4 @@
-"""No way in but with a key, at any route, whatever else a request shows; and no name but ours."""
+"""Every route requires a valid key and an allowed host, whatever other credentials a request has."""
 
 import http.client
 

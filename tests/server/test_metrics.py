@@ -1,4 +1,4 @@
-"""What Prometheus reads: every exchange is counted, and no client can make labels."""
+"""The Prometheus metrics count every exchange, and no client can create labels."""
 
 import httpx2
 import pytest
@@ -20,7 +20,7 @@ def samples(text: str) -> dict[tuple[str, frozenset[tuple[str, str]]], float]:
 
 
 def total(text: str, name: str, **labels: str) -> float:
-    """Return the sum of all samples of a name that bear some labels."""
+    """Return the sum of all samples of a metric with these labels."""
     wanted = set(labels.items())
     return sum(value for (found, borne), value in samples(text).items() if found == name and wanted <= borne)
 
@@ -127,7 +127,7 @@ def test_rows_that_find_no_room_are_counted_together():
     assert total(text, "dragoman_request_seconds_count") == 2001
 
 
-def test_workers_add_up_and_who_takes_the_place_of_one_counts_on():
+def test_counts_of_workers_are_summed_and_a_replacement_continues_them():
     board = SharedCounters(workers=2)
     usage, loss = Usage(input=10, output=5, cached=4, cache_written=3, reasoning=2), Loss("/x", "x", "approximated")
     for worker in (0, 1, 1):

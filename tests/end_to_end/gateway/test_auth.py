@@ -105,5 +105,5 @@ def test_others_are_let_in_only_with_a_key(listen):
 
 @pytest.mark.parametrize("listen", ["8741", "localhost", ":1", "host:x", "127.0.0.1:65536"])
 def test_an_address_needs_a_host_and_a_port(listen):
-    with pytest.raises(ConfigError, match="host:port"):
+    with pytest.raises(ConfigError, match="HOST:PORT"):
         listen_address(Config(server=ServerTable(listen=listen)))

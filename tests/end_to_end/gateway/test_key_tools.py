@@ -78,7 +78,7 @@ def test_where_all_tools_are_run_it_may_not_ask(gateway):
     body = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}}
     told = httpx2.post(f"{gateway.base_url}/mcp", json=body, headers={"authorization": "Bearer k-files"})
     assert told.status_code == 403
-    assert "only some tools" in told.json()["error"]["message"]
+    assert "restricted to some tools" in told.json()["error"]["message"]
 
 
 def reading(received):

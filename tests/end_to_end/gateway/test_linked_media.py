@@ -141,7 +141,7 @@ def test_a_document_behind_a_link_is_sent_itself_where_only_pictures_are_fetched
     [
         ("/page.png", "it is no image"),
         ("/none.png", "its server answers with status 404"),
-        ("/large.png", "what is linked is larger than 4000 bytes"),
+        ("/large.png", "its content is larger than 4000 bytes"),
         ("/away", "it has no public address"),
     ],
 )

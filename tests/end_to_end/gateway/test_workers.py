@@ -70,7 +70,7 @@ def test_both_workers_get_work_and_one_that_is_killed_is_replaced_without_a_loss
     after = until(lambda: len(pair.children()) == 3 and pair.children())
     assert len(set(after) - set(before)) == 1
     assert total(scraped(pair.base_url), "dragoman_requests_total", operation="generate") == 24
-    assert "ended with -9, and is started again" in pair.errors
+    assert "exited with code -9; restarting it" in pair.errors
 
 
 def sixteen(command) -> list[str]:
@@ -112,7 +112,7 @@ def test_a_worker_that_cannot_begin_again_at_once_does_not_stop_the_others(tmp_p
         store.rename(tmp_path / "kept.db")
         store.mkdir()
         os.kill(command.children()[-1], signal.SIGKILL)
-        until(lambda: "ended with 2, and is started again" in command.errors)
+        until(lambda: "exited with code 2; restarting it" in command.errors)
         assert command.process.poll() is None
         store.rmdir()
         (tmp_path / "kept.db").rename(store)

@@ -234,7 +234,7 @@ def test_sessions_need_a_process_to_themselves(tmp_path):
     alone = Interception(config, Routes(UpstreamSet({}, {}), {}), HttpClient(), store, is_single_process=False)
     request = Request("POST", "/v1/chat/completions", (("x-dragoman-conversation", "me:x"),), b"{}")
     ask = ClientRequest(dialect="chat", call=Call(b"{}", "m"))
-    with pytest.raises(Problem, match="serve with one worker"):
+    with pytest.raises(Problem, match="does not work with several workers"):
         asyncio.run(alone.find_bound_session(ask, request, None))
     assert asyncio.run(alone.find_bound_session(ask, Request("POST", "/v1/chat/completions", (), b"{}"), None)) is None
     asyncio.run(store.close())

@@ -1,4 +1,4 @@
-"""Runs of agents in the session store: seen when they were interrupted, and gone on from."""
+"""Agent runs in the session store: interrupted runs are detected and resumed."""
 
 import asyncio
 import os
@@ -74,7 +74,7 @@ def with_store(url, do):
 
 
 async def silent(store):
-    """Let some time have passed in which nothing was heard."""
+    """Make the last heartbeat of a run look old."""
     then = int(time() - INTERRUPTED_AFTER - 5)
     await store._engine.write(lambda cursor: cursor.execute("UPDATE runs SET alive = ?", then))
 
@@ -167,7 +167,7 @@ def test_a_long_run_gives_signs_of_life(url):
     assert with_store(url, do) == ["heard"]
 
 
-def test_a_second_run_of_one_name_is_told_as_a_conflict(url):
+def test_a_second_run_with_the_same_name_is_a_conflict(url):
     async def do(store):
         made = Agent(Scripted([Text(text="x")]), Executor(Registry(add)), recorder=RunBook(store.runs, "ann"))
         _ = [step async for step in made.steps(asked(), run="r")]
@@ -177,7 +177,7 @@ def test_a_second_run_of_one_name_is_told_as_a_conflict(url):
 
 
 class Flaky:
-    """A store of runs that cannot be asked now and then."""
+    """A store of runs that is unavailable now and then."""
 
     def __init__(self, runs, down):
         self._runs, self._down, self._asked = runs, down, 0
@@ -241,7 +241,7 @@ def test_a_run_that_ran_out_of_time_is_written_with_all_its_results(url):
 
 def test_a_run_that_is_cancelled_while_it_is_begun_is_not_left_running(url):
     class Slow:
-        """A store that has written a run before whoever asked for it hears so."""
+        """A store whose `begin` writes the run but never returns."""
 
         def __init__(self, runs):
             self._runs = runs
