@@ -83,7 +83,7 @@ def heard(gateway):
 @pytest.mark.parametrize("manner", MANNERS)
 @pytest.mark.parametrize("upstream", KINDS)
 @pytest.mark.parametrize("client", CLIENTS)
-def test_a_client_sees_calls_and_the_model_words(gateway, form, client, upstream, manner):
+def test_a_client_sees_calls_and_the_model_text(gateway, form, client, upstream, manner):
     streamed = MANNERS[manner]
     talk = talk_of(gateway, client, UPSTREAMS[upstream][0])
     reply = talk.turn(streamed=streamed)
@@ -126,7 +126,7 @@ def test_what_cannot_be_read_reaches_the_client_as_text(manner):
 
 
 @pytest.mark.parametrize("client", CLIENTS)
-def test_the_legacy_form_is_spoken_where_it_is_wanted(client):
+def test_the_legacy_format_is_used_if_configured(client):
     with words("legacy") as gateway:
         talk = talk_of(gateway, client, "gpt")
         reply = talk.turn(streamed=True)
@@ -154,7 +154,7 @@ def test_a_client_that_forbids_calls_gets_none(gateway, client, upstream):
 
 
 @pytest.mark.parametrize("client", CLIENTS)
-def test_a_client_that_wants_one_tool_has_it_asked_for_in_words(gateway, client):
+def test_a_forced_tool_is_requested_in_the_prompt(gateway, client):
     scenario = structs.replace(SCENARIO, choice="get_time")
     talk_of(gateway, client, "gpt", scenario).turn(streamed=False)
     _, told = heard(gateway)
@@ -174,7 +174,7 @@ def test_a_request_without_tools_passes_as_it_does_elsewhere(gateway, client):
     assert "You can use tools" not in heard(gateway)[1]
 
 
-def test_an_image_in_a_result_stands_behind_it(gateway):
+def test_an_image_in_a_result_is_sent_after_it(gateway):
     talk = talk_of(gateway, "messages", "claude")
     reply = talk.turn(streamed=False)
     talk.answer(reply.calls, (Result(value="see", image=IMAGE), Result(value="late")))
@@ -186,7 +186,7 @@ def test_an_image_in_a_result_stands_behind_it(gateway):
 
 
 @pytest.mark.parametrize("manner", MANNERS)
-def test_a_model_that_makes_up_results_is_cut_off_and_nobody_hears_why(manner):
+def test_made_up_results_of_a_model_are_cut_off_and_not_reported_to_the_client(manner):
     with words("json", lambda _received: Answer(text="So.", stopped_by="<tool_result")) as gateway:
         for client in ("messages", "chat"):
             reply = talk_of(gateway, client, "claude").turn(streamed=MANNERS[manner])
@@ -202,7 +202,7 @@ def test_a_model_that_makes_up_results_is_cut_off_and_nobody_hears_why(manner):
 
 @pytest.mark.parametrize("model", ["resp", "gem"])
 @pytest.mark.parametrize("manner", MANNERS)
-def test_a_kept_conversation_goes_on_with_results_alone(gateway, model, manner):
+def test_a_stored_conversation_continues_with_only_results(gateway, model, manner):
     sdk = gateway.open(openai.OpenAI(base_url=f"{gateway.base_url}/v1", api_key="any", max_retries=0))
     flat = [{"type": "function", "name": one.name, "parameters": one.schema} for one in (WEATHER, TIME)]
     streamed = MANNERS[manner]
@@ -215,7 +215,7 @@ def test_a_kept_conversation_goes_on_with_results_alone(gateway, model, manner):
     assert "What is the weather?" in heard(gateway)[1]
 
 
-def test_the_server_can_say_that_no_model_has_tools():
+def test_the_server_setting_can_disable_native_tools_for_all_models():
     with in_thread(script=script) as simulator, serving(simulator, use_native_function_calling=False) as gateway:
         assert ServerTable().use_native_function_calling
         reply = talk_of(gateway, "chat", "resp").turn(streamed=False)
@@ -223,7 +223,7 @@ def test_the_server_can_say_that_no_model_has_tools():
         assert not heard(gateway)[0].get("tools")
 
 
-def test_patterns_say_which_models_have_none():
+def test_patterns_select_the_models_without_native_tools():
     with in_thread(script=script) as simulator:
         table = structs.replace(upstreams(simulator.base_url)["openai"], text_calls={"gpt-4*": "json"})
         models = {"old": ("openai/gpt-4o",), "new": ("openai/gpt-5.2",)}

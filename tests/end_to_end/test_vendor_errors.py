@@ -111,7 +111,7 @@ def vendors():
 @pytest.mark.parametrize("streamed", [False, True], ids=["whole", "streamed"])
 @pytest.mark.parametrize("source", KINDS)
 @pytest.mark.parametrize("client", CLIENTS)
-def test_a_context_that_is_too_long_is_told_so_that_programs_shorten_it(vendors, client, source, streamed):
+def test_a_context_overflow_is_reported_so_that_programs_shorten_it(vendors, client, source, streamed):
     vendors.said, vendors.asked = TOO_LONG[source], 0
     heard = vendors.listener.listen(client, f"says-{source}/m", streamed=streamed)
     assert (heard.status, vendors.asked) == (400, 1)
@@ -152,7 +152,7 @@ async def secured(asked: list[bytes]) -> AsyncIterator[int]:
         server.close()
 
 
-def test_an_upstream_that_cannot_prove_who_it_is_is_asked_nothing():
+def test_an_upstream_with_an_invalid_certificate_gets_no_request():
     asked: list[bytes] = []
     with ExitStack() as stack:
         port = stack.enter_context(run_in_thread(lambda: secured(asked), "secured"))

@@ -29,7 +29,7 @@ def test_the_first_steps_find_everything_set_up(gateway):
     assert again["done"]
 
 
-def test_what_else_the_command_line_asks_is_answered(gateway):
+def test_the_other_calls_of_gemini_cli_are_answered(gateway):
     buckets = called(gateway, "retrieveUserQuota", {"project": "p"})["buckets"]
     assert "gem" in {bucket["modelId"] for bucket in buckets}
     assert called(gateway, "listExperiments", {"project": "p", "metadata": METADATA}) == {

@@ -123,7 +123,7 @@ def database():
         yield server
 
 
-def test_two_gateways_on_one_database_tell_one_conversation(simulator, database, tmp_path):
+def test_two_gateways_on_one_database_share_one_conversation(simulator, database, tmp_path):
     config = configured(simulator, tmp_path, database.url)
     processes = [Process(config), Process(config)]
     try:
@@ -158,7 +158,7 @@ def test_two_gateways_on_one_database_tell_one_conversation(simulator, database,
 
 
 @pytest.mark.slow
-def test_a_database_that_is_down_is_told_and_found_again(simulator, tmp_path):
+def test_an_unavailable_database_is_reported_and_used_again_when_it_is_back(simulator, tmp_path):
     with postgres() as server:
         process = Process(configured(simulator, tmp_path, server.url))
         try:

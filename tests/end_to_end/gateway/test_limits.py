@@ -62,7 +62,7 @@ def test_the_sdks_know_what_too_large_is(serve):
 
 
 @pytest.mark.parametrize("model", ["gem", "gpt"])
-def test_a_packed_request_is_answered_and_goes_on_unpacked(gateway, model):
+def test_a_compressed_request_is_answered_and_forwarded_uncompressed(gateway, model):
     asked = json.dumps({"model": model, "messages": [{"role": "user", "content": "hello there"}]}).encode()
     packed = {"content-encoding": "gzip", "content-type": "application/json"}
     url = gateway.base_url + PATHS["chat"]

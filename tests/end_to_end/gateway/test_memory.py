@@ -26,7 +26,7 @@ def _failed() -> tuple[Exception, "weakref.ref[Held]"]:
         return problem, weakref.ref(held)
 
 
-def test_an_error_is_kept_as_its_words_once_everybody_was_told():
+def test_an_error_is_kept_as_its_message_after_all_observers_were_called():
     seen: list[int] = []
     problem, held = _failed()
     record = Record(problem=problem, crash=problem, model="m" * 10_000)

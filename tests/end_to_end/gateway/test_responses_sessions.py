@@ -42,7 +42,7 @@ def test_a_turn_may_send_only_the_result_of_a_call(client, name, model, stream, 
 
 
 @pytest.mark.parametrize("stream", [False, True])
-def test_arguments_come_without_white_space_that_nobody_wrote(client, stream):
+def test_arguments_have_no_added_whitespace(client, stream):
     (call,) = called(answered(client, stream, model="gem", input=QUESTION, tools=[FLAT]))
     assert call.arguments == '{"city":"Tokyo"}'
 
@@ -90,7 +90,7 @@ def test_a_result_for_a_call_that_was_never_made_is_refused_by_its_id(client, na
     assert caught.value.param == "input[0]"
 
 
-def test_signatures_of_calls_come_back_to_who_gave_them(gateway, client, name):
+def test_signatures_of_calls_are_sent_back_to_their_issuer(gateway, client, name):
     (call,) = called(client.responses.create(model="gem", conversation=name, input=QUESTION, tools=[FLAT]))
     client.responses.create(model="gem", conversation=name, input=[result(call)])
     told = sent(gateway)["contents"][1]["parts"][0]
@@ -147,14 +147,14 @@ def test_an_identical_turn_that_is_sent_again_is_not_stored_twice(client, name):
 
 
 @pytest.mark.parametrize("header", ["idempotency-key", "x-stainless-retry-count"])
-def test_a_client_that_says_it_tries_again_gets_the_answer_it_missed(client, name, header):
+def test_a_client_that_marks_a_retry_gets_the_answer_it_missed(client, name, header):
     asked = {"model": "gem", "conversation": name, "input": "Hello", "extra_headers": {header: "1"}}
     first, second = client.responses.create(**asked), client.responses.create(**asked)
     assert first.id == second.id
     assert len(list(client.conversations.items.list(name))) == 2
 
 
-def test_the_same_words_said_twice_are_two_turns(client, name):
+def test_the_same_text_sent_twice_is_two_turns(client, name):
     first, second = (client.responses.create(model="gem", conversation=name, input="Go on.") for _ in range(2))
     assert first.id != second.id
     assert len([item for item in client.conversations.items.list(name) if item.type == "message"]) == 4
@@ -258,7 +258,7 @@ def test_two_conversations_with_different_tools_in_flight_never_mix(gateway):
     asyncio.run(all_at_once())
 
 
-def test_of_two_turns_at_once_in_one_conversation_one_is_told_of_the_conflict(gateway, name):
+def test_of_two_concurrent_turns_in_one_conversation_one_gets_a_conflict(gateway, name):
     async def turns():
         async with openai.AsyncOpenAI(base_url=f"{gateway.base_url}/v1", api_key="k", max_retries=0) as client:
             body = {"model": "gem", "conversation": name}

@@ -60,7 +60,7 @@ def test_a_fault_that_passes_is_tried_again_and_never_seen_by_the_client(serve, 
     assert [(record.tries, record.outcome) for record in gateway.told(1)] == [(2, "answered")]
 
 
-def test_the_next_upstream_is_asked_when_one_fails(serve):
+def test_the_next_upstream_is_used_when_one_fails(serve):
     gateway = serve(models={"both": ("gemini/gemini-3.8-flash~503", "anthropic/claude-opus-4-8")})
     assert "simulator" in asked(gateway, "chat", "both", streamed=True)
     assert [seen.api for seen in gateway.simulator.requests] == ["gemini", "messages"]
@@ -74,7 +74,7 @@ def test_a_refused_key_an_empty_account_or_a_missing_model_is_one_upstreams_trou
 
 
 @pytest.mark.parametrize("status", [401, 404])
-def test_what_waiting_does_not_mend_is_not_tried_again(serve, status):
+def test_a_permanent_error_is_not_retried(serve, status):
     gateway = serve()
     with pytest.raises(openai.APIStatusError):
         asked(gateway, "chat", faulty("gem", str(status)), streamed=False)
@@ -88,7 +88,7 @@ def test_a_request_that_is_wrong_is_wrong_everywhere(serve):
     assert len(gateway.simulator.requests) == 1
 
 
-def test_tries_come_to_an_end_and_the_client_is_told_not_to_add_its_own(serve):
+def test_retries_are_limited_and_the_client_is_asked_not_to_retry(serve):
     gateway = serve()
     with pytest.raises(openai.InternalServerError) as told:
         asked(gateway, "chat", faulty("gem", "503"), streamed=False)
@@ -104,7 +104,7 @@ def test_an_upstream_that_is_always_down_gets_few_requests_more_for_it(serve):
     assert len(gateway.simulator.requests) < 40 * 2
 
 
-def test_an_upstream_that_is_not_there_is_a_bad_gateway_and_its_address_is_not_told(serve):
+def test_an_unreachable_upstream_is_a_bad_gateway_without_its_address(serve):
     gateway = serve(
         upstreams={"nobody": UpstreamTable(kind="openai", base_url="http://127.0.0.1:9/v1", api_key="hush")}
     )
@@ -168,14 +168,14 @@ def test_a_stream_that_stalls_ends_in_an_error(serve):
 
 
 @pytest.mark.parametrize("model", MODELS)
-def test_a_key_of_ours_that_an_upstream_refuses_is_no_fault_of_the_client(serve, model):
+def test_a_gateway_key_that_an_upstream_rejects_is_not_a_client_error(serve, model):
     gateway = serve(simulate={"key": "another"})
     with pytest.raises(openai.APIStatusError, match="refuses the gateway's credentials") as told:
         asked(gateway, "chat", model, streamed=False)
     assert told.value.status_code == 502
 
 
-def test_a_client_is_told_not_to_try_again_also_where_too_many_others_were_tried(serve):
+def test_a_client_is_asked_not_to_retry_if_too_many_other_requests_were_retried(serve):
     gateway = serve()
     told = []
     for _ in range(25):
@@ -204,7 +204,7 @@ def test_an_error_in_a_stream_of_messages_names_the_exchange(gateway, model):
 
 
 @pytest.mark.parametrize("client", ["chat", "responses"])
-def test_a_limit_says_in_words_when_to_try_again_also_in_its_own_dialect(serve, client):
+def test_a_rate_limit_has_its_delay_in_the_message_also_in_the_same_dialect(serve, client):
     gateway = serve()
     home = {"chat": "gpt", "responses": "resp"}
     with pytest.raises(openai.RateLimitError, match=r"[Tt]ry again in 30s") as told:

@@ -56,7 +56,7 @@ AGENTS = [(KINDS[kind], upstream) for kind, upstreams in runs.AGENTS.items() for
 
 @whole_and_streamed
 @pytest.mark.parametrize(("kind", "upstream"), AGENTS)
-def test_an_agent_runs_its_tools_and_goes_on(gateway, kind, upstream, streamed):
+def test_an_agents_sdk_agent_runs_its_tools_and_continues(gateway, kind, upstream, streamed):
     async def run(agent: Any, asked: Any) -> Any:
         quiet = RunConfig(tracing_disabled=True)
         if not streamed:
@@ -123,7 +123,7 @@ def test_thoughts_of_a_responses_model_come_back_to_it_by_way_of_a_messages_clie
 
 @whole_and_streamed
 @pytest.mark.parametrize("upstream", runs.RUNS["google-genai, automatic calls"])
-def test_googles_sdk_calls_functions_by_itself_and_goes_on(gateway, upstream, streamed):
+def test_googles_sdk_calls_functions_automatically_and_continues(gateway, upstream, streamed):
     client = gateway.open(genai.Client(api_key="any", http_options={"base_url": gateway.base_url}))
     chat = client.chats.create(model=MODELS[upstream], config={"tools": [get_weather]})
     before = len(gateway.simulator.requests)

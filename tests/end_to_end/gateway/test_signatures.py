@@ -105,7 +105,7 @@ def test_another_owner_gets_none_of_them(serve):
     assert signatures(gateway)[0] not in {None, SKIPPED}
 
 
-def test_a_call_that_says_something_else_under_the_same_id_is_not_signed(gateway):
+def test_a_different_call_with_the_same_id_gets_no_signature(gateway):
     client = chat(gateway)
     message = asked(client)
     history = forgetful(message)

@@ -39,7 +39,7 @@ def gateway():
 
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
 @pytest.mark.parametrize(("dialect", "upstream"), [*zip(CLIENTS, UPSTREAMS, strict=True), ("chat", "gpt")])
-def test_an_agent_runs_what_stands_in_text_and_leaves_the_clients_calls_to_it(gateway, dialect, upstream, stream):
+def test_an_agent_runs_text_calls_and_leaves_client_calls_to_the_client(gateway, dialect, upstream, stream):
     before = len(gateway.simulator.requests)
     client = Client(gateway, dialect, stream=stream, model=f"helper-{upstream}")
     assert client.ask("own").text == "I read.\n\nIt said: <a>"
@@ -100,7 +100,9 @@ def told_by(client, asked):
 
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
 @pytest.mark.parametrize(("dialect", "upstream"), [*zip(CLIENTS, UPSTREAMS, strict=True)])
-def test_no_client_sees_a_call_as_text_that_the_loop_had_mended_or_refused(strict_gateway, dialect, upstream, stream):
+def test_no_client_sees_the_text_of_a_call_that_the_loop_corrected_or_rejected(
+    strict_gateway, dialect, upstream, stream
+):
     for asked, told in {
         "json": "I read.Done.",
         "legacy": "I read.Done.",

@@ -39,7 +39,7 @@ def test_tokens_are_counted_where_they_would_be_answered(gateway, client, model)
 
 
 @pytest.mark.parametrize("client", ASKED)
-def test_an_estimate_says_that_it_is_one(gateway, client):
+def test_an_estimated_count_is_marked_in_a_header(gateway, client):
     tokens, estimated = counted(gateway, client, "gpt")
     assert tokens > 4
     assert estimated == "true"

@@ -146,7 +146,7 @@ def test_a_call_that_an_upstream_refuses_is_named_by_the_clients_own_place(refus
         ("gem", "the number of function response parts is not that of the function call parts of the turn c1"),
     ],
 )
-def test_words_against_a_call_are_enough(refusing, vendor, model, words):
+def test_a_message_about_a_call_is_enough_to_classify_the_error(refusing, vendor, model, words):
     vendor.where, vendor.words = "", words
     client = "responses" if model == "gpt" else "chat"
     with pytest.raises(Exception) as raised:  # noqa: PT011  each SDK has its own, which `told` reads
@@ -166,7 +166,7 @@ def test_what_is_about_neither_has_no_such_code(refusing, vendor):
 @pytest.mark.parametrize(
     ("client", "model"), [("chat", "gpt"), ("responses", "resp"), ("messages", "claude"), ("gemini", "gem")]
 )
-def test_in_its_own_dialect_the_vendors_words_stay(refusing, vendor, client, model):
+def test_in_the_same_dialect_the_vendors_message_is_unchanged(refusing, vendor, client, model):
     vendor.where, vendor.words = TOOL_PLACES[model], "the schema is not to our liking"
     with pytest.raises(Exception) as raised:  # noqa: PT011  each SDK has its own, which `told` reads
         ask(refusing, client, f"no-{model}", SCHEMAS)

@@ -76,7 +76,7 @@ def test_a_page_is_read_for_a_client_of_any_dialect(dialect):
     assert heard == ["/fjords"]
 
 
-def test_what_runs_beside_the_gateway_is_not_read():
+def test_web_fetch_cannot_read_local_servers():
     with ExitStack() as stack:
         place, heard = stack.enter_context(pages("secret of the intranet"))
         gateway = stack.enter_context(reading(f"http://{place}/metrics", private=()))

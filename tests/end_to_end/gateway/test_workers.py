@@ -79,7 +79,7 @@ def sixteen(command) -> list[str]:
 
 
 @pytest.mark.parametrize("name", [signal.SIGTERM, signal.SIGINT])
-def test_all_workers_end_when_they_are_told_and_leave_nothing_behind(pair, tmp_path, name):
+def test_all_workers_stop_on_a_signal_and_leave_nothing_behind(pair, tmp_path, name):
     assert asked(pair.base_url).status_code == 200
     children = pair.children()
     pair.process.send_signal(name)
@@ -128,7 +128,7 @@ def test_the_simulator_that_workers_share_is_replaced_too(pair):
 
 
 @pytest.mark.parametrize("count", ["1", "2"])
-def test_a_stream_that_is_open_may_end_when_the_gateway_stops_and_nobody_else_comes_in(tmp_path, count):
+def test_an_open_stream_may_end_when_the_gateway_stops_and_no_new_client_is_accepted(tmp_path, count):
     with in_thread(delay=0.05, chunk=4) as simulator:
         config = tmp_path / "dragoman.toml"
         config.write_text(
@@ -174,7 +174,7 @@ def test_a_stream_that_does_not_end_is_cut_when_the_grace_is_over(tmp_path):
             assert command.process.wait(20) == 0
 
 
-def test_told_twice_it_ends_at_once(tmp_path):
+def test_a_second_signal_stops_the_gateway_at_once(tmp_path):
     with serving(tmp_path, "--workers", "2") as command:
         body = {**HELLO, "model": "gemini-3-flash~hang"}
         cut: list[httpx2.TransportError] = []
@@ -195,7 +195,7 @@ def test_told_twice_it_ends_at_once(tmp_path):
         assert cut
 
 
-def test_a_port_that_is_taken_is_told_however_many_workers_there_are(tmp_path, pair):
+def test_a_port_in_use_is_reported_with_any_number_of_workers(tmp_path, pair):
     address = pair.base_url.removeprefix("http://")
     for count in ("1", "2"):
         command = [sys.executable, "-c", PROGRAM, "serve", "--workers", count, "--listen", address]

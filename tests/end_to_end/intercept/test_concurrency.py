@@ -31,7 +31,7 @@ def test_a_client_that_has_left_when_it_is_refused_leaves_its_caller_a_deadline(
 
 
 @pytest.mark.parametrize("second", ["calls", "text"])
-def test_calls_of_a_client_that_asks_twice_at_once_are_not_lost(server, gated, pool, second):
+def test_calls_of_a_program_with_two_concurrent_requests_are_not_lost(server, gated, pool, second):
     call = {"functionCall": {"name": "look", "args": {"city": "Paris"}, "id": "a"}}
     end = {"calls": {"functionCall": {"name": "look", "args": {}, "id": "b"}}, "text": {"text": "aside"}}
     answers = {
@@ -54,7 +54,7 @@ def test_calls_of_a_client_that_asks_twice_at_once_are_not_lost(server, gated, p
 
 
 @pytest.mark.parametrize("form", ["whole", "events", "items"])
-def test_a_client_that_asks_the_same_twice_at_once_gets_the_results_of_the_calls(simulator, pool, tmp_path, form):
+def test_two_identical_concurrent_requests_get_the_results_of_the_calls(simulator, pool, tmp_path, form):
     with between(simulator.base_url, tmp_path, intercept={"me": {"upstream": "google"}}) as middle:
         client, other = [Client(f"{middle.base_url}/intercept/me", form) for _ in range(2)]
         caller = Caller(middle, "responses", "me", {"look": CITY})
@@ -96,7 +96,7 @@ def test_an_answered_placeholder_stays_rewritten_for_a_client_that_comes_back_af
     assert "Waiting" not in json.dumps(last_heard(simulator))
 
 
-def test_the_same_request_twice_at_once_is_one_answer_and_calls_that_come_too_late_hold_nobody_up(server, gated, pool):
+def test_two_identical_concurrent_requests_are_one_answer_and_late_calls_do_not_block(server, gated, pool):
     call = {"functionCall": {"name": "look", "args": {"city": "Paris"}, "id": "a"}}
     gates = Gates(server, {"one": (200, event({"text": "so "}), event({"text": "be it"}, finishReason="STOP"))})
     client, retry = (Client(f"{gated.base_url}/intercept/me", "events") for _ in range(2))
@@ -114,7 +114,7 @@ def test_the_same_request_twice_at_once_is_one_answer_and_calls_that_come_too_la
     assert session_of(gated, "me").pending_group is None
 
 
-def test_a_retry_is_told_when_what_it_repeats_fails(server, gated, pool):
+def test_a_retry_fails_with_the_request_it_repeats(server, gated, pool):
     gates = Gates(server, {"one": (503, b"", b'{"error": {"code": 503, "message": "not now"}}')})
     client, retry = (Client(f"{gated.base_url}/intercept/me", "events") for _ in range(2))
     caller = Caller(gated, "responses", "me", {"look": CITY})
@@ -131,7 +131,7 @@ def test_a_retry_is_told_when_what_it_repeats_fails(server, gated, pool):
 
 
 @pytest.mark.parametrize("dialect", ["responses", "chat", "messages", "gemini"])
-def test_words_that_were_begun_end_where_calls_of_another_request_end_the_turn(server, gated, pool, dialect):
+def test_started_text_ends_where_calls_of_another_request_end_the_turn(server, gated, pool, dialect):
     call = {"functionCall": {"name": "look", "args": {"city": "Paris"}, "id": "a"}}
     answers = {
         "one": (200, event({"text": "so "}), event({"text": "be it"}, finishReason="STOP")),
@@ -153,7 +153,7 @@ def test_words_that_were_begun_end_where_calls_of_another_request_end_the_turn(s
     first.result(10)
 
 
-def test_a_retry_that_overtakes_a_reply_which_stands_still_is_the_answer(server, gated, pool):
+def test_a_retry_that_overtakes_a_stalled_reply_is_the_answer(server, gated, pool):
     gates = Gates(server, {"one": (200, event({"text": "so "}), event({"text": "be it"}, finishReason="STOP"))})
     client, retry = (Client(f"{gated.base_url}/intercept/me", "events") for _ in range(2))
     caller = Caller(gated, "responses", "me", {"look": CITY}, streamed=True)

@@ -42,7 +42,7 @@ def parts_of(simulator):
 
 
 @pytest.mark.parametrize("form", ["whole", "events", "items"])
-def test_a_retry_while_calls_wait_is_told_the_same_placeholder(middle, pool, simulator, form):
+def test_a_retry_while_calls_wait_gets_the_same_placeholder(middle, pool, simulator, form):
     client, _, _ = captured(pool, middle, f"retried-{form}", form=form)
     count = len(simulator.requests)
     again = Client(client.base_url, form)
@@ -90,7 +90,7 @@ def test_a_client_that_remembers_nothing_has_its_conversation_put_back_once(midd
     assert parts_of(simulator) == [["text"]]
 
 
-def test_a_client_that_leaves_before_it_heard_of_the_calls_can_come_back_for_the_answer(middle, pool, simulator):
+def test_a_program_that_disconnects_before_the_calls_can_reconnect_for_the_answer(middle, pool, simulator):
     client = Client(f"{middle.base_url}/intercept/me@left", "events")
     caller = Caller(middle, "responses", "me:left", {"look": CITY})
     waiting = asked(pool, middle, "me", "left", caller.ask, "go")
@@ -107,7 +107,7 @@ def test_a_client_that_leaves_before_it_heard_of_the_calls_can_come_back_for_the
     assert parts_of(simulator) == [["text"], ["functionCall"], ["functionResponse"]]
 
 
-def test_a_caller_that_lost_the_answer_asks_again_and_is_told_it(middle, pool, simulator):
+def test_a_caller_that_lost_the_answer_gets_it_by_a_retry(middle, pool, simulator):
     client = Client(f"{middle.base_url}/intercept/me@lost")
     caller = Caller(middle, "gemini", "me:lost", {"look": CITY})
     declared = [{"functionDeclarations": [{"name": "look", "parametersJsonSchema": CITY}]}]
@@ -138,7 +138,7 @@ def hasty(simulator, tmp_path_factory):
 
 @pytest.mark.parametrize("streamed", [False, True], ids=["whole", "streamed"])
 @pytest.mark.parametrize("dialect", ["responses", "chat", "messages"])
-def test_a_client_that_never_asks_is_an_error_in_the_callers_own_dialect(hasty, dialect, streamed):
+def test_a_program_that_sends_no_request_is_an_error_in_the_callers_dialect(hasty, dialect, streamed):
     errors = (openai.APIStatusError, anthropic.APIStatusError)
     caller = Caller(hasty, dialect, f"me:silent-{dialect}-{streamed}", {"look": CITY}, streamed=streamed)
     with pytest.raises(errors, match="sent no request within") as told:
@@ -203,7 +203,7 @@ def test_results_for_some_of_the_calls_only_are_refused_by_the_missing_name(midd
     ],
     ids=["malformed", "not JSON", "an array", "no contents", "odd tools", "odd turns", "20 MB"],
 )
-def test_a_plan_that_cannot_apply_sends_the_request_on_as_it_came_and_says_so(middle, pool, simulator, caplog, body):
+def test_a_plan_that_does_not_apply_forwards_the_request_unchanged_and_is_logged(middle, pool, simulator, caplog, body):
     caller = Caller(middle, "responses", "me:odd", {"look": CITY})
     waiting = asked(pool, middle, "me", "odd", caller.ask, "go")
     client = Client(f"{middle.base_url}/intercept/me@odd")
@@ -216,7 +216,7 @@ def test_a_plan_that_cannot_apply_sends_the_request_on_as_it_came_and_says_so(mi
     assert client.say("hello") == waiting.result(10)[0]
 
 
-def test_a_client_that_goes_on_alone_keeps_its_own_tools_and_nothing_is_captured(middle, pool, simulator):
+def test_a_program_that_continues_alone_keeps_its_own_tools_and_nothing_is_captured(middle, pool, simulator):
     client, caller, calls = captured(pool, middle, "alone")
     waiting = asked(pool, middle, "me", "alone", caller.answer, [(calls[0], "rain")])
     client.say(PROMPT)
@@ -261,7 +261,7 @@ def test_what_was_captured_and_answered_outlives_the_process(simulator, pool, tm
     assert "Waiting" not in json.dumps(last_heard(simulator))
 
 
-def test_a_reply_that_breaks_off_is_no_call_and_the_client_may_ask_again(middle, pool, simulator):
+def test_an_incomplete_reply_is_no_call_and_the_program_may_retry(middle, pool, simulator):
     client = Client(f"{middle.base_url}/intercept/me@broken", "events")
     caller = Caller(middle, "responses", "me:broken", {"look": CITY})
     waiting = asked(pool, middle, "me", "broken", caller.ask, "go")

@@ -62,7 +62,7 @@ def test_a_prompt_is_handed_over_and_results_are_fetched_by_the_next_run(simulat
     assert "go on" not in json.dumps(last_heard(simulator))
 
 
-def test_two_programs_at_once_are_told_apart_by_their_paths(simulator, tmp_path, pool):
+def test_two_concurrent_programs_are_distinguished_by_their_paths(simulator, tmp_path, pool):
     with between(simulator.base_url, tmp_path, intercept={"it": entry(tmp_path, "{prompt}")}) as middle:
         callers = [Caller(middle, "chat", f"it:{name}", {f"tool_{name}": CITY}) for name in "ab"]
         asked = [pool.submit(one.ask, f"call tool_{name}") for one, name in zip(callers, "ab", strict=True)]
@@ -72,7 +72,7 @@ def test_two_programs_at_once_are_told_apart_by_their_paths(simulator, tmp_path,
         assert [one.result(20)[0] for one in told] == ["They said: tool_a", "They said: tool_b"]
 
 
-def test_a_program_that_is_started_needs_no_key_of_ours_and_its_path_is_no_key_elsewhere(simulator, tmp_path):
+def test_a_started_program_needs_no_gateway_key_and_its_path_is_not_valid_elsewhere(simulator, tmp_path):
     entries = {"it": entry(tmp_path, "{prompt}"), "other": {"upstream": "google"}}
     keys = (KeyTable(key="any", name="me"),)
     with between(simulator.base_url, tmp_path, intercept=entries, keys=keys) as middle:
@@ -93,7 +93,7 @@ def test_a_program_that_is_started_needs_no_key_of_ours_and_its_path_is_no_key_e
     ],
     ids=["not there", "ends at once", "never asks"],
 )
-def test_a_program_that_does_not_ask_is_an_error_for_the_caller(simulator, tmp_path, command, words):
+def test_a_program_that_sends_no_request_is_an_error_for_the_caller(simulator, tmp_path, command, words):
     broken = {"upstream": "google", "command": command, "timeout": 1.0}
     with between(simulator.base_url, tmp_path, intercept={"it": broken}) as middle:
         with pytest.raises(openai.APIStatusError, match=words) as told:
@@ -101,14 +101,14 @@ def test_a_program_that_does_not_ask_is_an_error_for_the_caller(simulator, tmp_p
         assert told.value.status_code in {502, 504}
 
 
-def test_what_the_upstream_says_against_a_program_is_told_to_the_caller(simulator, tmp_path):
+def test_an_upstream_error_of_a_program_is_reported_to_the_caller(simulator, tmp_path):
     refused = entry(tmp_path, "{prompt}", model=f"{MODEL}~429")
     entries = {"it": refused}
     with between(simulator.base_url, tmp_path, intercept=entries) as middle, pytest.raises(openai.RateLimitError):
         Caller(middle, "responses", "it:one", {"look": CITY}).ask("hello")
 
 
-def test_model_instructions_and_headers_are_changed_as_the_entry_says(simulator, tmp_path):
+def test_model_instructions_and_headers_are_changed_as_configured(simulator, tmp_path):
     headers = {"user-agent": "", "x-goog-user-project": "mine"}
     changed = entry(tmp_path, "{prompt}", model="gemini-3-pro", system="Be brief.", headers=headers)
     with between(simulator.base_url, tmp_path, intercept={"it": changed}) as middle:

@@ -32,7 +32,7 @@ def test_a_free_form_tool_is_called_with_a_text_and_answered_as_such(middle, poo
     assert last_heard(simulator)["contents"][-1]["parts"][0]["functionResponse"]["name"] == "shell"
 
 
-def test_images_and_failures_stand_with_the_results_they_belong_to(middle, pool, simulator):
+def test_images_and_failures_are_in_the_results_they_belong_to(middle, pool, simulator):
     client = Client(f"{middle.base_url}/intercept/me@seen")
     tools = [{"name": name, "input_schema": CITY} for name in ("one", "two")]
     sdk = middle.client(anthropic.Anthropic)

@@ -103,7 +103,7 @@ def test_an_answered_placeholder_stays_rewritten_and_our_prompt_stays_out(middle
     assert second.before
 
 
-def test_a_client_that_goes_on_while_calls_wait_is_told_the_same_again_and_its_words_stay(middle, pool, simulator):
+def test_a_program_that_continues_while_calls_wait_gets_the_same_reply_and_its_text_is_kept(middle, pool, simulator):
     client = Client(f"{middle.base_url}/intercept/me@early", "events")
     caller = Caller(middle, "responses", "me:early", {"look": CITY})
     waiting = asked(pool, middle, "me", "early", caller.ask, "call look")
@@ -145,7 +145,7 @@ def test_two_sessions_at_once_never_see_each_others_tools_or_calls(middle, pool,
     assert ["for b" in one.result(10)[0] for one in answers] == [True, False]
 
 
-def test_a_prompt_beside_results_reaches_the_model_behind_them(middle, pool, simulator):
+def test_a_prompt_with_results_reaches_the_model_after_them(middle, pool, simulator):
     client = Client(f"{middle.base_url}/intercept/me@beside")
     caller = Caller(middle, "messages", "me:beside", {"look": CITY})
     waiting = asked(pool, middle, "me", "beside", caller.ask, "call look")
@@ -157,7 +157,7 @@ def test_a_prompt_beside_results_reaches_the_model_behind_them(middle, pool, sim
     assert turns_of(last_heard(simulator))[-2:] == [("user", ["functionResponse"]), ("user", ["text"])]
 
 
-def test_a_clients_own_calls_pass_to_it_and_all_results_stand_in_one_turn(middle, pool, simulator):
+def test_a_programs_own_calls_are_forwarded_to_it_and_all_results_are_in_one_turn(middle, pool, simulator):
     own = [{"functionDeclarations": [{"name": "own", "parametersJsonSchema": CITY}]}]
     client = Client(f"{middle.base_url}/intercept/kept@mixed", tools=own)
     caller = Caller(middle, "responses", "kept:mixed", {"look": CITY})
@@ -183,7 +183,7 @@ def test_a_clients_own_calls_pass_to_it_and_all_results_stand_in_one_turn(middle
     assert [part["functionResponse"]["name"] for part in heard[-1]["parts"]] == ["own", "look"]
 
 
-def test_a_client_that_runs_its_own_tools_is_waited_for_to_its_last_word(middle, pool):
+def test_the_caller_waits_until_a_program_with_its_own_tools_has_its_final_reply(middle, pool):
     own = [{"functionDeclarations": [{"name": "own", "parametersJsonSchema": CITY}]}]
     client = Client(f"{middle.base_url}/intercept/kept@own", tools=own)
     caller = Caller(middle, "chat", "kept:own", {"look": CITY})
@@ -210,7 +210,7 @@ def test_a_clients_aside_for_json_gets_no_tools_and_is_nobodys_answer(middle, po
     assert client.say("hello") == waiting.result(10)[0]
 
 
-def test_a_caller_without_tools_hears_what_the_model_says_and_nothing_is_rewritten(middle, pool, simulator):
+def test_a_caller_without_tools_gets_the_reply_and_nothing_is_rewritten(middle, pool, simulator):
     client = Client(f"{middle.base_url}/intercept/me@plain", "events")
     caller = Caller(middle, "gemini", "me:plain", {})
     waiting = pool.submit(caller.ask, "go")
@@ -221,7 +221,7 @@ def test_a_caller_without_tools_hears_what_the_model_says_and_nothing_is_rewritt
     assert waiting.result(10)[0] == "You said: hello there"
 
 
-def test_whoever_asks_while_another_waits_is_told_so(middle, pool):
+def test_a_second_concurrent_caller_gets_an_error(middle, pool):
     caller = Caller(middle, "responses", "me:twice", {"look": CITY})
     waiting = asked(pool, middle, "me", "twice", caller.ask, "go")
     with pytest.raises(Exception, match="another request is active"):

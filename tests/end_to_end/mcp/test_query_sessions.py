@@ -101,7 +101,7 @@ async def begun(base_url: str, prompt: str, session: str = "bills") -> str:
     return (await asked(base_url, "tools/call", "query", name="query", arguments=arguments))["taskId"]
 
 
-def test_a_call_that_fails_tells_its_session_and_the_next_goes_on_from_what_was_done(scene):
+def test_a_failed_call_names_its_session_and_the_next_call_continues_it(scene):
     async def do(stage: Stage) -> None:
         stage.bank.free.set()
         here = await stage.gateway()
@@ -121,7 +121,7 @@ def test_a_call_that_fails_tells_its_session_and_the_next_goes_on_from_what_was_
     scene(do)
 
 
-def test_a_question_to_which_nothing_came_is_asked_once(scene):
+def test_a_prompt_without_an_answer_is_in_the_history_once(scene):
     async def do(stage: Stage) -> None:
         here = await stage.gateway()
         async with Client(f"{here}/mcp") as client:
@@ -178,7 +178,7 @@ def test_a_task_that_is_cancelled_elsewhere_is_gone_on_from(scene):
     scene(do)
 
 
-def test_a_session_that_is_asked_in_two_processes_runs_one_turn_at_a_time(scene):
+def test_a_session_used_by_two_processes_runs_one_turn_at_a_time(scene):
     async def do(stage: Stage) -> None:
         here, there = await stage.gateway(), await stage.gateway(seconds=0.3)
         first = asyncio.create_task(query(here, "Pay."))
@@ -193,7 +193,7 @@ def test_a_session_that_is_asked_in_two_processes_runs_one_turn_at_a_time(scene)
     scene(do)
 
 
-def test_who_comes_second_waits_and_goes_on_from_the_first(scene, tmp_path):
+def test_a_second_call_waits_and_continues_from_the_first(scene, tmp_path):
     async def do(stage: Stage) -> None:
         here, there = await stage.gateway(), await stage.gateway()
         store = open_store(f"sqlite:///{tmp_path}/sessions.db")
@@ -228,7 +228,7 @@ def sending(received: Received) -> Answer:
 
 
 @pytest.mark.parametrize("approved", [True, False])
-def test_a_task_that_waits_for_a_word_says_so_in_the_other_process_and_is_answered_there(scene, approved):
+def test_a_task_waiting_for_approval_is_visible_and_answered_in_another_process(scene, approved):
     async def do(stage: Stage) -> None:
         stage.simulator = await stage._stack.enter_async_context(dragoman.simulator.running(script=sending))
         stage.bank = type("Post", (), {"paid": 0, "handler": asking(stage)})()

@@ -97,7 +97,7 @@ def test_a_task_of_a_worker_that_was_killed_has_failed(tmp_path):
 
 
 @pytest.mark.slow
-def test_a_task_that_waits_for_a_word_waits_in_every_worker_and_is_answered_by_any(tmp_path):
+def test_a_task_waiting_for_approval_is_visible_in_every_worker_and_answered_by_any(tmp_path):
     with run_in_thread(lambda: listen(_page), "pages") as pages:
         place = pages.base_url.removeprefix("http://")
         more = f'[web]\nprivate = ["{place}"]\n'
@@ -131,7 +131,7 @@ async def _page(exchange: Exchange) -> None:
 
 
 @pytest.mark.slow
-def test_what_any_worker_is_asked_to_cancel_is_cancelled_in_all(tmp_path):
+def test_a_cancellation_at_any_worker_applies_to_all(tmp_path):
     with in_thread(fault="hang") as simulator, pair(tmp_path, simulator.base_url) as gateway:
         base_url = gateway.base_url
         tasks = [

@@ -118,7 +118,7 @@ def test_the_async_tool_runner_runs(simulator, form, streamed):
     assert_answered(asyncio.run(flow()))
 
 
-def test_a_tool_that_fails_in_the_runner_is_told_of(client):
+def test_a_failing_tool_in_the_runner_is_reported(client):
     @beta_tool
     def get_weather(city: str) -> str:
         """Tell the current weather in a city."""

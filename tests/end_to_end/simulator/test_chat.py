@@ -81,7 +81,7 @@ def test_interleaved_calls_are_put_together(simulate):
     assert [json.loads(call.function.arguments)["city"] for call in calls] == ["Paris", "Tokyo"]
 
 
-def test_a_stream_without_a_tool_says_the_same_as_a_whole_reply(sdk):
+def test_a_stream_without_a_tool_has_the_same_text_as_a_whole_reply(sdk):
     whole = sdk.chat.completions.create(model=MODEL, messages=asked("Hello there"))
     chunks = list(sdk.chat.completions.create(model=MODEL, messages=asked("Hello there"), stream=True))
     text = "".join(chunk.choices[0].delta.content or "" for chunk in chunks)
@@ -111,7 +111,7 @@ def test_an_answer_by_a_schema_is_parsed(sdk):
     assert isinstance(reply.choices[0].message.parsed, Person)
 
 
-def test_a_parsed_tool_flow_goes_on_with_what_the_sdk_kept(sdk):
+def test_a_parsed_tool_flow_continues_with_the_message_of_the_sdk(sdk):
     tools = [openai.pydantic_function_tool(Person)]
     first = sdk.chat.completions.parse(
         model=MODEL, messages=asked("Save the person Ann, 31"), tools=tools, tool_choice="required"

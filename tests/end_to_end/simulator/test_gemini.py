@@ -167,7 +167,7 @@ def test_a_search_is_streamed_with_its_sources_at_the_end(client):
         ({"mode": "VALIDATED", "allowed_function_names": ["get_weather"]}, ["get_weather"]),
     ],
 )
-def test_the_mode_is_heeded_whole_and_streamed(client, calling, names):
+def test_the_function_calling_mode_is_followed_whole_and_streamed(client, calling, names):
     tool = types.Tool(function_declarations=[WEATHER, {**WEATHER, "name": "get_time", "description": "Time"}])
     choice = types.ToolConfig(function_calling_config=calling)
     asked = {
@@ -194,7 +194,7 @@ def test_vertex_v1_has_no_ids_of_calls(simulator):
 
 
 @pytest.mark.parametrize("path", [f"v1beta/models/{NEW}", f"v1beta1/publishers/google/models/{NEW}"])
-def test_without_alt_sse_an_error_stands_in_an_array(simulator, path):
+def test_without_alt_sse_an_error_is_in_an_array(simulator, path):
     url = f"{simulator.base_url}/{path}:streamGenerateContent"
     reply = httpx2.post(url, json={"contents": []}, headers={"x-goog-api-key": "k"})
     [wrong] = reply.json()
@@ -232,7 +232,7 @@ def test_a_bad_key_is_a_bad_argument(simulator):
         ("/v1internal:generateContent", "invalid", 401, "UNAUTHENTICATED"),
     ],
 )
-def test_who_is_not_known_is_told_so_as_the_surface_does(simulator, path, key, code, status):
+def test_an_unauthenticated_client_gets_the_error_of_its_api(simulator, path, key, code, status):
     headers = {"authorization": f"Bearer {key}"} if key else {}
     reply = httpx2.post(simulator.base_url + path, json={}, headers=headers)
     assert (reply.status_code, reply.json()["error"]["status"]) == (code, status)

@@ -120,7 +120,7 @@ def test_calls_of_a_stream_are_run_by_the_async_sdk(simulator, form, model):
 
 
 @pytest.mark.parametrize("streamed", [False, True], ids=["whole", "streamed"])
-def test_a_chat_goes_on_after_calls_were_run(client, streamed):
+def test_a_chat_continues_after_calls_were_run(client, streamed):
     chat = client.chats.create(
         model=NEW, config=configured(thinking_config=types.ThinkingConfig(include_thoughts=True))
     )
@@ -136,7 +136,7 @@ def test_a_chat_goes_on_after_calls_were_run(client, streamed):
 
 
 @both_forms
-def test_an_async_chat_goes_on_after_calls_were_run(simulator, form):
+def test_an_async_chat_continues_after_calls_were_run(simulator, form):
     async def flow():
         async with made_async(simulator, form) as client:
             chat = client.chats.create(model=NEW, config=configured())
@@ -150,7 +150,7 @@ def test_an_async_chat_goes_on_after_calls_were_run(simulator, form):
     assert get_weather("Rome") in later
 
 
-def test_a_tool_that_fails_is_told_of(client):
+def test_a_failing_tool_is_reported(client):
     def get_weather(city: str) -> str:
         """Tell the current weather in a city."""
         raise OSError(city)

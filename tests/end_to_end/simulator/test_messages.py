@@ -104,7 +104,7 @@ def test_tokens_are_counted(client):
     assert counted.input_tokens > 0
 
 
-def test_models_tell_how_much_they_read_and_write(client):
+def test_models_have_input_and_output_limits(client):
     limits = {model.id: (model.max_input_tokens, model.max_tokens) for model in client.models.list()}
     assert limits["claude-haiku-4-5"] == (200_000, 64_000)
     assert limits["claude-opus-5-5"] == (1_000_000, 128_000)
@@ -122,7 +122,7 @@ def test_models_tell_how_much_they_read_and_write(client):
         ({"type": "none"}, []),
     ],
 )
-def test_the_choice_of_tools_is_heeded(client, choice, names, streamed):
+def test_the_tool_choice_is_followed(client, choice, names, streamed):
     time = {**WEATHER, "name": "get_time", "description": "Time in a city", "strict": True, "input_schema": CITY}
     question = asked(
         "claude-sonnet-4-6",
@@ -147,7 +147,7 @@ def test_the_choice_of_tools_is_heeded(client, choice, names, streamed):
         ({}, "end_turn", None),
     ],
 )
-def test_an_answer_ends_as_it_was_told_to(client, members, reason, stopped):
+def test_an_answer_ends_at_max_tokens_or_a_stop_sequence(client, members, reason, stopped):
     question = {**asked("claude-sonnet-4-6", tools=[]), **members}
     message = client.messages.create(**question)
     with client.messages.stream(**question) as stream:
@@ -157,7 +157,7 @@ def test_an_answer_ends_as_it_was_told_to(client, members, reason, stopped):
     assert told(message) == told(streamed)
 
 
-def test_a_web_search_comes_back_with_its_citations_and_goes_on(client):
+def test_a_web_search_returns_citations_and_the_conversation_continues(client):
     search = {"type": "web_search_20250305", "name": "web_search"}
     question = asked(tools=[search], messages=[user("Search the web: what is the capital of France?")])
     first = client.messages.create(**question)

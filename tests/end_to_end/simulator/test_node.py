@@ -107,7 +107,7 @@ def test_parallel_calls_are_answered(told, script, flow):
 
 
 @pytest.mark.parametrize(("script", "flow"), by_script(WENT_ON))
-def test_a_conversation_goes_on_after_calls(told, script, flow):
+def test_a_conversation_continues_after_calls(told, script, flow):
     assert_told(told(script, flow), ["Paris", "Tokyo", "Rome"])
 
 

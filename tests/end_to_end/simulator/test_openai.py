@@ -118,7 +118,7 @@ def test_responses_parses_the_arguments_of_parallel_calls(sdk, store):
 
 
 @pytest.mark.parametrize("store", [True, False])
-def test_responses_goes_on_with_what_a_stream_kept(sdk, store):
+def test_responses_continues_with_the_output_of_a_stream(sdk, store):
     with sdk.responses.stream(model=RESPONSES, input=SAID, tools=TOOLS, store=store) as stream:
         first = stream.until_done().get_final_response()
     with sdk.responses.stream(model=RESPONSES, input=continued(first), tools=TOOLS, store=store) as stream:
@@ -156,7 +156,7 @@ def test_responses_runs_async_streams(simulator):
     assert_told(asyncio.run(flow()))
 
 
-def test_a_stored_stream_can_be_asked_for_again(sdk):
+def test_a_stored_stream_can_be_replayed(sdk):
     with sdk.responses.stream(model=RESPONSES, input=BOTH, tools=TOOLS) as stream:
         first = stream.until_done().get_final_response()
     kept = sdk.responses.retrieve(first.id)
