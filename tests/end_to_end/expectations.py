@@ -73,7 +73,7 @@ def _check_results(heard: Heard, client: Any, reader: Any, scenario: Scenario) -
 
 
 def _as_told(sent: Result, client: Any, reader: Any) -> HeardResult:
-    """Return a result as an upstream gets it: with a flag or in words, with its image or with a word for it."""
+    """Return a tool result as an upstream gets it: a failure as a flag or as text, an image as such or as a placeholder."""
     in_words = sent.failed and not (client.SAYS_FAILED and reader.FLAGS_FAILED)
     value = sent.value
     if sent.failed and client.FAILS_BY_MEMBER and not reader.FAILS_BY_MEMBER:

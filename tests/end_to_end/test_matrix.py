@@ -1,4 +1,4 @@
-"""Every client on every upstream: what the SDK saw, what the upstream got, what was lost, and what docs/reference/matrix.md says."""
+"""Every client on every upstream: what the SDK saw, what the upstream got, the losses, and docs/reference/matrix.md."""
 
 import functools
 

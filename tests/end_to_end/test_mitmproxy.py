@@ -1,4 +1,4 @@
-"""A real mitmproxy stands between a program with a fixed host and the surface, for as long as the program runs."""
+"""A real mitmproxy between a program with a fixed host and the gateway, while the program runs."""
 
 import json
 import os
@@ -107,7 +107,7 @@ class _Said(BaseHTTPRequestHandler):
 
 @pytest.fixture
 def other(tmp_path: Path) -> Generator[tuple[int, Path]]:
-    """A server of somebody else, with a certificate of its own authority."""
+    """A foreign server, with a certificate of its own authority."""
     authority = trustme.CA()
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     authority.issue_cert("127.0.0.1").configure_cert(context)

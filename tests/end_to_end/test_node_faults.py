@@ -15,7 +15,7 @@ SOURCES = Path(__file__).parent / "simulator" / "node"
 
 @pytest.fixture(scope="module")
 def told(request, tmp_path_factory):
-    """What the SDKs heard in every cell; they are run once."""
+    """What the Node SDKs received in every cell; they run once."""
     folder = tmp_path_factory.mktemp("node")
     (folder / "node_modules").symlink_to(installed(SOURCES, request.config.cache.mkdir("node-sdks")) / "node_modules")
     shutil.copy(SOURCES / "faults.mjs", folder)

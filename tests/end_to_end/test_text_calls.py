@@ -1,4 +1,4 @@
-"""Models without tools, asked by the official SDKs of all dialects: the client sees calls, the model sees words."""
+"""Models without tool support, with the official SDKs of all dialects: the client sees calls, the model sees text."""
 
 import json
 import re
@@ -31,7 +31,7 @@ SCENARIO = Scenario(name="words", prompt="What is the weather?", answer=Answer()
 
 
 def script(received):
-    """Write calls as text, in the form that the prompt asks for; repeat the last turn where there are results."""
+    """Write calls as text in the format that the prompt specifies; repeat the last turn if there are results."""
     ask = received.ask
     if received.body.get("tools") or ask.tools:
         return None
@@ -73,7 +73,7 @@ def talk_of(gateway, client, model, scenario=SCENARIO):
 
 
 def heard(gateway):
-    """What the simulator was asked last, in its own dialect, and the same as one text."""
+    """The last request of the simulator, in its own dialect and as one text."""
     seen = gateway.simulator.requests[-1]
     assert seen.status == 200, seen.rule
     body = json.loads(seen.body)

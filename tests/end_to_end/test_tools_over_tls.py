@@ -57,7 +57,7 @@ def simulator() -> Generator[Running]:
 
 
 class Client:
-    """A program that says what it is told to, and tells what it is answered."""
+    """A program that sends the given prompts and prints the answers."""
 
     def __init__(self, process: "subprocess.Popen[str]") -> None:
         self._process = process

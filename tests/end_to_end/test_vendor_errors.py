@@ -1,4 +1,4 @@
-"""Errors that a vendor tells in words of its own: each SDK raises what its programs decide by, and nobody tries in vain."""
+"""Errors in a vendor's own wording: each SDK raises the exception that programs check, and none retries in vain."""
 
 import asyncio
 import json
@@ -69,7 +69,7 @@ SPENT: dict[str, Said] = {
 
 
 class Vendors:
-    """Upstreams of every dialect that say what lies ready."""
+    """Upstreams of every dialect that send the prepared reply."""
 
     def __init__(self, gateway: Gateway) -> None:
         self.listener = Listener(gateway)
@@ -137,7 +137,7 @@ def test_a_quota_that_is_spent_is_not_tried_again(vendors, client, source):
 
 @asynccontextmanager
 async def secured(asked: list[bytes]) -> AsyncIterator[int]:
-    """A server whose certificate nobody has vouched for; its port."""
+    """The port of a server with an untrusted certificate."""
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     trustme.CA().issue_cert("localhost").configure_cert(context)
 

@@ -1,4 +1,4 @@
-"""`dragoman chat` where nobody sits before it: in scripts and pipes answers alone are on standard output."""
+"""`dragoman chat` in scripts and pipes, without a terminal: standard output has only the answers."""
 
 import asyncio
 import contextlib

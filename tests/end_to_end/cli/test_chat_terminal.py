@@ -1,4 +1,4 @@
-"""`dragoman chat` on a real terminal: what comes is shown as it comes, a person is asked, and Ctrl-C ends a turn."""
+"""`dragoman chat` on a real terminal: text is shown as it arrives, the user is asked for approval, Ctrl-C ends a turn."""
 
 import asyncio
 import re
@@ -24,7 +24,7 @@ SERVER = (
 
 
 def script(received: Received) -> Answer | None:
-    """Say a word more than once, call what the prompt names, and tell what came of it."""
+    """Repeat a word, call the tools that the prompt names, and report their results."""
     last = received.ask.turns[-1]
     if last.results and not last.text:
         return Answer(text=f"It came to this: {last.results[-1].text[-60:]}.")

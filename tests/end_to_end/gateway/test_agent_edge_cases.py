@@ -23,7 +23,7 @@ WANTED = [
 
 
 def scripted(received):
-    """Call everything at once; then again, one of each kind; then say what came of it."""
+    """Call all tools in parallel, then one of each kind again, then report the results."""
     turns = received.ask.turns
     made = sum(1 for turn in turns if turn.calls)
     if made == 0:

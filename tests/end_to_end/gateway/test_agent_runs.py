@@ -1,4 +1,4 @@
-"""Runs of tools in the gateway that are interrupted, fail, go on elsewhere, or are nobody else's business."""
+"""Tool runs in the gateway that are interrupted, fail, continue in another process, or belong to another owner."""
 
 import asyncio
 import json
@@ -44,7 +44,7 @@ class Patient:
 
 
 def calling(*names):
-    """A script that calls tools, one a turn, and then says what came of the last."""
+    """A script that calls one tool in each turn, and then reports the last result."""
 
     def script(received):
         turns = received.ask.turns

@@ -48,7 +48,7 @@ def calls(*wanted):
 
 
 def scripted(received):
-    """Do what the last words of the user say: call tools turn by turn, then say what came of it."""
+    """Follow the last user message: call tools turn by turn, then report the results."""
     turns = received.ask.turns
     asked = next((turn.text for turn in reversed(turns) if turn.role == "user" and turn.text), "")
     since = 0

@@ -1,4 +1,4 @@
-"""Who is let in, by whichever header the vendor's clients use, and who is not."""
+"""Authorization with the headers that each vendor's clients use."""
 
 import httpx2
 import pytest

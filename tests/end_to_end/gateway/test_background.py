@@ -1,4 +1,4 @@
-"""Answers over Responses that are made while nobody waits for them."""
+"""Background responses."""
 
 import time
 from uuid import uuid4

@@ -1,4 +1,4 @@
-"""What real clients send that no specification tells: each as it was seen, against the running gateway."""
+"""Undocumented behaviour of real clients, as captured, against the running gateway."""
 
 import asyncio
 import json
@@ -22,7 +22,7 @@ def post(gateway, path, body, headers=None):
 
 
 def spoken(gateway, since=0):
-    """What the simulator has heard that was for an answer."""
+    """The requests for generation that the simulator received."""
     return [seen.json() for seen in list(gateway.simulator.requests)[since:] if seen.method == "POST"]
 
 
@@ -263,7 +263,7 @@ def test_unconfigured_model_names_reach_the_upstream_of_their_family(gateway):
 
 
 def is_recorded(gateway, name):
-    """Tell whether there is a record of this name; the last may come a moment after its answer."""
+    """Return whether there is a record with this id; the last may arrive a moment after its response."""
     deadline = time.monotonic() + 5
     while name not in [record.id for record in gateway.records] and time.monotonic() < deadline:
         time.sleep(0.01)

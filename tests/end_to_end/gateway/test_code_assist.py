@@ -1,4 +1,4 @@
-"""Code Assist as Gemini CLI speaks it: its first steps, then questions, whatever the upstream."""
+"""Code Assist as Gemini CLI uses it: setup calls, then prompts, on any upstream."""
 
 import re
 

@@ -88,7 +88,7 @@ def test_two_conversations_with_different_tools_do_not_mix(gateway, streamed):
 
 
 def response_in(text: str, *, streamed: bool) -> dict[str, Any]:
-    """Return the response that a reply tells."""
+    """Return the response object of a reply."""
     if not streamed:
         return json.loads(text)
     last = [json.loads(line[6:]) for line in text.splitlines() if line.startswith("data: {")][-1]

@@ -1,4 +1,4 @@
-"""A key that stands twice in an object of a request is refused in the client's own words, before anybody is asked."""
+"""A duplicate key in a request is rejected in the client's dialect, before any upstream call."""
 
 import httpx2
 import pytest
@@ -18,7 +18,7 @@ HISTORY = {
 
 
 def place_and_code(dialect: str, error: dict) -> tuple[str, str]:
-    """Return what an error says is wrong, and where."""
+    """Return the message and the field of an error."""
     match dialect:
         case "messages":
             return error["message"].rpartition("object at ")[2], error["details"]["error_code"]

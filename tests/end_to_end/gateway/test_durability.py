@@ -1,4 +1,4 @@
-"""Real processes that are killed, share a database, or lose it: no turn that a client heard of is lost, none is half."""
+"""Real processes that are killed, share a database, or lose it: no turn that a client received is lost or incomplete."""
 
 import json
 import random
@@ -80,7 +80,7 @@ def turn(client, conversation, words, *, stream):
 
 
 def killed_and_driven(config, turns, kills):
-    """Drive turns through a process that is killed again and again; return what was heard, and what was kept."""
+    """Run turns through a process that is killed repeatedly; return the received and the stored turns."""
     rng = random.Random(7)  # noqa: S311  the same kills every time
     doomed = set(rng.sample(range(turns), kills))
     heard = []

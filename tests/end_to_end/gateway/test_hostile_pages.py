@@ -38,7 +38,7 @@ def toolbox():
 
 
 def obeying(received):
-    """Read the page that the user names, and tell of it or obey it at once; obey later what was told."""
+    """Read the page that the user names, and summarize or obey it at once; later obey the summary."""
     turns = received.ask.turns
     last = turns[-1]
     asked = next(turn.text for turn in reversed(turns) if turn.role == "user" and turn.text)

@@ -1,4 +1,4 @@
-"""A key has only those tools run for it that it may, whichever way it asks for them."""
+"""A key can use only its allowed tools, in whichever way it requests them."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""Bodies that are too large, too deep or packed: answered in the client's dialect, cheaply, and nobody else is hurt."""
+"""Bodies that are too large, too deep or compressed get a cheap response in the client's dialect, and affect no others."""
 
 import gzip
 import json

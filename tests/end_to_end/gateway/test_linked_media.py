@@ -25,7 +25,7 @@ PATHS = {"chat": "/v1/chat/completions", "responses": "/v1/responses", "messages
 
 
 class Web:
-    """A server with some files, and how often each was asked for."""
+    """A server with some files, and the number of requests for each."""
 
     base_url = ""
 

@@ -1,4 +1,4 @@
-"""What stays in memory of an exchange that is over: a few words, never what was said in it."""
+"""A completed exchange keeps only a short record in memory, never message contents."""
 
 import gc
 import weakref

@@ -1,4 +1,4 @@
-"""Lists of models, as the official SDKs read them, from what is configured and from what upstreams say themselves."""
+"""Model lists as the official SDKs parse them, from the configuration and from the upstreams' lists."""
 
 import anthropic
 import httpx2

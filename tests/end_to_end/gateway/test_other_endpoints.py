@@ -1,4 +1,4 @@
-"""The vendors' other endpoints, passed on untouched: asked with the official SDKs, answered by a server that notes all."""
+"""The vendors' other endpoints are forwarded unchanged: official SDKs, and a server that records all requests."""
 
 import io
 import json
@@ -32,7 +32,7 @@ EMBEDDED = {"object": "list", "model": "m", "data": [{"object": "embedding", "in
 
 
 class Vendor:
-    """Plays the other endpoints of all vendors, and notes what it was asked."""
+    """Simulates the other endpoints of all vendors, and records its requests."""
 
     def __init__(self) -> None:
         self.requests: list[Request] = []

@@ -1,4 +1,4 @@
-"""The same dialect on both sides means the same bytes; what must change is told in the headers."""
+"""The same dialect on both sides means the same bytes; necessary changes are listed in headers."""
 
 import asyncio
 import time

@@ -1,4 +1,4 @@
-"""Tools of configured MCP servers, asked for in the dialect's own words: Responses' `mcp`, Messages' `mcp_servers`."""
+"""Tools of configured MCP servers, requested with the dialect's own fields: Responses' `mcp`, Messages' `mcp_servers`."""
 
 import json
 from urllib.error import HTTPError
@@ -288,7 +288,7 @@ def test_invalid_messages_input_is_rejected_or_left_to_the_vendor_and_never_an_i
 
 
 def asked(gateway, path, body):
-    """Ask without an SDK, which would not let this through."""
+    """Send a request without an SDK, which would reject it."""
     request = Request(  # noqa: S310  the gateway's own address
         gateway.base_url + path, json.dumps(body).encode(), {"x-api-key": "k", "content-type": "application/json"}
     )

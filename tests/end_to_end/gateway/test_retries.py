@@ -1,4 +1,4 @@
-"""What the gateway does when an upstream fails: tries again, asks the next, gives up; the errors themselves are the fault matrix."""
+"""Retries and fallbacks when an upstream fails; the errors themselves are tested in the fault matrix."""
 
 import json
 
@@ -16,7 +16,7 @@ ROUTES = {"gem": "gemini", "claude": "anthropic", "gpt": "openai", "resp": "resp
 
 
 def asked(gateway: Gateway, client: str, model: str, *, streamed: bool) -> str:
-    """Ask for words with an official SDK and return all of them."""
+    """Request a text with an official SDK and return it."""
     base = gateway.base_url
     match client:
         case "chat":

@@ -1,4 +1,4 @@
-"""What the SDKs do with tools by themselves, for models that speak another language: Agents, tool runners, automatic calls.
+"""Tool loops of the SDKs on models of other vendors: the Agents SDK, tool runners, automatic function calling.
 
 Tracing of the Agents SDK is off: it would send what an agent did to the vendor.
 """

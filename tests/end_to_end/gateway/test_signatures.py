@@ -27,7 +27,7 @@ def asked(client, model="gem", *, stream=False):
 
 
 def forgetful(message):
-    """Write a reply as a client does that keeps only what it knows, and lays arguments out in its own way."""
+    """Render a reply as a client that keeps only known fields and reformats arguments."""
     calls = [
         {
             "id": call.id,

@@ -18,7 +18,7 @@ THEIRS = 'TOOL_CALL: get_weather\nARGUMENTS: {"city": "Rome"}'
 
 
 def script(received):
-    """Call as text what the user says, then tell what the results were."""
+    """Call as text the tools that the user names, then report the results."""
     assert not received.ask.tools
     said = received.ask.turns[-1].text
     results = re.findall(r"<tool_result name=\"\w+\">\n(.*?)\n</tool_result>", said, re.DOTALL)
@@ -57,7 +57,7 @@ WRITTEN = {"legacy": UNREAD, "json": '<tool_call>{"name": "files__read", "argume
 
 
 def wayward(received):
-    """Write a call that nobody can read until told so; or call on and on, also where no tool may be called."""
+    """Write an unparsable call until it is reported; or call without end, even if no tool may be called."""
     turns = [turn for turn in received.ask.turns if turn.role != "system"]
     asked, last = turns[0].text, turns[-1].text
     if asked in WRITTEN and len(turns) == 1:

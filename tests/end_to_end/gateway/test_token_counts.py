@@ -1,4 +1,4 @@
-"""How many tokens a request has, in each client's words, from each upstream's own counter."""
+"""Token counts in each client's dialect, from each upstream's own counter."""
 
 import httpx2
 import pytest

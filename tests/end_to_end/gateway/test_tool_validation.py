@@ -1,4 +1,4 @@
-"""Tools that mean nothing are refused before any upstream hears of them, and all that is wrong is told at once."""
+"""Invalid tools are rejected before any upstream call, with all faults at once."""
 
 import threading
 

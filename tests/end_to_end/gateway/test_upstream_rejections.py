@@ -1,4 +1,4 @@
-"""What an upstream says against a tool or a call reaches the client with its reason, its own place and a code."""
+"""An upstream's error about a tool or a call reaches the client with its reason, its pointer and a code."""
 
 import json
 from collections.abc import Generator
@@ -44,7 +44,7 @@ def refusal(path: str, words: str, where: str) -> bytes:
 
 
 class Vendor:
-    """An upstream that refuses everything, with the words and the place that lie ready."""
+    """An upstream that rejects everything with the given message and field."""
 
     base_url = ""
     words = "the schema is not to our liking"

@@ -1,4 +1,4 @@
-"""The gateway in processes of its own: several workers that are one gateway, and an end that cuts nobody off."""
+"""The gateway with several worker processes, and its graceful shutdown."""
 
 import json
 import os

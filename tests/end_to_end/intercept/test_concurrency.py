@@ -1,4 +1,4 @@
-"""What happens at the same time, or too late: clients that leave, ask twice at once, or come back after long."""
+"""Concurrent and late requests: programs that disconnect, send two requests at once, or reconnect late."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""With keys, sessions have owners: the same name is another session for another key, and a client's key says whose it is."""
+"""With keys, sessions have owners: the same name is another session for another key."""
 
 import json
 import urllib.request

@@ -1,4 +1,4 @@
-"""What an upstream does not take of what was made of a request: the client is answered all the same, and the log says why."""
+"""If an upstream rejects a rewritten request, the program still gets an answer, and the log has the reason."""
 
 import json
 import logging

@@ -1,4 +1,4 @@
-"""A caller brings tools, a client asks, the model calls: what either side sees, in every form and dialect."""
+"""A caller adds tools to a program's request and the model calls them: what either side sees, in every dialect."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""After a page was read, a call that could carry data out waits for the user's word, asked through the host."""
+"""After a page was read, a call that could send data out waits for the user's approval through the host."""
 
 import asyncio
 import sys
@@ -24,7 +24,7 @@ CANARY = "canary-4711"
 
 
 class Stage:
-    """A page that the user names, a place that the page names, and a model that does what pages say."""
+    """A page that the user names, a server that the page names, and a model that obeys pages."""
 
     def __init__(self) -> None:
         self.visited: list[str] = []

@@ -23,7 +23,7 @@ def node(modules, name, *arguments, **settings):
 
 
 def one_after_another(*wanted):
-    """A script that makes one call a turn, and then says all that came of them."""
+    """A script that makes one call in each turn, and then reports all results."""
 
     def script(received):
         turns = received.ask.turns

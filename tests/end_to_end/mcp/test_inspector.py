@@ -1,4 +1,4 @@
-"""The inspector of MCP, from npm, as a client of ours: on a pipe and over HTTP, in both revisions.
+"""The MCP Inspector from npm as a client of the gateway: over stdio and HTTP, in both protocol revisions.
 
 Packages that only its page in a browser needs are left out, by `overrides` in package.json: they are not for every machine.
 """

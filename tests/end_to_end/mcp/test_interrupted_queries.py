@@ -1,4 +1,4 @@
-"""A call of `query` whose process was killed: the next one in its session knows what was said and done."""
+"""After a `query` whose process was killed, the next one in its session has its history."""
 
 import asyncio
 import json
@@ -54,7 +54,7 @@ def answering(received):
 
 @asynccontextmanager
 async def staged(tmp_path, **mcp):
-    """A gateway whose model is the simulator's; yields a function that asks, and what the simulator was asked."""
+    """A gateway on the simulator; yields a function that sends a query, and the requests of the simulator."""
     async with dragoman.simulator.running(script=answering) as simulator:
         config = Config(
             server=ServerTable(log="off"),

@@ -38,7 +38,7 @@ class Bank:
 
 
 def paying(received: Received) -> Any:
-    """Pay when somebody says so, then fail if that is wished, or say how long the history is."""
+    """Pay if the prompt says so, then fail if requested, or report the length of the history."""
     turns = received.ask.turns
     if turns[-1].results and not turns[-1].text:
         failing = any("fail" in turn.text for turn in turns if turn.role == "user" and turn.text)
@@ -91,7 +91,7 @@ async def query(base_url: str, prompt: str, session: str | None = "bills") -> An
 
 
 async def asked(base_url: str, method: str, target: str, **params: Any) -> dict[str, Any]:
-    """Ask as a host that knows tasks."""
+    """Send a query as a host that supports tasks."""
     async with httpx2.AsyncClient(timeout=30) as http:
         return (await http.post(f"{base_url}/mcp", **posted(method, target, **params))).json()["result"]
 
@@ -121,7 +121,7 @@ def test_a_failed_call_names_its_session_and_the_next_call_continues_it(scene):
     scene(do)
 
 
-def test_a_prompt_without_an_answer_is_in_the_history_once(scene):
+def test_a_prompt_that_failed_is_not_in_the_history(scene):
     async def do(stage: Stage) -> None:
         here = await stage.gateway()
         async with Client(f"{here}/mcp") as client:

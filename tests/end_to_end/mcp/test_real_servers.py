@@ -89,7 +89,7 @@ def test_everything_over_http(modules, tmp_path):
 
 
 def _port(process, log) -> int:
-    """The port of a process that asked the system for one."""
+    """The port that the system gave to a process."""
     deadline = time.monotonic() + 60
     while time.monotonic() < deadline:
         assert process.poll() is None, log.read_text()

@@ -1,4 +1,4 @@
-"""`query`, `search` and `fetch` of a running gateway, asked by the official client, with the simulator as the model."""
+"""`query`, `search` and `fetch` of a running gateway, called by the official client, with the simulator as the model."""
 
 import asyncio
 import json
@@ -41,7 +41,7 @@ class Stage:
         self.simulator = simulator
 
     def asked(self) -> list[Any]:
-        """What the simulator was asked, oldest first."""
+        """The requests that the simulator received, oldest first."""
         return [seen.json() for seen in self.simulator.requests]
 
     @asynccontextmanager
@@ -53,7 +53,7 @@ class Stage:
             yield client
 
     async def post(self, method: str, target: str = "", key: str = "ann-secret", **params: Any) -> dict[str, Any]:
-        """Send one request of the newer era by hand, from a client that knows tasks."""
+        """Send one request of the newer protocol revision by hand, as a client that supports tasks."""
         meta = {
             "io.modelcontextprotocol/protocolVersion": "2026-07-28",
             "io.modelcontextprotocol/clientCapabilities": {"extensions": {TASKS: {}}},

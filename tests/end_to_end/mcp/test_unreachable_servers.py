@@ -1,4 +1,4 @@
-"""Servers that are configured and cannot be reached: every client is told so, and none is left without an answer."""
+"""Configured MCP servers that cannot be reached: every client gets an answer that reports it."""
 
 import anthropic
 import httpx2

@@ -69,7 +69,7 @@ class Desk:
             return run, [event async for event in run.stream_events()]
 
     def sent(self):
-        """The bodies of what was asked, all of which must have been accepted."""
+        """The bodies of all requests, which must have been accepted."""
         assert {(one.api, one.status) for one in self.simulator.requests} == {(self.api, 200)}
         return [json.loads(one.body) for one in self.simulator.requests]
 

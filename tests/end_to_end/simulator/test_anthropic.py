@@ -84,7 +84,7 @@ def called(message):
 
 
 def assert_answered(messages):
-    """Both cities were asked for in one message, and the last one tells of both."""
+    """Both cities are called in one message, and the last message has both results."""
     first, last = messages
     assert (first.stop_reason, last.stop_reason) == ("tool_use", "end_turn")
     assert called(first) == ["Paris", "Tokyo"]
