@@ -6,7 +6,7 @@ import httpx2
 import pytest
 
 from dragoman.interpreter import tools
-from server.asking import CLIENTS, ask, told, tools_of
+from server.asking import CLIENTS, parse_error, send_request, tools_of
 
 GOOD = {"type": "object", "properties": {"city": {"type": "string"}}}
 BAD = {"type": "object", "properties": {"a": {"type": "strin"}, "b": {"$ref": "#/$defs/none"}}, "required": [3]}
@@ -47,9 +47,9 @@ def posted(gateway, dialect, model, **body):
 @pytest.mark.parametrize("dialect", CLIENTS)
 def test_all_faults_of_tool_schemas_are_reported_at_once(gateway, dialect):
     heard = len(gateway.simulator.requests)
-    with pytest.raises(Exception) as raised:  # noqa: PT011  each SDK has its own, which `told` reads
-        ask(gateway, dialect, FOREIGN[dialect], {"fine": GOOD, "broken": BAD})
-    error = told(raised.value)
+    with pytest.raises(Exception) as raised:  # noqa: PT011  each SDK has its own, which `parse_error` parses
+        send_request(gateway, dialect, FOREIGN[dialect], {"fine": GOOD, "broken": BAD})
+    error = parse_error(raised.value)
     assert (error.status, error.code) == (400, "invalid_tool")
     assert error.param == FIRST[dialect]
     for place in ("/properties/a/type", "/required/0", "/properties/b/$ref"):
