@@ -121,7 +121,7 @@ def test_what_cannot_be_read_reaches_the_client_as_text(manner):
         for client, model in zip(CLIENTS, ("gem", "claude", "gpt", "resp"), strict=True):
             reply = talk_of(gateway, client, model).turn(streamed=MANNERS[manner])
             assert (reply.text, reply.calls, reply.finish) == (said, (), "stop")
-        losses = [loss.what for record in gateway.told(4) for loss in record.reply_losses]
+        losses = [loss.what for record in gateway.wait_for_records(4) for loss in record.reply_losses]
     assert losses.count("a call in it cannot be read: it is told as text") == 4
 
 
@@ -170,7 +170,7 @@ def test_a_request_without_tools_passes_as_it_does_elsewhere(gateway, client):
         gateway, client, {"chat": "gpt", "responses": "resp", "messages": "claude", "gemini": "gem"}[client], scenario
     ).turn(streamed=True)
     assert not reply.calls
-    assert gateway.told(before + 1)[-1].losses == ()
+    assert gateway.wait_for_records(before + 1)[-1].losses == ()
     assert "You can use tools" not in heard(gateway)[1]
 
 

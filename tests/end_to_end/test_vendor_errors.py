@@ -163,5 +163,5 @@ def test_an_upstream_with_an_invalid_certificate_gets_no_request():
             heard = listener.listen(client, "mine/m", streamed=False)
             assert heard.status == 502
             assert heard.error.response.headers["x-should-retry"] == "false"
-        assert [record.tries for record in gateway.told(len(CLIENTS))] == [1] * len(CLIENTS)
+        assert [record.tries for record in gateway.wait_for_records(len(CLIENTS))] == [1] * len(CLIENTS)
     assert not asked

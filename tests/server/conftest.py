@@ -32,7 +32,7 @@ class Gateway:
         """Keep a client until the gateway is closed."""
         return self._clients.enter_context(client)
 
-    def told(self, count: int) -> list[Record]:
+    def wait_for_records(self, count: int) -> list[Record]:
         """Return the records once there are `count`: the last may arrive a moment after its response."""
         deadline = time.monotonic() + 5
         while len(self.records) < count and time.monotonic() < deadline:

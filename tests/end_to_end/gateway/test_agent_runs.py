@@ -85,7 +85,7 @@ def test_a_client_that_leaves_stops_the_tool_that_runs_for_it(start, stream):
 
     asyncio.run(ask_and_leave())
     assert patient.stopped.wait(10)
-    assert gateway.told(1)[0].outcome == "left"
+    assert gateway.wait_for_records(1)[0].outcome == "left"
 
 
 def test_a_background_run_is_polled_and_what_it_called_is_handed_over(start):
@@ -141,7 +141,7 @@ def test_an_upstream_failure_in_a_later_turn_is_reported_in_the_stream_or_by_sta
             Client(gateway, dialect, stream=stream, model="helper").ask("go")
         status = getattr(error.value, "status_code", getattr(error.value, "code", None))
         assert stream or status == 400
-    whole, streamed = gateway.told(2)[-2:]
+    whole, streamed = gateway.wait_for_records(2)[-2:]
     assert (whole.outcome, streamed.outcome) == ("failed", "failed")
     assert (whole.status, streamed.status) == (400, 200)
 

@@ -57,7 +57,7 @@ def test_a_fault_that_passes_is_tried_again_and_never_seen_by_the_client(serve, 
     gateway = serve()
     assert "simulator" in asked(gateway, "chat", faulty("gem", "503,times=1"), streamed=streamed)
     assert [seen.status for seen in gateway.simulator.requests] == [503, 200]
-    assert [(record.tries, record.outcome) for record in gateway.told(1)] == [(2, "answered")]
+    assert [(record.tries, record.outcome) for record in gateway.wait_for_records(1)] == [(2, "answered")]
 
 
 def test_the_next_upstream_is_used_when_one_fails(serve):
@@ -132,7 +132,7 @@ def test_a_stream_that_had_to_begin_without_the_upstream_ends_in_an_error_that_e
     )
     with pytest.raises((openai.APIError, anthropic.APIError, genai.errors.APIError), match="in time"):
         asked(gateway, client, f"slow/{MODELS[NAMES[kind]]}~hang", streamed=True)
-    (record,) = gateway.told(1)
+    (record,) = gateway.wait_for_records(1)
     assert (record.status, record.outcome, record.tries, record.problem.kind) == (200, "failed", 1, "timeout")
 
 
@@ -182,7 +182,7 @@ def test_a_client_is_asked_not_to_retry_if_too_many_other_requests_were_retried(
         with pytest.raises(openai.InternalServerError) as raised:
             asked(gateway, "chat", faulty("gem", "503"), streamed=False)
         told.append(raised.value.response.headers.get("x-should-retry"))
-    assert {record.tries for record in gateway.told(25)} >= {1, 3}
+    assert {record.tries for record in gateway.wait_for_records(25)} >= {1, 3}
     assert set(told) == {"false"}
 
 

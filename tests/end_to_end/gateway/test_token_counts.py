@@ -56,5 +56,5 @@ def test_a_count_takes_a_turn_of_its_key_like_any_request(serve):
         next(pieces)
         told = httpx2.post(gateway.base_url + path, json={**body, "model": "claude"}, headers=key)
         assert (told.status_code, told.json()["error"]["type"]) == (429, "rate_limit_error")
-    gateway.told(2)
+    gateway.wait_for_records(2)
     assert httpx2.post(gateway.base_url + path, json={**body, "model": "claude"}, headers=key).status_code == 200

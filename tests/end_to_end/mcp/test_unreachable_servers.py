@@ -88,7 +88,7 @@ def test_messages_books_it_as_a_loss(gateway, stream):
     asked = {"mcp_servers": [SERVER], "tools": [TOOLSET], "betas": BETAS}
     count = len(gateway.records) + 1
     assert client.ask("go", **asked).text == "Hello."
-    (loss,) = (loss for loss in gateway.told(count)[-1].losses if loss.where == "/mcp_servers/0")
+    (loss,) = (loss for loss in gateway.wait_for_records(count)[-1].losses if loss.where == "/mcp_servers/0")
     assert loss.kind == "dropped"
     assert loss.what.startswith(WHY)
     with pytest.raises(anthropic.BadRequestError, match=r"strict mode: .*the server 'away' is not reachable"):
