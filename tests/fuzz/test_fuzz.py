@@ -10,7 +10,7 @@ from fuzz.targets import Target, targets
 
 
 def told(failures):
-    return "\n".join(failure.told() for failure in failures.values())
+    return "\n".join(failure.describe() for failure in failures.values())
 
 
 def test_a_few_thousand_inputs_break_nothing():
@@ -53,7 +53,7 @@ def test_failures_of_one_kind_are_told_once_with_the_shortest_input():
     (failure,) = failures.values()
     assert failure.count == 50
     assert failure.data == b"z"
-    assert "--replay crash eg==" in failure.told()
+    assert "--replay crash eg==" in failure.describe()
 
 
 def test_an_input_that_takes_too_long_is_a_failure(monkeypatch):

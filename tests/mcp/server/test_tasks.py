@@ -38,7 +38,7 @@ class Room:
         assert desk.state is not None
         return f"task-{desk.state.task_id}"
 
-    async def told(self, run: str, status: str, *questions: str) -> Any:
+    async def wait_for_status(self, run: str, status: str, *questions: str) -> Any:
         """Return what the other process tells, once it is that."""
         async with asyncio.timeout(10):
             while True:
@@ -76,7 +76,7 @@ def test_what_came_of_a_task_is_told_by_every_process(scene):
         return {"content": [{"type": "text", "text": f"{job.owner} {wish.decode()}"}]}
 
     async def do(room: Room) -> None:
-        told = await room.told(await room.begun(b"wishes", session_id="s"), "completed")
+        told = await room.wait_for_status(await room.begun(b"wishes", session_id="s"), "completed")
         assert told.result == {"content": [{"type": "text", "text": "ann wishes"}]}
         assert told.meta == {"session_id": "s"}
 
@@ -89,12 +89,12 @@ def test_questions_are_told_and_answered_in_every_process_one_by_one(scene):
 
     async def do(room: Room) -> None:
         run = await room.begun()
-        told = await room.told(run, "input_required")
+        told = await room.wait_for_status(run, "input_required")
         assert told.input_requests == {"a": {"method": "x"}, "b": {"method": "y"}}
         await room.there.tell("ann", run, "a", 1)
-        await room.told(run, "input_required", "b")
+        await room.wait_for_status(run, "input_required", "b")
         await room.there.tell("ann", run, "b", 3)
-        assert (await room.told(run, "completed")).result == {"a": 1, "b": 3}
+        assert (await room.wait_for_status(run, "completed")).result == {"a": 1, "b": 3}
 
     scene(work, do)
 
@@ -103,7 +103,7 @@ def test_a_task_that_is_cancelled_says_what_it_did_last(scene):
     async def do(room: Room) -> None:
         run = await room.begun(session_id="s")
         await room.there.cancel("ann", run)
-        told = await room.told(run, "cancelled")
+        told = await room.wait_for_status(run, "cancelled")
         assert told.status_message == "looking around"
         assert (told.result, told.error, told.meta) == (None, None, {"session_id": "s"})
 
@@ -114,7 +114,7 @@ def test_a_task_whose_process_is_gone_has_failed(scene):
     async def do(room: Room) -> None:
         run = await room.begun()
         await room.here.close()
-        told = await room.told(run, "failed")
+        told = await room.wait_for_status(run, "failed")
         assert "has exited" in told.error["message"]
 
     scene(forever, do)
@@ -125,7 +125,7 @@ def test_a_tool_that_breaks_is_told_as_failed_without_its_secrets(scene):
         raise ValueError("the password is 1234")
 
     async def do(room: Room) -> None:
-        told = await room.told(await room.begun(), "failed")
+        told = await room.wait_for_status(await room.begun(), "failed")
         assert told.error["message"] == "the run failed: ValueError"
 
     scene(work, do)
