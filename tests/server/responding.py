@@ -14,7 +14,7 @@ OTHER = {**FLAT, "name": "get_time", "description": "Get time"}
 QUESTION = "What is the weather in Tokyo?"
 
 
-def answered(client, stream, **body):
+def create_response(client, stream, **body):
     if not stream:
         return client.responses.create(**body)
     with client.responses.stream(**body) as events:

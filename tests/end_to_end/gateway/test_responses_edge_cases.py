@@ -7,7 +7,7 @@ from uuid import uuid4
 import openai
 import pytest
 
-from server.responding import FLAT, MODELS, QUESTION, answered, called, result
+from server.responding import FLAT, MODELS, QUESTION, called, create_response, result
 
 
 @pytest.fixture
@@ -39,7 +39,7 @@ def test_results_of_parallel_calls_may_come_in_two_turns(client, name, model):
 @pytest.mark.parametrize("stream", [False, True])
 def test_a_retry_while_a_call_is_open_does_not_create_a_second_turn(client, name, stream):
     body = {"model": "gem", "conversation": name, "input": QUESTION, "tools": [FLAT]}
-    first, second, third = (answered(client, stream, **body) for _ in range(3))
+    first, second, third = (create_response(client, stream, **body) for _ in range(3))
     assert called(first)[0].call_id == called(second)[0].call_id == called(third)[0].call_id
     assert len([item for item in client.conversations.items.list(name) if item.type == "message"]) == 1
 
@@ -81,7 +81,9 @@ def test_a_prompt_that_was_blocked_leaves_nothing_in_its_conversation(client, na
     client.responses.create(model="gem", conversation=name, input="Hello")
     for stream in (False, True):
         with contextlib.suppress(openai.APIError):
-            answered(client, stream, model="gemini/gemini-3.8-flash~blocked", conversation=name, input="Bad words")
+            create_response(
+                client, stream, model="gemini/gemini-3.8-flash~blocked", conversation=name, input="Bad words"
+            )
     assert len(list(client.conversations.items.list(name))) == 2
 
 

@@ -8,7 +8,7 @@ import openai
 import pytest
 
 from dragoman.config import KeyTable, SessionsTable
-from server.responding import FLAT, MODELS, NESTED, OTHER, QUESTION, answered, called, result, sent
+from server.responding import FLAT, MODELS, NESTED, OTHER, QUESTION, called, create_response, result, sent
 
 
 @pytest.fixture
@@ -31,28 +31,28 @@ def test_a_turn_may_send_only_the_result_of_a_call(client, name, model, stream, 
         body["extra_body"] = {"tools": [tool]}
     else:
         body["tools"] = [tool]
-    first = answered(client, stream, **body, input=QUESTION, tool_choice="auto")
+    first = create_response(client, stream, **body, input=QUESTION, tool_choice="auto")
     (call,) = called(first)
     assert call.name == "get_weather"
     assert json.loads(call.arguments) == {"city": "Tokyo"}
     assert first.conversation.id == name
-    second = answered(client, stream, model=model, conversation=name, input=[result(call)])
+    second = create_response(client, stream, model=model, conversation=name, input=[result(call)])
     assert "72" in second.output_text
     assert not called(second)
 
 
 @pytest.mark.parametrize("stream", [False, True])
 def test_arguments_have_no_added_whitespace(client, stream):
-    (call,) = called(answered(client, stream, model="gem", input=QUESTION, tools=[FLAT]))
+    (call,) = called(create_response(client, stream, model="gem", input=QUESTION, tools=[FLAT]))
     assert call.arguments == '{"city":"Tokyo"}'
 
 
 @pytest.mark.parametrize("model", MODELS)
 @pytest.mark.parametrize("stream", [False, True])
 def test_a_response_is_gone_on_from_by_its_id(client, model, stream):
-    first = answered(client, stream, model=model, input=QUESTION, tools=[FLAT])
+    first = create_response(client, stream, model=model, input=QUESTION, tools=[FLAT])
     (call,) = called(first)
-    second = answered(client, stream, model=model, previous_response_id=first.id, input=[result(call)])
+    second = create_response(client, stream, model=model, previous_response_id=first.id, input=[result(call)])
     assert "72" in second.output_text
     assert second.previous_response_id == first.id
     assert second.store is True
@@ -135,7 +135,7 @@ def test_an_identical_turn_that_is_sent_again_is_not_stored_twice(client, name):
     (call,) = called(client.responses.create(model="gem", conversation=name, input=QUESTION, tools=[FLAT]))
     second = client.responses.create(model="gem", conversation=name, input=[result(call)])
     again = client.responses.create(model="gem", conversation=name, input=[result(call)])
-    streamed = answered(client, stream=True, model="gem", conversation=name, input=[result(call)])
+    streamed = create_response(client, stream=True, model="gem", conversation=name, input=[result(call)])
     assert (again.id, again.output_text) == (second.id, second.output_text) == (streamed.id, streamed.output_text)
     items = list(client.conversations.items.list(name, order="asc"))
     assert [item.type for item in items if item.type != "reasoning"] == [
@@ -187,7 +187,7 @@ def test_a_response_is_shown_listed_and_deleted_by_its_id(client):
 
 
 def test_a_streamed_response_is_kept_as_it_was_streamed(client):
-    streamed = answered(client, stream=True, model="gem", input=QUESTION, tools=[FLAT])
+    streamed = create_response(client, stream=True, model="gem", input=QUESTION, tools=[FLAT])
     kept = client.responses.retrieve(streamed.id)
     assert [item.model_dump() for item in kept.output] == [
         item.model_dump(exclude={"parsed_arguments"}) for item in streamed.output
