@@ -17,7 +17,7 @@ from end_to_end.matrix import CLIENTS, MANNERS, UPSTREAMS
 from end_to_end.scenarios import CITY, IMAGE, SYSTEM, TIME, WEATHER, Scenario
 from end_to_end.talk import Result
 from server.conftest import serving, upstreams
-from server.responding import called, create_response, result
+from server.responding import calls_of, create_response, result
 
 ARGUMENTS = {"city": CITY, "days": [1, [2]], "more": {"a": {"b": "}{"}}}
 WRITTEN = json.dumps(ARGUMENTS, ensure_ascii=False)
@@ -207,7 +207,7 @@ def test_a_stored_conversation_continues_with_only_results(gateway, model, manne
     flat = [{"type": "function", "name": one.name, "parameters": one.schema} for one in (WEATHER, TIME)]
     streamed = MANNERS[manner]
     first = create_response(sdk, streamed, model=model, input="What is the weather?", tools=flat)
-    calls = called(first)
+    calls = calls_of(first)
     assert [call.name for call in calls] == ["get_weather", "get_time"]
     results = [result(call, f"result of {call.name}") for call in calls]
     second = create_response(sdk, streamed, model=model, input=results, tools=flat, previous_response_id=first.id)

@@ -21,7 +21,7 @@ def create_response(client, stream, **body):
         return events.get_final_response()
 
 
-def called(response):
+def calls_of(response):
     return [item for item in response.output if item.type == "function_call"]
 
 

@@ -7,7 +7,7 @@ import openai
 import pytest
 
 from dragoman.config import KeyTable
-from server.responding import FLAT, QUESTION, called, result
+from server.responding import FLAT, QUESTION, calls_of, result
 
 
 @pytest.fixture
@@ -26,7 +26,7 @@ def test_a_background_response_completes_without_a_connected_client(client, name
     assert begun.background
     done = until_done(client, begun.id)
     assert done.status == "completed"
-    (call,) = called(done)
+    (call,) = calls_of(done)
     second = client.responses.create(model="gem", conversation=name, input=[result(call)])
     assert "72" in second.output_text
     assert client.responses.cancel(begun.id) == done

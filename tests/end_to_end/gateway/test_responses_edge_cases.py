@@ -7,7 +7,7 @@ from uuid import uuid4
 import openai
 import pytest
 
-from server.responding import FLAT, MODELS, QUESTION, called, create_response, result
+from server.responding import FLAT, MODELS, QUESTION, calls_of, create_response, result
 
 
 @pytest.fixture
@@ -30,7 +30,7 @@ def test_a_call_without_a_result_does_not_end_its_conversation(client, name, mod
 @pytest.mark.parametrize("model", MODELS)
 def test_results_of_parallel_calls_may_come_in_two_turns(client, name, model):
     asked = "What is the weather in Tokyo and in Paris?"
-    calls = called(client.responses.create(model=model, conversation=name, input=asked, tools=[FLAT]))
+    calls = calls_of(client.responses.create(model=model, conversation=name, input=asked, tools=[FLAT]))
     for call in calls:
         answer = client.responses.create(model=model, conversation=name, input=[result(call)])
     assert answer.output_text
@@ -40,12 +40,12 @@ def test_results_of_parallel_calls_may_come_in_two_turns(client, name, model):
 def test_a_retry_while_a_call_is_open_does_not_create_a_second_turn(client, name, stream):
     body = {"model": "gem", "conversation": name, "input": QUESTION, "tools": [FLAT]}
     first, second, third = (create_response(client, stream, **body) for _ in range(3))
-    assert called(first)[0].call_id == called(second)[0].call_id == called(third)[0].call_id
+    assert calls_of(first)[0].call_id == calls_of(second)[0].call_id == calls_of(third)[0].call_id
     assert len([item for item in client.conversations.items.list(name) if item.type == "message"]) == 1
 
 
 def test_a_prompt_with_other_options_is_another_turn(client, name):
-    (call,) = called(client.responses.create(model="gem", conversation=name, input=QUESTION, tools=[FLAT]))
+    (call,) = calls_of(client.responses.create(model="gem", conversation=name, input=QUESTION, tools=[FLAT]))
     body = {"model": "gem", "conversation": name, "input": [result(call)]}
     short = client.responses.create(**body, max_output_tokens=20)
     long = client.responses.create(**body, max_output_tokens=2000)
@@ -56,7 +56,7 @@ def test_a_history_that_is_sent_again_to_a_conversation_is_known(client, name):
     said = [{"role": "user", "content": QUESTION}]
     first = client.responses.create(model="gem", conversation=name, input=said, tools=[FLAT])
     said += [item.model_dump(exclude_none=True) for item in first.output]
-    said.append(result(called(first)[0]))
+    said.append(result(calls_of(first)[0]))
     assert "72" in client.responses.create(model="gem", conversation=name, input=said).output_text
     assert len([item for item in client.conversations.items.list(name) if item.type == "function_call"]) == 1
 
