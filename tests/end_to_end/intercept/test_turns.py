@@ -5,7 +5,7 @@ import json
 import pytest
 
 from intercept.clients import CITY, MODEL, PROMPT, Caller, Client, last_heard
-from intercept.surroundings import asked, is_awaited, session_of, until
+from intercept.surroundings import is_awaited, session_of, start_caller, until
 
 
 def turns_of(body):
@@ -40,7 +40,7 @@ def test_calls_come_to_the_caller_and_its_results_to_the_model(middle, pool, sim
     session = f"{dialect}-{form}-{wrapped}"
     client = Client(f"{middle.base_url}/intercept/{entry}@{session}", form, wrapped=wrapped)
     caller = Caller(middle, dialect, f"{entry}:{session}", {"look": CITY}, streamed=streamed)
-    waiting = asked(pool, middle, entry, session, caller.ask, "call look")
+    waiting = start_caller(pool, middle, entry, session, caller.ask, "call look")
     first = client.say("Let me see: call look")
     assert first.startswith("Let me see:")
     assert "Waiting for tools: dt-" in first
@@ -48,7 +48,7 @@ def test_calls_come_to_the_caller_and_its_results_to_the_model(middle, pool, sim
     words, calls = waiting.result(10)
     assert words.startswith("Let me see:")
     assert [(one["name"], json.loads(one["arguments"])) for one in calls] == [("look", {"city": "Paris"})]
-    waiting = asked(pool, middle, entry, session, caller.answer, [(calls[0], "rain")])
+    waiting = start_caller(pool, middle, entry, session, caller.answer, [(calls[0], "rain")])
     last = client.say(PROMPT)
     assert last.startswith("They said: ")
     assert "rain" in last
@@ -66,11 +66,13 @@ def test_calls_come_to_the_caller_and_its_results_to_the_model(middle, pool, sim
 def test_several_calls_of_one_turn_are_answered_together_in_their_order(middle, pool, simulator):
     client = Client(f"{middle.base_url}/intercept/me@several", "events")
     caller = Caller(middle, "responses", "me:several", {"one": CITY, "two": CITY, "three": CITY})
-    waiting = asked(pool, middle, "me", "several", caller.ask, "go")
+    waiting = start_caller(pool, middle, "me", "several", caller.ask, "go")
     client.say("call one, two, three")
     _, calls = waiting.result(10)
     assert [one["name"] for one in calls] == ["one", "two", "three"]
-    waiting = asked(pool, middle, "me", "several", caller.answer, [(one, one["name"] * 2) for one in reversed(calls)])
+    waiting = start_caller(
+        pool, middle, "me", "several", caller.answer, [(one, one["name"] * 2) for one in reversed(calls)]
+    )
     client.say(PROMPT)
     waiting.result(10)
     results = [part["functionResponse"]["name"] for part in last_heard(simulator)["contents"][-1]["parts"]]
@@ -82,10 +84,10 @@ def test_an_answered_placeholder_stays_rewritten_and_our_prompt_stays_out(middle
     client = Client(f"{middle.base_url}/intercept/me@later")
     caller = Caller(middle, "responses", "me:later", {"look": CITY})
     for _ in range(2):
-        waiting = asked(pool, middle, "me", "later", caller.ask, "call look")
+        waiting = start_caller(pool, middle, "me", "later", caller.ask, "call look")
         client.say("call look")
         _, calls = waiting.result(10)
-        waiting = asked(pool, middle, "me", "later", caller.answer, [(calls[0], "rain")])
+        waiting = start_caller(pool, middle, "me", "later", caller.answer, [(calls[0], "rain")])
         client.say(PROMPT)
         waiting.result(10)
     client.say("and now?")
@@ -106,14 +108,14 @@ def test_an_answered_placeholder_stays_rewritten_and_our_prompt_stays_out(middle
 def test_a_program_that_continues_while_calls_wait_gets_the_same_reply_and_its_text_is_kept(middle, pool, simulator):
     client = Client(f"{middle.base_url}/intercept/me@early", "events")
     caller = Caller(middle, "responses", "me:early", {"look": CITY})
-    waiting = asked(pool, middle, "me", "early", caller.ask, "call look")
+    waiting = start_caller(pool, middle, "me", "early", caller.ask, "call look")
     first = client.say("call look")
     _, calls = waiting.result(10)
     count = len(simulator.requests)
     assert client.say("are you there?") == first
     assert len(simulator.requests) == count
     until(lambda: middle.passed and middle.passed[-1].blocked)
-    waiting = asked(pool, middle, "me", "early", caller.answer, [(calls[0], "rain")])
+    waiting = start_caller(pool, middle, "me", "early", caller.answer, [(calls[0], "rain")])
     assert client.say(PROMPT) == "They said: rain; you said: are you there?"
     assert waiting.result(10)[0] == "They said: rain; you said: are you there?"
     assert turns_of(last_heard(simulator)) == [
@@ -127,7 +129,7 @@ def test_a_program_that_continues_while_calls_wait_gets_the_same_reply_and_its_t
 def test_two_sessions_at_once_never_see_each_others_tools_or_calls(middle, pool, simulator):
     clients = [Client(f"{middle.base_url}/intercept/me@pair-{name}") for name in "ab"]
     callers = [Caller(middle, "responses", f"me:pair-{name}", {f"tool_{name}": CITY}) for name in "ab"]
-    waiting = [asked(pool, middle, "me", f"pair-{name}", callers[at].ask, "go") for at, name in enumerate("ab")]
+    waiting = [start_caller(pool, middle, "me", f"pair-{name}", callers[at].ask, "go") for at, name in enumerate("ab")]
     for client, name in zip(clients, "ab", strict=True):
         client.say(f"call tool_{name}")
         declared = last_heard(simulator)["tools"][0]["functionDeclarations"]
@@ -137,7 +139,7 @@ def test_two_sessions_at_once_never_see_each_others_tools_or_calls(middle, pool,
     with pytest.raises(Exception, match="no call 'id-tool_b-1' is waiting"):
         callers[0].answer([(calls[1], "not mine")])
     answers = [
-        asked(pool, middle, "me", f"pair-{name}", callers[at].answer, [(calls[at], f"for {name}")])
+        start_caller(pool, middle, "me", f"pair-{name}", callers[at].answer, [(calls[at], f"for {name}")])
         for at, name in reversed(list(enumerate("ab")))
     ]
     for client, name in zip(clients, "ab", strict=True):
@@ -148,10 +150,10 @@ def test_two_sessions_at_once_never_see_each_others_tools_or_calls(middle, pool,
 def test_a_prompt_with_results_reaches_the_model_after_them(middle, pool, simulator):
     client = Client(f"{middle.base_url}/intercept/me@beside")
     caller = Caller(middle, "messages", "me:beside", {"look": CITY})
-    waiting = asked(pool, middle, "me", "beside", caller.ask, "call look")
+    waiting = start_caller(pool, middle, "me", "beside", caller.ask, "call look")
     client.say("call look")
     _, calls = waiting.result(10)
-    waiting = asked(pool, middle, "me", "beside", caller.answer, [(calls[0], "rain")], "and be brief")
+    waiting = start_caller(pool, middle, "me", "beside", caller.answer, [(calls[0], "rain")], "and be brief")
     client.say("and be brief")
     assert waiting.result(10)[0] == "They said: rain; you said: and be brief"
     assert turns_of(last_heard(simulator))[-2:] == [("user", ["functionResponse"]), ("user", ["text"])]
@@ -161,7 +163,7 @@ def test_a_programs_own_calls_are_forwarded_to_it_and_all_results_are_in_one_tur
     own = [{"functionDeclarations": [{"name": "own", "parametersJsonSchema": CITY}]}]
     client = Client(f"{middle.base_url}/intercept/kept@mixed", tools=own)
     caller = Caller(middle, "responses", "kept:mixed", {"look": CITY})
-    waiting = asked(pool, middle, "kept", "mixed", caller.ask, "go")
+    waiting = start_caller(pool, middle, "kept", "mixed", caller.ask, "go")
     client.say("call own, look")
     declared = last_heard(simulator)["tools"][0]["functionDeclarations"]
     assert [one["name"] for one in declared] == ["own", "look"]
@@ -171,7 +173,7 @@ def test_a_programs_own_calls_are_forwarded_to_it_and_all_results_are_in_one_tur
     result = {"functionResponse": {"id": call["id"], "name": "own", "response": {"result": "mine"}}}
     client.history.append({"role": "user", "parts": [result]})
     client.say()
-    waiting = asked(pool, middle, "kept", "mixed", caller.answer, [(calls[0], "theirs")])
+    waiting = start_caller(pool, middle, "kept", "mixed", caller.answer, [(calls[0], "theirs")])
     client.say(PROMPT)
     waiting.result(10)
     heard = last_heard(simulator)["contents"]
@@ -187,7 +189,7 @@ def test_the_caller_waits_until_a_program_with_its_own_tools_has_its_final_reply
     own = [{"functionDeclarations": [{"name": "own", "parametersJsonSchema": CITY}]}]
     client = Client(f"{middle.base_url}/intercept/kept@own", tools=own)
     caller = Caller(middle, "chat", "kept:own", {"look": CITY})
-    waiting = asked(pool, middle, "kept", "own", caller.ask, "go")
+    waiting = start_caller(pool, middle, "kept", "own", caller.ask, "go")
     client.say("First: call own")
     assert not waiting.done()
     call = client.history[-1]["parts"][-1]["functionCall"]
@@ -202,7 +204,7 @@ def test_the_caller_waits_until_a_program_with_its_own_tools_has_its_final_reply
 def test_a_clients_aside_for_json_gets_no_tools_and_is_nobodys_answer(middle, pool, simulator):
     client = Client(f"{middle.base_url}/intercept/me@aside")
     caller = Caller(middle, "responses", "me:aside", {"look": CITY})
-    waiting = asked(pool, middle, "me", "aside", caller.ask, "go")
+    waiting = start_caller(pool, middle, "me", "aside", caller.ask, "go")
     aside = Client(client.base_url)
     aside.send(aside.request("which model?", generationConfig={"responseMimeType": "application/json"}))
     assert "tools" not in last_heard(simulator)
@@ -223,7 +225,7 @@ def test_a_caller_without_tools_gets_the_reply_and_nothing_is_rewritten(middle, 
 
 def test_a_second_concurrent_caller_gets_an_error(middle, pool):
     caller = Caller(middle, "responses", "me:twice", {"look": CITY})
-    waiting = asked(pool, middle, "me", "twice", caller.ask, "go")
+    waiting = start_caller(pool, middle, "me", "twice", caller.ask, "go")
     with pytest.raises(Exception, match="another request is active"):
         Caller(middle, "responses", "me:twice", {"look": CITY}).ask("something else")
     Client(f"{middle.base_url}/intercept/me@twice").say("hello")
@@ -233,7 +235,7 @@ def test_a_second_concurrent_caller_gets_an_error(middle, pool):
 
 def test_the_model_that_answered_is_named_to_the_caller(middle, pool):
     caller = Caller(middle, "responses", "me:named", {})
-    waiting = asked(pool, middle, "me", "named", caller.ask, "go")
+    waiting = start_caller(pool, middle, "me", "named", caller.ask, "go")
     Client(f"{middle.base_url}/intercept/me@named").say("hello")
     waiting.result(10)
     until(lambda: middle.passed and middle.passed[-1].session == "named")
