@@ -9,7 +9,7 @@ import pytest
 
 import dragoman
 from dragoman.tools import Executor, Handler, Registry, tool
-from tools.tool_calls import call, handler, said
+from tools.tool_calls import call, handler, text_of
 
 DIALECTS = ("chat", "responses", "messages", "gemini")
 MODELS = {"chat": "gpt-5.2", "responses": "gpt-5.2", "messages": "claude-opus-5", "gemini": "gemini-3-flash"}
@@ -58,7 +58,7 @@ def test_definitions_of_every_dialect_can_be_registered(dialect):
     for definition in dragoman.tools_from(dialect, written):
         registry.register(Handler(definition=definition, run=sorted))
     result = asyncio.run(Executor(registry).execute(call("files__search", {"q": "x"})))
-    assert said(result) == '["q"]'
+    assert text_of(result) == '["q"]'
 
 
 def test_every_definition_is_one_that_can_be_offered():

@@ -13,7 +13,7 @@ import pytest
 from pydantic import Field
 
 from dragoman.tools import FunctionTool, ToolDefinitionError, tool
-from tools.tool_calls import run, said
+from tools.tool_calls import run, text_of
 
 
 class Colour(enum.Enum):
@@ -181,7 +181,7 @@ def test_a_default_of_none_makes_null_a_value():
         return repr(limit)
 
     assert schema_of(find)["properties"]["limit"] == {"anyOf": [{"type": "integer"}, {"type": "null"}], "default": None}
-    assert said(run(find, {"limit": None})) == "None"
+    assert text_of(run(find, {"limit": None})) == "None"
 
 
 def test_a_default_that_is_no_json_is_pythons_own_affair():
@@ -192,7 +192,7 @@ def test_a_default_that_is_no_json_is_pythons_own_affair():
         return limit is nothing
 
     assert "default" not in schema_of(find)["properties"]["limit"]
-    assert said(run(find)) == "true"
+    assert text_of(run(find)) == "true"
 
 
 def test_a_default_that_is_no_number_to_json_is_not_told_as_null():
@@ -201,7 +201,7 @@ def test_a_default_that_is_no_number_to_json_is_not_told_as_null():
         return least == -math.inf and math.isnan(most)
 
     assert schema_of(find)["properties"] == {"least": {"type": "number"}, "most": {"type": "number"}}
-    assert said(run(find)) == "true"
+    assert text_of(run(find)) == "true"
 
 
 def test_arguments_arrive_as_typed_values():
@@ -239,7 +239,7 @@ def test_a_whole_number_written_as_a_double_is_an_integer():
     def repeat(times: int, inner: list[int]) -> str:
         return repr((times, inner))
 
-    assert said(run(repeat, '{"times": 3.0, "inner": [1, 2.0]}')) == "(3, [1, 2])"
+    assert text_of(run(repeat, '{"times": 3.0, "inner": [1, 2.0]}')) == "(3, [1, 2])"
 
 
 def test_what_only_python_can_check_is_told_with_its_place():
@@ -248,7 +248,7 @@ def test_what_only_python_can_check_is_told_with_its_place():
 
     result = run(remind, {"days": ["2026-01-31", "soon"]})
     assert result.failed
-    assert "/days/1: Invalid RFC3339 encoded date" in said(result)
+    assert "/days/1: Invalid RFC3339 encoded date" in text_of(result)
 
 
 def test_a_dataclass_that_refuses_its_values_makes_the_arguments_invalid():
@@ -265,7 +265,7 @@ def test_a_dataclass_that_refuses_its_values_makes_the_arguments_invalid():
         return span.high - span.low
 
     count.__annotations__["span"] = Span
-    assert "/span: low must not be above high" in said(run(tool(count), {"span": {"low": 2, "high": 1}}))
+    assert "/span: low must not be above high" in text_of(run(tool(count), {"span": {"low": 2, "high": 1}}))
 
 
 def test_positional_only_parameters_are_given_by_name_and_passed_by_place():
@@ -273,7 +273,7 @@ def test_positional_only_parameters_are_given_by_name_and_passed_by_place():
     def divide(a: float, b: float, /, *, digits: int = 2) -> float:
         return round(a / b, digits)
 
-    assert said(run(divide, {"a": 1, "b": 3})) == "0.33"
+    assert text_of(run(divide, {"a": 1, "b": 3})) == "0.33"
 
 
 def test_bound_methods_partials_and_objects_that_are_called_can_be_tools():
@@ -288,9 +288,9 @@ def test_bound_methods_partials_and_objects_that_are_called_can_be_tools():
     def convert(amount: float, rate: float) -> float:
         return amount * rate
 
-    assert said(run(tool(Shop().price), {"item": "tea"})) == "tea: 7"
-    assert said(run(tool(name="buy")(Shop()), {"item": "tea"})) == "sold tea"
-    assert said(run(tool(name="double")(functools.partial(convert, rate=2.0)), {"amount": 4})) == "8.0"
+    assert text_of(run(tool(Shop().price), {"item": "tea"})) == "tea: 7"
+    assert text_of(run(tool(name="buy")(Shop()), {"item": "tea"})) == "sold tea"
+    assert text_of(run(tool(name="double")(functools.partial(convert, rate=2.0)), {"amount": 4})) == "8.0"
 
 
 def generator(count: int):
@@ -346,7 +346,7 @@ def test_a_type_that_is_returned_may_be_known_to_type_checkers_only():
     def load(path: str) -> "DataFrame":  # type: ignore[name-defined]  # noqa: F821
         return path
 
-    assert said(run(load, {"path": "x"})) == "x"
+    assert text_of(run(load, {"path": "x"})) == "x"
 
 
 def test_a_partial_function_is_described_like_the_function():
