@@ -12,7 +12,7 @@ from dragoman import tools_to
 from dragoman.core.parts import Data, Media, Text
 from dragoman.mcp.settings import ToolServer
 from dragoman.tools import progress_to
-from mcp_peers import Visit, eventually, said, visiting
+from mcp_peers import Visit, eventually, text_of, visiting
 from npm import NODE
 
 pytestmark = pytest.mark.slow
@@ -52,8 +52,8 @@ async def everything(peer: Visit):
 def assert_everything(found) -> None:
     assert found["status"].connected
     assert found["status"].unusable == {}
-    assert said(found["echo"]) == "Echo: hi"
-    assert "5" in said(found["sum"])
+    assert text_of(found["echo"]) == "Echo: hi"
+    assert "5" in text_of(found["sum"])
     assert [part.media_type for part in found["image"].content if isinstance(part, Media)] == ["image/png"]
     links = [msgspec.json.decode(part.json) for part in found["links"].content if isinstance(part, Data)]
     assert [link["type"] for link in links] == ["resource_link"] * 2
@@ -148,4 +148,4 @@ def test_time_and_git_in_python(programs, tmp_path):
     statuses, now, state = visiting(visit, clock=clock, git=git)
     assert [status.protocol for status in statuses] == ["2026-07-28", "2026-07-28"]
     assert "Europe/Oslo" in str(now.content)
-    assert "a.txt" in said(state)
+    assert "a.txt" in text_of(state)

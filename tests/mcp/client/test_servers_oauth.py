@@ -12,7 +12,7 @@ import pytest
 
 from dragoman.config import ConfigError, load
 from dragoman.mcp.settings import OAuth, ToolServer
-from mcp_peers import Visit, said, visiting
+from mcp_peers import Visit, text_of, visiting
 
 HELLO = {"protocolVersion": "2025-11-25", "capabilities": {"tools": {}}, "serverInfo": {"name": "s", "version": "1"}}
 SECRET = "a-secret-of-ours"  # noqa: S105
@@ -95,7 +95,7 @@ def test_a_token_is_asked_for_with_the_configured_credentials_and_used():
     with guarded() as (base, asked):
         status, result = visiting(visit, s=signed(base))
     assert status.connected, status.error
-    assert said(result) == "done"
+    assert text_of(result) == "done"
     ((authorization, body),) = asked
     assert base64.b64decode(authorization.removeprefix("Basic ")).decode() == f"dragoman:{SECRET}"
     assert "grant_type=client_credentials" in body
