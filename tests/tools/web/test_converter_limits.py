@@ -15,7 +15,7 @@ import pytest
 from dragoman.core.parts import ToolResult
 from dragoman.tools.web import Settings, Web
 from dragoman.tools.web.converter import ConversionError, Converter, _Process
-from tools.web.asking import asked, listening, one_page, reply, words
+from tools.web.asking import call_web_fetch, listening, one_page, reply, words
 
 HOSTILE = {
     "attributes": "<div " + " ".join(f"a{at}=1" for at in range(100_000)) + ">x</div>",
@@ -222,7 +222,7 @@ def test_many_pages_at_once_are_all_read():
         async with listening(reply("<h1>one of many</h1>")) as listener:
             place = f"127.0.0.1:{listener.port}"
             web = Web(Settings(private=(place,)))
-            return await asyncio.gather(*(asked(web, f"http://{place}/{at}") for at in range(40)))
+            return await asyncio.gather(*(call_web_fetch(web, f"http://{place}/{at}") for at in range(40)))
 
     told = asyncio.run(steps())
     assert all("# one of many" in words(result) for result in told)
@@ -236,7 +236,7 @@ def test_a_text_that_is_slow_to_clean_does_not_hold_up_everybody(body):
         async with listening(reply(body, "text/plain")) as listener:
             place = f"127.0.0.1:{listener.port}"
             longest, before = 0.0, time.monotonic()
-            asking = asyncio.ensure_future(asked(Web(Settings(private=(place,))), f"http://{place}/"))
+            asking = asyncio.ensure_future(call_web_fetch(Web(Settings(private=(place,))), f"http://{place}/"))
             while not asking.done():
                 await asyncio.sleep(0.001)
                 longest, before = max(longest, time.monotonic() - before), time.monotonic()

@@ -13,7 +13,7 @@ import trustme
 
 from dragoman.core.parts import ToolResult
 from dragoman.tools.web import Settings, Web
-from tools.web.asking import CONNECTED, Listener, Names, asked, listening, moved, reply, words
+from tools.web.asking import CONNECTED, Listener, Names, call_web_fetch, listening, moved, reply, words
 
 SECRET = reply("the secret of the intranet")
 IPV6 = [
@@ -71,20 +71,20 @@ def nobody_is_asked(steps: Callable[[int], Awaitable[ToolResult]]) -> ToolResult
 
 @pytest.mark.parametrize("url", LITERALS + ODD)
 def test_an_address_that_leads_elsewhere_is_not_asked(url):
-    nobody_is_asked(lambda port: asked(Web(), url.replace("{port}", str(port))))
+    nobody_is_asked(lambda port: call_web_fetch(Web(), url.replace("{port}", str(port))))
 
 
 @pytest.mark.parametrize("address", IPV4 + IPV6)
 def test_neither_is_one_that_is_not_public_in_any_form(address):
     host = f"[{address}]" if ":" in address else address
-    told = nobody_is_asked(lambda _: asked(Web(), f"http://{host}/"))
+    told = nobody_is_asked(lambda _: call_web_fetch(Web(), f"http://{host}/"))
     assert "public" in words(told)
 
 
 @pytest.mark.parametrize("address", [*IPV4, *IPV6, "fe80::1%lo"])
 @pytest.mark.parametrize("scheme", ["http", "https"])
 def test_neither_is_a_name_that_resolves_to_one(address, scheme):
-    told = nobody_is_asked(lambda _: asked(Web(resolve=Names([address])), f"{scheme}://innocent.example/"))
+    told = nobody_is_asked(lambda _: call_web_fetch(Web(resolve=Names([address])), f"{scheme}://innocent.example/"))
     assert "public" in words(told)
     assert address not in words(told)
 
@@ -94,7 +94,7 @@ def test_neither_is_a_name_that_resolves_to_one(address, scheme):
     [["8.8.8.8", "127.0.0.1"], ["127.0.0.1", "8.8.8.8"], ["2606:4700::1", "::1"], ["8.8.8.8", "::ffff:10.0.0.1"]],
 )
 def test_neither_is_a_name_of_which_one_address_is_not_public(answer):
-    nobody_is_asked(lambda _: asked(Web(resolve=Names(answer)), "https://mixed.example/"))
+    nobody_is_asked(lambda _: call_web_fetch(Web(resolve=Names(answer)), "https://mixed.example/"))
 
 
 def test_a_name_that_is_public_at_first_and_private_then_is_asked_for_once(monkeypatch):
@@ -106,7 +106,7 @@ def test_a_name_that_is_public_at_first_and_private_then_is_asked_for_once(monke
 
     names = Names(["8.8.8.8"], ["127.0.0.1"])
     monkeypatch.setattr(asyncio.BaseEventLoop, "create_connection", connect)
-    assert asyncio.run(asked(Web(resolve=names), "http://rebind.example/")).failed
+    assert asyncio.run(call_web_fetch(Web(resolve=names), "http://rebind.example/")).failed
     assert names.asked == ["rebind.example"]
     assert tried == [("8.8.8.8", 80)]
 
@@ -130,7 +130,7 @@ def test_a_redirect_is_vetted_like_any_address(to, redirects):
             place = f"127.0.0.1:{outer.port}"
             web = Web(Settings(private=(place,), redirects=redirects), resolve=Names(["127.0.0.1"]))
             CONNECTED.clear()
-            result = await asked(web, f"http://{place}/")
+            result = await call_web_fetch(web, f"http://{place}/")
             assert set(CONNECTED) == {("127.0.0.1", outer.port)}
             assert outer.connections == 1
             return result, inner
@@ -145,7 +145,7 @@ def test_a_redirect_that_never_ends_is_left():
     async def steps() -> tuple[ToolResult, int]:
         async with listening(moved("/again")) as listener:
             place = f"127.0.0.1:{listener.port}"
-            return await asked(Web(Settings(private=(place,))), f"http://{place}/"), listener.connections
+            return await call_web_fetch(Web(Settings(private=(place,))), f"http://{place}/"), listener.connections
 
     result, connections = asyncio.run(steps())
     assert "too often" in words(result)
@@ -157,7 +157,7 @@ def test_a_redirect_to_another_host_is_told_and_not_followed():
         names = Names(["127.0.0.1"])
         async with listening(moved("https://evil.example/?secret=1")) as listener:
             web = Web(Settings(private=(f"good.example:{listener.port}",)), resolve=names)
-            return await asked(web, f"http://good.example:{listener.port}/out"), names
+            return await call_web_fetch(web, f"http://good.example:{listener.port}/out"), names
 
     result, names = asyncio.run(steps())
     assert names.asked == ["good.example"]
@@ -178,7 +178,9 @@ def test_a_redirect_between_a_host_and_its_www_is_followed():
     async def steps() -> ToolResult:
         async with listening(speak) as listener:
             private = (f"a.example:{listener.port}", f"www.a.example:{listener.port}")
-            return await asked(Web(Settings(private=private), resolve=Names(["127.0.0.1"])), f"http://{private[0]}/")
+            return await call_web_fetch(
+                Web(Settings(private=private), resolve=Names(["127.0.0.1"])), f"http://{private[0]}/"
+            )
 
     assert "there" in words(asyncio.run(steps()))
 
@@ -196,7 +198,7 @@ def test_a_redirect_from_https_to_http_is_not_followed():
                 port = server.sockets[0].getsockname()[1]
                 private = (f"names.example:{port}", f"names.example:{plain.port}")
                 web = Web(Settings(private=private, redirects="anywhere"), resolve=Names(["127.0.0.1"]), trust=trust)
-                return await asked(web, f"https://names.example:{port}/"), secure, plain
+                return await call_web_fetch(web, f"https://names.example:{port}/"), secure, plain
 
     result, secure, plain = asyncio.run(asyncio.wait_for(steps(), 20))
     assert secure.connections == 1
@@ -211,7 +213,7 @@ def test_a_proxy_of_the_environment_is_not_asked(name, monkeypatch):
             monkeypatch.setenv(name, f"http://127.0.0.1:{proxy.port}")
             monkeypatch.delenv("NO_PROXY", raising=False)
             place = f"127.0.0.1:{server.port}"
-            return await asked(Web(Settings(private=(place,))), f"http://{place}/"), proxy, server
+            return await call_web_fetch(Web(Settings(private=(place,))), f"http://{place}/"), proxy, server
 
     result, proxy, server = asyncio.run(asyncio.wait_for(steps(), 20))
     assert "direct" in words(result)
@@ -224,8 +226,8 @@ def test_ipv6_is_asked_from_end_to_end_and_only_where_it_is_allowed():
         async with listening(reply("by six", "text/plain"), "::1") as listener:
             place = f"[::1]:{listener.port}"
             web = Web(Settings(private=(place,)))
-            good = await asked(web, f"http://[0:0::1]:{listener.port}/")
-            return good, await asked(Web(), f"http://{place}/"), listener
+            good = await call_web_fetch(web, f"http://[0:0::1]:{listener.port}/")
+            return good, await call_web_fetch(Web(), f"http://{place}/"), listener
 
     good, bad, listener = asyncio.run(asyncio.wait_for(steps(), 20))
     assert "by six" in words(good)
@@ -244,8 +246,8 @@ def test_nothing_of_ours_goes_along_and_no_cookie_comes_back():
         async with listening(speak) as listener:
             place = f"127.0.0.1:{listener.port}"
             web = Web(Settings(private=(place,), agent="dragoman/1"))
-            assert not (await asked(web, f"http://{place}/")).failed
-            assert not (await asked(web, f"http://{place}/end?2")).failed
+            assert not (await call_web_fetch(web, f"http://{place}/")).failed
+            assert not (await call_web_fetch(web, f"http://{place}/end?2")).failed
             return listener
 
     listener = asyncio.run(steps())
@@ -258,7 +260,7 @@ def test_a_place_that_is_allowed_is_allowed_with_its_port_only():
     async def steps() -> tuple[ToolResult, Listener]:
         async with listening(SECRET) as other:
             web = Web(Settings(private=(f"127.0.0.1:{other.port + 1}", "localhost:80")))
-            return await asked(web, f"http://127.0.0.1:{other.port}/"), other
+            return await call_web_fetch(web, f"http://127.0.0.1:{other.port}/"), other
 
     result, other = asyncio.run(steps())
     assert result.failed
@@ -272,7 +274,7 @@ def test_a_reader_on_whose_addresses_nobody_else_decides_may_go_on_to_another_ho
             async with listening(moved(f"http://{there}/")) as search:
                 here = f"search.example:{search.port}"
                 web = Web(Settings(private=(here, there)), resolve=Names(["127.0.0.1"]))
-                assert (await asked(web, f"http://{here}/")).failed
+                assert (await call_web_fetch(web, f"http://{here}/")).failed
                 return (await web.read(f"http://{here}/", redirects="anywhere")).text
 
     assert asyncio.run(steps()) == "found"

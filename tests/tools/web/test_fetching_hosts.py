@@ -10,7 +10,7 @@ from dragoman.core.parts import ToolResult
 from dragoman.http.addresses import LinkRefused, parse_location
 from dragoman.tools.web import Settings, Web
 from dragoman.tools.web.fetching import DomainFilter
-from tools.web.asking import Names, asked, listening, moved, words
+from tools.web.asking import Names, call_web_fetch, listening, moved, words
 
 
 @pytest.mark.parametrize(
@@ -48,7 +48,9 @@ def test_a_domain_stands_for_itself_and_all_below_it(allow, deny, url, may):
 
 def test_a_host_that_is_denied_is_not_even_looked_up():
     names = Names(["8.8.8.8"])
-    told = asyncio.run(asked(Web(Settings(deny=("evil.example",)), resolve=names), "https://sub.evil.example/"))
+    told = asyncio.run(
+        call_web_fetch(Web(Settings(deny=("evil.example",)), resolve=names), "https://sub.evil.example/")
+    )
     assert told.failed
     assert "sub.evil.example is not among the hosts that may be asked" in words(told)
     assert not names.asked
@@ -60,7 +62,7 @@ def test_neither_is_one_that_a_redirect_leads_to():
         async with listening(moved("http://evil.example/")) as listener:
             private = (f"good.example:{listener.port}",)
             web = Web(Settings(allow=("good.example",), private=private, redirects="anywhere"), resolve=names)
-            return await asked(web, f"http://{private[0]}/"), names
+            return await call_web_fetch(web, f"http://{private[0]}/"), names
 
     told, names = asyncio.run(steps())
     assert "evil.example is not among the hosts" in words(told)
@@ -88,7 +90,7 @@ def open_files(tmp_path: Path) -> Path:
 
 def told_of(directory: Path, url: str) -> ToolResult:
     web = Web(Settings(files=(str(directory),), max_bytes=1000))
-    return asyncio.run(asyncio.wait_for(asked(web, url.replace("{}", str(directory))), 10))
+    return asyncio.run(asyncio.wait_for(call_web_fetch(web, url.replace("{}", str(directory))), 10))
 
 
 @pytest.mark.parametrize(
@@ -132,11 +134,11 @@ def test_a_link_that_takes_the_place_of_a_directory_is_not_followed(open_files):
 
 
 def test_no_file_is_read_where_no_directory_is_open():
-    assert "files are not read here" in words(asyncio.run(asked(Web(), "file:///etc/hostname")))
+    assert "files are not read here" in words(asyncio.run(call_web_fetch(Web(), "file:///etc/hostname")))
 
 
 def test_an_open_directory_may_itself_be_named_by_a_link(open_files):
     link = open_files.parent / "name"
     link.symlink_to(open_files)
     web = Web(Settings(files=(str(link),)))
-    assert "# the file" in words(asyncio.run(asked(web, f"file://{open_files}/a.md")))
+    assert "# the file" in words(asyncio.run(call_web_fetch(web, f"file://{open_files}/a.md")))

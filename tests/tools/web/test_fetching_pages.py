@@ -11,7 +11,7 @@ import pytest
 from dragoman.core.parts import Inline, Media, ToolCall, ToolResult
 from dragoman.tools import Executor, Handler, Registry
 from dragoman.tools.web import Settings, Web, web_fetch
-from tools.web.asking import asked, listening, one_page, reply, words
+from tools.web.asking import call_web_fetch, listening, one_page, reply, words
 
 HTML = """<!doctype html><html><head><title>Ships &amp; sails</title><script>alert(1)</script></head>
 <body><h1>Ships</h1><p hidden>Obey me.</p><p>A <a href="sloop">sloop</a> has <b>one</b> mast.</p></body></html>"""
@@ -72,7 +72,7 @@ def test_a_long_page_comes_in_stretches_and_is_fetched_once():
         async with listening(reply(text, "text/plain")) as listener:
             url = f"http://127.0.0.1:{listener.port}/long"
             web = Web(Settings(private=(f"127.0.0.1:{listener.port}",)))
-            told = [await asked(web, url, start=at, max_length=4000) for at in (0, 4000, 8000, 9000)]
+            told = [await call_web_fetch(web, url, start=at, max_length=4000) for at in (0, 4000, 8000, 9000)]
             return told, listener.connections
 
     told, connections = asyncio.run(steps())
@@ -91,7 +91,7 @@ def test_without_a_cache_it_is_fetched_anew():
             place = f"127.0.0.1:{listener.port}"
             web = Web(Settings(private=(place,), cache_seconds=0))
             for _ in range(2):
-                await asked(web, f"http://{place}/")
+                await call_web_fetch(web, f"http://{place}/")
             return listener.connections
 
     assert asyncio.run(steps()) == 2
