@@ -41,7 +41,7 @@ async def call_web_fetch(web: Web, url: str, **more: Any) -> ToolResult:
     return await executor.execute(ToolCall(id="1", name="web_fetch", arguments=json.dumps({"url": url, **more})))
 
 
-def words(result: ToolResult) -> str:
+def text_of(result: ToolResult) -> str:
     return "\n".join(part.text for part in result.content if hasattr(part, "text"))
 
 

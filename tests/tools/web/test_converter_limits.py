@@ -15,7 +15,7 @@ import pytest
 from dragoman.core.parts import ToolResult
 from dragoman.tools.web import Settings, Web
 from dragoman.tools.web.converter import ConversionError, Converter, _Process
-from tools.web.asking import call_web_fetch, listening, one_page, reply, words
+from tools.web.asking import call_web_fetch, listening, one_page, reply, text_of
 
 HOSTILE = {
     "attributes": "<div " + " ".join(f"a{at}=1" for at in range(100_000)) + ">x</div>",
@@ -135,7 +135,7 @@ def test_without_the_extra_the_remedy_is_told(monkeypatch):
     monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
     told = one_page(reply("<html>x"))
     assert told.failed
-    assert "install dragoman[web]" in words(told)
+    assert "install dragoman[web]" in text_of(told)
     assert not one_page(reply("x", "text/plain")).failed
 
 
@@ -198,7 +198,7 @@ def test_a_hostile_server_is_left(say, why):
     finally:
         tracemalloc.stop()
     assert told.failed
-    assert why in words(told)
+    assert why in text_of(told)
     assert time.monotonic() - began < 4
     assert peak < 12 << 20
 
@@ -206,15 +206,15 @@ def test_a_hostile_server_is_left(say, why):
 def test_a_page_of_more_html_than_is_read_says_that_it_is_the_beginning():
     page = "<p>first</p>" + "<!-- " + "x" * (2 << 20) + "--><p>last</p>"
     told = one_page(reply(page))
-    assert "first" in words(told)
-    assert "last\n" not in words(told)
-    assert "too long to be read to its end" in words(told)
+    assert "first" in text_of(told)
+    assert "last\n" not in text_of(told)
+    assert "too long to be read to its end" in text_of(told)
 
 
 def test_of_a_text_that_is_very_long_the_beginning_is_read():
     told = one_page(reply("x" * 2_000_001, "text/plain"), start=1_999_990)
-    assert "characters 1999990 to 2000000 of 2000000" in words(told)
-    assert "too long to be read to its end" in words(told)
+    assert "characters 1999990 to 2000000 of 2000000" in text_of(told)
+    assert "too long to be read to its end" in text_of(told)
 
 
 def test_many_pages_at_once_are_all_read():
@@ -225,7 +225,7 @@ def test_many_pages_at_once_are_all_read():
             return await asyncio.gather(*(call_web_fetch(web, f"http://{place}/{at}") for at in range(40)))
 
     told = asyncio.run(steps())
-    assert all("# one of many" in words(result) for result in told)
+    assert all("# one of many" in text_of(result) for result in told)
 
 
 @pytest.mark.parametrize(

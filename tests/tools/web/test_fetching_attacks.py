@@ -13,7 +13,7 @@ import trustme
 
 from dragoman.core.parts import ToolResult
 from dragoman.tools.web import Settings, Web
-from tools.web.asking import CONNECTED, Listener, Names, call_web_fetch, listening, moved, reply, words
+from tools.web.asking import CONNECTED, Listener, Names, call_web_fetch, listening, moved, reply, text_of
 
 SECRET = reply("the secret of the intranet")
 IPV6 = [
@@ -65,7 +65,7 @@ def nobody_is_asked(steps: Callable[[int], Awaitable[ToolResult]]) -> ToolResult
 
     result = asyncio.run(asyncio.wait_for(run(), 20))
     assert result.failed
-    assert "secret" not in words(result)
+    assert "secret" not in text_of(result)
     return result
 
 
@@ -78,15 +78,15 @@ def test_an_address_that_leads_elsewhere_is_not_asked(url):
 def test_neither_is_one_that_is_not_public_in_any_form(address):
     host = f"[{address}]" if ":" in address else address
     told = nobody_is_asked(lambda _: call_web_fetch(Web(), f"http://{host}/"))
-    assert "public" in words(told)
+    assert "public" in text_of(told)
 
 
 @pytest.mark.parametrize("address", [*IPV4, *IPV6, "fe80::1%lo"])
 @pytest.mark.parametrize("scheme", ["http", "https"])
 def test_neither_is_a_name_that_resolves_to_one(address, scheme):
     told = nobody_is_asked(lambda _: call_web_fetch(Web(resolve=Names([address])), f"{scheme}://innocent.example/"))
-    assert "public" in words(told)
-    assert address not in words(told)
+    assert "public" in text_of(told)
+    assert address not in text_of(told)
 
 
 @pytest.mark.parametrize(
@@ -138,7 +138,7 @@ def test_a_redirect_is_vetted_like_any_address(to, redirects):
     result, inner = asyncio.run(asyncio.wait_for(steps(), 20))
     assert result.failed
     assert not inner.connections
-    assert "secret" not in words(result)
+    assert "secret" not in text_of(result)
 
 
 def test_a_redirect_that_never_ends_is_left():
@@ -148,7 +148,7 @@ def test_a_redirect_that_never_ends_is_left():
             return await call_web_fetch(Web(Settings(private=(place,))), f"http://{place}/"), listener.connections
 
     result, connections = asyncio.run(steps())
-    assert "too often" in words(result)
+    assert "too often" in text_of(result)
     assert connections == 6
 
 
@@ -162,7 +162,7 @@ def test_a_redirect_to_another_host_is_told_and_not_followed():
     result, names = asyncio.run(steps())
     assert names.asked == ["good.example"]
     assert result.failed
-    told = words(result).split("\n")
+    told = text_of(result).split("\n")
     assert told[0].endswith("cannot be read: it redirects to another host.")
     assert told[1].startswith("What stands between the two lines with ")
     assert told[4] == "https://evil.example/?secret=1"
@@ -182,7 +182,7 @@ def test_a_redirect_between_a_host_and_its_www_is_followed():
                 Web(Settings(private=private), resolve=Names(["127.0.0.1"])), f"http://{private[0]}/"
             )
 
-    assert "there" in words(asyncio.run(steps()))
+    assert "there" in text_of(asyncio.run(steps()))
 
 
 def test_a_redirect_from_https_to_http_is_not_followed():
@@ -203,7 +203,7 @@ def test_a_redirect_from_https_to_http_is_not_followed():
     result, secure, plain = asyncio.run(asyncio.wait_for(steps(), 20))
     assert secure.connections == 1
     assert not plain.connections
-    assert "from https to http" in words(result)
+    assert "from https to http" in text_of(result)
 
 
 @pytest.mark.parametrize("name", ["HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"])
@@ -216,7 +216,7 @@ def test_a_proxy_of_the_environment_is_not_asked(name, monkeypatch):
             return await call_web_fetch(Web(Settings(private=(place,))), f"http://{place}/"), proxy, server
 
     result, proxy, server = asyncio.run(asyncio.wait_for(steps(), 20))
-    assert "direct" in words(result)
+    assert "direct" in text_of(result)
     assert not proxy.connections
     assert server.heads[0].startswith(b"GET / HTTP/1.1\r\n")
 
@@ -230,7 +230,7 @@ def test_ipv6_is_asked_from_end_to_end_and_only_where_it_is_allowed():
             return good, await call_web_fetch(Web(), f"http://{place}/"), listener
 
     good, bad, listener = asyncio.run(asyncio.wait_for(steps(), 20))
-    assert "by six" in words(good)
+    assert "by six" in text_of(good)
     assert bad.failed
     assert listener.connections == 1
     assert f"host: [::1]:{listener.port}\r\n".encode() in listener.heads[0]

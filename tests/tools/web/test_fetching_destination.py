@@ -14,7 +14,7 @@ from dragoman.http.addresses import AllowList, LinkRefused, parse_location
 from dragoman.tools import tool
 from dragoman.tools.web import Settings, Web, web_fetch
 from dragoman.tools.web.fetching import DomainFilter, RedirectPolicy
-from tools.web.asking import Names, listening, moved, reply, words
+from tools.web.asking import Names, listening, moved, reply, text_of
 
 CANARY = "canary-51c0"
 PIECES = [
@@ -112,7 +112,7 @@ def sent_on(written: bool, read_before: bool) -> tuple[str, list[bytes]]:
                 made = agent(model, web_fetch(web=web), mail, **listed)
                 async for _ in made.steps(asked(f"Read http://{here}/old" if written else "Read the page.")):
                     pass
-                return words(results_of(model.requests[-1])[-1]), other.heads
+                return text_of(results_of(model.requests[-1])[-1]), other.heads
 
     return asyncio.run(asyncio.wait_for(steps(), 20))
 

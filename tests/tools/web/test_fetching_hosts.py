@@ -10,7 +10,7 @@ from dragoman.core.parts import ToolResult
 from dragoman.http.addresses import LinkRefused, parse_location
 from dragoman.tools.web import Settings, Web
 from dragoman.tools.web.fetching import DomainFilter
-from tools.web.asking import Names, call_web_fetch, listening, moved, words
+from tools.web.asking import Names, call_web_fetch, listening, moved, text_of
 
 
 @pytest.mark.parametrize(
@@ -52,7 +52,7 @@ def test_a_host_that_is_denied_is_not_even_looked_up():
         call_web_fetch(Web(Settings(deny=("evil.example",)), resolve=names), "https://sub.evil.example/")
     )
     assert told.failed
-    assert "sub.evil.example is not among the hosts that may be asked" in words(told)
+    assert "sub.evil.example is not among the hosts that may be asked" in text_of(told)
     assert not names.asked
 
 
@@ -65,7 +65,7 @@ def test_neither_is_one_that_a_redirect_leads_to():
             return await call_web_fetch(web, f"http://{private[0]}/"), names
 
     told, names = asyncio.run(steps())
-    assert "evil.example is not among the hosts" in words(told)
+    assert "evil.example is not among the hosts" in text_of(told)
     assert names.asked == ["good.example"]
 
 
@@ -104,7 +104,7 @@ def told_of(directory: Path, url: str) -> ToolResult:
 )
 def test_a_file_in_an_open_directory_is_read(open_files, url, text):
     told = told_of(open_files, url)
-    assert text in words(told)
+    assert text in text_of(told)
     assert not told.failed
 
 
@@ -121,8 +121,8 @@ def test_a_file_in_an_open_directory_is_read(open_files, url, text):
 def test_nothing_else_is_read(open_files, url):
     told = told_of(open_files, url)
     assert told.failed
-    assert "secret" not in words(told)
-    assert "Errno" not in words(told)
+    assert "secret" not in text_of(told)
+    assert "Errno" not in text_of(told)
 
 
 def test_a_link_that_takes_the_place_of_a_directory_is_not_followed(open_files):
@@ -134,11 +134,11 @@ def test_a_link_that_takes_the_place_of_a_directory_is_not_followed(open_files):
 
 
 def test_no_file_is_read_where_no_directory_is_open():
-    assert "files are not read here" in words(asyncio.run(call_web_fetch(Web(), "file:///etc/hostname")))
+    assert "files are not read here" in text_of(asyncio.run(call_web_fetch(Web(), "file:///etc/hostname")))
 
 
 def test_an_open_directory_may_itself_be_named_by_a_link(open_files):
     link = open_files.parent / "name"
     link.symlink_to(open_files)
     web = Web(Settings(files=(str(link),)))
-    assert "# the file" in words(asyncio.run(call_web_fetch(web, f"file://{open_files}/a.md")))
+    assert "# the file" in text_of(asyncio.run(call_web_fetch(web, f"file://{open_files}/a.md")))
