@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from agent.scripted import Scripted, agent, asked, call, ended, results_of, steps, whole, words
+from agent.scripted import Scripted, agent, call, ended, results_of, steps, user_request, whole, words
 from dragoman.agent import ApprovalAsked, Approvals, Limits
 from dragoman.agent.admission import host_of
 from dragoman.core.parts import Citation, Opaque, Text, ToolResult
@@ -103,7 +103,7 @@ def test_with_a_persons_word_it_leaves():
 
     async def read():
         reasons = []
-        async for step in made.steps(asked(), run="r"):
+        async for step in made.steps(user_request(), run="r"):
             if isinstance(step, ApprovalAsked):
                 reasons.append(step.reason)
                 made.answer("r", step.topic, "allow")
@@ -135,20 +135,23 @@ def test_calls_of_one_turn_were_written_before_its_results():
 def history(*parts, name="inbox", role="user"):
     wish = call(name, {}, "earlier")
     return (
-        *asked().messages,
+        *user_request().messages,
         Message(role="assistant", parts=(wish,)),
         Message(role=role, parts=parts or (ToolResult(call_id="earlier", content=(Text(text="x"),)),)),
         Message(role="assistant", parts=(Text(text="I see."),)),
-        *asked("go on").messages,
+        *user_request("go on").messages,
     )
 
 
 EARLIER = {
     "a result of ours": history(),
     "a result of a tool of the client's": history(name="theirs"),
-    "a search of the vendor's": (*asked().messages, Message(role="assistant", parts=(Opaque(dialect="x", raw=b"{}"),))),
+    "a search of the vendor's": (
+        *user_request().messages,
+        Message(role="assistant", parts=(Opaque(dialect="x", raw=b"{}"),)),
+    ),
     "a source that is cited": (
-        *asked().messages,
+        *user_request().messages,
         Message(role="assistant", parts=(Text(text="x", citations=(Citation("x", b"{}"),)),)),
     ),
 }
@@ -215,7 +218,7 @@ def test_an_address_that_the_user_wrote_carries_nothing_new():
         [call("fetch", {"url": f"https://two.example/b?x={CANARY}"}, "3")],
         [Text(text="Compared.")],
     )
-    steps(agent(model, *outside.tools, limits=Limits(approval=0.01)), asked(told))
+    steps(agent(model, *outside.tools, limits=Limits(approval=0.01)), user_request(told))
     assert outside.sent == ["https://one.example/a", "https://two.example/b?x=1"]
 
 
@@ -233,7 +236,7 @@ def test_a_part_of_an_address_that_the_user_wrote_is_another_address(url):
     outside = Outside()
     model = Scripted([READS["a mail"]], [call("fetch", {"url": url}, "f")], [Text(text="Done.")])
     told = "Read https://docs.example.community/news, and [this](https://docs.example.community/newer)."
-    steps(agent(model, *outside.tools, limits=Limits(approval=0.01)), asked(told))
+    steps(agent(model, *outside.tools, limits=Limits(approval=0.01)), user_request(told))
     assert outside.sent == []
 
 
@@ -243,7 +246,7 @@ def test_a_part_of_an_address_that_the_user_wrote_is_another_address(url):
 def test_an_address_is_known_in_a_sentence(told):
     outside = Outside()
     model = Scripted([READS["a mail"]], [call("fetch", {"url": "https://a.example/b"}, "f")], [Text(text="Done.")])
-    steps(agent(model, *outside.tools, limits=Limits(approval=0.01)), asked(told))
+    steps(agent(model, *outside.tools, limits=Limits(approval=0.01)), user_request(told))
     assert outside.sent == ["https://a.example/b"]
 
 
@@ -262,7 +265,7 @@ def test_an_address_of_the_users_does_not_take_other_words_along():
         [call("post", {"url": url, "body": CANARY}, "1"), call("post", {"url": url, "number": 2**60}, "2")],
         [Text(text="Done.")],
     )
-    steps(agent(model, *Outside().tools, post, limits=Limits(approval=0.01)), asked(f"Read {url}"))
+    steps(agent(model, *Outside().tools, post, limits=Limits(approval=0.01)), user_request(f"Read {url}"))
     assert sent == []
 
 
@@ -333,7 +336,7 @@ def test_what_a_history_does_not_show_any_more_can_be_said():
 
     async def read():
         made = agent(model, *outside.tools, limits=Limits(approval=0.01))
-        return [step async for step in made.steps(asked(), untrusted=True)][-1]
+        return [step async for step in made.steps(user_request(), untrusted=True)][-1]
 
     assert asyncio.run(read()).untrusted
     assert not outside.leaked

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from agent.scripted import Scripted, agent, asked, call, results_of, steps, whole, words
+from agent.scripted import Scripted, agent, call, results_of, steps, user_request, whole, words
 from dragoman.agent import ApprovalAsked, Approvals, CallEnded, CallStarted, InProcess, Limits
 from dragoman.core.parts import Text
 from dragoman.tools import tool
@@ -34,7 +34,7 @@ def answering(made, *answers):
 
     async def read():
         told, questions = [], []
-        async for step in made.steps(asked(), run="r"):
+        async for step in made.steps(user_request(), run="r"):
             told.append(step)
             if isinstance(step, ApprovalAsked):
                 questions.append(step)

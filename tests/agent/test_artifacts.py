@@ -3,7 +3,7 @@
 import asyncio
 import re
 
-from agent.scripted import Scripted, asked, call, results_of, words
+from agent.scripted import Scripted, call, results_of, user_request, words
 from dragoman.agent import Agent, Artifacts
 from dragoman.core.parts import Inline, Media, Text
 from dragoman.tools import Executor, Registry, tool
@@ -110,4 +110,4 @@ def test_asking_is_made_short():
     request = model.requests[1]
     assert [message.parts[0].text for message in request.messages] == ["Be long.", "Hello.", "Hi.", "And now?"]
     assert (model.requests[0].model, request.tool_choice.mode) == ("m", "required")
-    assert asked().messages[0].role == "user"
+    assert user_request().messages[0].role == "user"

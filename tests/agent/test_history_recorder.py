@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.scripted import Scripted, agent, asked, call, ended, words
+from agent.scripted import Scripted, agent, call, ended, user_request, words
 from dragoman.agent import Compaction, Limits, closed
 from dragoman.core.parts import Text, ToolCall, ToolResult
 from dragoman.core.problems import Problem
@@ -111,7 +111,7 @@ def test_a_run_whose_reader_leaves_is_written_down_as_cancelled():
     book = Book()
 
     async def leave():
-        told = agent(Scripted([call("hang")]), hang, recorder=book).steps(asked())
+        told = agent(Scripted([call("hang")]), hang, recorder=book).steps(user_request())
         async for step in told:
             if type(step).__name__ == "CallStarted":
                 break
@@ -171,7 +171,11 @@ def test_a_book_that_is_closed_while_calls_run_ends_the_run():
 
 def test_what_a_killed_process_left_is_a_valid_history():
     said = Message(role="assistant", parts=(call("a", {}, "1"), call("b", {}, "2"), call("c", {}, "3")))
-    left = (*asked().messages, said, Message(role="user", parts=(ToolResult(call_id="2", content=(Text(text="x"),)),)))
+    left = (
+        *user_request().messages,
+        said,
+        Message(role="user", parts=(ToolResult(call_id="2", content=(Text(text="x"),)),)),
+    )
     results = closed(left)[-1].parts
     assert [result.call_id for result in results] == ["1", "2", "3"]
     assert [result.failed for result in results] == [True, False, True]

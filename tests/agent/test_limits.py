@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from agent.scripted import Scripted, agent, asked, call, ended, results_of, steps, whole, words
+from agent.scripted import Scripted, agent, call, ended, results_of, steps, user_request, whole, words
 from dragoman.agent import CallEnded, CallStarted, Limits, RunEnded, TurnEnded
 from dragoman.core.events import PartDelta, PartStarted, Started
 from dragoman.core.parts import Reasoning, Text, ToolCall, ToolResult
@@ -181,7 +181,7 @@ def cancelled(made, at, when, request=None):
 
     async def read():
         told, pressed = [], False
-        async for step in made.steps(request or asked(), run="r"):
+        async for step in made.steps(request or user_request(), run="r"):
             told.append(step)
             if isinstance(step, at) and not pressed:
                 pressed = made.cancel("r", when)
@@ -223,7 +223,7 @@ def test_a_cancelled_run_is_a_reply_that_failed():
     made = agent(Scripted([call("hang")]), hang)
 
     async def read():
-        async for _ in made(asked()):
+        async for _ in made(user_request()):
             for run in made._runs:
                 made.cancel(run)
 
@@ -268,11 +268,11 @@ def test_a_call_that_nobody_could_read_is_asked_for_again_within_the_budget_of_r
 
     reached = ended(agent(model, count, limits=Limits(repairs=repairs)))
     assert (reached.stop, reached.finish.reason, len(requests)) == ("finished", "malformed_call", asked_for)
-    assert reached.history == asked().messages
+    assert reached.history == user_request().messages
 
 
 def test_the_clients_calls_are_left_open_also_at_a_limit():
-    request = asked(tools=(Tool(name="theirs"),))
+    request = user_request(tools=(Tool(name="theirs"),))
     calls = [call("theirs", {}, "t"), call("count", {"n": 1}, "c")]
     reached = ended(agent(Scripted(calls), count, limits=Limits(tokens=1)), request)
     assert reached.stop == "client_calls"

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from agent.scripted import Scripted, agent, asked, call, ended, reply, results_of, steps, whole, words
+from agent.scripted import Scripted, agent, call, ended, reply, results_of, steps, user_request, whole, words
 from dragoman.agent import Agent, CallEnded, CallStarted, InProcess, Limits, RunEnded, TurnEnded
 from dragoman.core.events import Finished, Started, UsageSeen
 from dragoman.core.parts import Reasoning, Signature, Text, ToolCall, ToolResult
@@ -42,7 +42,7 @@ def test_a_call_is_run_and_the_model_goes_on_with_its_result():
 
 def test_the_model_is_offered_the_tools_of_the_agent_after_those_of_the_client():
     model = Scripted([Text(text="Hello.")])
-    ended(agent(model, add), asked(tools=(Tool(name="theirs"), Tool(name="add", description="another"))))
+    ended(agent(model, add), user_request(tools=(Tool(name="theirs"), Tool(name="add", description="another"))))
     assert [offered.name for offered in model.requests[0].tools] == ["theirs", "add"]
     assert model.requests[0].tools[1] == add.definition
 
@@ -111,7 +111,7 @@ def test_an_agent_is_a_model():
 def test_a_call_of_the_clients_ends_the_run_and_stays_open():
     calls = [call("theirs", {"x": 1}, "open"), call("add", {"one": 1, "other": 2}, "own")]
     model = Scripted(calls)
-    request = asked(tools=(Tool(name="theirs"),))
+    request = user_request(tools=(Tool(name="theirs"),))
     reached = ended(agent(model, add), request)
     assert reached.stop == "client_calls"
     assert [part.call_id for part in reached.history[-1].parts if isinstance(part, ToolResult)] == ["own"]
@@ -126,7 +126,7 @@ def test_a_run_goes_on_when_the_clients_result_is_in_the_history():
         ToolResult(call_id="own", content=(Text(text="3"),)),
         ToolResult(call_id="open", content=(Text(text="4"),)),
     )
-    request = asked(tools=(Tool(name="theirs"),))
+    request = user_request(tools=(Tool(name="theirs"),))
     history = (*request.messages, Message(role="assistant", parts=calls), Message(role="user", parts=answers))
     model = Scripted([Text(text="7")])
     reached = ended(agent(model, add), type(request)(model="scripted", messages=history, tools=request.tools))
@@ -136,7 +136,7 @@ def test_a_run_goes_on_when_the_clients_result_is_in_the_history():
 
 def test_a_reply_that_comes_back_as_history_is_told_as_the_turns_it_was():
     first = [Text(text="Looking."), call("add", {"one": 1, "other": 2}, "own"), call("theirs", {}, "open")]
-    request = asked(tools=(Tool(name="theirs"),))
+    request = user_request(tools=(Tool(name="theirs"),))
     told = whole(agent(Scripted(first), add), request)
     answer = Message(role="user", parts=(ToolResult(call_id="open", content=(Text(text="4"),)),))
     history = (*request.messages, Message(role="assistant", parts=told.parts), answer)
@@ -208,7 +208,7 @@ def test_where_no_tool_may_be_called_none_is_run_whatever_the_model_calls():
     def deaf(request):
         return [Text(text="Without.")] if results_of(request) else [call("count")]
 
-    reached = ended(agent(Scripted(deaf), count), asked(tool_choice=ToolChoice(mode="none")))
+    reached = ended(agent(Scripted(deaf), count), user_request(tool_choice=ToolChoice(mode="none")))
     assert (ran, reached.text, reached.statistics.turns) == ([], "Without.", 2)
 
 
@@ -220,7 +220,7 @@ def test_the_default_limit_is_ten_turns():
 def test_a_forced_first_call_is_free_after_the_first_result():
     choice = ToolChoice(mode="required", names=("add",), parallel=False)
     model = Scripted([call("add", {"one": 1, "other": 2})], [Text(text="3")])
-    ended(agent(model, add), asked(tool_choice=choice))
+    ended(agent(model, add), user_request(tool_choice=choice))
     assert model.requests[0].tool_choice == choice
     assert model.requests[1].tool_choice == ToolChoice(mode="auto", parallel=False)
 
@@ -241,7 +241,7 @@ def test_who_stops_reading_stops_the_run():
 
     async def leave():
         made = agent(Scripted([call("hang")]), hang)
-        told = made.steps(asked())
+        told = made.steps(user_request())
         async for step in told:
             if isinstance(step, CallStarted):
                 await begun.wait()
@@ -262,7 +262,7 @@ def test_a_run_waits_for_who_watches_it():
             yield UsageSeen(reply([]).usage) if n else Started("r", "m")
 
     async def read_little():
-        watched = agent(talkative, add, runtime=lambda run: InProcess(run, max_pending=4)).steps(asked())
+        watched = agent(talkative, add, runtime=lambda run: InProcess(run, max_pending=4)).steps(user_request())
         async for _ in watched:
             await asyncio.sleep(0.01)
             break
@@ -305,12 +305,12 @@ def test_a_turn_ended_says_what_it_added():
 def test_a_second_run_of_one_id_is_refused_while_the_first_is_under_way():
     async def twice():
         made = agent(Scripted([Text(text="x")]), add)
-        first = made.steps(asked(), run="r")
+        first = made.steps(user_request(), run="r")
         await anext(first)
         with pytest.raises(ValueError, match="already active"):
-            await anext(made.steps(asked(), run="r"))
+            await anext(made.steps(user_request(), run="r"))
         await first.aclose()
-        assert isinstance([step async for step in made.steps(asked(), run="r")][-1], RunEnded)
+        assert isinstance([step async for step in made.steps(user_request(), run="r")][-1], RunEnded)
 
     asyncio.run(twice())
 
@@ -319,7 +319,7 @@ def test_finished_comes_once_and_last():
     model = Scripted([call("add", {"one": 1, "other": 2})], [Text(text="3")])
 
     async def read():
-        return [event async for event in agent(model, add)(asked())]
+        return [event async for event in agent(model, add)(user_request())]
 
     told = asyncio.run(read())
     assert [type(event) for event in told].count(Finished) == 1
@@ -352,7 +352,7 @@ def test_tools_that_come_during_a_run_are_offered_from_the_next_turn_on_behind_t
     registry.register(tool(name="echo", description="Say it.")(echo))
     registry.register(tool(name="shrink")(lambda: ""))
     model = Scripted([call("grow", {}, "1")], [call("later", {}, "2"), call("client", {}, "3")], [Text(text="Done.")])
-    request = asked(tools=(Tool(name="client"), Tool(name="own")))
+    request = user_request(tools=(Tool(name="client"), Tool(name="own")))
     made = Agent(model, Executor(registry))
     steps(made, request)
     first, second = ([tool.name for tool in seen.tools] for seen in model.requests)

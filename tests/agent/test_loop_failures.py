@@ -5,7 +5,7 @@ import asyncio
 import pytest
 from msgspec import structs
 
-from agent.scripted import Scripted, agent, asked, call, ended, reply, steps, whole, words
+from agent.scripted import Scripted, agent, call, ended, reply, steps, user_request, whole, words
 from dragoman.agent import CallEnded, CallStarted, Compaction
 from dragoman.core.events import Failed, PartDelta, PartStarted, Started
 from dragoman.core.parts import Reasoning, Refusal, Text
@@ -42,7 +42,7 @@ def test_a_stream_that_breaks_off_leaves_a_valid_history():
         yield PartStarted(0, Text(text=""))
 
     reached = ended(agent(cut, add))
-    assert (reached.stop, reached.history) == ("failed", asked().messages)
+    assert (reached.stop, reached.history) == ("failed", user_request().messages)
 
 
 async def wrong(request):
@@ -70,7 +70,7 @@ def test_a_mistake_of_the_model_function_is_a_failed_run_and_is_in_the_log(model
     assert "the model failed" in caplog.text
     assert "Traceback" in caplog.text
     said = [Message(role="assistant", parts=(Text(text="I be"),))] if model is wrong else []
-    assert reached.history == (*asked().messages, *said)
+    assert reached.history == (*user_request().messages, *said)
     assert isinstance(reached.problem.__cause__, BaseException)
     assert "secret" not in reached.problem.message
     with pytest.raises(Problem, match="the model failed"):
@@ -131,7 +131,7 @@ def test_a_model_that_says_nothing_is_asked_once_more(hollow):
 def test_a_call_of_ours_that_comes_open_in_a_history_gets_a_result_and_the_clients_does_not():
     ours, theirs = call("add", {"one": 1, "other": 2}, "ours"), call("theirs", {}, "theirs")
     told = Message(role="assistant", parts=(ours,))
-    request = asked(tools=(Tool(name="theirs"),))
+    request = user_request(tools=(Tool(name="theirs"),))
     left = ended(agent(Scripted([Text(text="ok")]), add), structs.replace(request, messages=(*request.messages, told)))
     assert "interrupted" in words(left.history[-2].parts[0])
     waiting = (*request.messages, structs.replace(told, parts=(theirs,)))

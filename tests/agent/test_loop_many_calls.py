@@ -6,7 +6,7 @@ import tracemalloc
 
 import pytest
 
-from agent.scripted import Scripted, asked, call, results_of, words
+from agent.scripted import Scripted, call, results_of, user_request, words
 from dragoman.agent import Agent, Artifacts, CallEnded
 from dragoman.core.parts import Text, ToolResult
 from dragoman.core.stream import check_events, collect
@@ -67,7 +67,7 @@ def test_a_thousand_calls_with_a_tenth_gone_wrong_are_all_answered_in_order(exec
     model = Scripted(calls, [Text(text="Done.")])
 
     async def read():
-        return [event async for event in Agent(model, executor)(asked())]
+        return [event async for event in Agent(model, executor)(user_request())]
 
     tracemalloc.start()
     told = collect(check_events(asyncio.run(read())))
@@ -97,7 +97,7 @@ def test_a_thousand_calls_in_threads_end_too(executor):
     model = Scripted(calls, [Text(text="Done.")])
 
     async def read():
-        return [step async for step in Agent(model, executor).steps(asked())]
+        return [step async for step in Agent(model, executor).steps(user_request())]
 
     told = asyncio.run(read())
     assert sum(isinstance(step, CallEnded) for step in told) == CALLS

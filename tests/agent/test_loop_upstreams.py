@@ -7,7 +7,7 @@ from tempfile import TemporaryDirectory
 import pytest
 from msgspec import structs
 
-from agent.scripted import asked
+from agent.scripted import user_request
 from dragoman.agent import Agent, CallEnded, Compaction, Limits, RunEnded, closed
 from dragoman.config import Config, RetriesTable, ServerTable, SessionsTable
 from dragoman.core.parts import Text, ToolCall, ToolResult
@@ -89,7 +89,7 @@ async def asking(script):
 
 
 def request_for(upstream, **more):
-    return structs.replace(asked("What is the weather?", **more), model=f"{upstream}/{KINDS[upstream]}")
+    return structs.replace(user_request("What is the weather?", **more), model=f"{upstream}/{KINDS[upstream]}")
 
 
 def run(upstream, script, *, request=None, tools=(weather,), **settings):
@@ -172,7 +172,9 @@ def test_a_run_that_was_stopped_can_be_gone_on_from(upstream):
                     made.cancel("r")
             assert first.stop == "cancelled"
             assert closed(first.history) == first.history
-            again = structs.replace(request_for(upstream), messages=(*first.history, *asked("And now?").messages))
+            again = structs.replace(
+                request_for(upstream), messages=(*first.history, *user_request("And now?").messages)
+            )
             last = [step async for step in made.steps(again)][-1]
             assert (last.stop, last.text) == ("finished", "I see that it was interrupted.")
             assert {seen.status for seen in simulator.requests} == {200}

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 
-from agent.scripted import Scripted, asked, call, reply, words
+from agent.scripted import Scripted, call, reply, user_request, words
 from dragoman.agent import Agent, Approvals, InProcess, Limits, RunEnded
 from dragoman.agent.values import decode_value, encode_value
 from dragoman.core.parts import Text
@@ -80,7 +80,7 @@ KEYS = ["model:1", "approve:a", "approve:b", "tool:a", "tool:b", "model:2", "app
 def carried(world: World, engine: Engine) -> RunEnded | None:
     async def run():
         try:
-            return await world.agent().carry(asked("Pay."), engine, run="r")
+            return await world.agent().carry(user_request("Pay."), engine, run="r")
         except (Died, BaseExceptionGroup):  # calls run in a group
             return None
 
@@ -124,7 +124,7 @@ def test_an_answer_that_came_while_the_process_was_gone_is_found():
     async def run():
         engine = Engine("r", memory)
         engine.tell("approval:a", "allow")
-        return await made.carry(asked("Pay."), engine, run="r")
+        return await made.carry(user_request("Pay."), engine, run="r")
 
     assert asyncio.run(run()).stop == "finished"
     assert world.charged == [1]

@@ -4,7 +4,7 @@ import asyncio
 import logging
 import threading
 
-from agent.scripted import Scripted, agent, asked, call, ended, steps, whole
+from agent.scripted import Scripted, agent, call, ended, steps, user_request, whole
 from dragoman.agent import CallEnded, CallProgressed, CallStarted, InProcess
 from dragoman.core.parts import Text
 from dragoman.tools import reporter, tool
@@ -87,7 +87,7 @@ def test_who_leaves_while_much_is_told_holds_up_nothing():
 
     async def leave():
         made = agent(Scripted([call("babble")]), babble, runtime=lambda run: InProcess(run, max_pending=1))
-        watched = made.steps(asked())
+        watched = made.steps(user_request())
         async for step in watched:
             if isinstance(step, CallProgressed):
                 await asyncio.sleep(0.01)
@@ -106,7 +106,7 @@ def test_every_run_leaves_one_record_without_what_was_said(caplog):
     with caplog.at_level(logging.INFO, "dragoman.agent"):
         ended(
             agent(Scripted([call("climb", {"height": 77})], [Text(text="secret words")]), climb),
-            asked("my secret"),
+            user_request("my secret"),
         )
     (record,) = [record for record in caplog.records if record.name == "dragoman.agent"]
     assert (record.stop, record.turns, record.calls, record.tokens) == ("finished", 2, 1, 33)

@@ -10,7 +10,7 @@ from time import time
 import msgspec
 import pytest
 
-from agent.scripted import Scripted, asked, call, words
+from agent.scripted import Scripted, call, user_request, words
 from dragoman.agent import Agent, Compaction, Limits
 from dragoman.core.parts import Reasoning, Signature, Text
 from dragoman.core.request import Request
@@ -114,7 +114,7 @@ def test_a_run_that_ended_is_read_as_it_was(url):
 
     async def do(store):
         made = Agent(model, Executor(Registry(add)), recorder=RunBook(store.runs, "ann"))
-        ended = [step async for step in made.steps(asked(), run="r")][-1]
+        ended = [step async for step in made.steps(user_request(), run="r")][-1]
         return ended, await past_run(store.runs, "ann", "r")
 
     ended, run = with_store(url, do)
@@ -130,7 +130,7 @@ def test_a_history_that_was_made_shorter_is_read_so(url):
 
     async def do(store):
         made = Agent(model, Executor(Registry(add)), recorder=RunBook(store.runs, "ann"), compaction=compaction)
-        ended = [step async for step in made.steps(asked(), run="r")][-1]
+        ended = [step async for step in made.steps(user_request(), run="r")][-1]
         return ended, await past_run(store.runs, "ann", "r")
 
     ended, run = with_store(url, do)
@@ -153,7 +153,7 @@ def test_a_long_run_gives_signs_of_life(url):
             Executor(Registry(work)),
             recorder=RunBook(store.runs, "ann", heartbeat_seconds=0.01),
         )
-        told = made.steps(asked(), run="r")
+        told = made.steps(user_request(), run="r")
         statuses = []
         async for step in told:
             if type(step).__name__ == "CallStarted":
@@ -170,8 +170,8 @@ def test_a_long_run_gives_signs_of_life(url):
 def test_a_second_run_with_the_same_name_is_a_conflict(url):
     async def do(store):
         made = Agent(Scripted([Text(text="x")]), Executor(Registry(add)), recorder=RunBook(store.runs, "ann"))
-        _ = [step async for step in made.steps(asked(), run="r")]
-        return [step async for step in made.steps(asked(), run="r")][-1]
+        _ = [step async for step in made.steps(user_request(), run="r")]
+        return [step async for step in made.steps(user_request(), run="r")][-1]
 
     assert with_store(url, do).problem.kind == "conflict"
 
@@ -197,9 +197,9 @@ def test_a_store_that_is_down_for_a_while_loses_nothing(url):
 
     async def do(store):
         book = RunBook(Flaky(store.runs, {2, 3}), "ann")
-        ended = [step async for step in Agent(model, Executor(Registry(add)), recorder=book).steps(asked(), run="r")][
-            -1
-        ]
+        ended = [
+            step async for step in Agent(model, Executor(Registry(add)), recorder=book).steps(user_request(), run="r")
+        ][-1]
         return ended, await past_run(store.runs, "ann", "r")
 
     ended, run = with_store(url, do)
@@ -212,7 +212,7 @@ def test_without_a_store_a_run_does_not_begin(url):
 
     async def do(store):
         book = RunBook(Flaky(store.runs, {1}), "ann")
-        return [step async for step in Agent(model, Executor(Registry(add)), recorder=book).steps(asked())][-1]
+        return [step async for step in Agent(model, Executor(Registry(add)), recorder=book).steps(user_request())][-1]
 
     ended = with_store(url, do)
     assert (ended.stop, ended.problem.code, model.requests) == ("failed", "sessions_unavailable", [])
@@ -225,7 +225,7 @@ def test_a_run_that_ran_out_of_time_is_written_with_all_its_results(url):
         await asyncio.Event().wait()
         return ""
 
-    request = Request(model="m", messages=asked().messages)
+    request = Request(model="m", messages=user_request().messages)
 
     async def do(store):
         model = Scripted([call("add", {"one": 1, "other": 2}, "a"), call("hang", {}, "b")])
@@ -258,7 +258,7 @@ def test_a_run_that_is_cancelled_while_it_is_begun_is_not_left_running(url):
     async def do(store):
         slow = Slow(store.runs)
         made = Agent(Scripted([Text(text="x")]), Executor(Registry(add)), recorder=RunBook(slow, "ann"))
-        run = asyncio.create_task(anext(made.steps(asked(), run="r")))
+        run = asyncio.create_task(anext(made.steps(user_request(), run="r")))
         await slow.written.wait()
         made.cancel("r")
         ended = await run

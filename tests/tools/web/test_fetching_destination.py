@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.scripted import Scripted, agent, asked, call, results_of
+from agent.scripted import Scripted, agent, call, results_of, user_request
 from dragoman.agent import Limits
 from dragoman.agent.admission import host_of
 from dragoman.core.parts import Text
@@ -83,7 +83,7 @@ def obeyed(way: str) -> tuple[list[bytes], list[bytes]]:
                     [Text(text="Done.")],
                 )
                 made = agent(model, web_fetch(web=web), secret, destinations=[here], limits=Limits(approval=0))
-                async for _ in made.steps(asked("Read the page.")):
+                async for _ in made.steps(user_request("Read the page.")):
                     pass
                 return page.heads, thief.heads
 
@@ -110,7 +110,7 @@ def sent_on(written: bool, read_before: bool) -> tuple[str, list[bytes]]:
                 model = Scripted(*reads, [call("web_fetch", {"url": f"http://{here}/old"}, "f")], [Text(text="Done.")])
                 listed = {"destinations": [here], "limits": Limits(approval=0)}
                 made = agent(model, web_fetch(web=web), mail, **listed)
-                async for _ in made.steps(asked(f"Read http://{here}/old" if written else "Read the page.")):
+                async for _ in made.steps(user_request(f"Read http://{here}/old" if written else "Read the page.")):
                     pass
                 return text_of(results_of(model.requests[-1])[-1]), other.heads
 
