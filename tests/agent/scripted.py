@@ -81,7 +81,7 @@ def results_of(request: Request) -> list[ToolResult]:
     return [part for message in request.messages for part in message.parts if isinstance(part, ToolResult)]
 
 
-def words(result: ToolResult) -> str:
+def text_of(result: ToolResult) -> str:
     return "".join(part.text if isinstance(part, Text) else part.json.decode() for part in result.content)  # type: ignore[union-attr]
 
 
@@ -96,5 +96,5 @@ __all__ = [
     "results_of",
     "steps",
     "whole",
-    "words",
+    "text_of",
 ]

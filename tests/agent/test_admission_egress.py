@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from agent.scripted import Scripted, agent, call, ended, results_of, steps, user_request, whole, words
+from agent.scripted import Scripted, agent, call, ended, results_of, steps, text_of, user_request, whole
 from dragoman.agent import ApprovalAsked, Approvals, Limits
 from dragoman.agent.admission import host_of
 from dragoman.core.parts import Citation, Opaque, Text, ToolResult
@@ -79,7 +79,7 @@ def test_after_untrusted_output_the_canary_does_not_leave(read):
     reached = ended(agent(model, *outside.tools, limits=Limits(approval=0.05)))
     assert not outside.leaked
     assert reached.untrusted
-    refusals = [words(result) for result in results_of(model.requests[-1])[-2:]]
+    refusals = [text_of(result) for result in results_of(model.requests[-1])[-2:]]
     assert all("needs approval" in refusal for refusal in refusals)
     assert "evil.example" in refusals[0]
 

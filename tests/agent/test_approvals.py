@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from agent.scripted import Scripted, agent, call, results_of, steps, user_request, whole, words
+from agent.scripted import Scripted, agent, call, results_of, steps, text_of, user_request, whole
 from dragoman.agent import ApprovalAsked, Approvals, CallEnded, CallStarted, InProcess, Limits
 from dragoman.core.parts import Text
 from dragoman.tools import tool
@@ -51,7 +51,7 @@ def test_what_is_denied_is_not_run_and_the_model_hears_so():
     safe, model = Safe(), opening(1)
     steps(agent(model, safe.tool, approve=lambda wish: "deny"))
     assert safe.opened == []
-    assert "not approved" in words(results_of(model.requests[1])[0])
+    assert "not approved" in text_of(results_of(model.requests[1])[0])
 
 
 def test_an_asked_call_waits_for_a_yes():
@@ -86,14 +86,14 @@ def test_no_answer_is_a_no():
     safe, model = Safe(), opening(1)
     steps(agent(model, safe.tool, approve=lambda wish: "ask", limits=Limits(approval=0.05)))
     assert safe.opened == []
-    assert "nobody answered within 0.05 seconds" in words(results_of(model.requests[1])[0])
+    assert "nobody answered within 0.05 seconds" in text_of(results_of(model.requests[1])[0])
 
 
 def test_who_reads_one_reply_cannot_be_asked_so_the_call_is_refused_at_once():
     safe, model = Safe(), opening(1)
     whole(agent(model, safe.tool, approve=lambda wish: "ask"))
     assert safe.opened == []
-    assert "there is nobody to ask" in words(results_of(model.requests[1])[0])
+    assert "there is nobody to ask" in text_of(results_of(model.requests[1])[0])
 
 
 def test_nobody_is_asked_about_a_call_that_cannot_be_run():

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.scripted import Scripted, agent, call, ended, user_request, words
+from agent.scripted import Scripted, agent, call, ended, text_of, user_request
 from dragoman.agent import Compaction, Limits, closed
 from dragoman.core.parts import Text, ToolCall, ToolResult
 from dragoman.core.problems import Problem
@@ -70,7 +70,7 @@ def test_what_is_said_is_written_before_its_calls_are_run_and_results_as_they_co
 
     model = Scripted([Text(text="Hm."), call("look")], [Text(text="Done.")])
     reached = ended(agent(model, look, recorder=book))
-    assert words(reached.history[2].parts[0]) == "ToolCall"
+    assert text_of(reached.history[2].parts[0]) == "ToolCall"
     assert book.story == ["begin", "Text", "ToolCall", "ToolResult", "Text", "end finished"]
     assert closed(book.messages) == reached.history
 
@@ -120,7 +120,7 @@ def test_a_run_whose_reader_leaves_is_written_down_as_cancelled():
     asyncio.run(leave())
     assert book.story[-1] == "end cancelled"
     assert closed(book.messages) == book.ended.history
-    assert "interrupted" in words(book.ended.history[-1].parts[0])
+    assert "interrupted" in text_of(book.ended.history[-1].parts[0])
 
 
 def test_a_run_that_breaks_is_written_down_as_failed():

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from agent.scripted import Scripted, agent, call, ended, results_of, steps, user_request, whole, words
+from agent.scripted import Scripted, agent, call, ended, results_of, steps, text_of, user_request, whole
 from dragoman.agent import CallEnded, CallStarted, Limits, RunEnded, TurnEnded
 from dragoman.core.events import PartDelta, PartStarted, Started
 from dragoman.core.parts import Reasoning, Text, ToolCall, ToolResult
@@ -48,7 +48,7 @@ def test_a_budget_of_tokens_ends_the_run_before_more_is_run():
     reached = ended(agent(Scripted(counting), count, limits=Limits(tokens=60)))
     assert (reached.stop, reached.statistics.turns, reached.statistics.tokens) == ("tokens", 3, 66)
     assert is_valid(reached.history)
-    assert "no more turns" in words(reached.history[-1].parts[0])
+    assert "no more turns" in text_of(reached.history[-1].parts[0])
     assert whole(agent(Scripted(counting), count, limits=Limits(tokens=60))).finish.reason == "length"
 
 
@@ -82,7 +82,7 @@ def test_calls_beyond_their_limit_are_not_run_and_the_model_answers_without_tool
     reached = ended(agent(model, count, limits=Limits(calls=3)))
     assert reached.stop == "calls"
     assert [result.failed for result in results_of(model.requests[1])] == [False, False, False, True, True]
-    assert "all 3 calls" in words(results_of(model.requests[1])[3])
+    assert "all 3 calls" in text_of(results_of(model.requests[1])[3])
     assert model.requests[1].tool_choice.mode == "none"
     assert reached.finish.reason == "stop"
 
@@ -90,7 +90,7 @@ def test_calls_beyond_their_limit_are_not_run_and_the_model_answers_without_tool
 def test_wrong_arguments_may_be_mended_three_times_then_the_tool_is_withdrawn():
     model = Scripted(lambda request: [call("count", {"n": f"no. {len(request.messages)}"})])
     ended(agent(model, count, limits=Limits(turns=6)))
-    told = [words(result) for result in results_of(model.requests[-2])]
+    told = [text_of(result) for result in results_of(model.requests[-2])]
     assert ["Go on without it" in each for each in told] == [False, False, False, False, True, True]
 
 
@@ -100,7 +100,7 @@ def test_arguments_that_fit_give_the_budget_back():
     turns = [[call("count", arguments)] for arguments in script]
     model = Scripted(*turns, [Text(text="Done.")])
     ended(agent(model, count))
-    assert not any("Go on without it" in words(result) for result in results_of(model.requests[-1]))
+    assert not any("Go on without it" in text_of(result) for result in results_of(model.requests[-1]))
 
 
 def test_the_same_call_with_the_same_result_is_run_three_times_and_then_ends_the_run():
@@ -118,7 +118,7 @@ def test_the_same_call_with_the_same_result_is_run_three_times_and_then_ends_the
     model = Scripted(again)
     reached = ended(agent(model, look))
     assert (len(ran), reached.stop, reached.statistics.turns) == (3, "repetition", 5)
-    assert "the same call was made 3 times" in words(results_of(model.requests[-1])[-1])
+    assert "the same call was made 3 times" in text_of(results_of(model.requests[-1])[-1])
 
 
 def test_a_call_whose_result_changes_may_be_repeated():
@@ -148,7 +148,7 @@ def test_when_time_is_up_finished_calls_keep_their_results_and_others_get_one():
     assert is_valid(reached.history)
     results = reached.history[-1].parts
     assert [result.failed for result in results] == [True, False, True]
-    assert "interrupted" in words(results[0])
+    assert "interrupted" in text_of(results[0])
     told = whole(agent(Scripted(calls), hang, count, limits=Limits(seconds=1)))
     assert told.finish.reason == "length"
     assert [part.call_id for part in told.parts if isinstance(part, ToolResult)] == ["a", "b", "c"]

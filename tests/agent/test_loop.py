@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from agent.scripted import Scripted, agent, call, ended, reply, results_of, steps, user_request, whole, words
+from agent.scripted import Scripted, agent, call, ended, reply, results_of, steps, text_of, user_request, whole
 from dragoman.agent import Agent, CallEnded, CallStarted, InProcess, Limits, RunEnded, TurnEnded
 from dragoman.core.events import Finished, Started, UsageSeen
 from dragoman.core.parts import Reasoning, Signature, Text, ToolCall, ToolResult
@@ -33,7 +33,7 @@ def test_a_call_is_run_and_the_model_goes_on_with_its_result():
     model = Scripted([call("add", {"one": 1, "other": 2})], [Text(text="It is 3.")])
     reached = ended(agent(model, add))
     assert reached.stop == "finished"
-    assert [words(result) for result in results_of(model.requests[1])] == ["3"]
+    assert [text_of(result) for result in results_of(model.requests[1])] == ["3"]
     assert [message.role for message in reached.history] == ["user", "assistant", "user", "assistant"]
     assert reached.statistics.turns == 2
     assert reached.statistics.calls == 1
@@ -151,7 +151,7 @@ def test_a_reply_that_comes_back_as_history_is_told_as_the_turns_it_was():
 def test_an_unknown_tool_is_answered_with_the_nearest_names():
     model = Scripted([call("ad", {})], [Text(text="Sorry.")])
     reached = ended(agent(model, add))
-    assert "Did you mean 'add'?" in words(results_of(model.requests[1])[0])
+    assert "Did you mean 'add'?" in text_of(results_of(model.requests[1])[0])
     assert reached.statistics.failed == 1
 
 
@@ -187,7 +187,7 @@ def test_a_model_that_calls_in_its_last_turn_gets_an_answer_and_nothing_is_run()
 
 def test_a_model_that_calls_in_its_last_turn_is_asked_a_very_last_time_with_the_refusal():
     def deaf(request):
-        is_told = any("no more turns for tools" in words(result) for result in results_of(request))
+        is_told = any("no more turns for tools" in text_of(result) for result in results_of(request))
         return [Text(text="So far.")] if is_told else [call("add", {"one": len(request.messages), "other": 2})]
 
     model = Scripted(deaf)

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 from msgspec import structs
 
-from agent.scripted import Scripted, agent, call, ended, reply, steps, user_request, whole, words
+from agent.scripted import Scripted, agent, call, ended, reply, steps, text_of, user_request, whole
 from dragoman.agent import CallEnded, CallStarted, Compaction
 from dragoman.core.events import Failed, PartDelta, PartStarted, Started
 from dragoman.core.parts import Reasoning, Refusal, Text
@@ -99,7 +99,7 @@ def test_a_policy_that_raises_ends_the_run_with_every_call_answered():
     reached = told[-1]
     assert (reached.stop, reached.problem.message) == ("failed", "the approval policy failed (KeyError)")
     assert [result.call_id for result in reached.history[-1].parts] == ["a", "b"]
-    assert all("interrupted" in words(result) for result in reached.history[-1].parts)
+    assert all("interrupted" in text_of(result) for result in reached.history[-1].parts)
     assert [step.call.id for step in told if isinstance(step, CallEnded)] == ["a", "b"]
     assert not any(isinstance(step, CallStarted) for step in told)
 
@@ -133,7 +133,7 @@ def test_a_call_of_ours_that_comes_open_in_a_history_gets_a_result_and_the_clien
     told = Message(role="assistant", parts=(ours,))
     request = user_request(tools=(Tool(name="theirs"),))
     left = ended(agent(Scripted([Text(text="ok")]), add), structs.replace(request, messages=(*request.messages, told)))
-    assert "interrupted" in words(left.history[-2].parts[0])
+    assert "interrupted" in text_of(left.history[-2].parts[0])
     waiting = (*request.messages, structs.replace(told, parts=(theirs,)))
     model = Scripted([Text(text="ok")])
     ended(agent(model, add), structs.replace(request, messages=waiting))

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 
-from agent.scripted import Scripted, call, reply, user_request, words
+from agent.scripted import Scripted, call, reply, text_of, user_request
 from dragoman.agent import Agent, Approvals, InProcess, Limits, RunEnded
 from dragoman.agent.values import decode_value, encode_value
 from dragoman.core.parts import Text
@@ -156,4 +156,4 @@ def test_bytes_that_are_no_value_are_refused(kept):
 def test_the_words_of_a_result_survive():
     world, engine = World(), Engine("r", {})
     carried(world, engine)
-    assert words(decode_value(engine.memory["tool:a#2"]).result) == "charged 3"
+    assert text_of(decode_value(engine.memory["tool:a#2"]).result) == "charged 3"

@@ -10,7 +10,7 @@ from time import time
 import msgspec
 import pytest
 
-from agent.scripted import Scripted, call, user_request, words
+from agent.scripted import Scripted, call, text_of, user_request
 from dragoman.agent import Agent, Compaction, Limits
 from dragoman.core.parts import Reasoning, Signature, Text
 from dragoman.core.request import Request
@@ -99,9 +99,9 @@ def test_a_run_whose_process_is_killed_is_seen_as_interrupted_and_its_history_is
     assert (before, run.status, others) == ("running", "interrupted", None)
     assert [message.role for message in run.history] == ["user", "assistant", "user"]
     seen, charged = run.history[-1].parts
-    assert (words(seen), seen.failed) == ("seen", False)
+    assert (text_of(seen), seen.failed) == ("seen", False)
     assert charged.failed
-    assert "interrupted" in words(charged)
+    assert "interrupted" in text_of(charged)
     model = Scripted([Text(text="I do not know whether it was paid.")])
     later = asyncio.run(Agent(model, Executor(Registry(add))).run("And?", history=run.history))
     assert later.stop == "finished"
