@@ -61,7 +61,7 @@ async def dripped(server: Server, begin: bytes, drip: bytes) -> tuple[bytes, flo
     return answer.result(), loop.time() - began
 
 
-async def said(server: Server, *words: bytes) -> bytes:
+async def exchange_bytes(server: Server, *words: bytes) -> bytes:
     reader, writer = await asyncio.open_connection(*server.address)
     for word in words:
         writer.write(word)
@@ -145,19 +145,19 @@ UNCLEAR = {
 
 @pytest.mark.parametrize("words", UNCLEAR.values(), ids=UNCLEAR)
 def test_what_two_readers_could_read_in_two_ways_is_refused_and_nothing_after_it_is_read(run, words):
-    told = run(lambda server: said(server, POST + words + b"GET /smuggled HTTP/1.1\r\nHost: a\r\n\r\n"))
+    told = run(lambda server: exchange_bytes(server, POST + words + b"GET /smuggled HTTP/1.1\r\nHost: a\r\n\r\n"))
     assert told.startswith(b"HTTP/1.1 400")
     assert told.count(b"HTTP/1.1") == 1
 
 
 def test_an_old_client_cannot_send_chunks(run):
     words = b"POST / HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"
-    assert run(lambda server: said(server, words)).startswith(b"HTTP/1.1 400")
+    assert run(lambda server: exchange_bytes(server, words)).startswith(b"HTTP/1.1 400")
 
 
 def test_headers_behind_a_body_are_not_taken_for_headers(run):
     words = POST + b"Connection: close\r\nTransfer-Encoding: chunked\r\n\r\n0\r\nX-Api-Key: late\r\n\r\n"
-    assert run(lambda server: said(server, words)).endswith(b"['host', 'connection', 'transfer-encoding'] ")
+    assert run(lambda server: exchange_bytes(server, words)).endswith(b"['host', 'connection', 'transfer-encoding'] ")
 
 
 @pytest.mark.parametrize(
@@ -166,12 +166,12 @@ def test_headers_behind_a_body_are_not_taken_for_headers(run):
     ids=["too many", "one without end"],
 )
 def test_headers_have_limits_before_they_are_whole(run, words):
-    assert run(lambda server: said(server, words)).startswith(b"HTTP/1.1 431")
+    assert run(lambda server: exchange_bytes(server, words)).startswith(b"HTTP/1.1 431")
 
 
 def test_a_client_that_is_refused_while_it_sends_reads_why(run):
     async def steps(server: Server) -> bytes:
-        return await said(server, POST + b"Content-Length: 3000000\r\n\r\n", bytes(3_000_000))
+        return await exchange_bytes(server, POST + b"Content-Length: 3000000\r\n\r\n", bytes(3_000_000))
 
     assert run(steps).startswith(b"HTTP/1.1 413")
 
@@ -181,7 +181,7 @@ def test_a_rejection_is_rendered_in_the_clients_dialect(run):
         return (("content-type", "text/plain"),), f"{status} for {request.path} {request.header('x-a')}".encode()
 
     words = b"POST /there?a=b HTTP/1.1\r\nX-A: me\r\nContent-Length: 3000000\r\n\r\n"
-    told = run(lambda server: said(server, words), refusal=refusal)
+    told = run(lambda server: exchange_bytes(server, words), refusal=refusal)
     assert told.startswith(b"HTTP/1.1 413")
     assert told.endswith(b"content-length: 17\r\n\r\n413 for /there me")
 
@@ -205,7 +205,7 @@ def packed(encoding: str, body: bytes) -> bytes:
 
 @pytest.mark.parametrize("encoding", PACKED)
 def test_a_compressed_body_is_decompressed_before_the_handler_reads_it(run, encoding):
-    told = run(lambda server: said(server, packed(encoding, PACKED[encoding])))
+    told = run(lambda server: exchange_bytes(server, packed(encoding, PACKED[encoding])))
     assert told.endswith(b"['host', 'connection'] " + BODY[:50])
 
 
@@ -222,14 +222,14 @@ def test_a_compressed_body_is_decompressed_before_the_handler_reads_it(run, enco
     ],
 )
 def test_a_body_that_cannot_be_unpacked_is_refused(run, encoding, body, status):
-    told = run(lambda server: said(server, packed(encoding, body)))
+    told = run(lambda server: exchange_bytes(server, packed(encoding, body)))
     assert told.startswith(b"HTTP/1.1 " + status)
     assert (b"accept-encoding: gzip, deflate" in told) == (status == b"415")
 
 
 def test_a_bomb_is_refused_before_it_goes_off(run):
     bomb = gzip.compress(bytes(60 << 20))
-    told = run(lambda server: said(server, packed("gzip", bomb)), limits=ClientLimits())
+    told = run(lambda server: exchange_bytes(server, packed("gzip", bomb)), limits=ClientLimits())
     assert told.startswith(b"HTTP/1.1 413")
 
 

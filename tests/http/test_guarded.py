@@ -55,7 +55,9 @@ class Names:
         return self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
 
 
-def fetched(url: str, guard: GuardedFetcher | None = None, *, most: int = 1 << 20, seconds: float = 5.0) -> LinkedPage:
+def fetch_url(
+    url: str, guard: GuardedFetcher | None = None, *, most: int = 1 << 20, seconds: float = 5.0
+) -> LinkedPage:
     return asyncio.run((guard or GuardedFetcher()).fetch(url, ByteBudget(most), seconds))
 
 
@@ -80,7 +82,7 @@ def test_an_invalid_or_private_url_is_refused_before_any_connection(url, monkeyp
 
     monkeypatch.setattr(asyncio.BaseEventLoop, "create_connection", connect)
     with pytest.raises(LinkRefused) as told:
-        fetched(url)
+        fetch_url(url)
     assert not connected
     assert "127.0.0.1" not in str(told.value)
 
@@ -88,14 +90,14 @@ def test_an_invalid_or_private_url_is_refused_before_any_connection(url, monkeyp
 @pytest.mark.parametrize("answer", [["8.8.8.8", "10.0.0.1"], ["::ffff:10.0.0.1"], ["169.254.169.254"]])
 def test_a_name_with_one_address_that_is_not_public_is_refused(answer):
     with pytest.raises(LinkRefused, match="public"):
-        fetched("https://mixed.example/a.png", GuardedFetcher(resolve=Names(answer)))
+        fetch_url("https://mixed.example/a.png", GuardedFetcher(resolve=Names(answer)))
 
 
 def test_an_unknown_name_gets_the_same_message_as_a_private_one():
     words = set()
     for answer in ([], ["10.0.0.1"]):
         with pytest.raises(LinkRefused) as told:
-            fetched("https://wiki.corp.example/", GuardedFetcher(resolve=Names(answer)))
+            fetch_url("https://wiki.corp.example/", GuardedFetcher(resolve=Names(answer)))
         words.add(str(told.value))
     assert len(words) == 1
 
@@ -110,7 +112,7 @@ def test_a_name_is_resolved_once_and_the_connection_goes_to_what_was_vetted(monk
 
     monkeypatch.setattr(asyncio.BaseEventLoop, "create_connection", connect)
     with pytest.raises(LinkRefused, match="reached"):
-        fetched("http://rebind.example/a.png", GuardedFetcher(resolve=names))
+        fetch_url("http://rebind.example/a.png", GuardedFetcher(resolve=names))
     assert names.asked == ["rebind.example"]
     assert tried == [("8.8.8.8", 80)]
 

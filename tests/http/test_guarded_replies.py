@@ -23,7 +23,7 @@ def packed(data: bytes) -> bytes:
     return gzip.compress(data, mtime=0)
 
 
-def answered(
+def fetch_from_server(
     reply: Iterator[bytes], *, most: int = 1 << 20, terms: FetchRules = PACKED, seconds: float = 5.0
 ) -> LinkedPage:
     """Fetch from a server that sends these bytes to every client."""
@@ -71,7 +71,7 @@ def test_an_endless_reply_is_left_after_some_of_it_wherever_it_is_endless(start,
     tracemalloc.start()
     try:
         with pytest.raises(LinkRefused, match=r"reached|larger"):
-            answered(endlessly(start, again), most=200_000)
+            fetch_from_server(endlessly(start, again), most=200_000)
         assert tracemalloc.get_traced_memory()[1] < 8 << 20
     finally:
         tracemalloc.stop()
@@ -83,7 +83,7 @@ def test_a_compressed_page_is_decompressed_if_gzip_was_requested():
         OK
         + f'Content-Encoding: GZip\r\ncontent-type: text/html; charset="UTF-8"\r\ncontent-length: {len(body)}\r\n\r\n'.encode()
     )
-    page = answered(iter([head, body]))
+    page = fetch_from_server(iter([head, body]))
     assert (page.media_type, page.charset, page.body) == ("text/html", "utf-8", b"hello" * 100)
 
 
@@ -100,7 +100,7 @@ def test_a_decompression_bomb_is_refused():
     tracemalloc.start()
     try:
         with pytest.raises(LinkRefused, match="larger than 4194304 bytes"):
-            answered(iter([OK + b"content-encoding: gzip\r\n\r\n", bombed]), most=4 << 20)
+            fetch_from_server(iter([OK + b"content-encoding: gzip\r\n\r\n", bombed]), most=4 << 20)
         assert tracemalloc.get_traced_memory()[1] < 24 << 20
     finally:
         tracemalloc.stop()
@@ -121,7 +121,7 @@ def test_a_decompression_bomb_is_refused():
 )
 def test_an_encoding_that_was_not_requested_or_is_broken_is_refused(headers, body, terms):
     with pytest.raises(LinkRefused, match=r"encoding that was not requested|cannot be decompressed"):
-        answered(iter([OK + headers + b"\r\n", body]), terms=terms)
+        fetch_from_server(iter([OK + headers + b"\r\n", body]), terms=terms)
 
 
 def test_a_kind_of_no_use_is_refused_before_its_body_comes():
@@ -130,7 +130,7 @@ def test_a_kind_of_no_use_is_refused_before_its_body_comes():
 
     head = OK + b"content-type: Application/Octet-Stream\r\ncontent-length: 9\r\n\r\n"
     with pytest.raises(LinkRefused, match="it is application/octet-stream"):
-        answered(iter([head]), terms=FetchRules(accept=accept))
+        fetch_from_server(iter([head]), terms=FetchRules(accept=accept))
 
 
 def test_every_redirect_is_admitted_before_its_name_is_resolved():

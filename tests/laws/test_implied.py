@@ -106,7 +106,7 @@ def placed(dialect: str, where: str, value: Any) -> tuple[str, bytes]:
     return place, json.dumps(body).encode()
 
 
-def booked(dialect: str, target: str, body: bytes, place: str = "") -> list[str]:
+def loss_pointers(dialect: str, target: str, body: bytes, place: str = "") -> list[str]:
     losses = translate_request(Call(body, "m"), dialect, target, model=MODELS[target]).losses
     return [loss.where for loss in losses if loss.where.startswith(place)]
 
@@ -119,7 +119,7 @@ def test_an_implied_value_is_a_loss_for_no_target(dialect, where):
         place, body = placed(dialect, where, value)
         for target in DIALECTS:
             if target != dialect:
-                assert booked(dialect, target, body, place) == [], (value, target)
+                assert loss_pointers(dialect, target, body, place) == [], (value, target)
 
 
 @pytest.mark.parametrize(("dialect", "where"), ALL)
@@ -131,7 +131,7 @@ def test_another_value_at_the_same_place_is_booked(dialect, where):
             and where not in find_shared_fields(dialect, target)
             and not _is_image_detail(where, target)
         ):
-            assert booked(dialect, target, body, place) == [place], target
+            assert loss_pointers(dialect, target, body, place) == [place], target
 
 
 def _is_image_detail(where: str, target: str) -> bool:
@@ -151,7 +151,7 @@ def test_a_value_implied_at_some_targets_is_a_loss_at_others():
             for target in DIALECTS:
                 if target != dialect:
                     heeded = dialect_named(target).holds.partial_calls
-                    assert booked(dialect, target, body, place) == ([] if heeded else [place])
+                    assert loss_pointers(dialect, target, body, place) == ([] if heeded else [place])
 
 
 def test_fields_next_to_an_implied_value_are_reported_leaf_by_leaf():
@@ -160,22 +160,22 @@ def test_fields_next_to_an_implied_value_are_reported_leaf_by_leaf():
         "stream_options": {"include_obfuscation": False, "other": {"a": 1}},
     }
     body = json.dumps({"model": "m", "input": "hi", **said}).encode()
-    assert booked("responses", "gemini", body) == ["/include/1", "/stream_options/other/a"]
+    assert loss_pointers("responses", "gemini", body) == ["/include/1", "/stream_options/other/a"]
     edits = [{"type": "clear_thinking_20251015", "keep": "all"}, {"type": "clear_thinking_20251015", "keep": 1}]
     said = {**BASES["messages"], "context_management": {"edits": edits}}
     body = json.dumps({"model": "m", **said}).encode()
     told = ["/context_management/edits/1/keep", "/context_management/edits/1/type"]
-    assert booked("messages", "chat", body) == told
+    assert loss_pointers("messages", "chat", body) == told
 
 
 def test_googles_other_spelling_is_implied_alike():
     settings = {"generation_config": {"response_modalities": ["TEXT", "AUDIO"], "response_logprobs": False}}
     body = json.dumps({**BASES["gemini"], **settings}).encode()
-    assert booked("gemini", "chat", body) == ["/generation_config/response_modalities/1"]
+    assert loss_pointers("gemini", "chat", body) == ["/generation_config/response_modalities/1"]
     wrapped = {"model": "m", "request": {**BASES["gemini"], "generationConfig": {"responseModalities": ["TEXT"]}}}
-    assert booked("gemini", "chat", json.dumps(wrapped).encode()) == []
+    assert loss_pointers("gemini", "chat", json.dumps(wrapped).encode()) == []
 
 
 def test_a_false_that_is_meant_is_no_zero():
     body = json.dumps({"model": "m", "input": "hi", "top_logprobs": False}).encode()
-    assert booked("responses", "gemini", body) == ["/top_logprobs"]
+    assert loss_pointers("responses", "gemini", body) == ["/top_logprobs"]

@@ -34,17 +34,19 @@ def _adapted(source: str, target: str, body: bytes) -> tuple[Request, Call]:
 def _meaning(request: Request, target: str) -> Request:
     """The request as the target can express it: results in its only form, without defaults that its types require."""
     messages = tuple(
-        msgspec.structs.replace(message, parts=tuple(_said(part, target) for part in message.parts))
+        msgspec.structs.replace(message, parts=tuple(_normalize_part(part, target) for part in message.parts))
         for message in request.messages
     )
     return msgspec.structs.replace(request, spelling=frozenset(), messages=messages)
 
 
-def _said(part: AnyPart, target: str) -> AnyPart:
+def _normalize_part(part: AnyPart, target: str) -> AnyPart:
     match part:
         case ToolResult(content=content):
             result = _as_response if target == "gemini" else _as_texts
-            return msgspec.structs.replace(part, content=tuple(_said(item, target) for item in result(part, content)))
+            return msgspec.structs.replace(
+                part, content=tuple(_normalize_part(item, target) for item in result(part, content))
+            )
         case Media(extras=Extras(fields={"/detail": b'"auto"', **rest})) if not rest:
             return msgspec.structs.replace(part, extras=None)
         case _:

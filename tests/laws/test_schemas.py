@@ -72,12 +72,12 @@ PLAIN_ROOTS = rooted(st.recursive(LEAVES, combined, max_leaves=8))
 
 
 @st.composite
-def said_under(draw, schema):
+def arguments_under(draw, schema):
     """A value as a model would generate it for a converted `Schema`, with some numbers as doubles."""
     if schema.get("nullable") and draw(st.booleans()):
         return None
     if "anyOf" in schema:
-        return draw(said_under(draw(st.sampled_from(schema["anyOf"]))))
+        return draw(arguments_under(draw(st.sampled_from(schema["anyOf"]))))
     if "any JSON value" in schema.get("description", ""):
         return json.dumps(draw(VALUES))
     if "a JSON object, written" in schema.get("description", ""):
@@ -97,22 +97,22 @@ def said_under(draw, schema):
             required = {"(must be true)": True, "(must be false)": False}.get(schema.get("description", ""))
             return draw(st.booleans()) if required is None else required
         case "ARRAY":
-            return draw(st.lists(said_under(schema["items"]), max_size=2))
+            return draw(st.lists(arguments_under(schema["items"]), max_size=2))
         case "OBJECT":
             names = schema.get("required", [])
             optional = [name for name in schema.get("properties", {}) if name not in names and draw(st.booleans())]
-            return {name: draw(said_under(schema["properties"][name])) for name in [*names, *optional]}
+            return {name: draw(arguments_under(schema["properties"][name])) for name in [*names, *optional]}
     return None
 
 
-def is_told(said, told):
+def is_equivalent(said, told):
     """Return whether two values are equivalent; where any value is allowed, null and text may also be JSON text."""
     if said is None or isinstance(said, str):
         return told in (said, json.dumps(said))
     if isinstance(said, list):
-        return len(said) == len(told) and all(map(is_told, said, told))
+        return len(said) == len(told) and all(map(is_equivalent, said, told))
     if isinstance(said, dict):
-        return said.keys() == told.keys() and all(is_told(said[name], told[name]) for name in said)
+        return said.keys() == told.keys() and all(is_equivalent(said[name], told[name]) for name in said)
     return said == told
 
 
@@ -129,7 +129,7 @@ LAW = settings(
 def test_arguments_under_googles_schema_match_the_callers_schema_once_restored(root, data):
     schema = json.dumps(root).encode()
     converted = to_openapi(schema)
-    said = json.dumps(data.draw(said_under(json.loads(converted.schema or b""))))
+    said = json.dumps(data.draw(arguments_under(json.loads(converted.schema or b""))))
     back = restore_arguments(said, converted.undo) if converted.undo else said
     assert check_arguments(schema, back) == [], (said, back)
 
@@ -138,10 +138,10 @@ def test_arguments_under_googles_schema_match_the_callers_schema_once_restored(r
 @given(root=PLAIN_ROOTS, data=st.data())
 def test_arguments_under_googles_schema_are_sent_again_unchanged(root, data):
     converted = to_openapi(json.dumps(root).encode())
-    said = json.dumps(data.draw(said_under(json.loads(converted.schema or b""))))
+    said = json.dumps(data.draw(arguments_under(json.loads(converted.schema or b""))))
     undo = converted.undo or ArgumentUndo()
     told = convert_history_arguments(restore_arguments(said, undo), undo)
-    assert is_told(json.loads(said), json.loads(told)), (said, told)
+    assert is_equivalent(json.loads(said), json.loads(told)), (said, told)
 
 
 @LAW
@@ -149,7 +149,7 @@ def test_arguments_under_googles_schema_are_sent_again_unchanged(root, data):
 def test_arguments_that_match_the_callers_schema_survive_every_adapted_schema(root, data):
     schema = json.dumps(root).encode()
     google = to_openapi(schema)
-    assert_whole(schema, google, json.dumps(data.draw(said_under(json.loads(google.schema or b"")))))
+    assert_whole(schema, google, json.dumps(data.draw(arguments_under(json.loads(google.schema or b"")))))
 
 
 def assert_whole(schema, google, said):
@@ -168,7 +168,7 @@ def test_arguments_that_match_a_recorded_schema_survive_every_adapted_schema(dat
     schema = data.draw(st.sampled_from(rows(data.draw(st.sampled_from(FILES)))))[1]
     google = to_openapi(schema)
     assume(google.schema is not None)
-    assert_whole(schema, google, json.dumps(data.draw(said_under(json.loads(google.schema or b"")))))
+    assert_whole(schema, google, json.dumps(data.draw(arguments_under(json.loads(google.schema or b"")))))
 
 
 @LAW
@@ -183,7 +183,7 @@ def test_conversions_are_functions_of_the_bytes(root):
 @given(root=ROOTS, data=st.data())
 def test_arguments_that_match_the_callers_schema_match_the_adapted_root_and_survive(root, data):
     google = json.loads(to_openapi(json.dumps(root).encode()).schema or b"")
-    assert_fitting(root, json.dumps(data.draw(said_under(google))))
+    assert_fitting(root, json.dumps(data.draw(arguments_under(google))))
 
 
 @pytest.mark.parametrize("meant", [-1, {"k": "v"}, {}])

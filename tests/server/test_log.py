@@ -48,7 +48,7 @@ def served(tmp_path, table, steps, **server):
     return file.read_text().splitlines()
 
 
-def asked(base, model="gem", **more):
+def post_chat(base, model="gem", **more):
     body = {"model": model, "messages": [{"role": "user", "content": f"Say {CANARY}"}], **more}
     headers = {"authorization": f"Bearer {CLIENT}"}
     return httpx2.post(f"{base}/v1/chat/completions?key={CLIENT}", json=body, headers=headers)
@@ -56,12 +56,12 @@ def asked(base, model="gem", **more):
 
 def test_every_exchange_has_a_log_line_with_its_outcome(tmp_path):
     def steps(base):
-        told = asked(base, logit_bias={"1": 1})
+        told = post_chat(base, logit_bias={"1": 1})
         assert CANARY in told.text
         names.append(told.headers["x-dragoman-exchange"])
         losses.append(int(told.headers["x-dragoman-losses"].partition(";")[0]))
-        asked(base, stream=True)
-        asked(base, model="nobody-has-this")
+        post_chat(base, stream=True)
+        post_chat(base, model="nobody-has-this")
         httpx2.get(f"{base}/health")
 
     names: list[str] = []
@@ -92,8 +92,8 @@ def test_neither_message_contents_nor_secrets_are_in_the_log_or_in_errors(tmp_pa
         await exchange.send(401, {"content-type": "application/json"}, body)
 
     def steps(base):
-        told.append(asked(base).text)
-        told.append(asked(base, model=f"Bearer {CLIENT}").text)
+        told.append(post_chat(base).text)
+        told.append(post_chat(base, model=f"Bearer {CLIENT}").text)
 
     told: list[str] = []
     with run_in_thread(lambda: listen(leaky), "leaky") as upstream:
@@ -107,7 +107,7 @@ def test_neither_message_contents_nor_secrets_are_in_the_log_or_in_errors(tmp_pa
 
 
 def test_a_line_can_be_for_people(tmp_path):
-    (line,) = served(tmp_path, UpstreamTable(kind="simulator"), asked, log_format="text")
+    (line,) = served(tmp_path, UpstreamTable(kind="simulator"), post_chat, log_format="text")
     assert "200 answered chat gem -> up/gemini-3.8-flash" in line
     assert " tokens" in line
     assert CANARY not in line
@@ -152,7 +152,7 @@ def test_an_observer_that_fails_does_no_harm(tmp_path):
             sessions=SessionsTable(url=f"sqlite:///{tmp_path}/s.db"),
         )
         async with running(config, observers=[fails, seen.append]) as gateway:
-            told = await asyncio.to_thread(asked, gateway.base_url, "gemini-3.8-flash")
+            told = await asyncio.to_thread(post_chat, gateway.base_url, "gemini-3.8-flash")
             assert told.status_code == 200
 
     asyncio.run(main())

@@ -32,15 +32,15 @@ def scraped(gateway, **headers: str) -> str:
     return told.text
 
 
-def asked(gateway, model="gem", **more):
+def post_chat(gateway, model="gem", **more):
     body = {"model": model, "messages": HELLO, **more}
     return httpx2.post(f"{gateway.base_url}/v1/chat/completions", json=body)
 
 
 def test_an_answer_is_counted_with_its_time_tokens_losses_and_place(serve):
     gateway = serve()
-    assert asked(gateway, logit_bias={"1": 1}).status_code == 200
-    assert asked(gateway, stream=True, stream_options={"include_usage": True}).text.endswith("data: [DONE]\n\n")
+    assert post_chat(gateway, logit_bias={"1": 1}).status_code == 200
+    assert post_chat(gateway, stream=True, stream_options={"include_usage": True}).text.endswith("data: [DONE]\n\n")
     text = scraped(gateway)
     place = {"model": "gem", "upstream": "gemini"}
     answered = {"dialect": "chat", "operation": "generate", "status": "200", "outcome": "answered"}
@@ -60,7 +60,7 @@ def test_an_answer_is_counted_with_its_time_tokens_losses_and_place(serve):
 
 def test_a_refusal_and_a_failure_are_counted_as_such(serve):
     gateway = serve()
-    assert asked(gateway, "gemini/gemini-3.8-flash~503").status_code == 503
+    assert post_chat(gateway, "gemini/gemini-3.8-flash~503").status_code == 503
     assert httpx2.post(f"{gateway.base_url}/v1/messages", json={}).status_code == 400
     assert httpx2.get(f"{gateway.base_url}/v1/nothing").status_code == 404
     text = scraped(gateway)
@@ -83,9 +83,9 @@ def test_what_looks_after_the_gateway_is_answered_and_is_no_open_request(serve):
 def test_names_of_models_that_clients_invent_are_no_labels(serve):
     gateway = serve()
     for at in range(5):
-        assert asked(gateway, f"invented-{at}").status_code == 404
-        assert asked(gateway, f"gemini/gemini-3.8-flash-{at}~404").status_code == 404
-    assert asked(gateway, "gemini/gemini-3.8-flash").status_code == 200
+        assert post_chat(gateway, f"invented-{at}").status_code == 404
+        assert post_chat(gateway, f"gemini/gemini-3.8-flash-{at}~404").status_code == 404
+    assert post_chat(gateway, "gemini/gemini-3.8-flash").status_code == 200
     text = scraped(gateway)
     models = {dict(labels)["model"] for name, labels in samples(text) if name == "dragoman_requests_total"}
     assert models == {"unknown", "gemini-3.8-flash"}
