@@ -78,7 +78,7 @@ class Bench:
         headers = [answer.headers for answer in self._answers]
         return Cell(
             tuple(replies),
-            tuple(reader.heard(json.loads(request.body)) for request in arrived),
+            tuple(reader.parse_request(json.loads(request.body)) for request in arrived),
             tuple(arrived),
             tuple(self._losses(header["x-dragoman-exchange"]) for header in headers),
             tuple(header.get("x-dragoman-losses", "") for header in headers),

@@ -87,7 +87,7 @@ def chat(simulator: Running, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ca
     return run
 
 
-def asked(simulator: Running, at: int = -1) -> Any:
+def request_at(simulator: Running, at: int = -1) -> Any:
     return simulator.requests[at].json()
 
 
@@ -97,7 +97,7 @@ def test_once_writes_only_the_answer_to_stdout_and_calls_to_stderr(chat, simulat
     assert "→ [1] web_fetch(url=https://example.invalid/\ufffd)\n← [1] web_fetch: failed" in err
     assert err.index("Let me see.\n") < err.index("→ [1]")
     assert "\x1b" not in err
-    assert len(asked(simulator, 0)["tools"][0]["functionDeclarations"]) == 2
+    assert len(request_at(simulator, 0)["tools"][0]["functionDeclarations"]) == 2
 
 
 def test_once_takes_its_prompt_from_standard_input_and_shows_calls_whole_if_wanted(chat):
@@ -151,14 +151,14 @@ def test_lines_of_a_pipe_are_one_conversation_and_a_failed_turn_leaves_no_trace_
     assert out == "You said hello.\nYou said you there?.\n"
     assert code == 1
     assert "unknown command /nope; /help lists the commands" in err
-    told = asked(simulator)["contents"]
+    told = request_at(simulator)["contents"]
     assert [part["text"] for turn in told for part in turn["parts"]] == ["hello", "You said hello.", "you there?"]
 
 
 def test_calls_that_were_run_before_a_turn_failed_stay_in_the_conversation(chat, simulator):
     code, out, _ = chat(said="hello\ncall web_fetch\nyou there?\n")
     assert (code, out) == (1, "You said hello.\nLet me see.\nYou said you there?.\n")
-    parts = [part for turn in asked(simulator)["contents"] for part in turn["parts"]]
+    parts = [part for turn in request_at(simulator)["contents"] for part in turn["parts"]]
     assert [next(iter(part)) for part in parts if "functionCall" in part or "functionResponse" in part] == [
         *("functionCall", "functionResponse")
     ]
@@ -201,10 +201,10 @@ def test_what_a_command_lists_is_an_answer_too(chat):
 def test_a_named_conversation_continues_in_the_next_process_and_can_be_reset(chat, simulator):
     chat("--session", "tale", "--once", "call web_fetch")
     chat("--session", "tale", "--once", "hello")
-    assert [turn["role"] for turn in asked(simulator)["contents"]] == ["user", "model", "user", "model", "user"]
+    assert [turn["role"] for turn in request_at(simulator)["contents"]] == ["user", "model", "user", "model", "user"]
     chat("--session", "tale", said="/new\nonce more\n")
     chat("--session", "tale", "--once", "and on")
-    texts = [part["text"] for turn in asked(simulator)["contents"] for part in turn["parts"]]
+    texts = [part["text"] for turn in request_at(simulator)["contents"] for part in turn["parts"]]
     assert texts == ["once more", "You said once more.", "and on"]
 
 
@@ -254,7 +254,7 @@ def test_another_model_answers_from_the_next_turn_on_and_an_agent_brings_its_own
     assert "tools" not in first.json()
     assert "Be kind." in second.body.decode()
     chat("--model", "helper", "--once", "hello", more=agent)
-    names = [tool["name"] for tool in asked(simulator)["tools"][0]["functionDeclarations"]]
+    names = [tool["name"] for tool in request_at(simulator)["tools"][0]["functionDeclarations"]]
     assert names == ["web_fetch", "read_artifact"]
 
 

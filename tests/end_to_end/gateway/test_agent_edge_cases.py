@@ -61,10 +61,10 @@ def _turns(body):
             if isinstance(message["content"], list):
                 found = [block for block in message["content"] if block["type"] == "tool_result"]
                 if found:
-                    yield [{"text": _words(block["content"])} for block in found]
+                    yield [{"text": _result_text(block["content"])} for block in found]
 
 
-def _words(content):
+def _result_text(content):
     text = content if isinstance(content, str) else "".join(block["text"] for block in content)
     # A Gemini client's result is an object.
     return json.loads(text)["result"] if text.startswith("{") else text

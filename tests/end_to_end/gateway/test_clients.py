@@ -21,7 +21,7 @@ def post(gateway, path, body, headers=None):
     return httpx2.post(gateway.base_url + path, json=body, headers=headers or {})
 
 
-def spoken(gateway, since=0):
+def generation_requests(gateway, since=0):
     """The requests for generation that the simulator received."""
     return [seen.json() for seen in list(gateway.simulator.requests)[since:] if seen.method == "POST"]
 
@@ -138,7 +138,7 @@ def test_results_without_ids_belong_to_the_calls_in_their_order(gateway, model):
     before = len(gateway.simulator.requests)
     told = post(gateway, f"/v1beta/models/{model}:generateContent", asked)
     assert told.status_code == 200, told.text
-    heard = json.dumps(spoken(gateway, before)[-1])
+    heard = json.dumps(generation_requests(gateway, before)[-1])
     assert heard.index("Tokyo") < heard.index("Paris") < heard.index("71 degrees") < heard.index("64 degrees")
 
 
@@ -219,7 +219,7 @@ def test_a_system_turn_inside_messages_is_accepted(gateway, model, content):
     beta = {"anthropic-beta": "mid-conversation-tool-changes-2026-07-01,mid-conversation-system-2026-07-01"}
     told = post(gateway, "/v1/messages?beta=true", asked, beta)
     assert told.status_code == 200, told.text
-    assert "Note this" in json.dumps(spoken(gateway, before)[-1])
+    assert "Note this" in json.dumps(generation_requests(gateway, before)[-1])
 
 
 def test_a_client_that_closes_right_after_the_last_event_has_not_left(gateway):
@@ -254,7 +254,7 @@ def test_native_search_next_to_functions_is_sent_in_the_format_of_each_google_se
     before = len(gateway.simulator.requests)
     told = post(gateway, "/v1/responses", asked)
     assert told.status_code == 200, told.text
-    assert "googleSearch" in json.dumps(spoken(gateway, before)[-1])
+    assert "googleSearch" in json.dumps(generation_requests(gateway, before)[-1])
 
 
 def test_unconfigured_model_names_reach_the_upstream_of_their_family(gateway):

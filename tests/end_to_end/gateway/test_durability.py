@@ -65,7 +65,7 @@ def client_of(process):
     return openai.OpenAI(base_url=f"{process.base_url}/v1", api_key="k", max_retries=0, timeout=20)
 
 
-def said(client, conversation):
+def message_texts(client, conversation):
     """Texts of a conversation, one for each item, thoughts left out."""
     items = client.conversations.items.list(conversation, order="asc", limit=100)
     return [(item.role, item.content[0].text) for item in items if item.type == "message"]
@@ -103,7 +103,7 @@ def killed_and_driven(config, turns, kills):
             process.close()
             process = Process(config)
         with client_of(process) as client:
-            return heard, said(client, "long")
+            return heard, message_texts(client, "long")
     finally:
         process.close()
 
@@ -131,7 +131,7 @@ def test_two_gateways_on_one_database_share_one_conversation(simulator, database
             clients = (one, other)
             for number in range(6):
                 turn(clients[number % 2], "shared", f"Word {number}", stream=False)
-            assert [text for role, text in said(other, "shared") if role == "user"] == [
+            assert [text for role, text in message_texts(other, "shared") if role == "user"] == [
                 f"Word {number}" for number in range(6)
             ]
 
@@ -147,11 +147,11 @@ def test_two_gateways_on_one_database_share_one_conversation(simulator, database
 
             with ThreadPoolExecutor(8) as pool:
                 list(pool.map(insist, range(24)))
-            words = [text for role, text in said(one, "contested") if role == "user"]
+            words = [text for role, text in message_texts(one, "contested") if role == "user"]
             assert sorted(words) == sorted(f"Word {number}" for number in range(24))
             processes[0].kill()
             turn(other, "shared", "One is gone.", stream=False)
-            assert said(other, "shared")[-2] == ("user", "One is gone.")
+            assert message_texts(other, "shared")[-2] == ("user", "One is gone.")
     finally:
         for process in processes:
             process.close()
@@ -182,6 +182,6 @@ def test_an_unavailable_database_is_reported_and_used_again_when_it_is_back(simu
                         assert time.monotonic() < deadline
                     else:
                         break
-                assert [text for role, text in said(client, "c") if role == "user"] == ["Before", "After"]
+                assert [text for role, text in message_texts(client, "c") if role == "user"] == ["Before", "After"]
         finally:
             process.close()

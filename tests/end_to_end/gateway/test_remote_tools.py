@@ -266,7 +266,7 @@ def test_an_approval_for_a_server_that_is_left_to_the_vendor_goes_its_own_way(ga
     ],
 )
 def test_invalid_responses_input_is_rejected_or_left_to_the_vendor_and_never_an_internal_error(gateway, changed):
-    asked(gateway, "/v1/responses", {"model": "resp", "input": "hello", "store": False, **changed})
+    post_json(gateway, "/v1/responses", {"model": "resp", "input": "hello", "store": False, **changed})
 
 
 @pytest.mark.parametrize(
@@ -284,10 +284,10 @@ def test_invalid_responses_input_is_rejected_or_left_to_the_vendor_and_never_an_
 )
 def test_invalid_messages_input_is_rejected_or_left_to_the_vendor_and_never_an_internal_error(gateway, changed):
     body = {"model": "claude", "max_tokens": 50, "messages": [{"role": "user", "content": "hello"}], **changed}
-    asked(gateway, "/v1/messages", body)
+    post_json(gateway, "/v1/messages", body)
 
 
-def asked(gateway, path, body):
+def post_json(gateway, path, body):
     """Send a request without an SDK, which would reject it."""
     request = Request(  # noqa: S310  the gateway's own address
         gateway.base_url + path, json.dumps(body).encode(), {"x-api-key": "k", "content-type": "application/json"}

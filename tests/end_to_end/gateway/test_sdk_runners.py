@@ -38,7 +38,7 @@ def get_weather(city: str) -> str:
     return f"18 degrees and cloudy in {city}"
 
 
-def assert_told(text: str) -> None:
+def assert_weather_in(text: str) -> None:
     assert all(get_weather(city) in text for city in ("Paris", "Tokyo"))
 
 
@@ -81,7 +81,7 @@ def test_an_agents_sdk_agent_runs_its_tools_and_continues(gateway, kind, upstrea
 
     before = len(gateway.simulator.requests)
     first, again = asyncio.run(talk())
-    assert_told(first)
+    assert_weather_in(first)
     assert get_weather("Rome") in again
     assert len(sent_since(gateway, before)) == 4
 
@@ -100,7 +100,7 @@ def test_anthropics_tool_runner_runs_a_tool(gateway, upstream, streamed):
         stream=streamed,
     )
     messages: list[Any] = [turn.get_final_message() if streamed else turn for turn in runner]
-    assert_told("".join(block.text for block in messages[-1].content if block.type == "text"))
+    assert_weather_in("".join(block.text for block in messages[-1].content if block.type == "text"))
     assert len(sent_since(gateway, before)) == 2
 
 
@@ -133,6 +133,6 @@ def test_googles_sdk_calls_functions_automatically_and_continues(gateway, upstre
             return chat.send_message(question).text
         return "".join(chunk.text or "" for chunk in chat.send_message_stream(question))
 
-    assert_told(asked(BOTH))
+    assert_weather_in(asked(BOTH))
     assert get_weather("Rome") in asked("And the weather in Rome?")
     assert len(sent_since(gateway, before)) == 4

@@ -25,7 +25,7 @@ NO_TRUST = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 post, get, stream = (partial(ask, verify=NO_TRUST) for ask in (httpx2.post, httpx2.get, httpx2.stream))
 
 
-def asked(base_url: str, **more) -> httpx2.Response:
+def post_chat(base_url: str, **more) -> httpx2.Response:
     # A client of its own each time: a connection stays with the worker that took it.
     return post(f"{base_url}/v1/chat/completions", json={**HELLO, **more})
 
@@ -44,7 +44,7 @@ def pair(tmp_path):
 def test_workers_are_one_gateway(pair):
     names = []
     for _ in range(16):
-        told = asked(pair.base_url)
+        told = post_chat(pair.base_url)
         assert told.status_code == 200
         names.append(told.headers["x-dragoman-exchange"])
     for name in (names[0], names[-1]):
@@ -60,13 +60,13 @@ def test_workers_are_one_gateway(pair):
 
 def test_both_workers_get_work_and_one_that_is_killed_is_replaced_without_a_loss(pair):
     for _ in range(16):
-        asked(pair.base_url)
+        post_chat(pair.base_url)
     lines = [json.loads(line) for line in until(lambda: sixteen(pair))]
     assert len({line["worker"] for line in lines}) == 2
     before = pair.children()
     assert len(before) == 3  # and the simulator
     os.kill(before[-1], signal.SIGKILL)
-    assert [asked(pair.base_url).status_code for _ in range(8)] == [200] * 8
+    assert [post_chat(pair.base_url).status_code for _ in range(8)] == [200] * 8
     after = until(lambda: len(pair.children()) == 3 and pair.children())
     assert len(set(after) - set(before)) == 1
     assert total(scraped(pair.base_url), "dragoman_requests_total", operation="generate") == 24
@@ -80,7 +80,7 @@ def sixteen(command) -> list[str]:
 
 @pytest.mark.parametrize("name", [signal.SIGTERM, signal.SIGINT])
 def test_all_workers_stop_on_a_signal_and_leave_nothing_behind(pair, tmp_path, name):
-    assert asked(pair.base_url).status_code == 200
+    assert post_chat(pair.base_url).status_code == 200
     children = pair.children()
     pair.process.send_signal(name)
     assert pair.process.wait(20) == 0
@@ -107,7 +107,7 @@ def test_a_worker_that_cannot_begin_again_at_once_does_not_stop_the_others(tmp_p
     store = tmp_path / "s.db"
     config.write_text(f'[server]\nlisten = "127.0.0.1:0"\n[sessions]\nurl = "sqlite:///{store}"\n')
     with serving(tmp_path, "--config", str(config), "--workers", "2") as command:
-        assert asked(command.base_url).status_code == 200
+        assert post_chat(command.base_url).status_code == 200
         # A directory cannot be opened as a database; the other worker has the old one open.
         store.rename(tmp_path / "kept.db")
         store.mkdir()
@@ -116,15 +116,15 @@ def test_a_worker_that_cannot_begin_again_at_once_does_not_stop_the_others(tmp_p
         assert command.process.poll() is None
         store.rmdir()
         (tmp_path / "kept.db").rename(store)
-        until(lambda: len(command.children()) == 3 and asked(command.base_url).status_code == 200)
+        until(lambda: len(command.children()) == 3 and post_chat(command.base_url).status_code == 200)
 
 
 def test_the_simulator_that_workers_share_is_replaced_too(pair):
-    assert asked(pair.base_url).status_code == 200
+    assert post_chat(pair.base_url).status_code == 200
     simulator = pair.children()[0]
     os.kill(simulator, signal.SIGKILL)
     until(lambda: simulator not in pair.children() and len(pair.children()) == 3)
-    assert asked(pair.base_url).status_code == 200
+    assert post_chat(pair.base_url).status_code == 200
 
 
 @pytest.mark.parametrize("count", ["1", "2"])
@@ -181,7 +181,7 @@ def test_a_second_signal_stops_the_gateway_at_once(tmp_path):
 
         def wait() -> None:
             with pytest.raises(httpx2.TransportError) as told:
-                asked(command.base_url, **body)
+                post_chat(command.base_url, **body)
             cut.append(told.value)
 
         waiting = threading.Thread(target=wait)

@@ -29,7 +29,7 @@ def entry(tmp_path, *words, **more):
     return {"upstream": "google", "command": (sys.executable, "-c", PROGRAM, *words), "env": env, **more}
 
 
-def said(tmp_path):
+def read_records(tmp_path):
     return [json.loads(line) for line in (tmp_path / "said").read_text().splitlines()]
 
 
@@ -39,8 +39,8 @@ def said(tmp_path):
 def test_a_prompt_is_never_an_option_of_the_client(simulator, tmp_path, word, seen):
     with between(simulator.base_url, tmp_path, intercept={"it": entry(tmp_path, word)}) as middle:
         Caller(middle, "responses", "it:one", {"look": CITY}).ask("--approval-mode=yolo")
-        until(lambda: (tmp_path / "said").exists() and said(tmp_path))
-    assert said(tmp_path)[0][0] == seen
+        until(lambda: (tmp_path / "said").exists() and read_records(tmp_path))
+    assert read_records(tmp_path)[0][0] == seen
 
 
 @pytest.mark.parametrize("words", [("{prompt}",), ()], ids=["in its words", "on its input"])
@@ -51,8 +51,8 @@ def test_a_prompt_is_handed_over_and_results_are_fetched_by_the_next_run(simulat
         _, calls = caller.ask("$(echo no) 'shell'\ncall look")
         words_told, _ = caller.answer([(calls[0], "rain")])
         assert words_told == "They said: rain"
-        until(lambda: len(said(tmp_path)) == 2)
-    (first, waiting, folder, names), (second, told, *_) = said(tmp_path)
+        until(lambda: len(read_records(tmp_path)) == 2)
+    (first, waiting, folder, names), (second, told, *_) = read_records(tmp_path)
     assert first == "$(echo no) 'shell'\ncall look"
     assert "Waiting for tools" in waiting
     assert (second, told) == ("(The tools have answered: go on.)", "They said: rain")

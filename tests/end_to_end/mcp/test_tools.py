@@ -105,7 +105,7 @@ def failing(fault: str) -> Any:
     return lambda _received: dragoman.simulator.read_fault(fault)
 
 
-def said(result: Any) -> str:
+def text_of(result: Any) -> str:
     return "".join(block.text for block in result.content if block.type == "text")
 
 
@@ -117,7 +117,7 @@ def test_a_query_is_answered_by_any_model_in_either_era(tmp_path, model, era):
             result = await client.call_tool("query", {"prompt": "Who are you?", "model": model})
             told = result.structured_content
             assert "simulator" in told["answer"]
-            assert told["answer"] == said(result)
+            assert told["answer"] == text_of(result)
             assert (told["model"], told["stop_reason"]) == (model, "finished")
             assert told["session_id"]
             numbers = told["statistics"]
@@ -152,7 +152,7 @@ def test_a_session_started_with_one_model_continues_with_another(tmp_path):
         async with staged(tmp_path) as stage, stage.client() as client:
             for model in ("gem", "claude", "resp", "gpt"):
                 result = await client.call_tool("query", {"prompt": "Go on.", "session_id": "trip", "model": model})
-                assert not result.is_error, said(result)
+                assert not result.is_error, text_of(result)
             assert len(stage.asked()[-1]["messages"]) == 7
 
     asyncio.run(scene())
@@ -192,7 +192,7 @@ def test_an_unsupported_part_is_an_error_and_no_model_is_called(tmp_path, part, 
         async with staged(tmp_path) as stage, stage.client() as client:
             result = await client.call_tool("query", {"prompt": "x", "parts": [part]})
             assert result.is_error
-            assert words in said(result)
+            assert words in text_of(result)
             assert stage.asked() == []
 
     asyncio.run(scene())
@@ -204,9 +204,9 @@ def test_a_key_can_use_only_its_models(tmp_path):
             for arguments in ({"prompt": "x", "model": "gem"}, {"prompt": "x"}):
                 result = await client.call_tool("query", arguments)
                 assert result.is_error
-                assert "this API key is not allowed to use the model 'gem'" in said(result)
+                assert "this API key is not allowed to use the model 'gem'" in text_of(result)
             assert not (await client.call_tool("query", {"prompt": "x", "model": "gpt"})).is_error
-            assert "not allowed to use the search model" in said(await client.call_tool("search", {"query": "x"}))
+            assert "not allowed to use the search model" in text_of(await client.call_tool("search", {"query": "x"}))
 
     asyncio.run(scene())
 
@@ -216,7 +216,7 @@ def test_what_the_model_refuses_is_a_failed_result(tmp_path):
         async with staged(tmp_path, script=failing("404")) as stage, stage.client() as client:
             result = await client.call_tool("query", {"prompt": "x", "session_id": "s"})
             assert result.is_error
-            assert "404" in said(result)
+            assert "404" in text_of(result)
             assert len(stage.asked()) == 1
 
     asyncio.run(scene())
@@ -235,7 +235,7 @@ def test_a_search_finds_the_pages_that_the_models_own_search_cites(tmp_path, mod
                     ("https://example.org/", "Example"),
                 )
             ]
-            assert json.loads(said(result)) == found
+            assert json.loads(text_of(result)) == found
 
     asyncio.run(scene())
 
@@ -245,7 +245,7 @@ def test_search_with_a_model_without_native_search_is_an_error_and_the_model_is_
         async with staged(tmp_path, search_model="gpt") as stage, stage.client() as client:
             result = await client.call_tool("search", {"query": "x"})
             assert result.is_error
-            assert "the model 'gpt' has no web search" in said(result)
+            assert "the model 'gpt' has no web search" in text_of(result)
             assert stage.asked() == []
 
     asyncio.run(scene())

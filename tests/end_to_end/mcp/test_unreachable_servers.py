@@ -21,7 +21,7 @@ SERVER = {"type": "url", "url": "https://a.example", "name": "away"}
 TOOLSET = {"type": "mcp_toolset", "mcp_server_name": "away"}
 
 
-def answered(received):
+def answer_with_results(received):
     results = [result.text for turn in received.ask.turns for result in turn.results]
     return Answer(text=" | ".join(["Hello.", *results]))
 
@@ -32,7 +32,10 @@ SERVERS = {"away": ToolServer(command="no-such-program-here"), "near": plain(tru
 @pytest.fixture(scope="module")
 def gateway():
     agents = {"helper": AgentTable(model="gem", tools=("near",))}
-    with in_thread(script=answered) as simulator, serving(simulator, servers=SERVERS, agents=agents) as running:
+    with (
+        in_thread(script=answer_with_results) as simulator,
+        serving(simulator, servers=SERVERS, agents=agents) as running,
+    ):
         yield running
 
 

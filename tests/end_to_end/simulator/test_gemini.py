@@ -51,7 +51,7 @@ def declared(**members):
     return types.GenerateContentConfig(tools=[types.Tool(function_declarations=[WEATHER])], **members)
 
 
-def answered(call):
+def result_of(call):
     response = {"output": get_weather(**call.args)}
     return types.Part(function_response=types.FunctionResponse(id=call.id, name=call.name, response=response))
 
@@ -69,7 +69,7 @@ def test_a_call_and_its_result_go_through_a_chat(client):
     chat = client.chats.create(model=NEW, config=declared())
     [call] = chat.send_message(QUESTION).function_calls
     assert (call.name, call.args) == ("get_weather", {"city": "Paris"})
-    assert "18 degrees" in chat.send_message([answered(call)]).text
+    assert "18 degrees" in chat.send_message([result_of(call)]).text
     assert chat.send_message("Thank you.").text
 
 
@@ -78,7 +78,7 @@ def test_a_call_and_its_result_go_through_a_streamed_chat(client):
     chunks = list(chat.send_message_stream(QUESTION))
     [call] = [call for chunk in chunks for call in chunk.function_calls or []]
     assert chunks[-1].candidates[0].finish_reason == types.FinishReason.STOP
-    texts = [chunk.text or "" for chunk in chat.send_message_stream([answered(call)])]
+    texts = [chunk.text or "" for chunk in chat.send_message_stream([result_of(call)])]
     assert "18 degrees" in "".join(texts)
     assert list(chat.send_message_stream("Thank you."))
 
@@ -187,10 +187,10 @@ def test_vertex_v1_has_no_ids_of_calls(simulator):
         chat = client.chats.create(model=NEW, config=declared())
         [call] = chat.send_message(QUESTION).function_calls
         assert call.id is None
-        assert "18 degrees" in chat.send_message([answered(call)]).text
+        assert "18 degrees" in chat.send_message([result_of(call)]).text
         call.id = "made-up"
         with pytest.raises(errors.ClientError, match='Unknown name "id"'):
-            chat.send_message([answered(call)])
+            chat.send_message([result_of(call)])
 
 
 @pytest.mark.parametrize("path", [f"v1beta/models/{NEW}", f"v1beta1/publishers/google/models/{NEW}"])

@@ -96,19 +96,19 @@ def told(sdks, simulator):
     return outcome
 
 
-def assert_told(found, cities):
+def assert_weather_in(found, cities):
     assert found["cities"] == cities
     assert all(f"18 degrees and cloudy in {city}" in found["text"] for city in cities)
 
 
 @pytest.mark.parametrize(("script", "flow"), by_script(ANSWERED))
 def test_parallel_calls_are_answered(told, script, flow):
-    assert_told(told(script, flow), ["Paris", "Tokyo"])
+    assert_weather_in(told(script, flow), ["Paris", "Tokyo"])
 
 
 @pytest.mark.parametrize(("script", "flow"), by_script(WENT_ON))
 def test_a_conversation_continues_after_calls(told, script, flow):
-    assert_told(told(script, flow), ["Paris", "Tokyo", "Rome"])
+    assert_weather_in(told(script, flow), ["Paris", "Tokyo", "Rome"])
 
 
 @pytest.mark.parametrize(("script", "flow"), by_script(PARSED))
