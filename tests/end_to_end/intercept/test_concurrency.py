@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from intercept.clients import CITY, PROMPT, Caller, Client, last_heard
+from intercept.clients import CITY, PROMPT, Caller, Client, last_request
 from intercept.surroundings import Gates, between, session_of, start_caller, until
 
 
@@ -69,8 +69,8 @@ def test_two_identical_concurrent_requests_get_the_results_of_the_calls(simulato
             assert client.say(PROMPT) == "They said: rain"
             assert waiting.result(10)[0] == "They said: rain"
         client.say("and now?")
-    assert json.dumps(last_heard(simulator)).count('"functionResponse"') == 2
-    assert "Waiting" not in json.dumps(last_heard(simulator))
+    assert json.dumps(last_request(simulator)).count('"functionResponse"') == 2
+    assert "Waiting" not in json.dumps(last_request(simulator))
 
 
 def test_an_answered_placeholder_stays_rewritten_for_a_client_that_comes_back_after_long(simulator, pool, tmp_path):
@@ -90,10 +90,10 @@ def test_an_answered_placeholder_stays_rewritten_for_a_client_that_comes_back_af
 
         def is_rewritten():
             client.send(client.request("and now?"))
-            return "functionResponse" in json.dumps(last_heard(simulator))
+            return "functionResponse" in json.dumps(last_request(simulator))
 
         until(is_rewritten)
-    assert "Waiting" not in json.dumps(last_heard(simulator))
+    assert "Waiting" not in json.dumps(last_request(simulator))
 
 
 def test_two_identical_concurrent_requests_are_one_answer_and_late_calls_do_not_block(server, gated, pool):

@@ -20,7 +20,7 @@ from dragoman.http.message import Request
 from dragoman.intercept.settings import InterceptTable
 from dragoman.server.interception import Interception
 from dragoman.sessions.store import open_store
-from intercept.clients import CITY, MODEL, PROMPT, Caller, Client, last_heard, posted
+from intercept.clients import CITY, MODEL, PROMPT, Caller, Client, last_request, posted
 from intercept.surroundings import between, is_awaited, session_of, start_caller, until
 
 
@@ -38,7 +38,7 @@ def text_of(chunks):
 
 
 def parts_of(simulator):
-    return [[next(iter(part)) for part in turn["parts"]] for turn in last_heard(simulator)["contents"]]
+    return [[next(iter(part)) for part in turn["parts"]] for turn in last_request(simulator)["contents"]]
 
 
 @pytest.mark.parametrize("form", ["whole", "events", "items"])
@@ -223,7 +223,7 @@ def test_a_program_that_continues_alone_keeps_its_own_tools_and_nothing_is_captu
     waiting.result(10)
     client.tools = [{"functionDeclarations": [{"name": "look", "parametersJsonSchema": CITY}]}]
     client.say("call look")
-    assert last_heard(simulator)["tools"] == client.tools
+    assert last_request(simulator)["tools"] == client.tools
     assert client.history[-1]["parts"][0]["functionCall"]["name"] == "look"
     assert parts_of(simulator)[:3] == [["text"], ["functionCall"], ["functionResponse"]]
 
@@ -258,7 +258,7 @@ def test_what_was_captured_and_answered_outlives_the_process(simulator, pool, tm
         client.base_url = f"{third.base_url}/intercept/me@kept"
         client.say("and now?")
     assert parts_of(simulator)[:3] == [["text"], ["functionCall"], ["functionResponse"]]
-    assert "Waiting" not in json.dumps(last_heard(simulator))
+    assert "Waiting" not in json.dumps(last_request(simulator))
 
 
 def test_an_incomplete_reply_is_no_call_and_the_program_may_retry(middle, pool, simulator):

@@ -8,7 +8,7 @@ import openai
 import pytest
 
 from dragoman.config import KeyTable
-from intercept.clients import CITY, MODEL, Caller, last_heard
+from intercept.clients import CITY, MODEL, Caller, last_request
 from intercept.surroundings import between, session_of, until
 
 PROGRAM = """
@@ -59,7 +59,7 @@ def test_a_prompt_is_handed_over_and_results_are_fetched_by_the_next_run(simulat
     assert {"ASK_AT", "OWN_KEY", "PATH"} <= set(names)
     assert "GATEWAYS_SECRET" not in names
     assert not Path(folder).exists()
-    assert "go on" not in json.dumps(last_heard(simulator))
+    assert "go on" not in json.dumps(last_request(simulator))
 
 
 def test_two_concurrent_programs_are_distinguished_by_their_paths(simulator, tmp_path, pool):

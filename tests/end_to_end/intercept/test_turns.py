@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from intercept.clients import CITY, MODEL, PROMPT, Caller, Client, last_heard
+from intercept.clients import CITY, MODEL, PROMPT, Caller, Client, last_request
 from intercept.surroundings import is_awaited, session_of, start_caller, until
 
 
@@ -44,7 +44,7 @@ def test_calls_come_to_the_caller_and_its_results_to_the_model(middle, pool, sim
     first = client.say("Let me see: call look")
     assert first.startswith("Let me see:")
     assert "Waiting for tools: dt-" in first
-    assert last_heard(simulator)["tools"][0]["functionDeclarations"][0]["name"] == "look"
+    assert last_request(simulator)["tools"][0]["functionDeclarations"][0]["name"] == "look"
     words, calls = waiting.result(10)
     assert words.startswith("Let me see:")
     assert [(one["name"], json.loads(one["arguments"])) for one in calls] == [("look", {"city": "Paris"})]
@@ -53,12 +53,12 @@ def test_calls_come_to_the_caller_and_its_results_to_the_model(middle, pool, sim
     assert last.startswith("They said: ")
     assert "rain" in last
     assert waiting.result(10) == (last, [])
-    assert turns_of(last_heard(simulator)) == [
+    assert turns_of(last_request(simulator)) == [
         ("user", ["text"]),
         ("model", ["text", "functionCall"]),
         ("user", ["functionResponse"]),
     ]
-    heard = last_heard(simulator)["contents"]
+    heard = last_request(simulator)["contents"]
     assert heard[1]["parts"][1]["thoughtSignature"]
     assert heard[2]["parts"][0]["functionResponse"]["id"] == heard[1]["parts"][1]["functionCall"]["id"]
 
@@ -75,7 +75,7 @@ def test_several_calls_of_one_turn_are_answered_together_in_their_order(middle, 
     )
     client.say(PROMPT)
     waiting.result(10)
-    results = [part["functionResponse"]["name"] for part in last_heard(simulator)["contents"][-1]["parts"]]
+    results = [part["functionResponse"]["name"] for part in last_request(simulator)["contents"][-1]["parts"]]
     assert results == ["one", "two", "three"]
     assert len(client.history[1]["parts"]) == 1
 
@@ -97,9 +97,9 @@ def test_an_answered_placeholder_stays_rewritten_and_our_prompt_stays_out(middle
         ("user", ["functionResponse"]),
         ("model", ["text"]),
     ]
-    assert turns_of(last_heard(simulator)) == [*round_of_calls, *round_of_calls, ("user", ["text"])]
-    assert "Waiting" not in json.dumps(last_heard(simulator))
-    assert "go on" not in json.dumps(last_heard(simulator))
+    assert turns_of(last_request(simulator)) == [*round_of_calls, *round_of_calls, ("user", ["text"])]
+    assert "Waiting" not in json.dumps(last_request(simulator))
+    assert "go on" not in json.dumps(last_request(simulator))
     first, second = session_of(middle, "me", "later").groups.values()
     assert not first.before, "only the last conversation is held"
     assert second.before
@@ -118,7 +118,7 @@ def test_a_program_that_continues_while_calls_wait_gets_the_same_reply_and_its_t
     waiting = start_caller(pool, middle, "me", "early", caller.answer, [(calls[0], "rain")])
     assert client.say(PROMPT) == "They said: rain; you said: are you there?"
     assert waiting.result(10)[0] == "They said: rain; you said: are you there?"
-    assert turns_of(last_heard(simulator)) == [
+    assert turns_of(last_request(simulator)) == [
         ("user", ["text"]),
         ("model", ["functionCall"]),
         ("user", ["functionResponse"]),
@@ -132,7 +132,7 @@ def test_two_sessions_at_once_never_see_each_others_tools_or_calls(middle, pool,
     waiting = [start_caller(pool, middle, "me", f"pair-{name}", callers[at].ask, "go") for at, name in enumerate("ab")]
     for client, name in zip(clients, "ab", strict=True):
         client.say(f"call tool_{name}")
-        declared = last_heard(simulator)["tools"][0]["functionDeclarations"]
+        declared = last_request(simulator)["tools"][0]["functionDeclarations"]
         assert [one["name"] for one in declared] == [f"tool_{name}"]
     calls = [one.result(10)[1][0] for one in waiting]
     assert [one["name"] for one in calls] == ["tool_a", "tool_b"]
@@ -156,7 +156,7 @@ def test_a_prompt_with_results_reaches_the_model_after_them(middle, pool, simula
     waiting = start_caller(pool, middle, "me", "beside", caller.answer, [(calls[0], "rain")], "and be brief")
     client.say("and be brief")
     assert waiting.result(10)[0] == "They said: rain; you said: and be brief"
-    assert turns_of(last_heard(simulator))[-2:] == [("user", ["functionResponse"]), ("user", ["text"])]
+    assert turns_of(last_request(simulator))[-2:] == [("user", ["functionResponse"]), ("user", ["text"])]
 
 
 def test_a_programs_own_calls_are_forwarded_to_it_and_all_results_are_in_one_turn(middle, pool, simulator):
@@ -165,7 +165,7 @@ def test_a_programs_own_calls_are_forwarded_to_it_and_all_results_are_in_one_tur
     caller = Caller(middle, "responses", "kept:mixed", {"look": CITY})
     waiting = start_caller(pool, middle, "kept", "mixed", caller.ask, "go")
     client.say("call own, look")
-    declared = last_heard(simulator)["tools"][0]["functionDeclarations"]
+    declared = last_request(simulator)["tools"][0]["functionDeclarations"]
     assert [one["name"] for one in declared] == ["own", "look"]
     _, calls = waiting.result(10)
     assert [one["name"] for one in calls] == ["look"]
@@ -176,8 +176,8 @@ def test_a_programs_own_calls_are_forwarded_to_it_and_all_results_are_in_one_tur
     waiting = start_caller(pool, middle, "kept", "mixed", caller.answer, [(calls[0], "theirs")])
     client.say(PROMPT)
     waiting.result(10)
-    heard = last_heard(simulator)["contents"]
-    assert turns_of(last_heard(simulator)) == [
+    heard = last_request(simulator)["contents"]
+    assert turns_of(last_request(simulator)) == [
         ("user", ["text"]),
         ("model", ["functionCall", "functionCall"]),
         ("user", ["functionResponse", "functionResponse"]),
@@ -207,7 +207,7 @@ def test_a_clients_aside_for_json_gets_no_tools_and_is_nobodys_answer(middle, po
     waiting = start_caller(pool, middle, "me", "aside", caller.ask, "go")
     aside = Client(client.base_url)
     aside.send(aside.request("which model?", generationConfig={"responseMimeType": "application/json"}))
-    assert "tools" not in last_heard(simulator)
+    assert "tools" not in last_request(simulator)
     assert not waiting.done()
     assert client.say("hello") == waiting.result(10)[0]
 
