@@ -29,12 +29,12 @@ def dig(depth: int) -> str:
     return "down"
 
 
-def told(*turn, tools=(climb, dig), **settings):
+def run_turn(*turn, tools=(climb, dig), **settings):
     return steps(agent(Scripted(list(turn), [Text(text="Done.")]), *tools, **settings))
 
 
 def test_progress_of_a_call_is_told_while_it_runs():
-    story = told(call("climb", {"height": 3}, "c"))
+    story = run_turn(call("climb", {"height": 3}, "c"))
     heard = [step.progress for step in story if isinstance(step, CallProgressed)]
     assert [(each.done, each.total, each.message) for each in heard][-1] == (3, 3, "at 3 m")
     assert {each.call.id for each in heard} == {"c"}
@@ -44,7 +44,7 @@ def test_progress_of_a_call_is_told_while_it_runs():
 
 
 def test_a_thread_that_says_much_is_told_of_by_its_newest_word():
-    story = told(call("dig", {"depth": 5000}, "d"), runtime=lambda run: InProcess(run, max_pending=2))
+    story = run_turn(call("dig", {"depth": 5000}, "d"), runtime=lambda run: InProcess(run, max_pending=2))
     heard = [step.progress.done for step in story if isinstance(step, CallProgressed)]
     assert heard[-1] == 5000
     assert heard == sorted(heard)
@@ -52,7 +52,7 @@ def test_a_thread_that_says_much_is_told_of_by_its_newest_word():
 
 
 def test_calls_at_once_each_tell_their_own_progress():
-    story = told(call("climb", {"height": 2}, "a"), call("climb", {"height": 4}, "b"))
+    story = run_turn(call("climb", {"height": 2}, "a"), call("climb", {"height": 4}, "b"))
     last = {step.progress.call.id: step.progress.done for step in story if isinstance(step, CallProgressed)}
     assert last == {"a": 2, "b": 4}
 
@@ -69,7 +69,7 @@ def test_a_tool_that_speaks_after_its_end_is_not_heard():
         late[0][1].start()
         return "left"
 
-    story = told(call("leave", {}, "l"), tools=(leave,))
+    story = run_turn(call("leave", {}, "l"), tools=(leave,))
     late[0][0].set()
     late[0][1].join()
     assert not any(isinstance(step, CallProgressed) for step in story)

@@ -14,7 +14,7 @@ SOURCES = Path(__file__).parent / "simulator" / "node"
 
 
 @pytest.fixture(scope="module")
-def told(request, tmp_path_factory):
+def outcomes(request, tmp_path_factory):
     """What the Node SDKs received in every cell; they run once."""
     folder = tmp_path_factory.mktemp("node")
     (folder / "node_modules").symlink_to(installed(SOURCES, request.config.cache.mkdir("node-sdks")) / "node_modules")
@@ -33,8 +33,8 @@ def told(request, tmp_path_factory):
 
 
 @pytest.mark.parametrize("name", CELLS)
-def test_a_fault_is_the_sdks_own_error_and_never_a_success(told, name):
-    cell, heard = CELLS[name], told[name]
+def test_a_fault_is_the_sdks_own_error_and_never_a_success(outcomes, name):
+    cell, heard = CELLS[name], outcomes[name]
     assert heard["error"] is not None, heard
     assert heard["error"]["typed"], heard
     if cell.status:

@@ -9,17 +9,17 @@ from fuzz.seeds import DIALECTS
 from fuzz.targets import Target, targets
 
 
-def told(failures):
+def describe_all(failures):
     return "\n".join(failure.describe() for failure in failures.values())
 
 
 def test_a_few_thousand_inputs_break_nothing():
-    assert told(campaign.run(seed=0, numbers=range(4_000))) == ""
+    assert describe_all(campaign.run(seed=0, numbers=range(4_000))) == ""
 
 
 @pytest.mark.slow
 def test_many_thousand_inputs_break_nothing():
-    assert told(campaign.run(seed=1, numbers=range(100_000))) == ""
+    assert describe_all(campaign.run(seed=1, numbers=range(100_000))) == ""
 
 
 def test_every_reader_dialect_and_pair_is_fuzzed():

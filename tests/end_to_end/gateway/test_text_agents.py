@@ -84,7 +84,7 @@ def strict_gateway():
             yield running
 
 
-def told_by(client, asked):
+def reply_text(client, asked):
     """The text of a reply; OpenAI's helpers for streams raise where an answer was cut off."""
     ask = {"model": client.model, "stream": True}
     match client.dialect, client.stream:
@@ -111,5 +111,5 @@ def test_no_client_sees_the_text_of_a_call_that_the_loop_corrected_or_rejected(
         "cut": "I read.",
     }.items():
         client = Client(strict_gateway, dialect, stream=stream, model=f"helper-{upstream}")
-        assert told_by(client, asked).replace("\n\n", "") == told
+        assert reply_text(client, asked).replace("\n\n", "") == told
     assert {seen.status for seen in strict_gateway.simulator.requests} == {200}

@@ -23,7 +23,7 @@ def node(modules, name, *arguments, **settings) -> ToolServer:
     return ToolServer(command=str(NODE), args=(str(script), *map(str, arguments)), **settings)
 
 
-def assert_said_to_every_vendor(servers) -> None:
+def assert_renders_for_every_vendor(servers) -> None:
     for dialect in ("chat", "responses", "messages", "gemini"):
         written, losses = tools_to(dialect, servers.registry.definitions)
         assert losses == ()
@@ -32,7 +32,7 @@ def assert_said_to_every_vendor(servers) -> None:
 
 async def everything(peer: Visit):
     heard = []
-    assert_said_to_every_vendor(peer.servers)
+    assert_renders_for_every_vendor(peer.servers)
     with progress_to(heard.append):
         steps = await peer.call("all__trigger-long-running-operation", {"duration": 1, "steps": 4})
     return {
@@ -107,7 +107,7 @@ def test_files(modules, tmp_path):
     (tmp_path / "note.txt").write_text("a note")
 
     async def visit(peer: Visit):
-        assert_said_to_every_vendor(peer.servers)
+        assert_renders_for_every_vendor(peer.servers)
         read = await peer.call("files__read_text_file", {"path": str(tmp_path / "note.txt")})
         wrote = await peer.call("files__write_file", {"path": str(tmp_path / "new.txt"), "content": "new"})
         return peer.status, read, wrote, await peer.call("files__read_text_file", {"path": "/etc/passwd"})
@@ -139,7 +139,7 @@ def test_time_and_git_in_python(programs, tmp_path):
     git = ToolServer(command=str(programs / "mcp-server-git"), args=("--repository", str(tmp_path)))
 
     async def visit(peer: Visit):
-        assert_said_to_every_vendor(peer.servers)
+        assert_renders_for_every_vendor(peer.servers)
         await eventually(lambda: all(status.connected for status in peer.servers.status()))
         now = await peer.call("clock__get_current_time", {"timezone": "Europe/Oslo"})
         state = await peer.call("git__git_status", {"repo_path": str(tmp_path)})

@@ -88,7 +88,7 @@ def open_files(tmp_path: Path) -> Path:
     return directory
 
 
-def told_of(directory: Path, url: str) -> ToolResult:
+def fetch_file(directory: Path, url: str) -> ToolResult:
     web = Web(Settings(files=(str(directory),), max_bytes=1000))
     return asyncio.run(asyncio.wait_for(call_web_fetch(web, url.replace("{}", str(directory))), 10))
 
@@ -103,7 +103,7 @@ def told_of(directory: Path, url: str) -> ToolResult:
     ],
 )
 def test_a_file_in_an_open_directory_is_read(open_files, url, text):
-    told = told_of(open_files, url)
+    told = fetch_file(open_files, url)
     assert text in text_of(told)
     assert not told.failed
 
@@ -119,7 +119,7 @@ def test_a_file_in_an_open_directory_is_read(open_files, url, text):
     ],
 )  # fmt: skip
 def test_nothing_else_is_read(open_files, url):
-    told = told_of(open_files, url)
+    told = fetch_file(open_files, url)
     assert told.failed
     assert "secret" not in text_of(told)
     assert "Errno" not in text_of(told)
@@ -130,7 +130,7 @@ def test_a_link_that_takes_the_place_of_a_directory_is_not_followed(open_files):
     (open_files / "deep" / "b c.html").unlink()
     (open_files / "deep").rmdir()
     (open_files / "deep").symlink_to(open_files.parent)
-    assert told_of(open_files, "file://{}/deep/outside.md").failed
+    assert fetch_file(open_files, "file://{}/deep/outside.md").failed
 
 
 def test_no_file_is_read_where_no_directory_is_open():
