@@ -17,7 +17,7 @@ from oracles import check_request
 ASK = {"role": "user", "content": "q"}
 
 
-def told(source, body):
+def translate(source, body):
     translation = translate_request(Call(encoded(body)), source, "responses", model="gpt-5.6")
     assert check_request("responses", translation.call.body) == []
     return json.loads(translation.call.body)["input"], booked(translation.losses)
@@ -25,7 +25,7 @@ def told(source, body):
 
 def test_each_text_of_a_turn_is_an_item_of_its_own():
     texts = [{"type": "text", "text": text} for text in ("a", "b")]
-    items, losses = told("chat", {"model": "m", "messages": [ASK, {"role": "assistant", "content": texts}, ASK]})
+    items, losses = translate("chat", {"model": "m", "messages": [ASK, {"role": "assistant", "content": texts}, ASK]})
     said = [{"type": "message", "role": "assistant", "content": text} for text in ("a", "b")]
     assert (items[1:3], losses) == (said, [])
 
@@ -38,14 +38,14 @@ def test_each_text_of_a_turn_is_an_item_of_its_own():
     ],
 )
 def test_a_refusal_is_told_as_text(message, where):
-    items, losses = told("chat", {"model": "m", "messages": [ASK, message, ASK]})
+    items, losses = translate("chat", {"model": "m", "messages": [ASK, message, ASK]})
     assert items[1] == {"type": "message", "role": "assistant", "content": "no"}
     assert losses == [("approximated", where)]
 
 
 def test_sound_is_left_out_and_booked():
     sound = {"type": "input_audio", "input_audio": {"data": "QUJD", "format": "wav"}}
-    items, losses = told("chat", {"model": "m", "messages": [{"role": "user", "content": [sound]}]})
+    items, losses = translate("chat", {"model": "m", "messages": [{"role": "user", "content": [sound]}]})
     assert items[0]["content"] == "[audio left out: the target takes no audio]"
     assert {kind for kind, _ in losses} == {"dropped"}
 
@@ -82,7 +82,7 @@ def history_of(client):
 
 @pytest.mark.parametrize("client", ["messages", "gemini"])
 def test_a_thought_comes_back_under_the_id_it_was_encrypted_with(client):
-    items, _ = told(client, history_of(client))
+    items, _ = translate(client, history_of(client))
     assert items[1] == REPLY["output"][0]
     assert items[2] == {"type": "function_call", "call_id": "call_1", "name": "f", "arguments": "{}"}
 

@@ -38,7 +38,7 @@ SAID = """I look it up.
 <tool_call>{"name": "GetTime"}</tool_call>"""
 
 
-def asked(dialect, **more):
+def build_request(dialect, **more):
     """What a client of a dialect asks, as the context of its reply."""
     plain = Call(json.dumps(ASKED | more).encode(), "m", stream=bool(more.get("stream")))
     return translate_request(plain, "chat", dialect).call if dialect != "chat" else plain
@@ -67,7 +67,7 @@ def calls(response):
 @pytest.mark.parametrize("upstream", DIALECTS)
 @pytest.mark.parametrize("client", DIALECTS)
 def test_whole_and_streamed_tell_the_same_calls_in_every_dialect(client, upstream):
-    context_of = translate_request(asked(client), client, upstream, text_calls="json")
+    context_of = translate_request(build_request(client), client, upstream, text_calls="json")
     context = Context(context_of.request, context_of.undo, now=1)
     here, there = dialect_named(upstream), dialect_named(client)
     said = reply(Text(text=SAID))
@@ -92,7 +92,7 @@ def test_whole_and_streamed_tell_the_same_calls_in_every_dialect(client, upstrea
 
 @pytest.mark.parametrize("dialect", DIALECTS)
 def test_ids_are_the_same_whenever_the_same_reply_is_read(dialect):
-    context_of = translate_request(asked(dialect), dialect, "chat", text_calls="json")
+    context_of = translate_request(build_request(dialect), dialect, "chat", text_calls="json")
     context = Context(context_of.request, context_of.undo)
     body = dialect_named("chat").build_response(reply(Text(text=SAID)), None)
     replies = [translate_response(body, "chat", dialect, context).body for _ in range(2)]
