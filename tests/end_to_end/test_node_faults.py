@@ -40,6 +40,6 @@ def test_a_fault_is_the_sdks_own_error_and_never_a_success(outcomes, name):
     if cell.status:
         assert (heard["error"]["status"], heard["text"]) == (cell.status, "")
     else:
-        # A fault that comes in one packet with the first words has its true status: nothing was told before it.
+        # A fault that comes in one packet with the first words has its true status: nothing was sent before it.
         assert heard["text"] or heard["error"]["status"] == 502, heard
         assert heard["finish"] in {"", "failed"}
