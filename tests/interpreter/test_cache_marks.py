@@ -11,7 +11,7 @@ from dragoman.interpreter.adapt import adapt
 from dragoman.interpreter.cache_marks import find_nearest_lifetime
 from dragoman.interpreter.history import adapt_messages
 from dragoman.interpreter.translate import translate_request
-from interpreter.workbench import asked, booked, encoded, fitting_for, said
+from interpreter.workbench import asked, booked, build_message, encoded, fitting_for
 from oracles import check_request
 
 MODELS = {"messages": "claude-opus-5", "chat": "gpt-5.6", "responses": "gpt-6-luna"}
@@ -26,7 +26,7 @@ def text(words="hi", **more):
 def fitted(dialect, model, role, *parts):
     """The parts of one message for a target, and what was booked; pointers are those of Messages."""
     fitting = fitting_for(dialect, model, source="messages")
-    (message,) = adapt_messages((said(role, *parts, where="/m"),), fitting)
+    (message,) = adapt_messages((build_message(role, *parts, where="/m"),), fitting)
     return message.parts, booked(fitting)
 
 
@@ -86,7 +86,7 @@ def test_only_claude_has_marks_on_what_the_model_said(dialect, kept, part):
 def test_a_mark_in_borrowed_words_asks_for_a_lifetime_the_target_has():
     fitting = fitting_for("responses", "gpt-6-luna")
     part = text(extras=Extras("chat", {"/cache_control": b'{"type":"ephemeral","ttl":"1h"}'}))
-    assert adapt_messages((said("user", part),), fitting) == [said("user", text(cache="30m"))]
+    assert adapt_messages((build_message("user", part),), fitting) == [build_message("user", text(cache="30m"))]
     assert booked(fitting) == [("approximated", f"{MARK}/ttl")]
 
 
@@ -116,7 +116,7 @@ def test_the_mark_of_a_result_stays_on_it_where_the_target_has_a_place_for_it():
 
 def options(source, target, model, raw):
     fitting = fitting_for(target, model, source=source, document={"prompt_cache_options": json.loads(raw)})
-    request = asked(said("user", "hi"), extras=Extras(source, {"/prompt_cache_options": raw}))
+    request = asked(build_message("user", "hi"), extras=Extras(source, {"/prompt_cache_options": raw}))
     adapted, _ = adapt(request, fitting)
     kept = adapted.extras.fields.get("/prompt_cache_options") if adapted.extras is not None else None
     return kept and json.loads(kept), booked(fitting)

@@ -10,7 +10,7 @@ from dragoman.core.value import Extras
 from dragoman.interpreter.history import adapt_messages
 from dragoman.interpreter.history_parts import wrap_free_text
 from dragoman.interpreter.undo import Undo
-from interpreter.workbench import booked, exactly, fitting_for, said
+from interpreter.workbench import booked, build_message, exactly, fitting_for
 
 GOOGLE, ANTHROPIC, OPENAI = (Signature(issuer, "s") for issuer in ("google", "anthropic", "openai"))
 
@@ -18,7 +18,7 @@ GOOGLE, ANTHROPIC, OPENAI = (Signature(issuer, "s") for issuer in ("google", "an
 def fitted(dialect, model, *parts, role="assistant", **options):
     """The parts of one message for a target, and what was booked; pointers are those of Messages."""
     fitting = fitting_for(dialect, model, source="messages", **options)
-    (message,) = adapt_messages((said(role, *parts, where="/m"),), fitting)
+    (message,) = adapt_messages((build_message(role, *parts, where="/m"),), fitting)
     return message.parts, booked(fitting)
 
 
@@ -33,9 +33,9 @@ def call(arguments="{}", name="f", **more):
 @pytest.mark.parametrize(
     "message",
     [
-        said("user", "hi"),
-        said("assistant", "hi", ToolCall(id="a", name="f", arguments='{"a": 1}')),
-        said("user", "a", "b"),
+        build_message("user", "hi"),
+        build_message("assistant", "hi", ToolCall(id="a", name="f", arguments='{"a": 1}')),
+        build_message("user", "a", "b"),
     ],
 )
 def test_a_message_that_needs_nothing_is_the_same_object(message):
@@ -186,7 +186,7 @@ def test_a_free_form_input_is_wrapped_as_json():
 )
 def test_a_called_name_is_what_the_target_calls_the_tool(dialect, model, part, after, names):
     fitting = fitting_for(dialect, model)
-    assert adapt_messages((said("assistant", part),), fitting) == [said("assistant", after)]
+    assert adapt_messages((build_message("assistant", part),), fitting) == [build_message("assistant", after)]
     assert fitting.build_undo() == Undo(names)
 
 
@@ -237,5 +237,5 @@ def test_parts_around_a_changed_one_stay_in_order():
 def test_empty_text_goes_without_a_word_only_if_nothing_hangs_on_it(changes, losses):
     fitting = fitting_for("messages", "claude-opus-5")
     part = Text(text="", where="/p", **changes)
-    (message,) = adapt_messages((said("user", part, "hi"),), fitting)
+    (message,) = adapt_messages((build_message("user", part, "hi"),), fitting)
     assert (message.parts, booked(fitting)) == ((Text(text="hi"),), losses)

@@ -5,7 +5,7 @@ import pytest
 from dragoman.core.parts import Data, Inline, Media, Opaque, Text, ToolResult
 from dragoman.core.value import Extras
 from dragoman.interpreter.history import adapt_messages
-from interpreter.workbench import booked, fitting_for, said
+from interpreter.workbench import booked, build_message, fitting_for
 
 PNG = Media(kind="image", media_type="image/png", source=Inline("AAAA"), where="/p/i")
 TARGETS = {
@@ -19,7 +19,7 @@ TARGETS = {
 
 def fitted(target, *parts, role="user", source="messages", **changes):
     fitting = fitting_for(target.partition(" ")[0], TARGETS[target], source=source, **changes)
-    (message,) = adapt_messages((said(role, *parts, where="/m"),), fitting)
+    (message,) = adapt_messages((build_message(role, *parts, where="/m"),), fitting)
     return message.parts, booked(fitting)
 
 
@@ -32,7 +32,7 @@ def result(*content, **more):
 @pytest.mark.parametrize("part", [result("ok"), result(), result("a", "b"), result(Data(json=b"{}"))])
 def test_a_plain_result_is_the_same_object(target, part):
     fitting = fitting_for(target.partition(" ")[0], TARGETS[target])
-    (message,) = adapt_messages((said("user", part),), fitting)
+    (message,) = adapt_messages((build_message("user", part),), fitting)
     assert message.parts[0] is part
     assert booked(fitting) == []
 

@@ -7,7 +7,7 @@ import pytest
 from dragoman.core.parts import Inline, Link, Media, Plain, Stored, Text
 from dragoman.core.value import Extras
 from dragoman.interpreter.history import adapt_messages
-from interpreter.workbench import booked, exactly, fitting_for, said
+from interpreter.workbench import booked, build_message, exactly, fitting_for
 
 TARGETS = {
     "chat": "gpt-4.1",
@@ -20,7 +20,7 @@ TARGETS = {
 
 def fitted(target, *parts, role="user", source="messages", **changes):
     fitting = fitting_for(target.partition(" ")[0], TARGETS[target], source=source, **changes)
-    (message,) = adapt_messages((said(role, *parts, where="/m"),), fitting)
+    (message,) = adapt_messages((build_message(role, *parts, where="/m"),), fitting)
     return message.parts, booked(fitting)
 
 

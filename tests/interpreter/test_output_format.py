@@ -8,7 +8,7 @@ from dragoman.core.problems import Problem
 from dragoman.core.request import OutputFormat, Tool
 from dragoman.interpreter.adapt import adapt_identity
 from dragoman.interpreter.parameters import adapt_output
-from interpreter.workbench import asked, booked, encoded, fitting_for, said
+from interpreter.workbench import asked, booked, build_message, encoded, fitting_for
 
 SCHEMA = {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"], "additionalProperties": False}
 FORMAT = OutputFormat(kind="json_schema", schema=encoded(SCHEMA), name="plan", description="A plan.", strict=True)
@@ -30,7 +30,7 @@ def test_plain_text_needs_no_format(output):
 )
 def test_json_without_a_schema_is_asked_for(dialect, model):
     fitting = fitting_for(dialect, model)
-    request = asked(said("user", "Some Json, please."), output=OutputFormat(kind="json", name="x"))
+    request = asked(build_message("user", "Some Json, please."), output=OutputFormat(kind="json", name="x"))
     assert adapt_output(request, fitting) == OutputFormat(kind="json")
     assert (booked(fitting), fitting.instructions) == ([], [])
 

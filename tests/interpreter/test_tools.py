@@ -11,7 +11,7 @@ from dragoman.core.value import Extras
 from dragoman.interpreter.schema.arguments import ArgumentUndo
 from dragoman.interpreter.tools import NO_PARAMETERS, adapt_request_tools
 from dragoman.interpreter.undo import Undo
-from interpreter.workbench import asked, booked, encoded, exactly, fitting_for, said
+from interpreter.workbench import asked, booked, build_message, encoded, exactly, fitting_for
 
 SCHEMA = {"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"]}
 TOOL = Tool(name="f", description="d", parameters=encoded(SCHEMA), where="/tools/0")
@@ -358,8 +358,10 @@ def test_gemini_2_5_takes_search_or_functions_but_runs_code_beside_them():
 
 
 CALLED = (
-    said("assistant", ToolCall(id="a", name="f", arguments="{}"), ToolCall(id="b", name="g g", arguments="{}")),
-    said("assistant", "text", ToolCall(id="c", name="f", arguments="{}")),
+    build_message(
+        "assistant", ToolCall(id="a", name="f", arguments="{}"), ToolCall(id="b", name="g g", arguments="{}")
+    ),
+    build_message("assistant", "text", ToolCall(id="c", name="f", arguments="{}")),
 )
 
 
@@ -380,5 +382,5 @@ def test_tools_that_the_history_calls_need_not_be_declared_elsewhere(target):
 
 
 def test_without_calls_nothing_is_declared():
-    assert adapt_request_tools(asked(said("user", "hi")), fitting_to("messages")) == ((), None)
+    assert adapt_request_tools(asked(build_message("user", "hi")), fitting_to("messages")) == ((), None)
     assert adapt_request_tools(asked(*CALLED, tools=(TOOL,)), fitting_to("messages")) == ((TOOL,), None)

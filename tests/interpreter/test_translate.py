@@ -17,7 +17,7 @@ from dragoman.interpreter.stream import StreamTranslator
 from dragoman.interpreter.translate import translate_request
 from dragoman.interpreter.translation import Translation
 from dragoman.interpreter.undo import Undo
-from interpreter.workbench import encoded, said
+from interpreter.workbench import build_message, encoded
 
 HELLO = {"model": "m", "messages": [{"role": "user", "content": "hi"}], "max_completion_tokens": 50}
 SEEDED = HELLO | {"seed": 7}
@@ -30,7 +30,7 @@ def test_a_request_is_said_in_the_targets_words_for_its_model():
     assert translation.call == Call(translation.call.body, "claude-opus-5")
     assert translation.losses == (Loss("/seed", "the model does not accept it", "dropped"),)
     assert translation.undo == Undo()
-    assert translation.request.messages == (said("user", "hi"),)
+    assert translation.request.messages == (build_message("user", "hi"),)
 
 
 def test_without_a_model_the_callers_own_name_for_it_stands():
@@ -150,7 +150,7 @@ def test_an_envelope_the_client_wants_is_put_on():
 
 
 def test_a_context_knows_its_salt_and_whether_replies_pass():
-    request = Request(model="m", messages=(said("user", Text(text="hi")),))
+    request = Request(model="m", messages=(build_message("user", Text(text="hi")),))
     assert (Context().salt, Context(request).salt) == ("", "1")
     assert Context(request).passes
     assert not NAMED.passes
@@ -164,7 +164,7 @@ def test_a_context_knows_its_salt_and_whether_replies_pass():
 def test_ids_the_upstream_did_not_give_differ_from_turn_to_turn():
     ids = set()
     for count in range(2):
-        request = Request(model="m", messages=(said("user", "hi"),) * count)
+        request = Request(model="m", messages=(build_message("user", "hi"),) * count)
         body = translate_response(encoded(CALLING), "gemini", "chat", Context(request)).body
         ids.add(json.loads(body)["choices"][0]["message"]["tool_calls"][0]["id"])
     assert len(ids) == 2

@@ -33,7 +33,7 @@ def encoded(value):
     return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
 
 
-def said(role, *parts, **more):
+def build_message(role, *parts, **more):
     """A message of texts and other parts."""
     return Message(role=role, parts=tuple(Text(text=part) if isinstance(part, str) else part for part in parts), **more)
 

@@ -20,12 +20,12 @@ from dragoman.interpreter.text_calls.forms import WrittenCall
 from dragoman.interpreter.text_calls.prompt import describe_tools, escape_protocol, render_call, render_result
 from dragoman.interpreter.text_calls.reader import TextCallReader
 from dragoman.interpreter.translate import translate_request
-from interpreter.workbench import said
+from interpreter.workbench import build_message
 
 SCHEMA = b'{"type":"object","properties":{"city":{"type":"string"}},"required":["city"]}'
 WEATHER = Tool(name="get_weather", description="Tell the weather.", parameters=SCHEMA, where="/tools/0")
 TIME = Tool(name="get_time", where="/tools/1")
-HI = said("user", "hi")
+HI = build_message("user", "hi")
 CALL = ToolCall(id="a", name="get_weather", arguments='{"city": "Rome"}', where="/c")
 FORMS = ["json", "legacy"]
 
@@ -55,7 +55,7 @@ def texts(message):
 
 @pytest.mark.parametrize("form", FORMS)
 def test_the_system_prompt_ends_with_the_tools_and_how_to_call_them(form):
-    request, undo, losses = words(form, said("system", "Be brief."), HI)
+    request, undo, losses = words(form, build_message("system", "Be brief."), HI)
     (told,) = texts(request.messages[0])
     assert told.startswith("Be brief.\n\nYou can use tools.")
     lines = [json.loads(line) for line in told.splitlines() if line.startswith('{"name":')]
@@ -94,7 +94,7 @@ def test_a_call_in_the_history_is_written_as_the_model_would_write_it(form):
 def test_results_stand_in_the_order_of_their_calls_in_one_message():
     calls = (CALL, structs.replace(CALL, id="b", name="get_time", arguments="{}"))
     late = ToolResult(call_id="b", content=(Data(json=b'{"hour":4}'),), failed=True)
-    request, _, _ = words("json", HI, assistant(*calls), user(late), user(result()), said("user", "and?"))
+    request, _, _ = words("json", HI, assistant(*calls), user(late), user(result()), build_message("user", "and?"))
     assert [message.role for message in request.messages] == ["system", "user", "assistant", "user"]
     first, second, asked = texts(request.messages[-1])[0].split("\n\n")
     assert first == '<tool_result name="get_weather">\nsun\n</tool_result>'
@@ -144,15 +144,15 @@ def test_results_that_hold_no_such_words_stay_as_they_are():
 
 def test_a_model_that_goes_on_after_a_call_that_cannot_be_read_is_told_so():
     broken = 'TOOL_CALL: get_time\nARGUMENTS: {"x": }'
-    request, _, _ = words("json", HI, said("assistant", broken))
+    request, _, _ = words("json", HI, build_message("assistant", broken))
     assert request.messages[-1].role == "user"
     assert "cannot be read" in texts(request.messages[-1])[0]
     request, _, _ = words("json", HI, assistant(Text(text=broken), CALL), user(result()))
     assert texts(request.messages[-1])[0].endswith("must be one valid JSON object.")
-    request, _, _ = words("json", HI, said("assistant", broken), said("user", "Never mind."))
+    request, _, _ = words("json", HI, build_message("assistant", broken), build_message("user", "Never mind."))
     assert texts(request.messages[-1]) == ["Never mind."]
     for whole in ("Well.", "TOOL_CALL: get_time"):
-        request, _, _ = words("json", HI, said("assistant", whole))
+        request, _, _ = words("json", HI, build_message("assistant", whole))
         assert request.messages[-1].role == "assistant"
 
 
