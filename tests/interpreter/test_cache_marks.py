@@ -11,7 +11,7 @@ from dragoman.interpreter.adapt import adapt
 from dragoman.interpreter.cache_marks import find_nearest_lifetime
 from dragoman.interpreter.history import adapt_messages
 from dragoman.interpreter.translate import translate_request
-from interpreter.workbench import asked, booked, build_message, encoded, fitting_for
+from interpreter.workbench import booked, build_message, build_request, encoded, fitting_for
 from oracles import check_request
 
 MODELS = {"messages": "claude-opus-5", "chat": "gpt-5.6", "responses": "gpt-6-luna"}
@@ -116,7 +116,7 @@ def test_the_mark_of_a_result_stays_on_it_where_the_target_has_a_place_for_it():
 
 def options(source, target, model, raw):
     fitting = fitting_for(target, model, source=source, document={"prompt_cache_options": json.loads(raw)})
-    request = asked(build_message("user", "hi"), extras=Extras(source, {"/prompt_cache_options": raw}))
+    request = build_request(build_message("user", "hi"), extras=Extras(source, {"/prompt_cache_options": raw}))
     adapted, _ = adapt(request, fitting)
     kept = adapted.extras.fields.get("/prompt_cache_options") if adapted.extras is not None else None
     return kept and json.loads(kept), booked(fitting)

@@ -5,7 +5,7 @@ import pytest
 from dragoman.core.request import Sampling, Thinking, Tool
 from dragoman.interpreter.adapt import adapt_sampling
 from dragoman.interpreter.parameters import adapt_thinking
-from interpreter.workbench import asked, booked, fitting_for
+from interpreter.workbench import booked, build_request, fitting_for
 
 ALL = Sampling(
     temperature=1.5,
@@ -116,7 +116,7 @@ MODE, EFFORT, BUDGET, VISIBLE = (
 
 def thought(dialect, model, thinking, **request):
     fitting = fitting_for(dialect, model, source="messages")
-    fitted = adapt_thinking(asked(thinking=thinking, **request), fitting)
+    fitted = adapt_thinking(build_request(thinking=thinking, **request), fitting)
     assert all(kind == "approximated" for kind, _ in booked(fitting))
     return fitted, [where for _, where in booked(fitting)]
 
@@ -261,16 +261,18 @@ def test_how_much_to_think_is_said_in_the_models_words(dialect, model, thinking,
 def test_a_model_that_does_not_think_is_not_told_how(dialect, model):
     fitting = fitting_for(dialect, model, source="messages", shows_thinking=False)
     thinking = Thinking(mode="enabled", effort="low", budget=2000, visible=True)
-    assert adapt_thinking(asked(thinking=thinking), fitting) is None
+    assert adapt_thinking(build_request(thinking=thinking), fitting) is None
     assert booked(fitting) == [("dropped", place) for place in sorted([MODE, EFFORT, BUDGET, VISIBLE])]
     quiet = fitting_for(dialect, model)
-    assert adapt_thinking(asked(thinking=Thinking()), quiet) is None
+    assert adapt_thinking(build_request(thinking=Thinking()), quiet) is None
     assert booked(quiet) == []
 
 
 def test_a_target_that_cannot_be_asked_to_show_its_thinking_is_not_asked():
     fitting = fitting_for("chat", "nobody", source="messages")
-    assert adapt_thinking(asked(thinking=Thinking(effort="low", visible=False)), fitting) == Thinking(effort="low")
+    assert adapt_thinking(build_request(thinking=Thinking(effort="low", visible=False)), fitting) == Thinking(
+        effort="low"
+    )
     assert booked(fitting) == [("dropped", VISIBLE)]
 
 
@@ -334,7 +336,7 @@ def test_claude_takes_no_temperature_while_it_thinks(model, thinking, kept):
 def test_a_budget_leaves_room_for_an_answer_below_the_limit_on_both(limit, thinking, fitted, places):
     fitting = fitting_for("messages", "claude-opus-4-5", source="messages")
     fitting.max_tokens = limit
-    assert adapt_thinking(asked(thinking=thinking), fitting) == fitted
+    assert adapt_thinking(build_request(thinking=thinking), fitting) == fitted
     assert booked(fitting) == [("approximated", place) for place in places]
 
 

@@ -11,7 +11,7 @@ from dragoman.core.value import Extras
 from dragoman.interpreter.schema.arguments import ArgumentUndo
 from dragoman.interpreter.tools import NO_PARAMETERS, adapt_request_tools
 from dragoman.interpreter.undo import Undo
-from interpreter.workbench import asked, booked, build_message, encoded, exactly, fitting_for
+from interpreter.workbench import booked, build_message, build_request, encoded, exactly, fitting_for
 
 SCHEMA = {"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"]}
 TOOL = Tool(name="f", description="d", parameters=encoded(SCHEMA), where="/tools/0")
@@ -32,7 +32,7 @@ def fitting_to(target, **options):
 def fitted(target, *tools, messages=(), choice=None, **options):
     """The tools for a target, what was booked, and the way back."""
     fitting = fitting_to(target, **options)
-    told, chosen = adapt_request_tools(asked(*messages, tools=tools, tool_choice=choice), fitting)
+    told, chosen = adapt_request_tools(build_request(*messages, tools=tools, tool_choice=choice), fitting)
     assert chosen is None or choice is not None or messages or fitting.validated
     return told, booked(fitting), fitting.build_undo()
 
@@ -151,7 +151,7 @@ def test_not_strict_is_told_where_there_is_a_word_for_it(target, strict):
 )
 def test_gemini_is_held_to_strict_schemas_by_the_mode(choice, told):
     fitting = fitting_to("gemini")
-    assert adapt_request_tools(asked(tools=(STRICT,), tool_choice=choice), fitting)[1] == told
+    assert adapt_request_tools(build_request(tools=(STRICT,), tool_choice=choice), fitting)[1] == told
 
 
 def test_a_strict_schema_for_claude_is_closed():
@@ -178,7 +178,7 @@ def test_a_tool_that_is_declared_again_has_no_say_in_how_arguments_are_changed()
     schema = {"type": "object", "properties": {"a b": {"type": "string"}}}
     fitting = fitting_to("messages")
     twins = [structs.replace(TOOL, parameters=encoded(schema), where=f"/tools/{index}") for index in range(2)]
-    adapt_request_tools(asked(tools=tuple(twins)), fitting)
+    adapt_request_tools(build_request(tools=tuple(twins)), fitting)
     assert fitting.arguments == {"f": (ArgumentUndo(renamed={"a_b": "a b"}, retold=True),)}
 
 
@@ -190,7 +190,7 @@ def test_tools_of_one_name_in_two_namespaces_have_their_own_ways_back(target):
     ]
     for _ in range(2):
         fitting = fitting_to(target)
-        adapt_request_tools(asked(tools=tuple(twins)), fitting)
+        adapt_request_tools(build_request(tools=tuple(twins)), fitting)
         wrapped = {name: steps[0].wrapped_kinds for name, steps in fitting.arguments.items()}
         assert wrapped == {"array__f": {"array"}, "string__f": {"string"}}
 
@@ -302,7 +302,7 @@ def test_a_free_form_tool_without_a_description_is_described_by_its_grammar_alon
 def test_a_free_form_tool_made_a_function_for_responses_is_not_strict():
     plain = structs.replace(SHELL, extras=None, cache=None, namespace="n")
     fitting = fitting_for("responses", "gpt-4.1")
-    (tool,), _ = adapt_request_tools(asked(tools=(plain,)), fitting)
+    (tool,), _ = adapt_request_tools(build_request(tools=(plain,)), fitting)
     assert (tool.strict, tool.namespace) == (False, "n")
 
 
@@ -367,7 +367,7 @@ CALLED = (
 
 def test_tools_that_the_history_calls_are_declared_where_they_must_be_and_may_not_be_called():
     fitting = fitting_to("messages")
-    told, choice = adapt_request_tools(asked(*CALLED), fitting)
+    told, choice = adapt_request_tools(build_request(*CALLED), fitting)
     assert told == (
         Tool(name="f", parameters=NO_PARAMETERS),
         Tool(name="g_g_3a2bebf1", parameters=NO_PARAMETERS),
@@ -378,9 +378,9 @@ def test_tools_that_the_history_calls_are_declared_where_they_must_be_and_may_no
 
 @pytest.mark.parametrize("target", ["chat", "gemini", "responses"])
 def test_tools_that_the_history_calls_need_not_be_declared_elsewhere(target):
-    assert adapt_request_tools(asked(*CALLED), fitting_to(target)) == ((), None)
+    assert adapt_request_tools(build_request(*CALLED), fitting_to(target)) == ((), None)
 
 
 def test_without_calls_nothing_is_declared():
-    assert adapt_request_tools(asked(build_message("user", "hi")), fitting_to("messages")) == ((), None)
-    assert adapt_request_tools(asked(*CALLED, tools=(TOOL,)), fitting_to("messages")) == ((TOOL,), None)
+    assert adapt_request_tools(build_request(build_message("user", "hi")), fitting_to("messages")) == ((), None)
+    assert adapt_request_tools(build_request(*CALLED, tools=(TOOL,)), fitting_to("messages")) == ((TOOL,), None)

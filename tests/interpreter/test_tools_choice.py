@@ -6,7 +6,7 @@ from msgspec import structs
 from dragoman.core.request import NativeTool, Tool, ToolChoice
 from dragoman.core.value import Extras
 from dragoman.interpreter.tools import adapt_request_tools
-from interpreter.workbench import asked, booked, exactly, fitting_for
+from interpreter.workbench import booked, build_request, exactly, fitting_for
 
 NAMES = ("red", "green", "blue")
 TOOLS = tuple(
@@ -29,7 +29,7 @@ BENT, GONE = ("approximated", "/tool_choice"), ("dropped", "/tool_choice")
 def chosen(target, choice, tools=TOOLS, **options):
     """The choice, the names of the tools sent, what was booked, and what is asked for in words."""
     fitting = fitting_for(DIALECTS.get(target, target), TARGETS[target], **options)
-    told, fitted = adapt_request_tools(asked(tools=tools, tool_choice=choice), fitting)
+    told, fitted = adapt_request_tools(build_request(tools=tools, tool_choice=choice), fitting)
     names = tuple(tool.name for tool in told if isinstance(tool, Tool))
     return fitted, names, booked(fitting), fitting.instructions
 
@@ -86,7 +86,7 @@ def test_vendors_tools_stay_beside_an_allowed_subset():
     search = NativeTool(dialect="gemini", raw=b'{"googleSearch":{}}', where="/tools/3")
     fitting = fitting_for("messages", "claude-opus-5")
     told, _ = adapt_request_tools(
-        asked(tools=(*TOOLS, search), tool_choice=ToolChoice(mode="auto", names=("red",))), fitting
+        build_request(tools=(*TOOLS, search), tool_choice=ToolChoice(mode="auto", names=("red",))), fitting
     )
     assert [type(tool) for tool in told] == [Tool, NativeTool]
 

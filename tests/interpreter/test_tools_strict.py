@@ -6,7 +6,7 @@ import pytest
 
 from dragoman.core.request import NativeTool, Tool, ToolChoice
 from dragoman.interpreter.tools import adapt_request_tools
-from interpreter.workbench import asked, booked, encoded, fitting_for
+from interpreter.workbench import booked, build_request, encoded, fitting_for
 
 TREE = {
     "type": "object",
@@ -36,7 +36,7 @@ def fitted(schema, dialect, model, *, source="chat", choice=None, strict=True, o
     parameters = None if schema is None else encoded(schema)
     fitting = fitting_for(dialect, model, source=source)
     tool = Tool(name="f", parameters=parameters, strict=strict, openapi=openapi, where="/tools/0")
-    (told,), _ = adapt_request_tools(asked(tools=(tool,), tool_choice=choice), fitting)
+    (told,), _ = adapt_request_tools(build_request(tools=(tool,), tool_choice=choice), fitting)
     return told, booked(fitting)
 
 
@@ -114,7 +114,7 @@ def test_validated_calls_of_a_schema_that_would_change_are_booked_and_not_strict
 def test_no_more_tools_are_made_strict_than_claude_takes():
     tools = tuple(Tool(name=f"f{index}", parameters=encoded(CLOSED), where=f"/tools/{index}") for index in range(21))
     fitting = fitting_for("messages", "claude-opus-5", source="gemini")
-    told, _ = adapt_request_tools(asked(tools=tools, tool_choice=VALIDATED), fitting)
+    told, _ = adapt_request_tools(build_request(tools=tools, tool_choice=VALIDATED), fitting)
     assert [tool.strict for tool in told] == [True] * 20 + [None]
     assert booked(fitting) == [("approximated", "/toolConfig/functionCallingConfig")]
 
@@ -132,7 +132,7 @@ def test_googles_own_schema_language_is_read_before_it_is_judged():
 def test_validated_calls_are_booked_where_no_tool_can_be_strict():
     tools = (Tool(name="f", parameters=encoded(CLOSED), where="/tools/0"),)
     fitting = fitting_for("messages", "claude-opus-5", source="gemini", strict_tools=False)
-    told, _ = adapt_request_tools(asked(tools=tools, tool_choice=VALIDATED), fitting)
+    told, _ = adapt_request_tools(build_request(tools=tools, tool_choice=VALIDATED), fitting)
     assert [tool.strict for tool in told] == [None]
     assert booked(fitting) == [("approximated", "/toolConfig/functionCallingConfig")]
 
@@ -141,7 +141,7 @@ def test_vendors_tools_stay_beside_tools_whose_calls_are_validated():
     native = NativeTool(dialect="gemini", raw=b'{"googleSearch":{}}', where="/tools/1")
     tools = (Tool(name="f", parameters=encoded(CLOSED), where="/tools/0"), native)
     told, _ = adapt_request_tools(
-        asked(tools=tools, tool_choice=VALIDATED), fitting_for("messages", "claude-opus-5", source="gemini")
+        build_request(tools=tools, tool_choice=VALIDATED), fitting_for("messages", "claude-opus-5", source="gemini")
     )
     assert [type(tool) for tool in told] == [Tool, NativeTool]
 
@@ -149,7 +149,7 @@ def test_vendors_tools_stay_beside_tools_whose_calls_are_validated():
 def test_gemini_is_held_to_strict_schemas_though_the_caller_named_no_mode():
     tools = (Tool(name="f", parameters=encoded(CLOSED), strict=True),)
     _, choice = adapt_request_tools(
-        asked(tools=tools, tool_choice=ToolChoice(parallel=True)), fitting_for("gemini", "gemini-3-pro")
+        build_request(tools=tools, tool_choice=ToolChoice(parallel=True)), fitting_for("gemini", "gemini-3-pro")
     )
     assert (choice.mode, choice.validated) == ("auto", True)
 
@@ -161,7 +161,7 @@ def test_claude_compiles_only_so_many_parameters_of_several_types():
         return Tool(name=f"f{number}", parameters=encoded(schema), strict=True, where=f"/tools/{number}")
 
     fitting = fitting_for("messages", "claude-opus-5", source="responses")
-    told, _ = adapt_request_tools(asked(tools=(tool(0, 10), tool(1, 7), tool(2, 6))), fitting)
+    told, _ = adapt_request_tools(build_request(tools=(tool(0, 10), tool(1, 7), tool(2, 6))), fitting)
     assert [one.strict for one in told] == [True, None, True]
     assert booked(fitting) == [("dropped", "/tools/1/strict")]
 
@@ -173,7 +173,7 @@ def test_claude_compiles_only_so_many_parameters_that_may_be_absent():
         return Tool(name=f"f{number}", parameters=encoded(schema), strict=True, where=f"/tools/{number}")
 
     fitting = fitting_for("messages", "claude-opus-5", source="responses")
-    told, _ = adapt_request_tools(asked(tools=(tool(0, 20), tool(1, 5), tool(2, 4))), fitting)
+    told, _ = adapt_request_tools(build_request(tools=(tool(0, 20), tool(1, 5), tool(2, 4))), fitting)
     assert [one.strict for one in told] == [True, None, True]
 
 
@@ -198,6 +198,6 @@ def test_a_loose_tool_beside_a_strict_one_is_held_to_its_schema_by_geminis_mode_
         for at, strict in enumerate((True, False, None))
     )
     fitting = fitting_for("gemini", "gemini-3.8-flash")
-    _, choice = adapt_request_tools(asked(tools=tools), fitting)
+    _, choice = adapt_request_tools(build_request(tools=tools), fitting)
     assert choice == VALIDATED
     assert booked(fitting) == [("approximated", f"/tools/{at}/function/strict") for at in (0, 1)]

@@ -38,7 +38,7 @@ def build_message(role, *parts, **more):
     return Message(role=role, parts=tuple(Text(text=part) if isinstance(part, str) else part for part in parts), **more)
 
 
-def asked(*messages, **more):
+def build_request(*messages, **more):
     return Request(model="m", messages=messages, **more)
 
 
