@@ -12,7 +12,7 @@ from dragoman.interpreter.adaptation import Adaptation, traits_for
 from dragoman.interpreter.ledger import Ledger
 from dragoman.interpreter.signature_envelopes import seal_signature
 from dragoman.interpreter.undo import Undo
-from interpreter.workbench import booked, build_message
+from interpreter.workbench import build_message, loss_pointers
 
 HI = build_message("user", "hi")
 CALL = ToolCall(id="a", name="f", arguments="{}", where="/c")
@@ -24,7 +24,7 @@ def adapted(dialect, model, request, source="chat"):
     here = dialect_named(source)
     ledger = Ledger(here.pointers)
     fitted, undo = adapt(request, Adaptation(traits_for(dialect, model), ledger, here.issuer))
-    return fitted, undo, booked(ledger)
+    return fitted, undo, loss_pointers(ledger)
 
 
 def ask(*messages, **more):

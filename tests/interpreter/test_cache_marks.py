@@ -11,7 +11,7 @@ from dragoman.interpreter.adapt import adapt
 from dragoman.interpreter.cache_marks import find_nearest_lifetime
 from dragoman.interpreter.history import adapt_messages
 from dragoman.interpreter.translate import translate_request
-from interpreter.workbench import booked, build_message, build_request, encoded, fitting_for
+from interpreter.workbench import build_message, build_request, encoded, fitting_for, loss_pointers
 from oracles import check_request
 
 MODELS = {"messages": "claude-opus-5", "chat": "gpt-5.6", "responses": "gpt-6-luna"}
@@ -27,7 +27,7 @@ def fitted(dialect, model, role, *parts):
     """The parts of one message for a target, and what was booked; pointers are those of Messages."""
     fitting = fitting_for(dialect, model, source="messages")
     (message,) = adapt_messages((build_message(role, *parts, where="/m"),), fitting)
-    return message.parts, booked(fitting)
+    return message.parts, loss_pointers(fitting)
 
 
 @pytest.mark.parametrize(
@@ -87,7 +87,7 @@ def test_a_mark_in_borrowed_words_asks_for_a_lifetime_the_target_has():
     fitting = fitting_for("responses", "gpt-6-luna")
     part = text(extras=Extras("chat", {"/cache_control": b'{"type":"ephemeral","ttl":"1h"}'}))
     assert adapt_messages((build_message("user", part),), fitting) == [build_message("user", text(cache="30m"))]
-    assert booked(fitting) == [("approximated", f"{MARK}/ttl")]
+    assert loss_pointers(fitting) == [("approximated", f"{MARK}/ttl")]
 
 
 PICTURE = Media(kind="image", media_type="image/png", source=Inline("QUE="), where="/q")
@@ -119,7 +119,7 @@ def options(source, target, model, raw):
     request = build_request(build_message("user", "hi"), extras=Extras(source, {"/prompt_cache_options": raw}))
     adapted, _ = adapt(request, fitting)
     kept = adapted.extras.fields.get("/prompt_cache_options") if adapted.extras is not None else None
-    return kept and json.loads(kept), booked(fitting)
+    return kept and json.loads(kept), loss_pointers(fitting)
 
 
 OPTIONS = "/prompt_cache_options"

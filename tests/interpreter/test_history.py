@@ -10,7 +10,7 @@ from dragoman.core.value import Extras
 from dragoman.interpreter.history import adapt_messages
 from dragoman.interpreter.history_parts import wrap_free_text
 from dragoman.interpreter.undo import Undo
-from interpreter.workbench import booked, build_message, exactly, fitting_for
+from interpreter.workbench import build_message, exactly, fitting_for, loss_pointers
 
 GOOGLE, ANTHROPIC, OPENAI = (Signature(issuer, "s") for issuer in ("google", "anthropic", "openai"))
 
@@ -19,7 +19,7 @@ def fitted(dialect, model, *parts, role="assistant", **options):
     """The parts of one message for a target, and what was booked; pointers are those of Messages."""
     fitting = fitting_for(dialect, model, source="messages", **options)
     (message,) = adapt_messages((build_message(role, *parts, where="/m"),), fitting)
-    return message.parts, booked(fitting)
+    return message.parts, loss_pointers(fitting)
 
 
 def text(words="hi", **more):
@@ -41,7 +41,7 @@ def call(arguments="{}", name="f", **more):
 def test_a_message_that_needs_nothing_is_the_same_object(message):
     fitting = fitting_for("messages", "claude-opus-5")
     assert adapt_messages((message,), fitting)[0] is message
-    assert booked(fitting) == []
+    assert loss_pointers(fitting) == []
 
 
 @pytest.mark.parametrize(
@@ -81,7 +81,7 @@ def test_a_speakers_name_is_told_where_there_is_a_place(dialect, model, name, lo
     assert exactly(adapt_messages((message,), fitting)) == exactly(
         [Message(role="user", parts=(text(),), name=name, where="/m")]
     )
-    assert booked(fitting) == losses
+    assert loss_pointers(fitting) == losses
 
 
 def test_citations_of_an_earlier_answer_are_not_sent_back():
@@ -238,4 +238,4 @@ def test_empty_text_goes_without_a_word_only_if_nothing_hangs_on_it(changes, los
     fitting = fitting_for("messages", "claude-opus-5")
     part = Text(text="", where="/p", **changes)
     (message,) = adapt_messages((build_message("user", part, "hi"),), fitting)
-    assert (message.parts, booked(fitting)) == ((Text(text="hi"),), losses)
+    assert (message.parts, loss_pointers(fitting)) == ((Text(text="hi"),), losses)

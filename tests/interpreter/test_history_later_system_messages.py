@@ -11,7 +11,7 @@ from dragoman.interpreter.adaptation import traits_for
 from dragoman.interpreter.history import arrange_turns
 from dragoman.interpreter.ledger import Ledger
 from dragoman.interpreter.translate import translate_request
-from interpreter.workbench import booked, build_message, encoded
+from interpreter.workbench import build_message, encoded, loss_pointers
 
 HI, YES, SO = build_message("user", "hi"), build_message("assistant", "yes"), build_message("user", "so")
 LATER, MORE = build_message("system", "rule"), build_message("system", "more")
@@ -24,7 +24,7 @@ IMAGE = Media(kind="image", media_type="image/png", source=Inline("AA"))
 def turns(*messages, model="claude-opus-5"):
     ledger = Ledger({})
     placed = [structs.replace(message, where=f"/{index}") for index, message in enumerate(messages)]
-    return arrange_turns(placed, traits_for("messages", model), ledger), booked(ledger)
+    return arrange_turns(placed, traits_for("messages", model), ledger), loss_pointers(ledger)
 
 
 @pytest.mark.parametrize(

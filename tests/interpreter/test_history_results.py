@@ -5,7 +5,7 @@ import pytest
 from dragoman.core.parts import Data, Inline, Media, Opaque, Text, ToolResult
 from dragoman.core.value import Extras
 from dragoman.interpreter.history import adapt_messages
-from interpreter.workbench import booked, build_message, fitting_for
+from interpreter.workbench import build_message, fitting_for, loss_pointers
 
 PNG = Media(kind="image", media_type="image/png", source=Inline("AAAA"), where="/p/i")
 TARGETS = {
@@ -20,7 +20,7 @@ TARGETS = {
 def fitted(target, *parts, role="user", source="messages", **changes):
     fitting = fitting_for(target.partition(" ")[0], TARGETS[target], source=source, **changes)
     (message,) = adapt_messages((build_message(role, *parts, where="/m"),), fitting)
-    return message.parts, booked(fitting)
+    return message.parts, loss_pointers(fitting)
 
 
 def result(*content, **more):
@@ -34,7 +34,7 @@ def test_a_plain_result_is_the_same_object(target, part):
     fitting = fitting_for(target.partition(" ")[0], TARGETS[target])
     (message,) = adapt_messages((build_message("user", part),), fitting)
     assert message.parts[0] is part
-    assert booked(fitting) == []
+    assert loss_pointers(fitting) == []
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import pytest
 from dragoman.core.parts import Inline, Link, Media, Plain, Stored, Text
 from dragoman.core.value import Extras
 from dragoman.interpreter.history import adapt_messages
-from interpreter.workbench import booked, build_message, exactly, fitting_for
+from interpreter.workbench import build_message, exactly, fitting_for, loss_pointers
 
 TARGETS = {
     "chat": "gpt-4.1",
@@ -21,7 +21,7 @@ TARGETS = {
 def fitted(target, *parts, role="user", source="messages", **changes):
     fitting = fitting_for(target.partition(" ")[0], TARGETS[target], source=source, **changes)
     (message,) = adapt_messages((build_message(role, *parts, where="/m"),), fitting)
-    return message.parts, booked(fitting)
+    return message.parts, loss_pointers(fitting)
 
 
 def media(kind, media_type, source, name=""):

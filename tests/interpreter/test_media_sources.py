@@ -8,7 +8,7 @@ from dragoman.core.parts import Inline, Link, Media, Plain, Text, ToolResult
 from dragoman.dialects.record import Call
 from dragoman.interpreter.history import adapt_messages
 from dragoman.interpreter.translate import translate_request
-from interpreter.workbench import booked, build_message, encoded, exactly, fitting_for
+from interpreter.workbench import build_message, encoded, exactly, fitting_for, loss_pointers
 
 MODELS = {"chat": "gpt-4.1", "responses": "gpt-5.6", "messages": "claude-opus-5", "gemini": "gemini-3-pro"}
 URL = "https://a.example/b.png"
@@ -21,7 +21,7 @@ def media(kind, media_type, source, **more):
 def fitted(target, part, **changes):
     fitting = fitting_for(target, MODELS[target], **changes)
     (message,) = adapt_messages((build_message("user", part),), fitting)
-    return message.parts, booked(fitting)
+    return message.parts, loss_pointers(fitting)
 
 
 @pytest.mark.parametrize("target", ["chat", "responses", "messages", "gemini"])

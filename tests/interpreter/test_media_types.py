@@ -12,7 +12,7 @@ from dragoman.interpreter.translate import translate_request
 from dragoman.simulator.apis import APIS
 from dragoman.simulator.rule import CheckContext, Violation
 from dragoman.simulator.talk import TokenSigner
-from interpreter.workbench import booked, build_message, fitting_for
+from interpreter.workbench import build_message, fitting_for, loss_pointers
 
 PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPhfDwAChwGA60e6kgAAAABJRU5ErkJggg=="  # a PNG
 MODELS = {"messages": "claude-opus-5", "gemini": "gemini-3.8-flash", "responses": "gpt-5.2"}
@@ -21,7 +21,7 @@ MODELS = {"messages": "claude-opus-5", "gemini": "gemini-3.8-flash", "responses"
 def fitted(target, kind, media_type, source=None, **changes):
     fitting = fitting_for(target, MODELS.get(target, "gpt-4.1"), source="messages", **changes)
     part = Media(kind=kind, media_type=media_type, source=source or Inline("QUJD"), where="/p")
-    return adapt_media(part, build_message("user"), fitting), booked(fitting)
+    return adapt_media(part, build_message("user"), fitting), loss_pointers(fitting)
 
 
 def shown(url, target):
@@ -30,7 +30,7 @@ def shown(url, target):
     body = {"model": "m", "messages": [{"role": "user", "content": content}]}
     told = translate_request(Call(json.dumps(body).encode(), "m"), "chat", target, model=MODELS[target])
     verdict = APIS[target].accept(told.call.body, CheckContext(model=MODELS[target], recorded=True), TokenSigner())
-    return told.call.body.decode(), booked(told.losses), verdict
+    return told.call.body.decode(), loss_pointers(told.losses), verdict
 
 
 @pytest.mark.parametrize("target", MODELS)

@@ -8,7 +8,7 @@ from dragoman.core.problems import Problem
 from dragoman.core.request import OutputFormat, Tool
 from dragoman.interpreter.adapt import adapt_identity
 from dragoman.interpreter.parameters import adapt_output
-from interpreter.workbench import booked, build_message, build_request, encoded, fitting_for
+from interpreter.workbench import build_message, build_request, encoded, fitting_for, loss_pointers
 
 SCHEMA = {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"], "additionalProperties": False}
 FORMAT = OutputFormat(kind="json_schema", schema=encoded(SCHEMA), name="plan", description="A plan.", strict=True)
@@ -17,7 +17,7 @@ TOOLS = (Tool(name="f"),)
 
 def shaped(dialect, model, output, *, source="chat", **request):
     fitting = fitting_for(dialect, model, source=source)
-    return adapt_output(build_request(output=output, **request), fitting), booked(fitting), fitting.instructions
+    return adapt_output(build_request(output=output, **request), fitting), loss_pointers(fitting), fitting.instructions
 
 
 @pytest.mark.parametrize("output", [None, OutputFormat(kind="text")])
@@ -32,7 +32,7 @@ def test_json_without_a_schema_is_asked_for(dialect, model):
     fitting = fitting_for(dialect, model)
     request = build_request(build_message("user", "Some Json, please."), output=OutputFormat(kind="json", name="x"))
     assert adapt_output(request, fitting) == OutputFormat(kind="json")
-    assert (booked(fitting), fitting.instructions) == ([], [])
+    assert (loss_pointers(fitting), fitting.instructions) == ([], [])
 
 
 @pytest.mark.parametrize(("dialect", "model"), [("chat", "gpt-4.1"), ("responses", "gpt-5.6")])
@@ -152,7 +152,7 @@ def test_claude_is_told_what_its_subset_of_schemas_can_say():
 
 def identity(dialect, model="", **request):
     fitting = fitting_for(dialect, model, source=request.pop("source", "chat"))
-    return adapt_identity(build_request(**request), fitting), booked(fitting)
+    return adapt_identity(build_request(**request), fitting), loss_pointers(fitting)
 
 
 WHO = {"user": "u", "metadata": {"k": "v"}, "verbosity": "low"}

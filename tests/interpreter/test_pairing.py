@@ -9,7 +9,7 @@ from dragoman.interpreter.adaptation import traits_for
 from dragoman.interpreter.ledger import Ledger
 from dragoman.interpreter.pairing import MISSING_RESULT, pair_calls
 from dragoman.interpreter.undo import generate_id
-from interpreter.workbench import booked, build_message, exactly
+from interpreter.workbench import build_message, exactly, loss_pointers
 
 CHAT = traits_for("chat", "gpt-4.1")
 CLAUDE = traits_for("messages", "claude-opus-5")
@@ -28,7 +28,7 @@ def repaired(*messages, traits=CHAT):
     ledger = Ledger(POINTERS)
     history = list(messages)
     after = pair_calls(history, traits, ledger)
-    return after, booked(ledger)
+    return after, loss_pointers(ledger)
 
 
 IN_ORDER = [

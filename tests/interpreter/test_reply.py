@@ -26,7 +26,7 @@ from dragoman.interpreter.ledger import Ledger
 from dragoman.interpreter.reply import EventAdapter
 from dragoman.interpreter.reply_adapter import ReplyOptions
 from dragoman.interpreter.undo import build_call_id_stem, hash_text
-from interpreter.workbench import booked, exactly, nobodys_dialect
+from interpreter.workbench import exactly, loss_pointers, nobodys_dialect
 
 CLIENTS = ["chat", "responses", "messages", "gemini"]
 
@@ -36,7 +36,7 @@ def fitted(client, *events, whole=False, salt="", source_issuer="nobody"):
     ledger = Ledger({"part.signature": ("/signature",)})
     options = ReplyOptions(salt, is_whole=whole)
     fitter = EventAdapter(nobodys_dialect(source_issuer), dialect_named(client), ledger, options)
-    return [told for event in events for told in fitter.feed(event)], booked(ledger)
+    return [told for event in events for told in fitter.feed(event)], loss_pointers(ledger)
 
 
 def part(index, start, *pieces, complete=True):

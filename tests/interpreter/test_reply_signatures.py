@@ -9,7 +9,7 @@ from dragoman.interpreter.ledger import Ledger
 from dragoman.interpreter.reply import EventAdapter
 from dragoman.interpreter.reply_adapter import ReplyOptions
 from dragoman.interpreter.signature_envelopes import UNSIGNED, open_envelope, seal_signature
-from interpreter.workbench import booked, nobodys_dialect
+from interpreter.workbench import loss_pointers, nobodys_dialect
 
 GOOGLE, ANTHROPIC, OPENAI = (Signature(issuer, "s") for issuer in ("google", "anthropic", "openai"))
 TEXT = Text(text="", where="/p")
@@ -24,7 +24,7 @@ def fitted(client, *events, whole=False, source_issuer="nobody"):
     ledger = Ledger({"part.signature": ("/signature",)})
     options = ReplyOptions(is_whole=whole)
     fitter = EventAdapter(nobodys_dialect(source_issuer), dialect_named(client), ledger, options)
-    return [told for event in events for told in fitter.feed(event)], booked(ledger)
+    return [told for event in events for told in fitter.feed(event)], loss_pointers(ledger)
 
 
 def signed(part, signature):

@@ -16,7 +16,7 @@ from dragoman.interpreter.signature_envelopes import (
     remove_foreign_envelopes,
     seal_signature,
 )
-from interpreter.workbench import booked, build_message, exactly
+from interpreter.workbench import build_message, exactly, loss_pointers
 
 GOOGLE = Signature("google", "Cp.oB")
 CHECK = sha256(b"google.Cp.oB").hexdigest()[:12]
@@ -149,7 +149,7 @@ def kept_native(*parts):
     ledger = Ledger({"part.signature": ("/signature",)})
     return remove_foreign_envelopes(
         (build_message("user", "hi"), build_message("assistant", *parts)), "anthropic", ledger
-    ), booked(ledger)
+    ), loss_pointers(ledger)
 
 
 OWN = Signature("anthropic", "own")

@@ -11,7 +11,7 @@ from dragoman.interpreter.reply_adapter import Context
 from dragoman.interpreter.response import translate_response
 from dragoman.interpreter.signature_envelopes import open_envelope, seal_signature
 from dragoman.interpreter.translate import translate_request
-from interpreter.workbench import booked, encoded
+from interpreter.workbench import encoded, loss_pointers
 from oracles import check_request
 
 ASK = {"role": "user", "content": "q"}
@@ -20,7 +20,7 @@ ASK = {"role": "user", "content": "q"}
 def translate(source, body):
     translation = translate_request(Call(encoded(body)), source, "responses", model="gpt-5.6")
     assert check_request("responses", translation.call.body) == []
-    return json.loads(translation.call.body)["input"], booked(translation.losses)
+    return json.loads(translation.call.body)["input"], loss_pointers(translation.losses)
 
 
 def test_each_text_of_a_turn_is_an_item_of_its_own():

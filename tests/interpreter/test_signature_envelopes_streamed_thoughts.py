@@ -13,7 +13,7 @@ from dragoman.interpreter.ledger import Ledger
 from dragoman.interpreter.signature_envelopes import UNSIGNED, join_thoughts, remove_foreign_envelopes, seal_signature
 from dragoman.interpreter.stream import StreamTranslator
 from dragoman.interpreter.translate import translate_request
-from interpreter.workbench import booked, build_message, encoded, fitting_for
+from interpreter.workbench import build_message, encoded, fitting_for, loss_pointers
 
 MODELS = {"messages": "claude-opus-5", "responses": "gpt-5.6"}
 FOREIGN = "reasoning of another vendor's model cannot be replayed"
@@ -188,7 +188,7 @@ def test_what_only_gemini_understands_of_the_pieces_and_their_messages_is_booked
     fitting = fitting_for("messages", "claude-opus-5", source="gemini")
     last = build_message("assistant", piece("b", SEAL), CALL)
     assert join_thoughts((first, last), fitting) == (build_message("assistant", piece("ab", SEAL), CALL),)
-    assert booked(fitting) == [("dropped", "/0/p/x"), ("dropped", "/0/x")]
+    assert loss_pointers(fitting) == [("dropped", "/0/p/x"), ("dropped", "/0/x")]
 
 
 def test_at_home_all_pieces_of_another_vendors_thought_are_taken_out():

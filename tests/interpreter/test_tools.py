@@ -11,7 +11,7 @@ from dragoman.core.value import Extras
 from dragoman.interpreter.schema.arguments import ArgumentUndo
 from dragoman.interpreter.tools import NO_PARAMETERS, adapt_request_tools
 from dragoman.interpreter.undo import Undo
-from interpreter.workbench import booked, build_message, build_request, encoded, exactly, fitting_for
+from interpreter.workbench import build_message, build_request, encoded, exactly, fitting_for, loss_pointers
 
 SCHEMA = {"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"]}
 TOOL = Tool(name="f", description="d", parameters=encoded(SCHEMA), where="/tools/0")
@@ -34,7 +34,7 @@ def fitted(target, *tools, messages=(), choice=None, **options):
     fitting = fitting_to(target, **options)
     told, chosen = adapt_request_tools(build_request(*messages, tools=tools, tool_choice=choice), fitting)
     assert chosen is None or choice is not None or messages or fitting.validated
-    return told, booked(fitting), fitting.build_undo()
+    return told, loss_pointers(fitting), fitting.build_undo()
 
 
 @pytest.mark.parametrize("target", ["chat", "messages", "gemini", "gemini 2.5"])
@@ -373,7 +373,7 @@ def test_tools_that_the_history_calls_are_declared_where_they_must_be_and_may_no
         Tool(name="g_g_3a2bebf1", parameters=NO_PARAMETERS),
     )
     assert choice == ToolChoice(mode="none")
-    assert booked(fitting) == []
+    assert loss_pointers(fitting) == []
 
 
 @pytest.mark.parametrize("target", ["chat", "gemini", "responses"])

@@ -6,7 +6,7 @@ from msgspec import structs
 from dragoman.core.request import NativeTool, Tool, ToolChoice
 from dragoman.core.value import Extras
 from dragoman.interpreter.tools import adapt_request_tools
-from interpreter.workbench import booked, build_request, exactly, fitting_for
+from interpreter.workbench import build_request, exactly, fitting_for, loss_pointers
 
 NAMES = ("red", "green", "blue")
 TOOLS = tuple(
@@ -31,7 +31,7 @@ def chosen(target, choice, tools=TOOLS, **options):
     fitting = fitting_for(DIALECTS.get(target, target), TARGETS[target], **options)
     told, fitted = adapt_request_tools(build_request(tools=tools, tool_choice=choice), fitting)
     names = tuple(tool.name for tool in told if isinstance(tool, Tool))
-    return fitted, names, booked(fitting), fitting.instructions
+    return fitted, names, loss_pointers(fitting), fitting.instructions
 
 
 @pytest.mark.parametrize("target", TARGETS)

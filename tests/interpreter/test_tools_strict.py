@@ -6,7 +6,7 @@ import pytest
 
 from dragoman.core.request import NativeTool, Tool, ToolChoice
 from dragoman.interpreter.tools import adapt_request_tools
-from interpreter.workbench import booked, build_request, encoded, fitting_for
+from interpreter.workbench import build_request, encoded, fitting_for, loss_pointers
 
 TREE = {
     "type": "object",
@@ -37,7 +37,7 @@ def fitted(schema, dialect, model, *, source="chat", choice=None, strict=True, o
     fitting = fitting_for(dialect, model, source=source)
     tool = Tool(name="f", parameters=parameters, strict=strict, openapi=openapi, where="/tools/0")
     (told,), _ = adapt_request_tools(build_request(tools=(tool,), tool_choice=choice), fitting)
-    return told, booked(fitting)
+    return told, loss_pointers(fitting)
 
 
 def test_a_strict_schema_that_calls_itself_is_sent_to_claude_as_it_is_and_not_strict():
@@ -116,7 +116,7 @@ def test_no_more_tools_are_made_strict_than_claude_takes():
     fitting = fitting_for("messages", "claude-opus-5", source="gemini")
     told, _ = adapt_request_tools(build_request(tools=tools, tool_choice=VALIDATED), fitting)
     assert [tool.strict for tool in told] == [True] * 20 + [None]
-    assert booked(fitting) == [("approximated", "/toolConfig/functionCallingConfig")]
+    assert loss_pointers(fitting) == [("approximated", "/toolConfig/functionCallingConfig")]
 
 
 def test_googles_own_schema_language_is_read_before_it_is_judged():
@@ -134,7 +134,7 @@ def test_validated_calls_are_booked_where_no_tool_can_be_strict():
     fitting = fitting_for("messages", "claude-opus-5", source="gemini", strict_tools=False)
     told, _ = adapt_request_tools(build_request(tools=tools, tool_choice=VALIDATED), fitting)
     assert [tool.strict for tool in told] == [None]
-    assert booked(fitting) == [("approximated", "/toolConfig/functionCallingConfig")]
+    assert loss_pointers(fitting) == [("approximated", "/toolConfig/functionCallingConfig")]
 
 
 def test_vendors_tools_stay_beside_tools_whose_calls_are_validated():
@@ -163,7 +163,7 @@ def test_claude_compiles_only_so_many_parameters_of_several_types():
     fitting = fitting_for("messages", "claude-opus-5", source="responses")
     told, _ = adapt_request_tools(build_request(tools=(tool(0, 10), tool(1, 7), tool(2, 6))), fitting)
     assert [one.strict for one in told] == [True, None, True]
-    assert booked(fitting) == [("dropped", "/tools/1/strict")]
+    assert loss_pointers(fitting) == [("dropped", "/tools/1/strict")]
 
 
 def test_claude_compiles_only_so_many_parameters_that_may_be_absent():
@@ -200,4 +200,4 @@ def test_a_loose_tool_beside_a_strict_one_is_held_to_its_schema_by_geminis_mode_
     fitting = fitting_for("gemini", "gemini-3.8-flash")
     _, choice = adapt_request_tools(build_request(tools=tools), fitting)
     assert choice == VALIDATED
-    assert booked(fitting) == [("approximated", f"/tools/{at}/function/strict") for at in (0, 1)]
+    assert loss_pointers(fitting) == [("approximated", f"/tools/{at}/function/strict") for at in (0, 1)]

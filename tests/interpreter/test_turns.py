@@ -10,7 +10,7 @@ from dragoman.interpreter.history import arrange_turns
 from dragoman.interpreter.ledger import Ledger
 from dragoman.interpreter.turns import CONTINUE, CONTINUED, EMPTY, SKIP_SIGNATURE
 from dragoman.interpreter.undo import alias_id
-from interpreter.workbench import booked, build_message, exactly
+from interpreter.workbench import build_message, exactly, loss_pointers
 
 CHAT = traits_for("chat", "gpt-4.1")
 RESPONSES = traits_for("responses", "gpt-5.6")
@@ -35,7 +35,7 @@ def result(call_id="a", name="", **more):
 def turns(traits, *messages):
     ledger = Ledger({"result.name": ("/name",)})
     placed = [structs.replace(message, where=message.where or f"/m/{index}") for index, message in enumerate(messages)]
-    return arrange_turns(placed, traits, ledger), booked(ledger)
+    return arrange_turns(placed, traits, ledger), loss_pointers(ledger)
 
 
 HI, YES, SO = build_message("user", "hi"), build_message("assistant", "yes"), build_message("user", "so")

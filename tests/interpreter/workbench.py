@@ -23,7 +23,7 @@ def fitting_for(dialect, model="", *, source="chat", document=None, **changes):
     return Adaptation(traits, ledger, here.issuer, can_force=traits.forced_choice)
 
 
-def booked(told):
+def loss_pointers(told):
     """Kind and place of every loss in a fitting, a ledger or a tuple of losses."""
     ledger = getattr(told, "ledger", told)
     return [(loss.kind, loss.where) for loss in (ledger.losses() if isinstance(ledger, Ledger) else ledger)]
