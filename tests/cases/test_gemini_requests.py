@@ -5,7 +5,7 @@ import json
 import pytest
 
 from cases.documents import HELLO, chat_request, gemini_request
-from cases.through import ask, booked, encoded
+from cases.through import ask, encoded, loss_pointers
 from dragoman.dialects.record import Call
 from dragoman.interpreter.translate import translate_request
 
@@ -21,7 +21,7 @@ def test_t063_cached_content_and_what_lives_in_the_cache_are_never_sent_together
     )
     asked = ask("chat", "gemini", body, model=GEMINI)
     assert asked.body.keys() == {"contents", "systemInstruction", "tools"}
-    assert booked(asked) == {"/cachedContent"}
+    assert loss_pointers(asked) == {"/cachedContent"}
 
 
 def test_t063_a_gemini_clients_cached_content_is_passed_on_as_it_is():
@@ -80,7 +80,7 @@ def test_t064_a_result_without_its_call_is_told_by_the_user():
     asked = ask("gemini", "chat", gemini_request(USER, orphan), model="gpt-4.1")
     assert {message["role"] for message in asked.body["messages"]} == {"user"}
     assert '{"r": 9}' in json.dumps(asked.body["messages"]).replace('\\"', '"')
-    assert booked(asked, "approximated") == {"/contents/1/parts/0"}
+    assert loss_pointers(asked, "approximated") == {"/contents/1/parts/0"}
 
 
 RED = {"name": "red", "parametersJsonSchema": {"type": "object", "properties": {"p": {"type": "string"}}}}

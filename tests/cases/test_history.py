@@ -21,7 +21,7 @@ from cases.documents import (
     tool_result,
     tool_use,
 )
-from cases.through import ask, booked, flow
+from cases.through import ask, flow, loss_pointers
 from dragoman.core.problems import Problem
 from dragoman.interpreter.pairing import MISSING_RESULT
 from dragoman.interpreter.turns import CONTINUE
@@ -100,14 +100,14 @@ def test_t046_a_call_without_a_result_gets_an_error_result_for_claude():
         {"type": "text", "text": "go on"},
     ]
     assert "interrupted" in MISSING_RESULT
-    assert booked(asked) == {"/messages/1/tool_calls/1"}
+    assert loss_pointers(asked) == {"/messages/1/tool_calls/1"}
 
 
 def test_t046_a_call_without_a_result_gets_an_error_result_for_gemini():
     asked = ask("chat", "gemini", INTERRUPTED, model=GEMINI)
     turn = asked.body["contents"][2]
     assert turn["parts"][1]["functionResponse"] == {"id": "b", "name": "g", "response": {"error": MISSING_RESULT}}
-    assert "/messages/1/tool_calls/1" in booked(asked)
+    assert "/messages/1/tool_calls/1" in loss_pointers(asked)
 
 
 def test_t046_strict_mode_refuses_a_missing_result_and_names_the_id():
@@ -133,7 +133,7 @@ def test_t048_of_two_results_for_one_id_the_last_payload_stands_at_the_first_pos
         {"role": "assistant", "content": [tool_use("o", "search")]},
         {"role": "user", "content": [tool_result("o", "s")]},
     ]
-    assert any(where.startswith("/messages/2") for where in booked(asked, "dropped"))
+    assert any(where.startswith("/messages/2") for where in loss_pointers(asked, "dropped"))
 
 
 def test_t049_function_responses_have_the_role_user():
@@ -197,7 +197,7 @@ def test_t055_a_trailing_assistant_turn_is_kept_and_the_user_has_the_last_word(t
     assert "Sure, " in json.dumps(before)
     assert last["role"] == "user"
     assert CONTINUE in json.dumps(last)
-    assert booked(asked) == {"/messages/1"}
+    assert loss_pointers(asked) == {"/messages/1"}
 
 
 CUT = '{"p":"tr'
@@ -215,7 +215,7 @@ def test_t057_malformed_arguments_in_history_are_kept_as_raw_text_in_an_object(t
         sent = asked.body["contents"][1]["parts"][0]["functionCall"]["args"]
         assert asked.body["contents"][2]["parts"][0]["functionResponse"]["id"] == "x"
     assert list(sent.values()) == [CUT]
-    assert "/messages/1/tool_calls/0/function/arguments" in booked(asked, "approximated")
+    assert "/messages/1/tool_calls/0/function/arguments" in loss_pointers(asked, "approximated")
 
 
 def test_t057_malformed_arguments_stay_verbatim_in_a_text_dialect():
@@ -271,9 +271,9 @@ def test_t061_without_tools_there_is_no_choice_and_no_parallel_flag_from_chat(ta
     body = chat_request(tools=[], tool_choice="auto", parallel_tool_calls=True)
     asked = ask("chat", target, body, model=model)
     assert not asked.body.keys() & {"tools", "tool_choice", "parallel_tool_calls", "toolConfig"}
-    assert booked(asked) == set()
+    assert loss_pointers(asked) == set()
     forced = ask("chat", target, {**body, "tool_choice": "required"}, model=model)
-    assert booked(forced) == {"/tool_choice"}
+    assert loss_pointers(forced) == {"/tool_choice"}
 
 
 @pytest.mark.parametrize(("target", "model"), [("chat", "gpt-4.1"), ("responses", "gpt-5.6"), ("gemini", GEMINI)])

@@ -3,7 +3,7 @@
 import pytest
 
 from cases.documents import chat_request, chat_tool, messages_request
-from cases.through import ask, booked
+from cases.through import ask, loss_pointers
 from dragoman.core.problems import Problem
 
 EVERYTHING = chat_request(
@@ -38,7 +38,7 @@ EVERYTHING = chat_request(
 )
 def test_t156_every_dropped_or_altered_field_is_in_the_losses(target, model, lost):
     asked = ask("chat", target, EVERYTHING, model=model)
-    assert booked(asked) >= lost
+    assert loss_pointers(asked) >= lost
     with pytest.raises(Problem):
         ask("chat", target, EVERYTHING, model=model, strict=True)
 
@@ -46,7 +46,7 @@ def test_t156_every_dropped_or_altered_field_is_in_the_losses(target, model, los
 def test_t156_parallel_off_is_said_to_gemini_in_words():
     asked = ask("chat", "gemini", EVERYTHING, model="gemini-3-flash")
     assert "one tool at a time" in asked.body["systemInstruction"]["parts"][-1]["text"]
-    assert "/parallel_tool_calls" in booked(asked, "approximated")
+    assert "/parallel_tool_calls" in loss_pointers(asked, "approximated")
 
 
 def test_t156_top_k_thinking_and_cache_marks_of_messages_are_in_the_losses():
@@ -55,7 +55,7 @@ def test_t156_top_k_thinking_and_cache_marks_of_messages_are_in_the_losses():
         {"role": "user", "content": content}, top_k=5, thinking={"type": "enabled", "budget_tokens": 2000}
     )
     asked = ask("messages", "chat", body, model="gpt-4.1")
-    assert booked(asked) >= {
+    assert loss_pointers(asked) >= {
         "/top_k",
         "/thinking/type",
         "/thinking/budget_tokens",

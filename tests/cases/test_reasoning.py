@@ -3,7 +3,7 @@
 import pytest
 
 from cases.documents import HELLO, chat_request, chat_tool, messages_request, tool_result, tool_use
-from cases.through import ask, booked
+from cases.through import ask, loss_pointers
 
 
 def test_t015_thinking_beside_a_call_goes_back_as_reasoning_content():
@@ -16,7 +16,7 @@ def test_t015_thinking_beside_a_call_goes_back_as_reasoning_content():
     assert assistant["reasoning_content"] == "because"
     assert [call["id"] for call in assistant["tool_calls"]] == ["t1"]
     assert result == {"role": "tool", "tool_call_id": "t1", "content": "a"}
-    assert booked(asked) == {"/messages/1/content/0/signature"}
+    assert loss_pointers(asked) == {"/messages/1/content/0/signature"}
 
 
 TOOLS = [chat_tool("f", {"type": "object", "properties": {}})]
@@ -38,7 +38,7 @@ def test_t016_gemini_3_gets_the_nearest_thinking_level_it_accepts_and_no_budget(
     asked = ask("chat", "gemini", chat_request(tools=TOOLS, reasoning_effort=effort), model=model)
     config = asked.body["generationConfig"]["thinkingConfig"]
     assert {name: str(value).lower() for name, value in config.items()} == {"thinkingLevel": level}
-    assert ("/reasoning_effort" in booked(asked, "approximated")) == (effort != level)
+    assert ("/reasoning_effort" in loss_pointers(asked, "approximated")) == (effort != level)
 
 
 @pytest.mark.parametrize(

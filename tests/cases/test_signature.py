@@ -25,7 +25,7 @@ from cases.documents import (
     tool_result,
     tool_use,
 )
-from cases.through import DONE, answer, ask, booked, flow
+from cases.through import DONE, answer, ask, flow, loss_pointers
 from dragoman.dialects.record import Call
 from dragoman.interpreter.translate import translate_request
 
@@ -83,7 +83,7 @@ def test_t004_a_signature_is_sent_once_on_the_call_that_carried_it():
         {"text": "I will list files."},
         {"functionCall": {"name": "ls", "args": {}, "id": "c1"}, "thoughtSignature": "S"},
     ]
-    assert booked(asked) == {"/messages/1/thought_signatures/0"}
+    assert loss_pointers(asked) == {"/messages/1/thought_signatures/0"}
 
 
 def test_t004_distinct_signatures_of_text_and_call_are_each_told_once_and_in_place():
@@ -103,7 +103,7 @@ def test_t004_distinct_signatures_of_text_and_call_are_each_told_once_and_in_pla
 def test_t004_a_text_signature_that_a_client_cannot_hold_is_booked():
     reply = gemini_reply({"text": "I will list files.", "thoughtSignature": "T"}, SIGNED_CALL)
     told = answer("gemini", "chat", reply)
-    assert booked(told, "dropped") == {"/candidates/0/content/parts/0/thoughtSignature"}
+    assert loss_pointers(told, "dropped") == {"/candidates/0/content/parts/0/thoughtSignature"}
 
 
 def test_t006_a_history_without_signatures_gets_the_documented_skip_value_once_a_turn():
@@ -220,7 +220,7 @@ def test_t012_an_empty_signed_thought_survives_the_round_trip_and_stays_first(cl
 def test_t012_a_chat_client_has_no_place_for_a_signed_thought_and_is_told():
     told = answer("messages", "chat", messages_reply(EMPTY_SIGNED, tool_use("toolu_1", "x"), stop_reason="tool_use"))
     assert [call["id"] for call in told.body["choices"][0]["message"]["tool_calls"]] == ["toolu_1"]
-    assert booked(told) == {"/content/0/signature"}
+    assert loss_pointers(told) == {"/content/0/signature"}
 
 
 def summary_events(index, *texts):

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from cases.documents import chat_request, chat_tool
-from cases.through import ask, booked
+from cases.through import ask, loss_pointers
 
 SCHEMA = {"type": "object", "properties": {"n": {"type": "integer", "multipleOf": 5}}}
 
@@ -21,7 +21,7 @@ def test_t037_constraints_claude_does_not_take_are_said_in_the_description():
     assert "multipleOf" not in number
     assert "multiple of 5" in number["description"]
     assert schema["additionalProperties"] is False
-    assert "/response_format/json_schema/schema/properties/n/multipleOf" in booked(asked)
+    assert "/response_format/json_schema/schema/properties/n/multipleOf" in loss_pointers(asked)
 
 
 def test_t037_conditions_uniqueness_and_bounds_go_too_at_every_level():
@@ -56,7 +56,7 @@ def test_t085_older_gemini_gets_the_tools_without_the_format_and_it_is_booked(mo
         "responseJsonSchema",
         "responseSchema",
     }
-    assert any(where.startswith("/response_format") for where in booked(asked, "approximated"))
+    assert any(where.startswith("/response_format") for where in loss_pointers(asked, "approximated"))
     assert "JSON Schema" in asked.body["systemInstruction"]["parts"][-1]["text"]
 
 

@@ -19,7 +19,7 @@ from cases.documents import (
     responses_request,
     tool_use,
 )
-from cases.through import answer, ask, booked, flow
+from cases.through import answer, ask, flow, loss_pointers
 
 CLAUDE = "claude-opus-4-8"
 GEMINI = "gemini-3-flash"
@@ -59,7 +59,7 @@ def test_t073_a_forced_choice_of_a_tool_that_was_dropped_is_dropped_and_booked()
     asked = ask("messages", "responses", body, model="gpt-5.6")
     assert [tool["name"] for tool in asked.body["tools"]] == ["act"]
     assert asked.body["tool_choice"] == "auto"
-    assert booked(asked, "dropped") >= {"/tool_choice/type", "/tool_choice/name", "/tools/0/name"}
+    assert loss_pointers(asked, "dropped") >= {"/tool_choice/type", "/tool_choice/name", "/tools/0/name"}
 
 
 def test_t073_a_forced_choice_follows_a_tool_that_is_renamed():
@@ -103,8 +103,8 @@ def test_t078_several_allowed_tools_are_sent_alone_to_claude_and_booked():
     asked = ask("chat", "messages", _allowed("red", "blue"), model=CLAUDE)
     assert [tool["name"] for tool in asked.body["tools"]] == ["red", "blue"]
     assert asked.body["tool_choice"] == {"type": "any"}
-    assert any(where.startswith("/tools/1") for where in booked(asked, "dropped"))
-    assert any(where.startswith("/tool_choice") for where in booked(asked, "approximated"))
+    assert any(where.startswith("/tools/1") for where in loss_pointers(asked, "dropped"))
+    assert any(where.startswith("/tool_choice") for where in loss_pointers(asked, "approximated"))
 
 
 EFFORT = chat_request(tools=COLOURS, reasoning_effort="high")
@@ -114,7 +114,7 @@ def test_t079_tools_and_effort_go_through_responses_and_the_reply_comes_back():
     asked = ask("chat", "responses", EFFORT, model="gpt-5.4")
     assert asked.body["reasoning"]["effort"] == "high"
     assert [tool["name"] for tool in asked.body["tools"]] == ["red", "green", "blue"]
-    assert not any(where.startswith(("/reasoning", "/tools")) for where in booked(asked))
+    assert not any(where.startswith(("/reasoning", "/tools")) for where in loss_pointers(asked))
 
     reply = responses_reply(message_item(0, "hm"), call_item("c", "red", '{"a":1}'))
     choice = answer("responses", "chat", reply, asked).body["choices"][0]
@@ -128,7 +128,7 @@ def test_t079_where_only_chat_is_left_the_effort_gives_way_to_the_tools_and_is_b
     asked = ask("messages", "chat", body, model="gpt-5.4")
     assert asked.body["reasoning_effort"] == "none"
     assert len(asked.body["tools"]) == 1
-    assert "/output_config/effort" in booked(asked, "approximated")
+    assert "/output_config/effort" in loss_pointers(asked, "approximated")
 
 
 SEARCH_AND_MORE = {
@@ -144,7 +144,7 @@ def test_t081_older_gemini_keeps_functions_and_code_execution_and_drops_search()
     asked = ask("messages", "gemini", messages_request(**SEARCH_AND_MORE), model="gemini-2.5-flash")
     members = {member for tool in asked.body["tools"] for member in tool}
     assert members == {"functionDeclarations", "codeExecution"}
-    assert any(where.startswith("/tools/0") for where in booked(asked, "dropped"))
+    assert any(where.startswith("/tools/0") for where in loss_pointers(asked, "dropped"))
 
 
 def test_t081_gemini_3_takes_them_all():
@@ -164,7 +164,7 @@ def test_t082_a_vendors_tool_is_mapped_where_there_is_one_like_it(target, model)
 def test_t082_a_vendors_tool_without_a_counterpart_is_booked():
     asked = ask("chat", "gemini", chat_request(tools=[{"type": "image_generation"}, COLOURS[0]]), model=GEMINI)
     assert [d["name"] for tool in asked.body["tools"] for d in tool["functionDeclarations"]] == ["red"]
-    assert any(where.startswith("/tools/0") for where in booked(asked, "dropped"))
+    assert any(where.startswith("/tools/0") for where in loss_pointers(asked, "dropped"))
 
 
 CODEX = [
@@ -214,7 +214,7 @@ def test_t084_additional_tools_in_the_input_are_declared_with_the_others_and_boo
     asked = ask("responses", "messages", responses_request({"role": "user", "content": "q"}, item), model=CLAUDE)
     assert asked.body["messages"] == [{"role": "user", "content": "q"}]
     assert [tool["name"] for tool in asked.body["tools"]] == [CODEX[1]["name"]]
-    assert "/input/1" in booked(asked, "approximated")
+    assert "/input/1" in loss_pointers(asked, "approximated")
 
 
 def test_t088_stop_beside_calls_is_passed_on_in_chat_and_is_tool_use_in_messages():

@@ -90,6 +90,6 @@ def frames_of(raw: bytes) -> list[Any]:
     return [line if line == DONE else json.loads(line) for line in lines]
 
 
-def booked(told: Asked | Answered, kind: str = "") -> set[str]:
+def loss_pointers(told: Asked | Answered, kind: str = "") -> set[str]:
     """Where losses were booked."""
     return {loss.where for loss in told.losses if not kind or loss.kind == kind}

@@ -2,7 +2,7 @@
 
 import pytest
 
-from cases.through import ask, booked, flow
+from cases.through import ask, flow, loss_pointers
 
 HI = {"messages": [{"role": "user", "content": "hi"}]}
 HELLO = {"max_tokens": 1000, **HI}
@@ -26,7 +26,9 @@ def test_a_value_that_changes_nothing_is_not_missed(heeded, lost, target, model)
     asked = ask("chat", target, {**HI, **heeded}, model=model, strict=True)
     assert not asked.body.keys() & {*heeded}
     (name,) = lost
-    assert any(where.startswith(f"/{name}") for where in booked(ask("chat", target, {**HI, **lost}, model=model)))
+    assert any(
+        where.startswith(f"/{name}") for where in loss_pointers(ask("chat", target, {**HI, **lost}, model=model))
+    )
 
 
 @pytest.mark.parametrize(
@@ -44,8 +46,8 @@ def test_a_model_that_does_not_think_heeds_the_wish_that_it_shall_not(source, bo
 
 def test_thoughts_that_are_not_to_be_seen_are_booked_only_where_a_server_may_show_them():
     body = {**HELLO, "thinking": {"type": "adaptive", "display": "omitted"}, "output_config": {"effort": "high"}}
-    assert "/thinking/display" not in booked(ask("messages", "chat", body, model="gpt-5.2"))
-    assert "/thinking/display" in booked(ask("messages", "chat", body, model="a-server-of-ones-own"))
+    assert "/thinking/display" not in loss_pointers(ask("messages", "chat", body, model="gpt-5.2"))
+    assert "/thinking/display" in loss_pointers(ask("messages", "chat", body, model="a-server-of-ones-own"))
 
 
 @pytest.mark.parametrize("signature", ["skip_thought_signature_validator", "context_engineering_is_the_way_to_go"])
@@ -59,8 +61,8 @@ def test_words_for_a_missing_signature_are_no_signature(signature, target):
 
     models = {"chat": GPT, "responses": GPT, "messages": CLAUDE}
     place = "/contents/1/parts/0/thoughtSignature"
-    assert place not in booked(ask("gemini", target, signed(signature), model=models[target]))
-    assert place in booked(ask("gemini", target, signed("c2lnbmVk"), model=models[target]))
+    assert place not in loss_pointers(ask("gemini", target, signed(signature), model=models[target]))
+    assert place in loss_pointers(ask("gemini", target, signed("c2lnbmVk"), model=models[target]))
 
 
 FRAMES = [
@@ -90,7 +92,7 @@ def test_a_chat_stream_ends_with_the_usage_only_if_that_is_asked_for(options, to
 )
 def test_what_is_to_be_kept_and_cannot_be_had_again_is_a_loss(source, target, body):
     model = {"gemini": GEMINI, "messages": CLAUDE, "responses": GPT}[target]
-    assert booked(ask(source, target, body, model=model)) == {"/store"}
+    assert loss_pointers(ask(source, target, body, model=model)) == {"/store"}
 
 
 def test_what_the_sdk_parsed_of_a_calls_arguments_is_missed_only_where_it_says_something_else():
@@ -100,7 +102,7 @@ def test_what_the_sdk_parsed_of_a_calls_arguments_is_missed_only_where_it_says_s
         return {"messages": [*HI["messages"], call, {"role": "tool", "tool_call_id": "c", "content": "sunny"}]}
 
     assert ask("chat", "messages", called({"city": "Rome"}), model=CLAUDE, strict=True).losses == ()
-    lost = booked(ask("chat", "messages", called({"city": "Bonn"}), model=CLAUDE))
+    lost = loss_pointers(ask("chat", "messages", called({"city": "Bonn"}), model=CLAUDE))
     assert lost == {"/messages/1/tool_calls/0/function/parsed_arguments/city"}
 
 
@@ -109,7 +111,7 @@ def test_a_formats_name_that_is_its_schemas_title_is_told(title, lost):
     schema = {"type": "object", "title": title, "properties": {"a": {"type": "string"}}, "required": ["a"]}
     form = {"type": "json_schema", "json_schema": {"name": "Day", "schema": {**schema, "additionalProperties": False}}}
     asked = ask("chat", "messages", {**HI, "response_format": form}, model=CLAUDE)
-    assert booked(asked) == lost
+    assert loss_pointers(asked) == lost
     assert asked.body["output_config"]["format"]["schema"]["title"] == title
 
 

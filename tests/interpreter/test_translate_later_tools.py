@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from cases.through import answer, ask, booked
+from cases.through import answer, ask, loss_pointers
 from dragoman.core.problems import Problem
 from dragoman.dialects.record import Call
 from dragoman.dialects.registry import dialect_named
@@ -52,8 +52,8 @@ def test_tools_declared_later_stand_behind_the_others(target, model):
 @pytest.mark.parametrize(("target", "model"), TARGETS)
 def test_that_they_are_declared_from_the_start_is_booked_and_nothing_of_them_is_lost(target, model):
     asked = ask("responses", target, ASKED, model=model)
-    assert "/input/1" in booked(asked, "approximated")
-    assert booked(asked, "dropped") == set()
+    assert "/input/1" in loss_pointers(asked, "approximated")
+    assert loss_pointers(asked, "dropped") == set()
 
 
 def test_a_free_form_tool_declared_later_is_restored_in_the_reply():
@@ -114,4 +114,4 @@ def test_tools_declared_in_a_beginning_that_is_known_are_declared_again():
     first = ask("responses", "messages", {**ASKED, "input": head}, model="claude-opus-5")
     again = ask("responses", "messages", {**ASKED, "input": [*head, *turn]}, model="claude-opus-5")
     assert names("messages", first.body) == names("messages", again.body) == ["first", "lookup", "note"]
-    assert booked(first, "dropped") == booked(again, "dropped") == set()
+    assert loss_pointers(first, "dropped") == loss_pointers(again, "dropped") == set()

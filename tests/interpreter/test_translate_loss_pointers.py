@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from cases.through import answer, ask, booked, flow
+from cases.through import answer, ask, flow, loss_pointers
 from dragoman.interpreter.schema.openapi import to_openapi
 
 
@@ -39,7 +39,7 @@ def test_a_source_that_cannot_be_named_is_booked_and_the_text_it_is_about_is_not
     told = answer("messages", "chat", {**REPLY, "content": [block]})
     assert told.body["choices"][0]["message"]["content"] == "x"
     lost = {f"/content/0/citations/1/{name}" for name in PLACE}
-    assert booked(told, "dropped") == {"/content/0/citations/0/cited_text", *lost}
+    assert loss_pointers(told, "dropped") == {"/content/0/citations/0/cited_text", *lost}
 
 
 def test_a_source_in_a_stream_that_cannot_be_named_is_booked_by_its_number():
@@ -54,7 +54,7 @@ def test_a_source_in_a_stream_that_cannot_be_named_is_booked_by_its_number():
         {"type": "message_stop"},
     ]
     lost = {"/content/0/citations/0/cited_text", *(f"/content/0/citations/1/{name}" for name in PLACE)}
-    assert booked(flow("messages", "chat", frames), "dropped") == lost
+    assert loss_pointers(flow("messages", "chat", frames), "dropped") == lost
 
 
 @pytest.mark.parametrize(("failed", "words"), [(True, "[error of tool call t]"), (False, "[result of tool call t]")])
@@ -63,4 +63,4 @@ def test_a_result_without_its_call_says_whether_it_failed(failed, words):
     body = {"model": "m", "max_tokens": 9, "messages": [{"role": "user", "content": [result]}]}
     asked = ask("messages", "gemini", body, model="gemini-3-pro")
     assert asked.body["contents"][0]["parts"] == [{"text": f"{words}\nno"}]
-    assert booked(asked) == {"/messages/0/content/0"}
+    assert loss_pointers(asked) == {"/messages/0/content/0"}

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from cases.through import answer, ask, booked, flow
+from cases.through import answer, ask, flow, loss_pointers
 
 TOOLS = [
     {"type": "function", "function": {"name": name, "parameters": {"type": "object", "properties": {}}}}
@@ -29,7 +29,7 @@ def reply(parts):
 def test_one_call_at_a_time_is_asked_of_gemini_in_words_and_booked():
     asked = one_at_a_time()
     assert asked.body["systemInstruction"] == {"parts": [{"text": "Call at most one tool at a time."}]}
-    assert booked(asked, "approximated") == {"/parallel_tool_calls"}
+    assert loss_pointers(asked, "approximated") == {"/parallel_tool_calls"}
 
 
 def test_only_the_first_call_is_told_to_a_client_that_wants_one_at_a_time():
@@ -37,7 +37,7 @@ def test_only_the_first_call_is_told_to_a_client_that_wants_one_at_a_time():
     choice = told.body["choices"][0]
     assert [call["id"] for call in choice["message"]["tool_calls"]] == ["a"]
     assert (choice["message"]["content"], choice["finish_reason"]) == ("Both.", "tool_calls")
-    assert booked(told, "dropped") == {
+    assert loss_pointers(told, "dropped") == {
         "/candidates/0/content/parts/2/functionCall/id",
         "/candidates/0/content/parts/2/functionCall/name",
         "/candidates/0/content/parts/2/functionCall/args/n",
@@ -55,7 +55,7 @@ def test_only_the_first_call_of_a_stream_is_told_to_a_client_that_wants_one_at_a
     assert "".join(call["function"].get("arguments", "") for call in calls) == '{"n": 1}'
     assert "".join(delta.get("content") or "" for delta in deltas) == "Both. Done."
     call = "/candidates/0/content/parts/2/functionCall"
-    assert booked(told, "dropped") == {f"{call}/args/n", f"{call}/id", f"{call}/name"}
+    assert loss_pointers(told, "dropped") == {f"{call}/args/n", f"{call}/id", f"{call}/name"}
 
 
 def test_all_calls_are_told_to_a_client_that_did_not_ask_for_one_at_a_time():
@@ -66,7 +66,7 @@ def test_all_calls_are_told_to_a_client_that_did_not_ask_for_one_at_a_time():
 @pytest.mark.parametrize(("target", "model"), [("messages", "claude-opus-5"), ("gemini", "gemini-3-pro")])
 def test_one_call_at_a_time_is_heeded_where_none_may_be_made(target, model):
     asked = ask("chat", target, {**ASKED, "tool_choice": "none", "parallel_tool_calls": False}, model=model)
-    assert booked(asked) == set()
+    assert loss_pointers(asked) == set()
     assert "at most one" not in json.dumps(asked.body)
     told = answer("gemini", "chat", reply(PARTS), asked)
     assert len(told.body["choices"][0]["message"]["tool_calls"]) == 2
@@ -91,7 +91,7 @@ def test_names_beside_none_are_booked_and_all_tools_stay(target, model):
     asked = ask("gemini", target, body, model=model)
     assert len(asked.body["tools"]) == 2
     assert asked.body["tool_choice"] in ("none", {"type": "none"})
-    assert booked(asked) == {"/toolConfig/functionCallingConfig/allowedFunctionNames/0"}
+    assert loss_pointers(asked) == {"/toolConfig/functionCallingConfig/allowedFunctionNames/0"}
 
 
 def test_every_reason_for_saying_a_call_in_another_way_is_told():
