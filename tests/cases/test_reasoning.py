@@ -3,7 +3,7 @@
 import pytest
 
 from cases.documents import HELLO, chat_request, chat_tool, messages_request, tool_result, tool_use
-from cases.through import ask, loss_pointers
+from cases.through import loss_pointers, translate_to
 
 
 def test_t015_thinking_beside_a_call_goes_back_as_reasoning_content():
@@ -11,7 +11,7 @@ def test_t015_thinking_beside_a_call_goes_back_as_reasoning_content():
     body = messages_request(
         HELLO, {"role": "assistant", "content": turn}, {"role": "user", "content": [tool_result("t1", "a")]}
     )
-    asked = ask("messages", "chat", body, model="deepseek-v4")
+    asked = translate_to("messages", "chat", body, model="deepseek-v4")
     _, assistant, result = asked.body["messages"]
     assert assistant["reasoning_content"] == "because"
     assert [call["id"] for call in assistant["tool_calls"]] == ["t1"]
@@ -35,7 +35,7 @@ TOOLS = [chat_tool("f", {"type": "object", "properties": {}})]
     ],
 )
 def test_t016_gemini_3_gets_the_nearest_thinking_level_it_accepts_and_no_budget(model, effort, level):
-    asked = ask("chat", "gemini", chat_request(tools=TOOLS, reasoning_effort=effort), model=model)
+    asked = translate_to("chat", "gemini", chat_request(tools=TOOLS, reasoning_effort=effort), model=model)
     config = asked.body["generationConfig"]["thinkingConfig"]
     assert {name: str(value).lower() for name, value in config.items()} == {"thinkingLevel": level}
     assert ("/reasoning_effort" in loss_pointers(asked, "approximated")) == (effort != level)
@@ -46,5 +46,5 @@ def test_t016_gemini_3_gets_the_nearest_thinking_level_it_accepts_and_no_budget(
     [("gemini-2.5-flash", "none", 0), ("gemini-2.5-pro", "none", 128), ("gemini-2.5-flash", "low", 1024)],
 )
 def test_t016_gemini_2_5_gets_a_budget_and_no_level(model, effort, budget):
-    asked = ask("chat", "gemini", chat_request(tools=TOOLS, reasoning_effort=effort), model=model)
+    asked = translate_to("chat", "gemini", chat_request(tools=TOOLS, reasoning_effort=effort), model=model)
     assert asked.body["generationConfig"]["thinkingConfig"] == {"thinkingBudget": budget}

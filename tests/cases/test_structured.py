@@ -5,7 +5,7 @@ import json
 import pytest
 
 from cases.documents import chat_request, chat_tool
-from cases.through import ask, loss_pointers
+from cases.through import loss_pointers, translate_to
 
 SCHEMA = {"type": "object", "properties": {"n": {"type": "integer", "multipleOf": 5}}}
 
@@ -15,7 +15,7 @@ def _format(schema):
 
 
 def test_t037_constraints_claude_does_not_take_are_said_in_the_description():
-    asked = ask("chat", "messages", chat_request(response_format=_format(SCHEMA)), model="claude-opus-4-8")
+    asked = translate_to("chat", "messages", chat_request(response_format=_format(SCHEMA)), model="claude-opus-4-8")
     schema = asked.body["output_config"]["format"]["schema"]
     number = schema["properties"]["n"]
     assert "multipleOf" not in number
@@ -35,7 +35,7 @@ def test_t037_conditions_uniqueness_and_bounds_go_too_at_every_level():
         "if": {"properties": {"size": {"const": 1}}},
         "then": {"required": ["list"]},
     }
-    asked = ask("chat", "messages", chat_request(response_format=_format(schema)), model="claude-opus-4-8")
+    asked = translate_to("chat", "messages", chat_request(response_format=_format(schema)), model="claude-opus-4-8")
     sent = asked.body["output_config"]["format"]["schema"]
     text = json.dumps(sent)
     assert not [word for word in ("uniqueItems", "minimum", "maximum", "not", "if", "then") if f'"{word}":' in text]
@@ -49,7 +49,7 @@ TOOLS = [chat_tool("f", {"type": "object", "properties": {"a": {"type": "string"
 
 @pytest.mark.parametrize("model", ["gemini-2.5-flash", "gemini-2.0-flash"])
 def test_t085_older_gemini_gets_the_tools_without_the_format_and_it_is_booked(model):
-    asked = ask("chat", "gemini", chat_request(tools=TOOLS, response_format=_format(SCHEMA)), model=model)
+    asked = translate_to("chat", "gemini", chat_request(tools=TOOLS, response_format=_format(SCHEMA)), model=model)
     assert asked.body["tools"]
     assert not asked.body.get("generationConfig", {}).keys() & {
         "responseMimeType",
@@ -61,12 +61,14 @@ def test_t085_older_gemini_gets_the_tools_without_the_format_and_it_is_booked(mo
 
 
 def test_t085_older_gemini_keeps_the_format_without_tools():
-    asked = ask("chat", "gemini", chat_request(response_format=_format(SCHEMA)), model="gemini-2.5-flash")
+    asked = translate_to("chat", "gemini", chat_request(response_format=_format(SCHEMA)), model="gemini-2.5-flash")
     assert asked.body["generationConfig"]["responseMimeType"] == "application/json"
 
 
 def test_t085_gemini_3_gets_both():
-    asked = ask("chat", "gemini", chat_request(tools=TOOLS, response_format=_format(SCHEMA)), model="gemini-3-flash")
+    asked = translate_to(
+        "chat", "gemini", chat_request(tools=TOOLS, response_format=_format(SCHEMA)), model="gemini-3-flash"
+    )
     config = asked.body["generationConfig"]
     assert asked.body["tools"]
     assert config["responseMimeType"] == "application/json"

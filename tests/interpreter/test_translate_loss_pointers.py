@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from cases.through import answer, ask, flow, loss_pointers
+from cases.through import answer, flow, loss_pointers, translate_to
 from dragoman.interpreter.schema.openapi import to_openapi
 
 
@@ -61,6 +61,6 @@ def test_a_source_in_a_stream_that_cannot_be_named_is_booked_by_its_number():
 def test_a_result_without_its_call_says_whether_it_failed(failed, words):
     result = {"type": "tool_result", "tool_use_id": "t", "content": "no", "is_error": failed}
     body = {"model": "m", "max_tokens": 9, "messages": [{"role": "user", "content": [result]}]}
-    asked = ask("messages", "gemini", body, model="gemini-3-pro")
+    asked = translate_to("messages", "gemini", body, model="gemini-3-pro")
     assert asked.body["contents"][0]["parts"] == [{"text": f"{words}\nno"}]
     assert loss_pointers(asked) == {"/messages/0/content/0"}

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from cases.through import answer, ask, flow, loss_pointers
+from cases.through import answer, flow, loss_pointers, translate_to
 
 TOOLS = [
     {"type": "function", "function": {"name": name, "parameters": {"type": "object", "properties": {}}}}
@@ -19,7 +19,7 @@ PARTS = [
 
 
 def one_at_a_time():
-    return ask("chat", "gemini", {**ASKED, "parallel_tool_calls": False}, model="gemini-3-pro")
+    return translate_to("chat", "gemini", {**ASKED, "parallel_tool_calls": False}, model="gemini-3-pro")
 
 
 def reply(parts):
@@ -59,13 +59,13 @@ def test_only_the_first_call_of_a_stream_is_told_to_a_client_that_wants_one_at_a
 
 
 def test_all_calls_are_told_to_a_client_that_did_not_ask_for_one_at_a_time():
-    told = answer("gemini", "chat", reply(PARTS), ask("chat", "gemini", ASKED, model="gemini-3-pro"))
+    told = answer("gemini", "chat", reply(PARTS), translate_to("chat", "gemini", ASKED, model="gemini-3-pro"))
     assert [call["id"] for call in told.body["choices"][0]["message"]["tool_calls"]] == ["a", "b"]
 
 
 @pytest.mark.parametrize(("target", "model"), [("messages", "claude-opus-5"), ("gemini", "gemini-3-pro")])
 def test_one_call_at_a_time_is_heeded_where_none_may_be_made(target, model):
-    asked = ask("chat", target, {**ASKED, "tool_choice": "none", "parallel_tool_calls": False}, model=model)
+    asked = translate_to("chat", target, {**ASKED, "tool_choice": "none", "parallel_tool_calls": False}, model=model)
     assert loss_pointers(asked) == set()
     assert "at most one" not in json.dumps(asked.body)
     told = answer("gemini", "chat", reply(PARTS), asked)
@@ -73,7 +73,9 @@ def test_one_call_at_a_time_is_heeded_where_none_may_be_made(target, model):
 
 
 def test_openais_switch_stands_beside_none():
-    asked = ask("chat", "responses", {**ASKED, "tool_choice": "none", "parallel_tool_calls": False}, model="gpt-5.6")
+    asked = translate_to(
+        "chat", "responses", {**ASKED, "tool_choice": "none", "parallel_tool_calls": False}, model="gpt-5.6"
+    )
     assert (asked.body["tool_choice"], asked.body["parallel_tool_calls"]) == ("none", False)
     assert not asked.losses
 
@@ -88,7 +90,7 @@ def test_names_beside_none_are_booked_and_all_tools_stay(target, model):
         "tools": [{"functionDeclarations": [{"name": "red"}, {"name": "green"}]}],
         "toolConfig": {"functionCallingConfig": {"mode": "NONE", "allowedFunctionNames": ["red"]}},
     }
-    asked = ask("gemini", target, body, model=model)
+    asked = translate_to("gemini", target, body, model=model)
     assert len(asked.body["tools"]) == 2
     assert asked.body["tool_choice"] in ("none", {"type": "none"})
     assert loss_pointers(asked) == {"/toolConfig/functionCallingConfig/allowedFunctionNames/0"}
@@ -97,7 +99,7 @@ def test_names_beside_none_are_booked_and_all_tools_stay(target, model):
 def test_every_reason_for_saying_a_call_in_another_way_is_told():
     call = {"id": "c", "type": "function", "function": {"name": "red", "arguments": "{}"}}
     body = {**ASKED, "messages": [{"role": "user", "content": "go"}, {"role": "assistant", "tool_calls": [call]}]}
-    asked = ask("chat", "gemini", body, model="gemini-3-pro")
+    asked = translate_to("chat", "gemini", body, model="gemini-3-pro")
     (loss,) = [loss for loss in asked.losses if loss.where == "/messages/1/tool_calls/0"]
     assert "has no result" in loss.what
     assert "skip value" in loss.what
