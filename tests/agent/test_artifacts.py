@@ -74,7 +74,7 @@ def test_an_artifact_is_read_only_by_whom_it_was_kept_for():
         assert "there is no artifact" in text_of(told)
 
 
-def test_who_keeps_much_forgets_what_is_their_own():
+def test_an_owner_with_many_artifacts_evicts_only_its_own():
     artifacts = Artifacts(max_size=5 * len(LOG) // 2)
     executor = Executor(Registry(read_log, artifacts.tool), max_output=1000, spill=artifacts.spill)
     ann, bob = executor.of(owner="ann"), executor.of(owner="bob")

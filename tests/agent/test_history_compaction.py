@@ -72,7 +72,7 @@ def test_below_the_share_nothing_is_summed_up():
     assert not any(isinstance(step, Compacted) for step in steps(made))
 
 
-def test_a_summary_of_something_untrusted_says_so_and_is_no_word_of_the_users():
+def test_a_summary_of_untrusted_content_is_marked_and_is_not_a_user_message():
     sent = []
 
     @tool(sends_out=True, destination="url")
@@ -172,7 +172,7 @@ def test_compaction_is_a_step_of_its_own():
     assert keys == ["model:1", "tool:call_1", "compact:1", "model:2"]
 
 
-def test_a_history_that_the_model_finds_too_long_is_made_shorter_and_asked_again():
+def test_a_history_that_exceeds_the_context_is_compacted_and_retried():
     too_long = Problem("context_length", "too many tokens")
     sizes = []
 

@@ -60,7 +60,7 @@ async def hang() -> str:
     return ""
 
 
-def test_what_is_said_is_written_before_its_calls_are_run_and_results_as_they_come():
+def test_a_turn_is_recorded_before_its_calls_run_and_results_as_they_arrive():
     book = Book()
 
     @tool
@@ -148,7 +148,7 @@ def test_a_book_that_cannot_be_written_in_fails_the_run_and_leaves_its_history(m
     assert closed(reached.history) == reached.history
 
 
-def test_a_book_that_cannot_be_opened_ends_the_run_before_the_model_is_asked():
+def test_a_recorder_that_cannot_be_opened_ends_the_run_before_the_model_is_called():
     class Closed(Book):
         async def begin(self, run, request):
             raise Problem("overloaded", "the store is down")

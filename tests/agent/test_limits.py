@@ -72,7 +72,7 @@ def test_a_budget_of_cost_counts_what_turns_cost():
     assert is_valid(reached.history)
 
 
-def test_without_a_known_price_nothing_is_said_of_the_cost():
+def test_without_a_known_price_the_cost_is_unknown():
     assert ended(agent(Scripted([Text(text="x")]), count, price=lambda *_: None)).statistics.cost is None
 
 
@@ -87,7 +87,7 @@ def test_calls_beyond_their_limit_are_not_run_and_the_model_answers_without_tool
     assert reached.finish.reason == "stop"
 
 
-def test_wrong_arguments_may_be_mended_three_times_then_the_tool_is_withdrawn():
+def test_invalid_arguments_may_be_corrected_three_times_then_the_tool_is_removed():
     model = Scripted(lambda request: [call("count", {"n": f"no. {len(request.messages)}"})])
     ended(agent(model, count, limits=Limits(turns=6)))
     told = [text_of(result) for result in results_of(model.requests[-2])]
@@ -166,7 +166,7 @@ async def talking(request):
     await asyncio.Event().wait()
 
 
-def test_when_time_is_up_while_the_model_speaks_what_can_stand_is_kept():
+def test_complete_parts_are_kept_if_the_time_limit_ends_a_reply():
     reached = ended(agent(talking, count, limits=Limits(seconds=0.5)))
     assert reached.history[1].parts == (Text(text="Let me"),)
     assert len(reached.history) == 2
@@ -202,12 +202,12 @@ def test_a_run_cancelled_now_leaves_its_calls_answered():
     assert [step.execution.outcome for step in told if isinstance(step, CallEnded)] == ["cancelled"] * 2
 
 
-def test_a_run_cancelled_now_while_the_model_speaks_keeps_what_was_said():
+def test_a_run_cancelled_during_a_reply_keeps_the_partial_reply():
     last = cancelled(agent(talking, count), PartDelta, "now")[-1]
     assert (last.stop, last.history[1].parts) == ("cancelled", (Text(text="Let me"),))
 
 
-def test_a_run_cancelled_after_the_turn_runs_its_calls_and_asks_no_more():
+def test_a_run_cancelled_after_the_turn_runs_its_calls_without_another_model_call():
     model = Scripted(counting)
     told = cancelled(agent(model, count), PartStarted, "after_turn")
     assert [type(step).__name__ for step in told[-4:]] == ["CallStarted", "CallEnded", "TurnEnded", "RunEnded"]
@@ -215,7 +215,7 @@ def test_a_run_cancelled_after_the_turn_runs_its_calls_and_asks_no_more():
     assert [result.failed for result in told[-1].history[-1].parts] == [False]
 
 
-def test_the_last_turn_is_not_cancelled_by_a_wish_to_end_after_it():
+def test_the_last_turn_is_not_cancelled_by_a_request_to_end_after_it():
     assert cancelled(agent(Scripted([Text(text="x")]), count), PartStarted, "after_turn")[-1].stop == "finished"
 
 
@@ -233,13 +233,13 @@ def test_a_cancelled_run_is_a_reply_that_failed():
 
 
 @pytest.mark.parametrize("limits", [Limits(turns=0), Limits(turns=0, calls=0)])
-def test_without_turns_the_model_is_asked_once_without_tools(limits):
+def test_with_zero_turns_the_model_is_called_once_without_tools(limits):
     model = Scripted(counting)
     reached = ended(agent(model, count, limits=limits))
     assert (reached.stop, len(model.requests)) == ("turns", 1)
 
 
-def test_a_turn_that_was_paused_goes_on():
+def test_a_paused_turn_continues():
     from agent.scripted import reply
     from dragoman.core.stream import replay
 
@@ -255,7 +255,7 @@ def test_a_turn_that_was_paused_goes_on():
 
 
 @pytest.mark.parametrize(("repairs", "asked_for"), [(3, 4), (0, 1)])
-def test_a_call_that_nobody_could_read_is_asked_for_again_within_the_budget_of_repairs(repairs, asked_for):
+def test_an_unparsable_call_is_retried_within_the_repair_limit(repairs, asked_for):
     from agent.scripted import reply
     from dragoman.core.stream import replay
 
@@ -279,7 +279,7 @@ def test_the_clients_calls_are_left_open_also_at_a_limit():
     assert [result.call_id for result in reached.history[-1].parts] == ["c"]
 
 
-def test_statistics_tell_the_time():
+def test_statistics_include_the_duration():
     reached = ended(agent(Scripted(counting), count))
     assert 0 < reached.statistics.seconds < 5
 

@@ -29,7 +29,7 @@ async def slow(name: str, turns: int) -> str:
     return name
 
 
-def test_a_call_is_run_and_the_model_goes_on_with_its_result():
+def test_a_call_is_run_and_the_model_continues_with_its_result():
     model = Scripted([call("add", {"one": 1, "other": 2})], [Text(text="It is 3.")])
     reached = ended(agent(model, add))
     assert reached.stop == "finished"
@@ -47,7 +47,7 @@ def test_the_model_is_offered_the_tools_of_the_agent_after_those_of_the_client()
     assert model.requests[0].tools[1] == add.definition
 
 
-def test_what_the_model_said_goes_back_to_it_untouched():
+def test_the_models_reply_is_sent_back_unchanged():
     thought = Reasoning(texts=("Let me add.",), signature=GOOGLE)
     wish = ToolCall(id="c", name="add", arguments='{ "other":2 , "one":1}', signature=GOOGLE)
     model = Scripted([thought, Text(text="Adding."), wish], [Text(text="3")])
@@ -65,7 +65,7 @@ def test_parallel_calls_are_answered_in_their_order_in_one_message():
     assert finished != sorted(finished), "they ran at once, so the shorter ones ended first"
 
 
-def test_steps_tell_everything_in_the_order_it_happens():
+def test_steps_report_everything_in_order():
     model = Scripted([call("add", {"one": 1, "other": 2})], [Text(text="3")])
     told = [type(step).__name__ for step in steps(agent(model, add)) if not type(step).__name__.startswith("Part")]
     turn = ["Started", "UsageSeen", "Finished"]
@@ -120,7 +120,7 @@ def test_a_call_of_the_clients_ends_the_run_and_stays_open():
     assert [getattr(part, "executor", "") for part in told.parts] == ["client", "provider", "provider"]
 
 
-def test_a_run_goes_on_when_the_clients_result_is_in_the_history():
+def test_a_run_continues_when_the_clients_result_is_in_the_history():
     calls = (call("theirs", {"x": 1}, "open"), call("add", {"one": 1, "other": 2}, "own"))
     answers = (
         ToolResult(call_id="own", content=(Text(text="3"),)),
@@ -134,7 +134,7 @@ def test_a_run_goes_on_when_the_clients_result_is_in_the_history():
     assert model.requests[0].messages == history
 
 
-def test_a_reply_that_comes_back_as_history_is_told_as_the_turns_it_was():
+def test_a_reply_in_the_history_is_split_into_its_original_turns():
     first = [Text(text="Looking."), call("add", {"one": 1, "other": 2}, "own"), call("theirs", {}, "open")]
     request = user_request(tools=(Tool(name="theirs"),))
     told = whole(agent(Scripted(first), add), request)
@@ -155,7 +155,7 @@ def test_an_unknown_tool_is_answered_with_the_nearest_names():
     assert reached.statistics.failed == 1
 
 
-def test_after_the_turn_limit_the_model_is_asked_once_more_without_tools():
+def test_after_the_turn_limit_the_model_is_called_once_more_without_tools():
     def endless(request):
         if request.tool_choice is not None and request.tool_choice.mode == "none":
             return [Text(text="What I have.")]
@@ -185,7 +185,7 @@ def test_a_model_that_calls_in_its_last_turn_gets_an_answer_and_nothing_is_run()
     assert [type(part).__name__ for part in told.parts] == ["ToolCall", "ToolResult"] * 4
 
 
-def test_a_model_that_calls_in_its_last_turn_is_asked_a_very_last_time_with_the_refusal():
+def test_a_call_in_the_last_turn_is_refused_and_the_model_is_called_one_final_time():
     def deaf(request):
         is_told = any("no more turns for tools" in text_of(result) for result in results_of(request))
         return [Text(text="So far.")] if is_told else [call("add", {"one": len(request.messages), "other": 2})]
@@ -225,7 +225,7 @@ def test_a_forced_first_call_is_free_after_the_first_result():
     assert model.requests[1].tool_choice == ToolChoice(mode="auto", parallel=False)
 
 
-def test_who_stops_reading_stops_the_run():
+def test_closing_the_steps_stops_the_run():
     story, begun = [], asyncio.Event()
 
     @tool
@@ -253,7 +253,7 @@ def test_who_stops_reading_stops_the_run():
     assert story == ["began", "stopped"]
 
 
-def test_a_run_waits_for_who_watches_it():
+def test_a_run_waits_for_the_reader_of_its_steps():
     told = []
 
     async def talkative(request):
@@ -294,7 +294,7 @@ def test_ids_that_come_again_are_calls_of_their_own():
     assert keys == ["model:1", "tool:call_1", "model:2", "tool:call_1#2", "model:3"]
 
 
-def test_a_turn_ended_says_what_it_added():
+def test_turn_ended_contains_the_added_messages():
     model = Scripted([call("add", {"one": 1, "other": 2})], [Text(text="3")])
     turns = [step for step in steps(agent(model, add)) if isinstance(step, TurnEnded)]
     assert [turn.number for turn in turns] == [1, 2]
@@ -326,7 +326,7 @@ def test_finished_comes_once_and_last():
     assert isinstance(told[-1], Finished)
 
 
-def test_a_call_that_nobody_could_read_is_for_the_models_eyes_alone():
+def test_an_unparsable_call_is_shown_only_to_the_model():
     unread = Text(text="TOOL_CALL: add\nARGUMENTS: {,}", unread=True)
     model = Scripted([Text(text="I add."), unread, Text(text="Wait."), call("add", {"one": 1, "other": 2})], [unread])
     told = whole(agent(model, add))

@@ -126,7 +126,7 @@ def test_the_last_turn_without_tools_is_accepted(upstream):
 
 
 @every_upstream
-def test_a_model_that_does_not_heed_that_no_tool_may_be_called_answers_when_it_was_refused(upstream):
+def test_a_model_that_calls_tools_despite_choice_none_answers_after_the_refusal(upstream):
     def deaf(received):
         if any("no more turns" in result for result in result_texts(received)):
             return Answer(text="That far.")
@@ -195,7 +195,7 @@ def test_a_history_that_was_made_shorter_is_accepted(upstream):
 
 
 @every_upstream
-def test_the_clients_calls_are_left_to_it_and_the_run_goes_on_with_its_results(upstream):
+def test_client_calls_are_left_to_the_client_and_the_run_continues_with_its_results(upstream):
     def mixed(received):
         results = result_texts(received)
         if results:

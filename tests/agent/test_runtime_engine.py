@@ -131,7 +131,7 @@ def test_an_answer_that_came_while_the_process_was_gone_is_found():
 
 
 @given(responses())
-def test_what_a_model_said_is_kept_whole(response):
+def test_a_model_reply_survives_serialization(response):
     assert decode_value(encode_value(response)) == response
 
 
@@ -141,7 +141,7 @@ def test_what_became_of_a_call_is_kept_but_for_its_handler(result):
     assert decode_value(encode_value(execution)) == execution
 
 
-def test_words_are_kept_as_they_are():
+def test_text_survives_serialization():
     assert decode_value(encode_value("allow")) == "allow"
 
 
@@ -153,7 +153,7 @@ def test_bytes_that_are_no_value_are_refused(kept):
         decode_value(kept)
 
 
-def test_the_words_of_a_result_survive():
+def test_the_text_of_a_result_survives_serialization():
     world, engine = World(), Engine("r", {})
     carried(world, engine)
     assert text_of(decode_value(engine.memory["tool:a#2"]).result) == "charged 3"

@@ -33,7 +33,7 @@ def run_turn(*turn, tools=(climb, dig), **settings):
     return steps(agent(Scripted(list(turn), [Text(text="Done.")]), *tools, **settings))
 
 
-def test_progress_of_a_call_is_told_while_it_runs():
+def test_progress_of_a_call_is_reported_while_it_runs():
     story = run_turn(call("climb", {"height": 3}, "c"))
     heard = [step.progress for step in story if isinstance(step, CallProgressed)]
     assert [(each.done, each.total, each.message) for each in heard][-1] == (3, 3, "at 3 m")
@@ -43,7 +43,7 @@ def test_progress_of_a_call_is_told_while_it_runs():
     assert not any(isinstance(step, CallProgressed) for step in story[kinds.index(CallEnded) :])
 
 
-def test_a_thread_that_says_much_is_told_of_by_its_newest_word():
+def test_frequent_progress_of_a_thread_is_reduced_to_the_newest():
     story = run_turn(call("dig", {"depth": 5000}, "d"), runtime=lambda run: InProcess(run, max_pending=2))
     heard = [step.progress.done for step in story if isinstance(step, CallProgressed)]
     assert heard[-1] == 5000
@@ -51,13 +51,13 @@ def test_a_thread_that_says_much_is_told_of_by_its_newest_word():
     assert len(heard) < 5000
 
 
-def test_calls_at_once_each_tell_their_own_progress():
+def test_parallel_calls_each_report_their_own_progress():
     story = run_turn(call("climb", {"height": 2}, "a"), call("climb", {"height": 4}, "b"))
     last = {step.progress.call.id: step.progress.done for step in story if isinstance(step, CallProgressed)}
     assert last == {"a": 2, "b": 4}
 
 
-def test_a_tool_that_speaks_after_its_end_is_not_heard():
+def test_progress_after_the_end_of_a_call_is_ignored():
     late = []
 
     @tool
@@ -75,7 +75,7 @@ def test_a_tool_that_speaks_after_its_end_is_not_heard():
     assert not any(isinstance(step, CallProgressed) for step in story)
 
 
-def test_who_leaves_while_much_is_told_holds_up_nothing():
+def test_closing_the_steps_during_progress_blocks_nothing():
     @tool
     async def babble() -> str:
         """Say something for ever."""
@@ -102,7 +102,7 @@ def test_progress_is_no_part_of_the_one_reply():
     assert [type(part).__name__ for part in reply.parts] == ["ToolCall", "ToolResult", "Text"]
 
 
-def test_every_run_leaves_one_record_without_what_was_said(caplog):
+def test_every_run_leaves_one_record_without_message_contents(caplog):
     with caplog.at_level(logging.INFO, "dragoman.agent"):
         ended(
             agent(Scripted([call("climb", {"height": 77})], [Text(text="secret words")]), climb),

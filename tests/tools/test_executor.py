@@ -71,7 +71,7 @@ def test_an_unknown_tool_is_answered_with_those_there_are(name, words):
     assert (text_of(result), result.failed) == (words, True)
 
 
-def test_without_any_tool_the_model_is_told_to_answer():
+def test_without_any_tool_the_model_is_asked_to_answer():
     assert "Answer without tools" in text_of(asyncio.run(executor().execute(call("x"))))
 
 
@@ -130,7 +130,7 @@ def test_a_long_message_of_an_exception_is_cut():
     assert len(text_of(run(failing(ValueError("x" * 100_000))))) < 2100
 
 
-def test_an_exception_that_cannot_even_say_itself_is_a_failed_result():
+def test_an_exception_whose_str_fails_is_a_failed_result():
     class OddError(Exception):
         def __str__(self) -> str:
             raise RuntimeError("no words")
@@ -140,7 +140,7 @@ def test_an_exception_that_cannot_even_say_itself_is_a_failed_result():
 
 
 @pytest.mark.parametrize("made", [failing, failing_on_the_loop], ids=["thread", "loop"])
-def test_outcomes_tell_a_tools_own_word_from_an_accident(made):
+def test_outcomes_distinguish_a_tools_own_failure_from_an_exception(made):
     def outcome(error: BaseException) -> str:
         return asyncio.run(executor(made(error)).perform(call("work"))).outcome
 
@@ -148,7 +148,7 @@ def test_outcomes_tell_a_tools_own_word_from_an_accident(made):
     assert outcome(ValueError("no")) == "error"
 
 
-def test_a_tool_knows_the_call_it_runs_for_in_a_thread_and_on_the_loop():
+def test_a_tool_can_get_its_current_call_in_a_thread_and_on_the_loop():
     seen: list[Invocation | None] = []
 
     @tool
@@ -203,11 +203,11 @@ def test_the_traceback_of_an_accident_is_in_the_log_only(caplog):
     assert __file__ not in text_of(result)
 
 
-def test_a_tool_without_an_end_may_be_asked_for():
+def test_a_tool_without_a_timeout_is_possible():
     assert text_of(run(handler(lambda arguments: "x", timeout=math.inf))) == "x"
 
 
-def test_an_executor_says_what_it_runs():
+def test_the_repr_of_an_executor_lists_its_tools():
     assert repr(executor(handler(str))) == "<Executor of <Registry of 1 tool: work>, 16 at once, 30 s each>"
 
 
@@ -249,7 +249,7 @@ class SpeechlessError(Exception):
 
 
 @pytest.mark.parametrize("made", [failing, failing_on_the_loop])
-def test_an_error_that_cannot_be_told_is_told_by_its_class(made, caplog):
+def test_an_error_without_a_message_is_reported_by_its_class(made, caplog):
     result = run(made(SpeechlessError()))
     assert (result.failed, text_of(result)) == (True, "work failed: SpeechlessError")
     assert "SpeechlessError" in caplog.text

@@ -118,7 +118,7 @@ def test_threads_that_end_in_time_are_not_counted_as_left_behind():
     assert runner._workers.count_stuck("work") == 0
 
 
-def test_a_call_that_takes_too_long_is_stopped_and_told():
+def test_a_call_that_takes_too_long_is_stopped_and_reported():
     stopped: list[str] = []
 
     async def work(arguments: Any) -> None:
@@ -149,7 +149,7 @@ def test_waiting_for_a_place_takes_nothing_from_a_calls_own_time():
     assert not any(result.failed for result in results)
 
 
-def test_a_hung_thread_holds_up_nobody():
+def test_a_hanging_thread_blocks_no_other_call():
     release = threading.Event()
 
     def hang(arguments: Any) -> None:
@@ -215,7 +215,7 @@ def test_a_coroutine_that_will_not_be_cancelled_is_left_behind(monkeypatch):
     assert (before, after) == (1, 0)
 
 
-def test_a_hung_thread_does_not_keep_a_program_from_ending():
+def test_a_hanging_thread_does_not_keep_a_program_from_ending():
     program = """
 import asyncio, threading
 from dragoman.tools import Executor, Registry, tool

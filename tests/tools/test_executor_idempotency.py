@@ -50,7 +50,7 @@ def test_a_failure_is_remembered_too_for_it_may_have_had_its_effect():
     assert till.runs == 1
 
 
-def test_who_asks_while_the_call_is_under_way_waits_for_it():
+def test_a_repeated_call_waits_for_the_running_one():
     till = Till()
     runner = executor(till.handler)
 

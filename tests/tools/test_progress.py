@@ -26,7 +26,7 @@ def climb() -> str:
     return "up"
 
 
-def test_each_listener_hears_of_its_own_calls():
+def test_each_listener_gets_the_progress_of_its_own_calls():
     first, second = [], []
 
     async def run():

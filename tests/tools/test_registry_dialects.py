@@ -41,7 +41,7 @@ def plain() -> Registry:
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
-def test_every_dialect_can_say_the_definitions_without_loss_and_they_come_back(dialect):
+def test_every_dialect_renders_the_definitions_without_loss_and_parses_them_back(dialect):
     registry = plain()
     written, losses = dragoman.tools_to(dialect, registry.definitions, model=MODELS[dialect])
     assert losses == ()
@@ -66,7 +66,7 @@ def test_every_definition_is_one_that_can_be_offered():
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
-def test_a_call_of_every_dialect_is_run_and_its_result_told_in_it(dialect):
+def test_a_call_of_every_dialect_is_run_and_its_result_rendered_in_it(dialect):
     asked = dragoman.ToolCall(id="call_1", name="book", arguments='{"stops": [{"city": "Oslo"}], "style": "ship"}')
     turn = dragoman.Message(role="assistant", parts=(asked,))
     written, _ = dragoman.messages_to(dialect, [turn], model=MODELS[dialect])

@@ -59,13 +59,13 @@ class Size(NamedTuple):
         (msgspec.Raw(b'{"a": 1}'), b'{"a": 1}'),
     ],
 )
-def test_a_value_is_told_as_json(value, expected):
+def test_a_value_is_rendered_as_json(value, expected):
     result = given(value)
     assert result.content == (Data(json=expected),)
     assert not result.failed
 
 
-def test_a_real_pydantic_model_is_told_as_json():
+def test_a_real_pydantic_model_is_rendered_as_json():
     pydantic = pytest.importorskip("pydantic")
     model = pydantic.create_model("Place", name=(str, ...), day=(dt.date, ...))
     assert text_of(given(model(name="x", day=dt.date(2026, 1, 31)))) == '{"name":"x","day":"2026-01-31"}'
@@ -104,7 +104,7 @@ def test_bytes_are_media_by_how_they_begin(data, kind, media_type):
     assert given(bytearray(data)).content == (expected,)
 
 
-def test_bytes_that_are_text_are_told_as_text():
+def test_bytes_that_are_text_are_rendered_as_text():
     assert given("müde".encode()).content == (Text(text="müde"),)
 
 
@@ -116,7 +116,7 @@ def test_parts_are_kept_and_lists_of_them_mixed_with_values():
     assert result.content == (Text(text="a picture:"), picture, Data(json=b'{"width":3}'), block, Text(text="text"))
 
 
-def test_a_tool_may_return_a_result_and_say_itself_that_it_failed():
+def test_a_tool_may_return_a_result_marked_as_failed():
     result = given(ToolResult(call_id="ignored", content=(Text(text="no such file"),), failed=True))
     assert (result.call_id, result.failed, text_of(result)) == ("call_1", True, "no such file")
 
@@ -134,7 +134,7 @@ def test_a_value_that_contains_itself_is_a_failed_result():
     assert given(value).failed
 
 
-def test_an_output_that_is_too_large_is_cut_and_says_so():
+def test_an_output_that_is_too_large_is_cut_with_a_notice():
     result = given("x" * 5000, max_output=1000)
     assert result.failed
     assert result.content[0] == Text(text="x" * 1000)
@@ -201,7 +201,7 @@ def test_the_size_before_the_cut_is_known_to_the_caller():
     assert (ended.size, ended.outcome) == (50, "oversized")
 
 
-def test_no_words_of_a_tool_can_break_the_conversation():
+def test_no_text_of_a_tool_can_break_the_conversation():
     def work(arguments: Any) -> None:
         raise OSError("no such file: \udcff")
 

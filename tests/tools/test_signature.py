@@ -131,17 +131,17 @@ def test_name_description_and_flags_can_be_given():
         (list[Annotated[str, "a word"]], {"type": "array", "items": {"type": "string", "description": "a word"}}),
     ],
 )
-def test_a_type_says_what_json_schema_can_say(annotation, schema):
+def test_a_type_becomes_its_json_schema(annotation, schema):
     assert property_for(annotation) == schema
 
 
-def test_a_tuple_of_fixed_length_says_what_stands_where():
+def test_a_tuple_of_fixed_length_has_a_schema_for_each_position():
     said_of = property_for(tuple[int, str])
     assert said_of["prefixItems"] == [{"type": "integer"}, {"type": "string"}]
     assert (said_of["minItems"], said_of["maxItems"]) == (2, 2)
 
 
-def test_classes_are_defined_once_with_their_own_words():
+def test_classes_are_defined_once_with_their_own_description():
     @tool
     def draw(colour: Colour, points: list[Point], options: Options, keep: Filter | None = None) -> None: ...
 
@@ -155,7 +155,7 @@ def test_classes_are_defined_once_with_their_own_words():
     assert defined["Filter"]["properties"]["field"]["minLength"] == 1
 
 
-def test_words_of_the_annotation_stand_before_those_of_the_docstring():
+def test_descriptions_of_annotations_have_precedence_over_the_docstring():
     @tool
     def find(one: Annotated[str, "from the annotation"], two: str) -> None:
         """Find it.
@@ -170,7 +170,7 @@ def test_words_of_the_annotation_stand_before_those_of_the_docstring():
     assert properties["two"]["description"] == "also from there"
 
 
-def test_words_of_other_libraries_are_understood():
+def test_descriptions_of_other_libraries_are_used():
     pydantic = pytest.importorskip("pydantic")
     assert property_for(Annotated[str, pydantic.Field(description="a word")])["description"] == "a word"
 
@@ -195,7 +195,7 @@ def test_a_default_that_is_no_json_is_pythons_own_affair():
     assert text_of(run(find)) == "true"
 
 
-def test_a_default_that_is_no_number_to_json_is_not_told_as_null():
+def test_a_default_that_is_not_a_json_number_does_not_become_null():
     @tool
     def find(least: float = -math.inf, most: float = math.nan) -> bool:
         return least == -math.inf and math.isnan(most)
@@ -242,7 +242,7 @@ def test_a_whole_number_written_as_a_double_is_an_integer():
     assert text_of(run(repeat, '{"times": 3.0, "inner": [1, 2.0]}')) == "(3, [1, 2])"
 
 
-def test_what_only_python_can_check_is_told_with_its_place():
+def test_faults_that_only_python_can_check_are_reported_with_their_pointer():
     @tool
     def remind(days: list[date]) -> None: ...
 
@@ -317,7 +317,7 @@ def test_what_is_no_typed_function_is_refused(function, words):
     assert words in str(refused.value)
 
 
-def test_each_parameter_that_cannot_be_said_is_refused_by_name():
+def test_each_unsupported_parameter_is_rejected_by_name():
     def untyped(value): ...
     def many(*values: int): ...
     def named(**values: int): ...
@@ -359,7 +359,7 @@ def test_a_partial_function_is_described_like_the_function():
     assert schema_of(made)["properties"]["rate"]["default"] == 2.0
 
 
-def test_bounds_that_other_libraries_say_are_bounds():
+def test_bounds_of_other_libraries_are_used():
     @tool
     def find(
         days: Annotated[int, Field(ge=1, le=5, description="how many")],

@@ -22,7 +22,7 @@ from dragoman.tools import Executor, Registry, tool
 
 HANGING = """
 import asyncio, sys
-from agent.scripted import Scripted, asked, call
+from agent.scripted import Scripted, call, user_request
 from dragoman.agent import Agent
 from dragoman.core.parts import Text
 from dragoman.gateway.conversations.runs import RunBook
@@ -44,7 +44,7 @@ async def charge(cents: int) -> str:
 async def main():
     book = RunBook(open_store(sys.argv[1]).runs, "ann")
     model = Scripted([Text(text="Let me see."), call("look", {}, "one"), call("charge", {"cents": 5}, "two")])
-    async for _ in Agent(model, Executor(Registry(look, charge)), recorder=book).steps(asked("Pay."), run="r"):
+    async for _ in Agent(model, Executor(Registry(look, charge)), recorder=book).steps(user_request("Pay."), run="r"):
         pass
 
 asyncio.run(main())

@@ -48,7 +48,7 @@ def test_a_process_gets_few_variables_and_an_empty_directory(monkeypatch):
     assert not Path(about["directory"]).exists()
 
 
-def test_a_process_runs_where_it_is_told(tmp_path):
+def test_a_process_runs_in_the_configured_directory(tmp_path):
     async def visit(peer: Visit):
         return await peer.data("p__surroundings")
 
@@ -107,7 +107,7 @@ def test_a_timeout_and_a_cancellation_reach_the_server():
     assert seen == [f"hung {first}", f"cancelled {first}", f"hung {second}", f"cancelled {second}"]
 
 
-def test_what_a_process_says_on_standard_error_is_logged_without_its_secrets(caplog):
+def test_standard_error_of_a_process_is_logged_without_secrets(caplog):
     caplog.set_level(logging.INFO, "dragoman.mcp")
 
     async def visit(peer: Visit):
@@ -150,7 +150,7 @@ def test_a_server_that_floods_standard_error_does_not_flood_the_log(caplog):
     ],
     ids=["ends", "does not answer", "does not read", "lists nonsense", "is not there", "is nowhere"],
 )
-def test_a_server_that_does_not_start_says_why_and_holds_up_nobody(settings, words):
+def test_a_server_that_does_not_start_reports_why_and_blocks_no_other(settings, words):
     async def visit(peer: Visit):
         return peer.servers.status(), await peer.call("good__colour")
 
@@ -235,7 +235,7 @@ def test_tools_that_cannot_be_offered_are_named_and_the_others_are():
     assert not result.failed
 
 
-def test_what_is_no_tool_is_left_out_alone_and_told(caplog):
+def test_an_invalid_tool_alone_is_omitted_and_reported(caplog):
     async def visit(peer: Visit):
         return peer.status, await peer.call("p__colour")
 
@@ -280,7 +280,7 @@ def test_a_list_without_end_has_one():
         ("misfit", False, "[the structured output is not what the server declares: 1 error in the output:\n- /n:"),
     ],
 )
-def test_what_is_not_as_it_should_be_is_told(name, failed, words):
+def test_invalid_settings_are_reported(name, failed, words):
     async def visit(peer: Visit):
         return await peer.call(f"p__{name}"), await peer.call("p__colour")
 
@@ -308,7 +308,7 @@ def test_external_tools_join_a_registry_and_leave_it():
     assert "another tool" in unusable["colour"]
 
 
-def test_flags_say_what_a_server_is_trusted_with():
+def test_flags_decide_the_trust_in_a_server():
     async def visit(peer: Visit):
         return [(each.untrusted, each.sends_out, each.side_effects, each.timeout) for each in peer.servers.registry]
 

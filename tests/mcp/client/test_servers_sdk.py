@@ -107,7 +107,7 @@ def test_structured_output_errors_and_odd_names(http):
     assert text_of(answered) == "odd"
 
 
-def test_progress_is_heard_of_the_call_it_is_about(http):
+def test_progress_reaches_the_call_it_belongs_to(http):
     heard = []
 
     async def visit(peer: Visit):
@@ -148,7 +148,7 @@ def test_a_call_that_takes_too_long_is_cancelled_at_the_server(address, tmp_path
     assert "took longer than 2 seconds" in text_of(result)
 
 
-def test_changed_tools_are_told_of_over_http(http):
+def test_changed_tools_are_notified_over_http(http):
     async def visit(peer: Visit):
         await peer.call("peer__change", {"words": "Tell another colour."})
         await eventually(lambda: peer.status.blocked)
@@ -205,7 +205,7 @@ async def answered(_, params):
 
 
 @pytest.mark.parametrize(("era", "name"), [("2025-11-25", "ask"), ("auto", "inquire")])
-def test_a_tool_that_asks_back_fails_unless_a_program_answers(address, era, name):
+def test_a_tool_that_sends_an_elicitation_fails_unless_a_program_answers(address, era, name):
     async def visit(peer: Visit):
         return await peer.call(f"peer__{name}")
 

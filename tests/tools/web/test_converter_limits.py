@@ -77,7 +77,7 @@ def test_a_page_that_takes_too_long_ends_its_process_and_no_other(monkeypatch):
     assert not begun[-1].is_alive
 
 
-def test_a_process_is_used_again_and_replaced_when_somebody_else_ended_it(monkeypatch):
+def test_a_process_is_reused_and_replaced_when_it_was_killed(monkeypatch):
     begun: list[_Process] = []
     begin = _Process.__init__
 
@@ -131,7 +131,7 @@ def test_a_process_has_little_memory_no_files_and_nothing_of_our_environment(mon
     assert b"canary" not in environment
 
 
-def test_without_the_extra_the_remedy_is_told(monkeypatch):
+def test_without_the_extra_the_error_contains_advice(monkeypatch):
     monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
     told = one_page(reply("<html>x"))
     assert told.failed
@@ -203,7 +203,7 @@ def test_a_hostile_server_is_left(say, why):
     assert peak < 12 << 20
 
 
-def test_a_page_of_more_html_than_is_read_says_that_it_is_the_beginning():
+def test_a_page_with_too_much_html_is_marked_as_incomplete():
     page = "<p>first</p>" + "<!-- " + "x" * (2 << 20) + "--><p>last</p>"
     told = one_page(reply(page))
     assert "first" in text_of(told)

@@ -70,7 +70,7 @@ def nobody_is_asked(steps: Callable[[int], Awaitable[ToolResult]]) -> ToolResult
 
 
 @pytest.mark.parametrize("url", LITERALS + ODD)
-def test_an_address_that_leads_elsewhere_is_not_asked(url):
+def test_a_private_or_invalid_url_is_not_requested(url):
     nobody_is_asked(lambda port: call_web_fetch(Web(), url.replace("{port}", str(port))))
 
 
@@ -97,7 +97,7 @@ def test_neither_is_a_name_of_which_one_address_is_not_public(answer):
     nobody_is_asked(lambda _: call_web_fetch(Web(resolve=Names(answer)), "https://mixed.example/"))
 
 
-def test_a_name_that_is_public_at_first_and_private_then_is_asked_for_once(monkeypatch):
+def test_a_name_that_changes_from_public_to_private_is_resolved_once(monkeypatch):
     tried: list[Any] = []
 
     async def connect(*arguments: Any, **_: Any) -> None:
@@ -152,7 +152,7 @@ def test_a_redirect_that_never_ends_is_left():
     assert connections == 6
 
 
-def test_a_redirect_to_another_host_is_told_and_not_followed():
+def test_a_redirect_to_another_host_is_reported_and_not_followed():
     async def steps() -> tuple[ToolResult, Names]:
         names = Names(["127.0.0.1"])
         async with listening(moved("https://evil.example/?secret=1")) as listener:
@@ -207,7 +207,7 @@ def test_a_redirect_from_https_to_http_is_not_followed():
 
 
 @pytest.mark.parametrize("name", ["HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"])
-def test_a_proxy_of_the_environment_is_not_asked(name, monkeypatch):
+def test_a_proxy_from_the_environment_is_not_used(name, monkeypatch):
     async def steps() -> tuple[ToolResult, Listener, Listener]:
         async with listening(reply("proxied")) as proxy, listening(reply("direct")) as server:
             monkeypatch.setenv(name, f"http://127.0.0.1:{proxy.port}")
@@ -221,7 +221,7 @@ def test_a_proxy_of_the_environment_is_not_asked(name, monkeypatch):
     assert server.heads[0].startswith(b"GET / HTTP/1.1\r\n")
 
 
-def test_ipv6_is_asked_from_end_to_end_and_only_where_it_is_allowed():
+def test_ipv6_works_from_end_to_end_and_only_where_it_is_allowed():
     async def steps() -> tuple[ToolResult, ToolResult, Listener]:
         async with listening(reply("by six", "text/plain"), "::1") as listener:
             place = f"[::1]:{listener.port}"
@@ -236,7 +236,7 @@ def test_ipv6_is_asked_from_end_to_end_and_only_where_it_is_allowed():
     assert f"host: [::1]:{listener.port}\r\n".encode() in listener.heads[0]
 
 
-def test_nothing_of_ours_goes_along_and_no_cookie_comes_back():
+def test_no_credentials_are_sent_and_no_cookie_is_kept():
     async def speak(head: bytes, writer: asyncio.StreamWriter) -> None:
         writer.write(
             reply("end", "text/plain") if head.startswith(b"GET /end") else moved("/end", set_cookie="a=b; path=/")
@@ -267,7 +267,7 @@ def test_a_place_that_is_allowed_is_allowed_with_its_port_only():
     assert not other.connections
 
 
-def test_a_reader_on_whose_addresses_nobody_else_decides_may_go_on_to_another_host():
+def test_a_reader_with_trusted_urls_may_follow_redirects_to_another_host():
     async def steps() -> str:
         async with listening(reply("found", "text/plain")) as found:
             there = f"there.example:{found.port}"

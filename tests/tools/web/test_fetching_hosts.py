@@ -35,7 +35,7 @@ from tools.web.asking import Names, call_web_fetch, listening, moved, text_of
         ([], ["[2606:4700::1]"], "https://[2606:4700:0:0::1]/", False),
     ],
 )
-def test_a_domain_stands_for_itself_and_all_below_it(allow, deny, url, may):
+def test_a_domain_matches_itself_and_its_subdomains(allow, deny, url, may):
     if may is None:
         with pytest.raises(ValueError, match="is not a domain"):
             DomainFilter(allow, deny)
