@@ -54,7 +54,7 @@ def test_t157_a_wrapped_stream_is_unwrapped_and_its_usage_counted(client):
     assert _counted(client, counted[-1]) == (11, 5)
 
 
-def test_t159_a_request_stands_in_the_envelope_with_the_bare_model():
+def test_t159_a_request_is_in_the_envelope_with_the_bare_model():
     asked = translate_to("messages", "gemini", messages_request(system="s"), model="gemini-3-flash", form="code_assist")
     assert asked.body["model"] == "gemini-3-flash"
     assert asked.body["request"]["contents"] == [{"role": "user", "parts": [{"text": "q"}]}]
@@ -62,7 +62,7 @@ def test_t159_a_request_stands_in_the_envelope_with_the_bare_model():
     assert "model" not in asked.body["request"]
 
 
-def test_t159_what_stands_beside_the_contents_stays_inside_the_envelope():
+def test_t159_fields_next_to_the_contents_stay_inside_the_envelope():
     tools = [{"type": "web_search_20250305", "name": "web_search"}, {"name": "f", "input_schema": {"type": "object"}}]
     asked = translate_to(
         "messages", "gemini", messages_request(tools=tools), model="gemini-3-flash", form="code_assist"

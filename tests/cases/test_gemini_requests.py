@@ -75,7 +75,7 @@ def test_t064_an_explicit_id_wins_over_order():
     ]
 
 
-def test_t064_a_result_without_its_call_is_told_by_the_user():
+def test_t064_a_result_without_its_call_becomes_user_text():
     orphan = {"role": "user", "parts": [{"functionResponse": {"name": "ghost", "response": {"r": 9}}}]}
     asked = translate_to("gemini", "chat", gemini_request(USER, orphan), model="gpt-4.1")
     assert {message["role"] for message in asked.body["messages"]} == {"user"}

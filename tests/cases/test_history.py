@@ -73,7 +73,7 @@ def test_t043_neighbouring_function_calls_are_one_assistant_message():
 
 
 @pytest.mark.parametrize(("target", "model"), [("messages", CLAUDE), ("gemini", GEMINI), ("responses", "gpt-5.6")])
-def test_t045_results_stand_in_the_order_of_their_calls(target, model):
+def test_t045_results_are_in_the_order_of_their_calls(target, model):
     history = chat_request(
         HELLO,
         chat_calls(*(chat_call(name, name) for name in "abc")),
@@ -117,7 +117,7 @@ def test_t046_strict_mode_refuses_a_missing_result_and_names_the_id():
     assert raised.value.where == "/messages/1/tool_calls/1"
 
 
-def test_t048_of_two_results_for_one_id_the_last_payload_stands_at_the_first_position():
+def test_t048_of_two_results_for_one_id_the_last_payload_is_at_the_first_position():
     history = chat_request(
         HELLO,
         chat_calls(chat_call("d", "lookup")),
@@ -151,7 +151,7 @@ def test_t049_a_gemini_history_without_roles_on_responses_is_read_as_the_users()
 
 
 @pytest.mark.parametrize("form", ["", "code_assist"])
-def test_t051_a_request_of_system_words_only_still_has_a_user_turn(form):
+def test_t051_a_request_with_only_system_text_still_has_a_user_turn(form):
     asked = translate_to(
         "responses", "gemini", responses_request({"role": "system", "content": "s"}), model=GEMINI, form=form
     )
@@ -163,7 +163,7 @@ def test_t051_a_request_of_system_words_only_still_has_a_user_turn(form):
     assert asked.losses
 
 
-def test_t052_text_between_a_call_and_its_output_stands_before_the_call():
+def test_t052_text_between_a_call_and_its_output_is_moved_before_the_call():
     history = responses_request(
         HELLO,
         function_call("c", "js"),
@@ -177,7 +177,7 @@ def test_t052_text_between_a_call_and_its_output_stands_before_the_call():
     ]
 
 
-def test_t054_content_is_null_only_beside_calls():
+def test_t054_content_is_null_only_with_calls():
     history = messages_request(
         HELLO,
         {"role": "assistant", "content": [{"type": "text", "text": ""}, tool_use("a", "f")]},
@@ -191,7 +191,7 @@ def test_t054_content_is_null_only_beside_calls():
 
 
 @pytest.mark.parametrize(("target", "model"), [("gemini", "gemini-3.7-pro"), ("messages", CLAUDE)])
-def test_t055_a_trailing_assistant_turn_is_kept_and_the_user_has_the_last_word(target, model):
+def test_t055_a_trailing_assistant_turn_is_kept_and_followed_by_a_user_turn(target, model):
     body = chat_request(HELLO, {"role": "assistant", "content": "Sure, "})
     asked = translate_to("chat", target, body, model=model)
     *_, before, last = asked.body["contents" if target == "gemini" else "messages"]

@@ -47,7 +47,7 @@ def test_t132_a_picture_in_a_result_is_nested_in_it_for_gemini_3():
     assert not any(where.startswith("/messages/2") for where in loss_pointers(asked))
 
 
-def test_t132_a_picture_in_a_result_stands_behind_it_in_the_same_turn_for_older_gemini():
+def test_t132_an_image_in_a_result_follows_it_in_the_same_turn_for_older_gemini():
     asked = translate_to("messages", "gemini", _screenshots(SHOT), model="gemini-2.5-flash")
     turn = asked.body["contents"][2]
     assert turn["role"] == "user"
@@ -78,7 +78,7 @@ def test_t133_a_picture_stays_with_its_own_result_among_parallel_ones(form):
     assert [result["response"]["output"] for result in results] == ["plain a", "Read image", "plain c"]
 
 
-def test_t135_a_picture_in_a_chat_tool_message_is_not_told_as_json():
+def test_t135_an_image_in_a_chat_tool_message_is_not_rendered_as_json():
     content = [{"type": "image_url", "image_url": {"url": URL}}]
     history = chat_request(HELLO, chat_calls(chat_call("c", "look")), chat_result("c", content))
     (part,) = translate_to("chat", "gemini", history, model="gemini-3-flash").body["contents"][2]["parts"]

@@ -43,7 +43,7 @@ def test_t156_every_dropped_or_altered_field_is_in_the_losses(target, model, los
         translate_to("chat", target, EVERYTHING, model=model, strict=True)
 
 
-def test_t156_parallel_off_is_said_to_gemini_in_words():
+def test_t156_parallel_off_is_sent_to_gemini_as_text():
     asked = translate_to("chat", "gemini", EVERYTHING, model="gemini-3-flash")
     assert "one tool at a time" in asked.body["systemInstruction"]["parts"][-1]["text"]
     assert "/parallel_tool_calls" in loss_pointers(asked, "approximated")
@@ -63,7 +63,7 @@ def test_t156_top_k_thinking_and_cache_marks_of_messages_are_in_the_losses():
     }
 
 
-def test_t156_a_request_every_target_can_say_has_no_losses():
+def test_t156_a_request_that_every_target_can_express_has_no_losses():
     for target, model in (("messages", "claude-opus-4-8"), ("gemini", "gemini-3-flash"), ("responses", "gpt-5.6")):
         assert (
             translate_to("chat", target, chat_request(max_completion_tokens=100), model=model, strict=True).losses == ()

@@ -6,7 +6,7 @@ from cases.documents import HELLO, chat_request, chat_tool, messages_request, to
 from cases.through import loss_pointers, translate_to
 
 
-def test_t015_thinking_beside_a_call_goes_back_as_reasoning_content():
+def test_t015_thinking_with_a_call_is_sent_back_as_reasoning_content():
     turn = [{"type": "thinking", "thinking": "because", "signature": "x"}, tool_use("t1", "ls")]
     body = messages_request(
         HELLO, {"role": "assistant", "content": turn}, {"role": "user", "content": [tool_result("t1", "a")]}

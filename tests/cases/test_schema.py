@@ -201,7 +201,7 @@ def test_t030_bounds_reach_gemini_whole_in_json_schema():
     assert asked.losses == ()
 
 
-def test_t030_bounds_are_rewritten_or_told_in_the_description_in_the_subset():
+def test_t030_bounds_are_rewritten_or_described_in_the_subset():
     schema, converted = subset(BOUNDED)
     members = schema["properties"]
     assert members["n"]["minimum"] == 1

@@ -57,7 +57,7 @@ def test_t001_a_client_that_echoes_only_the_id_does_not_fail_the_turn():
     assert calls_of(asked.body) == [{**SIGNED_CALL, "thoughtSignature": SKIP}]
 
 
-def test_t003_a_gemini_signature_never_stands_in_the_id_a_messages_client_sees():
+def test_t003_a_gemini_signature_is_never_in_the_id_a_messages_client_sees():
     told = flow("gemini", "messages", [gemini_chunk(SIGNED_CALL, finish="STOP")])
     thinking, call = seen_blocks(told.body)
     assert call["id"] == "f1"
@@ -88,7 +88,7 @@ def test_t004_a_signature_is_sent_once_on_the_call_that_carried_it():
     assert loss_pointers(asked) == {"/messages/1/thought_signatures/0"}
 
 
-def test_t004_distinct_signatures_of_text_and_call_are_each_told_once_and_in_place():
+def test_t004_distinct_signatures_of_text_and_call_are_each_sent_once_and_in_place():
     text = {"text": "I will list files.", "thoughtSignature": "T"}
     call = {"functionCall": {"name": "ls", "args": {}, "id": "c1"}, "thoughtSignature": "S"}
     told = flow("gemini", "gemini", [gemini_chunk(text, call, finish="STOP")])
@@ -219,7 +219,7 @@ def test_t012_an_empty_signed_thought_survives_the_round_trip_and_stays_first(cl
     assert asked.body["messages"][1]["content"] == [thought, tool_use("toolu_1", "x")]
 
 
-def test_t012_a_chat_client_has_no_place_for_a_signed_thought_and_is_told():
+def test_t012_a_signed_thought_for_a_chat_client_is_a_loss():
     told = answer("messages", "chat", messages_reply(EMPTY_SIGNED, tool_use("toolu_1", "x"), stop_reason="tool_use"))
     assert [call["id"] for call in told.body["choices"][0]["message"]["tool_calls"]] == ["toolu_1"]
     assert loss_pointers(told) == {"/content/0/signature"}

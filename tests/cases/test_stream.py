@@ -43,7 +43,7 @@ def test_t096_arguments_in_the_first_chunk_of_a_call_arrive():
     assert delta["delta"] == {"type": "input_json_delta", "partial_json": '{"x":1}'}
 
 
-def test_t097_text_beside_an_empty_list_of_calls_is_text():
+def test_t097_text_with_an_empty_list_of_calls_is_text():
     told = flow(
         "chat", "messages", chat_stream({"content": "He", "tool_calls": []}, {"content": "y", "tool_calls": []})
     )
@@ -135,7 +135,7 @@ def test_t111_text_and_a_call_of_one_response_both_arrive():
     assert seen_calls(told) == [{"index": 0, "id": "a", "name": "f", "arguments": "{}"}]
 
 
-def test_t112_a_model_nobody_knows_is_streamed_for_real():
+def test_t112_an_unknown_model_is_streamed_for_real():
     tools = [{"type": "function", "name": "f", "parameters": {"type": "object", "properties": {}}}]
     asked = translate_to("responses", "chat", responses_request(tools=tools, stream=True), model="gpt-oss-20b")
     assert asked.body["stream"] is True

@@ -14,7 +14,7 @@ def _format(schema):
     return {"type": "json_schema", "json_schema": {"name": "answer", "schema": schema}}
 
 
-def test_t037_constraints_claude_does_not_take_are_said_in_the_description():
+def test_t037_constraints_that_claude_rejects_are_in_the_description():
     asked = translate_to("chat", "messages", chat_request(response_format=_format(SCHEMA)), model="claude-opus-4-8")
     schema = asked.body["output_config"]["format"]["schema"]
     number = schema["properties"]["n"]

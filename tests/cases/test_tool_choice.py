@@ -75,7 +75,7 @@ def test_t075_parallel_off_alone_does_not_force_a_tool():
     assert asked.body["tool_choice"] == {"type": "auto", "disable_parallel_tool_use": True}
 
 
-def test_t076_no_parallel_flag_stands_beside_the_choice_none():
+def test_t076_no_parallel_flag_is_sent_with_the_choice_none():
     body = chat_request(tools=COLOURS, tool_choice="none", parallel_tool_calls=False)
     assert translate_to("chat", "messages", body, model=CLAUDE).body["tool_choice"] == {"type": "none"}
 
@@ -221,7 +221,7 @@ def test_t084_additional_tools_in_the_input_are_declared_with_the_others_and_boo
     assert "/input/1" in loss_pointers(asked, "approximated")
 
 
-def test_t088_stop_beside_calls_is_passed_on_in_chat_and_is_tool_use_in_messages():
+def test_t088_stop_with_calls_is_passed_on_in_chat_and_is_tool_use_in_messages():
     call = {"id": "c", "type": "function", "function": {"name": "red", "arguments": "{}"}}
     reply = chat_reply({"tool_calls": [call]}, "stop")
     assert answer("chat", "chat", reply).body["choices"][0]["finish_reason"] == "stop"

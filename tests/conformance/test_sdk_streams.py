@@ -57,7 +57,7 @@ def compact(sse: bytes) -> bytes:
 @needs_shelf
 @pytest.mark.parametrize("helper", [False, True])
 @pytest.mark.parametrize(("source", "target"), PAIRS)
-def test_an_upstreams_error_in_the_middle_is_raised_with_its_class_and_words(source, target, helper):
+def test_an_upstream_error_in_the_middle_is_raised_with_its_class_and_message(source, target, helper):
     begun = b"".join(frames(sample(source, "text"))[:2])
     raised = read_stream_error(target, translate_stream(source, target, begun + IN_BAND[source]), helper=helper)
     name, status, types = RAISES[target]
@@ -128,7 +128,7 @@ def test_a_failed_chat_stream_ends_with_an_error_object_and_no_done():
     assert b"[DONE]" not in told
 
 
-def test_a_failed_responses_stream_tells_both_the_failed_response_and_the_flat_and_nested_error():
+def test_a_failed_responses_stream_has_the_failed_response_and_the_flat_and_nested_error():
     told = translate_stream("messages", "responses", IN_BAND["messages"])
     *_, failed, error = frames(told)
     assert failed.startswith(b"event: response.failed\n")
@@ -168,7 +168,7 @@ def chat_call(*pieces: str, finish: str) -> bytes:
 
 
 @pytest.mark.parametrize("pieces", [('{"path": "/tmp', '/a"'), ("7",), ("[", "{}", "]")])
-def test_a_call_that_is_no_object_though_told_as_complete_is_never_run_by_a_client_that_parses_it(pieces):
+def test_a_call_that_is_not_an_object_is_never_run_by_a_client_that_parses_it(pieces):
     raised = read_stream_error(
         "messages", translate_stream("chat", "messages", chat_call(*pieces, finish="tool_calls"))
     )

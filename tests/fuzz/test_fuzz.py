@@ -47,7 +47,7 @@ def crash(data, chance):
         raise KeyError(data)
 
 
-def test_failures_of_one_kind_are_told_once_with_the_shortest_input():
+def test_failures_of_one_kind_are_reported_once_with_the_shortest_input():
     target = Target("crash", lambda chance: b"x" * chance.randrange(9) + b"z", crash)
     failures = campaign.run(0, range(50), [target])
     (failure,) = failures.values()

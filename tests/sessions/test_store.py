@@ -30,7 +30,7 @@ async def begun(store, owner, name="c"):
     return first
 
 
-def test_a_conversation_is_read_in_the_order_it_was_said(ask, owner):
+def test_a_conversation_is_loaded_in_its_order(ask, owner):
     async def do(store):
         last = await begun(store, owner)
         for number in range(5):
@@ -137,7 +137,7 @@ def test_a_turn_is_found_by_its_name_with_all_it_has(ask, owner):
     assert ask(do) == kept
 
 
-def test_a_branch_goes_on_from_any_turn(ask, owner):
+def test_a_branch_can_continue_from_any_turn(ask, owner):
     async def do(store):
         first = turn(owner, "1", "2", id="r1", calls={"c1": "f"})
         left = turn(owner, "3", "4", id="r2", parent=first.key, calls={"c2": "g"})
@@ -151,7 +151,7 @@ def test_a_branch_goes_on_from_any_turn(ask, owner):
     assert (texts_of(right), dict(right.calls)) == (["1", "2", "5", "6"], {"c1": "f"})
 
 
-def test_a_forgotten_turn_has_no_name_and_only_what_others_stand_on(ask, owner):
+def test_a_deleted_turn_has_no_id_and_keeps_only_what_other_turns_need(ask, owner):
     async def do(store):
         first = turn(owner, "1", "2", id="r1")
         second = turn(owner, "3", "4", id="r2", parent=first.key)
@@ -177,7 +177,7 @@ def test_an_item_can_be_taken_out_of_a_conversation(ask, owner):
     assert ask(do) == (True, False, ["hello"])
 
 
-def test_what_nobody_goes_on_with_is_forgotten_after_its_time(ask, owner):
+def test_old_conversations_are_deleted_after_their_time(ask, owner):
     async def do(store):
         old = turn(owner, "1", "2", id="old", created=1000)
         base = turn(owner, "3", "4", id="base", created=1000)
@@ -195,7 +195,7 @@ def test_what_nobody_goes_on_with_is_forgotten_after_its_time(ask, owner):
     assert texts_of(history) == ["3", "4", "5", "6"]
 
 
-def test_a_signature_is_found_by_owner_call_and_what_the_call_says(ask, owner):
+def test_a_signature_is_found_by_owner_call_id_and_call_content(ask, owner):
     async def do(store):
         await store.signatures.save(owner, {("c1", "d1"): ("google", "s1")})
         await store.signatures.save(owner, {("c1", "d1"): ("google", "s2"), ("c2", "d2"): ("google", "s3")})
