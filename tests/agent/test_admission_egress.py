@@ -330,7 +330,7 @@ def test_what_can_never_match_is_no_destination(entry):
         agent(Scripted([Text(text="Done.")]), destinations=[entry])
 
 
-def test_a_compacted_history_can_still_be_marked_as_untrusted():
+def test_a_run_can_be_marked_as_untrusted_from_the_start():
     outside = Outside()
     model = Scripted([call("mail", {"to": "evil", "body": CANARY}, "m")], [Text(text="Done.")])
 

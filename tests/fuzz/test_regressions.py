@@ -100,7 +100,7 @@ def test_white_space_is_not_taken_out_of_what_is_not_json():
         one_line(b'{"a":\n')
 
 
-def test_fields_after_a_member_of_another_type_are_checked_too():
+def test_invalid_json_after_a_member_of_another_type_fails_the_stream():
     broken = b'{"type":"response.strange","delta":{"x":1},"object":"assist"ant"}'
     assert isinstance(events_of("responses", sse({"type": "response.created", "response": {}}, broken))[-1], Failed)
 

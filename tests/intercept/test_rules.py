@@ -90,7 +90,7 @@ def test_tools_are_removed_by_name_and_those_with_the_callers_names_always(strip
     assert told.get("tools") == left
 
 
-def test_the_tool_settings_of_a_program_are_removed_with_its_last_tool():
+def test_the_function_calling_config_is_removed_if_no_tools_are_left():
     body = {"tool_config": {"functionCallingConfig": {"mode": "ANY"}, "retrievalConfig": {"languageCode": "de"}}}
     _, told = changed(strip_tools, body, RewritePlan(tools=TOOLS))
     assert told == {"tool_config": {"retrievalConfig": {"languageCode": "de"}}}

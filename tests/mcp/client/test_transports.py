@@ -147,7 +147,7 @@ def test_a_server_that_forgets_us_at_every_call_is_reminded_at_every_call():
     assert [method for method, _ in seen].count("tools/call") == 7
 
 
-def test_a_server_that_rejects_the_event_stream_in_any_way_is_not_asked_again():
+def test_a_server_that_rejects_the_event_stream_is_not_initialized_again():
     with bare(news=404) as (url, seen):
 
         async def visit(peer: Visit):

@@ -173,7 +173,7 @@ def test_a_question_that_this_process_sees_a_moment_later_is_answered_all_the_sa
     assert not seen
 
 
-def test_unused_answers_and_questions_of_ended_tasks_are_removed():
+def test_only_open_questions_of_running_tasks_are_kept():
     working, ended = create_state("t", 60.0, {}), structs.replace(create_state("t", 60.0, {}), status="completed")
 
     async def look(told: Any) -> Any:

@@ -133,7 +133,7 @@ def test_a_redirect_to_another_host_is_followed_where_no_stranger_can_have_writt
     assert marked[5] == "The page."
 
 
-def test_a_redirect_from_a_listed_host_is_only_reported_if_destinations_are_restricted():
+def test_after_a_page_was_read_a_redirect_from_a_listed_host_is_only_reported():
     told, heard = sent_on(written=False, read_before=True)
     assert not heard
     assert "it redirects to another host" in told
