@@ -36,7 +36,7 @@ def test_a_request_that_needs_nothing_is_the_same_but_for_its_spelling():
     assert adapted("messages", "claude-opus-5", request) == (ask(sampling=Sampling(max_tokens=99)), Undo(), [])
 
 
-def test_every_part_of_a_request_is_fitted():
+def test_every_part_of_a_request_is_adapted():
     request = ask(
         build_message("system", "rule"),
         build_message("user", "hi", name="ann", where="/m"),
@@ -77,7 +77,7 @@ def test_every_part_of_a_request_is_fitted():
         ((HI, build_message("system", "b")), (build_message("system", "WORDS"), HI, build_message("system", "b"))),
     ],
 )
-def test_what_is_asked_for_in_words_stands_at_the_end_of_the_system_prompt(messages, after):
+def test_instructions_added_as_text_are_at_the_end_of_the_system_prompt(messages, after):
     request = ask(*messages, tools=(TOOL,), tool_choice=ToolChoice(mode="auto", parallel=False))
     here = dialect_named("messages")
     ledger = Ledger(here.pointers)
@@ -89,13 +89,13 @@ def test_what_is_asked_for_in_words_stands_at_the_end_of_the_system_prompt(messa
     )
 
 
-def test_a_history_without_turns_still_holds_what_is_asked_for_in_words():
+def test_a_history_without_turns_still_contains_instructions_added_as_text():
     request = Request(model="m", messages=(), output=OutputFormat(kind="json"))
     fitted, *_ = adapted("messages", "claude-opus-5", request)
     assert fitted.messages[0] == build_message("system", "Answer with one JSON object and nothing else.")
 
 
-def test_several_words_stand_on_lines_of_their_own():
+def test_several_added_instructions_are_on_separate_lines():
     request = ask(
         output=OutputFormat(kind="json"),
         tools=(TOOL,),
@@ -127,7 +127,7 @@ def test_fields_that_kin_share_cross_over_and_others_are_booked():
         ("gemini", True, None),
     ],
 )
-def test_usage_of_a_stream_is_asked_for_where_it_must_be(dialect, stream, extras):
+def test_usage_of_a_stream_is_requested_where_that_is_necessary(dialect, stream, extras):
     fitted, _, losses = adapted(dialect, "gpt-5.6", ask(stream=stream), source="messages")
     assert (fitted.extras, losses) == (extras, [])
 
@@ -140,7 +140,7 @@ SEALED = {"/include": b'["reasoning.encrypted_content"]'}
     ("model", "fields"),
     [("gpt-5.6", UNKEPT | SEALED), ("o3", UNKEPT | SEALED), ("gpt-4.1", UNKEPT), ("a-local-one", UNKEPT)],
 )
-def test_responses_keeps_nothing_of_a_caller_who_keeps_it_himself_and_gives_him_its_thoughts(model, fields):
+def test_responses_gets_store_false_and_returns_encrypted_reasoning_to_stateless_clients(model, fields):
     fitted, _, losses = adapted("responses", model, ask(), source="messages")
     assert (fitted.extras, losses) == (Extras("responses", fields), [])
 
@@ -158,7 +158,7 @@ MIX = Extras("gemini", {"/toolConfig/includeServerSideToolInvocations": b"true"}
         ("gemini-2.5-pro", (TOOL, SEARCH), None),
     ],
 )
-def test_gemini_is_told_when_its_own_tools_stand_beside_the_callers(model, tools, extras):
+def test_gemini_gets_a_flag_when_native_tools_are_combined_with_functions(model, tools, extras):
     fitted, *_ = adapted("gemini", model, ask(tools=tools), source="messages")
     assert fitted.extras == extras
 
@@ -257,7 +257,7 @@ def test_old_claude_does_not_think_within_a_tool_loop_that_another_model_began(m
         ("messages", ENABLED, ["/thinking/budget_tokens", "/thinking/type"]),
     ],
 )
-def test_thinking_that_is_off_within_a_loop_is_booked_where_the_caller_asked_for_it(source, thinking, places):
+def test_disabled_thinking_within_a_tool_loop_is_a_loss_if_the_caller_requested_thinking(source, thinking, places):
     request = ask(*LOOP, tools=(TOOL,), thinking=thinking, sampling=Sampling(max_tokens=60_000))
     fitted, _, losses = adapted("messages", OLD, request, source)
     assert fitted.thinking == Thinking(mode="disabled")

@@ -27,7 +27,7 @@ def test_a_namespace_is_put_before_the_name_where_the_target_has_none():
     assert fitting.build_undo() == Undo({"crm__find": ("crm", "find")})
 
 
-def test_a_namespace_stays_beside_the_name_where_the_target_has_them():
+def test_a_namespace_stays_separate_if_the_target_has_namespaces():
     fitting = fitting_for("responses", "gpt-5.6")
     assert fitting.alias_tool("find", "crm") == "find"
     assert fitting.build_undo() == Undo()

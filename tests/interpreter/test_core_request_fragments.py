@@ -75,7 +75,7 @@ def test_a_choice_is_read_and_written(dialect):
         ("messages", {"type": "auto", "disable_parallel_tool_use": True}, []),
     ],
 )
-def test_one_call_at_a_time_is_told_where_the_choice_does_not_say_it(dialect, written, told):
+def test_parallel_off_is_a_loss_if_the_choice_cannot_express_it(dialect, written, told):
     choice = ToolChoice(mode="auto", parallel=False)
     found, losses = choice_to(dialect, choice, [TOOL], MODELS[dialect])
     assert (json.loads(found), [(loss.kind, loss.what) for loss in losses]) == (written, told)
@@ -112,7 +112,7 @@ def test_calls_and_results_are_read(dialect):
 
 
 @pytest.mark.parametrize("dialect", ["chat", "messages", "gemini"])
-def test_a_fragment_may_begin_and_end_with_anybody_and_no_tools_are_made_up(dialect):
+def test_a_fragment_may_start_and_end_with_any_role_and_no_tools_are_added(dialect):
     written, losses = messages_to(dialect, [build_message("assistant", "yes")], MODELS[dialect])
     assert len(json.loads(written)) == 1
     assert losses == ()
@@ -127,12 +127,12 @@ def test_a_fragment_is_written_for_its_model():
     assert "id" not in json.loads(messages_to("gemini", words, "gemini-2.5-pro")[0])[0]["parts"][0]["functionCall"]
 
 
-def test_what_could_not_be_said_is_told():
+def test_losses_are_returned():
     memory = NativeTool(dialect="messages", raw=b"{}", where="/tools/0")
     assert tools_to("chat", [memory]) == (b"[]", (Loss("/tools/0", "a tool only its own vendor runs", "dropped"),))
 
 
-def test_nothing_to_say_is_said_as_nothing():
+def test_empty_input_gives_empty_output():
     assert tools_to("messages", []) == (b"[]", ())
     assert choice_to("messages", ToolChoice(), [TOOL]) == (b"null", ())
     assert messages_to("chat", []) == (b"[]", ())

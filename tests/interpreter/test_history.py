@@ -75,7 +75,7 @@ def test_empty_text_with_fields_of_its_own_is_booked_when_it_is_left_out():
         ("responses", "gpt-5.6", "", [("dropped", "/m/name")]),
     ],
 )
-def test_a_speakers_name_is_told_where_there_is_a_place(dialect, model, name, losses):
+def test_a_participants_name_is_sent_if_the_target_has_a_field_for_it(dialect, model, name, losses):
     fitting = fitting_for(dialect, model)
     message = Message(role="user", parts=(text(),), name="ann", where="/m")
     assert exactly(adapt_messages((message,), fitting)) == exactly(
@@ -127,7 +127,7 @@ GONE = [("dropped", "/p")]
         ),
     ],
 )
-def test_thinking_is_replayed_to_whoever_signed_it_or_takes_anybodys(dialect, model, part, after, losses):
+def test_reasoning_is_sent_to_its_signer_or_to_targets_that_accept_any(dialect, model, part, after, losses):
     assert fitted(dialect, model, part) == ((after,) if after is not None else (), losses)
 
 
@@ -234,7 +234,7 @@ def test_parts_around_a_changed_one_stay_in_order():
         ({"extras": Extras("chat", {"/x": b"1"})}, [("dropped", "/p")]),
     ],
 )
-def test_empty_text_goes_without_a_word_only_if_nothing_hangs_on_it(changes, losses):
+def test_empty_text_is_dropped_without_a_loss_only_if_nothing_depends_on_it(changes, losses):
     fitting = fitting_for("messages", "claude-opus-5")
     part = Text(text="", where="/p", **changes)
     (message,) = adapt_messages((build_message("user", part, "hi"),), fitting)

@@ -34,7 +34,7 @@ def test_fields_only_the_source_understands_are_dropped_from_part_and_message():
     assert loss_pointers(fitting) == [("dropped", "/m/w"), ("dropped", "/p/x"), ("dropped", "/p/y/z")]
 
 
-def test_what_a_part_says_in_the_targets_own_words_stays():
+def test_fields_of_a_part_in_the_targets_own_format_stay():
     fitting = fitting_for("gemini", "gemini-3-pro")
     part = text(extras=Extras("gemini", {"/partMetadata": b"{}"}))
     assert exactly(adapt_messages((build_message("user", part),), fitting)) == exactly([build_message("user", part)])
@@ -51,7 +51,7 @@ def test_a_message_whose_only_burden_is_its_own_extras_loses_them():
 @pytest.mark.parametrize(
     ("mark", "lifetime"), [(b'{"type":"ephemeral"}', ""), (b'{"type":"ephemeral","ttl":"1h"}', "1h")]
 )
-def test_a_cache_mark_in_anthropics_words_is_understood_from_chat_clients(mark, lifetime):
+def test_a_cache_marker_in_anthropics_format_is_accepted_from_chat_clients(mark, lifetime):
     fitting = fitting_for("messages", "claude-opus-5")
     part = text(extras=Extras("chat", {"/cache_control": mark, "/x": b"1"}))
     assert adapt_messages((build_message("user", part),), fitting) == [build_message("user", text(cache=lifetime))]
@@ -74,7 +74,7 @@ def test_any_other_cache_mark_is_dropped(model, mark, cache):
     assert loss_pointers(fitting) == [("dropped", "/p/cache_control")]
 
 
-def test_a_cache_mark_in_anthropics_words_is_dropped_where_there_are_none():
+def test_a_cache_marker_in_anthropics_format_is_dropped_for_targets_without_markers():
     fitting = fitting_for("gemini", "gemini-3-pro")
     part = text(extras=Extras("chat", {"/cache_control": b'{"type":"ephemeral"}'}))
     assert adapt_messages((build_message("user", part),), fitting) == [build_message("user", text())]
@@ -130,7 +130,7 @@ def test_a_field_of_an_image_that_kin_share_crosses_over_under_its_name_there():
     assert loss_pointers(fitting) == [("dropped", "/p/x")]
 
 
-def test_what_kin_say_of_images_alone_does_not_cross_over_on_a_file():
+def test_fields_shared_only_for_images_are_not_sent_for_files():
     fitting = fitting_for("chat", "gpt-5.6", source="responses", link_kinds=frozenset({"document"}))
     part = picture("document", extras=Extras("responses", {"/detail": b'"low"'}))
     assert adapt_messages((build_message("user", part),), fitting) == [build_message("user", picture("document"))]

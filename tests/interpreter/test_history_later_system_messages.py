@@ -52,7 +52,7 @@ def test_between_question_and_answer_it_stays(history, model):
         ((HI, CALL, RESULT, LATER, SO), (HI, CALL, build_message("user", *RESULT.parts, TOLD, "so")), "/3"),
     ],
 )
-def test_anywhere_else_the_user_tells_it(history, after, place):
+def test_a_later_system_message_becomes_a_user_message_elsewhere(history, after, place):
     assert turns(*history) == (after, [("approximated", place)])
 
 
@@ -62,7 +62,7 @@ def test_several_in_a_row_are_one():
     assert turns(HI, LATER, MORE, SO) == ((told,), [("approximated", "/1"), ("approximated", "/2")])
 
 
-def test_one_that_is_more_than_text_is_told_by_the_user_with_those_beside_it():
+def test_a_later_system_message_with_media_becomes_a_user_message_with_its_neighbours():
     shown = build_message("system", IMAGE)
     assert turns(HI, LATER, shown, YES, SO) == (
         (build_message("user", "hi", TOLD, IMAGE), YES, SO),
@@ -70,13 +70,13 @@ def test_one_that_is_more_than_text_is_told_by_the_user_with_those_beside_it():
     )
 
 
-def test_one_that_says_nothing_parts_nobody():
+def test_an_empty_later_system_message_does_not_separate_turns():
     assert turns(HI, build_message("system"), SO) == ((build_message("user", "hi", "so"),), [])
     assert turns(HI, build_message("system"), YES, SO) == ((HI, YES, SO), [])
 
 
 @pytest.mark.parametrize("model", ["claude-sonnet-5", "claude-opus-4-7"])
-def test_models_without_later_system_messages_hear_them_from_the_user(model):
+def test_models_without_later_system_messages_get_them_as_user_messages(model):
     assert turns(HI, LATER, YES, SO, model=model) == (
         (build_message("user", "hi", TOLD), YES, SO),
         [("approximated", "/1")],

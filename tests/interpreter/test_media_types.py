@@ -74,19 +74,19 @@ def test_a_pdf_by_an_older_name_is_one():
 @pytest.mark.parametrize(
     ("said_type", "known"), [("audio/vnd.wave", "audio/wav"), ("audio/x-mp3", "audio/mpeg"), ("audio/mp3", "audio/mp3")]
 )
-def test_a_sound_is_called_what_the_target_knows(said_type, known):
+def test_audio_gets_the_format_name_that_the_target_uses(said_type, known):
     part, losses = fitted("chat", "audio", said_type, media=frozenset({"audio"}))
     assert isinstance(part, Media)
     assert (part.media_type, losses) == (known, [])
 
 
-def test_a_target_that_takes_any_sound_is_told_its_rate():
+def test_a_target_that_accepts_any_audio_gets_its_sample_rate():
     part, losses = fitted("gemini", "audio", "audio/L16;rate=24000")
     assert isinstance(part, Media)
     assert (part.media_type, losses) == ("audio/L16;rate=24000", [])
 
 
-def test_a_parameter_that_says_something_is_booked_where_it_is_lost():
+def test_a_meaningful_media_type_parameter_is_a_loss_if_dropped():
     part, losses = fitted("messages", "image", "image/png;name=a.png")
     assert isinstance(part, Media)
     assert (part.media_type, losses) == ("image/png", [("approximated", "/p/source/media_type")])

@@ -103,7 +103,7 @@ def test_one_missing_result_of_two_is_added_in_the_order_of_the_calls():
     assert losses == [("approximated", "/calls/a")]
 
 
-def test_results_in_another_order_stand_in_the_order_of_the_calls():
+def test_results_are_sorted_into_the_order_of_the_calls():
     assert repaired(
         build_message("assistant", call("a"), call("b")), build_message("user", result("b", "2"), result("a", "1"))
     ) == (
@@ -115,7 +115,7 @@ def test_results_in_another_order_stand_in_the_order_of_the_calls():
     )
 
 
-def test_a_result_behind_other_words_moves_up_to_its_call():
+def test_a_result_after_other_text_moves_up_to_its_call():
     assert repaired(
         build_message("assistant", call("a")), build_message("user", "wait"), build_message("user", result("a"))
     ) == (
@@ -152,7 +152,7 @@ def test_a_result_after_the_next_turn_moves_up_to_its_call():
     assert losses == []
 
 
-def test_of_two_results_the_later_stands():
+def test_of_two_results_the_later_is_kept():
     assert repaired(
         build_message("assistant", call("a")),
         build_message("user", result("a", "old")),
@@ -216,7 +216,7 @@ def test_calls_of_different_turns_without_ids_get_different_ids():
     assert [message.parts[0].content[0].text for message in history[1::2]] == ["1", "2"]
 
 
-def test_an_id_used_again_gets_a_stand_in_and_its_own_result():
+def test_a_reused_id_gets_a_new_id_and_its_own_result():
     again = generate_id("call_", "a", 2)
     first, second = [call("a"), structs.replace(call("a"), where="/calls/again")]
     assert repaired(
@@ -235,7 +235,7 @@ def test_an_id_used_again_gets_a_stand_in_and_its_own_result():
     )
 
 
-def test_a_result_without_its_call_is_told_as_text():
+def test_a_result_without_its_call_becomes_text():
     image = Media(kind="image", media_type="image/png", source=Inline("AA"))
     block = Opaque(dialect="messages", raw=b"{}")
     content = (Text(text="one"), Data(json=b'{"n":2}'), image, block)
@@ -277,7 +277,7 @@ def test_a_run_of_assistant_messages_is_answered_behind_its_last():
     )
 
 
-def test_a_result_inside_an_assistant_message_moves_behind_it_or_is_told_as_text():
+def test_a_result_inside_an_assistant_message_moves_after_it_or_becomes_text():
     assert repaired(build_message("assistant", call("a"), result("a"), "so", result("x", "stray"))) == (
         [
             build_message("assistant", call("a"), "so", "[result of tool call x]\nstray"),
@@ -287,7 +287,7 @@ def test_a_result_inside_an_assistant_message_moves_behind_it_or_is_told_as_text
     )
 
 
-def test_a_call_outside_the_assistants_turn_is_told_as_text():
+def test_a_call_outside_an_assistant_turn_becomes_text():
     assert repaired(build_message("user", call("a"), "so"), build_message("assistant", "yes")) == (
         [build_message("user", "[tool call f {}]", "so"), build_message("assistant", "yes")],
         [("approximated", "/calls/a")],
@@ -302,7 +302,7 @@ def test_an_empty_message_does_not_hide_that_a_result_is_missing():
     assert losses == [("approximated", "/calls/a")]
 
 
-def test_an_empty_message_still_stands_between_two_others():
+def test_an_empty_message_still_separates_two_others():
     history, _ = repaired(
         build_message("assistant", call("a")), build_message("user"), build_message("assistant", "yes")
     )

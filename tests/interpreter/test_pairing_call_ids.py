@@ -55,7 +55,7 @@ def test_replies_differ_in_the_ids_of_their_calls():
     assert read_ids(gemini("f")) != read_ids(other)
 
 
-def test_a_call_of_a_reply_without_an_id_is_told_when_it_is_whole():
+def test_a_call_without_an_id_is_emitted_when_it_is_complete():
     def frame(delta, finish=None):
         return b"data: " + encoded({"choices": [{"index": 0, "delta": delta, "finish_reason": finish}]}) + b"\n\n"
 

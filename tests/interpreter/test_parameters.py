@@ -52,7 +52,7 @@ def test_a_model_gets_just_the_knobs_it_takes(dialect, model, kept, changed):
     assert sorted(loss_pointers(fitting)) == sorted(dropped + bent)
 
 
-def test_knobs_nobody_turned_are_not_booked_and_stay_the_same_object():
+def test_unset_parameters_are_no_losses_and_stay_the_same_object():
     fitting = fitting_for("chat", "gpt-5.6")
     sampling = Sampling(max_tokens=3)
     assert adapt_sampling(sampling, fitting) is sampling
@@ -99,7 +99,7 @@ def test_temperature_or_top_p_alone_is_kept(sampling):
     ("model", "limit"),
     [("claude-opus-5", 32_000), ("claude-opus-4-1", 8192), ("claude-3-haiku", 4096), ("claude-3-7-sonnet", 32_000)],
 )
-def test_claude_is_told_a_limit_where_the_caller_gave_none(model, limit):
+def test_claude_gets_a_default_max_tokens(model, limit):
     fitting = fitting_for("messages", model)
     assert adapt_sampling(Sampling(), fitting) == Sampling(max_tokens=limit)
     assert adapt_sampling(Sampling(max_tokens=1), fitting) == Sampling(max_tokens=1)
@@ -134,7 +134,7 @@ def thought(dialect, model, thinking, **request):
         (24_577, "xhigh"),
     ],
 )
-def test_a_budget_is_said_as_the_nearest_effort(budget, effort):
+def test_a_budget_becomes_the_nearest_effort(budget, effort):
     assert thought("responses", "nobody", Thinking(budget=budget)) == (Thinking(effort=effort), [BUDGET])
 
 
@@ -142,7 +142,7 @@ def test_a_budget_is_said_as_the_nearest_effort(budget, effort):
     ("effort", "budget"),
     [("minimal", 512), ("low", 1024), ("medium", 8192), ("high", 24_576), ("xhigh", 32_768), ("max", 32_768)],
 )
-def test_an_effort_is_said_as_a_budget(effort, budget):
+def test_an_effort_becomes_a_budget(effort, budget):
     assert thought("gemini", "gemini-2.5-pro", Thinking(effort=effort)) == (Thinking(budget=budget), [EFFORT])
 
 
@@ -160,7 +160,7 @@ def test_a_limit_is_not_above_the_models_most():
     assert adapt_sampling(Sampling(max_tokens=64_000), fitting_for("messages", "claude-haiku-4-5")).max_tokens == 64_000
 
 
-def test_stop_sequences_that_nobody_sees_are_not_sent_to_claude():
+def test_whitespace_stop_sequences_are_not_sent_to_claude():
     fitting = fitting_for("messages", "claude-opus-5")
     assert adapt_sampling(Sampling(stop=("a", " \n", "b")), fitting).stop == ("a", "b")
     assert [kind for kind, _ in loss_pointers(fitting)] == ["dropped"]
@@ -251,14 +251,14 @@ LEFT_TO_THE_MODEL = Thinking(mode="adaptive")
         ),
     ],
 )
-def test_how_much_to_think_is_said_in_the_models_words(dialect, model, thinking, fitted, places):
+def test_the_thinking_level_is_sent_in_the_models_own_field(dialect, model, thinking, fitted, places):
     assert thought(dialect, model, thinking) == (fitted, places)
 
 
 @pytest.mark.parametrize(
     ("dialect", "model"), [("chat", "gpt-4.1"), ("gemini", "gemini-2.0-flash"), ("messages", "claude-3-haiku")]
 )
-def test_a_model_that_does_not_think_is_not_told_how(dialect, model):
+def test_a_model_without_thinking_gets_no_thinking_settings(dialect, model):
     fitting = fitting_for(dialect, model, source="messages", shows_thinking=False)
     thinking = Thinking(mode="enabled", effort="low", budget=2000, visible=True)
     assert adapt_thinking(build_request(thinking=thinking), fitting) is None
@@ -268,7 +268,7 @@ def test_a_model_that_does_not_think_is_not_told_how(dialect, model):
     assert loss_pointers(quiet) == []
 
 
-def test_a_target_that_cannot_be_asked_to_show_its_thinking_is_not_asked():
+def test_visible_thinking_is_not_requested_from_a_target_that_cannot_show_it():
     fitting = fitting_for("chat", "nobody", source="messages")
     assert adapt_thinking(build_request(thinking=Thinking(effort="low", visible=False)), fitting) == Thinking(
         effort="low"
@@ -340,7 +340,7 @@ def test_a_budget_leaves_room_for_an_answer_below_the_limit_on_both(limit, think
     assert loss_pointers(fitting) == [("approximated", place) for place in places]
 
 
-def test_a_limit_of_any_size_stands_where_the_model_has_no_maximum():
+def test_a_token_limit_of_any_size_is_kept_if_the_model_has_no_maximum():
     fitting = fitting_for("chat", "gpt-4.1", document={"max_completion_tokens": 1 << 40})
     assert adapt_sampling(Sampling(max_tokens=1 << 40), fitting, None).max_tokens == 1 << 40
     assert loss_pointers(fitting) == []

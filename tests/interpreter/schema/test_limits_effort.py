@@ -40,7 +40,7 @@ def test_every_schema_counts_once_for_each_value_it_is_applied_to(schema, value,
     assert count_steps(schema, value) == expected
 
 
-def test_references_are_read_from_where_they_stand():
+def test_references_are_resolved_relative_to_their_location():
     inner = {"$id": "http://x/a", "$ref": "#/$defs/b", "$defs": {"b": {"not": {}}}}
     assert count_steps({"properties": {"p": inner}, "$defs": {"b": {}}}, {"p": 1}) == 4
 
