@@ -273,7 +273,7 @@ def test_a_source_is_named_where_the_client_can_hold_it(client, citation, kept):
 
 @pytest.mark.parametrize("client", CLIENTS)
 @pytest.mark.parametrize("reason", ["stop", "length", "tool_calls", "filtered", "refused"])
-def test_common_ends_are_told_as_they_are(client, reason):
+def test_common_finish_reasons_are_unchanged(client, reason):
     end = Finished(Finish(reason, "raw", "seq"))
     assert fitted(client, end) == ([end], [] if client == "messages" else [("dropped", "")])
     assert fitted(client, Finished(Finish(reason, "raw"))) == ([Finished(Finish(reason, "raw"))], [])
@@ -296,14 +296,14 @@ def test_a_pause_is_a_reply_cut_by_length_where_there_are_none(client):
         ("malformed_call", "BAD", "the model made a malformed tool call (BAD)", "malformed_function_call"),
     ],
 )
-def test_an_end_the_client_has_no_word_for_is_an_error(reason, raw, message, code):
+def test_a_finish_reason_that_the_client_does_not_have_is_an_error(reason, raw, message, code):
     end = Finished(Finish(reason, raw))
     for client in ("chat", "responses", "messages"):
         assert fitted(client, end) == ([Failed(Problem("malformed_reply", message, code=code))], [])
     assert fitted("gemini", end) == ([end], [])
 
 
-def test_a_failure_passes_without_words_only_the_sources_clients_know():
+def test_a_failure_is_passed_on_without_codes_of_the_source_dialect():
     problem = Problem("rate_limit", "slow", code="insufficient_quota")
     assert fitted("messages", Failed(problem), source_issuer="openai") == ([Failed(Problem("rate_limit", "slow"))], [])
     assert fitted("chat", Failed(problem), source_issuer="openai") == ([Failed(problem)], [])

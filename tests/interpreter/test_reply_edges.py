@@ -36,7 +36,7 @@ def test_of_two_calls_with_one_id_the_second_gets_its_own():
     assert ledger.losses() == (Loss("/d/id", "another call has the id 'a': this one gets its own", "approximated"),)
 
 
-def test_calls_without_ids_are_told_apart():
+def test_calls_without_ids_get_distinct_ids():
     fit, ledger = fitter(dialect_named("chat"))
     events = feed_events(fit, Started("r", "m", 3), *call(0, ""), *call(1, ""))
     first, second = [event.part.id for event in events if isinstance(event, PartStarted)]
@@ -59,14 +59,14 @@ def test_a_minted_id_depends_on_the_reply():
         ('{"a":', False, "the call was cut off inside its arguments"),
     ],
 )
-def test_it_is_told_why_a_call_is_left_out(arguments, complete, why):
+def test_a_dropped_call_is_reported_with_its_reason(arguments, complete, why):
     fit, ledger = fitter(dialect_named("gemini"))
     start = ToolCall(id="a", name="f", arguments="", where="/c")
     assert feed_events(fit, PartStarted(0, start), PartDelta(0, arguments), PartEnded(0, complete)) == []
     assert ledger.losses() == (Loss("/c", why, "dropped"),)
 
 
-def test_nothing_is_told_of_a_call_that_was_left_out_at_its_end():
+def test_no_events_are_emitted_for_a_call_dropped_at_its_end():
     fit, _ = fitter(dialect_named("gemini"))
     start = ToolCall(id="a", name="f", arguments="", where="/c")
     assert feed_events(fit, PartStarted(0, start), PartDelta(0, "[1]"), PartEnded(0)) == []
@@ -74,7 +74,7 @@ def test_nothing_is_told_of_a_call_that_was_left_out_at_its_end():
 
 
 @pytest.mark.parametrize("where", ["/c", ""])
-def test_a_free_form_call_is_a_functions_wherever_it_stood(where):
+def test_a_free_form_call_becomes_a_function_call_anywhere(where):
     fit, _ = fitter(dialect_named("messages"), is_whole=True)
     start = ToolCall(id="a", name="f", arguments="", form="text", where=where)
     events = feed_events(fit, PartStarted(0, start), PartDelta(0, "ls"), PartDelta(0, " -l"), PartEnded(0))
@@ -120,7 +120,7 @@ def cited(client, *places):
     return [loss.where for loss in ledger.losses()]
 
 
-def test_a_source_that_was_named_is_not_lost_where_it_stood():
+def test_a_rendered_citation_is_not_reported_as_a_loss():
     assert cited("chat", "/grounding/chunks/0/web/uri") == ["/grounding/chunks/1/web/uri", "/grounding/queries/0"]
 
 

@@ -70,7 +70,7 @@ def test_counts_the_client_has_no_place_for_are_booked_and_zeros_are_not(client,
     assert loss_pointers(flow("messages", client, message_frames())) == lost
 
 
-def test_counts_that_have_a_place_are_told():
+def test_token_counts_with_a_field_in_the_target_are_sent():
     usage = answer("messages", "responses", message()).body["usage"]
     assert usage["input_tokens_details"] == {"cached_tokens": 0, "cache_write_tokens": 3}
     assert usage["input_tokens"] == 8
@@ -136,7 +136,7 @@ def test_a_token_that_ended_a_reply_and_a_sequence_without_a_place_are_booked(cl
         ("gemini", "chat", "LANGUAGE", "/candidates/0/finishReason"),
     ],
 )
-def test_a_word_for_the_end_that_says_more_than_the_clients_is_approximated(source, client, word, where):
+def test_a_finish_reason_more_specific_than_the_clients_is_approximated(source, client, word, where):
     bodies = {
         "messages": message(stop_reason=word, usage=None),
         "chat": chat(finish_reason=word),
@@ -190,7 +190,7 @@ def test_a_field_that_merely_looks_like_the_id_of_another_thought_is_booked():
     assert [loss.where for loss in ledger.losses()] == ["/p/id"]
 
 
-def test_what_a_reply_repeats_of_its_request_says_so():
+def test_fields_that_repeat_the_request_have_that_as_their_reason():
     told = answer("responses", "chat", responded(temperature=1.0, text={"format": {"type": "text"}}, billing={"p": 1}))
     why = {loss.where: loss.what for loss in told.losses}
     assert why.keys() == {"/temperature", "/text/format/type", "/billing/p"}
@@ -213,14 +213,14 @@ def cited(*annotations):
     return responded({"type": "message", "role": "assistant", "content": [text]})
 
 
-def test_the_words_a_source_is_for_are_booked_where_a_source_is_named_for_a_whole_block():
+def test_the_span_of_a_citation_is_a_loss_where_citations_apply_to_whole_blocks():
     where = "/output/0/content/0/annotations/0"
     assert loss_pointers(answer("responses", "messages", cited(PAGE))) == {f"{where}/start_index", f"{where}/end_index"}
     assert loss_pointers(answer("responses", "chat", cited(PAGE))) == set()
     assert loss_pointers(answer("responses", "gemini", cited(PAGE))) == set()
 
 
-def test_annotations_of_chat_are_named_where_they_stand_beside_the_text():
+def test_annotations_of_chat_are_reported_at_their_pointer_next_to_the_text():
     page = {"url": "https://a.org", "title": "A", "content": "words", "start_index": 0, "end_index": 1}
     notes = [{"type": "url_citation", "url_citation": page}, {"type": "file", "file": {"hash": "h"}}]
     said = {"role": "assistant", "content": "x", "annotations": notes}
@@ -233,7 +233,7 @@ def test_annotations_of_chat_are_named_where_they_stand_beside_the_text():
     assert loss_pointers(flow("chat", "responses", chunks)) == lost
 
 
-def test_what_a_server_says_of_a_kind_of_call_that_it_is_not_is_booked():
+def test_fields_of_another_kind_of_call_are_losses():
     call = {"id": "c", "type": "function", "function": {"name": "f", "arguments": "{}"}, "custom": {"input": "odd"}}
     said = {"role": "assistant", "content": None, "tool_calls": [call]}
     where = "/choices/0/message/tool_calls/0"
@@ -245,7 +245,7 @@ def test_what_a_server_says_of_a_kind_of_call_that_it_is_not_is_booked():
     assert loss_pointers(answer("chat", "responses", chat(message=said))) == lost
 
 
-def test_text_after_a_call_is_said_to_have_moved_where_calls_come_last():
+def test_text_after_a_call_is_reported_as_moved_where_calls_come_last():
     content = [{"type": "tool_use", "id": "t", "name": "f", "input": {}}, *SAID]
     body = message(content=content, stop_reason="tool_use", usage=None)
     assert [(loss.kind, loss.where) for loss in answer("messages", "chat", body).losses] == [
@@ -283,7 +283,7 @@ def test_a_vendor_that_breaks_is_a_server_error_to_every_client(client, source, 
     assert (told.status, {name: error[name] for name in words}) == (expected, words)
 
 
-def test_of_several_answers_only_the_first_is_told_and_that_is_why_the_others_are_lost():
+def test_only_the_first_candidate_is_sent_and_the_others_are_losses():
     candidates = [{"index": i, "content": {"parts": [{"text": t}]}, "finishReason": "STOP"} for i, t in enumerate("ab")]
     losses = translate_response(json.dumps({"candidates": candidates}).encode(), "gemini", "chat").losses
     assert {loss.what for loss in losses if loss.where.startswith("/candidates/1/")} == {

@@ -92,7 +92,7 @@ def test_an_empty_thought_that_carried_a_calls_signature_is_gone_and_the_call_is
     )
 
 
-def test_a_thought_that_says_something_stays_without_the_envelope():
+def test_reasoning_with_text_stays_without_the_envelope():
     carrier = Reasoning(texts=("hm",), signature=seal_signature(GOOGLE, "call", "anthropic"))
     assert open_envelopes((build_message("assistant", carrier, CALL),)) == (
         build_message("assistant", Reasoning(texts=("hm",)), signed(CALL, GOOGLE)),
@@ -137,7 +137,7 @@ def test_a_damaged_envelope_stays_where_it_is_and_signs_nothing():
     assert open_envelopes(messages) == messages
 
 
-def test_reasoning_nobody_signed_comes_back_unsigned():
+def test_unsigned_reasoning_is_restored_unsigned():
     thought = Reasoning(texts=("hm",), signature=seal_signature(UNSIGNED, "self", "anthropic"))
     assert open_envelope(thought.signature) == (Signature("", ""), "self")
     assert open_envelopes((build_message("assistant", thought),)) == (
@@ -174,6 +174,6 @@ OWN = Signature("anthropic", "own")
         ),
     ],
 )
-def test_at_home_what_stands_in_envelopes_is_taken_out_unless_it_is_the_vendors_own(part, after, losses):
+def test_in_the_same_dialect_envelopes_are_removed_unless_they_are_the_vendors_own(part, after, losses):
     told = (build_message("assistant", after),) if after is not None else ()
     assert kept_native(part) == ((build_message("user", "hi"), *told), losses)

@@ -37,7 +37,7 @@ def test_each_text_of_a_turn_is_an_item_of_its_own():
         ({"role": "assistant", "content": [{"type": "refusal", "refusal": "no"}]}, "/messages/1/content/0"),
     ],
 )
-def test_a_refusal_is_told_as_text(message, where):
+def test_a_refusal_becomes_text(message, where):
     items, losses = translate("chat", {"model": "m", "messages": [ASK, message, ASK]})
     assert items[1] == {"type": "message", "role": "assistant", "content": "no"}
     assert losses == [("approximated", where)]
@@ -119,7 +119,7 @@ def test_an_envelope_whose_item_was_changed_is_damaged():
         ("gpt-6-luna", False),
     ],
 )
-def test_a_sound_is_told_to_models_that_hear(model, taken):
+def test_audio_is_sent_to_models_that_support_it(model, taken):
     sound = {"data": "QUE=", "format": "mp3"}
     body = {"model": "m", "messages": [{"role": "user", "content": [{"type": "input_audio", "input_audio": sound}]}]}
     translation = translate_request(Call(json.dumps(body).encode()), "chat", "responses", model=model)

@@ -76,7 +76,7 @@ def test_names_that_one_history_calls_are_not_undone_for_another(cache):
     assert adapted_in(cache)
 
 
-def test_arguments_of_calls_are_said_as_known_tools_are_told(cache):
+def test_arguments_of_calls_follow_the_schemas_of_cached_tools(cache):
     parameters = {"type": "object", "properties": {"a b": {"type": "string"}}}
     tools = [{"type": "function", "function": {"name": "f", "parameters": parameters}}]
     translate_chat(body(user_message("a"), tools=tools), "messages", "claude-sonnet-4-5")
@@ -85,7 +85,7 @@ def test_arguments_of_calls_are_said_as_known_tools_are_told(cache):
     assert adapted_in(cache, tools)
 
 
-def test_what_a_request_asks_for_in_words_beside_known_tools_is_said_every_time(cache):
+def test_instructions_added_as_text_are_sent_every_time_with_cached_tools(cache):
     translate_chat(body(user_message("a"), tools=TOOLS))
     now = translate_chat(body(user_message("b"), tools=TOOLS, parallel_tool_calls=False))
     assert json.loads(now.call.body)["systemInstruction"]["parts"] == [{"text": "Call at most one tool at a time."}]

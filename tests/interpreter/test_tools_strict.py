@@ -67,7 +67,7 @@ def test_a_schema_that_strict_takes_stays_strict_for_claude():
     assert (json.loads(told.parameters), told.strict, losses) == (CLOSED, True, [])
 
 
-def test_what_is_said_in_words_keeps_a_tool_strict_for_claude():
+def test_described_constraints_keep_a_tool_strict_for_claude():
     schema = {**CLOSED, "properties": {"city": {"type": "string", "minLength": 2}}}
     told, losses = fitted(schema, "messages", "claude-opus-5")
     assert told.strict is True
@@ -96,7 +96,7 @@ def test_validated_calls_are_strict_where_the_schema_can_be_strict_as_it_is(dial
 
 
 @pytest.mark.parametrize(("dialect", "model"), ANYWHERE)
-def test_an_object_that_does_not_say_it_is_closed_is_closed_for_validated_calls(dialect, model):
+def test_an_open_object_is_closed_for_validated_calls(dialect, model):
     schema = {name: value for name, value in CLOSED.items() if name != "additionalProperties"}
     told, losses = fitted(schema, dialect, model, source="gemini", choice=VALIDATED, strict=None)
     assert (json.loads(told.parameters), told.strict, losses) == (CLOSED, True, [])
@@ -137,7 +137,7 @@ def test_validated_calls_are_booked_where_no_tool_can_be_strict():
     assert loss_pointers(fitting) == [("approximated", "/toolConfig/functionCallingConfig")]
 
 
-def test_vendors_tools_stay_beside_tools_whose_calls_are_validated():
+def test_native_tools_stay_next_to_tools_with_validated_calls():
     native = NativeTool(dialect="gemini", raw=b'{"googleSearch":{}}', where="/tools/1")
     tools = (Tool(name="f", parameters=encoded(CLOSED), where="/tools/0"), native)
     told, _ = adapt_request_tools(
@@ -187,12 +187,12 @@ def test_claude_compiles_only_so_many_parameters_that_may_be_absent():
         ("gemini", "gemini-3.8-flash", None),
     ],
 )
-def test_a_tool_that_shall_not_be_strict_is_told_so_or_needs_no_word_for_it(dialect, model, told):
+def test_strict_false_is_sent_or_is_the_default_of_the_target(dialect, model, told):
     tool, losses = fitted(CLOSED, dialect, model, strict=False)
     assert (tool.strict, losses) == (told, [])
 
 
-def test_a_loose_tool_beside_a_strict_one_is_held_to_its_schema_by_geminis_mode_and_that_is_booked():
+def test_geminis_validated_mode_for_a_non_strict_tool_next_to_a_strict_one_is_a_loss():
     tools = tuple(
         Tool(name=f"f{at}", parameters=encoded(CLOSED), strict=strict, where=f"/tools/{at}")
         for at, strict in enumerate((True, False, None))

@@ -60,7 +60,7 @@ def test_a_listed_tool_that_is_not_sent_is_booked():
     assert ("dropped", "/tool_choice/tools/1/server_label") in losses
 
 
-def test_an_entry_names_the_tool_it_says_enough_of():
+def test_an_entry_matches_the_tool_that_its_fields_identify():
     servers = [{"type": "mcp", "server_label": label, "server_url": "https://a.example"} for label in "xy"]
     choice = {"type": "allowed_tools", "mode": "auto", "tools": [{"type": "mcp", "server_label": "x"}]}
     body = encoded({"input": "hi", "tools": servers, "tool_choice": choice})

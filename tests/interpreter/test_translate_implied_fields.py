@@ -41,7 +41,7 @@ def test_a_value_that_changes_nothing_is_not_missed(heeded, lost, target, model)
         ("responses", {"input": "hi", "reasoning": {"effort": "none"}}),
     ],
 )
-def test_a_model_that_does_not_think_heeds_the_wish_that_it_shall_not(source, body):
+def test_disabled_thinking_is_implied_for_a_model_without_thinking(source, body):
     assert translate_to(source, "chat", body, model=GPT, strict=True).losses == ()
 
 
@@ -53,7 +53,7 @@ def test_thoughts_that_are_not_to_be_seen_are_booked_only_where_a_server_may_sho
 
 @pytest.mark.parametrize("signature", ["skip_thought_signature_validator", "context_engineering_is_the_way_to_go"])
 @pytest.mark.parametrize("target", ["chat", "responses", "messages"])
-def test_words_for_a_missing_signature_are_no_signature(signature, target):
+def test_the_placeholder_for_a_missing_signature_is_not_a_signature(signature, target):
     def signed(word):
         call = {"functionCall": {"name": "look", "args": {}}, "thoughtSignature": word}
         result = {"functionResponse": {"name": "look", "response": {"output": "sunny"}}}
@@ -75,7 +75,7 @@ FRAMES = [
 @pytest.mark.parametrize(
     ("options", "told"), [({"include_usage": True}, True), ({"include_usage": False}, False), (None, False)]
 )
-def test_a_chat_stream_ends_with_the_usage_only_if_that_is_asked_for(options, told):
+def test_a_chat_stream_ends_with_the_usage_only_if_requested(options, told):
     body = {**HI, "stream": True, **({"stream_options": options} if options else {})}
     asked = translate_to("chat", "gemini", body, model=GEMINI, strict=True)
     frames = [frame for frame in flow("gemini", "chat", FRAMES, asked).body if isinstance(frame, dict)]
@@ -96,7 +96,7 @@ def test_what_is_to_be_kept_and_cannot_be_had_again_is_a_loss(source, target, bo
     assert loss_pointers(translate_to(source, target, body, model=model)) == {"/store"}
 
 
-def test_what_the_sdk_parsed_of_a_calls_arguments_is_missed_only_where_it_says_something_else():
+def test_parsed_arguments_of_the_sdk_are_a_loss_only_if_they_differ():
     def called(parsed):
         function = {"name": "look", "arguments": '{"city": "Rome"}', "parsed_arguments": parsed}
         call = {"role": "assistant", "tool_calls": [{"id": "c", "type": "function", "function": function}]}
@@ -108,7 +108,7 @@ def test_what_the_sdk_parsed_of_a_calls_arguments_is_missed_only_where_it_says_s
 
 
 @pytest.mark.parametrize(("title", "lost"), [("Day", set()), ("Other", {"/response_format/json_schema/name"})])
-def test_a_formats_name_that_is_its_schemas_title_is_told(title, lost):
+def test_a_format_name_equal_to_the_schema_title_is_sent(title, lost):
     schema = {"type": "object", "title": title, "properties": {"a": {"type": "string"}}, "required": ["a"]}
     form = {"type": "json_schema", "json_schema": {"name": "Day", "schema": {**schema, "additionalProperties": False}}}
     asked = translate_to("chat", "messages", {**HI, "response_format": form}, model=CLAUDE)

@@ -43,7 +43,7 @@ def names(target, body):
 
 
 @pytest.mark.parametrize(("target", "model"), TARGETS)
-def test_tools_declared_later_stand_behind_the_others(target, model):
+def test_tools_declared_later_follow_the_others(target, model):
     asked = translate_to("responses", target, ASKED, model=model)
     assert names(target, asked.body) == ["first", "lookup", "note"]
     assert "Look up a policy." in json.dumps(asked.body)
@@ -87,7 +87,7 @@ def test_tools_that_cannot_be_read_are_a_problem_with_their_place(tools, where):
     assert (caught.value.kind, caught.value.where) == ("invalid_request", where)
 
 
-def test_at_home_the_item_stays_as_it_is():
+def test_in_the_same_dialect_the_item_is_unchanged():
     responses = dialect_named("responses")
     request = responses.parse_request(Call(json.dumps(ASKED).encode()))
     assert json.loads(responses.render_request(request, traits_for("responses", "gpt-5.6")).body) == ASKED

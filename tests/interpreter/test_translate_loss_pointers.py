@@ -58,7 +58,7 @@ def test_a_source_in_a_stream_that_cannot_be_named_is_booked_by_its_number():
 
 
 @pytest.mark.parametrize(("failed", "words"), [(True, "[error of tool call t]"), (False, "[result of tool call t]")])
-def test_a_result_without_its_call_says_whether_it_failed(failed, words):
+def test_a_result_without_its_call_keeps_its_failure_flag(failed, words):
     result = {"type": "tool_result", "tool_use_id": "t", "content": "no", "is_error": failed}
     body = {"model": "m", "max_tokens": 9, "messages": [{"role": "user", "content": [result]}]}
     asked = translate_to("messages", "gemini", body, model="gemini-3-pro")

@@ -10,14 +10,14 @@ TARGETS = [("responses", "gpt-5.6"), ("messages", "claude-opus-5"), ("gemini", "
 
 @pytest.mark.parametrize(("target", "model"), TARGETS)
 @pytest.mark.parametrize("member", ["tools", "functions", "stop"])
-def test_an_empty_list_in_a_chat_request_says_nothing(target, model, member):
+def test_an_empty_list_in_a_chat_request_is_no_loss(target, model, member):
     asked = translate_to("chat", target, {"model": "m", "messages": [USER], member: []}, model=model, strict=True)
     assert not asked.losses
     assert member not in asked.body
 
 
 @pytest.mark.parametrize(("source", "member"), [("responses", "input"), ("messages", "messages")])
-def test_an_empty_list_of_tools_says_nothing(source, member):
+def test_an_empty_list_of_tools_is_no_loss(source, member):
     body = {"model": "m", member: [USER], "max_tokens": 16, "tools": []}
     if source == "responses":
         del body["max_tokens"]
@@ -65,7 +65,7 @@ SCHEMA = {"type": "object", "properties": {"answer": {"type": "integer"}}, "requ
         ({"type": "json_object"}, ["When you call no tool, answer with one JSON object and nothing else."]),
     ],
 )
-def test_gemini_2_5_is_asked_in_words_for_the_format_it_does_not_take_beside_tools(form, words):
+def test_gemini_2_5_gets_an_output_format_with_tools_as_text(form, words):
     body = {"model": "m", "messages": [USER], "tools": TOOLS, "response_format": form}
     asked = translate_to("chat", "gemini", body, model="gemini-2.5-flash")
     text = asked.body["systemInstruction"]["parts"][-1]["text"]

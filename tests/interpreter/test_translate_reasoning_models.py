@@ -21,7 +21,7 @@ def translate(
     return json.loads(translation.call.body), [(loss.kind, loss.where) for loss in translation.losses]
 
 
-def test_tools_on_chat_are_taken_without_reasoning_whatever_thinking_was_asked_for():
+def test_tools_on_chat_disable_reasoning_whatever_thinking_was_requested():
     body, losses = translate(
         "messages", "chat", "gpt-6-luna", SAID | {"tools": [TOOL], "thinking": {"type": "adaptive"}}
     )
@@ -29,7 +29,7 @@ def test_tools_on_chat_are_taken_without_reasoning_whatever_thinking_was_asked_f
     assert ("approximated", "/thinking/type") in losses
 
 
-def test_a_wish_to_see_thoughts_is_booked_where_there_are_none():
+def test_a_request_for_visible_thinking_is_a_loss_if_there_is_none():
     config = {"thinkingConfig": {"includeThoughts": True}}
     tools = [{"functionDeclarations": [{"name": "f", "description": "d"}]}]
     body, losses = translate("gemini", "chat", "gpt-5.6", ASKED | {"tools": tools, "generationConfig": config})
@@ -40,7 +40,7 @@ def test_a_wish_to_see_thoughts_is_booked_where_there_are_none():
         assert ("dropped", "/generationConfig/thinkingConfig/includeThoughts") in losses
 
 
-def test_a_budget_beside_tools_is_booked_where_it_stands():
+def test_a_budget_with_tools_is_a_loss_at_its_pointer():
     config = {"thinkingConfig": {"thinkingBudget": 2048}}
     tools = [{"functionDeclarations": [{"name": "f", "description": "d"}]}]
     _, losses = translate("gemini", "chat", "gpt-5.6", ASKED | {"tools": tools, "generationConfig": config})
@@ -59,7 +59,7 @@ def test_functions_are_refused_for_models_that_take_them_only_on_responses(model
 
 
 @pytest.mark.parametrize(("target", "knobs"), [("responses", {"temperature", "top_p"}), ("messages", set())])
-def test_knobs_of_sampling_are_taken_by_a_model_that_is_asked_not_to_reason(target, knobs):
+def test_sampling_parameters_are_accepted_by_a_model_with_reasoning_off(target, knobs):
     model = {"responses": "gpt-5.2", "messages": "claude-opus-5"}[target]
     sampling = {"temperature": 0.5, "top_p": 0.9}
     asked = {"model": "m", "messages": [{"role": "user", "content": "q"}], **sampling}
@@ -70,12 +70,12 @@ def test_knobs_of_sampling_are_taken_by_a_model_that_is_asked_not_to_reason(targ
     assert {("dropped", "/temperature"), ("dropped", "/top_p")} <= set(losses)
 
 
-def test_penalties_are_taken_by_chat_models_that_are_asked_not_to_reason():
+def test_penalties_are_accepted_by_chat_models_with_reasoning_off():
     asked = ASKED | {"generationConfig": {"presencePenalty": 0.5, "thinkingConfig": {"thinkingBudget": 0}}}
     body, _ = translate("gemini", "chat", "gpt-5.2", asked)
     assert (body["reasoning_effort"], body["presence_penalty"]) == ("none", 0.5)
 
 
-def test_a_member_that_is_null_says_nothing_and_nothing_of_it_is_lost():
+def test_a_null_field_is_no_loss():
     _, losses = translate("messages", "gemini", "gemini-3-flash", SAID | {"service_tier": None, "container": None})
     assert losses == []

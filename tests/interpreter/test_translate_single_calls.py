@@ -26,13 +26,13 @@ def reply(parts):
     return {"responseId": "r", "candidates": [{"content": {"role": "model", "parts": parts}, "finishReason": "STOP"}]}
 
 
-def test_one_call_at_a_time_is_asked_of_gemini_in_words_and_booked():
+def test_parallel_off_is_requested_from_gemini_as_text_and_is_a_loss():
     asked = one_at_a_time()
     assert asked.body["systemInstruction"] == {"parts": [{"text": "Call at most one tool at a time."}]}
     assert loss_pointers(asked, "approximated") == {"/parallel_tool_calls"}
 
 
-def test_only_the_first_call_is_told_to_a_client_that_wants_one_at_a_time():
+def test_a_client_with_parallel_off_gets_only_the_first_call():
     told = answer("gemini", "chat", reply(PARTS), one_at_a_time())
     choice = told.body["choices"][0]
     assert [call["id"] for call in choice["message"]["tool_calls"]] == ["a"]
@@ -44,7 +44,7 @@ def test_only_the_first_call_is_told_to_a_client_that_wants_one_at_a_time():
     }
 
 
-def test_only_the_first_call_of_a_stream_is_told_to_a_client_that_wants_one_at_a_time():
+def test_a_client_with_parallel_off_gets_only_the_first_call_of_a_stream():
     frames = [
         {"responseId": "r", "candidates": [{"content": {"role": "model", "parts": [part]}}]} for part in PARTS
     ] + [{"responseId": "r", "candidates": [{"content": {"parts": [{"text": " Done."}]}, "finishReason": "STOP"}]}]
@@ -58,13 +58,13 @@ def test_only_the_first_call_of_a_stream_is_told_to_a_client_that_wants_one_at_a
     assert loss_pointers(told, "dropped") == {f"{call}/args/n", f"{call}/id", f"{call}/name"}
 
 
-def test_all_calls_are_told_to_a_client_that_did_not_ask_for_one_at_a_time():
+def test_a_client_without_parallel_off_gets_all_calls():
     told = answer("gemini", "chat", reply(PARTS), translate_to("chat", "gemini", ASKED, model="gemini-3-pro"))
     assert [call["id"] for call in told.body["choices"][0]["message"]["tool_calls"]] == ["a", "b"]
 
 
 @pytest.mark.parametrize(("target", "model"), [("messages", "claude-opus-5"), ("gemini", "gemini-3-pro")])
-def test_one_call_at_a_time_is_heeded_where_none_may_be_made(target, model):
+def test_parallel_off_is_implied_where_no_call_is_allowed(target, model):
     asked = translate_to("chat", target, {**ASKED, "tool_choice": "none", "parallel_tool_calls": False}, model=model)
     assert loss_pointers(asked) == set()
     assert "at most one" not in json.dumps(asked.body)
@@ -72,7 +72,7 @@ def test_one_call_at_a_time_is_heeded_where_none_may_be_made(target, model):
     assert len(told.body["choices"][0]["message"]["tool_calls"]) == 2
 
 
-def test_openais_switch_stands_beside_none():
+def test_openais_parallel_field_is_sent_with_choice_none():
     asked = translate_to(
         "chat", "responses", {**ASKED, "tool_choice": "none", "parallel_tool_calls": False}, model="gpt-5.6"
     )
@@ -84,7 +84,7 @@ def test_openais_switch_stands_beside_none():
     ("target", "model"),
     [("chat", "gpt-4.1"), ("chat", "qwen"), ("responses", "gpt-5.6"), ("messages", "claude-opus-5")],
 )
-def test_names_beside_none_are_booked_and_all_tools_stay(target, model):
+def test_tool_names_with_choice_none_are_losses_and_all_tools_stay(target, model):
     body = {
         "contents": [{"role": "user", "parts": [{"text": "go"}]}],
         "tools": [{"functionDeclarations": [{"name": "red"}, {"name": "green"}]}],
@@ -96,7 +96,7 @@ def test_names_beside_none_are_booked_and_all_tools_stay(target, model):
     assert loss_pointers(asked) == {"/toolConfig/functionCallingConfig/allowedFunctionNames/0"}
 
 
-def test_every_reason_for_saying_a_call_in_another_way_is_told():
+def test_every_reason_for_changing_a_call_is_reported():
     call = {"id": "c", "type": "function", "function": {"name": "red", "arguments": "{}"}}
     body = {**ASKED, "messages": [{"role": "user", "content": "go"}, {"role": "assistant", "tool_calls": [call]}]}
     asked = translate_to("chat", "gemini", body, model="gemini-3-pro")

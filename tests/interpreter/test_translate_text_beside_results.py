@@ -43,7 +43,7 @@ WORDS = {"type": "text", "text": "and now?"}
 
 
 @pytest.mark.parametrize("model", NEWER)
-def test_newer_models_hear_it_in_a_content_of_its_own(model):
+def test_newer_models_get_the_text_in_a_separate_content(model):
     results, words = translate(model, result("a"), WORDS, result("b"))[0]
     assert [list(part) for part in results["parts"]] == [["functionResponse"]] * 2
     assert words == {"role": "user", "parts": [{"text": "and now?"}]}
@@ -51,7 +51,7 @@ def test_newer_models_hear_it_in_a_content_of_its_own(model):
 
 
 @pytest.mark.parametrize("model", OLDER)
-def test_older_models_hear_it_in_the_content_of_the_results(model):
+def test_older_models_get_the_text_in_the_content_of_the_results(model):
     (only,) = translate(model, result("a"), result("b"), WORDS)[0]
     assert [next(iter(part)) for part in only["parts"]] == ["functionResponse", "functionResponse", "text"]
 
@@ -86,7 +86,7 @@ def test_media_that_a_result_cannot_hold_follow_it_in_that_content():
 
 
 @pytest.mark.parametrize("model", NEWER)
-def test_the_strict_stand_in_for_the_api_takes_it(model):
+def test_the_strict_simulator_accepts_it(model):
     call = translate_request(
         Call(encoded(build_body(result("a"), result("b"), WORDS))), "messages", "gemini", model=model
     ).call

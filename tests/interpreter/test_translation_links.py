@@ -28,7 +28,7 @@ def translate(call: Call, links: Links | None, target: str = "messages") -> Any:
     return json.loads(translate_request(call, "chat", target, model="any", links=links).call.body)
 
 
-def test_every_link_that_is_missing_is_told_at_once_with_its_first_place():
+def test_all_missing_links_are_reported_at_once_with_their_first_pointer():
     call = call_of(
         [linked("http://a/1.png"), linked("https://a/2.png")], [linked("http://a/3.png"), linked("HTTP://a/1")]
     )
@@ -49,11 +49,11 @@ def test_an_upstream_that_fetches_nothing_needs_every_link():
 
 
 @pytest.mark.parametrize("url", ["data:image/png;base64,iVBORw0KGgo=", "gs://bucket/a.png"])
-def test_what_is_no_link_of_the_web_is_never_asked_for(url):
+def test_only_http_links_are_fetched(url):
     translate(call_of([linked(url)]), Links(upstream_fetches=False))
 
 
-def test_what_was_fetched_stands_in_for_its_link():
+def test_fetched_content_replaces_its_link():
     call = call_of([linked("http://a/1.png")])
     block = translate(call, Links({"http://a/1.png": PICTURE}))["messages"][0]["content"][0]
     assert block["source"] == {"type": "base64", "media_type": "image/png", "data": "iVBORw0KGgo="}
@@ -65,7 +65,7 @@ def test_what_was_fetched_and_is_of_no_type_for_the_target_is_refused():
     assert (refused.value.code, refused.value.where) == ("media_not_fetched", "/messages/0/content/0")
 
 
-def test_without_anybody_to_fetch_them_links_are_left_out_and_booked_as_ever():
+def test_without_a_fetcher_links_are_dropped_and_are_losses():
     translation = translate_request(call_of([linked("http://a/1.png")]), "chat", "messages", model="any")
     assert "/messages/0/content/0/image_url/url" in [loss.where for loss in translation.losses]
 

@@ -76,7 +76,7 @@ LATER = build_message("system", "rule", IMAGE, where="/later")
 
 
 @pytest.mark.parametrize("traits", [CLAUDE, GEMINI, GEMINI_2_5])
-def test_a_later_system_message_is_told_by_the_user_where_there_is_no_place_for_it(traits):
+def test_a_later_system_message_becomes_a_user_message_where_it_is_not_supported(traits):
     told = build_message("user", "hi", "<system>\nrule\n</system>", IMAGE)
     assert turns(traits, RULE, HI, LATER) == ((RULE, told), [("approximated", "/later")])
 
@@ -160,14 +160,14 @@ def test_a_history_begins_and_ends_as_the_target_demands(traits, history, after,
         (GEMINI_2_5, (call(), "text"), (call(), "text"), False),
     ],
 )
-def test_text_stands_before_calls_where_the_target_wants_it(traits, parts, after, bent):
+def test_text_is_before_calls_where_the_target_requires_it(traits, parts, after, bent):
     history = (HI, build_message("assistant", *parts, where="/bent"), build_message("user", result(), result("b")))
     told, losses = turns(structs.replace(traits, sends_ids=True), *history)
     assert told[1] == build_message("assistant", *after)
     assert ("approximated", "/bent") in losses if bent else losses == []
 
 
-def test_results_stand_before_what_the_user_says():
+def test_results_are_before_user_text():
     history = (HI, build_message("assistant", call()), build_message("user", "so", result(), IMAGE, where="/bent"))
     after = (HI, build_message("assistant", call()), build_message("user", result(), "so", IMAGE))
     assert turns(CLAUDE, *history) == (after, [("approximated", "/bent")])
@@ -183,7 +183,7 @@ def test_results_stand_before_what_the_user_says():
         (("", IMAGE), (IMAGE,)),
     ],
 )
-def test_empty_text_beside_other_parts_of_an_answer_says_nothing(parts, after):
+def test_empty_text_next_to_other_assistant_parts_is_no_loss(parts, after):
     (_, told, *_), losses = turns(CHAT, HI, build_message("assistant", *parts), build_message("user", result()))
     assert told == build_message("assistant", *after)
     assert losses == []
@@ -194,7 +194,7 @@ def test_empty_text_of_the_user_stays():
     assert told == build_message("user", "", IMAGE)
 
 
-def test_on_chat_each_result_is_a_message_of_its_own_and_the_users_words_another():
+def test_on_chat_each_result_is_a_message_and_user_text_another():
     history = (
         HI,
         build_message("assistant", call(), call("b")),
@@ -211,7 +211,7 @@ def test_on_chat_each_result_is_a_message_of_its_own_and_the_users_words_another
     assert losses == []
 
 
-def test_on_chat_results_alone_leave_no_words_behind():
+def test_on_chat_results_without_text_add_no_user_message():
     told, _ = turns(CHAT, build_message("assistant", call(), call("b")), build_message("user", result(), result("b")))
     assert told[1:] == (build_message("user", result()), build_message("user", result("b")))
 
@@ -225,7 +225,7 @@ def test_on_chat_a_message_without_results_is_not_split():
     assert turns(CHAT, *history) == (history, [])
 
 
-def test_on_responses_all_but_what_a_user_says_at_once_are_items():
+def test_on_responses_everything_but_one_user_message_is_separate_items():
     block = Opaque(dialect="responses", raw=b"{}")
     thought = Reasoning(texts=("hm",), where="/thought")
     history = (
@@ -275,7 +275,7 @@ LONG = "call.with/odd signs"
 
 
 @pytest.mark.parametrize(("traits", "name"), [(CHAT, ""), (RESPONSES, ""), (CLAUDE, ""), (GEMINI_3, "f")])
-def test_ids_get_the_same_stand_in_on_call_and_result_and_gemini_is_told_the_name(traits, name):
+def test_ids_get_the_same_alias_on_call_and_result_and_gemini_gets_the_name(traits, name):
     told, losses = turns(traits, HI, build_message("assistant", call(LONG)), build_message("user", result(LONG)))
     alias = alias_id(LONG, traits)
     signature = SKIP_SIGNATURE if traits is GEMINI_3 else None
@@ -305,7 +305,7 @@ def test_gemini_2_5_is_sent_no_ids_but_names():
 
 
 @pytest.mark.parametrize(("traits", "name"), [(CHAT, ""), (GEMINI_2_5, "f")])
-def test_a_result_that_names_another_tool_than_its_call_is_told_by_the_calls_name(traits, name):
+def test_a_result_with_another_tool_name_gets_the_name_of_its_call(traits, name):
     traits = structs.replace(traits, sends_ids=True)
     told, losses = turns(traits, HI, build_message("assistant", call()), build_message("user", result(name="other")))
     assert told[2] == build_message("user", result(name=name))
@@ -375,7 +375,7 @@ def test_a_history_without_any_text_is_arranged_too():
     assert [told[1].parts[0].id, told[2].parts[0].call_id] == [alias_id(LONG, CLAUDE)] * 2
 
 
-def test_words_put_in_a_mouth_are_few_and_stay_the_same():
+def test_added_placeholder_texts_are_few_and_stable():
     assert (CONTINUED, CONTINUE, EMPTY) == ("(continued)", "(continue)", "(empty)")
 
 

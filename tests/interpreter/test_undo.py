@@ -35,7 +35,7 @@ def test_with_nothing_to_undo_every_event_passes():
     ("name", "caller"),
     [("crm__find", call("find", namespace="crm")), ("a_b_1", call("a b")), ("other", call("other"))],
 )
-def test_a_stand_in_becomes_the_callers_name_and_arguments_flow(name, caller):
+def test_an_alias_becomes_the_callers_name_and_arguments_are_streamed(name, caller):
     assert feed_events(Undo(NAMES), *events(name, "{", "}")) == [
         PartStarted(0, caller),
         PartDelta(0, "{"),
@@ -75,7 +75,7 @@ def test_a_free_form_input_is_taken_out_of_its_function_when_it_is_whole(pieces,
     ]
 
 
-def test_a_free_form_tool_behind_a_stand_in_is_free_form_again():
+def test_a_free_form_tool_with_an_alias_is_restored_as_free_form():
     undo = Undo({"s_1": ("", "my shell")}, frozenset({"my shell"}))
     assert feed_events(undo, *events("s_1", '{"input":"ls"}')) == [
         PartStarted(0, call("my shell", form="text")),
