@@ -64,5 +64,5 @@ async def eventually(happened: Callable[[], Any], seconds: float = 60.0) -> None
             await asyncio.sleep(0.01)
 
 
-def said(result: ToolResult) -> str:
+def text_of(result: ToolResult) -> str:
     return "\n".join(getattr(part, "text", "") for part in result.content)

@@ -21,7 +21,7 @@ def call(name: str, arguments: Any = None, id_: str = "call_1", **more: Any) -> 
     return ToolCall(id=id_, name=name, arguments=json.dumps({} if arguments is None else arguments), **more)
 
 
-def asked(text: str = "go", **more: Any) -> Request:
+def user_request(text: str = "go", **more: Any) -> Request:
     return Request(model="scripted", messages=(Message(role="user", parts=(Text(text=text),)),), **more)
 
 
@@ -57,7 +57,7 @@ def agent(model: Any, *handlers: Any, **settings: Any) -> Agent:
 
 def steps(made: Agent, request: Request | None = None) -> list[Step]:
     async def read() -> list[Step]:
-        return [step async for step in made.steps(request or asked())]
+        return [step async for step in made.steps(request or user_request())]
 
     return asyncio.run(read())
 
@@ -72,7 +72,7 @@ def whole(made: Agent, request: Request | None = None) -> Response:
     """Return the one reply of a run, checked against the grammar of replies."""
 
     async def read() -> list[Event]:
-        return [event async for event in made(request or asked())]
+        return [event async for event in made(request or user_request())]
 
     return collect(check_events(asyncio.run(read())))
 
@@ -81,8 +81,20 @@ def results_of(request: Request) -> list[ToolResult]:
     return [part for message in request.messages for part in message.parts if isinstance(part, ToolResult)]
 
 
-def words(result: ToolResult) -> str:
+def text_of(result: ToolResult) -> str:
     return "".join(part.text if isinstance(part, Text) else part.json.decode() for part in result.content)  # type: ignore[union-attr]
 
 
-__all__ = ["Handler", "Scripted", "agent", "asked", "call", "ended", "reply", "results_of", "steps", "whole", "words"]
+__all__ = [
+    "Handler",
+    "Scripted",
+    "agent",
+    "call",
+    "ended",
+    "reply",
+    "results_of",
+    "steps",
+    "text_of",
+    "user_request",
+    "whole",
+]

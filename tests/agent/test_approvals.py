@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from agent.scripted import Scripted, agent, asked, call, results_of, steps, whole, words
+from agent.scripted import Scripted, agent, call, results_of, steps, text_of, user_request, whole
 from dragoman.agent import ApprovalAsked, Approvals, CallEnded, CallStarted, InProcess, Limits
 from dragoman.core.parts import Text
 from dragoman.tools import tool
@@ -34,7 +34,7 @@ def answering(made, *answers):
 
     async def read():
         told, questions = [], []
-        async for step in made.steps(asked(), run="r"):
+        async for step in made.steps(user_request(), run="r"):
             told.append(step)
             if isinstance(step, ApprovalAsked):
                 questions.append(step)
@@ -47,14 +47,14 @@ def answering(made, *answers):
     return asyncio.run(read())
 
 
-def test_what_is_denied_is_not_run_and_the_model_hears_so():
+def test_a_denied_call_is_not_run_and_the_model_gets_an_error():
     safe, model = Safe(), opening(1)
     steps(agent(model, safe.tool, approve=lambda wish: "deny"))
     assert safe.opened == []
-    assert "not approved" in words(results_of(model.requests[1])[0])
+    assert "not approved" in text_of(results_of(model.requests[1])[0])
 
 
-def test_an_asked_call_waits_for_a_yes():
+def test_a_call_that_needs_approval_waits_for_it():
     safe, model = Safe(), opening(1, 2, 3)
 
     async def approve(wish):
@@ -76,7 +76,7 @@ def test_everything_but_a_clear_yes_is_a_no(answer):
 
 
 @pytest.mark.parametrize("yes", ["allow", True])
-def test_a_yes_may_be_said_as_true(yes):
+def test_true_counts_as_approval(yes):
     safe = Safe()
     answering(agent(opening(1), safe.tool, approve=lambda wish: "ask"), yes)
     assert safe.opened == [1]
@@ -86,17 +86,17 @@ def test_no_answer_is_a_no():
     safe, model = Safe(), opening(1)
     steps(agent(model, safe.tool, approve=lambda wish: "ask", limits=Limits(approval=0.05)))
     assert safe.opened == []
-    assert "nobody answered within 0.05 seconds" in words(results_of(model.requests[1])[0])
+    assert "nobody answered within 0.05 seconds" in text_of(results_of(model.requests[1])[0])
 
 
-def test_who_reads_one_reply_cannot_be_asked_so_the_call_is_refused_at_once():
+def test_without_steps_no_approval_is_possible_so_the_call_is_refused_at_once():
     safe, model = Safe(), opening(1)
     whole(agent(model, safe.tool, approve=lambda wish: "ask"))
     assert safe.opened == []
-    assert "there is nobody to ask" in words(results_of(model.requests[1])[0])
+    assert "there is nobody to ask" in text_of(results_of(model.requests[1])[0])
 
 
-def test_nobody_is_asked_about_a_call_that_cannot_be_run():
+def test_no_approval_is_requested_for_a_call_that_cannot_run():
     safe = Safe()
     model = Scripted([call("open_safe", {"number": "one"}), call("open_saf", {}, "two")], [Text(text="Done.")])
     told = steps(agent(model, safe.tool, approve=lambda wish: "ask", limits=Limits(approval=0.05)))
@@ -104,7 +104,7 @@ def test_nobody_is_asked_about_a_call_that_cannot_be_run():
     assert [step.execution.outcome for step in told if isinstance(step, CallEnded)] == ["invalid", "unknown"]
 
 
-def test_a_policy_is_asked_once_as_a_step_of_its_own():
+def test_a_policy_is_called_once_as_a_separate_step():
     keys = []
 
     class Listening(InProcess):
@@ -133,13 +133,13 @@ def test_a_policy_by_names():
     assert [result.call_id for result in results_of(model.requests[1])] == ["a", "b"]
 
 
-def test_a_policy_may_ask_for_whatever_changes_something():
+def test_a_policy_can_require_approval_for_tools_with_side_effects():
     safe = Safe()
     answering(agent(opening(1), safe.tool, approve=Approvals(side_effects="ask")), "allow")
     assert safe.opened == [1]
 
 
-def test_an_answer_to_a_run_that_is_over_reaches_nobody():
+def test_an_approval_for_a_finished_run_has_no_effect():
     made = agent(opening(1), Safe().tool)
     steps(made)
     assert not made.answer("r", "approval:call_1", "allow")

@@ -3,7 +3,7 @@
 import asyncio
 import re
 
-from agent.scripted import Scripted, asked, call, results_of, words
+from agent.scripted import Scripted, call, results_of, text_of, user_request
 from dragoman.agent import Agent, Artifacts
 from dragoman.core.parts import Inline, Media, Text
 from dragoman.tools import Executor, Registry, tool
@@ -22,13 +22,13 @@ def test_a_model_reads_the_rest_of_what_was_cut():
     executor = Executor(Registry(read_log, artifacts.tool), max_output=1000, spill=artifacts.spill)
 
     def read_on(request):
-        note = words(results_of(request)[-1])
+        note = text_of(results_of(request)[-1])
         found = re.search(r"read_artifact\(id='(\w+)'", note)
         return [call("read_artifact", {"id": found[1], "start": 100_000, "length": 50}, "second")]
 
     model = Scripted([call("read_log")], read_on, [Text(text="Read.")])
     ended = asyncio.run(Agent(model, executor).run("Read the log."))
-    first, second = (words(result) for result in results_of(model.requests[-1]))
+    first, second = (text_of(result) for result in results_of(model.requests[-1]))
     assert len(first) < 1200
     assert second == f"[characters 100,000 to 100,050 of {len(LOG):,}]\n{LOG[100_000:100_050]}"
     assert not any(result.failed for result in results_of(model.requests[-1]))
@@ -47,7 +47,7 @@ def test_an_artifact_that_is_not_there_is_a_failure_with_advice():
     artifacts = Artifacts()
     result = asyncio.run(Executor(Registry(artifacts.tool)).execute(call("read_artifact", {"id": "artifact_1"})))
     assert result.failed
-    assert "Run the tool again" in words(result)
+    assert "Run the tool again" in text_of(result)
 
 
 def test_the_oldest_is_forgotten_when_the_shelf_is_full():
@@ -59,7 +59,7 @@ def test_the_oldest_is_forgotten_when_the_shelf_is_full():
 
 def spilled(executor: Executor) -> str:
     told = asyncio.run(executor.execute(call("read_log")))
-    return re.search(r"read_artifact\(id='(\w+)'", words(told))[1]
+    return re.search(r"read_artifact\(id='(\w+)'", text_of(told))[1]
 
 
 def test_an_artifact_is_read_only_by_whom_it_was_kept_for():
@@ -67,14 +67,14 @@ def test_an_artifact_is_read_only_by_whom_it_was_kept_for():
     executor = Executor(Registry(read_log, artifacts.tool), max_output=1000, spill=artifacts.spill)
     ann, bob = executor.of(owner="ann"), executor.of(owner="bob")
     reading = call("read_artifact", {"id": spilled(ann), "length": 4})
-    assert words(asyncio.run(ann.execute(reading))).endswith("\nline")
+    assert text_of(asyncio.run(ann.execute(reading))).endswith("\nline")
     for other in (bob, executor):
         told = asyncio.run(other.execute(reading))
         assert told.failed
-        assert "there is no artifact" in words(told)
+        assert "there is no artifact" in text_of(told)
 
 
-def test_who_keeps_much_forgets_what_is_their_own():
+def test_an_owner_with_many_artifacts_evicts_only_its_own():
     artifacts = Artifacts(max_size=5 * len(LOG) // 2)
     executor = Executor(Registry(read_log, artifacts.tool), max_output=1000, spill=artifacts.spill)
     ann, bob = executor.of(owner="ann"), executor.of(owner="bob")
@@ -110,4 +110,4 @@ def test_asking_is_made_short():
     request = model.requests[1]
     assert [message.parts[0].text for message in request.messages] == ["Be long.", "Hello.", "Hi.", "And now?"]
     assert (model.requests[0].model, request.tool_choice.mode) == ("m", "required")
-    assert asked().messages[0].role == "user"
+    assert user_request().messages[0].role == "user"

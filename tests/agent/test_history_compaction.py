@@ -5,7 +5,7 @@ import asyncio
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.scripted import Scripted, agent, asked, call, ended, reply, steps
+from agent.scripted import Scripted, agent, call, ended, reply, steps, user_request
 from dragoman.agent import Compacted, Compaction, Limits, summary_by
 from dragoman.agent.history import SUMMARY, UNTRUSTED_SUMMARY, find_cut
 from dragoman.core.parts import Text, ToolCall, ToolResult
@@ -54,7 +54,7 @@ def test_a_history_that_grows_too_long_is_summed_up_between_turns():
 
     model = Scripted(counting())
     request = Request(
-        model="m", messages=(Message(role="system", parts=(Text(text="Be brief."),)), *asked("Count.").messages)
+        model="m", messages=(Message(role="system", parts=(Text(text="Be brief."),)), *user_request("Count.").messages)
     )
     made = agent(model, count, compaction=Compaction(summarise=summarise, context=100, keep=2), limits=Limits(turns=12))
     told = steps(made, request)
@@ -72,7 +72,7 @@ def test_below_the_share_nothing_is_summed_up():
     assert not any(isinstance(step, Compacted) for step in steps(made))
 
 
-def test_a_summary_of_something_untrusted_says_so_and_is_no_word_of_the_users():
+def test_a_summary_of_untrusted_content_is_marked_and_is_not_a_user_message():
     sent = []
 
     @tool(sends_out=True, destination="url")
@@ -87,7 +87,7 @@ def test_a_summary_of_something_untrusted_says_so_and_is_no_word_of_the_users():
     summary = first.history[0].parts[0].text
     assert summary.startswith(UNTRUSTED_SUMMARY)
     model = Scripted([call("fetch", {"url": evil})], [Text(text="Done.")])
-    later = Request(model="m", messages=(*first.history, *asked("go on").messages))
+    later = Request(model="m", messages=(*first.history, *user_request("go on").messages))
     assert ended(agent(model, page, fetch, limits=Limits(approval=0.01)), later).untrusted
     assert sent == []
 
@@ -172,7 +172,7 @@ def test_compaction_is_a_step_of_its_own():
     assert keys == ["model:1", "tool:call_1", "compact:1", "model:2"]
 
 
-def test_a_history_that_the_model_finds_too_long_is_made_shorter_and_asked_again():
+def test_a_history_that_exceeds_the_context_is_compacted_and_retried():
     too_long = Problem("context_length", "too many tokens")
     sizes = []
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.scripted import Scripted, agent, asked, call, ended, words
+from agent.scripted import Scripted, agent, call, ended, text_of, user_request
 from dragoman.agent import Compaction, Limits, closed
 from dragoman.core.parts import Text, ToolCall, ToolResult
 from dragoman.core.problems import Problem
@@ -60,7 +60,7 @@ async def hang() -> str:
     return ""
 
 
-def test_what_is_said_is_written_before_its_calls_are_run_and_results_as_they_come():
+def test_a_turn_is_recorded_before_its_calls_run_and_results_as_they_arrive():
     book = Book()
 
     @tool
@@ -70,7 +70,7 @@ def test_what_is_said_is_written_before_its_calls_are_run_and_results_as_they_co
 
     model = Scripted([Text(text="Hm."), call("look")], [Text(text="Done.")])
     reached = ended(agent(model, look, recorder=book))
-    assert words(reached.history[2].parts[0]) == "ToolCall"
+    assert text_of(reached.history[2].parts[0]) == "ToolCall"
     assert book.story == ["begin", "Text", "ToolCall", "ToolResult", "Text", "end finished"]
     assert closed(book.messages) == reached.history
 
@@ -111,7 +111,7 @@ def test_a_run_whose_reader_leaves_is_written_down_as_cancelled():
     book = Book()
 
     async def leave():
-        told = agent(Scripted([call("hang")]), hang, recorder=book).steps(asked())
+        told = agent(Scripted([call("hang")]), hang, recorder=book).steps(user_request())
         async for step in told:
             if type(step).__name__ == "CallStarted":
                 break
@@ -120,7 +120,7 @@ def test_a_run_whose_reader_leaves_is_written_down_as_cancelled():
     asyncio.run(leave())
     assert book.story[-1] == "end cancelled"
     assert closed(book.messages) == book.ended.history
-    assert "interrupted" in words(book.ended.history[-1].parts[0])
+    assert "interrupted" in text_of(book.ended.history[-1].parts[0])
 
 
 def test_a_run_that_breaks_is_written_down_as_failed():
@@ -148,7 +148,7 @@ def test_a_book_that_cannot_be_written_in_fails_the_run_and_leaves_its_history(m
     assert closed(reached.history) == reached.history
 
 
-def test_a_book_that_cannot_be_opened_ends_the_run_before_the_model_is_asked():
+def test_a_recorder_that_cannot_be_opened_ends_the_run_before_the_model_is_called():
     class Closed(Book):
         async def begin(self, run, request):
             raise Problem("overloaded", "the store is down")
@@ -171,7 +171,11 @@ def test_a_book_that_is_closed_while_calls_run_ends_the_run():
 
 def test_what_a_killed_process_left_is_a_valid_history():
     said = Message(role="assistant", parts=(call("a", {}, "1"), call("b", {}, "2"), call("c", {}, "3")))
-    left = (*asked().messages, said, Message(role="user", parts=(ToolResult(call_id="2", content=(Text(text="x"),)),)))
+    left = (
+        *user_request().messages,
+        said,
+        Message(role="user", parts=(ToolResult(call_id="2", content=(Text(text="x"),)),)),
+    )
     results = closed(left)[-1].parts
     assert [result.call_id for result in results] == ["1", "2", "3"]
     assert [result.failed for result in results] == [True, False, True]

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from agent.scripted import Scripted, agent, asked, call, ended, results_of, steps, whole, words
+from agent.scripted import Scripted, agent, call, ended, results_of, steps, text_of, user_request, whole
 from dragoman.agent import CallEnded, CallStarted, Limits, RunEnded, TurnEnded
 from dragoman.core.events import PartDelta, PartStarted, Started
 from dragoman.core.parts import Reasoning, Text, ToolCall, ToolResult
@@ -48,7 +48,7 @@ def test_a_budget_of_tokens_ends_the_run_before_more_is_run():
     reached = ended(agent(Scripted(counting), count, limits=Limits(tokens=60)))
     assert (reached.stop, reached.statistics.turns, reached.statistics.tokens) == ("tokens", 3, 66)
     assert is_valid(reached.history)
-    assert "no more turns" in words(reached.history[-1].parts[0])
+    assert "no more turns" in text_of(reached.history[-1].parts[0])
     assert whole(agent(Scripted(counting), count, limits=Limits(tokens=60))).finish.reason == "length"
 
 
@@ -72,7 +72,7 @@ def test_a_budget_of_cost_counts_what_turns_cost():
     assert is_valid(reached.history)
 
 
-def test_without_a_known_price_nothing_is_said_of_the_cost():
+def test_without_a_known_price_the_cost_is_unknown():
     assert ended(agent(Scripted([Text(text="x")]), count, price=lambda *_: None)).statistics.cost is None
 
 
@@ -82,15 +82,15 @@ def test_calls_beyond_their_limit_are_not_run_and_the_model_answers_without_tool
     reached = ended(agent(model, count, limits=Limits(calls=3)))
     assert reached.stop == "calls"
     assert [result.failed for result in results_of(model.requests[1])] == [False, False, False, True, True]
-    assert "all 3 calls" in words(results_of(model.requests[1])[3])
+    assert "all 3 calls" in text_of(results_of(model.requests[1])[3])
     assert model.requests[1].tool_choice.mode == "none"
     assert reached.finish.reason == "stop"
 
 
-def test_wrong_arguments_may_be_mended_three_times_then_the_tool_is_withdrawn():
+def test_invalid_arguments_may_be_corrected_three_times_then_the_tool_is_removed():
     model = Scripted(lambda request: [call("count", {"n": f"no. {len(request.messages)}"})])
     ended(agent(model, count, limits=Limits(turns=6)))
-    told = [words(result) for result in results_of(model.requests[-2])]
+    told = [text_of(result) for result in results_of(model.requests[-2])]
     assert ["Go on without it" in each for each in told] == [False, False, False, False, True, True]
 
 
@@ -100,7 +100,7 @@ def test_arguments_that_fit_give_the_budget_back():
     turns = [[call("count", arguments)] for arguments in script]
     model = Scripted(*turns, [Text(text="Done.")])
     ended(agent(model, count))
-    assert not any("Go on without it" in words(result) for result in results_of(model.requests[-1]))
+    assert not any("Go on without it" in text_of(result) for result in results_of(model.requests[-1]))
 
 
 def test_the_same_call_with_the_same_result_is_run_three_times_and_then_ends_the_run():
@@ -118,7 +118,7 @@ def test_the_same_call_with_the_same_result_is_run_three_times_and_then_ends_the
     model = Scripted(again)
     reached = ended(agent(model, look))
     assert (len(ran), reached.stop, reached.statistics.turns) == (3, "repetition", 5)
-    assert "the same call was made 3 times" in words(results_of(model.requests[-1])[-1])
+    assert "the same call was made 3 times" in text_of(results_of(model.requests[-1])[-1])
 
 
 def test_a_call_whose_result_changes_may_be_repeated():
@@ -148,7 +148,7 @@ def test_when_time_is_up_finished_calls_keep_their_results_and_others_get_one():
     assert is_valid(reached.history)
     results = reached.history[-1].parts
     assert [result.failed for result in results] == [True, False, True]
-    assert "interrupted" in words(results[0])
+    assert "interrupted" in text_of(results[0])
     told = whole(agent(Scripted(calls), hang, count, limits=Limits(seconds=1)))
     assert told.finish.reason == "length"
     assert [part.call_id for part in told.parts if isinstance(part, ToolResult)] == ["a", "b", "c"]
@@ -166,7 +166,7 @@ async def talking(request):
     await asyncio.Event().wait()
 
 
-def test_when_time_is_up_while_the_model_speaks_what_can_stand_is_kept():
+def test_complete_parts_are_kept_if_the_time_limit_ends_a_reply():
     reached = ended(agent(talking, count, limits=Limits(seconds=0.5)))
     assert reached.history[1].parts == (Text(text="Let me"),)
     assert len(reached.history) == 2
@@ -181,7 +181,7 @@ def cancelled(made, at, when, request=None):
 
     async def read():
         told, pressed = [], False
-        async for step in made.steps(request or asked(), run="r"):
+        async for step in made.steps(request or user_request(), run="r"):
             told.append(step)
             if isinstance(step, at) and not pressed:
                 pressed = made.cancel("r", when)
@@ -202,12 +202,12 @@ def test_a_run_cancelled_now_leaves_its_calls_answered():
     assert [step.execution.outcome for step in told if isinstance(step, CallEnded)] == ["cancelled"] * 2
 
 
-def test_a_run_cancelled_now_while_the_model_speaks_keeps_what_was_said():
+def test_a_run_cancelled_during_a_reply_keeps_the_partial_reply():
     last = cancelled(agent(talking, count), PartDelta, "now")[-1]
     assert (last.stop, last.history[1].parts) == ("cancelled", (Text(text="Let me"),))
 
 
-def test_a_run_cancelled_after_the_turn_runs_its_calls_and_asks_no_more():
+def test_a_run_cancelled_after_the_turn_runs_its_calls_without_another_model_call():
     model = Scripted(counting)
     told = cancelled(agent(model, count), PartStarted, "after_turn")
     assert [type(step).__name__ for step in told[-4:]] == ["CallStarted", "CallEnded", "TurnEnded", "RunEnded"]
@@ -215,7 +215,7 @@ def test_a_run_cancelled_after_the_turn_runs_its_calls_and_asks_no_more():
     assert [result.failed for result in told[-1].history[-1].parts] == [False]
 
 
-def test_the_last_turn_is_not_cancelled_by_a_wish_to_end_after_it():
+def test_the_last_turn_is_not_cancelled_by_a_request_to_end_after_it():
     assert cancelled(agent(Scripted([Text(text="x")]), count), PartStarted, "after_turn")[-1].stop == "finished"
 
 
@@ -223,7 +223,7 @@ def test_a_cancelled_run_is_a_reply_that_failed():
     made = agent(Scripted([call("hang")]), hang)
 
     async def read():
-        async for _ in made(asked()):
+        async for _ in made(user_request()):
             for run in made._runs:
                 made.cancel(run)
 
@@ -233,13 +233,13 @@ def test_a_cancelled_run_is_a_reply_that_failed():
 
 
 @pytest.mark.parametrize("limits", [Limits(turns=0), Limits(turns=0, calls=0)])
-def test_without_turns_the_model_is_asked_once_without_tools(limits):
+def test_with_zero_turns_the_model_is_called_once_without_tools(limits):
     model = Scripted(counting)
     reached = ended(agent(model, count, limits=limits))
     assert (reached.stop, len(model.requests)) == ("turns", 1)
 
 
-def test_a_turn_that_was_paused_goes_on():
+def test_a_paused_turn_continues():
     from agent.scripted import reply
     from dragoman.core.stream import replay
 
@@ -255,7 +255,7 @@ def test_a_turn_that_was_paused_goes_on():
 
 
 @pytest.mark.parametrize(("repairs", "asked_for"), [(3, 4), (0, 1)])
-def test_a_call_that_nobody_could_read_is_asked_for_again_within_the_budget_of_repairs(repairs, asked_for):
+def test_an_unparsable_call_is_retried_within_the_repair_limit(repairs, asked_for):
     from agent.scripted import reply
     from dragoman.core.stream import replay
 
@@ -268,18 +268,18 @@ def test_a_call_that_nobody_could_read_is_asked_for_again_within_the_budget_of_r
 
     reached = ended(agent(model, count, limits=Limits(repairs=repairs)))
     assert (reached.stop, reached.finish.reason, len(requests)) == ("finished", "malformed_call", asked_for)
-    assert reached.history == asked().messages
+    assert reached.history == user_request().messages
 
 
 def test_the_clients_calls_are_left_open_also_at_a_limit():
-    request = asked(tools=(Tool(name="theirs"),))
+    request = user_request(tools=(Tool(name="theirs"),))
     calls = [call("theirs", {}, "t"), call("count", {"n": 1}, "c")]
     reached = ended(agent(Scripted(calls), count, limits=Limits(tokens=1)), request)
     assert reached.stop == "client_calls"
     assert [result.call_id for result in reached.history[-1].parts] == ["c"]
 
 
-def test_statistics_tell_the_time():
+def test_statistics_include_the_duration():
     reached = ended(agent(Scripted(counting), count))
     assert 0 < reached.statistics.seconds < 5
 

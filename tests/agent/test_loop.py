@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from agent.scripted import Scripted, agent, asked, call, ended, reply, results_of, steps, whole, words
+from agent.scripted import Scripted, agent, call, ended, reply, results_of, steps, text_of, user_request, whole
 from dragoman.agent import Agent, CallEnded, CallStarted, InProcess, Limits, RunEnded, TurnEnded
 from dragoman.core.events import Finished, Started, UsageSeen
 from dragoman.core.parts import Reasoning, Signature, Text, ToolCall, ToolResult
@@ -29,11 +29,11 @@ async def slow(name: str, turns: int) -> str:
     return name
 
 
-def test_a_call_is_run_and_the_model_goes_on_with_its_result():
+def test_a_call_is_run_and_the_model_continues_with_its_result():
     model = Scripted([call("add", {"one": 1, "other": 2})], [Text(text="It is 3.")])
     reached = ended(agent(model, add))
     assert reached.stop == "finished"
-    assert [words(result) for result in results_of(model.requests[1])] == ["3"]
+    assert [text_of(result) for result in results_of(model.requests[1])] == ["3"]
     assert [message.role for message in reached.history] == ["user", "assistant", "user", "assistant"]
     assert reached.statistics.turns == 2
     assert reached.statistics.calls == 1
@@ -42,12 +42,12 @@ def test_a_call_is_run_and_the_model_goes_on_with_its_result():
 
 def test_the_model_is_offered_the_tools_of_the_agent_after_those_of_the_client():
     model = Scripted([Text(text="Hello.")])
-    ended(agent(model, add), asked(tools=(Tool(name="theirs"), Tool(name="add", description="another"))))
+    ended(agent(model, add), user_request(tools=(Tool(name="theirs"), Tool(name="add", description="another"))))
     assert [offered.name for offered in model.requests[0].tools] == ["theirs", "add"]
     assert model.requests[0].tools[1] == add.definition
 
 
-def test_what_the_model_said_goes_back_to_it_untouched():
+def test_the_models_reply_is_sent_back_unchanged():
     thought = Reasoning(texts=("Let me add.",), signature=GOOGLE)
     wish = ToolCall(id="c", name="add", arguments='{ "other":2 , "one":1}', signature=GOOGLE)
     model = Scripted([thought, Text(text="Adding."), wish], [Text(text="3")])
@@ -65,7 +65,7 @@ def test_parallel_calls_are_answered_in_their_order_in_one_message():
     assert finished != sorted(finished), "they ran at once, so the shorter ones ended first"
 
 
-def test_steps_tell_everything_in_the_order_it_happens():
+def test_steps_report_everything_in_order():
     model = Scripted([call("add", {"one": 1, "other": 2})], [Text(text="3")])
     told = [type(step).__name__ for step in steps(agent(model, add)) if not type(step).__name__.startswith("Part")]
     turn = ["Started", "UsageSeen", "Finished"]
@@ -111,7 +111,7 @@ def test_an_agent_is_a_model():
 def test_a_call_of_the_clients_ends_the_run_and_stays_open():
     calls = [call("theirs", {"x": 1}, "open"), call("add", {"one": 1, "other": 2}, "own")]
     model = Scripted(calls)
-    request = asked(tools=(Tool(name="theirs"),))
+    request = user_request(tools=(Tool(name="theirs"),))
     reached = ended(agent(model, add), request)
     assert reached.stop == "client_calls"
     assert [part.call_id for part in reached.history[-1].parts if isinstance(part, ToolResult)] == ["own"]
@@ -120,13 +120,13 @@ def test_a_call_of_the_clients_ends_the_run_and_stays_open():
     assert [getattr(part, "executor", "") for part in told.parts] == ["client", "provider", "provider"]
 
 
-def test_a_run_goes_on_when_the_clients_result_is_in_the_history():
+def test_a_run_continues_when_the_clients_result_is_in_the_history():
     calls = (call("theirs", {"x": 1}, "open"), call("add", {"one": 1, "other": 2}, "own"))
     answers = (
         ToolResult(call_id="own", content=(Text(text="3"),)),
         ToolResult(call_id="open", content=(Text(text="4"),)),
     )
-    request = asked(tools=(Tool(name="theirs"),))
+    request = user_request(tools=(Tool(name="theirs"),))
     history = (*request.messages, Message(role="assistant", parts=calls), Message(role="user", parts=answers))
     model = Scripted([Text(text="7")])
     reached = ended(agent(model, add), type(request)(model="scripted", messages=history, tools=request.tools))
@@ -134,9 +134,9 @@ def test_a_run_goes_on_when_the_clients_result_is_in_the_history():
     assert model.requests[0].messages == history
 
 
-def test_a_reply_that_comes_back_as_history_is_told_as_the_turns_it_was():
+def test_a_reply_in_the_history_is_split_into_its_original_turns():
     first = [Text(text="Looking."), call("add", {"one": 1, "other": 2}, "own"), call("theirs", {}, "open")]
-    request = asked(tools=(Tool(name="theirs"),))
+    request = user_request(tools=(Tool(name="theirs"),))
     told = whole(agent(Scripted(first), add), request)
     answer = Message(role="user", parts=(ToolResult(call_id="open", content=(Text(text="4"),)),))
     history = (*request.messages, Message(role="assistant", parts=told.parts), answer)
@@ -151,11 +151,11 @@ def test_a_reply_that_comes_back_as_history_is_told_as_the_turns_it_was():
 def test_an_unknown_tool_is_answered_with_the_nearest_names():
     model = Scripted([call("ad", {})], [Text(text="Sorry.")])
     reached = ended(agent(model, add))
-    assert "Did you mean 'add'?" in words(results_of(model.requests[1])[0])
+    assert "Did you mean 'add'?" in text_of(results_of(model.requests[1])[0])
     assert reached.statistics.failed == 1
 
 
-def test_after_the_turn_limit_the_model_is_asked_once_more_without_tools():
+def test_after_the_turn_limit_the_model_is_called_once_more_without_tools():
     def endless(request):
         if request.tool_choice is not None and request.tool_choice.mode == "none":
             return [Text(text="What I have.")]
@@ -185,9 +185,9 @@ def test_a_model_that_calls_in_its_last_turn_gets_an_answer_and_nothing_is_run()
     assert [type(part).__name__ for part in told.parts] == ["ToolCall", "ToolResult"] * 4
 
 
-def test_a_model_that_calls_in_its_last_turn_is_asked_a_very_last_time_with_the_refusal():
+def test_a_call_in_the_last_turn_is_refused_and_the_model_is_called_one_final_time():
     def deaf(request):
-        is_told = any("no more turns for tools" in words(result) for result in results_of(request))
+        is_told = any("no more turns for tools" in text_of(result) for result in results_of(request))
         return [Text(text="So far.")] if is_told else [call("add", {"one": len(request.messages), "other": 2})]
 
     model = Scripted(deaf)
@@ -208,7 +208,7 @@ def test_where_no_tool_may_be_called_none_is_run_whatever_the_model_calls():
     def deaf(request):
         return [Text(text="Without.")] if results_of(request) else [call("count")]
 
-    reached = ended(agent(Scripted(deaf), count), asked(tool_choice=ToolChoice(mode="none")))
+    reached = ended(agent(Scripted(deaf), count), user_request(tool_choice=ToolChoice(mode="none")))
     assert (ran, reached.text, reached.statistics.turns) == ([], "Without.", 2)
 
 
@@ -220,12 +220,12 @@ def test_the_default_limit_is_ten_turns():
 def test_a_forced_first_call_is_free_after_the_first_result():
     choice = ToolChoice(mode="required", names=("add",), parallel=False)
     model = Scripted([call("add", {"one": 1, "other": 2})], [Text(text="3")])
-    ended(agent(model, add), asked(tool_choice=choice))
+    ended(agent(model, add), user_request(tool_choice=choice))
     assert model.requests[0].tool_choice == choice
     assert model.requests[1].tool_choice == ToolChoice(mode="auto", parallel=False)
 
 
-def test_who_stops_reading_stops_the_run():
+def test_closing_the_steps_stops_the_run():
     story, begun = [], asyncio.Event()
 
     @tool
@@ -241,7 +241,7 @@ def test_who_stops_reading_stops_the_run():
 
     async def leave():
         made = agent(Scripted([call("hang")]), hang)
-        told = made.steps(asked())
+        told = made.steps(user_request())
         async for step in told:
             if isinstance(step, CallStarted):
                 await begun.wait()
@@ -253,7 +253,7 @@ def test_who_stops_reading_stops_the_run():
     assert story == ["began", "stopped"]
 
 
-def test_a_run_waits_for_who_watches_it():
+def test_a_run_waits_for_the_reader_of_its_steps():
     told = []
 
     async def talkative(request):
@@ -262,7 +262,7 @@ def test_a_run_waits_for_who_watches_it():
             yield UsageSeen(reply([]).usage) if n else Started("r", "m")
 
     async def read_little():
-        watched = agent(talkative, add, runtime=lambda run: InProcess(run, max_pending=4)).steps(asked())
+        watched = agent(talkative, add, runtime=lambda run: InProcess(run, max_pending=4)).steps(user_request())
         async for _ in watched:
             await asyncio.sleep(0.01)
             break
@@ -294,7 +294,7 @@ def test_ids_that_come_again_are_calls_of_their_own():
     assert keys == ["model:1", "tool:call_1", "model:2", "tool:call_1#2", "model:3"]
 
 
-def test_a_turn_ended_says_what_it_added():
+def test_turn_ended_contains_the_added_messages():
     model = Scripted([call("add", {"one": 1, "other": 2})], [Text(text="3")])
     turns = [step for step in steps(agent(model, add)) if isinstance(step, TurnEnded)]
     assert [turn.number for turn in turns] == [1, 2]
@@ -305,12 +305,12 @@ def test_a_turn_ended_says_what_it_added():
 def test_a_second_run_of_one_id_is_refused_while_the_first_is_under_way():
     async def twice():
         made = agent(Scripted([Text(text="x")]), add)
-        first = made.steps(asked(), run="r")
+        first = made.steps(user_request(), run="r")
         await anext(first)
         with pytest.raises(ValueError, match="already active"):
-            await anext(made.steps(asked(), run="r"))
+            await anext(made.steps(user_request(), run="r"))
         await first.aclose()
-        assert isinstance([step async for step in made.steps(asked(), run="r")][-1], RunEnded)
+        assert isinstance([step async for step in made.steps(user_request(), run="r")][-1], RunEnded)
 
     asyncio.run(twice())
 
@@ -319,14 +319,14 @@ def test_finished_comes_once_and_last():
     model = Scripted([call("add", {"one": 1, "other": 2})], [Text(text="3")])
 
     async def read():
-        return [event async for event in agent(model, add)(asked())]
+        return [event async for event in agent(model, add)(user_request())]
 
     told = asyncio.run(read())
     assert [type(event) for event in told].count(Finished) == 1
     assert isinstance(told[-1], Finished)
 
 
-def test_a_call_that_nobody_could_read_is_for_the_models_eyes_alone():
+def test_an_unparsable_call_is_shown_only_to_the_model():
     unread = Text(text="TOOL_CALL: add\nARGUMENTS: {,}", unread=True)
     model = Scripted([Text(text="I add."), unread, Text(text="Wait."), call("add", {"one": 1, "other": 2})], [unread])
     told = whole(agent(model, add))
@@ -352,7 +352,7 @@ def test_tools_that_come_during_a_run_are_offered_from_the_next_turn_on_behind_t
     registry.register(tool(name="echo", description="Say it.")(echo))
     registry.register(tool(name="shrink")(lambda: ""))
     model = Scripted([call("grow", {}, "1")], [call("later", {}, "2"), call("client", {}, "3")], [Text(text="Done.")])
-    request = asked(tools=(Tool(name="client"), Tool(name="own")))
+    request = user_request(tools=(Tool(name="client"), Tool(name="own")))
     made = Agent(model, Executor(registry))
     steps(made, request)
     first, second = ([tool.name for tool in seen.tools] for seen in model.requests)

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 from msgspec import structs
 
-from agent.scripted import Scripted, agent, asked, call, ended, reply, steps, whole, words
+from agent.scripted import Scripted, agent, call, ended, reply, steps, text_of, user_request, whole
 from dragoman.agent import CallEnded, CallStarted, Compaction
 from dragoman.core.events import Failed, PartDelta, PartStarted, Started
 from dragoman.core.parts import Reasoning, Refusal, Text
@@ -22,7 +22,7 @@ def add(one: int, other: int) -> int:
 
 
 @pytest.mark.parametrize("raised", [True, False])
-def test_a_problem_of_the_model_ends_the_run_and_is_told(raised):
+def test_a_problem_of_the_model_ends_the_run_and_is_reported(raised):
     problem = Problem("overloaded", "try later")
 
     async def failing(request):
@@ -42,7 +42,7 @@ def test_a_stream_that_breaks_off_leaves_a_valid_history():
         yield PartStarted(0, Text(text=""))
 
     reached = ended(agent(cut, add))
-    assert (reached.stop, reached.history) == ("failed", asked().messages)
+    assert (reached.stop, reached.history) == ("failed", user_request().messages)
 
 
 async def wrong(request):
@@ -70,14 +70,14 @@ def test_a_mistake_of_the_model_function_is_a_failed_run_and_is_in_the_log(model
     assert "the model failed" in caplog.text
     assert "Traceback" in caplog.text
     said = [Message(role="assistant", parts=(Text(text="I be"),))] if model is wrong else []
-    assert reached.history == (*asked().messages, *said)
+    assert reached.history == (*user_request().messages, *said)
     assert isinstance(reached.problem.__cause__, BaseException)
     assert "secret" not in reached.problem.message
     with pytest.raises(Problem, match="the model failed"):
         whole(agent(model, add))
 
 
-def test_what_was_said_before_the_model_failed_stays_and_half_a_call_does_not():
+def test_text_before_a_model_failure_is_kept_and_an_incomplete_call_is_not():
     async def cut(request):
         for event in list(replay(reply([Text(text="I add."), call("add", {"one": 1, "other": 2})])))[:-3]:
             yield event
@@ -99,12 +99,12 @@ def test_a_policy_that_raises_ends_the_run_with_every_call_answered():
     reached = told[-1]
     assert (reached.stop, reached.problem.message) == ("failed", "the approval policy failed (KeyError)")
     assert [result.call_id for result in reached.history[-1].parts] == ["a", "b"]
-    assert all("interrupted" in words(result) for result in reached.history[-1].parts)
+    assert all("interrupted" in text_of(result) for result in reached.history[-1].parts)
     assert [step.call.id for step in told if isinstance(step, CallEnded)] == ["a", "b"]
     assert not any(isinstance(step, CallStarted) for step in told)
 
 
-def test_a_price_that_cannot_be_told_fails_the_run_after_its_answer():
+def test_a_price_function_that_fails_ends_the_run_after_its_answer():
     reached = ended(agent(Scripted([Text(text="3")]), add, price=lambda model, usage: 1 / 0))
     assert (reached.stop, reached.text) == ("failed", "3")
 
@@ -116,7 +116,7 @@ def test_a_summary_that_raises_leaves_the_history_as_it_is():
 
 
 @pytest.mark.parametrize("hollow", [[], [Text(text=" ")], [Reasoning(texts=("hm",)), Text(text="")]])
-def test_a_model_that_says_nothing_is_asked_once_more(hollow):
+def test_an_empty_reply_is_retried_once(hollow):
     first = [call("add", {"one": 1, "other": 2})]
     model = Scripted(first, hollow, [Text(text="3")])
     reached = ended(agent(model, add))
@@ -128,17 +128,17 @@ def test_a_model_that_says_nothing_is_asked_once_more(hollow):
     assert [message.role for message in reached.history] == ["user", "assistant", "user"]
 
 
-def test_a_call_of_ours_that_comes_open_in_a_history_gets_a_result_and_the_clients_does_not():
+def test_an_open_gateway_call_in_the_history_gets_a_result_and_a_client_call_does_not():
     ours, theirs = call("add", {"one": 1, "other": 2}, "ours"), call("theirs", {}, "theirs")
     told = Message(role="assistant", parts=(ours,))
-    request = asked(tools=(Tool(name="theirs"),))
+    request = user_request(tools=(Tool(name="theirs"),))
     left = ended(agent(Scripted([Text(text="ok")]), add), structs.replace(request, messages=(*request.messages, told)))
-    assert "interrupted" in words(left.history[-2].parts[0])
+    assert "interrupted" in text_of(left.history[-2].parts[0])
     waiting = (*request.messages, structs.replace(told, parts=(theirs,)))
     model = Scripted([Text(text="ok")])
     ended(agent(model, add), structs.replace(request, messages=waiting))
     assert model.requests[0].messages == waiting
 
 
-def test_a_refusal_is_what_a_model_said_at_last():
+def test_a_refusal_is_the_final_text_of_a_run():
     assert ended(agent(Scripted([Refusal(text="I will not.")]), add)).text == "I will not."

@@ -6,7 +6,7 @@ import tracemalloc
 
 import pytest
 
-from agent.scripted import Scripted, asked, call, results_of, words
+from agent.scripted import Scripted, call, results_of, text_of, user_request
 from dragoman.agent import Agent, Artifacts, CallEnded
 from dragoman.core.parts import Text, ToolResult
 from dragoman.core.stream import check_events, collect
@@ -67,7 +67,7 @@ def test_a_thousand_calls_with_a_tenth_gone_wrong_are_all_answered_in_order(exec
     model = Scripted(calls, [Text(text="Done.")])
 
     async def read():
-        return [event async for event in Agent(model, executor)(asked())]
+        return [event async for event in Agent(model, executor)(user_request())]
 
     tracemalloc.start()
     told = collect(check_events(asyncio.run(read())))
@@ -78,14 +78,14 @@ def test_a_thousand_calls_with_a_tenth_gone_wrong_are_all_answered_in_order(exec
     for n, (kind, result) in enumerate(zip(wanted, results, strict=True)):
         match kind:
             case "hangs":
-                assert "took longer than 0.3 seconds" in words(result)
+                assert "took longer than 0.3 seconds" in text_of(result)
             case "crashes":
-                assert f"no. {n} crashed" in words(result)
+                assert f"no. {n} crashed" in text_of(result)
             case "is huge":
-                assert words(result).startswith(f"{n}:x")
-                assert len(words(result)) < SHOWN + 300
+                assert text_of(result).startswith(f"{n}:x")
+                assert len(text_of(result)) < SHOWN + 300
             case _:
-                assert words(result) == f"{n} is done"
+                assert text_of(result) == f"{n} is done"
         assert result.failed == (kind in ("hangs", "crashes"))
     assert [part.call_id for part in told.parts if isinstance(part, ToolResult)] == [f"call_{n}" for n in range(CALLS)]
     assert wanted.count("works") == 900
@@ -97,8 +97,8 @@ def test_a_thousand_calls_in_threads_end_too(executor):
     model = Scripted(calls, [Text(text="Done.")])
 
     async def read():
-        return [step async for step in Agent(model, executor).steps(asked())]
+        return [step async for step in Agent(model, executor).steps(user_request())]
 
     told = asyncio.run(read())
     assert sum(isinstance(step, CallEnded) for step in told) == CALLS
-    assert [words(result) for result in results_of(model.requests[1])] == [f"{n} is done" for n in range(CALLS)]
+    assert [text_of(result) for result in results_of(model.requests[1])] == [f"{n} is done" for n in range(CALLS)]

@@ -7,7 +7,7 @@ from tempfile import TemporaryDirectory
 import pytest
 from msgspec import structs
 
-from agent.scripted import asked
+from agent.scripted import user_request
 from dragoman.agent import Agent, CallEnded, Compaction, Limits, RunEnded, closed
 from dragoman.config import Config, RetriesTable, ServerTable, SessionsTable
 from dragoman.core.parts import Text, ToolCall, ToolResult
@@ -50,13 +50,13 @@ async def hang(city: str) -> str:
     return city
 
 
-def told_results(received):
+def result_texts(received):
     return [result.text for turn in received.ask.turns for result in turn.results]
 
 
 def two_rounds(received):
     """Ask for two cities at once, then for a third, then say what was found."""
-    results = told_results(received)
+    results = result_texts(received)
     if len(results) < 2:
         calls = [
             Said(id=f"c{at}", name="weather", arguments={"city": city}) for at, city in enumerate(("Rome", "Oslo"))
@@ -71,7 +71,7 @@ def endless(received):
     """Call as long as that is possible."""
     if received.ask.choice.mode == "none":
         return Answer(text="That far.")
-    count = len(told_results(received))
+    count = len(result_texts(received))
     return Answer(calls=(Said(id=f"c{count}", name="weather", arguments={"city": f"City {count}"}),), end="calls")
 
 
@@ -89,7 +89,7 @@ async def asking(script):
 
 
 def request_for(upstream, **more):
-    return structs.replace(asked("What is the weather?", **more), model=f"{upstream}/{KINDS[upstream]}")
+    return structs.replace(user_request("What is the weather?", **more), model=f"{upstream}/{KINDS[upstream]}")
 
 
 def run(upstream, script, *, request=None, tools=(weather,), **settings):
@@ -126,9 +126,9 @@ def test_the_last_turn_without_tools_is_accepted(upstream):
 
 
 @every_upstream
-def test_a_model_that_does_not_heed_that_no_tool_may_be_called_answers_when_it_was_refused(upstream):
+def test_a_model_that_calls_tools_despite_choice_none_answers_after_the_refusal(upstream):
     def deaf(received):
-        if any("no more turns" in result for result in told_results(received)):
+        if any("no more turns" in result for result in result_texts(received)):
             return Answer(text="That far.")
         return endless(structs.replace(received, ask=structs.replace(received.ask, choice=AskToolChoice())))
 
@@ -154,7 +154,7 @@ def test_a_forced_first_call_is_forced_once(upstream):
 @every_upstream
 def test_a_run_that_was_stopped_can_be_gone_on_from(upstream):
     def hanging(received):
-        if told_results(received):
+        if result_texts(received):
             return Answer(text="I see that it was interrupted.")
         calls = (
             Said(id="c0", name="weather", arguments={"city": "Rome"}),
@@ -172,7 +172,9 @@ def test_a_run_that_was_stopped_can_be_gone_on_from(upstream):
                     made.cancel("r")
             assert first.stop == "cancelled"
             assert closed(first.history) == first.history
-            again = structs.replace(request_for(upstream), messages=(*first.history, *asked("And now?").messages))
+            again = structs.replace(
+                request_for(upstream), messages=(*first.history, *user_request("And now?").messages)
+            )
             last = [step async for step in made.steps(again)][-1]
             assert (last.stop, last.text) == ("finished", "I see that it was interrupted.")
             assert {seen.status for seen in simulator.requests} == {200}
@@ -193,9 +195,9 @@ def test_a_history_that_was_made_shorter_is_accepted(upstream):
 
 
 @every_upstream
-def test_the_clients_calls_are_left_to_it_and_the_run_goes_on_with_its_results(upstream):
+def test_client_calls_are_left_to_the_client_and_the_run_continues_with_its_results(upstream):
     def mixed(received):
-        results = told_results(received)
+        results = result_texts(received)
         if results:
             return Answer(text=" and ".join(results))
         calls = (

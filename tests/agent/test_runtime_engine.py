@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 
-from agent.scripted import Scripted, asked, call, reply, words
+from agent.scripted import Scripted, call, reply, text_of, user_request
 from dragoman.agent import Agent, Approvals, InProcess, Limits, RunEnded
 from dragoman.agent.values import decode_value, encode_value
 from dragoman.core.parts import Text
@@ -80,7 +80,7 @@ KEYS = ["model:1", "approve:a", "approve:b", "tool:a", "tool:b", "model:2", "app
 def carried(world: World, engine: Engine) -> RunEnded | None:
     async def run():
         try:
-            return await world.agent().carry(asked("Pay."), engine, run="r")
+            return await world.agent().carry(user_request("Pay."), engine, run="r")
         except (Died, BaseExceptionGroup):  # calls run in a group
             return None
 
@@ -124,14 +124,14 @@ def test_an_answer_that_came_while_the_process_was_gone_is_found():
     async def run():
         engine = Engine("r", memory)
         engine.tell("approval:a", "allow")
-        return await made.carry(asked("Pay."), engine, run="r")
+        return await made.carry(user_request("Pay."), engine, run="r")
 
     assert asyncio.run(run()).stop == "finished"
     assert world.charged == [1]
 
 
 @given(responses())
-def test_what_a_model_said_is_kept_whole(response):
+def test_a_model_reply_survives_serialization(response):
     assert decode_value(encode_value(response)) == response
 
 
@@ -141,7 +141,7 @@ def test_what_became_of_a_call_is_kept_but_for_its_handler(result):
     assert decode_value(encode_value(execution)) == execution
 
 
-def test_words_are_kept_as_they_are():
+def test_text_survives_serialization():
     assert decode_value(encode_value("allow")) == "allow"
 
 
@@ -153,7 +153,7 @@ def test_bytes_that_are_no_value_are_refused(kept):
         decode_value(kept)
 
 
-def test_the_words_of_a_result_survive():
+def test_the_text_of_a_result_survives_serialization():
     world, engine = World(), Engine("r", {})
     carried(world, engine)
-    assert words(decode_value(engine.memory["tool:a#2"]).result) == "charged 3"
+    assert text_of(decode_value(engine.memory["tool:a#2"]).result) == "charged 3"

@@ -4,7 +4,7 @@ import asyncio
 import logging
 import threading
 
-from agent.scripted import Scripted, agent, asked, call, ended, steps, whole
+from agent.scripted import Scripted, agent, call, ended, steps, user_request, whole
 from dragoman.agent import CallEnded, CallProgressed, CallStarted, InProcess
 from dragoman.core.parts import Text
 from dragoman.tools import reporter, tool
@@ -29,12 +29,12 @@ def dig(depth: int) -> str:
     return "down"
 
 
-def told(*turn, tools=(climb, dig), **settings):
+def run_turn(*turn, tools=(climb, dig), **settings):
     return steps(agent(Scripted(list(turn), [Text(text="Done.")]), *tools, **settings))
 
 
-def test_progress_of_a_call_is_told_while_it_runs():
-    story = told(call("climb", {"height": 3}, "c"))
+def test_progress_of_a_call_is_reported_while_it_runs():
+    story = run_turn(call("climb", {"height": 3}, "c"))
     heard = [step.progress for step in story if isinstance(step, CallProgressed)]
     assert [(each.done, each.total, each.message) for each in heard][-1] == (3, 3, "at 3 m")
     assert {each.call.id for each in heard} == {"c"}
@@ -43,21 +43,21 @@ def test_progress_of_a_call_is_told_while_it_runs():
     assert not any(isinstance(step, CallProgressed) for step in story[kinds.index(CallEnded) :])
 
 
-def test_a_thread_that_says_much_is_told_of_by_its_newest_word():
-    story = told(call("dig", {"depth": 5000}, "d"), runtime=lambda run: InProcess(run, max_pending=2))
+def test_frequent_progress_of_a_thread_is_reduced_to_the_newest():
+    story = run_turn(call("dig", {"depth": 5000}, "d"), runtime=lambda run: InProcess(run, max_pending=2))
     heard = [step.progress.done for step in story if isinstance(step, CallProgressed)]
     assert heard[-1] == 5000
     assert heard == sorted(heard)
     assert len(heard) < 5000
 
 
-def test_calls_at_once_each_tell_their_own_progress():
-    story = told(call("climb", {"height": 2}, "a"), call("climb", {"height": 4}, "b"))
+def test_parallel_calls_each_report_their_own_progress():
+    story = run_turn(call("climb", {"height": 2}, "a"), call("climb", {"height": 4}, "b"))
     last = {step.progress.call.id: step.progress.done for step in story if isinstance(step, CallProgressed)}
     assert last == {"a": 2, "b": 4}
 
 
-def test_a_tool_that_speaks_after_its_end_is_not_heard():
+def test_progress_after_the_end_of_a_call_is_ignored():
     late = []
 
     @tool
@@ -69,13 +69,13 @@ def test_a_tool_that_speaks_after_its_end_is_not_heard():
         late[0][1].start()
         return "left"
 
-    story = told(call("leave", {}, "l"), tools=(leave,))
+    story = run_turn(call("leave", {}, "l"), tools=(leave,))
     late[0][0].set()
     late[0][1].join()
     assert not any(isinstance(step, CallProgressed) for step in story)
 
 
-def test_who_leaves_while_much_is_told_holds_up_nothing():
+def test_closing_the_steps_during_progress_blocks_nothing():
     @tool
     async def babble() -> str:
         """Say something for ever."""
@@ -87,7 +87,7 @@ def test_who_leaves_while_much_is_told_holds_up_nothing():
 
     async def leave():
         made = agent(Scripted([call("babble")]), babble, runtime=lambda run: InProcess(run, max_pending=1))
-        watched = made.steps(asked())
+        watched = made.steps(user_request())
         async for step in watched:
             if isinstance(step, CallProgressed):
                 await asyncio.sleep(0.01)
@@ -102,11 +102,11 @@ def test_progress_is_no_part_of_the_one_reply():
     assert [type(part).__name__ for part in reply.parts] == ["ToolCall", "ToolResult", "Text"]
 
 
-def test_every_run_leaves_one_record_without_what_was_said(caplog):
+def test_every_run_leaves_one_record_without_message_contents(caplog):
     with caplog.at_level(logging.INFO, "dragoman.agent"):
         ended(
             agent(Scripted([call("climb", {"height": 77})], [Text(text="secret words")]), climb),
-            asked("my secret"),
+            user_request("my secret"),
         )
     (record,) = [record for record in caplog.records if record.name == "dragoman.agent"]
     assert (record.stop, record.turns, record.calls, record.tokens) == ("finished", 2, 1, 33)

@@ -18,7 +18,7 @@ def called(node: ast.Call) -> str:
 
 
 @each(SOURCES)
-def test_nothing_that_is_told_is_run_or_loaded_as_objects(path):
+def test_no_received_data_is_executed_or_unpickled(path):
     for node in ast.walk(parsed(path)):
         if isinstance(node, ast.Call):
             assert called(node) not in RUNS, f"{name_of(path)}:{node.lineno}"

@@ -88,7 +88,7 @@ def test_code_marked_as_running_runs(path, monkeypatch):
 
 
 @each(modules("src/dragoman", "benchmarks"))
-def test_every_module_says_what_it_is(path):
+def test_every_module_has_a_docstring(path):
     assert ast.get_docstring(parsed(path)), name_of(path)
 
 

@@ -196,5 +196,5 @@ def test_nothing_outside_a_dialects_folder_decides_by_a_dialects_name(path):
         ("match traits.dialect:\n    case 'messages': pass", True),
     ],
 )
-def test_the_search_for_dialect_names_tells_decisions_from_data(source, expected):
+def test_the_search_for_dialect_names_distinguishes_decisions_from_data(source, expected):
     assert any(map(decides_by_dialect, ast.walk(ast.parse(source)))) is expected

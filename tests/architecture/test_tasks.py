@@ -46,5 +46,5 @@ def test_only_the_module_of_tasks_creates_them_and_none_is_dropped(path):
         ("background.start(work(), 'work')", False),
     ],
 )
-def test_the_search_finds_tasks_that_nobody_supervises(source, expected):
+def test_the_search_finds_unsupervised_tasks(source, expected):
     assert any(creates_task(node) or drops_task(node) for node in ast.walk(ast.parse(source))) is expected

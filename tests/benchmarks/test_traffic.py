@@ -52,7 +52,7 @@ def test_no_request_of_the_others_comes_twice(mode):
 
 
 @pytest.mark.parametrize(("mode", "distinct"), [("newmsg", 1), ("clients5", 5), ("agents2", 2), ("fresh", 40)])
-def test_tools_are_known_or_new_as_the_mode_says(mode, distinct):
+def test_tools_are_repeated_or_new_as_the_mode_requires(mode, distinct):
     assert len(set(tools(mode, 40))) == distinct
     assert len({*tools(mode, 40), *tools(mode, 40, start=41)}) == (80 if mode == "fresh" else distinct)
 

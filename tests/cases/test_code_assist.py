@@ -3,7 +3,7 @@
 import pytest
 
 from cases.documents import chat_request, gemini_chunk, gemini_reply, messages_request
-from cases.through import answer, ask, flow
+from cases.through import answer, flow, translate_to
 
 COUNTS = {"promptTokenCount": 11, "candidatesTokenCount": 5, "totalTokenCount": 16}
 
@@ -38,7 +38,7 @@ def test_t157_a_wrapped_stream_is_unwrapped_and_its_usage_counted(client):
     asked = None
     if client == "chat":
         body = chat_request(stream=True, stream_options={"include_usage": True})
-        asked = ask("chat", "gemini", body, model="gemini-3-flash", form="code_assist")
+        asked = translate_to("chat", "gemini", body, model="gemini-3-flash", form="code_assist")
     chunks = [gemini_chunk({"text": "hel"}), gemini_chunk({"text": "lo"}, finish="STOP", usageMetadata=COUNTS)]
     told = flow("gemini", client, map(_wrapped, chunks), asked).body
     match client:
@@ -54,16 +54,18 @@ def test_t157_a_wrapped_stream_is_unwrapped_and_its_usage_counted(client):
     assert _counted(client, counted[-1]) == (11, 5)
 
 
-def test_t159_a_request_stands_in_the_envelope_with_the_bare_model():
-    asked = ask("messages", "gemini", messages_request(system="s"), model="gemini-3-flash", form="code_assist")
+def test_t159_a_request_is_in_the_envelope_with_the_bare_model():
+    asked = translate_to("messages", "gemini", messages_request(system="s"), model="gemini-3-flash", form="code_assist")
     assert asked.body["model"] == "gemini-3-flash"
     assert asked.body["request"]["contents"] == [{"role": "user", "parts": [{"text": "q"}]}]
     assert asked.body["request"]["systemInstruction"] == {"parts": [{"text": "s"}]}
     assert "model" not in asked.body["request"]
 
 
-def test_t159_what_stands_beside_the_contents_stays_inside_the_envelope():
+def test_t159_fields_next_to_the_contents_stay_inside_the_envelope():
     tools = [{"type": "web_search_20250305", "name": "web_search"}, {"name": "f", "input_schema": {"type": "object"}}]
-    asked = ask("messages", "gemini", messages_request(tools=tools), model="gemini-3-flash", form="code_assist")
+    asked = translate_to(
+        "messages", "gemini", messages_request(tools=tools), model="gemini-3-flash", form="code_assist"
+    )
     assert asked.body.keys() == {"model", "request"}
     assert asked.body["request"]["toolConfig"] == {"includeServerSideToolInvocations": True}

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from cases.documents import HELLO, chat_request, gemini_request
-from cases.through import ask, booked, encoded
+from cases.through import encoded, loss_pointers, translate_to
 from dragoman.dialects.record import Call
 from dragoman.interpreter.translate import translate_request
 
@@ -19,15 +19,15 @@ def test_t063_cached_content_and_what_lives_in_the_cache_are_never_sent_together
     body = chat_request(
         {"role": "system", "content": "s"}, HELLO, tools=[tool], cachedContent="projects/p/cachedContents/1"
     )
-    asked = ask("chat", "gemini", body, model=GEMINI)
+    asked = translate_to("chat", "gemini", body, model=GEMINI)
     assert asked.body.keys() == {"contents", "systemInstruction", "tools"}
-    assert booked(asked) == {"/cachedContent"}
+    assert loss_pointers(asked) == {"/cachedContent"}
 
 
 def test_t063_a_gemini_clients_cached_content_is_passed_on_as_it_is():
     body = encoded(gemini_request(USER, cachedContent="projects/p/cachedContents/1"))
     assert translate_request(Call(body, "m"), "gemini", "gemini").call.body == body
-    wrapped = ask("gemini", "gemini", json.loads(body), model=GEMINI, form="code_assist").body
+    wrapped = translate_to("gemini", "gemini", json.loads(body), model=GEMINI, form="code_assist").body
     assert wrapped["request"] == json.loads(body)
 
 
@@ -45,7 +45,7 @@ def _without_ids(*answers):
 
 
 def test_t064_calls_and_results_without_ids_pair_by_name_in_order_with_stable_ids():
-    asked = ask("gemini", "chat", _without_ids(*ANSWERS), model="gpt-4.1")
+    asked = translate_to("gemini", "chat", _without_ids(*ANSWERS), model="gpt-4.1")
     _, assistant, *results = asked.body["messages"]
     ids = [call["id"] for call in assistant["tool_calls"]]
     assert len(set(ids)) == 3
@@ -54,11 +54,11 @@ def test_t064_calls_and_results_without_ids_pair_by_name_in_order_with_stable_id
         (ids[1], {"r": 2}),
         (ids[2], {"r": 3}),
     ]
-    assert ask("gemini", "chat", _without_ids(*ANSWERS), model="gpt-4.1").body == asked.body
+    assert translate_to("gemini", "chat", _without_ids(*ANSWERS), model="gpt-4.1").body == asked.body
 
 
 def test_t064_pairing_without_ids_holds_for_claude_too():
-    asked = ask("gemini", "messages", _without_ids(*ANSWERS), model=CLAUDE)
+    asked = translate_to("gemini", "messages", _without_ids(*ANSWERS), model=CLAUDE)
     calls, results = asked.body["messages"][1]["content"], asked.body["messages"][2]["content"]
     assert [call["id"] for call in calls] == [result["tool_use_id"] for result in results]
     assert ["1" in str(results[0]), "2" in str(results[1]), "3" in str(results[2])] == [True] * 3
@@ -68,19 +68,19 @@ def test_t064_an_explicit_id_wins_over_order():
     calls = [{"functionCall": {"id": name, "name": "read", "args": {}}} for name in "ab"]
     results = [{"functionResponse": {"id": name, "name": "read", "response": {"r": name}}} for name in "ba"]
     body = gemini_request(USER, {"role": "model", "parts": calls}, {"role": "user", "parts": results})
-    messages = ask("gemini", "chat", body, model="gpt-4.1").body["messages"]
+    messages = translate_to("gemini", "chat", body, model="gpt-4.1").body["messages"]
     assert [(result["tool_call_id"], json.loads(result["content"])) for result in messages[2:]] == [
         ("a", {"r": "a"}),
         ("b", {"r": "b"}),
     ]
 
 
-def test_t064_a_result_without_its_call_is_told_by_the_user():
+def test_t064_a_result_without_its_call_becomes_user_text():
     orphan = {"role": "user", "parts": [{"functionResponse": {"name": "ghost", "response": {"r": 9}}}]}
-    asked = ask("gemini", "chat", gemini_request(USER, orphan), model="gpt-4.1")
+    asked = translate_to("gemini", "chat", gemini_request(USER, orphan), model="gpt-4.1")
     assert {message["role"] for message in asked.body["messages"]} == {"user"}
     assert '{"r": 9}' in json.dumps(asked.body["messages"]).replace('\\"', '"')
-    assert booked(asked, "approximated") == {"/contents/1/parts/0"}
+    assert loss_pointers(asked, "approximated") == {"/contents/1/parts/0"}
 
 
 RED = {"name": "red", "parametersJsonSchema": {"type": "object", "properties": {"p": {"type": "string"}}}}
@@ -101,7 +101,7 @@ def test_t066_any_key_of_a_function_response_and_both_spellings_of_a_schema_are_
             }
         ],
     )
-    asked = ask("gemini", target, body, model=model)
+    asked = translate_to("gemini", target, body, model=model)
     results = json.dumps(asked.body).replace('\\"', '"').replace('": "', '":"')
     assert '{"result":"r1"}' in results
     first, second = asked.body["tools"]
@@ -134,7 +134,7 @@ NATIVE = gemini_request(
 
 
 def test_t067_a_gemini_request_reaches_claude_whole():
-    body = ask("gemini", "messages", NATIVE, model="claude-sonnet-4-5").body
+    body = translate_to("gemini", "messages", NATIVE, model="claude-sonnet-4-5").body
     assert body["system"] == "s"
     assert [tool["name"] for tool in body["tools"]] == ["f"]
     assert body["tool_choice"] == {"type": "any"}
@@ -142,7 +142,7 @@ def test_t067_a_gemini_request_reaches_claude_whole():
 
 
 def test_t067_a_gemini_request_reaches_chat_whole():
-    body = ask("gemini", "chat", NATIVE, model="gpt-4.1").body
+    body = translate_to("gemini", "chat", NATIVE, model="gpt-4.1").body
     assert body["messages"][0] == {"role": "system", "content": "s"}
     assert [tool["function"]["name"] for tool in body["tools"]] == ["f"]
     assert body["tool_choice"] == "required"

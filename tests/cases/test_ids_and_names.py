@@ -24,7 +24,7 @@ from cases.documents import (
     tool_result,
     tool_use,
 )
-from cases.through import answer, ask, flow
+from cases.through import answer, flow, translate_to
 
 CLAUDE = "claude-opus-4-8"
 EMPTY = {"type": "object", "properties": {}}
@@ -35,7 +35,7 @@ def _called(call_id):
 
 
 def _ids_at_claude(call_id):
-    messages = ask("chat", "messages", _called(call_id), model=CLAUDE).body["messages"]
+    messages = translate_to("chat", "messages", _called(call_id), model=CLAUDE).body["messages"]
     return messages[1]["content"][0]["id"], messages[2]["content"][0]["tool_use_id"]
 
 
@@ -63,7 +63,7 @@ def test_t124_the_client_keeps_its_own_id():
     ("model", "sent"), [("gemini-3-flash", True), ("gemini-2.5-flash", False), ("gemini-2.0-flash", False)]
 )
 def test_t126_ids_are_sent_only_to_gemini_3_and_later(model, sent):
-    contents = ask("chat", "gemini", _called("call_1"), model=model).body["contents"]
+    contents = translate_to("chat", "gemini", _called("call_1"), model=model).body["contents"]
     call, result = contents[1]["parts"][0]["functionCall"], contents[2]["parts"][0]["functionResponse"]
     assert ("id" in call, "id" in result) == (sent, sent)
     assert (call["name"], result["name"]) == ("Bash", "Bash")
@@ -75,7 +75,7 @@ def test_t127_mistral_gets_ids_of_nine_letters_and_digits():
         {"role": "assistant", "content": [tool_use("call_abcdefghijklmnop", "f"), tool_use("abcdefgh9", "f")]},
         {"role": "user", "content": [tool_result("call_abcdefghijklmnop", "1"), tool_result("abcdefgh9", "2")]},
     )
-    _, calls, first, second = ask("messages", "chat", history, model="mistral-large").body["messages"]
+    _, calls, first, second = translate_to("messages", "chat", history, model="mistral-large").body["messages"]
     ids = [call["id"] for call in calls["tool_calls"]]
     assert re.fullmatch(r"[A-Za-z0-9]{9}", ids[0])
     assert ids[1] == "abcdefgh9"
@@ -91,7 +91,7 @@ def test_t129_a_legal_foreign_id_reaches_a_messages_client_and_comes_back_unchan
         {"role": "assistant", "content": content},
         {"role": "user", "content": [tool_result("chatcmpl-tool-1", "1")]},
     )
-    _, assistant, result = ask("messages", "chat", history, model="local-model").body["messages"]
+    _, assistant, result = translate_to("messages", "chat", history, model="local-model").body["messages"]
     assert (assistant["tool_calls"][0]["id"], result["tool_call_id"]) == ("chatcmpl-tool-1", "chatcmpl-tool-1")
 
 
@@ -118,7 +118,7 @@ def _with_long_name(choice=None):
 
 @pytest.mark.parametrize(("target", "model"), [("chat", "gpt-4.1"), ("gemini", "gemini-2.5-flash")])
 def test_t130_a_long_name_has_one_short_alias_in_tools_choice_and_history(target, model):
-    asked = ask("messages", target, _with_long_name({"type": "tool", "name": LONG}), model=model)
+    asked = translate_to("messages", target, _with_long_name({"type": "tool", "name": LONG}), model=model)
     if target == "chat":
         names = [tool["function"]["name"] for tool in asked.body["tools"]]
         chosen = asked.body["tool_choice"]["function"]["name"]
@@ -132,11 +132,11 @@ def test_t130_a_long_name_has_one_short_alias_in_tools_choice_and_history(target
     assert all(len(name) <= 64 and name.startswith("mcp__plugin_chrome-devtools") for name in names)
     assert names[0] == chosen == used
     assert LONG not in json.dumps(asked.body)
-    assert ask("messages", target, _with_long_name(), model=model).body["tools"] == asked.body["tools"]
+    assert translate_to("messages", target, _with_long_name(), model=model).body["tools"] == asked.body["tools"]
 
 
 def test_t130_the_clients_name_comes_back_in_whole_replies_and_streams():
-    asked = ask("messages", "chat", _with_long_name(), model="gpt-4.1")
+    asked = translate_to("messages", "chat", _with_long_name(), model="gpt-4.1")
     sent = asked.body["tools"][0]["function"]["name"]
     reply = chat_reply({"tool_calls": [chat_call("c", sent)]}, "tool_calls")
     assert [one["name"] for one in answer("chat", "messages", reply, asked).body["content"]] == [LONG]
@@ -147,13 +147,13 @@ def test_t130_the_clients_name_comes_back_in_whole_replies_and_streams():
 
 def test_t130_the_clients_name_comes_back_from_claude_and_gemini():
     body = chat_request(tools=[chat_tool(LONG, EMPTY)])
-    claude = ask("chat", "messages", body, model=CLAUDE)
+    claude = translate_to("chat", "messages", body, model=CLAUDE)
     sent = claude.body["tools"][0]["name"]
     assert len(sent) <= 64
     frames = messages_stream(block(0, tool_use("t", sent)), stop_reason="tool_use")
     assert [call["name"] for call in seen_calls(flow("messages", "chat", frames, claude).body)] == [LONG]
 
-    gemini = ask("chat", "gemini", body, model="gemini-2.5-flash")
+    gemini = translate_to("chat", "gemini", body, model="gemini-2.5-flash")
     sent = gemini.body["tools"][0]["functionDeclarations"][0]["name"]
     told = answer("gemini", "chat", gemini_reply({"functionCall": {"name": sent, "args": {}}}), gemini)
     assert [call["function"]["name"] for call in told.body["choices"][0]["message"]["tool_calls"]] == [LONG]

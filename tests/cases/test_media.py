@@ -17,7 +17,7 @@ from cases.documents import (
     tool_result,
     tool_use,
 )
-from cases.through import ask, booked
+from cases.through import loss_pointers, translate_to
 
 DATA = "iVBORw0KGgo="
 URL = f"data:image/png;base64,{DATA}"
@@ -39,23 +39,23 @@ def _screenshots(*contents):
 
 
 def test_t132_a_picture_in_a_result_is_nested_in_it_for_gemini_3():
-    asked = ask("messages", "gemini", _screenshots(SHOT), model="gemini-3-flash")
+    asked = translate_to("messages", "gemini", _screenshots(SHOT), model="gemini-3-flash")
     (part,) = asked.body["contents"][2]["parts"]
     response = part["functionResponse"]
     assert response["response"] == {"output": "shot"}
     assert response["parts"] == [BLOB]
-    assert not any(where.startswith("/messages/2") for where in booked(asked))
+    assert not any(where.startswith("/messages/2") for where in loss_pointers(asked))
 
 
-def test_t132_a_picture_in_a_result_stands_behind_it_in_the_same_turn_for_older_gemini():
-    asked = ask("messages", "gemini", _screenshots(SHOT), model="gemini-2.5-flash")
+def test_t132_an_image_in_a_result_follows_it_in_the_same_turn_for_older_gemini():
+    asked = translate_to("messages", "gemini", _screenshots(SHOT), model="gemini-2.5-flash")
     turn = asked.body["contents"][2]
     assert turn["role"] == "user"
     response, picture = turn["parts"]
     assert response["functionResponse"]["response"]["output"].startswith("shot")
     assert "parts" not in response["functionResponse"]
     assert picture == BLOB
-    assert any(where.startswith("/messages/2/content/0/content/1") for where in booked(asked, "approximated"))
+    assert any(where.startswith("/messages/2/content/0/content/1") for where in loss_pointers(asked, "approximated"))
 
 
 @pytest.mark.parametrize("form", ["", "code_assist"])
@@ -70,7 +70,7 @@ def test_t133_a_picture_stays_with_its_own_result_among_parallel_ones(form):
         function_output("b", picture),
         function_output("a", "plain a"),
     )
-    asked = ask("responses", "gemini", history, model="gemini-3-flash", form=form)
+    asked = translate_to("responses", "gemini", history, model="gemini-3-flash", form=form)
     body = asked.body["request"] if form else asked.body
     results = [part["functionResponse"] for part in body["contents"][2]["parts"]]
     assert [result["id"] for result in results] == ["a", "b", "c"]
@@ -78,22 +78,24 @@ def test_t133_a_picture_stays_with_its_own_result_among_parallel_ones(form):
     assert [result["response"]["output"] for result in results] == ["plain a", "Read image", "plain c"]
 
 
-def test_t135_a_picture_in_a_chat_tool_message_is_not_told_as_json():
+def test_t135_an_image_in_a_chat_tool_message_is_not_rendered_as_json():
     content = [{"type": "image_url", "image_url": {"url": URL}}]
     history = chat_request(HELLO, chat_calls(chat_call("c", "look")), chat_result("c", content))
-    (part,) = ask("chat", "gemini", history, model="gemini-3-flash").body["contents"][2]["parts"]
+    (part,) = translate_to("chat", "gemini", history, model="gemini-3-flash").body["contents"][2]["parts"]
     assert part["functionResponse"]["parts"] == [BLOB]
     assert DATA not in json.dumps(part["functionResponse"]["response"])
 
-    older = ask("chat", "gemini", history, model="gemini-2.5-flash").body["contents"][2]["parts"]
+    older = translate_to("chat", "gemini", history, model="gemini-2.5-flash").body["contents"][2]["parts"]
     assert [part for part in older if "inlineData" in part] == [BLOB]
     assert DATA not in json.dumps(older[0])
 
 
 def test_t136_pictures_follow_all_tool_messages_of_the_turn_in_chat():
-    asked = ask("messages", "chat", _screenshots([{"type": "image", "source": SOURCE}], "plain"), model="local-model")
+    asked = translate_to(
+        "messages", "chat", _screenshots([{"type": "image", "source": SOURCE}], "plain"), model="local-model"
+    )
     *_, first, second, user = asked.body["messages"]
     assert (first["role"], first["tool_call_id"], first["content"]) == ("tool", "a", "[image follows]")
     assert (second["role"], second["tool_call_id"], second["content"]) == ("tool", "b", "plain")
     assert user == {"role": "user", "content": [{"type": "image_url", "image_url": {"url": URL}}]}
-    assert any(where.startswith("/messages/2/content/0/content/0") for where in booked(asked, "approximated"))
+    assert any(where.startswith("/messages/2/content/0/content/0") for where in loss_pointers(asked, "approximated"))

@@ -3,7 +3,7 @@
 import pytest
 
 from cases.documents import chat_request, chat_tool, messages_request
-from cases.through import ask, booked
+from cases.through import loss_pointers, translate_to
 from dragoman.core.problems import Problem
 
 EVERYTHING = chat_request(
@@ -37,16 +37,16 @@ EVERYTHING = chat_request(
     ],
 )
 def test_t156_every_dropped_or_altered_field_is_in_the_losses(target, model, lost):
-    asked = ask("chat", target, EVERYTHING, model=model)
-    assert booked(asked) >= lost
+    asked = translate_to("chat", target, EVERYTHING, model=model)
+    assert loss_pointers(asked) >= lost
     with pytest.raises(Problem):
-        ask("chat", target, EVERYTHING, model=model, strict=True)
+        translate_to("chat", target, EVERYTHING, model=model, strict=True)
 
 
-def test_t156_parallel_off_is_said_to_gemini_in_words():
-    asked = ask("chat", "gemini", EVERYTHING, model="gemini-3-flash")
+def test_t156_parallel_off_is_sent_to_gemini_as_text():
+    asked = translate_to("chat", "gemini", EVERYTHING, model="gemini-3-flash")
     assert "one tool at a time" in asked.body["systemInstruction"]["parts"][-1]["text"]
-    assert "/parallel_tool_calls" in booked(asked, "approximated")
+    assert "/parallel_tool_calls" in loss_pointers(asked, "approximated")
 
 
 def test_t156_top_k_thinking_and_cache_marks_of_messages_are_in_the_losses():
@@ -54,8 +54,8 @@ def test_t156_top_k_thinking_and_cache_marks_of_messages_are_in_the_losses():
     body = messages_request(
         {"role": "user", "content": content}, top_k=5, thinking={"type": "enabled", "budget_tokens": 2000}
     )
-    asked = ask("messages", "chat", body, model="gpt-4.1")
-    assert booked(asked) >= {
+    asked = translate_to("messages", "chat", body, model="gpt-4.1")
+    assert loss_pointers(asked) >= {
         "/top_k",
         "/thinking/type",
         "/thinking/budget_tokens",
@@ -63,6 +63,8 @@ def test_t156_top_k_thinking_and_cache_marks_of_messages_are_in_the_losses():
     }
 
 
-def test_t156_a_request_every_target_can_say_has_no_losses():
+def test_t156_a_request_that_every_target_can_express_has_no_losses():
     for target, model in (("messages", "claude-opus-4-8"), ("gemini", "gemini-3-flash"), ("responses", "gpt-5.6")):
-        assert ask("chat", target, chat_request(max_completion_tokens=100), model=model, strict=True).losses == ()
+        assert (
+            translate_to("chat", target, chat_request(max_completion_tokens=100), model=model, strict=True).losses == ()
+        )

@@ -20,7 +20,7 @@ from cases.documents import (
     tool_result,
     tool_use,
 )
-from cases.through import answer, ask, booked, encoded
+from cases.through import answer, encoded, loss_pointers, translate_to
 from dragoman.dialects.record import Call
 from dragoman.interpreter.schema.arguments import restore_arguments
 from dragoman.interpreter.schema.openapi import to_openapi
@@ -32,7 +32,7 @@ CLAUDE = "claude-opus-4-8"
 
 def declared(schema, model=GEMINI):
     """The declaration Gemini gets for a tool with `schema`, and what was booked inside the schema."""
-    asked = ask("chat", "gemini", chat_request(tools=[chat_tool("f", schema)]), model=model)
+    asked = translate_to("chat", "gemini", chat_request(tools=[chat_tool("f", schema)]), model=model)
     (declaration,) = asked.body["tools"][0]["functionDeclarations"]
     return declaration, asked
 
@@ -50,7 +50,7 @@ REFERRING = {"schema": {"$defs": {"H": {"type": "string"}}, "properties": {"v": 
 def test_t018_a_result_with_references_inside_is_sent_to_gemini_as_text(target_model):
     text = json.dumps(REFERRING)
     body = chat_request(HELLO, chat_calls(chat_call("c", "f")), {"role": "tool", "tool_call_id": "c", "content": text})
-    asked = ask("chat", "gemini", body, model=target_model)
+    asked = translate_to("chat", "gemini", body, model=target_model)
     (part,) = asked.body["contents"][2]["parts"]
     assert part["functionResponse"]["response"] == {"output": text}
 
@@ -61,7 +61,7 @@ def test_t018_a_structured_result_with_references_from_a_gemini_client_stays_dat
         {"role": "model", "parts": [{"functionCall": {"name": "f", "args": {}, "id": "c"}}]},
         {"role": "user", "parts": [{"functionResponse": {"name": "f", "id": "c", "response": REFERRING}}]},
     ]
-    asked = ask("gemini", "chat", gemini_request(*contents), model="gpt-4.1")
+    asked = translate_to("gemini", "chat", gemini_request(*contents), model="gpt-4.1")
     assert json.loads(asked.body["messages"][2]["content"]) == REFERRING
 
 
@@ -180,7 +180,7 @@ def test_t027_a_property_named_like_a_keyword_survives_in_json_schema():
 def test_t028_a_property_named_type_is_kept_as_a_schema(target, model):
     schema = {"type": "object", "properties": {"type": {"type": "string", "enum": ["choice", "text"]}}}
     tools = [{"functionDeclarations": [{"name": "ask", "parametersJsonSchema": schema}]}]
-    (tool,) = ask("gemini", target, gemini_request(tools=tools), model=model).body["tools"]
+    (tool,) = translate_to("gemini", target, gemini_request(tools=tools), model=model).body["tools"]
     sent = tool.get("parameters") or tool.get("input_schema") or tool["function"]["parameters"]
     assert sent == schema
 
@@ -201,7 +201,7 @@ def test_t030_bounds_reach_gemini_whole_in_json_schema():
     assert asked.losses == ()
 
 
-def test_t030_bounds_are_rewritten_or_told_in_the_description_in_the_subset():
+def test_t030_bounds_are_rewritten_or_described_in_the_subset():
     schema, converted = subset(BOUNDED)
     members = schema["properties"]
     assert members["n"]["minimum"] == 1
@@ -217,14 +217,14 @@ def test_t030_bounds_are_rewritten_or_told_in_the_description_in_the_subset():
 @pytest.mark.parametrize(("target", "model"), [("gemini", GEMINI), ("messages", CLAUDE), ("chat", "gpt-4.1")])
 def test_t031_required_names_are_unique_and_exist(target, model):
     schema = {"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a", "a", "ghost"]}
-    asked = ask("chat" if target != "chat" else "responses", target, _with_tool(target, schema), model=model)
+    asked = translate_to("chat" if target != "chat" else "responses", target, _with_tool(target, schema), model=model)
     (tool,) = asked.body["tools"]
     if target == "gemini":
         sent = tool["functionDeclarations"][0]["parametersJsonSchema"]
     else:
         sent = tool["input_schema"] if target == "messages" else tool["function"]["parameters"]
     assert sent["required"] == ["a"]
-    assert any(where.endswith("/required/2") for where in booked(asked, "dropped"))
+    assert any(where.endswith("/required/2") for where in loss_pointers(asked, "dropped"))
 
 
 def _with_tool(target, schema):
@@ -258,12 +258,12 @@ def test_t033_a_recursive_schema_is_unrolled_to_a_fixed_depth_in_the_subset():
 
 def test_t034_a_schema_without_a_type_is_an_object_for_claude():
     schema = {"properties": {"q": {"type": "string"}}}
-    (tool,) = ask("chat", "messages", chat_request(tools=[chat_tool("f", schema)]), model=CLAUDE).body["tools"]
+    (tool,) = translate_to("chat", "messages", chat_request(tools=[chat_tool("f", schema)]), model=CLAUDE).body["tools"]
     assert tool["input_schema"] == {"type": "object", **schema}
 
 
 def test_t034_a_tool_without_a_schema_has_an_empty_object_for_claude():
-    (tool,) = ask("chat", "messages", chat_request(tools=[chat_tool("f")]), model=CLAUDE).body["tools"]
+    (tool,) = translate_to("chat", "messages", chat_request(tools=[chat_tool("f")]), model=CLAUDE).body["tools"]
     assert tool["input_schema"] == {"type": "object", "properties": {}}
 
 
@@ -273,7 +273,7 @@ def test_t036_objects_without_properties_get_them_at_every_level():
         "properties": {"o": {"type": "object"}, "l": {"type": "array", "items": {"type": "object"}}},
     }
     tools = [{"name": "f", "input_schema": schema}, {"name": "g", "input_schema": {"type": "object"}}]
-    first, second = ask("messages", "chat", messages_request(tools=tools), model="local-model").body["tools"]
+    first, second = translate_to("messages", "chat", messages_request(tools=tools), model="local-model").body["tools"]
     empty = {"type": "object", "properties": {}}
     assert second["function"]["parameters"] == empty
     assert first["function"]["parameters"]["properties"] == {"o": empty, "l": {"type": "array", "items": empty}}
@@ -336,5 +336,5 @@ def test_t018_claude_results_are_text_whatever_they_hold():
         {"role": "assistant", "content": [tool_use("c", "f")]},
         {"role": "user", "content": [tool_result("c", json.dumps(REFERRING))]},
     )
-    (part,) = ask("messages", "gemini", history, model=GEMINI).body["contents"][2]["parts"]
+    (part,) = translate_to("messages", "gemini", history, model=GEMINI).body["contents"][2]["parts"]
     assert part["functionResponse"]["response"] == {"output": json.dumps(REFERRING)}

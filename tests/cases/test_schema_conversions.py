@@ -110,7 +110,7 @@ def test_objects_without_properties_get_empty_ones_at_every_level_t036():
     assert json.loads(nested.schema or b"")["properties"]["a"]["items"] == {"type": "object", "properties": {}}
 
 
-def test_output_constraints_are_said_in_words_and_objects_closed_t037():
+def test_output_constraints_are_described_and_objects_closed_t037():
     schema = cases()["T037"]["input"]["response_format"]["json_schema"]["schema"]
     output = to_anthropic_output(bytes_of(schema))
     assert json.loads(output.schema or b"") == {

@@ -25,7 +25,7 @@ from cases.documents import (
     tool_result,
     tool_use,
 )
-from cases.through import DONE, answer, ask, booked, flow
+from cases.through import DONE, answer, flow, loss_pointers, translate_to
 from dragoman.dialects.record import Call
 from dragoman.interpreter.translate import translate_request
 
@@ -44,18 +44,20 @@ def test_t001_a_streamed_signature_reaches_a_chat_client_and_comes_back_on_the_c
     assert call["extra_content"] == {"google": {"thought_signature": "U0lH"}}
 
     echoed = {**chat_call(call["id"], call["name"], call["arguments"]), "extra_content": call["extra_content"]}
-    asked = ask("chat", "gemini", chat_request(HELLO, chat_calls(echoed), chat_result("f1", "ok")), model=GEMINI)
+    asked = translate_to(
+        "chat", "gemini", chat_request(HELLO, chat_calls(echoed), chat_result("f1", "ok")), model=GEMINI
+    )
     assert calls_of(asked.body) == [SIGNED_CALL]
     assert asked.losses == ()
 
 
 def test_t001_a_client_that_echoes_only_the_id_does_not_fail_the_turn():
     bare = chat_calls(chat_call("f1", "news", '{"q":"x"}'))
-    asked = ask("chat", "gemini", chat_request(HELLO, bare, chat_result("f1", "ok")), model=GEMINI)
+    asked = translate_to("chat", "gemini", chat_request(HELLO, bare, chat_result("f1", "ok")), model=GEMINI)
     assert calls_of(asked.body) == [{**SIGNED_CALL, "thoughtSignature": SKIP}]
 
 
-def test_t003_a_gemini_signature_never_stands_in_the_id_a_messages_client_sees():
+def test_t003_a_gemini_signature_is_never_in_the_id_a_messages_client_sees():
     told = flow("gemini", "messages", [gemini_chunk(SIGNED_CALL, finish="STOP")])
     thinking, call = seen_blocks(told.body)
     assert call["id"] == "f1"
@@ -63,7 +65,7 @@ def test_t003_a_gemini_signature_never_stands_in_the_id_a_messages_client_sees()
 
     history = [HELLO, {"role": "assistant", "content": [thinking, tool_use("f1", "news", {"q": "x"})]}]
     history.append({"role": "user", "content": [tool_result("f1", "ok")]})
-    asked = ask("messages", "gemini", messages_request(*history), model=GEMINI)
+    asked = translate_to("messages", "gemini", messages_request(*history), model=GEMINI)
     assert calls_of(asked.body) == [SIGNED_CALL]
 
 
@@ -78,15 +80,15 @@ def test_t003_an_id_with_an_embedded_signature_is_clean_at_a_messages_client(cal
 def test_t004_a_signature_is_sent_once_on_the_call_that_carried_it():
     signed = {**chat_call("c1", "ls"), "extra_content": {"google": {"thought_signature": "S"}}}
     turn = {"role": "assistant", "content": "I will list files.", "tool_calls": [signed], "thought_signatures": ["S"]}
-    asked = ask("chat", "gemini", chat_request(HELLO, turn, chat_result("c1", "a")), model=GEMINI)
+    asked = translate_to("chat", "gemini", chat_request(HELLO, turn, chat_result("c1", "a")), model=GEMINI)
     assert asked.body["contents"][1]["parts"] == [
         {"text": "I will list files."},
         {"functionCall": {"name": "ls", "args": {}, "id": "c1"}, "thoughtSignature": "S"},
     ]
-    assert booked(asked) == {"/messages/1/thought_signatures/0"}
+    assert loss_pointers(asked) == {"/messages/1/thought_signatures/0"}
 
 
-def test_t004_distinct_signatures_of_text_and_call_are_each_told_once_and_in_place():
+def test_t004_distinct_signatures_of_text_and_call_are_each_sent_once_and_in_place():
     text = {"text": "I will list files.", "thoughtSignature": "T"}
     call = {"functionCall": {"name": "ls", "args": {}, "id": "c1"}, "thoughtSignature": "S"}
     told = flow("gemini", "gemini", [gemini_chunk(text, call, finish="STOP")])
@@ -103,11 +105,11 @@ def test_t004_distinct_signatures_of_text_and_call_are_each_told_once_and_in_pla
 def test_t004_a_text_signature_that_a_client_cannot_hold_is_booked():
     reply = gemini_reply({"text": "I will list files.", "thoughtSignature": "T"}, SIGNED_CALL)
     told = answer("gemini", "chat", reply)
-    assert booked(told, "dropped") == {"/candidates/0/content/parts/0/thoughtSignature"}
+    assert loss_pointers(told, "dropped") == {"/candidates/0/content/parts/0/thoughtSignature"}
 
 
 def test_t006_a_history_without_signatures_gets_the_documented_skip_value_once_a_turn():
-    asked = ask(
+    asked = translate_to(
         "chat",
         "gemini",
         chat_request(
@@ -126,7 +128,7 @@ def test_t006_a_history_without_signatures_gets_the_documented_skip_value_once_a
 
 def test_t006_gemini_2_5_gets_no_skip_value():
     history = chat_request(HELLO, chat_calls(chat_call("c1", "bash")), chat_result("c1", "ok"))
-    asked = ask("chat", "gemini", history, model="gemini-2.5-flash")
+    asked = translate_to("chat", "gemini", history, model="gemini-2.5-flash")
     assert [part.get("thoughtSignature") for part in calls_of(asked.body)] == [None]
 
 
@@ -147,8 +149,8 @@ def test_t007_a_signature_from_vertex_goes_back_to_ai_studio_and_code_assist(cli
     else:
         result = {"type": "function_call_output", "call_id": told["output"][-1]["call_id"], "output": "ok"}
         history = {"model": "m", "input": [HELLO, *told["output"], result]}
-    studio = ask(client, "gemini", history, model=GEMINI).body
-    assist = ask(client, "gemini", history, model=GEMINI, form="code_assist").body
+    studio = translate_to(client, "gemini", history, model=GEMINI).body
+    assist = translate_to(client, "gemini", history, model=GEMINI, form="code_assist").body
     assert [part["thoughtSignature"] for part in calls_of(studio)] == ["Uw=="]
     assert [part["thoughtSignature"] for part in calls_of(assist["request"])] == ["Uw=="]
 
@@ -170,7 +172,7 @@ def test_t009_extra_content_of_geminis_chat_endpoint_survives_a_messages_client(
     signed = {**chat_call("c1", "weather"), "extra_content": {"google": {"thought_signature": "S"}}}
     content = answer("chat", "messages", chat_reply({"tool_calls": [signed]}, "tool_calls")).body["content"]
     turns = [{"role": "assistant", "content": content}, {"role": "user", "content": [tool_result("c1", "ok")]}]
-    asked = ask("messages", "chat", messages_request(HELLO, *turns), model="gemini-3-flash")
+    asked = translate_to("messages", "chat", messages_request(HELLO, *turns), model="gemini-3-flash")
     assert asked.body["messages"][1]["tool_calls"] == [signed]
 
 
@@ -183,7 +185,7 @@ LONG = "d556q31u_ts_" + "AY89a18eH3Fuco" * 17
 def test_t010_a_long_id_gets_one_alias_on_call_and_result(target, model, longest):
     def ids(call_id):
         history = chat_request(HELLO, chat_calls(chat_call(call_id, "f")), chat_result(call_id, "ok"))
-        text = json.dumps(ask("chat", target, history, model=model).body)
+        text = json.dumps(translate_to("chat", target, history, model=model).body)
         call, result = re.findall(r'"(?:id|call_id|tool_use_id)": "([^"]+)"', text)
         assert call == result
         return call
@@ -213,14 +215,14 @@ def test_t012_an_empty_signed_thought_survives_the_round_trip_and_stays_first(cl
         result = {"functionResponse": {"id": call.get("id"), "name": "x", "response": {"output": "ok"}}}
         user = {"role": "user", "parts": [{"text": "q"}]}
         history = {"contents": [user, content, {"role": "user", "parts": [result]}]}
-    asked = ask(client, "messages", history, model="claude-opus-4-8")
+    asked = translate_to(client, "messages", history, model="claude-opus-4-8")
     assert asked.body["messages"][1]["content"] == [thought, tool_use("toolu_1", "x")]
 
 
-def test_t012_a_chat_client_has_no_place_for_a_signed_thought_and_is_told():
+def test_t012_a_signed_thought_for_a_chat_client_is_a_loss():
     told = answer("messages", "chat", messages_reply(EMPTY_SIGNED, tool_use("toolu_1", "x"), stop_reason="tool_use"))
     assert [call["id"] for call in told.body["choices"][0]["message"]["tool_calls"]] == ["toolu_1"]
-    assert booked(told) == {"/content/0/signature"}
+    assert loss_pointers(told) == {"/content/0/signature"}
 
 
 def summary_events(index, *texts):
@@ -257,6 +259,6 @@ def test_t013_several_summaries_of_one_reasoning_item_are_one_thinking_block_wit
     assert thinking["thinking"].replace("\n", "") == "onetwo"
 
     turns = [{"role": "assistant", "content": [thinking, {"type": "text", "text": "a"}]}, HELLO]
-    asked = ask("messages", "responses", messages_request(HELLO, *turns), model="gpt-5.6")
+    asked = translate_to("messages", "responses", messages_request(HELLO, *turns), model="gpt-5.6")
     replayed = [item for item in asked.body["input"] if item.get("type") == "reasoning"]
     assert [item["encrypted_content"] for item in replayed] == ["FINAL"]

@@ -25,7 +25,7 @@ from cases.documents import (
     seen_calls,
     tool_use,
 )
-from cases.through import DONE, answer, ask, encoded, flow, flow_bytes, streamed
+from cases.through import DONE, answer, encoded, flow, flow_bytes, streamed, translate_to
 from dragoman.interpreter.reply_adapter import Context
 from dragoman.interpreter.stream import StreamTranslator
 
@@ -43,7 +43,7 @@ def test_t096_arguments_in_the_first_chunk_of_a_call_arrive():
     assert delta["delta"] == {"type": "input_json_delta", "partial_json": '{"x":1}'}
 
 
-def test_t097_text_beside_an_empty_list_of_calls_is_text():
+def test_t097_text_with_an_empty_list_of_calls_is_text():
     told = flow(
         "chat", "messages", chat_stream({"content": "He", "tool_calls": []}, {"content": "y", "tool_calls": []})
     )
@@ -135,9 +135,9 @@ def test_t111_text_and_a_call_of_one_response_both_arrive():
     assert seen_calls(told) == [{"index": 0, "id": "a", "name": "f", "arguments": "{}"}]
 
 
-def test_t112_a_model_nobody_knows_is_streamed_for_real():
+def test_t112_an_unknown_model_is_streamed_for_real():
     tools = [{"type": "function", "name": "f", "parameters": {"type": "object", "properties": {}}}]
-    asked = ask("responses", "chat", responses_request(tools=tools, stream=True), model="gpt-oss-20b")
+    asked = translate_to("responses", "chat", responses_request(tools=tools, stream=True), model="gpt-oss-20b")
     assert asked.body["stream"] is True
 
     translator = StreamTranslator("chat", "responses", asked.context)
@@ -213,7 +213,7 @@ LEAK = "To call a tool write <tool_call>{..."
 
 @pytest.mark.parametrize("client", ["messages", "responses", "gemini"])
 def test_t154_text_that_mentions_a_tool_call_stays_text(client):
-    asked = ask(client, "chat", _question(client), model="local-model")
+    asked = translate_to(client, "chat", _question(client), model="local-model")
     told = answer("chat", client, chat_reply({"content": LEAK}), asked)
     assert json.dumps(told.body).count(LEAK) >= 1
     assert "function_call" not in json.dumps(told.body["output"] if client == "responses" else told.body)

@@ -19,7 +19,7 @@ from cases.documents import (
     responses_request,
     tool_use,
 )
-from cases.through import answer, ask, booked, flow
+from cases.through import answer, flow, loss_pointers, translate_to
 
 CLAUDE = "claude-opus-4-8"
 GEMINI = "gemini-3-flash"
@@ -38,7 +38,7 @@ COLOURS = [chat_tool(name, EMPTY) for name in ("red", "green", "blue")]
     ],
 )
 def test_t072_a_messages_choice_reaches_gemini(choice, config):
-    asked = ask("messages", "gemini", messages_request(tools=[ACT], tool_choice=choice), model=GEMINI)
+    asked = translate_to("messages", "gemini", messages_request(tools=[ACT], tool_choice=choice), model=GEMINI)
     assert asked.body["toolConfig"]["functionCallingConfig"] == config
     assert asked.losses == ()
 
@@ -48,7 +48,7 @@ SEARCH = {"type": "web_search_20250305", "name": "web_search"}
 
 def test_t073_a_forced_choice_follows_a_tool_that_is_retyped():
     body = messages_request(tools=[SEARCH], tool_choice={"type": "tool", "name": "web_search"})
-    asked = ask("messages", "responses", body, model="gpt-5.6")
+    asked = translate_to("messages", "responses", body, model="gpt-5.6")
     assert asked.body["tools"] == [{"type": "web_search"}]
     assert asked.body["tool_choice"] == {"type": "web_search"}
 
@@ -56,28 +56,28 @@ def test_t073_a_forced_choice_follows_a_tool_that_is_retyped():
 def test_t073_a_forced_choice_of_a_tool_that_was_dropped_is_dropped_and_booked():
     memory = {"type": "memory_20250818", "name": "memory"}
     body = messages_request(tools=[memory, ACT], tool_choice={"type": "tool", "name": "memory"})
-    asked = ask("messages", "responses", body, model="gpt-5.6")
+    asked = translate_to("messages", "responses", body, model="gpt-5.6")
     assert [tool["name"] for tool in asked.body["tools"]] == ["act"]
     assert asked.body["tool_choice"] == "auto"
-    assert booked(asked, "dropped") >= {"/tool_choice/type", "/tool_choice/name", "/tools/0/name"}
+    assert loss_pointers(asked, "dropped") >= {"/tool_choice/type", "/tool_choice/name", "/tools/0/name"}
 
 
 def test_t073_a_forced_choice_follows_a_tool_that_is_renamed():
     name = "mcp__plugin_chrome-devtools-mcp_chrome-devtools__get_console_message"
     body = messages_request(tools=[{"name": name, "input_schema": EMPTY}], tool_choice={"type": "tool", "name": name})
-    asked = ask("messages", "chat", body, model="gpt-4.1")
+    asked = translate_to("messages", "chat", body, model="gpt-4.1")
     (tool,) = asked.body["tools"]
     assert asked.body["tool_choice"]["function"]["name"] == tool["function"]["name"] != name
 
 
 def test_t075_parallel_off_alone_does_not_force_a_tool():
-    asked = ask("chat", "messages", chat_request(tools=COLOURS, parallel_tool_calls=False), model=CLAUDE)
+    asked = translate_to("chat", "messages", chat_request(tools=COLOURS, parallel_tool_calls=False), model=CLAUDE)
     assert asked.body["tool_choice"] == {"type": "auto", "disable_parallel_tool_use": True}
 
 
-def test_t076_no_parallel_flag_stands_beside_the_choice_none():
+def test_t076_no_parallel_flag_is_sent_with_the_choice_none():
     body = chat_request(tools=COLOURS, tool_choice="none", parallel_tool_calls=False)
-    assert ask("chat", "messages", body, model=CLAUDE).body["tool_choice"] == {"type": "none"}
+    assert translate_to("chat", "messages", body, model=CLAUDE).body["tool_choice"] == {"type": "none"}
 
 
 def _allowed(*names, mode="required"):
@@ -88,33 +88,33 @@ def _allowed(*names, mode="required"):
 
 @pytest.mark.parametrize("names", [("red",), ("red", "blue")])
 def test_t078_an_allowed_subset_reaches_gemini_as_a_list_of_names(names):
-    asked = ask("chat", "gemini", _allowed(*names), model=GEMINI)
+    asked = translate_to("chat", "gemini", _allowed(*names), model=GEMINI)
     assert asked.body["toolConfig"]["functionCallingConfig"] == {"mode": "ANY", "allowedFunctionNames": list(names)}
     assert len(asked.body["tools"][0]["functionDeclarations"]) == 3
 
 
 def test_t078_one_allowed_and_required_tool_is_forced_on_claude():
-    asked = ask("chat", "messages", _allowed("red"), model=CLAUDE)
+    asked = translate_to("chat", "messages", _allowed("red"), model=CLAUDE)
     assert asked.body["tool_choice"] == {"type": "tool", "name": "red"}
     assert len(asked.body["tools"]) == 3
 
 
 def test_t078_several_allowed_tools_are_sent_alone_to_claude_and_booked():
-    asked = ask("chat", "messages", _allowed("red", "blue"), model=CLAUDE)
+    asked = translate_to("chat", "messages", _allowed("red", "blue"), model=CLAUDE)
     assert [tool["name"] for tool in asked.body["tools"]] == ["red", "blue"]
     assert asked.body["tool_choice"] == {"type": "any"}
-    assert any(where.startswith("/tools/1") for where in booked(asked, "dropped"))
-    assert any(where.startswith("/tool_choice") for where in booked(asked, "approximated"))
+    assert any(where.startswith("/tools/1") for where in loss_pointers(asked, "dropped"))
+    assert any(where.startswith("/tool_choice") for where in loss_pointers(asked, "approximated"))
 
 
 EFFORT = chat_request(tools=COLOURS, reasoning_effort="high")
 
 
 def test_t079_tools_and_effort_go_through_responses_and_the_reply_comes_back():
-    asked = ask("chat", "responses", EFFORT, model="gpt-5.4")
+    asked = translate_to("chat", "responses", EFFORT, model="gpt-5.4")
     assert asked.body["reasoning"]["effort"] == "high"
     assert [tool["name"] for tool in asked.body["tools"]] == ["red", "green", "blue"]
-    assert not any(where.startswith(("/reasoning", "/tools")) for where in booked(asked))
+    assert not any(where.startswith(("/reasoning", "/tools")) for where in loss_pointers(asked))
 
     reply = responses_reply(message_item(0, "hm"), call_item("c", "red", '{"a":1}'))
     choice = answer("responses", "chat", reply, asked).body["choices"][0]
@@ -125,10 +125,10 @@ def test_t079_tools_and_effort_go_through_responses_and_the_reply_comes_back():
 
 def test_t079_where_only_chat_is_left_the_effort_gives_way_to_the_tools_and_is_booked():
     body = messages_request(tools=[ACT], thinking={"type": "adaptive"}, output_config={"effort": "high"})
-    asked = ask("messages", "chat", body, model="gpt-5.4")
+    asked = translate_to("messages", "chat", body, model="gpt-5.4")
     assert asked.body["reasoning_effort"] == "none"
     assert len(asked.body["tools"]) == 1
-    assert "/output_config/effort" in booked(asked, "approximated")
+    assert "/output_config/effort" in loss_pointers(asked, "approximated")
 
 
 SEARCH_AND_MORE = {
@@ -141,30 +141,32 @@ SEARCH_AND_MORE = {
 
 
 def test_t081_older_gemini_keeps_functions_and_code_execution_and_drops_search():
-    asked = ask("messages", "gemini", messages_request(**SEARCH_AND_MORE), model="gemini-2.5-flash")
+    asked = translate_to("messages", "gemini", messages_request(**SEARCH_AND_MORE), model="gemini-2.5-flash")
     members = {member for tool in asked.body["tools"] for member in tool}
     assert members == {"functionDeclarations", "codeExecution"}
-    assert any(where.startswith("/tools/0") for where in booked(asked, "dropped"))
+    assert any(where.startswith("/tools/0") for where in loss_pointers(asked, "dropped"))
 
 
 def test_t081_gemini_3_takes_them_all():
-    asked = ask("messages", "gemini", messages_request(**SEARCH_AND_MORE), model=GEMINI)
+    asked = translate_to("messages", "gemini", messages_request(**SEARCH_AND_MORE), model=GEMINI)
     members = {member for tool in asked.body["tools"] for member in tool}
     assert members == {"functionDeclarations", "codeExecution", "googleSearch"}
 
 
 @pytest.mark.parametrize(("target", "model"), [("messages", CLAUDE), ("gemini", GEMINI)])
 def test_t082_a_vendors_tool_is_mapped_where_there_is_one_like_it(target, model):
-    asked = ask("chat", target, chat_request(tools=[{"type": "code_interpreter"}, {"google_search": {}}]), model=model)
+    asked = translate_to(
+        "chat", target, chat_request(tools=[{"type": "code_interpreter"}, {"google_search": {}}]), model=model
+    )
     text = json.dumps(asked.body["tools"])
     wanted = ("code_execution", "web_search") if target == "messages" else ("codeExecution", "googleSearch")
     assert all(word in text for word in wanted)
 
 
 def test_t082_a_vendors_tool_without_a_counterpart_is_booked():
-    asked = ask("chat", "gemini", chat_request(tools=[{"type": "image_generation"}, COLOURS[0]]), model=GEMINI)
+    asked = translate_to("chat", "gemini", chat_request(tools=[{"type": "image_generation"}, COLOURS[0]]), model=GEMINI)
     assert [d["name"] for tool in asked.body["tools"] for d in tool["functionDeclarations"]] == ["red"]
-    assert any(where.startswith("/tools/0") for where in booked(asked, "dropped"))
+    assert any(where.startswith("/tools/0") for where in loss_pointers(asked, "dropped"))
 
 
 CODEX = [
@@ -184,7 +186,7 @@ CODEX = [
 
 
 def test_t084_a_namespace_is_flattened_and_comes_back_on_the_call():
-    asked = ask("responses", "messages", responses_request(tools=CODEX), model=CLAUDE)
+    asked = translate_to("responses", "messages", responses_request(tools=CODEX), model=CLAUDE)
     first, _ = asked.body["tools"]
     assert first["name"] == "multi_agent_v1__close_agent"
 
@@ -195,7 +197,7 @@ def test_t084_a_namespace_is_flattened_and_comes_back_on_the_call():
 
 
 def test_t084_a_custom_tool_is_a_function_with_one_text_and_comes_back_as_a_custom_call():
-    asked = ask("responses", "gemini", responses_request(tools=CODEX), model=GEMINI)
+    asked = translate_to("responses", "gemini", responses_request(tools=CODEX), model=GEMINI)
     _, patch = asked.body["tools"][0]["functionDeclarations"]
     assert patch["parametersJsonSchema"]["properties"] == {"input": {"type": "string"}}
     assert "start: PATCH" in patch["description"]
@@ -211,13 +213,15 @@ def test_t084_a_custom_tool_is_a_function_with_one_text_and_comes_back_as_a_cust
 
 def test_t084_additional_tools_in_the_input_are_declared_with_the_others_and_booked():
     item = {"type": "additional_tools", "role": "developer", "tools": [CODEX[1]]}
-    asked = ask("responses", "messages", responses_request({"role": "user", "content": "q"}, item), model=CLAUDE)
+    asked = translate_to(
+        "responses", "messages", responses_request({"role": "user", "content": "q"}, item), model=CLAUDE
+    )
     assert asked.body["messages"] == [{"role": "user", "content": "q"}]
     assert [tool["name"] for tool in asked.body["tools"]] == [CODEX[1]["name"]]
-    assert "/input/1" in booked(asked, "approximated")
+    assert "/input/1" in loss_pointers(asked, "approximated")
 
 
-def test_t088_stop_beside_calls_is_passed_on_in_chat_and_is_tool_use_in_messages():
+def test_t088_stop_with_calls_is_passed_on_in_chat_and_is_tool_use_in_messages():
     call = {"id": "c", "type": "function", "function": {"name": "red", "arguments": "{}"}}
     reply = chat_reply({"tool_calls": [call]}, "stop")
     assert answer("chat", "chat", reply).body["choices"][0]["finish_reason"] == "stop"

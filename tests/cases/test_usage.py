@@ -13,7 +13,7 @@ from cases.documents import (
     messages_stream,
     of_type,
 )
-from cases.through import DONE, answer, ask, flow
+from cases.through import DONE, answer, flow, translate_to
 
 OPENAI = {
     "prompt_tokens": 200,
@@ -28,7 +28,7 @@ def test_t138_cached_tokens_are_not_counted_twice_in_a_whole_reply():
     assert (usage["input_tokens"], usage["cache_read_input_tokens"], usage["output_tokens"]) == (50, 150, 9)
 
 
-def test_t138_cached_tokens_known_only_at_the_end_stand_in_message_delta():
+def test_t138_cached_tokens_known_only_at_the_end_are_in_message_delta():
     frames = [
         chat_chunk({"content": "a"}),
         chat_chunk({}, "stop"),
@@ -48,8 +48,8 @@ def _usage_of(frames):
     return [frame["usage"] for frame in frames if isinstance(frame, dict) and frame.get("usage")]
 
 
-def test_t139_cache_tokens_told_twice_are_counted_once():
-    asked = ask("chat", "messages", chat_request(**ASKED_FOR_USAGE), model="claude-opus-4-8")
+def test_t139_cache_tokens_reported_twice_are_counted_once():
+    asked = translate_to("chat", "messages", chat_request(**ASKED_FOR_USAGE), model="claude-opus-4-8")
     frames = [
         message_start(input_tokens=3, cache_read_input_tokens=4425),
         *TEXT,
@@ -68,8 +68,8 @@ def test_t141_what_was_counted_before_a_cut_is_kept_and_nothing_is_invented():
     assert (usage["output_tokens"], usage["total_tokens"]) == (1, 9004)
 
 
-def test_t142_usage_is_asked_for_and_waited_for():
-    asked = ask("messages", "chat", messages_request(stream=True), model="local-model")
+def test_t142_usage_is_requested_and_waited_for():
+    asked = translate_to("messages", "chat", messages_request(stream=True), model="local-model")
     assert asked.body["stream_options"] == {"include_usage": True}
     usage = {"prompt_tokens": 1, "completion_tokens": 2, "total_tokens": 3}
     frames = [
@@ -84,9 +84,9 @@ def test_t142_usage_is_asked_for_and_waited_for():
 
 
 @pytest.mark.parametrize("wanted", [True, False])
-def test_t142_a_chat_client_sees_usage_only_if_it_asked(wanted):
+def test_t142_a_chat_client_sees_usage_only_if_it_requested_it(wanted):
     options = ASKED_FOR_USAGE if wanted else {"stream": True}
-    asked = ask("chat", "messages", chat_request(**options), model="claude-opus-4-8")
+    asked = translate_to("chat", "messages", chat_request(**options), model="claude-opus-4-8")
     told = flow("messages", "chat", messages_stream(TEXT), asked).body
     assert len(_usage_of(told)) == wanted
     assert len([frame for frame in told if isinstance(frame, dict) and frame["choices"] == []]) == wanted

@@ -40,7 +40,9 @@ class Answered(Struct, frozen=True):
     raw: bytes
 
 
-def ask(source: str, target: str, body: dict[str, Any], *, model: str, strict: bool = False, form: str = "") -> Asked:
+def translate_to(
+    source: str, target: str, body: dict[str, Any], *, model: str, strict: bool = False, form: str = ""
+) -> Asked:
     """Translate a request of `source` for `model` behind `target`."""
     call = Call(encoded(body), body.get("model", "m"))
     translation = translate_request(call, source, target, model=model, strict=strict, form=form)
@@ -90,6 +92,6 @@ def frames_of(raw: bytes) -> list[Any]:
     return [line if line == DONE else json.loads(line) for line in lines]
 
 
-def booked(told: Asked | Answered, kind: str = "") -> set[str]:
+def loss_pointers(told: Asked | Answered, kind: str = "") -> set[str]:
     """Where losses were booked."""
     return {loss.where for loss in told.losses if not kind or loss.kind == kind}

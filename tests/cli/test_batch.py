@@ -37,7 +37,7 @@ def problem(told):
     return told["id"], told["problem"]["kind"], told["problem"]["where"]
 
 
-def test_a_request_tells_body_model_stream_and_losses():
+def test_a_request_line_returns_body_model_stream_and_losses():
     assert worked(ASK) == {
         "id": "a",
         "ok": True,
@@ -53,7 +53,7 @@ def test_a_request_without_a_model_keeps_its_own():
     assert (told["model"], told["result"]["model"]) == ("m", "m")
 
 
-def test_streaming_is_told_where_the_body_does_not_say_it():
+def test_streaming_is_set_in_the_line_if_the_body_has_no_field_for_it():
     line = {
         "op": "request",
         "from": "gemini",
@@ -71,7 +71,7 @@ def test_strict_refuses_losses_by_line_or_for_all(line, options):
     assert problem(worked(line, **options)) == ("a", "unsupported", "/seed")
 
 
-def test_a_response_tells_body_and_losses():
+def test_a_response_line_returns_body_and_losses():
     told = worked({"id": 1, "op": "response", "from": "gemini", "to": "chat", "body": REPLY | {"x": 1}})
     assert told["result"]["choices"][0]["message"]["content"] == "hi"
     loss = {"where": "/x", "what": "not known to the client's dialect", "kind": "dropped"}
@@ -100,14 +100,14 @@ def test_a_reply_answers_the_clients_request_and_not_the_upstreams(request_, nam
     assert f'"name":"{name}"' in told["sse"]
 
 
-def test_a_stream_tells_text_and_losses():
+def test_a_stream_line_returns_text_and_losses():
     told = worked({"id": None, "op": "stream", "from": "gemini", "to": "chat", "sse": SSE})
     assert told["sse"].endswith("data: [DONE]\n\n")
     assert '"content":"hi"' in told["sse"]
     assert told == {"id": None, "ok": True, "result": None, "sse": told["sse"], "losses": []}
 
 
-def test_a_streams_losses_are_told():
+def test_the_losses_of_a_stream_are_returned():
     image = [{"inlineData": {"mimeType": "image/png", "data": "AA=="}}]
     reply = {**REPLY, "candidates": [{"content": {"role": "model", "parts": image}, "finishReason": "STOP"}]}
     told = worked({"op": "stream", "from": "gemini", "to": "chat", "sse": "data: " + json.dumps(reply) + "\n\n"})
@@ -120,7 +120,7 @@ def test_a_stream_for_the_neutral_view_is_its_reply():
     assert told["result"]["parts"] == [{"type": "text", "text": "hi"}]
 
 
-def test_a_request_for_the_neutral_view_has_no_model_beside_it():
+def test_a_request_for_the_neutral_view_has_no_separate_model():
     told = worked({"op": "request", "from": "chat", "to": "core", "body": HELLO})
     assert told.keys() == {"id", "ok", "result", "losses"}
     assert told["result"]["sampling"] == {"max_tokens": 50, "seed": 7}
@@ -129,7 +129,7 @@ def test_a_request_for_the_neutral_view_has_no_model_beside_it():
 @pytest.mark.parametrize(
     ("status", "told_status", "kind"), [({"status": 429}, 429, "rate_limit_error"), ({}, 502, "api_error")]
 )
-def test_an_error_page_that_is_not_json_is_told_by_its_status(status, told_status, kind):
+def test_an_error_page_that_is_not_json_is_described_by_its_status(status, told_status, kind):
     told = worked({"op": "error", "from": "chat", "to": "messages", "body": "<html>oops</html>", **status})
     assert (told["status"], told["result"]["error"]["type"]) == (told_status, kind)
     assert told.keys() == {"id", "ok", "result", "status", "headers", "losses"}
@@ -137,7 +137,7 @@ def test_an_error_page_that_is_not_json_is_told_by_its_status(status, told_statu
     assert told["result"] == json.loads(page.body)
 
 
-def test_a_result_that_is_not_json_is_told_as_text():
+def test_a_result_that_is_not_json_is_returned_as_text():
     told = worked({"op": "response", "from": "chat", "to": "chat", "body": "<html>"})
     assert told["result"] == "<html>"
 
@@ -158,16 +158,16 @@ def test_a_result_that_is_not_json_is_told_as_text():
         (ASK | {"body": {"messages": 3, "model": "m"}}, "a", "invalid_request", "/messages"),
     ],
 )
-def test_a_bad_line_is_told_as_its_problem(line, identifier, kind, where):
+def test_an_invalid_line_returns_a_problem(line, identifier, kind, where):
     assert problem(worked(line)) == (identifier, kind, where)
 
 
-def test_an_unknown_word_is_told_with_those_that_are_known():
+def test_an_unknown_value_is_reported_with_the_known_ones():
     told = worked(ASK | {"op": "dream"})
     assert told["problem"]["message"] == "'dream' is not one of request, response, stream, error"
 
 
-def test_what_nobody_foresaw_is_told_as_an_internal_problem(monkeypatch):
+def test_an_unexpected_exception_is_an_internal_problem(monkeypatch):
     def broken(job):
         raise ZeroDivisionError("oops")
 
@@ -229,11 +229,11 @@ DEEP = b"[" * 5000 + b"]" * 5000
         (b'{"a": "%b", "id": 1, "body": ' % (b"x" * 5000), None),
     ],
 )
-def test_a_line_that_cannot_be_read_is_answered_with_its_id_if_that_stands_near_the_beginning(line, found):
+def test_an_unparsable_line_is_answered_with_its_id_if_that_is_near_the_beginning(line, found):
     assert problem(worked(line)) == (found, "invalid_request", "")
 
 
-def test_strict_says_of_a_reply_that_it_is_one():
+def test_strict_mode_errors_name_the_reply():
     line = {"op": "response", "from": "gemini", "to": "chat", "body": REPLY | {"modelStatus": "s"}, "strict": True}
     assert worked(line)["problem"]["message"].startswith(
         "strict mode: the reply cannot be translated without loss: dropped "

@@ -27,7 +27,7 @@ def handler(**flags) -> Handler:
     return send
 
 
-def test_a_tool_that_changes_things_is_asked_for_until_always_is_said_or_it_was_named():
+def test_a_tool_with_side_effects_needs_approval_until_always_or_if_not_preapproved():
     wish = ApprovalRequest(run="r", call=call(), handler=handler(side_effects=True))
     consent = ConsentPolicy(lambda _: False)
     assert consent(wish) == "ask"
@@ -73,7 +73,7 @@ def test_a_call_and_its_result_are_a_line_each_and_whole_if_wanted():
     assert calls.number_call(made)[0].number == 2
 
 
-def test_media_in_a_result_is_told_of():
+def test_media_in_a_result_is_described():
     picture = Media(kind="image", media_type="image/png", source=Inline("QUJDRA=="))
     assert format_content((picture,)) == "(image/png, 6 bytes)"
 
@@ -82,7 +82,7 @@ def test_what_others_wrote_does_nothing_to_a_terminal():
     assert replace_controls("a\x1b]0;t\x07\tb\r\nc\rd\u202ee\x9bf") == "a\ufffd]0;t\ufffd\tb\nc\ufffdd\ufffde\ufffdf"
 
 
-def test_a_call_that_says_how_far_it_is_is_shown_now_and_then():
+def test_progress_of_a_call_is_shown_now_and_then():
     out, err = io.StringIO(), io.StringIO()
     turns = ChatTurns(None, None, Terminal(Screen(out, err, pretty=False), PipeReader(), Interrupts()))
     made = call()

@@ -96,7 +96,7 @@ def test_what_holds_is_shown_with_where_it_comes_from_and_without_secrets(alone,
         assert secret not in told
 
 
-def test_what_is_shown_is_a_file_that_says_the_same(alone, monkeypatch, capsys):
+def test_the_shown_configuration_is_a_file_with_the_same_meaning(alone, monkeypatch, capsys):
     (alone / "dragoman.toml").write_text(FILE)
     environment = {"GEMINI_API_KEY": "g-secret-key", "OURS": "our-secret-key"}
     for name, value in environment.items():
@@ -110,7 +110,7 @@ def test_what_is_shown_is_a_file_that_says_the_same(alone, monkeypatch, capsys):
     assert [key.name for key in shown.keys] == [key.name for key in real.keys]
 
 
-def test_upstreams_that_appear_by_themselves_say_why(alone, monkeypatch, capsys):
+def test_automatic_upstreams_show_their_reason(alone, monkeypatch, capsys):
     assert 'kind = "simulator"  # no key is set' in run(capsys)[1]
     monkeypatch.setenv("ANTHROPIC_API_KEY", "a-secret-key")
     told = run(capsys)[1]
@@ -118,7 +118,7 @@ def test_upstreams_that_appear_by_themselves_say_why(alone, monkeypatch, capsys)
     assert "[upstreams.simulator]" not in told
 
 
-def test_external_servers_of_the_variable_say_that_they_come_from_it(alone, monkeypatch, capsys):
+def test_external_servers_from_the_variable_show_their_source(alone, monkeypatch, capsys):
     monkeypatch.setenv("GEMINI_MCP_SERVERS", '[{"name": "clock", "command": "tick", "env": {"TOKEN": "t-secret"}}]')
     told = run(capsys)[1]
     table = told.partition("[tools.clock]\n")[2].splitlines()
@@ -146,7 +146,7 @@ def test_a_file_is_checked(alone, capsys, place):
     assert (code, told.startswith(f"dragoman: {file}: server.keys: ")) == (2, True)
 
 
-def test_a_word_of_an_agent_that_means_no_tool_is_told(alone, capsys):
+def test_an_unknown_tool_of_an_agent_is_reported(alone, capsys):
     (alone / "dragoman.toml").write_text(
         '[tools.files]\ncommand = "x"\n[agents.a]\nmodel = "m"\n'
         'tools = ["files", "files__read", "file*", "*", "web_fetch", "web_*", "fils", "fils__read", "other_*"]\n'
@@ -184,7 +184,7 @@ def test_a_wrong_file_is_not_shown(alone, capsys):
         ('[upstreams.gemini]\nkind = "gemini"\napi_key = "k"\n[models]\nm = "gemni/x"\n', "did you mean `gemini`?"),
     ],
 )
-def test_an_unknown_key_is_told_with_the_nearest_known_one(tmp_path, text, words):
+def test_an_unknown_key_is_reported_with_the_nearest_known_one(tmp_path, text, words):
     file = tmp_path / "dragoman.toml"
     file.write_text(text)
     with pytest.raises(ConfigError, match=re.escape(words)):

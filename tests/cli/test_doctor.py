@@ -66,7 +66,7 @@ def test_the_configured_models_are_tried_each_once_and_only_the_named_one_if_one
 
 
 @pytest.mark.parametrize("name", ["gem", "claude", "resp"])
-def test_a_key_that_is_refused_is_told_with_what_to_do_and_without_the_key(tmp_path, capsys, name):
+def test_a_rejected_key_is_reported_with_advice_and_without_the_key(tmp_path, capsys, name):
     with in_thread(key="another") as simulator:
         file = written(tmp_path, simulator.base_url, [name])
         code, checks = checked(capsys, "--config", file)
@@ -94,7 +94,7 @@ def test_each_trouble_has_its_remedy(tmp_path, capsys, model, words):
     assert words in checks[-1]["remedy"]
 
 
-def test_a_model_that_does_not_call_the_tool_is_told(tmp_path, capsys):
+def test_a_model_that_does_not_call_the_tool_is_reported(tmp_path, capsys):
     script = tmp_path / "script.toml"
     script.write_text('[[step]]\ntext = "no tools for me"\n')
     from dragoman.simulator.script import read_script
@@ -105,7 +105,7 @@ def test_a_model_that_does_not_call_the_tool_is_told(tmp_path, capsys):
     assert "without calling the tool" in checks[-1]["detail"]
 
 
-def test_a_missing_key_is_told_for_people(tmp_path, capsys):
+def test_a_missing_key_is_reported_readably(tmp_path, capsys):
     file = tmp_path / "dragoman.toml"
     file.write_text('[upstreams.a]\nkind = "gemini"\n')
     assert main(["doctor", "--config", str(file)]) == 2
@@ -114,7 +114,7 @@ def test_a_missing_key_is_told_for_people(tmp_path, capsys):
     assert "env:GEMINI_API_KEY" in told
 
 
-def test_an_upstream_that_is_not_there_is_told_for_people(tmp_path, capsys):
+def test_an_unreachable_upstream_is_reported_readably(tmp_path, capsys):
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
     file = tmp_path / "dragoman.toml"
@@ -127,7 +127,7 @@ def test_an_upstream_that_is_not_there_is_told_for_people(tmp_path, capsys):
     assert told[3] == "      what to do: check base_url in [upstreams.b], the network and HTTPS_PROXY"
 
 
-def test_google_credentials_that_do_not_work_are_told(tmp_path, capsys):
+def test_invalid_google_credentials_are_reported(tmp_path, capsys):
     grant = tmp_path / "grant.json"
     grant.write_text("{}")
     file = tmp_path / "dragoman.toml"
@@ -146,7 +146,7 @@ def test_google_credentials_that_do_not_work_are_told(tmp_path, capsys):
         ("", ("--model", "nobody/x"), "must be UPSTREAM/MODEL"),
     ],
 )
-def test_a_configuration_that_cannot_be_used_is_told_first(tmp_path, capsys, text, arguments, words):
+def test_an_invalid_configuration_is_reported_first(tmp_path, capsys, text, arguments, words):
     file = tmp_path / "dragoman.toml"
     file.write_text(text)
     code, checks = checked(capsys, "--config", str(file), *arguments)
@@ -164,7 +164,7 @@ def test_without_any_key_the_simulator_is_examined(tmp_path, monkeypatch, capsys
     assert checks[-1]["upstream"] == "simulator"
 
 
-def test_external_tool_servers_are_started_and_their_tools_told_with_hashes(tmp_path, capsys):
+def test_external_tool_servers_are_started_and_their_tools_listed_with_hashes(tmp_path, capsys):
     peer = Path(__file__).parents[1] / "mcp" / "peers" / "plain.py"
     tables = [
         '[upstreams.sim]\nkind = "simulator"\n',

@@ -68,7 +68,7 @@ def run(alone, monkeypatch, capsys):
     return run
 
 
-def test_without_a_terminal_nothing_is_installed_and_it_is_told_what_to_do(alone, run):
+def test_without_a_terminal_nothing_is_installed_and_advice_is_printed(alone, run):
     done = run("--name", "google", "--", "true")
     assert done.returncode == 2
     assert "run `dragoman intercept --install`, or put mitmdump on the PATH" in done.stderr
@@ -125,7 +125,7 @@ def test_each_entry_has_the_variable_of_its_upstream(alone, run):
         (["replay", "dragoman.toml"], "not a saved exchange"),
     ],
 )
-def test_what_cannot_be_done_is_said_in_words(run, arguments, words):
+def test_impossible_options_get_a_readable_error(run, arguments, words):
     done = run(*arguments)
     assert done.returncode == 2
     assert words in done.stderr
@@ -140,7 +140,7 @@ def test_a_gateway_on_another_machine_is_not_used(alone, run):
     assert "is not on loopback" in done.stderr
 
 
-def test_a_proxy_that_does_not_start_is_told_with_its_own_words(alone, run):
+def test_a_proxy_that_does_not_start_is_reported_with_its_own_output(alone, run):
     (alone / "bin" / "mitmdump").write_text("#!/bin/sh\necho it is broken >&2\nexit 3\n")
     (alone / "bin" / "mitmdump").chmod(0o755)
     done = run("--name", "studio", "--gateway", "http://127.0.0.1:1", "--", "true")
@@ -149,7 +149,7 @@ def test_a_proxy_that_does_not_start_is_told_with_its_own_words(alone, run):
     assert not [*alone.glob("dragoman-intercept-*")]
 
 
-def test_words_behind_two_dashes_are_for_commands_only(capsys):
+def test_arguments_after_two_dashes_are_only_for_commands(capsys):
     with pytest.raises(SystemExit):
         main(["config", "--", "check"])
     assert "this verb runs no command; remove: -- check" in capsys.readouterr().err

@@ -85,7 +85,7 @@ def test_credentials_are_found_as_googles_clients_find_them(replay, monkeypatch,
     assert ({"authorization", "x-goog-api-key"} - {name}).isdisjoint(headers_of(heard))
 
 
-def test_a_header_of_the_users_goes_before_and_may_stand_in_the_environment(replay, monkeypatch):
+def test_a_header_of_the_user_has_precedence_and_may_come_from_the_environment(replay, monkeypatch):
     monkeypatch.setenv("GEMINI_API_KEY", "key")
     monkeypatch.setenv("MY_TOKEN", "Bearer mine")
     _, _, _, (heard,) = replay("--header", "Authorization: env:MY_TOKEN", "--header", "user-agent: me")
@@ -94,7 +94,7 @@ def test_a_header_of_the_users_goes_before_and_may_stand_in_the_environment(repl
     assert "x-goog-api-key" not in headers_of(heard)
 
 
-def test_a_reply_that_is_an_error_is_printed_and_told_by_the_exit_code(replay):
+def test_an_error_reply_is_printed_and_sets_the_exit_code(replay):
     code, out, told, _ = replay()
     assert code == 1
     assert json.loads(out)["error"]
@@ -109,7 +109,7 @@ def test_a_reply_that_is_an_error_is_printed_and_told_by_the_exit_code(replay):
         ([], {"name": "gone", "upstream": "gone"}, "no entry or Gemini upstream 'gone'"),
     ],
 )
-def test_what_cannot_be_sent_is_said_in_words(replay, options, more, words):
+def test_a_request_that_cannot_be_sent_gets_a_readable_error(replay, options, more, words):
     code, _, told, heard = replay(*options, **more)
     assert (code, heard) == (2, [])
     assert words in told

@@ -40,14 +40,14 @@ def test_targets_are_dialects_and_code_assist_is_one_in_its_envelope():
     assert target_of("code-assist") == ("gemini", "code_assist")
 
 
-def test_a_request_tells_its_model_and_whether_it_streams():
+def test_a_request_has_its_model_and_whether_it_streams():
     done = job("request", "chat", "gemini", HELLO | {"user": "u"}, model="gemini-3-pro")
     assert json.loads(done.body) == CONTENTS | {"generationConfig": {"maxOutputTokens": 50}}
     loss = Loss("/user", "the target has no field for it", "dropped")
     assert done == JobResult(body=done.body, losses=(loss,), model="gemini-3-pro", stream=True)
 
 
-def test_a_request_that_does_not_say_its_model_or_streaming_is_told_them():
+def test_a_request_without_model_or_streaming_gets_them_from_options():
     done = job("request", "gemini", "chat", CONTENTS, model="gpt-4.1", stream=True)
     body = json.loads(done.body)
     assert (body["model"], body["stream"], done.model, done.stream) == ("gpt-4.1", True, "gpt-4.1", True)
@@ -63,7 +63,7 @@ def test_strict_refuses_losses_of_requests_and_responses():
     assert json.loads(job("response", "gemini", "chat", REPLY, strict=True).body)["model"] == "g"
 
 
-def test_a_response_tells_its_losses():
+def test_a_response_has_its_losses():
     done = job("response", "gemini", "chat", REPLY | {"x": 1})
     assert done == JobResult(body=done.body, losses=(Loss("/x", "not known to the client's dialect", "dropped"),))
 
@@ -83,7 +83,7 @@ def test_code_assist_both_ways():
 
 
 @pytest.mark.parametrize(("target", "kind"), [("messages", "rate_limit_error"), ("code-assist", "RESOURCE_EXHAUSTED")])
-def test_an_error_tells_its_status_and_headers(target, kind):
+def test_an_error_has_its_status_and_headers(target, kind):
     done = job("error", "chat", target, ERROR, status=429)
     error = json.loads(done.body)["error"]
     assert error.get("type", error.get("status")) == kind
@@ -121,7 +121,7 @@ def test_the_neutral_view_of_every_operation(operation, source, body, more, show
 SSE = b"data: " + encoded(REPLY) + b"\n\n"
 
 
-def test_the_neutral_view_of_a_stream_is_the_reply_it_tells():
+def test_the_neutral_view_of_a_stream_is_its_complete_reply():
     stream = open_stream("gemini", "core")
     assert stream.feed(SSE) == b""
     assert json.loads(stream.close()) == SPOKEN
@@ -159,7 +159,7 @@ def test_a_reply_in_the_clients_dialect_answers_it_too():
     assert (context.undo, context.request.model) == (Undo(), "m")
 
 
-def test_a_request_in_the_upstreams_dialect_says_nothing_about_the_client():
+def test_a_request_in_the_upstreams_dialect_does_not_determine_the_client():
     assert context_of("gemini", "chat", "g", encoded(CONTENTS)) is NO_CONTEXT
     assert context_of("gemini", "code-assist", "g", ASKED) == Context(form="code_assist")
 

@@ -48,7 +48,7 @@ def block(kind):
         ([], None),
     ],
 )
-def test_only_marks_of_one_dialect_tell_it(document, dialect):
+def test_only_distinctive_fields_determine_the_dialect(document, dialect):
     assert dialect_of(json.dumps(document).encode()) == dialect
 
 

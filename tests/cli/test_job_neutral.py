@@ -63,11 +63,11 @@ def shown(value):
         (None, None),
     ],
 )
-def test_every_value_says_its_kind_and_what_was_said(value, plain):
+def test_every_value_is_shown_with_its_kind_and_content(value, plain):
     assert shown(value) == plain
 
 
-def test_a_request_is_shown_without_what_was_not_said():
+def test_a_request_is_shown_without_unset_fields():
     request = Request(
         model="m",
         messages=(Message(role="user", parts=(Text(text="hi"),), where="/m"),),
@@ -93,7 +93,7 @@ def test_a_reply_is_shown():
     }
 
 
-def test_a_problem_is_shown_without_what_it_does_not_say():
+def test_a_problem_is_shown_without_unset_fields():
     full = Problem("rate_limit", "slow", where="/w", code="c", retry_after=3)
     assert view_problem(full) == {
         "kind": "rate_limit",

@@ -36,7 +36,7 @@ def simulating(*options: str, **environment: str) -> Generator[tuple[str, Any]]:
 
 
 @pytest.mark.parametrize("name", [signal.SIGTERM, signal.SIGINT])
-def test_it_serves_until_it_is_told_to_stop(name):
+def test_it_serves_until_a_stop_signal(name):
     with simulating("--seed", "4") as (url, process):
         assert httpx2.get(url + "/health").json()["simulator"] is True
         process.send_signal(name)
@@ -81,7 +81,7 @@ def test_it_answers_within_half_a_second_of_work(tmp_path):
     assert min(work() for _ in range(3)) < 0.5
 
 
-def test_the_command_loads_nothing_for_verbs_that_are_not_asked_for():
+def test_the_command_loads_nothing_for_other_subcommands():
     script = "import sys, dragoman.cli; print(*sys.modules)"
     told = subprocess.run([sys.executable, "-c", script], capture_output=True, check=True, text=True)  # noqa: S603
     loaded = set(told.stdout.split())
@@ -118,17 +118,17 @@ def test_faults_are_listed(capsys):
         (("--chunk", "-1"), "chunk must be 0 or a positive finite number"),
         (("--delay", "nan"), "delay must be 0 or a positive finite number"),
         (("--split", "-1"), "split must be 0 or a positive finite number"),
-        (("--port", "99999"), "a port is a number from 0 to 65535"),
+        (("--port", "99999"), "port must be a number from 0 to 65535"),
     ],
 )
-def test_what_cannot_be_served_is_told(arguments, words, capsys):
+def test_invalid_options_are_reported(arguments, words, capsys):
     assert main(["simulate", *arguments]) == 2
     told = capsys.readouterr().err
     assert told.startswith("dragoman: ")
     assert words in told
 
 
-def test_a_port_that_is_taken_is_told(capsys):
+def test_a_port_in_use_is_reported(capsys):
     with socket.create_server(("127.0.0.1", 0)) as taken:
         assert main(["simulate", "--port", str(taken.getsockname()[1])]) == 2
     assert "address already in use" in capsys.readouterr().err

@@ -29,21 +29,21 @@ def dragoman(monkeypatch, tmp_path):
     return lambda *arguments, given=b"": run(monkeypatch, tmp_path, ["translate", *arguments], given)
 
 
-def test_a_request_is_translated_and_its_losses_are_told(dragoman):
+def test_a_request_is_translated_and_its_losses_are_printed(dragoman):
     code, written, told = dragoman("request", *TO_CLAUDE, given=CHAT)
     assert (code, json.loads(written)) == (0, CLAUDE)
     assert written.endswith(b"}\n")
     assert told == f"dropped /seed: {SEED}\n"
 
 
-def test_losses_are_told_to_programs_as_json(dragoman):
+def test_losses_are_printed_as_json_for_programs(dragoman):
     code, _, told = dragoman("request", *TO_CLAUDE, "--losses", "json", given=CHAT)
     assert (code, json.loads(told)) == (0, [{"where": "/seed", "what": SEED, "kind": "dropped"}])
     assert told.endswith("]\n")
     assert dragoman("request", *TO_CLAUDE, "--losses", "json", given=PLAIN)[2] == "[]\n"
 
 
-def test_a_loss_of_the_whole_document_is_told_at_its_root(dragoman):
+def test_a_loss_of_the_whole_document_is_reported_at_its_root(dragoman):
     asked = {"model": "m", "input": []}
     given = json.dumps(asked).encode()
     _, _, told = dragoman("request", "--from", "responses", "--to", "chat", "--model", "gpt-4.1", given=given)
@@ -57,7 +57,7 @@ def test_strict_refuses_losses_with_exit_code_1(dragoman):
     assert dragoman("request", *TO_CLAUDE, "--strict", given=PLAIN)[0] == 0
 
 
-def test_a_problem_without_a_place_is_told_without_one(dragoman):
+def test_a_problem_without_a_pointer_is_printed_without_one(dragoman):
     code, written, told = dragoman("request", *TO_CLAUDE, given=b"{")
     assert (code, written) == (1, b"")
     assert told.startswith("dragoman: invalid_request: ")
@@ -134,7 +134,7 @@ def test_a_request_file_that_is_not_there_is_exit_code_2(dragoman):
 @pytest.mark.parametrize(
     "wrong", [["dream"], ["request", "--from", "core"], ["request", "--to", "latin"], ["request", "--losses", "xml"]]
 )
-def test_unknown_words_are_exit_code_2(dragoman, wrong):
+def test_unknown_arguments_are_exit_code_2(dragoman, wrong):
     with pytest.raises(SystemExit) as caught:
         dragoman(*wrong)
     assert caught.value.code == 2
@@ -155,7 +155,7 @@ def test_a_batch_is_worked_through(dragoman):
     assert json.loads(written)["problem"]["kind"] == "unsupported"
 
 
-def test_the_command_tells_its_version(capsys):
+def test_the_command_prints_its_version(capsys):
     with pytest.raises(SystemExit) as caught:
         main(["--version"])
     assert caught.value.code == 0
@@ -181,7 +181,7 @@ def test_a_reader_that_has_seen_enough_is_no_error(monkeypatch):
     assert replaced == [sys.stdout.fileno()]
 
 
-def test_a_live_pipe_tells_what_it_has_heard_before_it_is_closed():
+def test_a_live_pipe_prints_what_it_received_before_it_is_closed():
     program = "from dragoman.cli import main; raise SystemExit(main())"
     command = [sys.executable, "-c", program, "translate", "stream", "--from", "chat", "--to", "messages"]
     first, rest = SSE.split(b"\n\n", 1)

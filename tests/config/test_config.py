@@ -36,7 +36,7 @@ def written(tmp_path: Path, text: str) -> Path:
     return file
 
 
-def test_a_file_says_where_to_listen_who_may_come_in_and_where_models_are(tmp_path):
+def test_a_file_configures_the_address_keys_and_models(tmp_path):
     config = load(written(tmp_path, FULL), {"OURS": "secret", "GEMINI_API_KEY": "g"})
     assert config.server.listen == "127.0.0.1:9000"
     assert config.server.strict
@@ -150,7 +150,7 @@ def test_the_documented_file_is_one(tmp_path):
         ("use_native_function_calling = true", "off", False),
     ],
 )
-def test_the_file_and_the_environment_can_say_that_no_model_has_tools(tmp_path, monkeypatch, file, said, native):
+def test_the_file_and_the_environment_can_disable_native_function_calling(tmp_path, monkeypatch, file, said, native):
     environment = {"GEMINI_USE_NATIVE_FUNCTION_CALLING": said}
     config = load(written(tmp_path, f"[server]\n{file}\n"), environment)
     assert config.server.use_native_function_calling is native
@@ -160,7 +160,7 @@ def test_the_file_and_the_environment_can_say_that_no_model_has_tools(tmp_path, 
         assert load(None, environment).server.use_native_function_calling is native
 
 
-def test_a_word_that_is_neither_true_nor_false_is_told():
+def test_a_value_that_is_neither_true_nor_false_is_reported():
     with pytest.raises(
         ConfigError, match="the environment: GEMINI_USE_NATIVE_FUNCTION_CALLING: 'maybe' is not a boolean"
     ):

@@ -54,7 +54,7 @@ def test_what_is_configured_is_what_the_tool_does(tmp_path):
         ("secnds = 1", "did you mean `seconds`?"),
     ],
 )
-def test_what_is_wrong_is_told(tmp_path, text, words):
+def test_invalid_settings_are_reported(tmp_path, text, words):
     with pytest.raises(ConfigError) as told:
         configured(tmp_path, text)
     assert words in str(told.value)
@@ -73,7 +73,7 @@ def test_what_is_right_is_taken(tmp_path, text):
 
 
 @pytest.mark.parametrize("table", ["[mcp]", '[agents.a]\nmodel = "m"'])
-def test_a_destination_that_can_never_match_is_told(tmp_path, table):
+def test_a_destination_that_can_never_match_is_reported(tmp_path, table):
     file = tmp_path / "dragoman.toml"
     file.write_text(f'{table}\ndestinations = ["bücher.example:443", "https://a.example"]\n')
     with pytest.raises(ConfigError) as told:

@@ -45,7 +45,7 @@ def expected(source: Reading, target: str, *, streamed: bool) -> Reading:
     text, refusal = source.text, source.refusal
     if target not in _REFUSAL_FIELD:
         text, refusal = text + refusal, ""
-    calls = tuple(_said_in(target, call) for call in kept)
+    calls = tuple(_expected_call(target, call) for call in kept)
     usage = _consistent(source.usage, target)
     return replace(source, text=text, refusal=refusal, calls=calls, finish=finish, problem=problem, usage=usage)
 
@@ -78,7 +78,7 @@ def same_meaning(wanted: Reading, got: Reading, *, exact: bool) -> Iterator[str]
     yield from _differ("usage", _usage(wanted.usage), _usage(got.usage))
 
 
-def _said_in(target: str, call: Call) -> Call:
+def _expected_call(target: str, call: Call) -> Call:
     """A free-form call is a function with one text where the dialect has no free-form tools."""
     if call.form == "text" and target in _OBJECTS:
         return Call(call.name, json.dumps({"input": call.arguments}), call.id)

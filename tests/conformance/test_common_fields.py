@@ -251,7 +251,7 @@ def test_every_struct_with_carried_members_is_tried_below():
 @pytest.mark.parametrize(
     ("struct", "member"), [(struct, member) for struct in HOLDERS for member in _carried_members(struct)]
 )
-def test_a_carried_member_is_read_at_once_and_comes_home(struct, member, slow):
+def test_a_shared_field_is_parsed_at_once_and_rendered_back(struct, member, slow):
     document, path = HOLDERS[struct]
     record = RECORDS[struct.__module__.split(".")[2]]
     sent = copy.deepcopy(document)

@@ -37,7 +37,7 @@ def wrong(recorded: Refused, reply: ErrorReply, target: str) -> str:
 @needs_shelf
 @pytest.mark.parametrize("target", DIALECTS)
 @pytest.mark.parametrize("source", DIALECTS)
-def test_a_recorded_error_is_raised_with_its_status_class_and_words(source, target):
+def test_a_recorded_error_is_raised_with_its_status_class_and_message(source, target):
     found: list[str] = []
     for recorded in errors(source):
         reply = translate_error(recorded.status, recorded.headers, recorded.body, source, target)

@@ -108,7 +108,7 @@ WORDS = b'{"text":"x"}'
         ([WORDS, RESULT], False, False),
     ],
 )
-def test_only_newer_gemini_takes_what_the_user_says_in_a_content_behind_results(turns, older, newer):
+def test_only_newer_gemini_accepts_user_text_in_a_content_after_results(turns, older, newer):
     contents = b",".join([CALLED, *(b'{"role":"user","parts":[%s]}' % parts for parts in turns)])
     body = b'{"contents":[%s]}' % contents
     assert (check_pairs("gemini", body, older_model=True) == []) is older

@@ -181,7 +181,7 @@ def test_recorded_json_schema_needs_nothing_to_become_json_schema(name):
 
 
 @pytest.mark.parametrize("name", FILES)
-def test_every_fitted_root_is_one_plain_object(name):
+def test_every_adapted_root_is_one_plain_object(name):
     for tool, schema in rows(name):
         fitted = adapt_root(schema, property_keys=True)
         assert fitted.schema is not None
@@ -197,7 +197,7 @@ def test_every_fitted_root_is_one_plain_object(name):
 
 
 @pytest.mark.parametrize("name", FILES)
-def test_a_recorded_schema_that_fits_is_returned_as_the_very_same_bytes(name):
+def test_a_recorded_schema_that_needs_no_change_is_returned_as_the_same_bytes(name):
     same = 0
     for _, schema in rows(name):
         document = json.loads(schema)

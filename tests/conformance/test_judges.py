@@ -42,7 +42,7 @@ def test_a_judge_sees_the_error_in_a_vendors_stream(dialect):
 
 
 @needs_shelf
-def test_the_flat_error_event_of_responses_is_not_raised_which_is_why_ours_is_nested_too():
+def test_the_flat_error_event_of_responses_is_not_raised_so_a_nested_one_is_sent_too():
     assert read_stream_error("responses", sample("responses", "error.stream.sse")) is None
 
 
@@ -68,7 +68,7 @@ def test_no_difference_escapes_the_comparison(other):
     assert list(same_reading(GOOD, other, exact=True))
 
 
-def test_what_cannot_be_said_is_expected_to_fail_or_to_be_left_out():
+def test_unsupported_content_is_expected_to_fail_or_to_be_omitted():
     cut = replace(GOOD, calls=(Call("f", '{"a":', "c1"),), finish="length")
     assert expected(cut, "gemini", streamed=True).calls == ()
     assert expected(cut, "messages", streamed=True).calls == cut.calls

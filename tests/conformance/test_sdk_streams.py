@@ -45,7 +45,7 @@ def frames(sse: bytes) -> list[bytes]:
     return [frame + b"\n\n" for frame in re.split(rb"(?:\r?\n){2}", sse) if frame.strip()]
 
 
-def said(source: str, target: str, sse: bytes) -> bytes:
+def translate_stream(source: str, target: str, sse: bytes) -> bytes:
     translator = StreamTranslator(source, target)
     return translator.feed(sse) + translator.close()
 
@@ -57,9 +57,9 @@ def compact(sse: bytes) -> bytes:
 @needs_shelf
 @pytest.mark.parametrize("helper", [False, True])
 @pytest.mark.parametrize(("source", "target"), PAIRS)
-def test_an_upstreams_error_in_the_middle_is_raised_with_its_class_and_words(source, target, helper):
+def test_an_upstream_error_in_the_middle_is_raised_with_its_class_and_message(source, target, helper):
     begun = b"".join(frames(sample(source, "text"))[:2])
-    raised = read_stream_error(target, said(source, target, begun + IN_BAND[source]), helper=helper)
+    raised = read_stream_error(target, translate_stream(source, target, begun + IN_BAND[source]), helper=helper)
     name, status, types = RAISES[target]
     assert raised is not None
     assert (raised.name, raised.status) == (name, status)
@@ -75,7 +75,7 @@ def test_a_stream_cut_before_its_end_is_never_a_quiet_success(source, target, na
     ended = False
     for count in range(len(whole) + 1):
         ended = ended or (count > 0 and TERMINAL[source] in compact(whole[count - 1]))
-        raised = read_stream_error(target, said(source, target, b"".join(whole[:count])))
+        raised = read_stream_error(target, translate_stream(source, target, b"".join(whole[:count])))
         assert (raised is None) == ended, f"after {count} of {len(whole)} frames: {raised}"
 
 
@@ -85,14 +85,14 @@ def test_a_frame_that_is_not_json_is_an_error_not_a_gap(source, target):
     whole = frames(sample(source, "text"))
     name = whole[1].partition(b"data:")[0]
     broken = b"".join([*whole[:2], name + b'data: {"broken":\n\n', *whole[2:]])
-    assert read_stream_error(target, said(source, target, broken)) is not None
+    assert read_stream_error(target, translate_stream(source, target, broken)) is not None
 
 
 @needs_shelf
 @pytest.mark.parametrize(("source", "target"), FOREIGN)
 def test_blank_lines_between_frames_keep_a_client_waiting_and_change_nothing(source, target):
     for name in ("text", "one_tool", "two_tools"):
-        translated = said(source, target, sample(source, name))
+        translated = translate_stream(source, target, sample(source, name))
         beaten = b"\n" + b"\n".join(frames(translated)) + b"\n"
         assert read_live(target, beaten) == read_live(target, translated)
         assert read_stream(target, beaten) == read_stream(target, translated)
@@ -102,10 +102,10 @@ def test_blank_lines_between_frames_keep_a_client_waiting_and_change_nothing(sou
 @pytest.mark.parametrize(("source", "target"), FOREIGN)
 def test_heartbeats_and_odd_framing_of_the_upstream_never_reach_the_client(source, target):
     whole = frames(sample(source, "one_tool"))
-    plain = said(source, target, b"".join(whole))
-    assert said(source, target, b": ping\n\n" + b"\n: ping\n\n".join(whole)) == plain
-    assert said(source, target, b"".join(whole).replace(b"\n", b"\r\n")) == plain
-    assert said(source, target, b"".join(whole).replace(b"data: ", b"data:")) == plain
+    plain = translate_stream(source, target, b"".join(whole))
+    assert translate_stream(source, target, b": ping\n\n" + b"\n: ping\n\n".join(whole)) == plain
+    assert translate_stream(source, target, b"".join(whole).replace(b"\n", b"\r\n")) == plain
+    assert translate_stream(source, target, b"".join(whole).replace(b"data: ", b"data:")) == plain
 
 
 @needs_shelf
@@ -113,8 +113,8 @@ def test_heartbeats_and_odd_framing_of_the_upstream_never_reach_the_client(sourc
 def test_every_stream_ends_with_a_blank_line_whether_it_went_well_or_not(target):
     for source in DIALECTS:
         whole = frames(sample(source, "one_tool"))
-        assert said(source, target, b"".join(whole)).endswith(BLANK)
-        assert said(source, target, b"".join(whole[:-2])).endswith(BLANK)
+        assert translate_stream(source, target, b"".join(whole)).endswith(BLANK)
+        assert translate_stream(source, target, b"".join(whole[:-2])).endswith(BLANK)
 
 
 def last_data(sse: bytes) -> dict:
@@ -122,14 +122,14 @@ def last_data(sse: bytes) -> dict:
 
 
 def test_a_failed_chat_stream_ends_with_an_error_object_and_no_done():
-    told = said("messages", "chat", IN_BAND["messages"])
+    told = translate_stream("messages", "chat", IN_BAND["messages"])
     assert list(last_data(told)) == ["error"]
     assert set(last_data(told)["error"]) >= {"message", "type", "param", "code"}
     assert b"[DONE]" not in told
 
 
-def test_a_failed_responses_stream_tells_both_the_failed_response_and_the_flat_and_nested_error():
-    told = said("messages", "responses", IN_BAND["messages"])
+def test_a_failed_responses_stream_has_the_failed_response_and_the_flat_and_nested_error():
+    told = translate_stream("messages", "responses", IN_BAND["messages"])
     *_, failed, error = frames(told)
     assert failed.startswith(b"event: response.failed\n")
     response = last_data(failed)["response"]
@@ -145,14 +145,14 @@ def test_a_failed_responses_stream_tells_both_the_failed_response_and_the_flat_a
 
 
 def test_a_failed_messages_stream_names_its_event_or_clients_would_drop_it():
-    told = said("gemini", "messages", IN_BAND["gemini"])
+    told = translate_stream("gemini", "messages", IN_BAND["gemini"])
     assert frames(told)[-1].startswith(b"event: error\ndata: ")
     assert last_data(told)["type"] == "error"
     assert last_data(told)["error"]["type"] == "overloaded_error"
 
 
 def test_a_failed_gemini_stream_has_the_error_first_and_its_code_as_a_number():
-    told = said("messages", "gemini", IN_BAND["messages"])
+    told = translate_stream("messages", "gemini", IN_BAND["messages"])
     assert frames(told)[-1].startswith(b'data: {"error":')
     error = last_data(told)["error"]
     assert (error["code"], error["status"]) == (503, "UNAVAILABLE")
@@ -168,25 +168,27 @@ def chat_call(*pieces: str, finish: str) -> bytes:
 
 
 @pytest.mark.parametrize("pieces", [('{"path": "/tmp', '/a"'), ("7",), ("[", "{}", "]")])
-def test_a_call_that_is_no_object_though_told_as_complete_is_never_run_by_a_client_that_parses_it(pieces):
-    raised = read_stream_error("messages", said("chat", "messages", chat_call(*pieces, finish="tool_calls")))
+def test_a_call_that_is_not_an_object_is_never_run_by_a_client_that_parses_it(pieces):
+    raised = read_stream_error(
+        "messages", translate_stream("chat", "messages", chat_call(*pieces, finish="tool_calls"))
+    )
     assert raised is not None
     assert "malformed tool call" in raised.message
-    reading = read_stream("gemini", said("chat", "gemini", chat_call(*pieces, finish="tool_calls")))
+    reading = read_stream("gemini", translate_stream("chat", "gemini", chat_call(*pieces, finish="tool_calls")))
     assert (reading.calls, reading.finish) == ((), "malformed_call")
 
 
 def test_a_call_cut_by_length_is_shown_as_cut_where_a_stream_can():
     cut = chat_call('{"path": "/tmp', finish="length")
-    reading = read_stream("messages", said("chat", "messages", cut))
+    reading = read_stream("messages", translate_stream("chat", "messages", cut))
     assert ([call.arguments for call in reading.calls], reading.finish) == (['{"path": "/tmp'], "length")
-    assert read_stream("gemini", said("chat", "gemini", cut)).calls == ()
+    assert read_stream("gemini", translate_stream("chat", "gemini", cut)).calls == ()
 
 
 def test_a_signed_call_does_not_trip_the_helper_that_wants_a_function_in_every_chunk():
     part = {"functionCall": {"name": "f", "args": {"a": 1}}, "thoughtSignature": "c2lnbmVk"}
     reply = {"candidates": [{"content": {"role": "model", "parts": [part]}, "finishReason": "STOP"}]}
-    told = said("gemini", "chat", b"data: %s\n\n" % json.dumps(reply).encode())
+    told = translate_stream("gemini", "chat", b"data: %s\n\n" % json.dumps(reply).encode())
     assert b"c2lnbmVk" in told
     (call,) = read_live("chat", told).calls
     assert (call.name, json.loads(call.arguments)) == ("f", {"a": 1})

@@ -67,6 +67,6 @@ def test_messages_keep_their_order():
 @pytest.mark.parametrize(
     "kept", [b"", b"{", b'"words"', b'[{"is":"Nobody"}]', b'[{"is":"Text"}]', b'[{"is":"Text","text":"a"}]']
 )
-def test_what_is_no_message_is_told(kept):
+def test_an_invalid_message_is_reported(kept):
     with pytest.raises(ValueError, match=r".+"):
         decode_messages(kept)

@@ -31,7 +31,7 @@ CITATION = Citation("chat", b"{}")
 
 
 @given(strategies.responses())
-def test_a_reply_told_as_a_stream_folds_into_itself(response):
+def test_a_reply_replayed_as_a_stream_folds_into_itself(response):
     assert collect(check_events(replay(response))) == response
 
 
@@ -73,7 +73,7 @@ def test_interleaved_parts_fold_into_the_same_reply(drawn):
 
 
 @given(interleavings())
-def test_a_sequence_has_one_open_part_and_tells_the_same(drawn):
+def test_a_sequence_has_one_open_part_and_the_same_content(drawn):
     response, events = drawn
     told = list(check_events(sequential(events)))
     assert collect(told) == response
@@ -96,7 +96,7 @@ def test_a_part_that_starts_after_its_predecessor_ended_flows_at_once():
     assert list(sequential(events)) == events
 
 
-def test_a_failure_is_told_at_once_and_what_waited_is_dropped():
+def test_a_failure_is_emitted_at_once_and_waiting_events_are_dropped():
     failed = Failed(Problem("overloaded", "busy"))
     later = PartStarted(1, Text(text=""))
     assert list(sequential([TEXT, later, PartDelta(1, "x"), failed])) == [TEXT, failed]

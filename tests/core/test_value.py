@@ -20,7 +20,7 @@ CALL = ToolCall(id="a", name="f", arguments="{}")
         lambda **about: Tool(name="f", **about),
     ],
 )
-def test_where_a_value_stood_and_how_it_was_spelled_do_not_change_what_it_means(make):
+def test_pointer_and_spelling_of_a_value_do_not_affect_equality(make):
     here = make(where="/a", spelling="one")
     there = make(where="/b", spelling="two")
     assert here == there
@@ -57,7 +57,7 @@ def test_every_kind_of_problem_has_a_status():
     assert [Problem(kind, "x").status for kind in KINDS] == [DEFAULT_STATUS[kind] for kind in KINDS]
 
 
-def test_problems_are_equal_when_all_they_say_is_equal():
+def test_problems_are_equal_when_all_their_fields_are_equal():
     assert Problem("internal", "x", status=500) == Problem("internal", "x")
     assert hash(Problem("internal", "x")) == hash(Problem("internal", "x"))
     assert Problem("internal", "x") != Problem("internal", "x", retry_after=1)

@@ -26,7 +26,7 @@ def _lines(value: Any) -> Iterator[str]:
     if not isinstance(value, Struct):
         yield short(value)
         return
-    told = dict(_told(value))
+    told = dict(_set_fields(value))
     below = {name: told.pop(name) for name in _BELOW if name in told}
     shown = " ".join(f"{name}={short(member)}" for name, member in told.items())
     yield f"{type(value).__name__} {shown}".rstrip()
@@ -41,7 +41,9 @@ def short(value: Any) -> str:
         case Extras(dialect=dialect, fields=fields):
             return f"{dialect}{ {pointer: raw.decode() for pointer, raw in fields.items()} }"
         case Struct():
-            return f"{type(value).__name__}({', '.join(f'{name}={short(member)}' for name, member in _told(value))})"
+            return (
+                f"{type(value).__name__}({', '.join(f'{name}={short(member)}' for name, member in _set_fields(value))})"
+            )
         case Problem():
             told = {name: member for name, member in vars(value).items() if member not in (None, "")}
             return f"Problem({', '.join(f'{name}={member!r}' for name, member in told.items())})"
@@ -53,7 +55,7 @@ def short(value: Any) -> str:
             return repr(value)
 
 
-def _told(value: Struct) -> Iterator[tuple[str, Any]]:
+def _set_fields(value: Struct) -> Iterator[tuple[str, Any]]:
     for field in structs.fields(value):
         member = getattr(value, field.name)
         if field.required or member != field.default or type(member) is not type(field.default):

@@ -77,7 +77,7 @@ def test_the_decoder_understands_recorded_streams_as_the_official_parser_does():
         plain = stream.startswith(b"data: ") and not stream.startswith(b'data: {"response"')
         if not plain or b'"partialArgs"' in stream or name in SDK_REFUSES:
             continue
-        assert understood(collect(decode(stream))) == official.told(official.chunks(stream)), name
+        assert understood(collect(decode(stream))) == official.parse_parts(official.chunks(stream)), name
         compared += 1
     assert compared > 215
 
@@ -93,9 +93,9 @@ def test_what_is_written_of_recorded_replies_is_read_by_the_official_sdk_like_th
         if response.finish.reason == "paused":
             # The SDK would ask for the rest for ever.
             continue
-        theirs = official.told([official.whole(body)])
-        assert official.told(official.chunks(encode(replay(response)))) == theirs, name
-        assert official.told([official.whole(DIALECT.build_response(response, None))]) == theirs, name
+        theirs = official.parse_parts([official.whole(body)])
+        assert official.parse_parts(official.chunks(encode(replay(response)))) == theirs, name
+        assert official.parse_parts([official.whole(DIALECT.build_response(response, None))]) == theirs, name
         compared += 1
     assert compared > 380
 
@@ -108,8 +108,8 @@ def test_a_reply_from_elsewhere_is_read_by_the_official_sdk():
         "finish": "STOP",
         "prompt": 10,
     }
-    assert official.told([official.whole(DIALECT.build_response(EVERYTHING, None))]) == expected
-    assert official.told(official.chunks(encode(replay(EVERYTHING)))) == expected
+    assert official.parse_parts([official.whole(DIALECT.build_response(EVERYTHING, None))]) == expected
+    assert official.parse_parts(official.chunks(encode(replay(EVERYTHING)))) == expected
 
 
 def test_a_failure_in_the_middle_of_a_stream_is_raised_by_the_official_sdk():

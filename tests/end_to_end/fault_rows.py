@@ -119,7 +119,7 @@ CELLS = {cell.name: cell for cell in _cells()}
 
 @contextmanager
 def failing() -> Generator[Gateway]:
-    """A gateway over a simulator that fails as it is asked to; nothing is tried twice, and nobody is waited for long."""
+    """A gateway whose simulator fails as the request specifies; without retries and with short timeouts."""
     with in_thread(delay=0.002, chunk=6) as simulator:
         impatient = {
             f"{kind}-{name}": structs.replace(table, **deadlines)

@@ -61,7 +61,7 @@ class Site:
         return subprocess.CompletedProcess(process.args, process.returncode, out, err)
 
     def script(self, text: str) -> list[str]:
-        """Return the words that run a program of Python behind `--`."""
+        """Return the arguments after `--` that run a Python program."""
         file = self.folder / "child.py"
         file.write_text(text)
         return ["--", sys.executable, str(file)]
@@ -97,7 +97,7 @@ def only(told: Mapping[str, str], before: Mapping[str, str]) -> set[str]:
 
 @contextmanager
 def tunnels() -> Generator[tuple[int, list[tuple[str, str]]]]:
-    """A proxy that a user already has: its port, and who was asked for there, and with which credentials."""
+    """A proxy that a user already has: its port, the requested hosts, and their credentials."""
     asked: list[tuple[str, str]] = []
 
     class Tunnel(socketserver.BaseRequestHandler):

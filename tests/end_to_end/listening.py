@@ -1,4 +1,4 @@
-"""Listen to an answer with an official SDK, and tell all that was heard before it ended or broke."""
+"""Receive an answer with an official SDK, and return all that arrived before it ended or failed."""
 
 from typing import Any
 
@@ -14,7 +14,7 @@ ERRORS = (openai.APIError, anthropic.APIError, genai.errors.APIError)
 
 
 class Heard(Struct):
-    """What was heard."""
+    """What the SDK received."""
 
     text: str = ""
     finish: str = ""

@@ -1,4 +1,4 @@
-"""What cannot be said in a cell, by hand: the run must lose exactly this, and what nobody looks at.
+"""The expected losses of each cell of the matrix, by hand: a run must have exactly these, and the ignored ones.
 
 A loss stands as `x-dragoman-losses` has it. A cell that is not here loses nothing of its scenario.
 """

@@ -1,4 +1,4 @@
-"""Run a cell of the matrix: an official SDK asks a gateway, which asks a strict simulator as one kind of upstream."""
+"""Run a cell of the matrix: an official SDK, the gateway, and a strict simulator as one kind of upstream."""
 
 import json
 import time
@@ -78,14 +78,14 @@ class Bench:
         headers = [answer.headers for answer in self._answers]
         return Cell(
             tuple(replies),
-            tuple(reader.heard(json.loads(request.body)) for request in arrived),
+            tuple(reader.parse_request(json.loads(request.body)) for request in arrived),
             tuple(arrived),
             tuple(self._losses(header["x-dragoman-exchange"]) for header in headers),
             tuple(header.get("x-dragoman-losses", "") for header in headers),
         )
 
     def _losses(self, exchange: str) -> tuple[str, ...]:
-        """Return what an exchange lost; that may be told a moment after its answer."""
+        """Return the losses of an exchange, which may be recorded a moment after its response."""
         url = f"{self._gateway.base_url}/v1/exchanges/{exchange}"
         deadline = time.monotonic() + 5
         while (told := self._plain.get(url)).status_code == 404 and time.monotonic() < deadline:

@@ -1,4 +1,4 @@
-"""Recorded replies of the real vendors, served by an upstream and asked for through the gateway in any dialect."""
+"""Recorded replies of the real vendors, served by an upstream and requested through the gateway in any dialect."""
 
 import re
 from collections.abc import Generator, Iterator
@@ -35,7 +35,7 @@ _BEHIND = re.compile(rb'data: \[DONE\]\s*|event: ping\ndata: {"type":"ping","cos
 
 
 class Replay:
-    """A gateway, and an upstream behind it that says whatever lies ready."""
+    """A gateway, and an upstream behind it that sends the prepared reply."""
 
     def __init__(self, base_url: str, http: httpx2.Client, lay: list[Recording]) -> None:
         self._base_url = base_url
@@ -43,7 +43,7 @@ class Replay:
         self._lay = lay
 
     def ask(self, recording: Recording, source: str, client: str) -> httpx2.Response:
-        """Have a recording said by an upstream that speaks `source`, to a client that speaks another dialect or not."""
+        """Replay a recording from an upstream of the dialect `source` to a client of the same or another dialect."""
         self._lay[:] = [recording]
         model = f"{source}/recorded"
         if client == "gemini":
@@ -86,7 +86,7 @@ def own_reading(recording: Recording, dialect: str) -> Reading:
 
 
 def differences(replay: Replay, recording: Recording, source: str, client: str, own: Reading) -> Iterator[str]:
-    """Tell what a client of another dialect does not see as it was said."""
+    """Return the differences between a recording and what a client of another dialect sees."""
     told = replay.ask(recording, source, client)
     wanted = expected(own, client, streamed=recording.streamed)
     got = _read(client, told, wanted, streamed=recording.streamed)
@@ -112,7 +112,7 @@ def sample(dialect: str, most: int) -> list[Recording]:
 
 
 def passing_differences(replay: Replay, recording: Recording, dialect: str, own: Reading) -> Iterator[str]:
-    """Tell what a client of the vendor's own dialect does not get as it was recorded, byte for byte.
+    """Return the differences between a recording and the bytes that a client of the vendor's own dialect gets.
 
     What a host says behind the end of a reply is not passed on, and no error is passed on as a success.
     """

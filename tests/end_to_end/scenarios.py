@@ -1,4 +1,4 @@
-"""Ten things that happen between a client and a model. Each is data: what is asked, answered, and sent back."""
+"""Ten scenarios between a client and a model, as data: requests, replies and results."""
 
 from base64 import b64decode
 from typing import Any
@@ -124,7 +124,7 @@ _ANSWERS = {scenario.prompt: scenario.answer for scenario in SCENARIOS}
 
 
 def script(received: Received) -> Answer | None:
-    """Answer as the scenario of that prompt says; the model itself answers to results."""
+    """Answer as the scenario of the prompt defines; the model itself answers results."""
     turns = received.ask.turns
     if any(turn.results for turn in turns):
         return None

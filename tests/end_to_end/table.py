@@ -81,7 +81,7 @@ def run() -> dict[Key, str]:
 
 
 def _letters() -> dict[tuple[str, str], str]:
-    """Return the letter of what a client has no word for, by client and scenario."""
+    """Return the footnote letter of a feature that a client does not have, by client and scenario."""
     words = list(dict.fromkeys(WORDLESS.values()))
     return {(client, name): "abcdefgh"[words.index(what)] for (name, client), what in WORDLESS.items()}
 

@@ -1,4 +1,4 @@
-"""What a scenario, an SDK and an upstream have in common to talk about. None of these words is the interpreter's."""
+"""Common types of scenarios, SDKs and upstreams, independent of the interpreter."""
 
 import json
 from typing import Any
@@ -78,7 +78,7 @@ class Heard(Struct, frozen=True, kw_only=True):
 
 
 def value_of(text: str) -> Any:
-    """Return what a text says: JSON if it is any."""
+    """Return a text as JSON if it is valid JSON, else the text."""
     try:
         return json.loads(text)
     except ValueError:

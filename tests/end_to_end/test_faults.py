@@ -61,7 +61,7 @@ def test_a_fault_is_the_sdks_own_error_and_never_a_success(listener, name):
 @pytest.mark.parametrize("upstream", UPSTREAMS)
 @pytest.mark.parametrize("client", CLIENTS)
 @pytest.mark.parametrize(("wait", "goes_on"), [(50, True), (90, False)])
-def test_how_long_to_wait_is_told_where_the_client_looks_for_it(listener, client, upstream, wait, goes_on):
+def test_the_retry_delay_is_where_the_client_looks_for_it(listener, client, upstream, wait, goes_on):
     heard = listener.listen(client, f"{UPSTREAMS[upstream]}~429,retry-after={wait}", streamed=False)
     response = heard.error.response
     assert response.headers["retry-after"] == str(wait)
@@ -74,7 +74,7 @@ def test_how_long_to_wait_is_told_where_the_client_looks_for_it(listener, client
 
 
 @pytest.mark.parametrize("client", ["chat", "responses", "messages"])
-def test_a_client_is_not_told_to_mend_its_own_key_nor_to_try_again(listener, client):
+def test_a_client_is_asked_neither_to_change_its_key_nor_to_retry(listener, client):
     heard = listener.listen(client, f"{UPSTREAMS['gemini']}~401", streamed=False)
     assert heard.status == 502
     assert heard.error.response.headers["x-should-retry"] == "false"
@@ -85,7 +85,7 @@ BLOCKED = {"chat": "content_filter", "messages": "refusal", "responses": "failed
 
 @pytest.mark.parametrize("streamed", [False, True], ids=["whole", "streamed"])
 @pytest.mark.parametrize("client", CLIENTS)
-def test_a_prompt_that_a_filter_refuses_is_told_in_the_clients_own_words(listener, client, streamed):
+def test_a_filtered_prompt_is_reported_in_the_clients_dialect(listener, client, streamed):
     heard = listener.listen(client, f"{UPSTREAMS['gemini']}~blocked", streamed=streamed)
     assert heard.text == ""
     assert heard.finish == BLOCKED.get(client, "blocked PROHIBITED_CONTENT")
@@ -106,7 +106,7 @@ def test_a_malformed_call_is_no_answer_but_to_geminis_own_clients(listener, clie
 
 @pytest.mark.parametrize("fault", ["drip,delay=0", "slow-headers,delay=0.05"])
 @pytest.mark.parametrize("client", CLIENTS)
-def test_what_is_only_slow_is_heard_to_the_end(listener, client, fault):
+def test_a_slow_reply_is_read_to_the_end(listener, client, fault):
     for model in UPSTREAMS.values():
         heard = listener.listen(client, f"{model}~{fault}", streamed=True)
         assert heard.error is None

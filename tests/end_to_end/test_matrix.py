@@ -1,4 +1,4 @@
-"""Every client on every upstream: what the SDK saw, what the upstream got, what was lost, and what docs/reference/matrix.md says."""
+"""Every client on every upstream: what the SDK saw, what the upstream got, the losses, and docs/reference/matrix.md."""
 
 import functools
 
@@ -40,11 +40,11 @@ def test_a_cell_of_the_matrix(table, name, client, upstream, manner):
     lost = regarded(tuple(loss for turn in cell.losses for loss in turn))
     assert sorted(lost) == sorted(expected(name, client, UPSTREAMS[upstream][1].NAME))
     for header, losses in zip(cell.headers, cell.losses, strict=True):
-        assert_told(header, losses, streamed=streamed)
+        assert_header_lists(header, losses, streamed=streamed)
     assert committed()[client, upstream, name, manner] == mark(client, name, lost), "run `make matrix`"
 
 
-def assert_told(header, losses, *, streamed):
+def assert_header_lists(header, losses, *, streamed):
     """The header counts and lists: of a whole reply all losses, of a stream those of its request."""
     count, *items = header.split("; ") if header else ["0"]
     ascii_only = [loss.encode("ascii", "replace").decode() for loss in losses]

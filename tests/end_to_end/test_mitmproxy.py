@@ -1,4 +1,4 @@
-"""A real mitmproxy stands between a program with a fixed host and the surface, for as long as the program runs."""
+"""A real mitmproxy between a program with a fixed host and the gateway, while the program runs."""
 
 import json
 import os
@@ -38,7 +38,7 @@ def site(tmp_path: Path, mitmproxy: Path) -> Generator[Site]:
         yield Site(tmp_path, mitmproxy, simulator.base_url)
 
 
-def test_an_sdk_with_its_fixed_host_asks_the_surface_over_tls_whole_and_streamed(site):
+def test_an_sdk_with_a_fixed_host_uses_the_gateway_over_tls_whole_and_streamed(site):
     done = site.run(*site.script(ASKING))
     assert done.returncode == 0, done.stderr
     assert "You said: “Hello”" in done.stdout
@@ -79,7 +79,7 @@ def test_the_exit_code_is_the_commands(site):
     assert site.left_behind() == []
 
 
-def test_nobody_without_the_password_comes_through_and_it_stands_on_no_command_line(site):
+def test_the_proxy_requires_its_password_and_the_password_is_on_no_command_line(site):
     code = """
 import os, urllib.request, urllib.error, http.client, pathlib
 from urllib.parse import urlsplit
@@ -107,7 +107,7 @@ class _Said(BaseHTTPRequestHandler):
 
 @pytest.fixture
 def other(tmp_path: Path) -> Generator[tuple[int, Path]]:
-    """A server of somebody else, with a certificate of its own authority."""
+    """A foreign server, with a certificate of its own authority."""
     authority = trustme.CA()
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     authority.issue_cert("127.0.0.1").configure_cert(context)
@@ -148,7 +148,7 @@ def test_a_proxy_of_the_users_is_gone_through_for_other_hosts_and_not_for_this_m
     assert asked == [(f"127.0.0.1:{port}", "u:p@")]
 
 
-def test_a_command_that_does_not_trust_the_authority_is_told_of(site):
+def test_a_command_that_does_not_trust_the_certificate_authority_is_reported(site):
     code = """
 import os, socket, ssl
 from urllib.parse import urlsplit
@@ -191,7 +191,7 @@ def test_an_interrupt_at_the_terminal_reaches_the_command_once_and_it_decides(si
     assert proxies_of(site.folder) == []
 
 
-def test_a_proxy_that_dies_is_told_of_and_the_command_goes_on(site):
+def test_a_proxy_that_dies_is_reported_and_the_command_continues(site):
     code = "import sys\nprint('ready', flush=True)\nsys.stderr.flush()\nimport signal\nsignal.sigtimedwait([signal.SIGUSR1], 20)\nexit(6)"
     with site.start(
         *site.script("import signal\nsignal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGUSR1])\n" + code)
@@ -218,7 +218,7 @@ def test_a_signal_reaches_the_command_and_all_is_gone_with_it(site):
     assert proxies_of(site.folder) == []
 
 
-def test_the_proxy_and_its_files_are_gone_also_if_nobody_could_tidy_up(site):
+def test_the_proxy_and_its_files_are_removed_even_without_a_clean_exit(site):
     with site.start(*site.script(WAITING)) as process:
         assert process.stdout.readline() == "ready\n"
         (child,) = set(children_of(process.pid)) - set(proxies_of(site.folder))

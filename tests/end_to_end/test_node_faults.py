@@ -14,8 +14,8 @@ SOURCES = Path(__file__).parent / "simulator" / "node"
 
 
 @pytest.fixture(scope="module")
-def told(request, tmp_path_factory):
-    """What the SDKs heard in every cell; they are run once."""
+def outcomes(request, tmp_path_factory):
+    """What the Node SDKs received in every cell; they run once."""
     folder = tmp_path_factory.mktemp("node")
     (folder / "node_modules").symlink_to(installed(SOURCES, request.config.cache.mkdir("node-sdks")) / "node_modules")
     shutil.copy(SOURCES / "faults.mjs", folder)
@@ -33,13 +33,13 @@ def told(request, tmp_path_factory):
 
 
 @pytest.mark.parametrize("name", CELLS)
-def test_a_fault_is_the_sdks_own_error_and_never_a_success(told, name):
-    cell, heard = CELLS[name], told[name]
+def test_a_fault_is_the_sdks_own_error_and_never_a_success(outcomes, name):
+    cell, heard = CELLS[name], outcomes[name]
     assert heard["error"] is not None, heard
     assert heard["error"]["typed"], heard
     if cell.status:
         assert (heard["error"]["status"], heard["text"]) == (cell.status, "")
     else:
-        # A fault that comes in one packet with the first words has its true status: nothing was told before it.
+        # A fault that comes in one packet with the first words has its true status: nothing was sent before it.
         assert heard["text"] or heard["error"]["status"] == 502, heard
         assert heard["finish"] in {"", "failed"}

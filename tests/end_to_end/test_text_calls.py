@@ -1,4 +1,4 @@
-"""Models without tools, asked by the official SDKs of all dialects: the client sees calls, the model sees words."""
+"""Models without tool support, with the official SDKs of all dialects: the client sees calls, the model sees text."""
 
 import json
 import re
@@ -17,7 +17,7 @@ from end_to_end.matrix import CLIENTS, MANNERS, UPSTREAMS
 from end_to_end.scenarios import CITY, IMAGE, SYSTEM, TIME, WEATHER, Scenario
 from end_to_end.talk import Result
 from server.conftest import serving, upstreams
-from server.responding import answered, called, result
+from server.responding import calls_of, create_response, result
 
 ARGUMENTS = {"city": CITY, "days": [1, [2]], "more": {"a": {"b": "}{"}}}
 WRITTEN = json.dumps(ARGUMENTS, ensure_ascii=False)
@@ -31,7 +31,7 @@ SCENARIO = Scenario(name="words", prompt="What is the weather?", answer=Answer()
 
 
 def script(received):
-    """Write calls as text, in the form that the prompt asks for; repeat the last turn where there are results."""
+    """Write calls as text in the format that the prompt specifies; repeat the last turn if there are results."""
     ask = received.ask
     if received.body.get("tools") or ask.tools:
         return None
@@ -42,7 +42,7 @@ def script(received):
 
 
 @contextmanager
-def words(form, script=script, **more):
+def text_call_gateway(form, script=script, **more):
     """A gateway to upstreams none of which has tools."""
     with in_thread(script=script, chunk=3) as simulator:
         tables = upstreams(simulator.base_url).items()
@@ -58,7 +58,7 @@ def form(request):
 
 @pytest.fixture(scope="module")
 def gateway(form):
-    with words(form) as found:
+    with text_call_gateway(form) as found:
         yield found
 
 
@@ -72,8 +72,8 @@ def talk_of(gateway, client, model, scenario=SCENARIO):
     return CLIENTS[client].Client(gateway.base_url, http, model, scenario)
 
 
-def heard(gateway):
-    """What the simulator was asked last, in its own dialect, and the same as one text."""
+def last_request(gateway):
+    """The last request of the simulator, in its own dialect and as one text."""
     seen = gateway.simulator.requests[-1]
     assert seen.status == 200, seen.rule
     body = json.loads(seen.body)
@@ -83,14 +83,14 @@ def heard(gateway):
 @pytest.mark.parametrize("manner", MANNERS)
 @pytest.mark.parametrize("upstream", KINDS)
 @pytest.mark.parametrize("client", CLIENTS)
-def test_a_client_sees_calls_and_the_model_words(gateway, form, client, upstream, manner):
+def test_a_client_sees_calls_and_the_model_text(gateway, form, client, upstream, manner):
     streamed = MANNERS[manner]
     talk = talk_of(gateway, client, UPSTREAMS[upstream][0])
     reply = talk.turn(streamed=streamed)
     assert [(call.name, call.arguments) for call in reply.calls] == [("get_weather", ARGUMENTS), ("get_time", {})]
     assert (reply.text, reply.finish) == ("I look.", "calls")
     assert len({call.id for call in reply.calls}) == 2
-    body, told = heard(gateway)
+    body, told = last_request(gateway)
     assert not body.get("tools")
     assert "tool_choice" not in body
     assert SYSTEM in told
@@ -98,7 +98,7 @@ def test_a_client_sees_calls_and_the_model_words(gateway, form, client, upstream
     hostile = {"output": HOSTILE} if client == "gemini" else HOSTILE
     talk.answer(reply.calls, (Result(value={"temperature": 72}), Result(value=hostile)))
     answer = talk.turn(streamed=streamed)
-    _, told = heard(gateway)
+    _, told = last_request(gateway)
     assert answer.finish == "stop"
     assert not answer.calls
     assert answer.text.startswith("They said: ")
@@ -117,29 +117,29 @@ def test_a_client_sees_calls_and_the_model_words(gateway, form, client, upstream
 @pytest.mark.parametrize("manner", MANNERS)
 def test_what_cannot_be_read_reaches_the_client_as_text(manner):
     said = 'Well.\n\n<tool_call>{"name": "get_weather", "arguments": {"city": }}</tool_call>'
-    with words("json", lambda _received: Answer(text=said)) as gateway:
+    with text_call_gateway("json", lambda _received: Answer(text=said)) as gateway:
         for client, model in zip(CLIENTS, ("gem", "claude", "gpt", "resp"), strict=True):
             reply = talk_of(gateway, client, model).turn(streamed=MANNERS[manner])
             assert (reply.text, reply.calls, reply.finish) == (said, (), "stop")
-        losses = [loss.what for record in gateway.told(4) for loss in record.reply_losses]
+        losses = [loss.what for record in gateway.wait_for_records(4) for loss in record.reply_losses]
     assert losses.count("a call in the text cannot be parsed: sent as text") == 4
 
 
 @pytest.mark.parametrize("client", CLIENTS)
-def test_the_legacy_form_is_spoken_where_it_is_wanted(client):
-    with words("legacy") as gateway:
+def test_the_legacy_format_is_used_if_configured(client):
+    with text_call_gateway("legacy") as gateway:
         talk = talk_of(gateway, client, "gpt")
         reply = talk.turn(streamed=True)
         assert [(call.name, call.arguments) for call in reply.calls] == [("get_weather", ARGUMENTS), ("get_time", {})]
-        assert "TOOL_CALL: TOOL" in heard(gateway)[1]
+        assert "TOOL_CALL: TOOL" in last_request(gateway)[1]
         talk.answer(reply.calls, (Result(value={"temperature": 72}), Result(value={"hour": 4})))
         assert talk.turn(streamed=True).finish == "stop"
-        assert "TOOL_CALL: get_weather\\nARGUMENTS: {" in heard(gateway)[1]
+        assert "TOOL_CALL: get_weather\\nARGUMENTS: {" in last_request(gateway)[1]
 
 
 @pytest.mark.parametrize("client", CLIENTS)
 def test_an_unknown_tool_is_called_as_the_model_called_it(client):
-    with words("json", lambda _received: Answer(text="TOOL_CALL: get_snow")) as gateway:
+    with text_call_gateway("json", lambda _received: Answer(text="TOOL_CALL: get_snow")) as gateway:
         reply = talk_of(gateway, client, "gpt").turn(streamed=True)
     assert [call.name for call in reply.calls] == ["get_snow"]
 
@@ -150,14 +150,14 @@ def test_a_client_that_forbids_calls_gets_none(gateway, client, upstream):
     scenario = structs.replace(SCENARIO, choice="none")
     reply = talk_of(gateway, client, UPSTREAMS[upstream][0], scenario).turn(streamed=False)
     assert not reply.calls
-    assert WEATHER.description not in heard(gateway)[1]
+    assert WEATHER.description not in last_request(gateway)[1]
 
 
 @pytest.mark.parametrize("client", CLIENTS)
-def test_a_client_that_wants_one_tool_has_it_asked_for_in_words(gateway, client):
+def test_a_forced_tool_is_requested_in_the_prompt(gateway, client):
     scenario = structs.replace(SCENARIO, choice="get_time")
     talk_of(gateway, client, "gpt", scenario).turn(streamed=False)
-    _, told = heard(gateway)
+    _, told = last_request(gateway)
     assert "Call the tool get_time." in told
     assert WEATHER.description not in told
 
@@ -170,65 +170,65 @@ def test_a_request_without_tools_passes_as_it_does_elsewhere(gateway, client):
         gateway, client, {"chat": "gpt", "responses": "resp", "messages": "claude", "gemini": "gem"}[client], scenario
     ).turn(streamed=True)
     assert not reply.calls
-    assert gateway.told(before + 1)[-1].losses == ()
-    assert "You can use tools" not in heard(gateway)[1]
+    assert gateway.wait_for_records(before + 1)[-1].losses == ()
+    assert "You can use tools" not in last_request(gateway)[1]
 
 
-def test_an_image_in_a_result_stands_behind_it(gateway):
+def test_an_image_in_a_result_is_sent_after_it(gateway):
     talk = talk_of(gateway, "messages", "claude")
     reply = talk.turn(streamed=False)
     talk.answer(reply.calls, (Result(value="see", image=IMAGE), Result(value="late")))
     talk.turn(streamed=False)
-    body, _ = heard(gateway)
+    body, _ = last_request(gateway)
     last = body["messages"][-1]["content"]
     assert [block["type"] for block in last] == ["text", "image"]
     assert "[image follows]" in last[0]["text"]
 
 
 @pytest.mark.parametrize("manner", MANNERS)
-def test_a_model_that_makes_up_results_is_cut_off_and_nobody_hears_why(manner):
-    with words("json", lambda _received: Answer(text="So.", stopped_by="<tool_result")) as gateway:
+def test_made_up_results_of_a_model_are_cut_off_and_not_reported_to_the_client(manner):
+    with text_call_gateway("json", lambda _received: Answer(text="So.", stopped_by="<tool_result")) as gateway:
         for client in ("messages", "chat"):
             reply = talk_of(gateway, client, "claude").turn(streamed=MANNERS[manner])
             assert (reply.text, reply.finish) == ("So.", "stop")
-            assert heard(gateway)[0]["stop_sequences"] == ["<tool_result"]
+            assert last_request(gateway)[0]["stop_sequences"] == ["<tool_result"]
         sdk = gateway.open(anthropic.Anthropic(base_url=gateway.base_url, api_key="any", max_retries=0))
         tools = [{"name": "get_time", "input_schema": TIME.schema}]
         asked = [{"role": "user", "content": "hello"}]
         said = sdk.messages.create(model="claude", max_tokens=99, messages=asked, tools=tools, stop_sequences=["END"])
         assert (said.stop_reason, said.stop_sequence) == ("end_turn", None)
-        assert heard(gateway)[0]["stop_sequences"] == ["END", "<tool_result"]
+        assert last_request(gateway)[0]["stop_sequences"] == ["END", "<tool_result"]
 
 
 @pytest.mark.parametrize("model", ["resp", "gem"])
 @pytest.mark.parametrize("manner", MANNERS)
-def test_a_kept_conversation_goes_on_with_results_alone(gateway, model, manner):
+def test_a_stored_conversation_continues_with_only_results(gateway, model, manner):
     sdk = gateway.open(openai.OpenAI(base_url=f"{gateway.base_url}/v1", api_key="any", max_retries=0))
     flat = [{"type": "function", "name": one.name, "parameters": one.schema} for one in (WEATHER, TIME)]
     streamed = MANNERS[manner]
-    first = answered(sdk, streamed, model=model, input="What is the weather?", tools=flat)
-    calls = called(first)
+    first = create_response(sdk, streamed, model=model, input="What is the weather?", tools=flat)
+    calls = calls_of(first)
     assert [call.name for call in calls] == ["get_weather", "get_time"]
     results = [result(call, f"result of {call.name}") for call in calls]
-    second = answered(sdk, streamed, model=model, input=results, tools=flat, previous_response_id=first.id)
+    second = create_response(sdk, streamed, model=model, input=results, tools=flat, previous_response_id=first.id)
     assert second.output_text.index("result of get_weather") < second.output_text.index("result of get_time")
-    assert "What is the weather?" in heard(gateway)[1]
+    assert "What is the weather?" in last_request(gateway)[1]
 
 
-def test_the_server_can_say_that_no_model_has_tools():
+def test_the_server_setting_can_disable_native_tools_for_all_models():
     with in_thread(script=script) as simulator, serving(simulator, use_native_function_calling=False) as gateway:
         assert ServerTable().use_native_function_calling
         reply = talk_of(gateway, "chat", "resp").turn(streamed=False)
         assert [call.name for call in reply.calls] == ["get_weather", "get_time"]
-        assert not heard(gateway)[0].get("tools")
+        assert not last_request(gateway)[0].get("tools")
 
 
-def test_patterns_say_which_models_have_none():
+def test_patterns_select_the_models_without_native_tools():
     with in_thread(script=script) as simulator:
         table = structs.replace(upstreams(simulator.base_url)["openai"], text_calls={"gpt-4*": "json"})
         models = {"old": ("openai/gpt-4o",), "new": ("openai/gpt-5.2",)}
         with serving(simulator, upstreams={"openai": table}, models=models) as gateway:
             talk_of(gateway, "chat", "old").turn(streamed=False)
-            assert not heard(gateway)[0].get("tools")
+            assert not last_request(gateway)[0].get("tools")
             talk_of(gateway, "chat", "new").turn(streamed=False)
-            assert heard(gateway)[0]["tools"]
+            assert last_request(gateway)[0]["tools"]

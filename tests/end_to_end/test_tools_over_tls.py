@@ -57,7 +57,7 @@ def simulator() -> Generator[Running]:
 
 
 class Client:
-    """A program that says what it is told to, and tells what it is answered."""
+    """A program that sends the given prompts and prints the answers."""
 
     def __init__(self, process: "subprocess.Popen[str]") -> None:
         self._process = process
@@ -78,7 +78,7 @@ def ended(events: Any) -> Any:
     return [event.response for event in events if event.type == "response.completed"][-1]
 
 
-def test_where_the_gateway_has_keys_the_program_meets_who_shows_its_key(tmp_path, mitmproxy, simulator):
+def test_if_the_gateway_has_keys_the_program_is_matched_with_callers_of_its_key(tmp_path, mitmproxy, simulator):
     site = Site(tmp_path, mitmproxy, simulator.base_url, server='keys = ["callers", "others"]')
     with site.start(*site.script(STUDIO), "whole", stdin=subprocess.PIPE, DRAGOMAN_KEY="callers") as process:
         try:

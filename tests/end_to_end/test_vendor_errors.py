@@ -1,4 +1,4 @@
-"""Errors that a vendor tells in words of its own: each SDK raises what its programs decide by, and nobody tries in vain."""
+"""Errors in a vendor's own wording: each SDK raises the exception that programs check, and none retries in vain."""
 
 import asyncio
 import json
@@ -69,7 +69,7 @@ SPENT: dict[str, Said] = {
 
 
 class Vendors:
-    """Upstreams of every dialect that say what lies ready."""
+    """Upstreams of every dialect that send the prepared reply."""
 
     def __init__(self, gateway: Gateway) -> None:
         self.listener = Listener(gateway)
@@ -111,7 +111,7 @@ def vendors():
 @pytest.mark.parametrize("streamed", [False, True], ids=["whole", "streamed"])
 @pytest.mark.parametrize("source", KINDS)
 @pytest.mark.parametrize("client", CLIENTS)
-def test_a_context_that_is_too_long_is_told_so_that_programs_shorten_it(vendors, client, source, streamed):
+def test_a_context_overflow_is_reported_so_that_programs_shorten_it(vendors, client, source, streamed):
     vendors.said, vendors.asked = TOO_LONG[source], 0
     heard = vendors.listener.listen(client, f"says-{source}/m", streamed=streamed)
     assert (heard.status, vendors.asked) == (400, 1)
@@ -137,7 +137,7 @@ def test_a_quota_that_is_spent_is_not_tried_again(vendors, client, source):
 
 @asynccontextmanager
 async def secured(asked: list[bytes]) -> AsyncIterator[int]:
-    """A server whose certificate nobody has vouched for; its port."""
+    """The port of a server with an untrusted certificate."""
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     trustme.CA().issue_cert("localhost").configure_cert(context)
 
@@ -152,7 +152,7 @@ async def secured(asked: list[bytes]) -> AsyncIterator[int]:
         server.close()
 
 
-def test_an_upstream_that_cannot_prove_who_it_is_is_asked_nothing():
+def test_an_upstream_with_an_invalid_certificate_gets_no_request():
     asked: list[bytes] = []
     with ExitStack() as stack:
         port = stack.enter_context(run_in_thread(lambda: secured(asked), "secured"))
@@ -163,5 +163,5 @@ def test_an_upstream_that_cannot_prove_who_it_is_is_asked_nothing():
             heard = listener.listen(client, "mine/m", streamed=False)
             assert heard.status == 502
             assert heard.error.response.headers["x-should-retry"] == "false"
-        assert [record.tries for record in gateway.told(len(CLIENTS))] == [1] * len(CLIENTS)
+        assert [record.tries for record in gateway.wait_for_records(len(CLIENTS))] == [1] * len(CLIENTS)
     assert not asked

@@ -32,7 +32,7 @@ class Failure:
     trace: str
     count: int = 1
 
-    def told(self) -> str:
+    def describe(self) -> str:
         """For a person: what, where, and how to see it again."""
         encoded = base64.b64encode(self.data).decode()
         return f"{self.trace}{self.what}  [{self.count} times]\n  --replay {self.target} {encoded}\n"

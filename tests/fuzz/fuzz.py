@@ -78,7 +78,7 @@ class Campaign:
         if failure.trace and not failure.what.startswith("Hang"):
             failure = campaign.shrunk(failure)
         self.failures[failure.what] = failure
-        print(failure.told(), flush=True)
+        print(failure.describe(), flush=True)
 
     def drain(self) -> None:
         """Take what the jobs have told."""
@@ -131,7 +131,7 @@ def replay(name: str, encoded: str) -> int:
     with campaign.time_limit() as restart:
         restart()
         failure = campaign.attempt(targets()[name], data)
-    print(failure.told() if failure is not None else "all is well")
+    print(failure.describe() if failure is not None else "all is well")
     return 1 if failure is not None else 0
 
 

@@ -9,17 +9,17 @@ from fuzz.seeds import DIALECTS
 from fuzz.targets import Target, targets
 
 
-def told(failures):
-    return "\n".join(failure.told() for failure in failures.values())
+def describe_all(failures):
+    return "\n".join(failure.describe() for failure in failures.values())
 
 
 def test_a_few_thousand_inputs_break_nothing():
-    assert told(campaign.run(seed=0, numbers=range(4_000))) == ""
+    assert describe_all(campaign.run(seed=0, numbers=range(4_000))) == ""
 
 
 @pytest.mark.slow
 def test_many_thousand_inputs_break_nothing():
-    assert told(campaign.run(seed=1, numbers=range(100_000))) == ""
+    assert describe_all(campaign.run(seed=1, numbers=range(100_000))) == ""
 
 
 def test_every_reader_dialect_and_pair_is_fuzzed():
@@ -47,13 +47,13 @@ def crash(data, chance):
         raise KeyError(data)
 
 
-def test_failures_of_one_kind_are_told_once_with_the_shortest_input():
+def test_failures_of_one_kind_are_reported_once_with_the_shortest_input():
     target = Target("crash", lambda chance: b"x" * chance.randrange(9) + b"z", crash)
     failures = campaign.run(0, range(50), [target])
     (failure,) = failures.values()
     assert failure.count == 50
     assert failure.data == b"z"
-    assert "--replay crash eg==" in failure.told()
+    assert "--replay crash eg==" in failure.describe()
 
 
 def test_an_input_that_takes_too_long_is_a_failure(monkeypatch):

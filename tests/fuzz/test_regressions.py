@@ -62,7 +62,7 @@ def test_utf_8_is_checked_across_the_blocks_it_is_checked_in():
 @pytest.mark.parametrize("wait", ["nan", "inf", "-1", "1e999"])
 @pytest.mark.parametrize("source", DIALECTS)
 @pytest.mark.parametrize("target", DIALECTS)
-def test_a_wait_nobody_can_wait_is_not_told(wait, source, target):
+def test_an_impossibly_long_retry_delay_is_not_sent(wait, source, target):
     reply = translate_error(429, {"retry-after": wait}, b"{}", source, target)
     assert reply.headers.get("retry-after", "0").isdigit()
 
@@ -81,7 +81,7 @@ def test_a_very_long_wait_is_written_as_digits():
         (b"[" * 900 + b"]" * 900, ["/x" + "/0" * 899]),
     ],
 )
-def test_leaves_of_values_python_does_not_have_are_still_told(raw, told):
+def test_leaves_of_values_that_python_cannot_represent_are_still_returned(raw, told):
     assert list(find_leaves(raw, "/x")) == told
 
 
@@ -100,7 +100,7 @@ def test_white_space_is_not_taken_out_of_what_is_not_json():
         one_line(b'{"a":\n')
 
 
-def test_what_stands_behind_a_member_of_another_type_is_looked_at_too():
+def test_invalid_json_after_a_member_of_another_type_fails_the_stream():
     broken = b'{"type":"response.strange","delta":{"x":1},"object":"assist"ant"}'
     assert isinstance(events_of("responses", sse({"type": "response.created", "response": {}}, broken))[-1], Failed)
 
@@ -128,7 +128,7 @@ def test_an_output_schema_without_members_becomes_json(schema):
     assert json.loads(told.call.body)["generationConfig"]["responseJsonSchema"] == {"title": "colors"}
 
 
-def test_values_before_a_broken_one_are_told_wherever_the_chunks_are_cut():
+def test_values_before_a_broken_one_are_returned_wherever_the_chunks_are_cut():
     reader = JsonStreamReader()
     assert reader.feed(b'[{"a":1}]x') == [b'{"a":1}']
     with pytest.raises(Malformed):
@@ -145,7 +145,7 @@ def test_a_call_that_turns_out_to_be_text_stays_a_call():
     assert not [event for event in events if isinstance(event, PartCited | PartDelta)]
 
 
-def test_a_format_nobody_knows_is_not_taken_for_a_grammar():
+def test_an_unknown_format_is_not_treated_as_a_grammar():
     tool = {"type": "custom", "name": "shell", "format": {"type": "new"}}
     body = json.dumps({"model": "m", "input": "x", "tools": [tool]}).encode()
     told = translate_request(Call(body), "responses", "chat", model="gpt-5.5")
@@ -185,7 +185,7 @@ def test_vendor_fields_in_pieces_that_do_not_join_do_not_break_the_stream(pieces
 
 @pytest.mark.parametrize("tool", [b'{"type":1e999}', b'{"googleSearch":{"x":' + HUGE + b"}}"])
 @pytest.mark.parametrize("target", ["chat", "messages", "responses"])
-def test_a_vendors_tool_with_a_number_beyond_python_is_dropped_or_stood_in_for(tool, target):
+def test_a_native_tool_with_a_number_beyond_python_is_dropped_or_replaced(tool, target):
     body = b'{"contents":[{"parts":[{"text":"x"}]}],"tools":[%b]}' % tool
     assert translate_request(Call(body), "gemini", target).losses
 

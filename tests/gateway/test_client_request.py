@@ -1,4 +1,4 @@
-"""Tools written Chat's way in a Responses request."""
+"""Tools in Chat's format in a Responses request."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""Tools are validated once for the same bytes of one dialect, and refused however often they come."""
+"""Tools are validated once for the same bytes of one dialect, and invalid ones are rejected every time."""
 
 import asyncio
 import json
@@ -24,7 +24,7 @@ def test_what_one_dialect_reads_is_looked_at_again_in_another():
         require_readable(Call(BODY, "m", stream=False), dialect_named("responses"), cache)
 
 
-def test_tools_that_nobody_could_read_are_refused_however_often_they_come():
+def test_unreadable_tools_are_rejected_every_time():
     responses, cache = dialect_named("responses"), ToolsCache()
     for text in ("a", "b", "c", "d"):
         body = BODY.replace(b'"input":""', b'"input":[{"role":"user","content":"%b"}]' % text.encode())
@@ -32,7 +32,7 @@ def test_tools_that_nobody_could_read_are_refused_however_often_they_come():
             require_readable(Call(body, "m"), responses, cache)
 
 
-def asked(tools, **rest):
+def build_call(tools, **rest):
     body = json.dumps({"model": "m", "messages": [{"role": "user", "content": "a"}], "tools": tools, **rest}).encode()
     return Call(body, "m")
 
@@ -60,7 +60,7 @@ def require(call, cache):
 def test_the_same_tools_are_validated_once(validated):
     cache = ToolsCache()
     for _ in range(3):
-        require(asked(TOOLS), cache)
+        require(build_call(TOOLS), cache)
     assert len(validated) == 1
 
 
@@ -68,9 +68,9 @@ def test_a_choice_is_held_to_the_tools_of_each_request():
     cache = ToolsCache()
     chosen = {"type": "function", "function": {"name": "write"}}
     for _ in range(2):
-        require(asked(TOOLS), cache)
+        require(build_call(TOOLS), cache)
         with pytest.raises(Problem, match="which is not in tools"):
-            require(asked(TOOLS, tool_choice=chosen), cache)
+            require(build_call(TOOLS, tool_choice=chosen), cache)
 
 
 def test_tools_with_a_fault_are_refused_however_often_they_come():
@@ -78,5 +78,5 @@ def test_tools_with_a_fault_are_refused_however_often_they_come():
     wrong = [{"type": "function", "function": {"name": "read", "parameters": {"type": "nothing"}}}]
     for _ in range(2):
         with pytest.raises(Problem) as caught:
-            require(asked(wrong), cache)
+            require(build_call(wrong), cache)
         assert caught.value.code == "invalid_tool"

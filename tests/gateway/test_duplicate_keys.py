@@ -1,4 +1,4 @@
-"""Of a conversation that goes on only what is new is searched, and a key that stands twice is found all the same."""
+"""Only new parts of a growing conversation are searched, and every duplicate key is still found."""
 
 import json
 from typing import Any
@@ -18,7 +18,7 @@ from dragoman.interpreter.translate import Caches
 
 @pytest.fixture
 def looked_at(monkeypatch):
-    """How many bytes were looked at, one number a body."""
+    """The number of searched bytes for each body."""
     sizes: list[int] = []
     whole = distinct.find_duplicate_key
 
@@ -132,7 +132,7 @@ def test_tools_that_have_changed_are_looked_at_again(name):
         assert told.value.where.endswith("/function/name")
 
 
-def test_what_is_said_beside_known_tools_is_looked_at(looked_at):
+def test_fields_next_to_cached_tools_are_checked(looked_at):
     watch = keys()
     body = compact(messages=turns(1), tools=TOOLS, user="u")
     require(watch, body)
@@ -146,7 +146,7 @@ def short(*texts: str, **members: Any) -> bytes:
     return compact(messages=[{"role": "user", "content": text} for text in texts], **members)
 
 
-def test_a_new_message_in_which_a_name_stands_twice_is_found_with_its_place_and_not_remembered():
+def test_a_duplicate_key_in_a_new_message_is_found_with_its_pointer_and_not_cached():
     watch = keys()
     for _ in range(3):
         require(watch, short("a", user="u"))
@@ -167,7 +167,7 @@ def test_settings_that_were_refused_are_refused_again_however_often_they_come():
 
 
 def broken(data: st.DataObject, text: str) -> str:
-    """A body in which some names may stand twice."""
+    """A body that may contain duplicate keys."""
     marks = [f'"{name}":' for name in ("model", "role", "content", "user", "x") if f'"{name}":' in text]
     for mark in data.draw(st.lists(st.sampled_from(marks), max_size=1)):
         text = text.replace(mark, f"{mark}1,{mark}", 1)

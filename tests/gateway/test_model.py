@@ -41,7 +41,7 @@ QUESTION = Message(role="user", parts=(Text(text="What is the weather in Paris a
 
 
 def weather_then_words(received):
-    """Call a tool twice at once, then say what it said."""
+    """Call a tool twice in parallel, then repeat its results."""
     results = received.ask.turns[-1].results
     if results:
         return Answer(text=" and ".join(result.text for result in results))
@@ -62,7 +62,7 @@ def awaited(test):
 
 @asynccontextmanager
 async def relays(script=None, *, models=None, more=None, text_calls=None, **simulate):
-    """A relay without a server, and the simulator that it asks."""
+    """A gateway without an HTTP server, and the simulator behind it."""
     with TemporaryDirectory() as folder:
         async with running(script=script, **simulate) as simulator:
             config = Config(
@@ -78,8 +78,8 @@ async def relays(script=None, *, models=None, more=None, text_calls=None, **simu
                 yield opened.gateway, simulator
 
 
-async def answered(model, request):
-    """All events of an answer, in which the grammar is kept."""
+async def collect_events(model, request):
+    """Return all events of a reply, after checking their order."""
     return list(check_events([event async for event in model(request)]))
 
 
@@ -96,7 +96,7 @@ async def test_every_kind_of_upstream_takes_part_in_a_loop_of_calls_and_results(
         record = Record()
         model = relay.model(Asker(owner="ann"), record)
         request = request_for(upstream, stream=stream)
-        first = collect(await answered(model, request))
+        first = collect(await collect_events(model, request))
         calls = [part for part in first.parts if isinstance(part, ToolCall)]
         assert [call.name for call in calls] == ["weather.of/city"] * 2
         assert [json.loads(call.arguments) for call in calls] == [{"city": "Paris"}, {"city": "Rome"}]
@@ -108,7 +108,7 @@ async def test_every_kind_of_upstream_takes_part_in_a_loop_of_calls_and_results(
         results = tuple(ToolResult(call_id=call.id, content=(Text(text=f"sun {call.id}"),)) for call in calls)
         said = Message(role="assistant", parts=first.parts)
         following = structs.replace(request, messages=(QUESTION, said, Message(role="user", parts=results)))
-        second = collect(await answered(model, following))
+        second = collect(await collect_events(model, following))
         texts = [part.text for part in second.parts if isinstance(part, Text)]
         assert "".join(texts) == f"sun {calls[0].id} and sun {calls[1].id}"
         assert second.finish.reason == "stop"
@@ -121,7 +121,7 @@ async def test_every_kind_of_upstream_takes_part_in_a_loop_of_calls_and_results(
 @pytest.mark.parametrize("client", ["chat", "responses", "messages", "gemini"])
 @pytest.mark.parametrize("upstream", KINDS)
 @awaited
-async def test_a_request_that_a_client_wrote_goes_on_with_turns_that_were_added(client, upstream):
+async def test_added_turns_continue_the_request_of_a_client(client, upstream):
     async with relays(weather_then_words) as (relay, simulator):
         wire = WRITTEN[client]
         read = dialect_named(client).parse_request(WireCall(wire))
@@ -130,12 +130,12 @@ async def test_a_request_that_a_client_wrote_goes_on_with_turns_that_were_added(
         )
         record = Record()
         model = relay.model(Asker(owner="ann", dialect=client, document=wire), record)
-        first = collect(await answered(model, request))
+        first = collect(await collect_events(model, request))
         calls = [part for part in first.parts if isinstance(part, ToolCall)]
         assert [call.name for call in calls] == ["weather.of/city"] * 2
         results = tuple(ToolResult(call_id=call.id, content=(Text(text="sun"),)) for call in calls)
         added = (Message(role="assistant", parts=first.parts), Message(role="user", parts=results))
-        second = collect(await answered(model, structs.replace(request, messages=(*request.messages, *added))))
+        second = collect(await collect_events(model, structs.replace(request, messages=(*request.messages, *added))))
         assert [part.text for part in second.parts if isinstance(part, Text)] == ["sun and sun"]
         tools = simulator.requests[-1].json()
         assert "own_tool" in json.dumps(tools)
@@ -178,11 +178,11 @@ WRITTEN = {
 
 
 @awaited
-async def test_what_passes_is_tried_again_before_anything_is_said():
+async def test_a_transient_error_is_retried_before_any_event():
     async with relays(models={"busy": ("openai/gpt-5.2~503,times=2",)}) as (relay, simulator):
         record = Record()
         request = Request(model="busy", messages=(QUESTION,), stream=True)
-        events = await answered(relay.model(Asker(), record), request)
+        events = await collect_events(relay.model(Asker(), record), request)
         assert isinstance(events[0], Started)
         assert isinstance(events[-1], Finished)
         assert [seen.status for seen in simulator.requests] == [503, 503, 200]
@@ -190,11 +190,11 @@ async def test_what_passes_is_tried_again_before_anything_is_said():
 
 
 @awaited
-async def test_another_upstream_is_asked_where_the_first_cannot():
+async def test_the_next_upstream_is_used_if_the_first_fails():
     models = {"either": ("openai/gpt-5.2~503", "anthropic/claude-opus-4-8")}
     async with relays(models=models) as (relay, simulator):
         record = Record()
-        events = await answered(relay.model(Asker(), record), Request(model="either", messages=(QUESTION,)))
+        events = await collect_events(relay.model(Asker(), record), Request(model="either", messages=(QUESTION,)))
         assert isinstance(events[-1], Finished)
         assert record.upstream == "anthropic"
         assert [seen.api for seen in simulator.requests] == ["chat", "messages"]
@@ -202,29 +202,29 @@ async def test_another_upstream_is_asked_where_the_first_cannot():
 
 @pytest.mark.parametrize("stream", [True, False])
 @awaited
-async def test_an_error_is_told_as_the_last_event_and_not_raised(stream):
+async def test_an_error_is_the_last_event_and_is_not_raised(stream):
     async with relays(models={"broken": ("gemini/gemini-3.8-flash~400",)}) as (relay, simulator):
         request = Request(model="broken", messages=(QUESTION,), stream=stream)
-        (event,) = await answered(relay.model(Asker()), request)
+        (event,) = await collect_events(relay.model(Asker()), request)
         assert isinstance(event, Failed)
         assert event.problem.kind == "invalid_request"
         assert len(simulator.requests) == 1
 
 
 @awaited
-async def test_a_stream_that_breaks_after_it_began_is_not_asked_for_again():
+async def test_a_stream_that_breaks_after_its_start_is_not_retried():
     models = {"cut": ("openai/gpt-5.2~cut,after=3",)}
     async with relays(models=models, chunk=4) as (relay, simulator):
-        events = await answered(relay.model(Asker()), Request(model="cut", messages=(QUESTION,), stream=True))
+        events = await collect_events(relay.model(Asker()), Request(model="cut", messages=(QUESTION,), stream=True))
         assert isinstance(events[0], Started)
         assert isinstance(events[-1], Failed)
         assert len(simulator.requests) == 1
 
 
 @awaited
-async def test_a_model_that_nobody_has_is_told_of():
+async def test_an_unknown_model_is_an_error_event():
     async with relays() as (relay, simulator):
-        (event,) = await answered(relay.model(Asker()), Request(model="nothing-such", messages=(QUESTION,)))
+        (event,) = await collect_events(relay.model(Asker()), Request(model="nothing-such", messages=(QUESTION,)))
         assert isinstance(event, Failed)
         assert event.problem.code == "model_not_found"
         assert not simulator.requests
@@ -236,7 +236,7 @@ async def test_credentials_that_an_upstream_refuses_are_a_bad_gateway():
     async with relays() as (_, simulator):
         locked["locked"] = structs.replace(locked["locked"], base_url=f"{simulator.base_url}/v1")
         async with relays(more=locked) as (relay, _):
-            (event,) = await answered(relay.model(Asker()), Request(model="locked/gpt-5.2", messages=(QUESTION,)))
+            (event,) = await collect_events(relay.model(Asker()), Request(model="locked/gpt-5.2", messages=(QUESTION,)))
     assert isinstance(event, Failed)
     assert (event.problem.status, event.problem.code) == (502, "credentials")
 
@@ -246,18 +246,18 @@ async def test_an_upstream_that_falls_silent_is_given_up_in_time():
     async with relays() as (_, simulator):
         table = UpstreamTable(kind="openai", base_url=f"{simulator.base_url}/v1", api_key="k", first_byte=0.05)
         async with relays(more={"silent": table}, models={"m": ("silent/gpt-5.2~hang",)}) as (relay, _):
-            (event,) = await answered(relay.model(Asker()), Request(model="m", messages=(QUESTION,), stream=True))
+            (event,) = await collect_events(relay.model(Asker()), Request(model="m", messages=(QUESTION,), stream=True))
     assert isinstance(event, Failed)
     assert event.problem.kind == "timeout"
 
 
 @awaited
-async def test_whoever_stops_listening_closes_the_connection_to_the_upstream():
+async def test_closing_the_events_closes_the_connection_to_the_upstream():
     async with relays(chunk=1, delay=0.01) as (relay, simulator):
         events = relay.model(Asker())(Request(model="openai/gpt-5.2", messages=(QUESTION,), stream=True))
         assert isinstance(await anext(events), Started)
         await events.aclose()
-        again = await answered(relay.model(Asker()), Request(model="openai/gpt-5.2", messages=(QUESTION,)))
+        again = await collect_events(relay.model(Asker()), Request(model="openai/gpt-5.2", messages=(QUESTION,)))
         assert isinstance(again[-1], Finished)
         assert len(simulator.requests) == 2
 
@@ -269,7 +269,7 @@ async def test_an_upstream_may_be_forced_to_call_one_of_the_added_tools_by_its_n
         read = dialect_named("chat").parse_request(WireCall(wire))
         choice = ToolChoice(mode="required", names=("weather.of/city",))
         request = structs.replace(read, model="openai/gpt-5.2", tools=(WEATHER, *read.tools), tool_choice=choice)
-        await answered(relay.model(Asker(dialect="chat", document=wire)), request)
+        await collect_events(relay.model(Asker(dialect="chat", document=wire)), request)
         body = simulator.requests[-1].json()
         called = body["tool_choice"]["function"]["name"]
         assert called in {tool["function"]["name"] for tool in body["tools"]}
@@ -277,7 +277,7 @@ async def test_an_upstream_may_be_forced_to_call_one_of_the_added_tools_by_its_n
 
 
 @awaited
-async def test_what_another_vendor_said_is_told_to_the_next_as_far_as_it_takes_it():
+async def test_turns_of_another_vendor_are_sent_as_far_as_the_target_accepts_them():
     foreign = (
         Reasoning(texts=("hm",), signature=Signature("google", "abc")),
         Opaque(dialect="gemini", raw=b'{"executableCode":{"code":"1"}}'),
@@ -290,7 +290,7 @@ async def test_what_another_vendor_said_is_told_to_the_next_as_far_as_it_takes_i
         read = dialect_named("messages").parse_request(WireCall(wire))
         model = relay.model(Asker(dialect="messages", document=wire), record)
         request = structs.replace(read, model="anthropic/claude-opus-4-8", messages=(*read.messages, *added))
-        assert isinstance((await answered(model, request))[-1], Finished)
+        assert isinstance((await collect_events(model, request))[-1], Finished)
         assert simulator.requests[-1].json()["messages"][1]["content"] == "I am Gemini."
         assert {loss.where for loss in record.losses} == {
             "/dragoman/messages/2/parts/0",
@@ -310,7 +310,7 @@ async def test_many_questions_at_once_get_their_own_answers():
             upstream = list(KINDS)[number % len(KINDS)]
             question = Message(role="user", parts=(Text(text=f"number {number}"),))
             asked = Request(model=f"{upstream}/{KINDS[upstream]}", messages=(question,), stream=bool(number % 2))
-            return collect(await answered(model, asked)).parts[-1]
+            return collect(await collect_events(model, asked)).parts[-1]
 
         told = await asyncio.gather(*map(one, range(28)))
     assert [part.text for part in told] == [f"number {number}" for number in range(28)]

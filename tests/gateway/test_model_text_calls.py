@@ -16,13 +16,13 @@ from dragoman.gateway.model import Asker
 from dragoman.gateway.record import Record
 from dragoman.simulator import Answer
 from dragoman.tools import Executor, Registry, tool
-from gateway.test_model import KINDS, answered, awaited, relays, request_for
+from gateway.test_model import KINDS, awaited, collect_events, relays, request_for
 
 CALLS = 'I ask.\n<tool_call>{"name": "weather.of/city", "arguments": {"city": "Paris"}}</tool_call>'
 
 
 def text_then_words(received):
-    """Call a tool as text, then repeat what it said."""
+    """Call a tool as text, then repeat its result."""
     assert not received.ask.tools
     said = received.ask.turns[-1].text
     return Answer(text=f"So: {said}" if "<tool_result" in said else CALLS)
@@ -30,7 +30,7 @@ def text_then_words(received):
 
 @asynccontextmanager
 async def textual(script):
-    """A relay to upstreams none of which has tools."""
+    """A gateway whose upstreams do not support tools."""
     async with relays(script, text_calls="json", chunk=4) as opened:
         yield opened
 
@@ -38,17 +38,17 @@ async def textual(script):
 @pytest.mark.parametrize("stream", [True, False])
 @pytest.mark.parametrize("upstream", KINDS)
 @awaited
-async def test_every_kind_of_upstream_is_told_in_words(upstream, stream):
+async def test_every_kind_of_upstream_gets_tools_as_text(upstream, stream):
     async with textual(text_then_words) as (relay, simulator):
         model = relay.model(Asker(owner="ann"), Record())
         request = request_for(upstream, stream=stream)
-        first = collect(await answered(model, request))
+        first = collect(await collect_events(model, request))
         text, call = first.parts
         assert (text.text, call.name, json.loads(call.arguments)) == ("I ask.", "weather.of/city", {"city": "Paris"})
         assert first.finish.reason == "tool_calls"
         result = ToolResult(call_id=call.id, content=(Text(text="TOOL_CALL: weather.of/city\n"),))
         turns = (Message(role="assistant", parts=first.parts), Message(role="user", parts=(result,)))
-        second = collect(await answered(model, structs.replace(request, messages=(*request.messages, *turns))))
+        second = collect(await collect_events(model, structs.replace(request, messages=(*request.messages, *turns))))
         assert not [part for part in second.parts if isinstance(part, ToolCall)]
         assert second.finish.reason == "stop"
         assert {seen.status for seen in simulator.requests} == {200}
@@ -56,7 +56,7 @@ async def test_every_kind_of_upstream_is_told_in_words(upstream, stream):
 
 @pytest.mark.parametrize("upstream", ["openai", "responses", "anthropic", "gemini"])
 @awaited
-async def test_a_clients_own_words_go_home_beside_the_tools_in_words(upstream):
+async def test_fields_of_the_clients_dialect_reach_only_that_dialect_with_tools_as_text(upstream):
     wire = b'{"model":"m","messages":[{"role":"user","content":"hi"}],"modalities":["text"]}'
     read = dialect_named("chat").parse_request(WireCall(wire))
     async with textual(text_then_words) as (relay, simulator):
@@ -64,7 +64,7 @@ async def test_a_clients_own_words_go_home_beside_the_tools_in_words(upstream):
             read, model=f"{upstream}/{KINDS[upstream]}", tools=request_for(upstream).tools, stream=True
         )
         model = relay.model(Asker(dialect="chat", document=wire), Record())
-        reply = collect(await answered(model, request))
+        reply = collect(await collect_events(model, request))
         assert [part.name for part in reply.parts if isinstance(part, ToolCall)] == ["weather.of/city"]
         sent = json.loads(simulator.requests[-1].body)
         assert not sent.get("tools")
@@ -72,7 +72,7 @@ async def test_a_clients_own_words_go_home_beside_the_tools_in_words(upstream):
 
 
 @awaited
-async def test_the_loop_runs_calls_that_stand_in_text_and_a_wrong_one_is_mended():
+async def test_the_loop_runs_calls_in_text_and_asks_the_model_to_correct_a_wrong_one():
     asked: list[str] = []
 
     @tool
@@ -102,17 +102,17 @@ async def test_the_loop_runs_calls_that_stand_in_text_and_a_wrong_one_is_mended(
 
 
 @awaited
-async def test_what_cannot_be_read_is_told_as_text_and_booked():
+async def test_an_unparsable_call_is_returned_as_text_and_reported_as_a_loss():
     async with textual(lambda _: Answer(text="TOOL_CALL: f\nARGUMENTS: {,}")) as (relay, _):
         record = Record()
-        reply = collect(await answered(relay.model(Asker(), record), request_for("openai")))
+        reply = collect(await collect_events(relay.model(Asker(), record), request_for("openai")))
         assert [part.text for part in reply.parts] == ["TOOL_CALL: f\nARGUMENTS: {,}"]
         assert any("cannot be parsed" in loss.what for loss in record.reply_losses)
         assert reply.finish.reason == "malformed_call"
 
 
 @awaited
-async def test_the_loop_asks_again_for_a_call_that_cannot_be_read():
+async def test_the_loop_retries_an_unparsable_call():
     asked: list[str] = []
 
     @tool
@@ -138,10 +138,10 @@ async def test_the_loop_asks_again_for_a_call_that_cannot_be_read():
 
 @pytest.mark.parametrize("model", ["openai/gemma-3-27b-it", "openai/google/gemma-3-27b-it", "gemini/gemma-3-27b-it"])
 @awaited
-async def test_an_open_model_is_told_in_words_behind_every_server_that_has_it(model):
+async def test_an_open_model_gets_tools_as_text_on_every_server(model):
     async with textual(text_then_words) as (relay, simulator):
         request = structs.replace(request_for("openai"), model=model)
-        reply = collect(await answered(relay.model(Asker()), request))
+        reply = collect(await collect_events(relay.model(Asker()), request))
         assert [part.name for part in reply.parts if isinstance(part, ToolCall)] == ["weather.of/city"]
         assert simulator.requests[-1].status == 200
         assert b"<tool_result" in simulator.requests[-1].body, "it is stopped where it makes up results"

@@ -1,4 +1,4 @@
-"""Secrets are taken out of text, known ones and such as look like one; ordinary words stay."""
+"""Known secrets and text that looks like a secret are redacted; ordinary text is not."""
 
 import json
 import string
@@ -34,12 +34,12 @@ PLACES = [
 
 
 @given(SECRETS, st.sampled_from(PLACES), WORDS, WORDS)
-def test_what_is_named_as_a_secret_is_taken_out_wherever_it_stands(secret, place, before, after):
+def test_a_value_with_a_secrets_name_is_redacted_anywhere(secret, place, before, after):
     assert secret not in redact(f"{before} {place.format(secret)} {after}")
 
 
 @given(SECRETS, st.sampled_from(MARKS), WORDS, WORDS)
-def test_what_bears_a_vendors_mark_is_taken_out(secret, mark, before, after):
+def test_a_value_with_a_vendors_prefix_is_redacted(secret, mark, before, after):
     assert secret not in redact(f"{before} {mark}{secret} {after}")
 
 
@@ -89,7 +89,7 @@ def test_of_a_private_key_that_is_cut_nothing_is_left():
         "claude-sonnet-4-5-20250929 with secret: none",
     ],
 )
-def test_ordinary_words_stay(text):
+def test_ordinary_text_is_not_redacted(text):
     assert redact(text) == text
 
 
@@ -99,7 +99,7 @@ def test_what_is_clean_stays_as_it_is(text):
     assert redact(once) == once
 
 
-def test_a_short_secret_is_not_hunted_in_words():
+def test_a_short_secret_is_not_redacted_inside_other_text():
     assert redact_known("okay", ["k", "ok"]) == "okay"
 
 

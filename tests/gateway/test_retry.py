@@ -1,4 +1,4 @@
-"""What does better later, and what elsewhere."""
+"""Which errors are retried, and which go to the next upstream."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Where a model is answered."""
+"""Models are routed to upstreams."""
 
 import pytest
 
@@ -52,15 +52,15 @@ def test_an_upstream_can_be_named_before_the_model_which_may_have_slashes():
     ("model", "target"),
     [("gemini-3-flash", "google/gemini-3-flash"), ("claude-opus-5", "claude/claude-opus-5"), ("gpt-6", "local/gpt-6")],
 )
-def test_a_model_nobody_named_goes_to_an_upstream_of_its_family(model, target):
+def test_an_unconfigured_model_goes_to_an_upstream_of_its_family(model, target):
     assert found(routes(), model) == [target]
 
 
-def test_the_only_upstream_gets_what_nobody_named():
+def test_the_only_upstream_gets_unconfigured_models():
     assert found(routes(names=("local",)), "qwen3") == ["local/qwen3"]
 
 
-def test_a_model_that_fits_nowhere_is_not_found_and_the_error_lists_what_there_is():
+def test_a_model_without_an_upstream_is_not_found_and_the_error_lists_the_models():
     with pytest.raises(Problem) as told:
         routes({"fast": ["google/x"]}).find_targets("qwen3")
     assert (told.value.kind, told.value.code) == ("not_found", "model_not_found")

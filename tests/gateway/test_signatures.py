@@ -1,4 +1,4 @@
-"""Signatures are looked up together, for each owner apart, and nothing is known after an error of the store."""
+"""Signatures are looked up in one query, separately for each owner, and none are found after a store error."""
 
 import asyncio
 
@@ -10,7 +10,7 @@ from dragoman.sessions.values import Unavailable
 
 
 class Store:
-    """Knows the signature of one call, and notes what it is asked for."""
+    """Has the signature of one call, and records the queries."""
 
     def __init__(self) -> None:
         self.asked = []

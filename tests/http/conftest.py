@@ -15,7 +15,7 @@ LOOPS = [asyncio.new_event_loop, uvloop.new_event_loop]
 
 @pytest.fixture(params=LOOPS, ids=["asyncio", "uvloop"])
 def run(request: pytest.FixtureRequest) -> Callable[[Steps], Any]:
-    """Run steps on either loop, with a client of their own."""
+    """Run steps on asyncio's loop and on uvloop, with a client of their own."""
 
     async def limited(steps: Steps) -> Any:
         client = Client()

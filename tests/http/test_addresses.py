@@ -1,4 +1,4 @@
-"""A link is read in one way; where readers differ, it is refused."""
+"""URLs are parsed strictly; one that programs interpret differently is refused."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The client, speaking to real servers on real sockets."""
+"""The HTTP client against real servers on real sockets."""
 
 import asyncio
 
@@ -113,7 +113,7 @@ def test_a_kept_connection_that_the_server_gave_up_is_replaced_once(run):
     assert len(served) == 2
 
 
-def test_a_fresh_connection_that_says_nothing_is_not_tried_again(run):
+def test_a_new_connection_that_closes_without_a_response_is_not_retried(run):
     async def steps(client: Client) -> int:
         peer = Peer()
         async with peer as asked:
@@ -124,7 +124,7 @@ def test_a_fresh_connection_that_says_nothing_is_not_tried_again(run):
     assert run(steps) == 1
 
 
-def test_nobody_there_is_not_reached(run):
+def test_a_refused_connection_is_unreachable(run):
     async def steps(client: Client) -> None:
         async with listen(echo, grace=0.1) as server:
             asked = at(server)
@@ -139,7 +139,7 @@ def test_nobody_there_is_not_reached(run):
     [
         ((b"HTTP/1.1 200 OK\r\ncontent-length: 10\r\n\r\nhalf",), "middle"),
         ((b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n5\r\nhello\r\n",), "middle"),
-        ((b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\nxyz\r\n",), "no HTTP"),
+        ((b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\nxyz\r\n",), "not valid HTTP"),
     ],
     ids=["shorter than said", "no last chunk", "no chunk at all"],
 )
@@ -169,7 +169,7 @@ def test_a_reply_without_a_length_ends_with_its_connection(run):
     assert run(steps) == b"all of it"
 
 
-def test_word_that_a_reply_will_follow_is_not_taken_for_it(run):
+def test_an_interim_response_is_not_the_final_response(run):
     async def steps(client: Client) -> tuple[int, bytes]:
         said = (b"HTTP/1.1 100 Continue\r\n\r\n", b"HTTP/1.1 201 Created\r\ncontent-length: 2\r\n\r\nok")
         async with Peer(*said) as asked:
@@ -182,13 +182,13 @@ def test_word_that_a_reply_will_follow_is_not_taken_for_it(run):
 def test_a_server_that_does_not_answer_is_too_slow(run):
     async def steps(client: Client) -> None:
         async with Peer(close=False) as asked:
-            with pytest.raises(DeadlineExceeded, match="no reply"):
+            with pytest.raises(DeadlineExceeded, match="no response"):
                 await client.send(asked, QUICK)
 
     run(steps)
 
 
-def test_a_reply_that_comes_to_a_halt_is_too_slow_but_one_that_drips_is_not(run):
+def test_a_stalled_response_times_out_but_a_slow_one_does_not(run):
     head = b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n"
 
     async def drip(exchange: Exchange) -> None:
@@ -202,7 +202,7 @@ def test_a_reply_that_comes_to_a_halt_is_too_slow_but_one_that_drips_is_not(run)
         async with Peer(head, b"1\r\nx\r\n", close=False) as asked:
             incoming = await client.send(asked, QUICK)
             assert await incoming.read_chunk() == b"x"
-            with pytest.raises(DeadlineExceeded, match="halt"):
+            with pytest.raises(DeadlineExceeded, match="stalled"):
                 await incoming.read_chunk()
         async with listen(drip, grace=0.1) as server:
             return await (await client.send(at(server), QUICK)).read()
@@ -291,7 +291,7 @@ def test_a_rest_is_not_waited_for(run, rest):
     run(steps)
 
 
-def test_a_rest_that_stood_still_because_nobody_took_it_is_not_waited_for(run):
+def test_drain_aborts_a_connection_whose_reading_is_paused(run):
     left = asyncio.Event()
 
     async def handler(exchange: Exchange) -> None:
@@ -311,7 +311,7 @@ def test_a_rest_that_stood_still_because_nobody_took_it_is_not_waited_for(run):
     run(steps)
 
 
-def test_a_reply_nobody_takes_is_not_read_without_end(run):
+def test_reading_pauses_while_the_caller_does_not_take_the_body(run):
     sent = 0
 
     async def handler(exchange: Exchange) -> None:
@@ -350,7 +350,7 @@ def test_a_header_cannot_become_two(run):
     async def steps(client: Client) -> None:
         async with listen(echo, grace=0.1) as server:
             asked = Outgoing(at(server).origin, "POST", "/", (("x-a", "b\r\nx-evil: 1"),))
-            with pytest.raises(ValueError, match="one line"):
+            with pytest.raises(ValueError, match="line feeds"):
                 await client.send(asked, QUICK)
 
     run(steps)

@@ -1,4 +1,4 @@
-"""The client and certificates: who is trusted, who is not, and through which tunnels."""
+"""The HTTP client and TLS: trusted and untrusted certificates, directly and through CONNECT tunnels."""
 
 import asyncio
 import gzip
@@ -20,7 +20,7 @@ AUTHORITY = trustme.CA()
 
 @asynccontextmanager
 async def secured(authority: trustme.CA, host: str) -> AsyncGenerator[Outgoing]:
-    """A server with a certificate for `host` that is asked as `localhost`."""
+    """A server with a certificate for `host` whose URL has the host `localhost`."""
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     authority.issue_cert(host).configure_cert(context)
 
@@ -40,14 +40,14 @@ async def secured(authority: trustme.CA, host: str) -> AsyncGenerator[Outgoing]:
 
 @pytest.fixture
 def trusted(tmp_path, monkeypatch):
-    """The authority is trusted by the word of the environment."""
+    """The certificate authority is trusted through an environment variable."""
     file = tmp_path / "authority.pem"
     AUTHORITY.cert_pem.write_to_path(file)
     monkeypatch.setenv("SSL_CERT_FILE", str(file))
 
 
 @pytest.mark.usefixtures("trusted")
-def test_a_server_that_proves_who_it_is_is_asked_and_its_connection_kept(run):
+def test_a_server_with_a_valid_certificate_is_used_and_its_connection_pooled(run):
     async def steps(client: Client) -> list[bytes]:
         async with secured(AUTHORITY, "localhost") as asked:
             return [await (await client.send(asked, QUICK)).read() for _ in range(2)]
@@ -74,7 +74,7 @@ def test_an_authority_can_be_given(run):
     [(AUTHORITY, "other.example.com"), (trustme.CA(), "localhost")],
     ids=["another's name", "an authority that nobody knows"],
 )
-def test_a_server_that_does_not_prove_who_it_is_is_told_nothing(run, authority, host):
+def test_a_server_with_an_invalid_certificate_gets_no_request(run, authority, host):
     async def steps(client: Client) -> None:
         async with secured(authority, host) as asked:
             with pytest.raises(UntrustedCertificate, match="certificate"):
@@ -84,7 +84,7 @@ def test_a_server_that_does_not_prove_who_it_is_is_told_nothing(run, authority, 
 
 
 class Tunnel:
-    """A proxy that passes bytes on where it is told to."""
+    """A proxy that opens CONNECT tunnels."""
 
     def __init__(self) -> None:
         self.asked: list[bytes] = []
@@ -150,7 +150,7 @@ def test_a_server_that_hangs_up_in_the_handshake_is_not_reached(run):
 
 
 @pytest.mark.parametrize("broken", [False, True], ids=["whole", "broken off"])
-def test_a_reply_that_is_packed_though_nobody_asked_is_unpacked(run, broken):
+def test_a_compressed_response_is_decompressed_though_not_requested(run, broken):
     said = b"words " * 1000
     packed = gzip.compress(said)
 
@@ -168,7 +168,7 @@ def test_a_reply_that_is_packed_though_nobody_asked_is_unpacked(run, broken):
         asked = Outgoing(Origin("http", "127.0.0.1", server.sockets[0].getsockname()[1]), "GET", "/")
         incoming = await client.send(asked, QUICK)
         if broken:
-            with pytest.raises(BrokenReply, match="unpacked"):
+            with pytest.raises(BrokenReply, match="decompressed"):
                 await incoming.read()
         else:
             assert await incoming.read() == said

@@ -1,4 +1,4 @@
-"""A reply that is delivered piece by piece to a callback, on real sockets."""
+"""Delivery of response chunks to a callback, on real sockets."""
 
 import asyncio
 

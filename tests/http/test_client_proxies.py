@@ -1,4 +1,4 @@
-"""Which way a request goes, and what is an address."""
+"""Proxies from the environment, and which URLs are valid."""
 
 import pytest
 
@@ -9,7 +9,7 @@ from dragoman.http.upstream_connection import Unreachable
 from http_peers import QUICK, Peer, at, echo
 
 
-def test_a_proxy_of_the_environment_is_asked_for_the_whole_address(run, monkeypatch):
+def test_a_proxy_from_the_environment_gets_the_absolute_url(run, monkeypatch):
     async def steps(_: Client) -> bytes:
         peer = Peer(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n")
         async with peer as asked:
@@ -25,7 +25,7 @@ def test_a_proxy_of_the_environment_is_asked_for_the_whole_address(run, monkeypa
     assert b"proxy-authorization: Basic bWU6c2VjcmV0\r\n" in heard
 
 
-def test_no_proxy_is_heeded(run, monkeypatch):
+def test_no_proxy_bypasses_the_proxy(run, monkeypatch):
     monkeypatch.setenv("http_proxy", "http://127.0.0.1:9")
     monkeypatch.setenv("no_proxy", "127.0.0.1")
 
@@ -61,6 +61,6 @@ def test_an_address_is_split(url, origin, rest):
 
 
 @pytest.mark.parametrize("url", ["ftp://x", "nothing", "http://", "http://user:pw@host", "http://host/#x"])
-def test_what_is_no_address_is_refused(url):
-    with pytest.raises(ValueError, match="address"):
+def test_an_invalid_url_is_refused(url):
+    with pytest.raises(ValueError, match="URL"):
         split_url(url)

@@ -1,4 +1,4 @@
-"""What is borne of a client: how slow, how much, how unclear. Whatever is beyond ends the connection, not the server."""
+"""Client limits: slow, large and ambiguous requests end the connection and do not affect the server."""
 
 import asyncio
 import gzip
@@ -20,7 +20,7 @@ POST = b"POST / HTTP/1.1\r\nHost: a\r\n"
 
 @pytest.fixture(params=[asyncio.new_event_loop, uvloop.new_event_loop], ids=["asyncio", "uvloop"])
 def run(request: pytest.FixtureRequest) -> Callable[..., Any]:
-    """Run steps on either loop against a server that tells what it was sent."""
+    """Run steps on both event loops against a server that echoes what it received."""
 
     def running(
         steps: Steps,
@@ -47,7 +47,7 @@ async def echo(exchange: Exchange) -> None:
 
 
 async def dripped(server: Server, begin: bytes, drip: bytes) -> tuple[bytes, float]:
-    """Begin with some bytes, go on with few at a time until hung up on; return what came and how long that took."""
+    """Send some bytes, then few at a time until disconnected; return the received bytes and the duration."""
     loop = asyncio.get_running_loop()
     reader, writer = await asyncio.open_connection(*server.address)
     began = loop.time()
@@ -61,7 +61,7 @@ async def dripped(server: Server, begin: bytes, drip: bytes) -> tuple[bytes, flo
     return answer.result(), loop.time() - began
 
 
-async def said(server: Server, *words: bytes) -> bytes:
+async def exchange_bytes(server: Server, *words: bytes) -> bytes:
     reader, writer = await asyncio.open_connection(*server.address)
     for word in words:
         writer.write(word)
@@ -85,7 +85,7 @@ async def said(server: Server, *words: bytes) -> bytes:
     ],
     ids=["nothing", "half a line", "headers", "a header", "no body", "body", "chunks", "extension of a chunk"],
 )
-def test_a_client_that_drips_is_hung_up_on_in_time(run, begin, drip):
+def test_a_client_that_sends_too_slowly_is_disconnected_in_time(run, begin, drip):
     told, seconds = run(lambda server: dripped(server, begin, drip))
     assert told.startswith(b"HTTP/1.1 408") if b"\r\n\r\n" in begin else told == b""
     assert 0.1 < seconds < 1
@@ -145,19 +145,19 @@ UNCLEAR = {
 
 @pytest.mark.parametrize("words", UNCLEAR.values(), ids=UNCLEAR)
 def test_what_two_readers_could_read_in_two_ways_is_refused_and_nothing_after_it_is_read(run, words):
-    told = run(lambda server: said(server, POST + words + b"GET /smuggled HTTP/1.1\r\nHost: a\r\n\r\n"))
+    told = run(lambda server: exchange_bytes(server, POST + words + b"GET /smuggled HTTP/1.1\r\nHost: a\r\n\r\n"))
     assert told.startswith(b"HTTP/1.1 400")
     assert told.count(b"HTTP/1.1") == 1
 
 
 def test_an_old_client_cannot_send_chunks(run):
     words = b"POST / HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"
-    assert run(lambda server: said(server, words)).startswith(b"HTTP/1.1 400")
+    assert run(lambda server: exchange_bytes(server, words)).startswith(b"HTTP/1.1 400")
 
 
 def test_headers_behind_a_body_are_not_taken_for_headers(run):
     words = POST + b"Connection: close\r\nTransfer-Encoding: chunked\r\n\r\n0\r\nX-Api-Key: late\r\n\r\n"
-    assert run(lambda server: said(server, words)).endswith(b"['host', 'connection', 'transfer-encoding'] ")
+    assert run(lambda server: exchange_bytes(server, words)).endswith(b"['host', 'connection', 'transfer-encoding'] ")
 
 
 @pytest.mark.parametrize(
@@ -166,22 +166,22 @@ def test_headers_behind_a_body_are_not_taken_for_headers(run):
     ids=["too many", "one without end"],
 )
 def test_headers_have_limits_before_they_are_whole(run, words):
-    assert run(lambda server: said(server, words)).startswith(b"HTTP/1.1 431")
+    assert run(lambda server: exchange_bytes(server, words)).startswith(b"HTTP/1.1 431")
 
 
 def test_a_client_that_is_refused_while_it_sends_reads_why(run):
     async def steps(server: Server) -> bytes:
-        return await said(server, POST + b"Content-Length: 3000000\r\n\r\n", bytes(3_000_000))
+        return await exchange_bytes(server, POST + b"Content-Length: 3000000\r\n\r\n", bytes(3_000_000))
 
     assert run(steps).startswith(b"HTTP/1.1 413")
 
 
-def test_a_refusal_is_said_in_the_clients_words(run):
+def test_a_rejection_is_rendered_in_the_clients_dialect(run):
     def refusal(status, request):
         return (("content-type", "text/plain"),), f"{status} for {request.path} {request.header('x-a')}".encode()
 
     words = b"POST /there?a=b HTTP/1.1\r\nX-A: me\r\nContent-Length: 3000000\r\n\r\n"
-    told = run(lambda server: said(server, words), refusal=refusal)
+    told = run(lambda server: exchange_bytes(server, words), refusal=refusal)
     assert told.startswith(b"HTTP/1.1 413")
     assert told.endswith(b"content-length: 17\r\n\r\n413 for /there me")
 
@@ -204,8 +204,8 @@ def packed(encoding: str, body: bytes) -> bytes:
 
 
 @pytest.mark.parametrize("encoding", PACKED)
-def test_a_packed_body_is_unpacked_before_anybody_reads_it(run, encoding):
-    told = run(lambda server: said(server, packed(encoding, PACKED[encoding])))
+def test_a_compressed_body_is_decompressed_before_the_handler_reads_it(run, encoding):
+    told = run(lambda server: exchange_bytes(server, packed(encoding, PACKED[encoding])))
     assert told.endswith(b"['host', 'connection'] " + BODY[:50])
 
 
@@ -222,14 +222,14 @@ def test_a_packed_body_is_unpacked_before_anybody_reads_it(run, encoding):
     ],
 )
 def test_a_body_that_cannot_be_unpacked_is_refused(run, encoding, body, status):
-    told = run(lambda server: said(server, packed(encoding, body)))
+    told = run(lambda server: exchange_bytes(server, packed(encoding, body)))
     assert told.startswith(b"HTTP/1.1 " + status)
     assert (b"accept-encoding: gzip, deflate" in told) == (status == b"415")
 
 
 def test_a_bomb_is_refused_before_it_goes_off(run):
     bomb = gzip.compress(bytes(60 << 20))
-    told = run(lambda server: said(server, packed("gzip", bomb)), limits=ClientLimits())
+    told = run(lambda server: exchange_bytes(server, packed("gzip", bomb)), limits=ClientLimits())
     assert told.startswith(b"HTTP/1.1 413")
 
 
@@ -237,7 +237,7 @@ READERS = ClientLimits(write_seconds=0.8)
 
 
 async def without_end(exchange: Exchange) -> None:
-    """Send more than a connection holds, and note how that ends."""
+    """Send more than the socket buffers hold, and record how that ends."""
     exchange.start(200, {})
     try:
         for _ in range(256):
@@ -252,7 +252,7 @@ ends: list[str] = []
 
 
 @pytest.mark.parametrize("reads", [False, True])
-def test_a_client_that_reads_nothing_is_hung_up_on_and_one_that_reads_slowly_is_not(run, reads):
+def test_a_client_that_reads_nothing_is_disconnected_and_one_that_reads_slowly_is_not(run, reads):
     async def steps(server: Server) -> None:
         ends.clear()
         reader, writer = await asyncio.open_connection(*server.address)

@@ -1,4 +1,4 @@
-"""A stranger's link is fetched from the public internet only, and takes no more of us than it is given."""
+"""Untrusted URLs are fetched only from the public internet, within limits of size and time."""
 
 import asyncio
 import ssl
@@ -43,7 +43,7 @@ def test_hosts_are_allowed_by_pattern_and_addresses_by_network():
 
 
 class Names:
-    """A resolver that answers as it is told, one list after the other, and counts how often it is asked."""
+    """A resolver that returns the given lists one after the other, and counts its calls."""
 
     def __init__(self, *answers: list[str]) -> None:
         self.answers = list(answers)
@@ -55,7 +55,9 @@ class Names:
         return self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
 
 
-def fetched(url: str, guard: GuardedFetcher | None = None, *, most: int = 1 << 20, seconds: float = 5.0) -> LinkedPage:
+def fetch_url(
+    url: str, guard: GuardedFetcher | None = None, *, most: int = 1 << 20, seconds: float = 5.0
+) -> LinkedPage:
     return asyncio.run((guard or GuardedFetcher()).fetch(url, ByteBudget(most), seconds))
 
 
@@ -71,7 +73,7 @@ def fetched(url: str, guard: GuardedFetcher | None = None, *, most: int = 1 << 2
         "https://exa mple.com/", "",
     ],
 )  # fmt: skip
-def test_a_link_that_leads_elsewhere_is_refused_before_anybody_is_asked(url, monkeypatch):
+def test_an_invalid_or_private_url_is_refused_before_any_connection(url, monkeypatch):
     connected = []
 
     async def connect(*arguments: object, **_: object) -> None:
@@ -80,7 +82,7 @@ def test_a_link_that_leads_elsewhere_is_refused_before_anybody_is_asked(url, mon
 
     monkeypatch.setattr(asyncio.BaseEventLoop, "create_connection", connect)
     with pytest.raises(LinkRefused) as told:
-        fetched(url)
+        fetch_url(url)
     assert not connected
     assert "127.0.0.1" not in str(told.value)
 
@@ -88,14 +90,14 @@ def test_a_link_that_leads_elsewhere_is_refused_before_anybody_is_asked(url, mon
 @pytest.mark.parametrize("answer", [["8.8.8.8", "10.0.0.1"], ["::ffff:10.0.0.1"], ["169.254.169.254"]])
 def test_a_name_with_one_address_that_is_not_public_is_refused(answer):
     with pytest.raises(LinkRefused, match="public"):
-        fetched("https://mixed.example/a.png", GuardedFetcher(resolve=Names(answer)))
+        fetch_url("https://mixed.example/a.png", GuardedFetcher(resolve=Names(answer)))
 
 
-def test_a_name_that_nobody_has_is_told_like_one_of_our_network():
+def test_an_unknown_name_gets_the_same_message_as_a_private_one():
     words = set()
     for answer in ([], ["10.0.0.1"]):
         with pytest.raises(LinkRefused) as told:
-            fetched("https://wiki.corp.example/", GuardedFetcher(resolve=Names(answer)))
+            fetch_url("https://wiki.corp.example/", GuardedFetcher(resolve=Names(answer)))
         words.add(str(told.value))
     assert len(words) == 1
 
@@ -110,7 +112,7 @@ def test_a_name_is_resolved_once_and_the_connection_goes_to_what_was_vetted(monk
 
     monkeypatch.setattr(asyncio.BaseEventLoop, "create_connection", connect)
     with pytest.raises(LinkRefused, match="reached"):
-        fetched("http://rebind.example/a.png", GuardedFetcher(resolve=names))
+        fetch_url("http://rebind.example/a.png", GuardedFetcher(resolve=names))
     assert names.asked == ["rebind.example"]
     assert tried == [("8.8.8.8", 80)]
 
@@ -132,14 +134,14 @@ async def picture(exchange: Exchange) -> None:
     )
 
 
-def test_what_is_allowed_is_fetched_with_nothing_of_ours():
+def test_an_allowed_url_is_fetched_without_credentials_or_cookies():
     page = serving(
         picture, lambda server: GuardedFetcher(LOOPBACK).fetch(f"{server.base_url}/a%20b?q=ä", ByteBudget(99), 5)
     )
     assert (page.media_type, page.body) == ("image/png", b"\x89PNG/a%20b?q=%C3%A4")
 
 
-def test_the_name_is_told_to_the_server_and_not_its_address():
+def test_the_server_gets_the_host_name_and_not_its_address():
     heard = []
 
     async def handler(exchange: Exchange) -> None:
@@ -180,11 +182,11 @@ def test_a_redirect_is_followed(status):
         ("http://10.0.0.1/", "public"),
         ("//169.254.169.254/latest", "public"),
         ("http://[::1]/", "public"),
-        ("file:///etc/passwd", "web"),
-        ("gopher://8.8.8.8/", "web"),
+        ("file:///etc/passwd", "not an http or https URL"),
+        ("gopher://8.8.8.8/", "not an http or https URL"),
         ("http://a:b@8.8.8.8/", "user name"),
-        ("http://[::1", "no address"),
-        ("http://[x]/", "no address"),
+        ("http://[::1", "not a valid URL|invalid URL"),
+        ("http://[x]/", "not a valid URL|invalid URL"),
         ("/again", "too often"),
     ],
 )
@@ -229,7 +231,7 @@ async def missing(exchange: Exchange) -> None:
         (dripping, "within 0.3 seconds"),
         (silent, "within 0.3 seconds"),
         (long_headed, "reached"),
-        (packed, "packs"),
+        (packed, "encoding that was not requested"),
         (missing, "status 404"),
     ],
     ids=["endless", "dripping", "silent", "long-headed", "packed", "missing"],
@@ -262,7 +264,7 @@ def test_several_fetches_share_their_room():
     assert kinds == ["LinkRefused", "LinkedPage"]
 
 
-def test_a_proxy_of_the_environment_is_not_asked(monkeypatch):
+def test_a_proxy_from_the_environment_is_not_used(monkeypatch):
     monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9")
     monkeypatch.setenv("http_proxy", "http://127.0.0.1:9")
     assert serving(
@@ -271,7 +273,7 @@ def test_a_proxy_of_the_environment_is_not_asked(monkeypatch):
 
 
 def secured(reply: bytes, *, issued_for: str, asked_as: str) -> LinkedPage:
-    """Fetch from a server that has a certificate by an authority we trust."""
+    """Fetch from a server whose certificate authority is trusted."""
     authority = trustme.CA()
     context, trust = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH), ssl.create_default_context()
     authority.issue_cert(issued_for).configure_cert(context)
@@ -281,7 +283,7 @@ def secured(reply: bytes, *, issued_for: str, asked_as: str) -> LinkedPage:
         gone = asyncio.Event()
 
         class Secured(asyncio.Protocol):
-            """Says its reply to whatever it hears."""
+            """Sends its response to any request."""
 
             def connection_made(self, transport: Any) -> None:
                 self.transport = transport

@@ -1,4 +1,4 @@
-"""The server, spoken to over real sockets."""
+"""The HTTP server over real sockets."""
 
 import asyncio
 import contextlib
@@ -43,12 +43,12 @@ LOOP: list[Callable[[], asyncio.AbstractEventLoop]] = [asyncio.new_event_loop]
 
 @pytest.fixture(autouse=True, params=[asyncio.new_event_loop, uvloop.new_event_loop], ids=["asyncio", "uvloop"])
 def loops(request: pytest.FixtureRequest) -> None:
-    """Run every test on both loops."""
+    """Run every test on both event loops."""
     LOOP[0] = request.param
 
 
-async def said(server: Server, *pieces: bytes, wait: bool = True) -> bytes:
-    """Say bytes on a connection of one's own and return all that comes back until it is closed."""
+async def exchange_bytes(server: Server, *pieces: bytes, wait: bool = True) -> bytes:
+    """Send bytes on a new connection and return all received bytes until it is closed."""
     reader, writer = await asyncio.open_connection(*server.address)
     for piece in pieces:
         writer.write(piece)
@@ -73,12 +73,12 @@ def test_a_request_is_read_and_answered():
 
 def test_the_value_of_a_header_has_no_blanks_around_it():
     request = b"GET / HTTP/1.1\r\nhost: x\r\nx-a: \t one two \t \r\nconnection: close\r\n\r\n"
-    assert run(echo, lambda server: said(server, request)).endswith(b"GET / {} one two 0")
+    assert run(echo, lambda server: exchange_bytes(server, request)).endswith(b"GET / {} one two 0")
 
 
 def test_a_connection_is_used_again():
     async def steps(server: Server) -> bytes:
-        return await said(server, b"GET /1 HTTP/1.1\r\n\r\n", b"GET /2 HTTP/1.1\r\nConnection: close\r\n\r\n")
+        return await exchange_bytes(server, b"GET /1 HTTP/1.1\r\n\r\n", b"GET /2 HTTP/1.1\r\nConnection: close\r\n\r\n")
 
     told = run(echo, steps)
     assert told.count(b"HTTP/1.1 200 OK\r\n") == 2
@@ -89,7 +89,7 @@ def test_a_connection_is_used_again():
 def test_requests_sent_at_once_are_answered_in_order():
     async def steps(server: Server) -> bytes:
         many = b"".join(b"GET /%d HTTP/1.1\r\n\r\n" % number for number in range(40))
-        return await said(server, many + b"GET /last HTTP/1.1\r\nConnection: close\r\n\r\n")
+        return await exchange_bytes(server, many + b"GET /last HTTP/1.1\r\nConnection: close\r\n\r\n")
 
     told = run(echo, steps)
     places = [told.index(b"GET /%d " % number) for number in range(40)]
@@ -114,14 +114,14 @@ def test_a_request_may_come_byte_by_byte():
 def test_a_body_may_come_in_chunks():
     async def steps(server: Server) -> bytes:
         head = b"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\nConnection: close\r\n\r\n"
-        return await said(server, head, b"3\r\nabc\r\n", b"2\r\nde\r\n0\r\n\r\n")
+        return await exchange_bytes(server, head, b"3\r\nabc\r\n", b"2\r\nde\r\n0\r\n\r\n")
 
     assert run(echo, steps).endswith(b" 5")
 
 
 def test_an_answer_of_unknown_length_is_sent_in_chunks():
     async def steps(server: Server) -> bytes:
-        return await said(server, b"GET / HTTP/1.1\r\nConnection: close\r\n\r\n")
+        return await exchange_bytes(server, b"GET / HTTP/1.1\r\nConnection: close\r\n\r\n")
 
     told = run(numbers, steps)
     assert b"transfer-encoding: chunked" in told
@@ -135,7 +135,7 @@ def test_the_first_and_the_last_piece_of_an_answer_go_with_its_beginning_and_its
         await exchange.end(b"last")
 
     async def steps(server: Server) -> bytes:
-        return await said(server, b"GET / HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n")
+        return await exchange_bytes(server, b"GET / HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n")
 
     told = run(handler, steps).partition(b"\r\n\r\n")[2]
     assert told == b"6\r\nfirst \r\n5\r\nthen \r\n4\r\nlast\r\n0\r\n\r\n"
@@ -143,7 +143,7 @@ def test_the_first_and_the_last_piece_of_an_answer_go_with_its_beginning_and_its
 
 def test_an_old_client_gets_an_answer_that_ends_with_the_connection():
     async def steps(server: Server) -> bytes:
-        return await said(server, b"GET / HTTP/1.0\r\n\r\n")
+        return await exchange_bytes(server, b"GET / HTTP/1.0\r\n\r\n")
 
     told = run(numbers, steps)
     assert b"chunked" not in told
@@ -152,7 +152,7 @@ def test_an_old_client_gets_an_answer_that_ends_with_the_connection():
 
 def test_a_request_for_the_head_gets_no_body():
     async def steps(server: Server) -> bytes:
-        return await said(server, b"HEAD / HTTP/1.1\r\nConnection: close\r\n\r\n")
+        return await exchange_bytes(server, b"HEAD / HTTP/1.1\r\nConnection: close\r\n\r\n")
 
     told = run(echo, steps)
     assert told.endswith(b"\r\n\r\n")
@@ -171,22 +171,22 @@ def test_a_request_for_the_head_gets_no_body():
 )
 def test_what_is_no_request_is_refused_and_the_connection_ends(words, status):
     async def steps(server: Server) -> bytes:
-        return await said(server, words)
+        return await exchange_bytes(server, words)
 
     told = run(echo, steps, ClientLimits(body=1000, head=2000))
     assert told.startswith(b"HTTP/1.1 " + status)
     assert told.count(b"HTTP/1.1") == 1
 
 
-def test_a_client_that_asks_whether_to_go_on_is_told_so():
+def test_a_client_that_expects_100_continue_gets_it():
     async def steps(server: Server) -> bytes:
         head = b"POST / HTTP/1.1\r\nExpect: 100-continue\r\nContent-Length: 2\r\nConnection: close\r\n\r\n"
-        return await said(server, head, b"ok")
+        return await exchange_bytes(server, head, b"ok")
 
     assert run(echo, steps).startswith(b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK")
 
 
-def test_a_wish_for_another_protocol_reaches_the_handler():
+def test_an_upgrade_request_reaches_the_handler():
     async def steps(server: Server) -> bytes:
         head = b"GET /ws HTTP/1.1\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n"
         reader, writer = await asyncio.open_connection(*server.address)
@@ -201,11 +201,14 @@ def test_a_wish_for_another_protocol_reaches_the_handler():
 @pytest.mark.parametrize(
     "framing", [b"Content-Length: 5\r\n\r\n12345", b"Transfer-Encoding: chunked\r\n\r\n5\r\n12345\r\n0\r\n\r\n"]
 )
-def test_a_wish_for_http_2_does_not_lose_the_body(framing):
+def test_an_upgrade_to_http_2_does_not_lose_the_body(framing):
     async def steps(server: Server) -> list[bytes]:
         wish = b"POST /x HTTP/1.1\r\nConnection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABkAAQ\r\n"
         whole = wish + framing + b"GET /next HTTP/1.1\r\nConnection: close\r\n\r\n"
-        return [await said(server, whole), await said(server, whole[:20], whole[20:150], whole[150:])]
+        return [
+            await exchange_bytes(server, whole),
+            await exchange_bytes(server, whole[:20], whole[20:150], whole[150:]),
+        ]
 
     for told in run(echo, steps):
         assert b"POST /x {}  5" in told
@@ -214,12 +217,12 @@ def test_a_wish_for_http_2_does_not_lose_the_body(framing):
 
 def test_a_tunnel_is_refused():
     async def steps(server: Server) -> bytes:
-        return await said(server, b"CONNECT a.example:443 HTTP/1.1\r\n\r\n")
+        return await exchange_bytes(server, b"CONNECT a.example:443 HTTP/1.1\r\n\r\n")
 
     assert run(echo, steps).startswith(b"HTTP/1.1 400")
 
 
-def test_an_answer_of_known_length_may_come_in_pieces_to_anybody():
+def test_a_response_of_known_length_may_be_sent_in_pieces_to_any_client():
     async def handler(exchange: Exchange) -> None:
         exchange.start(200, {}, 4)
         await exchange.write(b"ab")
@@ -228,8 +231,8 @@ def test_an_answer_of_known_length_may_come_in_pieces_to_anybody():
 
     async def steps(server: Server) -> list[bytes]:
         return [
-            await said(server, b"GET / HTTP/1.0\r\n\r\n"),
-            await said(server, b"GET / HTTP/1.1\r\n\r\nGET / HTTP/1.1\r\nConnection: close\r\n\r\n"),
+            await exchange_bytes(server, b"GET / HTTP/1.0\r\n\r\n"),
+            await exchange_bytes(server, b"GET / HTTP/1.1\r\n\r\nGET / HTTP/1.1\r\nConnection: close\r\n\r\n"),
         ]
 
     old, new = run(handler, steps)
@@ -243,12 +246,12 @@ def test_an_answer_to_an_old_client_is_cut_without_the_marks_of_chunks():
         exchange.truncate_within(b"abcd")
 
     async def steps(server: Server) -> bytes:
-        return await said(server, b"GET / HTTP/1.0\r\n\r\n")
+        return await exchange_bytes(server, b"GET / HTTP/1.0\r\n\r\n")
 
     assert run(handler, steps).endswith(b"\r\n\r\nab")
 
 
-def test_a_handler_that_fails_is_an_internal_error_and_hurts_nobody_else():
+def test_a_failing_handler_is_an_internal_error_and_affects_no_other_request():
     async def handler(exchange: Exchange) -> None:
         if exchange.request.path == "/bad":
             raise RuntimeError("oops")
@@ -256,8 +259,8 @@ def test_a_handler_that_fails_is_an_internal_error_and_hurts_nobody_else():
 
     async def steps(server: Server) -> tuple[bytes, bytes]:
         asyncio.get_running_loop().set_exception_handler(lambda _loop, context: seen.append(context))
-        good = asyncio.ensure_future(said(server, b"GET /good HTTP/1.1\r\n", b"Connection: close\r\n\r\n"))
-        return await said(server, b"GET /bad HTTP/1.1\r\n\r\n"), await good
+        good = asyncio.ensure_future(exchange_bytes(server, b"GET /good HTTP/1.1\r\n", b"Connection: close\r\n\r\n"))
+        return await exchange_bytes(server, b"GET /bad HTTP/1.1\r\n\r\n"), await good
 
     seen: list[dict[str, Any]] = []
     bad, good = run(handler, steps)
@@ -327,9 +330,9 @@ def test_an_answer_can_be_cut_and_a_connection_reset():
             exchange.abort()
 
     async def steps(server: Server) -> bytes:
-        told = await said(server, b"GET /cut HTTP/1.1\r\n\r\n")
+        told = await exchange_bytes(server, b"GET /cut HTTP/1.1\r\n\r\n")
         with pytest.raises(ConnectionResetError):
-            await said(server, b"GET /reset HTTP/1.1\r\n\r\n")
+            await exchange_bytes(server, b"GET /reset HTTP/1.1\r\n\r\n")
         return told
 
     assert run(handler, steps).endswith(b"1\r\nx\r\n5\r\nab")
@@ -347,8 +350,8 @@ def test_a_server_that_closes_lets_an_answer_become_whole():
 
     async def whole() -> bytes:
         async with listen(handler) as server:
-            idle = asyncio.ensure_future(said(server))
-            told = asyncio.ensure_future(said(server, b"GET / HTTP/1.1\r\n\r\n"))
+            idle = asyncio.ensure_future(exchange_bytes(server))
+            told = asyncio.ensure_future(exchange_bytes(server, b"GET / HTTP/1.1\r\n\r\n"))
             await begun.wait()
         assert await idle == b""
         return await told
@@ -368,7 +371,7 @@ def test_a_server_that_closes_breaks_off_what_takes_too_long():
 
     async def whole() -> None:
         async with listen(handler, grace=0.1) as server:
-            told = asyncio.ensure_future(said(server, b"GET / HTTP/1.1\r\n\r\n"))
+            told = asyncio.ensure_future(exchange_bytes(server, b"GET / HTTP/1.1\r\n\r\n"))
             await begun.wait()
         with contextlib.suppress(ConnectionResetError):
             await told

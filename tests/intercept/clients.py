@@ -222,7 +222,7 @@ def posted(url: str, body: Any) -> list[dict[str, Any]]:
     return read if isinstance(read, list) else [read]
 
 
-def last_heard(simulator: Running) -> dict[str, Any]:
+def last_request(simulator: Running) -> dict[str, Any]:
     """Return the last request that the simulator got, out of its envelope."""
     body = json.loads(simulator.requests[-1].body)
     return body.get("request", body)

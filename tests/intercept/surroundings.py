@@ -116,7 +116,7 @@ def is_awaited(middle: Between, entry: str, session: str = "") -> bool:
     return found is not None and found.turn is not None and found.turn.is_followed and not found.turn.is_over
 
 
-def asked(
+def start_caller(
     pool: Executor, middle: Between, entry: str, session: str, work: Callable[..., Any], *given: Any
 ) -> Future[Any]:
     """Begin what a caller waits for, and return once it does."""

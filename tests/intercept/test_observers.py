@@ -35,7 +35,7 @@ def test_an_exchange_is_read_from_its_file_as_it_was_written():
 
 
 @pytest.mark.parametrize("file", [b"", b"{}", b"[1]", b"\xff", b'{"version": 2}'])
-def test_a_file_of_something_else_is_told(file):
+def test_a_foreign_file_is_reported(file):
     with pytest.raises(SavedExchangeError):
         decode_exchange(file)
 
@@ -51,7 +51,7 @@ def test_each_onlooker_gets_every_exchange_in_order(tmp_path):
         assert one.take() == []
 
 
-def test_nobody_looks_on_before_and_after(tmp_path):
+def test_there_is_no_observer_before_and_after(tmp_path):
     lookout = ObserverFolders(tmp_path / "at")
     assert not lookout.has_observers
     with observe_exchanges(tmp_path / "at"):

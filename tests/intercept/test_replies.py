@@ -33,7 +33,7 @@ WORDS, LAST = b'{"text": "Well"}', b'{"text":""}'
 
 @pytest.mark.parametrize("size", [1, 7, 10_000])
 @pytest.mark.parametrize("wrapped", [False, True], ids=["plain", "in the envelope"])
-def test_the_first_call_becomes_words_the_others_go_and_all_else_stays(size, wrapped):
+def test_the_first_call_becomes_text_the_others_are_removed_and_the_rest_is_unchanged(size, wrapped):
     chunks = [
         chunk(WORDS, wrapped=wrapped),
         chunk(LOOK, LOOK, wrapped=wrapped),
@@ -117,7 +117,7 @@ def test_an_id_is_made_where_there_is_none_or_one_that_is_taken():
     assert [call.part for call in capture.calls] == [LOOK, none, odd]
 
 
-def test_a_call_keeps_its_arguments_as_they_stood():
+def test_a_call_keeps_the_bytes_of_its_arguments():
     capture, _ = fed(WHOLE, "application/json", chunk(LOOK))
     call = to_tool_call(capture.calls[0])
     assert (call.id, call.name, call.arguments) == ("i1", "look", '{"n": 1.50}')

@@ -85,18 +85,18 @@ OWN = [
         (("unknown",), [OWN[0], OWN[1]]),
     ],
 )
-def test_tools_are_taken_out_by_name_and_those_called_like_ours_always(strip, left):
+def test_tools_are_removed_by_name_and_those_with_the_callers_names_always(strip, left):
     _, told = changed(strip_tools, {"contents": [], "tools": OWN}, RewritePlan(tools=TOOLS, strip=strip))
     assert told.get("tools") == left
 
 
-def test_what_a_client_says_of_its_tools_goes_with_all_of_them():
+def test_the_function_calling_config_is_removed_if_no_tools_are_left():
     body = {"tool_config": {"functionCallingConfig": {"mode": "ANY"}, "retrievalConfig": {"languageCode": "de"}}}
     _, told = changed(strip_tools, body, RewritePlan(tools=TOOLS))
     assert told == {"tool_config": {"retrievalConfig": {"languageCode": "de"}}}
 
 
-def test_functions_of_both_stand_in_one_list_and_the_callers_choice_holds():
+def test_functions_of_both_sides_are_in_one_list_and_the_callers_choice_applies():
     tools = CallerTools(objects=(*TOOLS.objects, b'{"googleSearch":{}}'), names=TOOLS.names, config=b'{"mode":"ANY"}')
     body = {
         "tools": [{"urlContext": {}}, {"function_declarations": [{"name": "own"}]}],
@@ -162,7 +162,7 @@ def test_two_placeholders_each_have_their_own_results():
     assert told["contents"] == [user("q"), model(CALL), ANSWER, user("go on"), model(CALL), ANSWER, user("go on")]
 
 
-def test_results_of_the_clients_own_tools_stand_among_ours_in_the_order_of_the_calls():
+def test_results_of_program_and_caller_are_in_the_order_of_the_calls():
     own = {"functionCall": {"name": "own", "id": "o"}}
     result = {"functionResponse": {"name": "own", "id": "o", "response": {}}}
     contents = [model(own, f"Wait ({MARK})."), {"role": "user", "parts": [{"text": "and"}, result]}]
@@ -192,7 +192,7 @@ def test_a_conversation_that_the_client_forgot_is_put_back(now, after):
     assert told["contents"] == [*before, model(CALL), ANSWER, *after]
 
 
-def test_a_conversation_is_not_put_back_where_the_calls_stand_already():
+def test_a_conversation_is_not_inserted_if_the_calls_are_already_there():
     one = group(before=b"[]")
     document = GeminiDocument(json.dumps({"contents": [user("q"), model(f"Wait ({MARK}).")]}).encode())
     assert insert_results(document, plan(one, ready=one))
@@ -225,7 +225,7 @@ def test_a_conversation_is_not_put_back_where_the_calls_stand_already():
         "words like it",
     ],
 )
-def test_our_prompt_is_taken_out_unless_the_user_has_no_other_word_there(before, after):
+def test_the_placeholder_prompt_is_removed_unless_it_is_the_only_user_text(before, after):
     did, told = changed(remove_prompt, {"contents": before}, plan(group()))
     assert (did, told["contents"]) == (after is not None, after or before)
 
@@ -298,7 +298,7 @@ def test_the_path_names_another_model_too():
     "config",
     [{"responseMimeType": "application/json"}, {"response_mime_type": "text/x.enum"}, {"responseJsonSchema": {}}],
 )
-def test_who_wants_json_gets_no_tools(config):
+def test_a_request_for_json_gets_no_tools(config):
     body = json.dumps({"contents": [], "generationConfig": config}).encode()
     going = rewrite_request(
         "/v1beta/models/a:generateContent", body, TurnRequest(model="a"), RewritePlan(tools=TOOLS, system="S")

@@ -12,9 +12,9 @@ from dragoman.interpreter.adaptation import Adaptation, traits_for
 from dragoman.interpreter.ledger import Ledger
 from dragoman.interpreter.signature_envelopes import seal_signature
 from dragoman.interpreter.undo import Undo
-from interpreter.workbench import booked, said
+from interpreter.workbench import build_message, loss_pointers
 
-HI = said("user", "hi")
+HI = build_message("user", "hi")
 CALL = ToolCall(id="a", name="f", arguments="{}", where="/c")
 RESULT = ToolResult(call_id="a", content=(Text(text="ok"),))
 TOOL = Tool(name="f", parameters=b'{"type":"object","properties":{"a":{"type":"string"}}}')
@@ -24,7 +24,7 @@ def adapted(dialect, model, request, source="chat"):
     here = dialect_named(source)
     ledger = Ledger(here.pointers)
     fitted, undo = adapt(request, Adaptation(traits_for(dialect, model), ledger, here.issuer))
-    return fitted, undo, booked(ledger)
+    return fitted, undo, loss_pointers(ledger)
 
 
 def ask(*messages, **more):
@@ -36,10 +36,10 @@ def test_a_request_that_needs_nothing_is_the_same_but_for_its_spelling():
     assert adapted("messages", "claude-opus-5", request) == (ask(sampling=Sampling(max_tokens=99)), Undo(), [])
 
 
-def test_every_part_of_a_request_is_fitted():
+def test_every_part_of_a_request_is_adapted():
     request = ask(
-        said("system", "rule"),
-        said("user", "hi", name="ann", where="/m"),
+        build_message("system", "rule"),
+        build_message("user", "hi", name="ann", where="/m"),
         tools=(structs.replace(TOOL, name="a b"),),
         tool_choice=ToolChoice(mode="required", names=("a b",)),
         sampling=Sampling(temperature=0.5, max_tokens=99),
@@ -51,7 +51,7 @@ def test_every_part_of_a_request_is_fitted():
     )
     fitted, undo, losses = adapted("messages", "claude-opus-5", request)
     assert fitted == ask(
-        said("system", "rule", "When you call no tool, answer with one JSON object and nothing else."),
+        build_message("system", "rule", "When you call no tool, answer with one JSON object and nothing else."),
         HI,
         tools=(structs.replace(TOOL, name="a_b_c8687a08"),),
         tool_choice=ToolChoice(mode="required", names=("a_b_c8687a08",)),
@@ -72,12 +72,12 @@ def test_every_part_of_a_request_is_fitted():
 @pytest.mark.parametrize(
     ("messages", "after"),
     [
-        ((HI,), (said("system", "WORDS"), HI)),
-        ((said("system", "a"), HI), (said("system", "a"), said("system", "WORDS"), HI)),
-        ((HI, said("system", "b")), (said("system", "WORDS"), HI, said("system", "b"))),
+        ((HI,), (build_message("system", "WORDS"), HI)),
+        ((build_message("system", "a"), HI), (build_message("system", "a"), build_message("system", "WORDS"), HI)),
+        ((HI, build_message("system", "b")), (build_message("system", "WORDS"), HI, build_message("system", "b"))),
     ],
 )
-def test_what_is_asked_for_in_words_stands_at_the_end_of_the_system_prompt(messages, after):
+def test_instructions_added_as_text_are_at_the_end_of_the_system_prompt(messages, after):
     request = ask(*messages, tools=(TOOL,), tool_choice=ToolChoice(mode="auto", parallel=False))
     here = dialect_named("messages")
     ledger = Ledger(here.pointers)
@@ -85,17 +85,17 @@ def test_what_is_asked_for_in_words_stands_at_the_end_of_the_system_prompt(messa
     fitted, _ = adapt(request, Adaptation(traits, ledger, here.issuer))
     words = "Call at most one tool at a time."
     assert fitted.messages == tuple(
-        said("system", words) if message == said("system", "WORDS") else message for message in after
+        build_message("system", words) if message == build_message("system", "WORDS") else message for message in after
     )
 
 
-def test_a_history_without_turns_still_holds_what_is_asked_for_in_words():
+def test_a_history_without_turns_still_contains_instructions_added_as_text():
     request = Request(model="m", messages=(), output=OutputFormat(kind="json"))
     fitted, *_ = adapted("messages", "claude-opus-5", request)
-    assert fitted.messages[0] == said("system", "Answer with one JSON object and nothing else.")
+    assert fitted.messages[0] == build_message("system", "Answer with one JSON object and nothing else.")
 
 
-def test_several_words_stand_on_lines_of_their_own():
+def test_several_added_instructions_are_on_separate_lines():
     request = ask(
         output=OutputFormat(kind="json"),
         tools=(TOOL,),
@@ -104,7 +104,7 @@ def test_several_words_stand_on_lines_of_their_own():
     )
     fitted, *_ = adapted("messages", "claude-opus-5-5", request)
     words = "Call one of the tools.\nWhen you call no tool, answer with one JSON object and nothing else."
-    assert fitted.messages[0] == said("system", words)
+    assert fitted.messages[0] == build_message("system", words)
 
 
 SHARED = Extras("chat", {"/store": b"true", "/logit_bias": b'{"1":1}'})
@@ -127,7 +127,7 @@ def test_fields_that_kin_share_cross_over_and_others_are_booked():
         ("gemini", True, None),
     ],
 )
-def test_usage_of_a_stream_is_asked_for_where_it_must_be(dialect, stream, extras):
+def test_usage_of_a_stream_is_requested_where_that_is_necessary(dialect, stream, extras):
     fitted, _, losses = adapted(dialect, "gpt-5.6", ask(stream=stream), source="messages")
     assert (fitted.extras, losses) == (extras, [])
 
@@ -140,7 +140,7 @@ SEALED = {"/include": b'["reasoning.encrypted_content"]'}
     ("model", "fields"),
     [("gpt-5.6", UNKEPT | SEALED), ("o3", UNKEPT | SEALED), ("gpt-4.1", UNKEPT), ("a-local-one", UNKEPT)],
 )
-def test_responses_keeps_nothing_of_a_caller_who_keeps_it_himself_and_gives_him_its_thoughts(model, fields):
+def test_responses_gets_store_false_and_returns_encrypted_reasoning_to_stateless_clients(model, fields):
     fitted, _, losses = adapted("responses", model, ask(), source="messages")
     assert (fitted.extras, losses) == (Extras("responses", fields), [])
 
@@ -158,7 +158,7 @@ MIX = Extras("gemini", {"/toolConfig/includeServerSideToolInvocations": b"true"}
         ("gemini-2.5-pro", (TOOL, SEARCH), None),
     ],
 )
-def test_gemini_is_told_when_its_own_tools_stand_beside_the_callers(model, tools, extras):
+def test_gemini_gets_a_flag_when_native_tools_are_combined_with_functions(model, tools, extras):
     fitted, *_ = adapted("gemini", model, ask(tools=tools), source="messages")
     assert fitted.extras == extras
 
@@ -166,16 +166,16 @@ def test_gemini_is_told_when_its_own_tools_stand_beside_the_callers(model, tools
 def test_signatures_that_came_back_in_envelopes_are_opened_first():
     google = Signature("google", "s")
     carrier = Reasoning(signature=seal_signature(google, "call", "anthropic"))
-    request = ask(HI, said("assistant", carrier, CALL), said("user", RESULT))
+    request = ask(HI, build_message("assistant", carrier, CALL), build_message("user", RESULT))
     fitted, _, losses = adapted("gemini", "gemini-3-pro", request, source="messages")
-    assert fitted.messages[1] == said("assistant", structs.replace(CALL, signature=google))
+    assert fitted.messages[1] == build_message("assistant", structs.replace(CALL, signature=google))
     assert losses == []
 
 
 def test_calls_and_results_are_paired_before_turns_are_made():
-    request = ask(HI, said("assistant", CALL), said("user", "wait"), said("user", RESULT))
+    request = ask(HI, build_message("assistant", CALL), build_message("user", "wait"), build_message("user", RESULT))
     fitted, *_ = adapted("messages", "claude-opus-5", structs.replace(request, tools=(TOOL,)))
-    assert fitted.messages == (HI, said("assistant", CALL), said("user", RESULT, "wait"))
+    assert fitted.messages == (HI, build_message("assistant", CALL), build_message("user", RESULT, "wait"))
 
 
 OLD = "claude-opus-4-5"
@@ -229,7 +229,7 @@ def test_a_tool_cannot_be_forced_while_old_claude_thinks(thinking, forced):
     assert (fitted.messages == (HI,)) is forced
 
 
-LOOP = (HI, said("assistant", CALL), said("user", RESULT))
+LOOP = (HI, build_message("assistant", CALL), build_message("user", RESULT))
 OWN = Reasoning(texts=("hm",), signature=Signature("anthropic", "s"))
 
 
@@ -237,8 +237,8 @@ OWN = Reasoning(texts=("hm",), signature=Signature("anthropic", "s"))
     ("model", "messages", "thinking", "off"),
     [
         (OLD, LOOP, ENABLED, True),
-        (OLD, (HI, said("assistant", OWN, CALL), said("user", RESULT)), ENABLED, False),
-        (OLD, (*LOOP, said("assistant", "done"), said("user", "so")), ENABLED, False),
+        (OLD, (HI, build_message("assistant", OWN, CALL), build_message("user", RESULT)), ENABLED, False),
+        (OLD, (*LOOP, build_message("assistant", "done"), build_message("user", "so")), ENABLED, False),
         (OLD, (HI,), ENABLED, False),
     ],
 )
@@ -257,7 +257,7 @@ def test_old_claude_does_not_think_within_a_tool_loop_that_another_model_began(m
         ("messages", ENABLED, ["/thinking/budget_tokens", "/thinking/type"]),
     ],
 )
-def test_thinking_that_is_off_within_a_loop_is_booked_where_the_caller_asked_for_it(source, thinking, places):
+def test_disabled_thinking_within_a_tool_loop_is_a_loss_if_the_caller_requested_thinking(source, thinking, places):
     request = ask(*LOOP, tools=(TOOL,), thinking=thinking, sampling=Sampling(max_tokens=60_000))
     fitted, _, losses = adapted("messages", OLD, request, source)
     assert fitted.thinking == Thinking(mode="disabled")
@@ -272,7 +272,7 @@ def test_a_loop_may_be_all_that_there_is_of_a_history():
 
 
 def test_a_history_that_begins_with_the_assistant_gets_a_beginning():
-    fitted, _, losses = adapted("messages", "claude-opus-5", ask(said("assistant", "hello", where="/m"), HI))
+    fitted, _, losses = adapted("messages", "claude-opus-5", ask(build_message("assistant", "hello", where="/m"), HI))
     assert [message.role for message in fitted.messages] == ["user", "assistant", "user"]
     assert losses == [("approximated", "/m")]
 

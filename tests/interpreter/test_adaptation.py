@@ -6,7 +6,7 @@ from dragoman.interpreter.ledger import Ledger
 from dragoman.interpreter.schema.arguments import ArgumentUndo
 from dragoman.interpreter.schema.conversion import Note
 from dragoman.interpreter.undo import Undo
-from interpreter.workbench import booked, encoded, fitting_for
+from interpreter.workbench import encoded, fitting_for, loss_pointers
 
 
 def test_a_legal_name_is_kept_and_nothing_is_remembered():
@@ -27,7 +27,7 @@ def test_a_namespace_is_put_before_the_name_where_the_target_has_none():
     assert fitting.build_undo() == Undo({"crm__find": ("crm", "find")})
 
 
-def test_a_namespace_stays_beside_the_name_where_the_target_has_them():
+def test_a_namespace_stays_separate_if_the_target_has_namespaces():
     fitting = fitting_for("responses", "gpt-5.6")
     assert fitting.alias_tool("find", "crm") == "find"
     assert fitting.build_undo() == Undo()
@@ -39,7 +39,7 @@ def test_notes_of_a_conversion_are_booked_below_the_schema_that_the_document_has
     tool = Tool(name="f", parameters=encoded(function["parameters"]), where="/tools/0")
     notes = (Note("/properties/a/x", "gone", "dropped"), Note("/properties", "bent", "approximated"))
     fitting.report_notes(notes, "tool.parameters", tool)
-    assert booked(fitting) == [
+    assert loss_pointers(fitting) == [
         ("approximated", "/tools/0/function/parameters/properties"),
         ("dropped", "/tools/0/function/parameters/properties/a/x"),
     ]

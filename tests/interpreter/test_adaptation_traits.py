@@ -177,7 +177,7 @@ def differences(traits, neighbour):
 @pytest.mark.parametrize(
     ("dialect", "row"), [("chat", COMPATIBLE), ("responses", RESPONSES), ("messages", CLAUDE), ("gemini", GEMINI)]
 )
-def test_a_model_nobody_has_heard_of_gets_the_last_row_of_its_dialect(dialect, row):
+def test_an_unknown_model_gets_the_last_row_of_its_dialect(dialect, row):
     assert differences(traits_for(dialect, "nobody-1"), Traits(dialect=dialect)) == row
 
 

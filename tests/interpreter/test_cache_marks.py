@@ -11,7 +11,7 @@ from dragoman.interpreter.adapt import adapt
 from dragoman.interpreter.cache_marks import find_nearest_lifetime
 from dragoman.interpreter.history import adapt_messages
 from dragoman.interpreter.translate import translate_request
-from interpreter.workbench import asked, booked, encoded, fitting_for, said
+from interpreter.workbench import build_message, build_request, encoded, fitting_for, loss_pointers
 from oracles import check_request
 
 MODELS = {"messages": "claude-opus-5", "chat": "gpt-5.6", "responses": "gpt-6-luna"}
@@ -26,8 +26,8 @@ def text(words="hi", **more):
 def fitted(dialect, model, role, *parts):
     """The parts of one message for a target, and what was booked; pointers are those of Messages."""
     fitting = fitting_for(dialect, model, source="messages")
-    (message,) = adapt_messages((said(role, *parts, where="/m"),), fitting)
-    return message.parts, booked(fitting)
+    (message,) = adapt_messages((build_message(role, *parts, where="/m"),), fitting)
+    return message.parts, loss_pointers(fitting)
 
 
 @pytest.mark.parametrize(
@@ -66,7 +66,7 @@ def test_the_nearest_lifetime_is_the_one_that_differs_by_the_least_factor(lifeti
     ],
 )
 @pytest.mark.parametrize("role", ["user", "system"])
-def test_a_mark_asks_for_a_lifetime_the_target_has(role, dialect, cache, told, losses):
+def test_a_cache_marker_requests_a_lifetime_that_the_target_supports(role, dialect, cache, told, losses):
     assert fitted(dialect, MODELS[dialect], role, text(cache=cache)) == ((text(cache=told),), losses)
 
 
@@ -78,16 +78,16 @@ def test_a_mark_is_booked_where_there_are_none(dialect, model, role):
 
 @pytest.mark.parametrize(("dialect", "kept"), [("messages", True), ("chat", False), ("responses", False)])
 @pytest.mark.parametrize("part", [text(cache=""), ToolCall(id="a", name="f", arguments="{}", where="/p", cache="")])
-def test_only_claude_has_marks_on_what_the_model_said(dialect, kept, part):
+def test_only_claude_has_cache_markers_on_assistant_messages(dialect, kept, part):
     (after,), losses = fitted(dialect, MODELS[dialect], "assistant", part)
     assert (after.cache, losses) == (("", []) if kept else (None, [("dropped", MARK)]))
 
 
-def test_a_mark_in_borrowed_words_asks_for_a_lifetime_the_target_has():
+def test_a_cache_marker_in_anthropics_format_requests_a_supported_lifetime():
     fitting = fitting_for("responses", "gpt-6-luna")
     part = text(extras=Extras("chat", {"/cache_control": b'{"type":"ephemeral","ttl":"1h"}'}))
-    assert adapt_messages((said("user", part),), fitting) == [said("user", text(cache="30m"))]
-    assert booked(fitting) == [("approximated", f"{MARK}/ttl")]
+    assert adapt_messages((build_message("user", part),), fitting) == [build_message("user", text(cache="30m"))]
+    assert loss_pointers(fitting) == [("approximated", f"{MARK}/ttl")]
 
 
 PICTURE = Media(kind="image", media_type="image/png", source=Inline("QUE="), where="/q")
@@ -103,7 +103,7 @@ PICTURE = Media(kind="image", media_type="image/png", source=Inline("QUE="), whe
         ((), (), [("dropped", MARK)]),
     ],
 )
-def test_the_mark_of_a_result_stands_on_the_last_it_holds(content, after, losses):
+def test_the_cache_marker_of_a_result_is_on_its_last_part(content, after, losses):
     result = ToolResult(call_id="a", content=content, where="/p", cache="12h")
     (told, *_), found = fitted("chat", "gpt-5.6", "user", result)
     assert (told.content, told.cache, found) == (after, None, losses)
@@ -116,10 +116,10 @@ def test_the_mark_of_a_result_stays_on_it_where_the_target_has_a_place_for_it():
 
 def options(source, target, model, raw):
     fitting = fitting_for(target, model, source=source, document={"prompt_cache_options": json.loads(raw)})
-    request = asked(said("user", "hi"), extras=Extras(source, {"/prompt_cache_options": raw}))
+    request = build_request(build_message("user", "hi"), extras=Extras(source, {"/prompt_cache_options": raw}))
     adapted, _ = adapt(request, fitting)
     kept = adapted.extras.fields.get("/prompt_cache_options") if adapted.extras is not None else None
-    return kept and json.loads(kept), booked(fitting)
+    return kept and json.loads(kept), loss_pointers(fitting)
 
 
 OPTIONS = "/prompt_cache_options"
@@ -141,7 +141,7 @@ OPTIONS = "/prompt_cache_options"
         ("gpt-5.6", b'"x"', None, [("dropped", OPTIONS)]),
     ],
 )
-def test_cache_options_of_responses_reach_chat_in_words_it_has(model, raw, kept, losses):
+def test_cache_options_of_responses_reach_chat_in_its_own_fields(model, raw, kept, losses):
     assert options("responses", "chat", model, raw) == (kept, losses)
 
 

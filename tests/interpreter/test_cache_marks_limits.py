@@ -14,7 +14,7 @@ from dragoman.interpreter.translate import translate_request
 from dragoman.simulator.apis import APIS
 from dragoman.simulator.conversation import TokenSigner
 from dragoman.simulator.rule import CheckContext, Violation
-from interpreter.workbench import encoded, said
+from interpreter.workbench import build_message, encoded
 
 CLAUDE = traits_for("messages", "claude-opus-5")
 GPT = traits_for("chat", "gpt-5.6")
@@ -26,7 +26,7 @@ def text(number, cache=None):
 
 
 def fitted(*lifetimes, traits=CLAUDE):
-    turns = tuple(said("user", text(number, cache)) for number, cache in enumerate(lifetimes))
+    turns = tuple(build_message("user", text(number, cache)) for number, cache in enumerate(lifetimes))
     ledger = Ledger({"part.cache": (BREAKPOINT,)})
     after = limit_marks(turns, traits, ledger)
     return [turn.parts[0].cache for turn in after], [(loss.kind, loss.where) for loss in ledger.losses()]
@@ -48,24 +48,27 @@ def fitted(*lifetimes, traits=CLAUDE):
         ((None, None), [None, None], []),
     ],
 )
-def test_the_last_four_marks_stand_and_none_lives_longer_than_one_before_it(asked, told, losses):
+def test_the_last_four_cache_markers_are_kept_and_none_outlives_an_earlier_one(asked, told, losses):
     assert fitted(*asked) == (told, losses)
 
 
-def test_marks_that_can_stand_leave_turns_as_they_are():
-    turns = (said("user", text(0, "1h"), text(1)), said("user", ToolResult(call_id="c", content=(text(2, ""),))))
+def test_valid_cache_markers_leave_turns_unchanged():
+    turns = (
+        build_message("user", text(0, "1h"), text(1)),
+        build_message("user", ToolResult(call_id="c", content=(text(2, ""),))),
+    )
     after = limit_marks(turns, CLAUDE, Ledger({}))
     assert after[0] is turns[0]
     assert after == turns
 
 
-def test_nobody_counts_the_marks_of_a_target_without_a_limit():
+def test_cache_markers_are_not_counted_for_a_target_without_a_limit():
     assert fitted(*[""] * 9, traits=GPT) == ([""] * 9, [])
 
 
 def test_marks_inside_a_result_count_before_its_own():
     content = (text(0, ""), text(1, ""), text(2, ""))
-    turns = (said("user", ToolResult(call_id="c", content=content, where="/r", cache=""), text(3, "")),)
+    turns = (build_message("user", ToolResult(call_id="c", content=content, where="/r", cache=""), text(3, "")),)
     ledger = Ledger({"part.cache": (BREAKPOINT,)})
     (turn,) = limit_marks(turns, CLAUDE, ledger)
     assert [item.cache for item in turn.parts[0].content] == [None, "", ""]
@@ -77,14 +80,14 @@ def test_marks_inside_a_result_count_before_its_own():
     ("lifetimes", "agree"),
     [([""] * 4, True), ([""] * 5, False), (["1h", "5m"], False), ([], True)],
 )
-def test_a_history_can_be_cut_where_its_marks_have_no_say_in_each_other(lifetimes, agree):
-    assert are_marks_compatible([said("user", text(0, lifetime)) for lifetime in lifetimes], 4) is agree
+def test_a_history_can_be_split_where_its_cache_markers_are_independent(lifetimes, agree):
+    assert are_marks_compatible([build_message("user", text(0, lifetime)) for lifetime in lifetimes], 4) is agree
 
 
-def test_marks_in_borrowed_words_have_a_say_too():
+def test_cache_markers_in_anthropics_format_count_too():
     borrowed = Text(text="t", extras=Extras("chat", {"/cache_control": b'{"type":"ephemeral"}'}))
-    assert are_marks_compatible([said("user", *[borrowed] * 4)], 4)
-    assert not are_marks_compatible([said("user", *[borrowed] * 5)], 4)
+    assert are_marks_compatible([build_message("user", *[borrowed] * 4)], 4)
+    assert not are_marks_compatible([build_message("user", *[borrowed] * 5)], 4)
 
 
 def marked(words, **mark):

@@ -9,7 +9,7 @@ from dragoman.core.parts import Data, Text, ToolCall, ToolResult
 from dragoman.core.problems import Problem
 from dragoman.core.request import NativeTool, Tool, ToolChoice
 from dragoman.interpreter.core_request import choice_from, choice_to, messages_from, messages_to, tools_from, tools_to
-from interpreter.workbench import encoded, said
+from interpreter.workbench import build_message, encoded
 
 SCHEMA = {"type": "object", "properties": {"a": {"type": "string"}}}
 TOOL = Tool(name="f", description="d", parameters=encoded(SCHEMA))
@@ -75,7 +75,7 @@ def test_a_choice_is_read_and_written(dialect):
         ("messages", {"type": "auto", "disable_parallel_tool_use": True}, []),
     ],
 )
-def test_one_call_at_a_time_is_told_where_the_choice_does_not_say_it(dialect, written, told):
+def test_parallel_off_is_a_loss_if_the_choice_cannot_express_it(dialect, written, told):
     choice = ToolChoice(mode="auto", parallel=False)
     found, losses = choice_to(dialect, choice, [TOOL], MODELS[dialect])
     assert (json.loads(found), [(loss.kind, loss.what) for loss in losses]) == (written, told)
@@ -88,7 +88,10 @@ def test_several_calls_at_a_time_are_what_everybody_makes_anyway(dialect):
 
 @pytest.mark.parametrize("dialect", HISTORY)
 def test_calls_and_results_are_written(dialect):
-    history = [said("assistant", CALL), said("user", ToolResult(call_id="a", content=(Text(text="ok"),)))]
+    history = [
+        build_message("assistant", CALL),
+        build_message("user", ToolResult(call_id="a", content=(Text(text="ok"),))),
+    ]
     written, losses = messages_to(dialect, history, MODELS[dialect])
     told = json.loads(written)
     if dialect == "chat":
@@ -102,28 +105,34 @@ def test_calls_and_results_are_read(dialect):
     call = ToolCall(id="" if gemini else "a", name="f", arguments=CALL.arguments)
     content = Data(json=b'{"output":"ok"}') if gemini else Text(text="ok")
     result = ToolResult(call_id="" if gemini else "a", name="f" if gemini else "", content=(content,))
-    assert messages_from(dialect, encoded(HISTORY[dialect])) == (said("assistant", call), said("user", result))
+    assert messages_from(dialect, encoded(HISTORY[dialect])) == (
+        build_message("assistant", call),
+        build_message("user", result),
+    )
 
 
 @pytest.mark.parametrize("dialect", ["chat", "messages", "gemini"])
-def test_a_fragment_may_begin_and_end_with_anybody_and_no_tools_are_made_up(dialect):
-    written, losses = messages_to(dialect, [said("assistant", "yes")], MODELS[dialect])
+def test_a_fragment_may_start_and_end_with_any_role_and_no_tools_are_added(dialect):
+    written, losses = messages_to(dialect, [build_message("assistant", "yes")], MODELS[dialect])
     assert len(json.loads(written)) == 1
     assert losses == ()
 
 
 def test_a_fragment_is_written_for_its_model():
-    words = [said("assistant", ToolCall(id="a", name="f", arguments="{}")), said("user", ToolResult(call_id="a"))]
+    words = [
+        build_message("assistant", ToolCall(id="a", name="f", arguments="{}")),
+        build_message("user", ToolResult(call_id="a")),
+    ]
     assert "id" in json.loads(messages_to("gemini", words, "gemini-3-pro")[0])[0]["parts"][0]["functionCall"]
     assert "id" not in json.loads(messages_to("gemini", words, "gemini-2.5-pro")[0])[0]["parts"][0]["functionCall"]
 
 
-def test_what_could_not_be_said_is_told():
+def test_losses_are_returned():
     memory = NativeTool(dialect="messages", raw=b"{}", where="/tools/0")
     assert tools_to("chat", [memory]) == (b"[]", (Loss("/tools/0", "a tool that only its own vendor runs", "dropped"),))
 
 
-def test_nothing_to_say_is_said_as_nothing():
+def test_empty_input_gives_empty_output():
     assert tools_to("messages", []) == (b"[]", ())
     assert choice_to("messages", ToolChoice(), [TOOL]) == (b"null", ())
     assert messages_to("chat", []) == (b"[]", ())
@@ -154,6 +163,9 @@ def test_nothing_is_written_as_nothing(dialect):
 
 @pytest.mark.parametrize("dialect", TOOLS)
 def test_calls_without_declared_tools_are_no_loss_in_a_fragment(dialect):
-    history = [said("assistant", CALL), said("user", ToolResult(call_id="a", name="f", content=(Text(text="ok"),)))]
+    history = [
+        build_message("assistant", CALL),
+        build_message("user", ToolResult(call_id="a", name="f", content=(Text(text="ok"),))),
+    ]
     written, losses = messages_to(dialect, history, MODELS[dialect])
     assert (json.loads(written), losses) == (HISTORY[dialect], ())

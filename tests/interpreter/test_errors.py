@@ -8,14 +8,14 @@ from dragoman.interpreter.errors import adapt_error_reply, adapt_problem
 FACTS = {"where": "/w", "retry_after": 3.0, "detail": b"{}", "detail_dialect": "chat"}
 
 
-def test_a_vendors_code_word_is_kept_from_another_vendors_client():
+def test_a_vendors_error_code_is_not_sent_to_another_vendors_client():
     problem = Problem("rate_limit", "slow down", status=430, code="insufficient_quota", **FACTS)
     assert adapt_problem(problem, "openai", "anthropic") == Problem("rate_limit", "slow down", status=430, **FACTS)
     assert adapt_problem(problem, "openai", "openai") is problem
 
 
 @pytest.mark.parametrize("code", [None, "malformed_function_call", "unknown_finish"])
-def test_a_problem_without_a_vendors_code_word_is_told_as_it_is(code):
+def test_a_problem_without_a_vendors_error_code_is_unchanged(code):
     problem = Problem("rate_limit", "slow down", code=code)
     assert adapt_problem(problem, "openai", "anthropic") is problem
 

@@ -33,7 +33,7 @@ def translated(body: Any, status: int, source: str, client: str) -> tuple[dict[s
 
 
 @pytest.mark.parametrize("client", ["chat", "responses", "messages"])
-def test_googles_details_are_booked_but_for_the_wait_that_is_told(client):
+def test_googles_error_details_are_losses_except_the_retry_delay(client):
     _, lost, headers = translated({"error": QUOTA}, 429, "gemini", client)
     details = "/error/details/1"
     assert lost == [f"{details}/@type", f"{details}/violations/0/quotaId", f"{details}/violations/0/quotaMetric"]
@@ -55,7 +55,7 @@ def test_the_id_of_a_request_is_booked_where_no_error_names_it(client):
     assert translated(BUSY, 529, "messages", client)[1] == ["/request_id"]
 
 
-def test_a_message_that_is_json_is_told_as_its_text():
+def test_a_message_that_is_json_is_sent_as_text():
     body = {"detail": [{"loc": ["body", "model"], "msg": "field required"}]}
     assert translated(body, 422, "chat", "messages")[1] == []
 
@@ -82,7 +82,7 @@ def test_a_page_of_a_proxy_is_no_error_of_the_clients_dialect(name):
 
 @needs_shelf
 @pytest.mark.parametrize(("source", "client"), list(itertools.permutations(DIALECTS, 2)))
-def test_every_leaf_of_a_recorded_error_is_told_or_booked_or_is_a_word_for_its_kind(source, client):
+def test_every_leaf_of_a_recorded_error_is_sent_or_a_loss_or_the_name_of_its_kind(source, client):
     words = dialect_named(source).error_words
     for recorded in errors(source):
         reply = translate_error(recorded.status, recorded.headers, recorded.body, source, client)

@@ -10,7 +10,7 @@ from dragoman.core.value import Extras
 from dragoman.interpreter.history import adapt_messages
 from dragoman.interpreter.history_parts import wrap_free_text
 from dragoman.interpreter.undo import Undo
-from interpreter.workbench import booked, exactly, fitting_for, said
+from interpreter.workbench import build_message, exactly, fitting_for, loss_pointers
 
 GOOGLE, ANTHROPIC, OPENAI = (Signature(issuer, "s") for issuer in ("google", "anthropic", "openai"))
 
@@ -18,8 +18,8 @@ GOOGLE, ANTHROPIC, OPENAI = (Signature(issuer, "s") for issuer in ("google", "an
 def fitted(dialect, model, *parts, role="assistant", **options):
     """The parts of one message for a target, and what was booked; pointers are those of Messages."""
     fitting = fitting_for(dialect, model, source="messages", **options)
-    (message,) = adapt_messages((said(role, *parts, where="/m"),), fitting)
-    return message.parts, booked(fitting)
+    (message,) = adapt_messages((build_message(role, *parts, where="/m"),), fitting)
+    return message.parts, loss_pointers(fitting)
 
 
 def text(words="hi", **more):
@@ -33,15 +33,15 @@ def call(arguments="{}", name="f", **more):
 @pytest.mark.parametrize(
     "message",
     [
-        said("user", "hi"),
-        said("assistant", "hi", ToolCall(id="a", name="f", arguments='{"a": 1}')),
-        said("user", "a", "b"),
+        build_message("user", "hi"),
+        build_message("assistant", "hi", ToolCall(id="a", name="f", arguments='{"a": 1}')),
+        build_message("user", "a", "b"),
     ],
 )
 def test_a_message_that_needs_nothing_is_the_same_object(message):
     fitting = fitting_for("messages", "claude-opus-5")
     assert adapt_messages((message,), fitting)[0] is message
-    assert booked(fitting) == []
+    assert loss_pointers(fitting) == []
 
 
 @pytest.mark.parametrize(
@@ -75,13 +75,13 @@ def test_empty_text_with_fields_of_its_own_is_booked_when_it_is_left_out():
         ("responses", "gpt-5.6", "", [("dropped", "/m/name")]),
     ],
 )
-def test_a_speakers_name_is_told_where_there_is_a_place(dialect, model, name, losses):
+def test_a_participants_name_is_sent_if_the_target_has_a_field_for_it(dialect, model, name, losses):
     fitting = fitting_for(dialect, model)
     message = Message(role="user", parts=(text(),), name="ann", where="/m")
     assert exactly(adapt_messages((message,), fitting)) == exactly(
         [Message(role="user", parts=(text(),), name=name, where="/m")]
     )
-    assert booked(fitting) == losses
+    assert loss_pointers(fitting) == losses
 
 
 def test_citations_of_an_earlier_answer_are_not_sent_back():
@@ -127,7 +127,7 @@ GONE = [("dropped", "/p")]
         ),
     ],
 )
-def test_thinking_is_replayed_to_whoever_signed_it_or_takes_anybodys(dialect, model, part, after, losses):
+def test_reasoning_is_sent_to_its_signer_or_to_targets_that_accept_any(dialect, model, part, after, losses):
     assert fitted(dialect, model, part) == ((after,) if after is not None else (), losses)
 
 
@@ -186,7 +186,7 @@ def test_a_free_form_input_is_wrapped_as_json():
 )
 def test_a_called_name_is_what_the_target_calls_the_tool(dialect, model, part, after, names):
     fitting = fitting_for(dialect, model)
-    assert adapt_messages((said("assistant", part),), fitting) == [said("assistant", after)]
+    assert adapt_messages((build_message("assistant", part),), fitting) == [build_message("assistant", after)]
     assert fitting.build_undo() == Undo(names)
 
 
@@ -234,8 +234,8 @@ def test_parts_around_a_changed_one_stay_in_order():
         ({"extras": Extras("chat", {"/x": b"1"})}, [("dropped", "/p")]),
     ],
 )
-def test_empty_text_goes_without_a_word_only_if_nothing_hangs_on_it(changes, losses):
+def test_empty_text_is_dropped_without_a_loss_only_if_nothing_depends_on_it(changes, losses):
     fitting = fitting_for("messages", "claude-opus-5")
     part = Text(text="", where="/p", **changes)
-    (message,) = adapt_messages((said("user", part, "hi"),), fitting)
-    assert (message.parts, booked(fitting)) == ((Text(text="hi"),), losses)
+    (message,) = adapt_messages((build_message("user", part, "hi"),), fitting)
+    assert (message.parts, loss_pointers(fitting)) == ((Text(text="hi"),), losses)

@@ -6,7 +6,7 @@ from dragoman.core.parts import Link, Media, Signature, Text, ToolCall
 from dragoman.core.request import Message
 from dragoman.core.value import Extras
 from dragoman.interpreter.history import adapt_messages
-from interpreter.workbench import booked, exactly, fitting_for, said
+from interpreter.workbench import build_message, exactly, fitting_for, loss_pointers
 
 GOOGLE, ANTHROPIC, OPENAI = (Signature(issuer, "s") for issuer in ("google", "anthropic", "openai"))
 
@@ -14,8 +14,8 @@ GOOGLE, ANTHROPIC, OPENAI = (Signature(issuer, "s") for issuer in ("google", "an
 def fitted(dialect, model, *parts):
     """The parts of one message for a target, and what was booked; pointers are those of Messages."""
     fitting = fitting_for(dialect, model, source="messages")
-    (message,) = adapt_messages((said("assistant", *parts, where="/m"),), fitting)
-    return message.parts, booked(fitting)
+    (message,) = adapt_messages((build_message("assistant", *parts, where="/m"),), fitting)
+    return message.parts, loss_pointers(fitting)
 
 
 def text(words="hi", **more):
@@ -31,31 +31,31 @@ def test_fields_only_the_source_understands_are_dropped_from_part_and_message():
     part = text(extras=Extras("chat", {"/x": b"1", "/y/z": b"2"}))
     message = Message(role="user", parts=(part,), extras=Extras("chat", {"/w": b"3"}), where="/m")
     assert exactly(adapt_messages((message,), fitting)) == exactly([Message(role="user", parts=(text(),), where="/m")])
-    assert booked(fitting) == [("dropped", "/m/w"), ("dropped", "/p/x"), ("dropped", "/p/y/z")]
+    assert loss_pointers(fitting) == [("dropped", "/m/w"), ("dropped", "/p/x"), ("dropped", "/p/y/z")]
 
 
-def test_what_a_part_says_in_the_targets_own_words_stays():
+def test_fields_of_a_part_in_the_targets_own_format_stay():
     fitting = fitting_for("gemini", "gemini-3-pro")
     part = text(extras=Extras("gemini", {"/partMetadata": b"{}"}))
-    assert exactly(adapt_messages((said("user", part),), fitting)) == exactly([said("user", part)])
-    assert booked(fitting) == []
+    assert exactly(adapt_messages((build_message("user", part),), fitting)) == exactly([build_message("user", part)])
+    assert loss_pointers(fitting) == []
 
 
 def test_a_message_whose_only_burden_is_its_own_extras_loses_them():
     fitting = fitting_for("gemini", "gemini-3-pro")
     message = Message(role="user", parts=(Text(text="hi"),), extras=Extras("chat", {"/w": b"3"}), where="/m")
-    assert adapt_messages((message,), fitting) == [said("user", "hi")]
-    assert booked(fitting) == [("dropped", "/m/w")]
+    assert adapt_messages((message,), fitting) == [build_message("user", "hi")]
+    assert loss_pointers(fitting) == [("dropped", "/m/w")]
 
 
 @pytest.mark.parametrize(
     ("mark", "lifetime"), [(b'{"type":"ephemeral"}', ""), (b'{"type":"ephemeral","ttl":"1h"}', "1h")]
 )
-def test_a_cache_mark_in_anthropics_words_is_understood_from_chat_clients(mark, lifetime):
+def test_a_cache_marker_in_anthropics_format_is_accepted_from_chat_clients(mark, lifetime):
     fitting = fitting_for("messages", "claude-opus-5")
     part = text(extras=Extras("chat", {"/cache_control": mark, "/x": b"1"}))
-    assert adapt_messages((said("user", part),), fitting) == [said("user", text(cache=lifetime))]
-    assert booked(fitting) == [("dropped", "/p/x")]
+    assert adapt_messages((build_message("user", part),), fitting) == [build_message("user", text(cache=lifetime))]
+    assert loss_pointers(fitting) == [("dropped", "/p/x")]
 
 
 @pytest.mark.parametrize(
@@ -70,15 +70,15 @@ def test_a_cache_mark_in_anthropics_words_is_understood_from_chat_clients(mark, 
 def test_any_other_cache_mark_is_dropped(model, mark, cache):
     fitting = fitting_for("messages", model)
     part = text(cache=cache, extras=Extras("chat", {"/cache_control": mark}))
-    assert adapt_messages((said("user", part),), fitting) == [said("user", text(cache=cache))]
-    assert booked(fitting) == [("dropped", "/p/cache_control")]
+    assert adapt_messages((build_message("user", part),), fitting) == [build_message("user", text(cache=cache))]
+    assert loss_pointers(fitting) == [("dropped", "/p/cache_control")]
 
 
-def test_a_cache_mark_in_anthropics_words_is_dropped_where_there_are_none():
+def test_a_cache_marker_in_anthropics_format_is_dropped_for_targets_without_markers():
     fitting = fitting_for("gemini", "gemini-3-pro")
     part = text(extras=Extras("chat", {"/cache_control": b'{"type":"ephemeral"}'}))
-    assert adapt_messages((said("user", part),), fitting) == [said("user", text())]
-    assert booked(fitting) == [("dropped", "/p/cache_control")]
+    assert adapt_messages((build_message("user", part),), fitting) == [build_message("user", text())]
+    assert loss_pointers(fitting) == [("dropped", "/p/cache_control")]
 
 
 @pytest.mark.parametrize(
@@ -126,12 +126,12 @@ def test_a_field_of_an_image_that_kin_share_crosses_over_under_its_name_there():
     fitting = fitting_for("responses", "gpt-5.6")
     part = picture(extras=Extras("chat", {"/image_url/detail": b'"low"', "/x": b"1"}))
     after = picture(extras=Extras("responses", {"/detail": b'"low"'}))
-    assert adapt_messages((said("user", part),), fitting) == [said("user", after)]
-    assert booked(fitting) == [("dropped", "/p/x")]
+    assert adapt_messages((build_message("user", part),), fitting) == [build_message("user", after)]
+    assert loss_pointers(fitting) == [("dropped", "/p/x")]
 
 
-def test_what_kin_say_of_images_alone_does_not_cross_over_on_a_file():
+def test_fields_shared_only_for_images_are_not_sent_for_files():
     fitting = fitting_for("chat", "gpt-5.6", source="responses", link_kinds=frozenset({"document"}))
     part = picture("document", extras=Extras("responses", {"/detail": b'"low"'}))
-    assert adapt_messages((said("user", part),), fitting) == [said("user", picture("document"))]
-    assert booked(fitting) == [("dropped", "/p/detail")]
+    assert adapt_messages((build_message("user", part),), fitting) == [build_message("user", picture("document"))]
+    assert loss_pointers(fitting) == [("dropped", "/p/detail")]

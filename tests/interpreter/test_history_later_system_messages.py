@@ -11,12 +11,12 @@ from dragoman.interpreter.adaptation import traits_for
 from dragoman.interpreter.history import arrange_turns
 from dragoman.interpreter.ledger import Ledger
 from dragoman.interpreter.translate import translate_request
-from interpreter.workbench import booked, encoded, said
+from interpreter.workbench import build_message, encoded, loss_pointers
 
-HI, YES, SO = said("user", "hi"), said("assistant", "yes"), said("user", "so")
-LATER, MORE = said("system", "rule"), said("system", "more")
-CALL = said("assistant", ToolCall(id="a", name="f", arguments="{}"))
-RESULT = said("user", ToolResult(call_id="a", content=(Text(text="ok"),)))
+HI, YES, SO = build_message("user", "hi"), build_message("assistant", "yes"), build_message("user", "so")
+LATER, MORE = build_message("system", "rule"), build_message("system", "more")
+CALL = build_message("assistant", ToolCall(id="a", name="f", arguments="{}"))
+RESULT = build_message("user", ToolResult(call_id="a", content=(Text(text="ok"),)))
 TOLD = "<system>\nrule\n</system>"
 IMAGE = Media(kind="image", media_type="image/png", source=Inline("AA"))
 
@@ -24,7 +24,7 @@ IMAGE = Media(kind="image", media_type="image/png", source=Inline("AA"))
 def turns(*messages, model="claude-opus-5"):
     ledger = Ledger({})
     placed = [structs.replace(message, where=f"/{index}") for index, message in enumerate(messages)]
-    return arrange_turns(placed, traits_for("messages", model), ledger), booked(ledger)
+    return arrange_turns(placed, traits_for("messages", model), ledger), loss_pointers(ledger)
 
 
 @pytest.mark.parametrize(
@@ -45,40 +45,40 @@ def test_between_question_and_answer_it_stays(history, model):
 @pytest.mark.parametrize(
     ("history", "after", "place"),
     [
-        ((HI, YES, LATER, SO), (HI, YES, said("user", TOLD, "so")), "/2"),
-        ((HI, LATER, SO), (said("user", "hi", TOLD, "so"),), "/1"),
-        ((HI, YES, LATER), (HI, YES, said("user", TOLD)), "/2"),
-        ((HI, YES, LATER, YES, SO), (HI, YES, said("user", TOLD), YES, SO), "/2"),
-        ((HI, CALL, RESULT, LATER, SO), (HI, CALL, said("user", *RESULT.parts, TOLD, "so")), "/3"),
+        ((HI, YES, LATER, SO), (HI, YES, build_message("user", TOLD, "so")), "/2"),
+        ((HI, LATER, SO), (build_message("user", "hi", TOLD, "so"),), "/1"),
+        ((HI, YES, LATER), (HI, YES, build_message("user", TOLD)), "/2"),
+        ((HI, YES, LATER, YES, SO), (HI, YES, build_message("user", TOLD), YES, SO), "/2"),
+        ((HI, CALL, RESULT, LATER, SO), (HI, CALL, build_message("user", *RESULT.parts, TOLD, "so")), "/3"),
     ],
 )
-def test_anywhere_else_the_user_tells_it(history, after, place):
+def test_a_later_system_message_becomes_a_user_message_elsewhere(history, after, place):
     assert turns(*history) == (after, [("approximated", place)])
 
 
 def test_several_in_a_row_are_one():
-    assert turns(HI, LATER, MORE, YES, SO) == ((HI, said("system", "rule", "more"), YES, SO), [])
-    told = said("user", "hi", TOLD, "<system>\nmore\n</system>", "so")
+    assert turns(HI, LATER, MORE, YES, SO) == ((HI, build_message("system", "rule", "more"), YES, SO), [])
+    told = build_message("user", "hi", TOLD, "<system>\nmore\n</system>", "so")
     assert turns(HI, LATER, MORE, SO) == ((told,), [("approximated", "/1"), ("approximated", "/2")])
 
 
-def test_one_that_is_more_than_text_is_told_by_the_user_with_those_beside_it():
-    shown = said("system", IMAGE)
+def test_a_later_system_message_with_media_becomes_a_user_message_with_its_neighbours():
+    shown = build_message("system", IMAGE)
     assert turns(HI, LATER, shown, YES, SO) == (
-        (said("user", "hi", TOLD, IMAGE), YES, SO),
+        (build_message("user", "hi", TOLD, IMAGE), YES, SO),
         [("approximated", "/1"), ("approximated", "/2")],
     )
 
 
-def test_one_that_says_nothing_parts_nobody():
-    assert turns(HI, said("system"), SO) == ((said("user", "hi", "so"),), [])
-    assert turns(HI, said("system"), YES, SO) == ((HI, YES, SO), [])
+def test_an_empty_later_system_message_does_not_separate_turns():
+    assert turns(HI, build_message("system"), SO) == ((build_message("user", "hi", "so"),), [])
+    assert turns(HI, build_message("system"), YES, SO) == ((HI, YES, SO), [])
 
 
 @pytest.mark.parametrize("model", ["claude-sonnet-5", "claude-opus-4-7"])
-def test_models_without_later_system_messages_hear_them_from_the_user(model):
+def test_models_without_later_system_messages_get_them_as_user_messages(model):
     assert turns(HI, LATER, YES, SO, model=model) == (
-        (said("user", "hi", TOLD), YES, SO),
+        (build_message("user", "hi", TOLD), YES, SO),
         [("approximated", "/1")],
     )
 

@@ -5,7 +5,7 @@ import pytest
 from dragoman.core.parts import Data, Inline, Media, Opaque, Text, ToolResult
 from dragoman.core.value import Extras
 from dragoman.interpreter.history import adapt_messages
-from interpreter.workbench import booked, fitting_for, said
+from interpreter.workbench import build_message, fitting_for, loss_pointers
 
 PNG = Media(kind="image", media_type="image/png", source=Inline("AAAA"), where="/p/i")
 TARGETS = {
@@ -19,8 +19,8 @@ TARGETS = {
 
 def fitted(target, *parts, role="user", source="messages", **changes):
     fitting = fitting_for(target.partition(" ")[0], TARGETS[target], source=source, **changes)
-    (message,) = adapt_messages((said(role, *parts, where="/m"),), fitting)
-    return message.parts, booked(fitting)
+    (message,) = adapt_messages((build_message(role, *parts, where="/m"),), fitting)
+    return message.parts, loss_pointers(fitting)
 
 
 def result(*content, **more):
@@ -32,9 +32,9 @@ def result(*content, **more):
 @pytest.mark.parametrize("part", [result("ok"), result(), result("a", "b"), result(Data(json=b"{}"))])
 def test_a_plain_result_is_the_same_object(target, part):
     fitting = fitting_for(target.partition(" ")[0], TARGETS[target])
-    (message,) = adapt_messages((said("user", part),), fitting)
+    (message,) = adapt_messages((build_message("user", part),), fitting)
     assert message.parts[0] is part
-    assert booked(fitting) == []
+    assert loss_pointers(fitting) == []
 
 
 @pytest.mark.parametrize(
@@ -46,11 +46,11 @@ def test_a_plain_result_is_the_same_object(target, part):
         ("responses", result("Error: bad"), [("approximated", "/p/is_error")]),
     ],
 )
-def test_a_failure_is_said_in_words_where_there_is_no_flag(target, after, losses):
+def test_a_failed_result_is_marked_in_text_if_the_target_has_no_flag(target, after, losses):
     assert fitted(target, result("bad", failed=True)) == ((after,), losses)
 
 
-def test_a_failure_with_data_is_said_as_one_text():
+def test_a_failed_result_with_data_becomes_one_text():
     part = result("bad", Data(json=b'{"n":1}'), failed=True)
     assert fitted("chat", part)[0] == (result('Error: bad\n{"n":1}'),)
 
@@ -88,7 +88,7 @@ def test_media_in_a_result_is_moved_behind_it_where_results_hold_none(target, af
     assert fitted(target, result("see", PNG)) == (after, losses)
 
 
-def test_media_the_target_does_not_take_at_all_is_left_out_with_a_word():
+def test_unsupported_media_is_replaced_by_a_placeholder():
     film = Media(kind="video", media_type="video/mp4", source=Inline("AAAA"), where="/p/i")
     after = result("see", "[video left out: the target takes no video]")
     assert fitted("messages", result("see", film)) == ((after,), [("dropped", "/p/i")])

@@ -17,7 +17,7 @@ def ledger():
     return Ledger(POINTERS, DOCUMENT)
 
 
-def test_what_is_dropped_whole_is_told_leaf_by_leaf():
+def test_a_dropped_value_is_reported_leaf_by_leaf():
     book = ledger()
     book.report_dropped("/seed", "gone")
     assert book.losses() == (
@@ -27,31 +27,31 @@ def test_what_is_dropped_whole_is_told_leaf_by_leaf():
     )
 
 
-def test_what_is_said_otherwise_is_told_where_it_stood():
+def test_an_approximated_value_is_reported_at_its_pointer():
     book = ledger()
     book.report_approximated("/seed", "bent")
     assert book.losses() == (Loss("/seed", "bent", "approximated"),)
 
 
-def test_a_dropped_field_is_told_where_the_document_has_it():
+def test_a_dropped_field_is_reported_where_the_document_has_it():
     book = ledger()
     book.report_dropped_field("limit", "gone")
     assert book.losses() == (Loss("/max", "gone", "dropped"),)
 
 
-def test_a_field_the_document_does_not_have_is_told_at_its_first_place():
+def test_a_field_that_is_not_in_the_document_is_reported_at_its_first_pointer():
     book = Ledger(POINTERS, b"{}")
     book.report_dropped_field("limit", "gone")
     assert book.losses() == (Loss("/max_new", "gone", "dropped"),)
 
 
-def test_a_field_of_a_part_is_told_below_its_owner():
+def test_a_field_of_a_part_is_reported_below_its_owner():
     book = ledger()
     book.report_dropped_field("part.mark", "gone", PART)
     assert book.losses() == (Loss("/parts/0/old_mark/x", "gone", "dropped"),)
 
 
-def test_a_field_without_a_place_in_the_dialect_is_told_at_its_owner():
+def test_a_field_without_a_pointer_in_the_dialect_is_reported_at_its_owner():
     book = ledger()
     book.report_dropped_field("part.unheard", "gone", PART)
     book.report_approximated_field("part.unheard", "bent", PART)
@@ -62,14 +62,14 @@ def test_a_field_without_a_place_in_the_dialect_is_told_at_its_owner():
     )
 
 
-def test_a_known_field_said_otherwise_is_told_leaf_by_leaf():
+def test_an_approximated_known_field_is_reported_leaf_by_leaf():
     book = ledger()
     book.report_approximated_field("seed", "bent")
     assert [loss.where for loss in book.losses()] == ["/seed/a/0", "/seed/a/1", "/seed/b"]
     assert {loss.kind for loss in book.losses()} == {"approximated"}
 
 
-def test_one_place_is_told_once_a_kind_and_the_first_reason_stands():
+def test_a_pointer_is_reported_once_per_kind_with_the_first_reason():
     book = ledger()
     book.report_dropped("/max", "first")
     book.report_dropped_field("limit", "second")
@@ -97,7 +97,7 @@ def test_places_are_all_candidates_and_place_is_the_one_that_is_there():
     assert Ledger(POINTERS, b"{}").find_pointer("limit") == "/max_new"
 
 
-def test_a_ledger_without_a_document_tells_first_places():
+def test_a_ledger_without_a_document_reports_first_pointers():
     book = Ledger(POINTERS)
     book.report_dropped_field("limit", "gone")
     book.report_dropped("/seed", "gone")
@@ -127,7 +127,7 @@ def test_strict_mode_is_silent_without_losses():
     assert reject_losses(()) is None
 
 
-def test_several_reasons_for_one_place_are_told_together_and_once_each():
+def test_several_reasons_for_one_pointer_are_joined_and_not_repeated():
     book = ledger()
     for what in ("bent", "cut", "bent"):
         book.report_approximated("/seed/b", what)
@@ -136,14 +136,14 @@ def test_several_reasons_for_one_place_are_told_together_and_once_each():
     assert book.losses() == (Loss("/seed/b", "bent; cut", "approximated"), Loss("/seed/b", "gone", "dropped"))
 
 
-def test_without_a_document_a_field_is_told_at_its_first_place():
+def test_without_a_document_a_field_is_reported_at_its_first_pointer():
     book = Ledger(POINTERS)
     book.report_dropped_field("limit", "gone")
     assert book.losses() == (Loss("/max_new", "gone", "dropped"),)
     assert book.find_pointer("limit") == "/max_new"
 
 
-def test_what_was_booked_of_a_beginning_is_told_among_the_rest_in_order():
+def test_losses_of_a_cached_prefix_are_merged_with_the_rest_in_order():
     book = ledger()
     book.report_approximated_once("/seed/b", "skipped")
     before = (Loss("/max", "bent", "approximated"), Loss("/seed/b", "gone", "dropped"))

@@ -7,7 +7,7 @@ import pytest
 from dragoman.core.parts import Inline, Link, Media, Plain, Stored, Text
 from dragoman.core.value import Extras
 from dragoman.interpreter.history import adapt_messages
-from interpreter.workbench import booked, exactly, fitting_for, said
+from interpreter.workbench import build_message, exactly, fitting_for, loss_pointers
 
 TARGETS = {
     "chat": "gpt-4.1",
@@ -20,8 +20,8 @@ TARGETS = {
 
 def fitted(target, *parts, role="user", source="messages", **changes):
     fitting = fitting_for(target.partition(" ")[0], TARGETS[target], source=source, **changes)
-    (message,) = adapt_messages((said(role, *parts, where="/m"),), fitting)
-    return message.parts, booked(fitting)
+    (message,) = adapt_messages((build_message(role, *parts, where="/m"),), fitting)
+    return message.parts, loss_pointers(fitting)
 
 
 def media(kind, media_type, source, name=""):
@@ -80,7 +80,7 @@ TYPE, NAME = "/p/source/media_type", "/p/title"
         ("chat", media("document", "", Stored("openai", "f")), media("document", "", Stored("openai", "f")), []),
     ],
 )
-def test_media_is_told_as_the_target_names_it(target, part, after, losses):
+def test_media_has_the_media_type_that_the_target_uses(target, part, after, losses):
     told, booked_losses = fitted(target, part)
     assert exactly(told) == exactly((after,))
     assert booked_losses == losses
@@ -112,14 +112,14 @@ def test_media_is_told_as_the_target_names_it(target, part, after, losses):
         ),
     ],
 )
-def test_media_the_target_refuses_is_left_out_with_a_word_and_booked(target, part, why):
+def test_unsupported_media_is_replaced_by_a_placeholder_and_is_a_loss(target, part, why):
     told = (Text(text=f"[{part.kind} left out: {why}]"),)
     assert fitted(target, part) == (told, [("dropped", "/p")])
     assert fitted(target, part, role="assistant", assistant_media=True) == ((), [("dropped", "/p")])
 
 
 @pytest.mark.parametrize(("target", "kept"), [("gemini", True), ("messages", False), ("chat", False)])
-def test_media_in_an_answer_is_told_only_to_gemini(target, kept):
+def test_media_in_an_assistant_message_is_sent_only_to_gemini(target, kept):
     part = media("image", "image/png", Inline("QUE="))
     assert fitted(target, part, role="assistant") == (((part,), []) if kept else ((), [("dropped", "/p")]))
 
@@ -252,7 +252,7 @@ def test_the_type_of_a_link_is_read_from_the_end_of_its_path():
         ("mp4", "video/mp4"),
     ],
 )
-def test_a_link_without_a_type_has_the_one_its_ending_says(ending, media_type):
+def test_a_link_without_a_media_type_gets_it_from_its_extension(ending, media_type):
     main = media_type.partition("/")[0]
     kind = main if main in ("image", "audio", "video") else "document"
     (after,), losses = fitted("gemini", media(kind, "", Link(f"https://x.y/z/a.b.{ending.upper()}?q=.x")))
@@ -260,7 +260,7 @@ def test_a_link_without_a_type_has_the_one_its_ending_says(ending, media_type):
 
 
 @pytest.mark.parametrize("kind", ["image", "audio", "video"])
-def test_a_file_whose_data_says_what_it_is_becomes_that(kind):
+def test_a_file_gets_its_media_type_from_its_content(kind):
     link = Link(f"data:{kind}/x;base64,QUE=")
     (after,), _ = fitted("gemini", media("document", "", link), image_types=frozenset())
     assert (after.kind, after.media_type, after.source) == (kind, f"{kind}/x", Inline("QUE="))

@@ -8,7 +8,7 @@ from dragoman.core.parts import Inline, Link, Media, Plain, Text, ToolResult
 from dragoman.dialects.record import Call
 from dragoman.interpreter.history import adapt_messages
 from dragoman.interpreter.translate import translate_request
-from interpreter.workbench import booked, encoded, exactly, fitting_for, said
+from interpreter.workbench import build_message, encoded, exactly, fitting_for, loss_pointers
 
 MODELS = {"chat": "gpt-4.1", "responses": "gpt-5.6", "messages": "claude-opus-5", "gemini": "gemini-3-pro"}
 URL = "https://a.example/b.png"
@@ -20,8 +20,8 @@ def media(kind, media_type, source, **more):
 
 def fitted(target, part, **changes):
     fitting = fitting_for(target, MODELS[target], **changes)
-    (message,) = adapt_messages((said("user", part),), fitting)
-    return message.parts, booked(fitting)
+    (message,) = adapt_messages((build_message("user", part),), fitting)
+    return message.parts, loss_pointers(fitting)
 
 
 @pytest.mark.parametrize("target", ["chat", "responses", "messages", "gemini"])
@@ -40,7 +40,7 @@ def fitted(target, part, **changes):
         ("a-b c", "a-b c"),
     ],
 )
-def test_base64_is_told_in_the_standard_alphabet_with_its_padding(target, given, told):
+def test_base64_is_sent_in_the_standard_alphabet_with_padding(target, given, told):
     (after,), losses = fitted(target, media("image", "image/png", Inline(given)))
     assert (after.source, losses) == (Inline(told), [])
 
@@ -103,7 +103,7 @@ def test_data_without_a_type_is_known_by_its_files_name_or_how_it_begins(part, k
 @pytest.mark.parametrize(
     ("kind", "media_type"), [("document", "application/pdf"), ("image", "image/jpeg"), ("audio", "audio/mpeg")]
 )
-def test_data_nobody_can_tell_is_taken_for_the_commonest_of_its_kind(kind, media_type):
+def test_unrecognized_data_gets_the_most_common_type_of_its_kind(kind, media_type):
     (after,), losses = fitted("gemini", media(kind, "", Inline("QUJD")))
     assert (after.media_type, losses) == (media_type, [("approximated", "/p")])
 
@@ -136,7 +136,7 @@ def answered(target, *content, **more):
         ("messages", URL, True),
     ],
 )
-def test_a_link_stands_behind_a_result_that_cannot_hold_it(target, url, inside):
+def test_a_link_follows_a_result_that_cannot_contain_it(target, url, inside):
     part = media("image", "image/png" if target == "gemini" else "", Link(url))
     (result, *behind), losses = answered(target, part)
     if inside:

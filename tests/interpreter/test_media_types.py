@@ -12,7 +12,7 @@ from dragoman.interpreter.translate import translate_request
 from dragoman.simulator.apis import APIS
 from dragoman.simulator.conversation import TokenSigner
 from dragoman.simulator.rule import CheckContext, Violation
-from interpreter.workbench import booked, fitting_for, said
+from interpreter.workbench import build_message, fitting_for, loss_pointers
 
 PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPhfDwAChwGA60e6kgAAAABJRU5ErkJggg=="  # a PNG
 MODELS = {"messages": "claude-opus-5", "gemini": "gemini-3.8-flash", "responses": "gpt-5.2"}
@@ -21,7 +21,7 @@ MODELS = {"messages": "claude-opus-5", "gemini": "gemini-3.8-flash", "responses"
 def fitted(target, kind, media_type, source=None, **changes):
     fitting = fitting_for(target, MODELS.get(target, "gpt-4.1"), source="messages", **changes)
     part = Media(kind=kind, media_type=media_type, source=source or Inline("QUJD"), where="/p")
-    return adapt_media(part, said("user"), fitting), booked(fitting)
+    return adapt_media(part, build_message("user"), fitting), loss_pointers(fitting)
 
 
 def shown(url, target):
@@ -30,7 +30,7 @@ def shown(url, target):
     body = {"model": "m", "messages": [{"role": "user", "content": content}]}
     told = translate_request(Call(json.dumps(body).encode(), "m"), "chat", target, model=MODELS[target])
     verdict = APIS[target].accept(told.call.body, CheckContext(model=MODELS[target], recorded=True), TokenSigner())
-    return told.call.body.decode(), booked(told.losses), verdict
+    return told.call.body.decode(), loss_pointers(told.losses), verdict
 
 
 @pytest.mark.parametrize("target", MODELS)
@@ -74,19 +74,19 @@ def test_a_pdf_by_an_older_name_is_one():
 @pytest.mark.parametrize(
     ("said_type", "known"), [("audio/vnd.wave", "audio/wav"), ("audio/x-mp3", "audio/mpeg"), ("audio/mp3", "audio/mp3")]
 )
-def test_a_sound_is_called_what_the_target_knows(said_type, known):
+def test_audio_gets_the_format_name_that_the_target_uses(said_type, known):
     part, losses = fitted("chat", "audio", said_type, media=frozenset({"audio"}))
     assert isinstance(part, Media)
     assert (part.media_type, losses) == (known, [])
 
 
-def test_a_target_that_takes_any_sound_is_told_its_rate():
+def test_a_target_that_accepts_any_audio_gets_its_sample_rate():
     part, losses = fitted("gemini", "audio", "audio/L16;rate=24000")
     assert isinstance(part, Media)
     assert (part.media_type, losses) == ("audio/L16;rate=24000", [])
 
 
-def test_a_parameter_that_says_something_is_booked_where_it_is_lost():
+def test_a_meaningful_media_type_parameter_is_a_loss_if_dropped():
     part, losses = fitted("messages", "image", "image/png;name=a.png")
     assert isinstance(part, Media)
     assert (part.media_type, losses) == ("image/png", [("approximated", "/p/source/media_type")])

@@ -8,7 +8,7 @@ from dragoman.core.problems import Problem
 from dragoman.core.request import OutputFormat, Tool
 from dragoman.interpreter.adapt import adapt_identity
 from dragoman.interpreter.parameters import adapt_output
-from interpreter.workbench import asked, booked, encoded, fitting_for, said
+from interpreter.workbench import build_message, build_request, encoded, fitting_for, loss_pointers
 
 SCHEMA = {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"], "additionalProperties": False}
 FORMAT = OutputFormat(kind="json_schema", schema=encoded(SCHEMA), name="plan", description="A plan.", strict=True)
@@ -17,7 +17,7 @@ TOOLS = (Tool(name="f"),)
 
 def shaped(dialect, model, output, *, source="chat", **request):
     fitting = fitting_for(dialect, model, source=source)
-    return adapt_output(asked(output=output, **request), fitting), booked(fitting), fitting.instructions
+    return adapt_output(build_request(output=output, **request), fitting), loss_pointers(fitting), fitting.instructions
 
 
 @pytest.mark.parametrize("output", [None, OutputFormat(kind="text")])
@@ -28,15 +28,15 @@ def test_plain_text_needs_no_format(output):
 @pytest.mark.parametrize(
     ("dialect", "model"), [("chat", "gpt-4.1"), ("responses", "gpt-5.6"), ("gemini", "gemini-3-pro")]
 )
-def test_json_without_a_schema_is_asked_for(dialect, model):
+def test_json_without_a_schema_is_requested(dialect, model):
     fitting = fitting_for(dialect, model)
-    request = asked(said("user", "Some Json, please."), output=OutputFormat(kind="json", name="x"))
+    request = build_request(build_message("user", "Some Json, please."), output=OutputFormat(kind="json", name="x"))
     assert adapt_output(request, fitting) == OutputFormat(kind="json")
-    assert (booked(fitting), fitting.instructions) == ([], [])
+    assert (loss_pointers(fitting), fitting.instructions) == ([], [])
 
 
 @pytest.mark.parametrize(("dialect", "model"), [("chat", "gpt-4.1"), ("responses", "gpt-5.6")])
-def test_openai_hears_the_word_json_where_nobody_says_it(dialect, model):
+def test_the_word_json_is_added_for_openai_if_it_is_missing(dialect, model):
     assert shaped(dialect, model, OutputFormat(kind="json")) == (
         OutputFormat(kind="json"),
         [("approximated", "/response_format")],
@@ -44,7 +44,7 @@ def test_openai_hears_the_word_json_where_nobody_says_it(dialect, model):
     )
 
 
-def test_json_without_a_schema_is_asked_of_claude_in_words():
+def test_json_without_a_schema_is_requested_from_claude_as_text():
     assert shaped("messages", "claude-opus-5", OutputFormat(kind="json")) == (
         None,
         [("approximated", "/response_format")],
@@ -115,12 +115,12 @@ def test_a_schema_that_is_no_object_is_any_value_and_booked():
     "schema", [None, b"{}", b"true", b'{"anyOf":[{"type":"object"}]}', b'{"type":"object","$ref":"#/$defs/a"}']
 )
 @pytest.mark.parametrize(("dialect", "model"), [("chat", "gpt-4.1"), ("responses", "gpt-5.6")])
-def test_openai_is_asked_in_words_for_what_is_not_plainly_an_object(dialect, model, schema):
+def test_output_that_is_not_an_object_is_requested_from_openai_as_text(dialect, model, schema):
     told, losses, words = shaped(dialect, model, OutputFormat(kind="json_schema", schema=schema, name="n"))
     assert (told, losses, len(words)) == (None, [("approximated", "/response_format")], 1)
 
 
-def test_an_array_of_anything_says_so_at_openai():
+def test_an_array_of_anything_has_explicit_items_for_openai():
     schema = {"type": "object", "properties": {"a": {"type": "array"}}}
     told, losses, _ = shaped("responses", "gpt-5.6", OutputFormat(kind="json_schema", schema=encoded(schema), name="n"))
     assert json.loads(told.schema)["properties"] == {"a": {"type": "array", "items": {}}}
@@ -128,7 +128,7 @@ def test_an_array_of_anything_says_so_at_openai():
 
 
 @pytest.mark.parametrize("model", ["claude-3-5-sonnet", "claude-3-7-sonnet", "claude-sonnet-4"])
-def test_a_claude_that_knows_no_schemas_is_asked_in_words(model):
+def test_older_claude_gets_the_schema_as_text(model):
     told, losses, (words,) = shaped("messages", model, FORMAT)
     assert (told, losses) == (None, [("approximated", "/response_format")])
     assert words.startswith("Answer with one JSON value (plan: A plan.) that matches this JSON Schema")
@@ -143,7 +143,7 @@ def test_googles_own_schema_language_is_translated():
     assert losses == []
 
 
-def test_claude_is_told_what_its_subset_of_schemas_can_say():
+def test_claude_gets_the_supported_subset_of_the_schema():
     schema = {**SCHEMA, "properties": {"a": {"type": "integer", "minimum": 1}}}
     fitted, losses, _ = shaped("messages", "claude-opus-5", OutputFormat(kind="json_schema", schema=encoded(schema)))
     assert "minimum" not in json.loads(fitted.schema)["properties"]["a"]
@@ -152,7 +152,7 @@ def test_claude_is_told_what_its_subset_of_schemas_can_say():
 
 def identity(dialect, model="", **request):
     fitting = fitting_for(dialect, model, source=request.pop("source", "chat"))
-    return adapt_identity(asked(**request), fitting), booked(fitting)
+    return adapt_identity(build_request(**request), fitting), loss_pointers(fitting)
 
 
 WHO = {"user": "u", "metadata": {"k": "v"}, "verbosity": "low"}
@@ -170,7 +170,7 @@ IN_CHAT = {"user": "/safety_identifier", "metadata": "/metadata", "verbosity": "
         ("gemini", "gemini-3-pro", ["metadata", "user", "verbosity"]),
     ],
 )
-def test_who_asks_is_told_where_there_is_a_place(dialect, model, gone):
+def test_the_end_user_id_is_sent_if_the_target_has_a_field_for_it(dialect, model, gone):
     losses = sorted(("dropped", IN_CHAT[name]) for name in gone)
     assert identity(dialect, model, **WHO) == (dict.fromkeys(gone), losses)
     assert identity(dialect, model) == ({}, [])
@@ -193,14 +193,14 @@ def test_one_candidate_is_what_everybody_gives():
     assert identity("messages", candidates=1) == ({"candidates": None}, [])
 
 
-def test_several_candidates_are_refused_with_the_place_that_asks():
+def test_several_candidates_are_rejected_with_the_pointer_of_the_field():
     with pytest.raises(Problem) as caught:
         identity("messages", candidates=2)
     message = "2 candidates cannot be requested across dialects: ask for 1 candidate and send the request 2 times"
     assert caught.value == Problem("unsupported", message, where="/n")
 
 
-def test_a_conversation_kept_elsewhere_goes_on_only_where_it_is_kept():
+def test_a_stored_conversation_can_only_continue_at_its_vendor():
     assert identity("responses", continues="resp_1") == ({}, [])
     with pytest.raises(Problem) as caught:
         identity("chat", source="responses", continues="resp_1")
@@ -208,7 +208,7 @@ def test_a_conversation_kept_elsewhere_goes_on_only_where_it_is_kept():
     assert caught.value == Problem("unsupported", message, where="/previous_response_id")
 
 
-def test_googles_own_schema_language_is_told_in_plain_words():
+def test_googles_own_schema_format_becomes_json_schema():
     google = OutputFormat(kind="json_schema", schema=b'{"type":"STRING","nullable":true}', openapi=True)
     _, _, words = shaped("gemini", "gemini-2.5-pro", google, source="gemini", tools=TOOLS)
     assert words[0].endswith('and nothing else:\n{"type":["string","null"]}')
@@ -239,7 +239,7 @@ def test_an_answer_that_need_not_fit_is_held_to_its_schema_where_all_are(dialect
 
 
 @pytest.mark.parametrize(("dialect", "model"), [("chat", "gpt-4.1"), ("responses", "gpt-5.6")])
-def test_an_answer_that_need_not_fit_says_so_where_it_can(dialect, model):
+def test_a_non_strict_schema_is_marked_if_the_target_has_a_field_for_it(dialect, model):
     loose = OutputFormat(kind="json_schema", schema=encoded(SCHEMA), strict=False)
     output, losses, _ = shaped(dialect, model, loose, source="responses" if dialect == "chat" else "chat")
     assert (output.strict, losses) == (False, [])

@@ -9,7 +9,7 @@ from dragoman.interpreter.adaptation import traits_for
 from dragoman.interpreter.ledger import Ledger
 from dragoman.interpreter.pairing import MISSING_RESULT, pair_calls
 from dragoman.interpreter.undo import generate_id
-from interpreter.workbench import booked, exactly, said
+from interpreter.workbench import build_message, exactly, loss_pointers
 
 CHAT = traits_for("chat", "gpt-4.1")
 CLAUDE = traits_for("messages", "claude-opus-5")
@@ -28,18 +28,32 @@ def repaired(*messages, traits=CHAT):
     ledger = Ledger(POINTERS)
     history = list(messages)
     after = pair_calls(history, traits, ledger)
-    return after, booked(ledger)
+    return after, loss_pointers(ledger)
 
 
 IN_ORDER = [
     [],
-    [said("user", "hi")],
-    [said("user", "hi"), said("assistant", "yes"), said("user", "so")],
-    [said("assistant", "let me", call("a")), said("user", result("a"))],
-    [said("assistant", call("a"), call("b")), said("user", result("a"), result("b"), "and"), said("assistant", "ok")],
-    [said("assistant", call("a")), said("assistant", call("b")), said("user", result("a")), said("user", result("b"))],
-    [said("assistant", call("a")), said("assistant", "text"), said("user", result("a"))],
-    [said("assistant", call("a")), said("user", result("a")), said("assistant", call("b")), said("user", result("b"))],
+    [build_message("user", "hi")],
+    [build_message("user", "hi"), build_message("assistant", "yes"), build_message("user", "so")],
+    [build_message("assistant", "let me", call("a")), build_message("user", result("a"))],
+    [
+        build_message("assistant", call("a"), call("b")),
+        build_message("user", result("a"), result("b"), "and"),
+        build_message("assistant", "ok"),
+    ],
+    [
+        build_message("assistant", call("a")),
+        build_message("assistant", call("b")),
+        build_message("user", result("a")),
+        build_message("user", result("b")),
+    ],
+    [build_message("assistant", call("a")), build_message("assistant", "text"), build_message("user", result("a"))],
+    [
+        build_message("assistant", call("a")),
+        build_message("user", result("a")),
+        build_message("assistant", call("b")),
+        build_message("user", result("b")),
+    ],
 ]
 
 
@@ -60,69 +74,91 @@ LOST = "Error: " + MISSING_RESULT
         (CLAUDE, ToolResult(call_id="a", name="f", content=(Text(text=MISSING_RESULT),), failed=True)),
     ],
 )
-@pytest.mark.parametrize("after", [[], [said("user", "go on")], [said("user", "go on"), said("assistant", "well")]])
+@pytest.mark.parametrize(
+    "after",
+    [[], [build_message("user", "go on")], [build_message("user", "go on"), build_message("assistant", "well")]],
+)
 def test_a_call_without_a_result_gets_an_error_result_right_behind_it(traits, made, after):
-    assert repaired(said("assistant", call("a")), *after, traits=traits) == (
-        [said("assistant", call("a")), said("user", made), *after],
+    assert repaired(build_message("assistant", call("a")), *after, traits=traits) == (
+        [build_message("assistant", call("a")), build_message("user", made), *after],
         [("approximated", "/calls/a")],
     )
 
 
 def test_a_made_result_has_the_form_of_its_call():
-    (_, answer), _ = repaired(said("assistant", call("a", form="text")))
+    (_, answer), _ = repaired(build_message("assistant", call("a", form="text")))
     assert answer.parts[0].form == "text"
 
 
 def test_one_missing_result_of_two_is_added_in_the_order_of_the_calls():
-    history, losses = repaired(said("assistant", call("a"), call("b")), said("user", result("b"), "and"))
+    history, losses = repaired(
+        build_message("assistant", call("a"), call("b")), build_message("user", result("b"), "and")
+    )
     missing = ToolResult(call_id="a", name="f", content=(Text(text=LOST),))
     assert history == [
-        said("assistant", call("a"), call("b")),
-        said("user", missing, result("b", name="f")),
-        said("user", "and"),
+        build_message("assistant", call("a"), call("b")),
+        build_message("user", missing, result("b", name="f")),
+        build_message("user", "and"),
     ]
     assert losses == [("approximated", "/calls/a")]
 
 
-def test_results_in_another_order_stand_in_the_order_of_the_calls():
-    assert repaired(said("assistant", call("a"), call("b")), said("user", result("b", "2"), result("a", "1"))) == (
+def test_results_are_sorted_into_the_order_of_the_calls():
+    assert repaired(
+        build_message("assistant", call("a"), call("b")), build_message("user", result("b", "2"), result("a", "1"))
+    ) == (
         [
-            said("assistant", call("a"), call("b")),
-            said("user", result("a", "1", name="f"), result("b", "2", name="f")),
+            build_message("assistant", call("a"), call("b")),
+            build_message("user", result("a", "1", name="f"), result("b", "2", name="f")),
         ],
         [],
     )
 
 
-def test_a_result_behind_other_words_moves_up_to_its_call():
-    assert repaired(said("assistant", call("a")), said("user", "wait"), said("user", result("a"))) == (
-        [said("assistant", call("a")), said("user", result("a", name="f")), said("user", "wait")],
+def test_a_result_after_other_text_moves_up_to_its_call():
+    assert repaired(
+        build_message("assistant", call("a")), build_message("user", "wait"), build_message("user", result("a"))
+    ) == (
+        [
+            build_message("assistant", call("a")),
+            build_message("user", result("a", name="f")),
+            build_message("user", "wait"),
+        ],
         [],
     )
-    assert repaired(said("assistant", call("a")), said("user", "wait", result("a"))) == (
-        [said("assistant", call("a")), said("user", result("a", name="f")), said("user", "wait")],
+    assert repaired(build_message("assistant", call("a")), build_message("user", "wait", result("a"))) == (
+        [
+            build_message("assistant", call("a")),
+            build_message("user", result("a", name="f")),
+            build_message("user", "wait"),
+        ],
         [],
     )
 
 
 def test_a_result_after_the_next_turn_moves_up_to_its_call():
     history, losses = repaired(
-        said("assistant", call("a")), said("user", "wait"), said("assistant", "yes"), said("user", result("a"))
+        build_message("assistant", call("a")),
+        build_message("user", "wait"),
+        build_message("assistant", "yes"),
+        build_message("user", result("a")),
     )
     assert history == [
-        said("assistant", call("a")),
-        said("user", result("a", name="f")),
-        said("user", "wait"),
-        said("assistant", "yes"),
+        build_message("assistant", call("a")),
+        build_message("user", result("a", name="f")),
+        build_message("user", "wait"),
+        build_message("assistant", "yes"),
     ]
     assert losses == []
 
 
-def test_of_two_results_the_later_stands():
+def test_of_two_results_the_later_is_kept():
     assert repaired(
-        said("assistant", call("a")), said("user", result("a", "old")), said("user", result("a", "new"))
+        build_message("assistant", call("a")),
+        build_message("user", result("a", "old")),
+        build_message("user", result("a", "new")),
     ) == (
-        [said("assistant", call("a")), said("user", result("a", "new", name="f"))],
+        [build_message("assistant", call("a")), build_message("user", result("a", "new", name="f"))],
         [("dropped", "/results/old")],
     )
 
@@ -130,11 +166,12 @@ def test_of_two_results_the_later_stands():
 def test_results_of_calls_without_ids_are_found_by_name_then_by_order():
     first, second = generate_id("call_", 1, 1, "f"), generate_id("call_", 1, 2, "g")
     assert repaired(
-        said("assistant", call("", "f"), call("", "g")), said("user", result("", "2", "g"), result("", "1"))
+        build_message("assistant", call("", "f"), call("", "g")),
+        build_message("user", result("", "2", "g"), result("", "1")),
     ) == (
         [
-            said("assistant", call(first, "f"), call(second, "g")),
-            said("user", result(first, "1", "f"), result(second, "2", "g")),
+            build_message("assistant", call(first, "f"), call(second, "g")),
+            build_message("user", result(first, "1", "f"), result(second, "2", "g")),
         ],
         [],
     )
@@ -142,34 +179,35 @@ def test_results_of_calls_without_ids_are_found_by_name_then_by_order():
 
 def test_a_result_with_an_unknown_id_answers_only_a_call_without_one():
     minted = generate_id("call_", 1, 1, "f")
-    assert repaired(said("assistant", call("", "f")), said("user", result("x"))) == (
-        [said("assistant", call(minted, "f")), said("user", result(minted, name="f"))],
+    assert repaired(build_message("assistant", call("", "f")), build_message("user", result("x"))) == (
+        [build_message("assistant", call(minted, "f")), build_message("user", result(minted, name="f"))],
         [],
     )
-    history, losses = repaired(said("assistant", call("a", "f")), said("user", result("x")))
-    assert history[2] == said("user", "[result of tool call x]\nok")
+    history, losses = repaired(build_message("assistant", call("a", "f")), build_message("user", result("x")))
+    assert history[2] == build_message("user", "[result of tool call x]\nok")
     assert losses == [("approximated", "/calls/a"), ("approximated", "/results/ok")]
 
 
 def test_a_named_result_does_not_answer_a_call_of_another_name():
-    history, _ = repaired(said("assistant", call("", "f")), said("user", result("", "ok", "g")))
-    assert history[2] == said("user", "[result of tool call g]\nok")
+    history, _ = repaired(build_message("assistant", call("", "f")), build_message("user", result("", "ok", "g")))
+    assert history[2] == build_message("user", "[result of tool call g]\nok")
 
 
 def test_an_answered_call_is_not_answered_again_by_name():
     minted = [generate_id("call_", 1, count, "f") for count in (1, 2)]
     history, _ = repaired(
-        said("assistant", call("", "f"), call("", "f")), said("user", result("", "1", "f"), result("", "2", "f"))
+        build_message("assistant", call("", "f"), call("", "f")),
+        build_message("user", result("", "1", "f"), result("", "2", "f")),
     )
-    assert history[1] == said("user", result(minted[0], "1", "f"), result(minted[1], "2", "f"))
+    assert history[1] == build_message("user", result(minted[0], "1", "f"), result(minted[1], "2", "f"))
 
 
 def test_calls_of_different_turns_without_ids_get_different_ids():
     history, _ = repaired(
-        said("assistant", call("")),
-        said("user", result("", "1")),
-        said("assistant", call("")),
-        said("user", result("", "2")),
+        build_message("assistant", call("")),
+        build_message("user", result("", "1")),
+        build_message("assistant", call("")),
+        build_message("user", result("", "2")),
     )
     assert [message.parts[0].id for message in history[::2]] == [
         generate_id("call_", 1, 1, "f"),
@@ -178,93 +216,101 @@ def test_calls_of_different_turns_without_ids_get_different_ids():
     assert [message.parts[0].content[0].text for message in history[1::2]] == ["1", "2"]
 
 
-def test_an_id_used_again_gets_a_stand_in_and_its_own_result():
+def test_a_reused_id_gets_a_new_id_and_its_own_result():
     again = generate_id("call_", "a", 2)
     first, second = [call("a"), structs.replace(call("a"), where="/calls/again")]
     assert repaired(
-        said("assistant", first),
-        said("user", result("a", "1")),
-        said("assistant", second),
-        said("user", result("a", "2")),
+        build_message("assistant", first),
+        build_message("user", result("a", "1")),
+        build_message("assistant", second),
+        build_message("user", result("a", "2")),
     ) == (
         [
-            said("assistant", first),
-            said("user", result("a", "1", name="f")),
-            said("assistant", structs.replace(second, id=again)),
-            said("user", result(again, "2", name="f")),
+            build_message("assistant", first),
+            build_message("user", result("a", "1", name="f")),
+            build_message("assistant", structs.replace(second, id=again)),
+            build_message("user", result(again, "2", name="f")),
         ],
         [("approximated", "/calls/again/id")],
     )
 
 
-def test_a_result_without_its_call_is_told_as_text():
+def test_a_result_without_its_call_becomes_text():
     image = Media(kind="image", media_type="image/png", source=Inline("AA"))
     block = Opaque(dialect="messages", raw=b"{}")
     content = (Text(text="one"), Data(json=b'{"n":2}'), image, block)
     orphan = ToolResult(call_id="x", content=content, where="/results/x")
-    assert repaired(said("user", orphan, "so")) == (
-        [said("user", '[result of tool call x]\none\n{"n":2}', image, block, "so")],
+    assert repaired(build_message("user", orphan, "so")) == (
+        [build_message("user", '[result of tool call x]\none\n{"n":2}', image, block, "so")],
         [("approximated", "/results/x")],
     )
 
 
 def test_a_result_before_its_call_does_not_answer_it():
-    history, losses = repaired(said("user", result("a")), said("assistant", call("a")))
-    assert history[0] == said("user", "[result of tool call a]\nok")
+    history, losses = repaired(build_message("user", result("a")), build_message("assistant", call("a")))
+    assert history[0] == build_message("user", "[result of tool call a]\nok")
     assert history[2].parts[0].content == (Text(text=LOST),)
     assert losses == [("approximated", "/calls/a"), ("approximated", "/results/ok")]
 
 
 def test_a_result_takes_name_and_form_of_its_call_and_another_name_is_booked():
     history, losses = repaired(
-        said("assistant", call("a", "f", form="text"), call("b", "g")),
-        said("user", result("b", "2", "g"), result("a", "1", "other")),
+        build_message("assistant", call("a", "f", form="text"), call("b", "g")),
+        build_message("user", result("b", "2", "g"), result("a", "1", "other")),
     )
-    assert history[1] == said("user", result("a", "1", "f", form="text"), result("b", "2", "g"))
+    assert history[1] == build_message("user", result("a", "1", "f", form="text"), result("b", "2", "g"))
     assert losses == [("dropped", "/results/1/name")]
 
 
 def test_a_run_of_assistant_messages_is_answered_behind_its_last():
     assert repaired(
-        said("assistant", call("a")), said("assistant", call("b")), said("user", result("b", "2"), result("a", "1"))
+        build_message("assistant", call("a")),
+        build_message("assistant", call("b")),
+        build_message("user", result("b", "2"), result("a", "1")),
     ) == (
         [
-            said("assistant", call("a")),
-            said("assistant", call("b")),
-            said("user", result("a", "1", name="f"), result("b", "2", name="f")),
+            build_message("assistant", call("a")),
+            build_message("assistant", call("b")),
+            build_message("user", result("a", "1", name="f"), result("b", "2", name="f")),
         ],
         [],
     )
 
 
-def test_a_result_inside_an_assistant_message_moves_behind_it_or_is_told_as_text():
-    assert repaired(said("assistant", call("a"), result("a"), "so", result("x", "stray"))) == (
+def test_a_result_inside_an_assistant_message_moves_after_it_or_becomes_text():
+    assert repaired(build_message("assistant", call("a"), result("a"), "so", result("x", "stray"))) == (
         [
-            said("assistant", call("a"), "so", "[result of tool call x]\nstray"),
-            said("user", result("a", name="f")),
+            build_message("assistant", call("a"), "so", "[result of tool call x]\nstray"),
+            build_message("user", result("a", name="f")),
         ],
         [("approximated", "/results/stray")],
     )
 
 
-def test_a_call_outside_the_assistants_turn_is_told_as_text():
-    assert repaired(said("user", call("a"), "so"), said("assistant", "yes")) == (
-        [said("user", "[tool call f {}]", "so"), said("assistant", "yes")],
+def test_a_call_outside_an_assistant_turn_becomes_text():
+    assert repaired(build_message("user", call("a"), "so"), build_message("assistant", "yes")) == (
+        [build_message("user", "[tool call f {}]", "so"), build_message("assistant", "yes")],
         [("approximated", "/calls/a")],
     )
 
 
 def test_an_empty_message_does_not_hide_that_a_result_is_missing():
-    history, losses = repaired(said("assistant", call("a")), said("user"), said("assistant", "yes"))
+    history, losses = repaired(
+        build_message("assistant", call("a")), build_message("user"), build_message("assistant", "yes")
+    )
     assert history[1].parts[0].call_id == "a"
     assert losses == [("approximated", "/calls/a")]
 
 
-def test_an_empty_message_still_stands_between_two_others():
-    history, _ = repaired(said("assistant", call("a")), said("user"), said("assistant", "yes"))
+def test_an_empty_message_still_separates_two_others():
+    history, _ = repaired(
+        build_message("assistant", call("a")), build_message("user"), build_message("assistant", "yes")
+    )
     assert [message.role for message in history] == ["assistant", "user", "user", "assistant"]
     assert history[2].parts == ()
-    moved, _ = repaired(said("assistant", call("a")), said("user", "wait"), said("user", result("a")))
+    moved, _ = repaired(
+        build_message("assistant", call("a")), build_message("user", "wait"), build_message("user", result("a"))
+    )
     assert [message.role for message in moved] == ["assistant", "user", "user"]
 
 
@@ -283,14 +329,22 @@ def test_repaired_messages_keep_names_and_places():
 
 def test_a_result_without_an_id_reaches_back_over_the_last_256_calls_only():
     calls = [call("", f"f{number}") for number in range(257)]
-    history, _ = repaired(said("assistant", *calls), said("user", result("", "late", "f0"), result("", "found", "f1")))
+    history, _ = repaired(
+        build_message("assistant", *calls), build_message("user", result("", "late", "f0"), result("", "found", "f1"))
+    )
     told = {part.name: part.content[0].text for part in history[1].parts}
     assert (told["f0"], told["f1"]) == (LOST, "found")
 
 
 def test_a_system_message_between_call_and_result_is_moved_behind_the_result():
-    assert repaired(said("assistant", call("a")), said("system", "rule"), said("user", result("a"))) == (
-        [said("assistant", call("a")), said("user", result("a", name="f")), said("system", "rule")],
+    assert repaired(
+        build_message("assistant", call("a")), build_message("system", "rule"), build_message("user", result("a"))
+    ) == (
+        [
+            build_message("assistant", call("a")),
+            build_message("user", result("a", name="f")),
+            build_message("system", "rule"),
+        ],
         [],
     )
 
@@ -298,8 +352,8 @@ def test_a_system_message_between_call_and_result_is_moved_behind_the_result():
 def test_two_calls_of_one_id_in_one_turn_are_answered_in_order():
     again = generate_id("call_", "a", 2)
     history, _ = repaired(
-        said("assistant", call("a"), call("a")),
-        said("user", result("a", "1"), result("a", "2")),
-        said("user", result("a", "3")),
+        build_message("assistant", call("a"), call("a")),
+        build_message("user", result("a", "1"), result("a", "2")),
+        build_message("user", result("a", "3")),
     )
-    assert history[1] == said("user", result("a", "1", "f"), result(again, "3", "f"))
+    assert history[1] == build_message("user", result("a", "1", "f"), result(again, "3", "f"))

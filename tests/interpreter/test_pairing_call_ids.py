@@ -8,7 +8,7 @@ from dragoman.cli.job import Job, open_stream, perform
 from dragoman.core.parts import Text, ToolCall, ToolResult
 from dragoman.interpreter.chunks import ChunkReader, read_chunks
 from dragoman.interpreter.pairing import add_ids, find_call_id, identify_parts
-from interpreter.workbench import encoded, said
+from interpreter.workbench import build_message, encoded
 
 
 def gemini(*names, **more):
@@ -55,7 +55,7 @@ def test_replies_differ_in_the_ids_of_their_calls():
     assert read_ids(gemini("f")) != read_ids(other)
 
 
-def test_a_call_of_a_reply_without_an_id_is_told_when_it_is_whole():
+def test_a_call_without_an_id_is_emitted_when_it_is_complete():
     def frame(delta, finish=None):
         return b"data: " + encoded({"choices": [{"index": 0, "delta": delta, "finish_reason": finish}]}) + b"\n\n"
 
@@ -108,7 +108,7 @@ def ids_of(messages):
 
 def test_a_result_gets_the_id_of_the_call_it_answers():
     def step():
-        return said("assistant", call("f"), call("g")), said("user", result("g"), result("f"))
+        return build_message("assistant", call("f"), call("g")), build_message("user", result("g"), result("f"))
 
     f, g, answered_g, answered_f, *later = ids_of(add_ids((*step(), *step())))
     assert (answered_f, answered_g) == (f, g)
@@ -117,16 +117,23 @@ def test_a_result_gets_the_id_of_the_call_it_answers():
 
 
 def test_a_history_with_ids_is_the_same_object_and_ids_that_were_given_stay():
-    whole = (said("user", "hi"), said("assistant", "x", call("f", "a")), said("user", result("f", "a")))
+    whole = (
+        build_message("user", "hi"),
+        build_message("assistant", "x", call("f", "a")),
+        build_message("user", result("f", "a")),
+    )
     assert add_ids(whole) is whole
-    mixed = (said("assistant", call("f", "a"), call("f", "a"), call("g")), said("user", result("f", "a"), result("g")))
+    mixed = (
+        build_message("assistant", call("f", "a"), call("f", "a"), call("g")),
+        build_message("user", result("f", "a"), result("g")),
+    )
     named = ids_of(add_ids(mixed))
     assert named[:2] == ["a", "a"]
     assert named[3:] == ["a", named[2]]
 
 
 def test_a_result_without_a_call_stays_without_an_id():
-    orphan = (said("user", result("f"), call("f")),)
+    orphan = (build_message("user", result("f"), call("f")),)
     assert add_ids(orphan) == orphan
 
 

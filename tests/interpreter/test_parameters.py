@@ -5,7 +5,7 @@ import pytest
 from dragoman.core.request import Sampling, Thinking, Tool
 from dragoman.interpreter.adapt import adapt_sampling
 from dragoman.interpreter.parameters import adapt_thinking
-from interpreter.workbench import asked, booked, fitting_for
+from interpreter.workbench import build_request, fitting_for, loss_pointers
 
 ALL = Sampling(
     temperature=1.5,
@@ -49,14 +49,14 @@ def test_a_model_gets_just_the_knobs_it_takes(dialect, model, kept, changed):
     assert adapt_sampling(ALL, fitting) == Sampling(**{name: getattr(ALL, name) for name in kept}, **changed)
     dropped = [("dropped", place) for name, place in IN_CHAT.items() if name not in kept | changed.keys()]
     bent = [("approximated", IN_CHAT[name]) for name in changed]
-    assert sorted(booked(fitting)) == sorted(dropped + bent)
+    assert sorted(loss_pointers(fitting)) == sorted(dropped + bent)
 
 
-def test_knobs_nobody_turned_are_not_booked_and_stay_the_same_object():
+def test_unset_parameters_are_no_losses_and_stay_the_same_object():
     fitting = fitting_for("chat", "gpt-5.6")
     sampling = Sampling(max_tokens=3)
     assert adapt_sampling(sampling, fitting) is sampling
-    assert booked(fitting) == []
+    assert loss_pointers(fitting) == []
 
 
 @pytest.mark.parametrize(("temperature", "sent", "losses"), [(1.0, 1.0, 0), (0, 0, 0), (1.25, 1.0, 1)])
@@ -64,7 +64,7 @@ def test_a_temperature_is_clamped_to_the_models_maximum(temperature, sent, losse
     fitting = fitting_for("messages", "claude-opus-4-6")
     fitted = adapt_sampling(Sampling(temperature=temperature, max_tokens=1), fitting)
     assert fitted == Sampling(temperature=sent, max_tokens=1)
-    assert booked(fitting) == [("approximated", "/temperature")] * losses
+    assert loss_pointers(fitting) == [("approximated", "/temperature")] * losses
 
 
 @pytest.mark.parametrize(("count", "losses"), [(4, 0), (5, 1)])
@@ -72,16 +72,16 @@ def test_stop_sequences_are_counted(count, losses):
     fitting = fitting_for("chat", "gpt-4.1")
     words = tuple("abcdefg"[:count])
     assert adapt_sampling(Sampling(stop=words), fitting) == Sampling(stop=words[:4])
-    assert booked(fitting) == [("dropped", "/stop/4")] * losses
+    assert loss_pointers(fitting) == [("dropped", "/stop/4")] * losses
 
 
 def test_a_refused_knob_is_not_clamped_too():
     fitting = fitting_for("gemini", "gemini-3.8-pro", temperature_max=1.0)
     assert adapt_sampling(Sampling(temperature=2, stop=("a",)), fitting) == Sampling(stop=("a",))
-    assert booked(fitting) == [("dropped", "/temperature")]
+    assert loss_pointers(fitting) == [("dropped", "/temperature")]
     fitting = fitting_for("chat", "gpt-5.6", stop_max=1)
     assert adapt_sampling(Sampling(stop=("a", "b")), fitting) == Sampling()
-    assert booked(fitting) == [("dropped", "/stop")]
+    assert loss_pointers(fitting) == [("dropped", "/stop")]
 
 
 @pytest.mark.parametrize(
@@ -92,18 +92,18 @@ def test_a_refused_knob_is_not_clamped_too():
 def test_temperature_or_top_p_alone_is_kept(sampling):
     fitting = fitting_for("messages", "claude-opus-4-6")
     assert adapt_sampling(sampling, fitting) == sampling
-    assert booked(fitting) == []
+    assert loss_pointers(fitting) == []
 
 
 @pytest.mark.parametrize(
     ("model", "limit"),
     [("claude-opus-5", 32_000), ("claude-opus-4-1", 8192), ("claude-3-haiku", 4096), ("claude-3-7-sonnet", 32_000)],
 )
-def test_claude_is_told_a_limit_where_the_caller_gave_none(model, limit):
+def test_claude_gets_a_default_max_tokens(model, limit):
     fitting = fitting_for("messages", model)
     assert adapt_sampling(Sampling(), fitting) == Sampling(max_tokens=limit)
     assert adapt_sampling(Sampling(max_tokens=1), fitting) == Sampling(max_tokens=1)
-    assert booked(fitting) == []
+    assert loss_pointers(fitting) == []
 
 
 MODE, EFFORT, BUDGET, VISIBLE = (
@@ -116,9 +116,9 @@ MODE, EFFORT, BUDGET, VISIBLE = (
 
 def thought(dialect, model, thinking, **request):
     fitting = fitting_for(dialect, model, source="messages")
-    fitted = adapt_thinking(asked(thinking=thinking, **request), fitting)
-    assert all(kind == "approximated" for kind, _ in booked(fitting))
-    return fitted, [where for _, where in booked(fitting)]
+    fitted = adapt_thinking(build_request(thinking=thinking, **request), fitting)
+    assert all(kind == "approximated" for kind, _ in loss_pointers(fitting))
+    return fitted, [where for _, where in loss_pointers(fitting)]
 
 
 @pytest.mark.parametrize(
@@ -134,7 +134,7 @@ def thought(dialect, model, thinking, **request):
         (24_577, "xhigh"),
     ],
 )
-def test_a_budget_is_said_as_the_nearest_effort(budget, effort):
+def test_a_budget_becomes_the_nearest_effort(budget, effort):
     assert thought("responses", "nobody", Thinking(budget=budget)) == (Thinking(effort=effort), [BUDGET])
 
 
@@ -142,7 +142,7 @@ def test_a_budget_is_said_as_the_nearest_effort(budget, effort):
     ("effort", "budget"),
     [("minimal", 512), ("low", 1024), ("medium", 8192), ("high", 24_576), ("xhigh", 32_768), ("max", 32_768)],
 )
-def test_an_effort_is_said_as_a_budget(effort, budget):
+def test_an_effort_becomes_a_budget(effort, budget):
     assert thought("gemini", "gemini-2.5-pro", Thinking(effort=effort)) == (Thinking(budget=budget), [EFFORT])
 
 
@@ -156,14 +156,14 @@ def test_a_budget_is_not_above_the_models_most(thinking):
 def test_a_limit_is_not_above_the_models_most():
     fitting = fitting_for("messages", "claude-haiku-4-5")
     assert adapt_sampling(Sampling(max_tokens=64_001), fitting).max_tokens == 64_000
-    assert booked(fitting) == [("approximated", "/max_completion_tokens")]
+    assert loss_pointers(fitting) == [("approximated", "/max_completion_tokens")]
     assert adapt_sampling(Sampling(max_tokens=64_000), fitting_for("messages", "claude-haiku-4-5")).max_tokens == 64_000
 
 
-def test_stop_sequences_that_nobody_sees_are_not_sent_to_claude():
+def test_whitespace_stop_sequences_are_not_sent_to_claude():
     fitting = fitting_for("messages", "claude-opus-5")
     assert adapt_sampling(Sampling(stop=("a", " \n", "b")), fitting).stop == ("a", "b")
-    assert [kind for kind, _ in booked(fitting)] == ["dropped"]
+    assert [kind for kind, _ in loss_pointers(fitting)] == ["dropped"]
     assert adapt_sampling(Sampling(stop=(" ",)), fitting_for("gemini", "gemini-3-flash")).stop == (" ",)
 
 
@@ -171,7 +171,7 @@ def test_stop_sequences_that_nobody_sees_are_not_sent_to_claude():
 def test_candidates_are_counted_in_whole_numbers(given, sent, losses):
     fitting = fitting_for("messages", "claude-haiku-4-5")
     assert adapt_sampling(Sampling(top_k=given), fitting).top_k == sent
-    assert len(booked(fitting)) == losses
+    assert len(loss_pointers(fitting)) == losses
 
 
 @pytest.mark.parametrize(
@@ -251,27 +251,29 @@ LEFT_TO_THE_MODEL = Thinking(mode="adaptive")
         ),
     ],
 )
-def test_how_much_to_think_is_said_in_the_models_words(dialect, model, thinking, fitted, places):
+def test_the_thinking_level_is_sent_in_the_models_own_field(dialect, model, thinking, fitted, places):
     assert thought(dialect, model, thinking) == (fitted, places)
 
 
 @pytest.mark.parametrize(
     ("dialect", "model"), [("chat", "gpt-4.1"), ("gemini", "gemini-2.0-flash"), ("messages", "claude-3-haiku")]
 )
-def test_a_model_that_does_not_think_is_not_told_how(dialect, model):
+def test_a_model_without_thinking_gets_no_thinking_settings(dialect, model):
     fitting = fitting_for(dialect, model, source="messages", shows_thinking=False)
     thinking = Thinking(mode="enabled", effort="low", budget=2000, visible=True)
-    assert adapt_thinking(asked(thinking=thinking), fitting) is None
-    assert booked(fitting) == [("dropped", place) for place in sorted([MODE, EFFORT, BUDGET, VISIBLE])]
+    assert adapt_thinking(build_request(thinking=thinking), fitting) is None
+    assert loss_pointers(fitting) == [("dropped", place) for place in sorted([MODE, EFFORT, BUDGET, VISIBLE])]
     quiet = fitting_for(dialect, model)
-    assert adapt_thinking(asked(thinking=Thinking()), quiet) is None
-    assert booked(quiet) == []
+    assert adapt_thinking(build_request(thinking=Thinking()), quiet) is None
+    assert loss_pointers(quiet) == []
 
 
-def test_a_target_that_cannot_be_asked_to_show_its_thinking_is_not_asked():
+def test_visible_thinking_is_not_requested_from_a_target_that_cannot_show_it():
     fitting = fitting_for("chat", "nobody", source="messages")
-    assert adapt_thinking(asked(thinking=Thinking(effort="low", visible=False)), fitting) == Thinking(effort="low")
-    assert booked(fitting) == [("dropped", VISIBLE)]
+    assert adapt_thinking(build_request(thinking=Thinking(effort="low", visible=False)), fitting) == Thinking(
+        effort="low"
+    )
+    assert loss_pointers(fitting) == [("dropped", VISIBLE)]
 
 
 TOOLS = {"tools": (Tool(name="f"),)}
@@ -297,7 +299,7 @@ def test_the_newest_gpt_takes_tools_on_chat_only_without_reasoning(model, thinki
 def test_a_limit_below_the_targets_minimum_is_raised(limit, sent, losses):
     fitting = fitting_for("responses", "gpt-5.6")
     assert adapt_sampling(Sampling(max_tokens=limit), fitting) == Sampling(max_tokens=sent)
-    assert booked(fitting) == [("approximated", "/max_completion_tokens")] * losses
+    assert loss_pointers(fitting) == [("approximated", "/max_completion_tokens")] * losses
 
 
 @pytest.mark.parametrize(
@@ -313,7 +315,7 @@ def test_claude_takes_no_temperature_while_it_thinks(model, thinking, kept):
     fitting = fitting_for("messages", model)
     fitted = adapt_sampling(Sampling(temperature=0.5, top_k=3, max_tokens=9), fitting, thinking)
     assert fitted == (Sampling(temperature=0.5, top_k=3, max_tokens=9) if kept else Sampling(max_tokens=9))
-    assert booked(fitting) == ([] if kept else [("dropped", "/temperature"), ("dropped", "/top_k")])
+    assert loss_pointers(fitting) == ([] if kept else [("dropped", "/temperature"), ("dropped", "/top_k")])
 
 
 @pytest.mark.parametrize(
@@ -334,11 +336,11 @@ def test_claude_takes_no_temperature_while_it_thinks(model, thinking, kept):
 def test_a_budget_leaves_room_for_an_answer_below_the_limit_on_both(limit, thinking, fitted, places):
     fitting = fitting_for("messages", "claude-opus-4-5", source="messages")
     fitting.max_tokens = limit
-    assert adapt_thinking(asked(thinking=thinking), fitting) == fitted
-    assert booked(fitting) == [("approximated", place) for place in places]
+    assert adapt_thinking(build_request(thinking=thinking), fitting) == fitted
+    assert loss_pointers(fitting) == [("approximated", place) for place in places]
 
 
-def test_a_limit_of_any_size_stands_where_the_model_has_no_maximum():
+def test_a_token_limit_of_any_size_is_kept_if_the_model_has_no_maximum():
     fitting = fitting_for("chat", "gpt-4.1", document={"max_completion_tokens": 1 << 40})
     assert adapt_sampling(Sampling(max_tokens=1 << 40), fitting, None).max_tokens == 1 << 40
-    assert booked(fitting) == []
+    assert loss_pointers(fitting) == []

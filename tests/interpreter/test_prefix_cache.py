@@ -34,7 +34,7 @@ def test_the_longest_prefix_is_found():
     assert cache.find(CHAT, HEAD + b"3", 0) is NO_PREFIX
 
 
-def test_a_longer_prefix_takes_the_place_of_the_one_it_goes_on_from():
+def test_a_longer_prefix_replaces_the_one_it_extends():
     cache = PrefixCache(min_bytes=64)
     short, long = prefix(HEAD + b"1"), prefix(HEAD + b"12")
     cache.store(CHAT, short, NO_PREFIX)

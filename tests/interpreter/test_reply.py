@@ -26,7 +26,7 @@ from dragoman.interpreter.ledger import Ledger
 from dragoman.interpreter.reply import EventAdapter
 from dragoman.interpreter.reply_adapter import ReplyOptions
 from dragoman.interpreter.undo import build_call_id_stem, hash_text
-from interpreter.workbench import booked, exactly, nobodys_dialect
+from interpreter.workbench import exactly, loss_pointers, nobodys_dialect
 
 CLIENTS = ["chat", "responses", "messages", "gemini"]
 
@@ -36,7 +36,7 @@ def fitted(client, *events, whole=False, salt="", source_issuer="nobody"):
     ledger = Ledger({"part.signature": ("/signature",)})
     options = ReplyOptions(salt, is_whole=whole)
     fitter = EventAdapter(nobodys_dialect(source_issuer), dialect_named(client), ledger, options)
-    return [told for event in events for told in fitter.feed(event)], booked(ledger)
+    return [told for event in events for told in fitter.feed(event)], loss_pointers(ledger)
 
 
 def part(index, start, *pieces, complete=True):
@@ -98,7 +98,7 @@ def test_a_part_the_client_cannot_hold_is_left_out_and_indexes_close_up(client, 
     assert fitted(client, *stream) == (after, [] if kept else [("dropped", "/p")])
 
 
-def test_nothing_more_is_told_of_a_part_that_is_left_out():
+def test_no_further_events_of_a_dropped_part_are_emitted():
     stream = [
         PartStarted(0, IMAGE),
         PartSigned(0, Signature("google", "s")),
@@ -159,7 +159,7 @@ def test_a_free_form_call_passes_where_there_are_some(client):
 
 @pytest.mark.parametrize("client", ["messages", "gemini"])
 @pytest.mark.parametrize("pieces", [("l", "s"), ()])
-def test_a_free_form_call_is_a_functions_where_there_are_none_and_told_when_it_is_whole(client, pieces):
+def test_a_free_form_call_becomes_a_function_call_and_is_emitted_when_complete(client, pieces):
     stream = part(0, call(form="text"), *pieces)
     told, losses = fitted(client, *stream)
     assert told[0] == PartStarted(0, call())
@@ -169,7 +169,7 @@ def test_a_free_form_call_is_a_functions_where_there_are_none_and_told_when_it_i
     assert losses == []
 
 
-def test_a_call_is_told_when_its_arguments_begin():
+def test_a_call_is_emitted_when_its_arguments_begin():
     stream = part(0, call(), '{"a"', ":1}")
     for client in ("chat", "responses", "messages"):
         assert fitted(client, *stream[:1]) == ([], [])
@@ -177,7 +177,7 @@ def test_a_call_is_told_when_its_arguments_begin():
         assert fitted(client, *stream) == (stream, [])
 
 
-def test_a_call_for_gemini_or_in_a_whole_reply_for_claude_is_told_when_it_is_whole():
+def test_a_call_for_gemini_or_in_a_whole_claude_reply_is_emitted_when_complete():
     stream = part(0, call(), '{"a"', ":1}")
     for client, whole in (("gemini", False), ("gemini", True), ("messages", True)):
         assert fitted(client, *stream[:-1], whole=whole) == ([], [])
@@ -192,7 +192,7 @@ def test_a_call_is_held_until_it_is_seen_to_be_an_object():
 
 
 @pytest.mark.parametrize("client", CLIENTS)
-def test_a_call_without_arguments_is_told(client):
+def test_a_call_without_arguments_is_emitted(client):
     assert fitted(client, *part(0, call())) == (part(0, call()), [])
 
 
@@ -218,7 +218,7 @@ FAILED = Failed(Problem("malformed_reply", "the model made a malformed tool call
     [("gemini", False, BROKEN), ("gemini", True, BROKEN), ("messages", True, FAILED), ("messages", False, FAILED)],
 )
 @pytest.mark.parametrize("arguments", ["[1]", "oops", '"text"'])
-def test_a_call_whose_arguments_are_no_object_is_left_out_and_the_end_tells_it(client, whole, end, arguments):
+def test_a_call_with_invalid_arguments_is_dropped_and_reported_at_the_end(client, whole, end, arguments):
     stream = [*part(0, call(), arguments), *part(1, TEXT, "hi"), Finished(Finish("tool_calls", "t"))]
     assert fitted(client, *stream, whole=whole) == ([*part(0, TEXT, "hi"), end], [("dropped", "/c")])
 
@@ -273,7 +273,7 @@ def test_a_source_is_named_where_the_client_can_hold_it(client, citation, kept):
 
 @pytest.mark.parametrize("client", CLIENTS)
 @pytest.mark.parametrize("reason", ["stop", "length", "tool_calls", "filtered", "refused"])
-def test_common_ends_are_told_as_they_are(client, reason):
+def test_common_finish_reasons_are_unchanged(client, reason):
     end = Finished(Finish(reason, "raw", "seq"))
     assert fitted(client, end) == ([end], [] if client == "messages" else [("dropped", "")])
     assert fitted(client, Finished(Finish(reason, "raw"))) == ([Finished(Finish(reason, "raw"))], [])
@@ -296,14 +296,14 @@ def test_a_pause_is_a_reply_cut_by_length_where_there_are_none(client):
         ("malformed_call", "BAD", "the model made a malformed tool call (BAD)", "malformed_function_call"),
     ],
 )
-def test_an_end_the_client_has_no_word_for_is_an_error(reason, raw, message, code):
+def test_a_finish_reason_that_the_client_does_not_have_is_an_error(reason, raw, message, code):
     end = Finished(Finish(reason, raw))
     for client in ("chat", "responses", "messages"):
         assert fitted(client, end) == ([Failed(Problem("malformed_reply", message, code=code))], [])
     assert fitted("gemini", end) == ([end], [])
 
 
-def test_a_failure_passes_without_words_only_the_sources_clients_know():
+def test_a_failure_is_passed_on_without_codes_of_the_source_dialect():
     problem = Problem("rate_limit", "slow", code="insufficient_quota")
     assert fitted("messages", Failed(problem), source_issuer="openai") == ([Failed(Problem("rate_limit", "slow"))], [])
     assert fitted("chat", Failed(problem), source_issuer="openai") == ([Failed(problem)], [])

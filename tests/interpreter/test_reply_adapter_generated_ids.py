@@ -80,7 +80,7 @@ def test_two_replies_without_ids_differ_in_theirs_and_one_has_the_same_twice(cli
 
 
 @pytest.mark.parametrize("client", STYLES)
-def test_calls_of_replies_without_ids_are_told_apart_without_the_request(client):
+def test_calls_of_replies_without_ids_get_distinct_ids_without_the_request(client):
     one, other = reply(called(page=1), called(page=2)), reply(called(page=2), called(page=1))
     ids = [*call_ids(client, whole(client, one)), *call_ids(client, whole(client, other))]
     assert len(set(ids)) == 4
@@ -112,7 +112,7 @@ def test_the_same_answer_to_a_longer_conversation_gets_another_id():
     assert call_ids("chat", told[0]) != call_ids("chat", told[1])
 
 
-def test_a_stream_without_an_id_that_says_nothing_still_begins_and_ends():
+def test_an_empty_stream_without_an_id_still_starts_and_ends():
     stream = flowed("messages", {"candidates": [{"finishReason": "STOP"}]})
     assert [line for line in stream.decode().split("\n") if line.startswith("event:")] == [
         "event: message_start",
@@ -121,7 +121,7 @@ def test_a_stream_without_an_id_that_says_nothing_still_begins_and_ends():
     ]
 
 
-def test_a_stream_without_an_id_that_breaks_is_told_as_broken():
+def test_a_broken_stream_without_an_id_is_reported_as_broken():
     body = b'data: {"candidates":[{"content":{"parts":[{"text":"Hel"}]}}]}\r\n\r\n'
     assert b"event: error" in flowed("messages", body)
     assert b"event: error" in flowed(

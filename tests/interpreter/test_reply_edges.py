@@ -18,7 +18,7 @@ def fitter(client, *, source_issuer="", **options):
     return EventAdapter(nobodys_dialect(source_issuer), client, ledger, ReplyOptions(**options)), ledger
 
 
-def told(fit, *events):
+def feed_events(fit, *events):
     return [one for event in events for one in fit.feed(event)]
 
 
@@ -29,16 +29,16 @@ def call(index, call_id="a", arguments="{}", where="/c", **more):
 
 def test_of_two_calls_with_one_id_the_second_gets_its_own():
     fit, ledger = fitter(dialect_named("chat"), salt="s")
-    events = told(fit, Started("r", "m", 3), *call(0), *call(1, where="/d"), *call(2, call_id="b"))
+    events = feed_events(fit, Started("r", "m", 3), *call(0), *call(1, where="/d"), *call(2, call_id="b"))
     ids = [event.part.id for event in events if isinstance(event, PartStarted)]
     assert (ids[0], ids[2]) == ("a", "b")
     assert ids[1].startswith("call_")
     assert ledger.losses() == (Loss("/d/id", "another call has the id 'a': this one gets a new id", "approximated"),)
 
 
-def test_calls_without_ids_are_told_apart():
+def test_calls_without_ids_get_distinct_ids():
     fit, ledger = fitter(dialect_named("chat"))
-    events = told(fit, Started("r", "m", 3), *call(0, ""), *call(1, ""))
+    events = feed_events(fit, Started("r", "m", 3), *call(0, ""), *call(1, ""))
     first, second = [event.part.id for event in events if isinstance(event, PartStarted)]
     assert first != second
     assert ledger.losses() == ()
@@ -47,7 +47,7 @@ def test_calls_without_ids_are_told_apart():
 def test_a_minted_id_depends_on_the_reply():
     def minted(reply_id):
         fit, _ = fitter(dialect_named("chat"))
-        return told(fit, Started(reply_id, "m", 3), *call(0, ""))[1].part.id
+        return feed_events(fit, Started(reply_id, "m", 3), *call(0, ""))[1].part.id
 
     assert minted("r") == minted("r") != minted("q")
 
@@ -59,25 +59,25 @@ def test_a_minted_id_depends_on_the_reply():
         ('{"a":', False, "the call was cut off inside its arguments"),
     ],
 )
-def test_it_is_told_why_a_call_is_left_out(arguments, complete, why):
+def test_a_dropped_call_is_reported_with_its_reason(arguments, complete, why):
     fit, ledger = fitter(dialect_named("gemini"))
     start = ToolCall(id="a", name="f", arguments="", where="/c")
-    assert told(fit, PartStarted(0, start), PartDelta(0, arguments), PartEnded(0, complete)) == []
+    assert feed_events(fit, PartStarted(0, start), PartDelta(0, arguments), PartEnded(0, complete)) == []
     assert ledger.losses() == (Loss("/c", why, "dropped"),)
 
 
-def test_nothing_is_told_of_a_call_that_was_left_out_at_its_end():
+def test_no_events_are_emitted_for_a_call_dropped_at_its_end():
     fit, _ = fitter(dialect_named("gemini"))
     start = ToolCall(id="a", name="f", arguments="", where="/c")
-    assert told(fit, PartStarted(0, start), PartDelta(0, "[1]"), PartEnded(0)) == []
-    assert told(fit, PartSigned(0, Signature("google", "s")), PartDelta(0, "x")) == []
+    assert feed_events(fit, PartStarted(0, start), PartDelta(0, "[1]"), PartEnded(0)) == []
+    assert feed_events(fit, PartSigned(0, Signature("google", "s")), PartDelta(0, "x")) == []
 
 
 @pytest.mark.parametrize("where", ["/c", ""])
-def test_a_free_form_call_is_a_functions_wherever_it_stood(where):
+def test_a_free_form_call_becomes_a_function_call_anywhere(where):
     fit, _ = fitter(dialect_named("messages"), is_whole=True)
     start = ToolCall(id="a", name="f", arguments="", form="text", where=where)
-    events = told(fit, PartStarted(0, start), PartDelta(0, "ls"), PartDelta(0, " -l"), PartEnded(0))
+    events = feed_events(fit, PartStarted(0, start), PartDelta(0, "ls"), PartDelta(0, " -l"), PartEnded(0))
     assert [event.text for event in events if isinstance(event, PartDelta)] == ['{"input":"ls -l"}']
     assert [event.part.form for event in events if isinstance(event, PartStarted)] == ["json"]
 
@@ -91,7 +91,7 @@ def test_reasoning_is_left_out_where_the_client_has_no_place_for_it():
     text = [PartStarted(0, Text(text="")), PartDelta(0, "hi"), PartEnded(0)]
     thought = [PartStarted(0, Reasoning(where="/r")), PartDelta(0, "hm"), PartEnded(0)]
     rest = [PartStarted(1, Text(text="")), PartDelta(1, "hi"), PartEnded(1)]
-    assert told(fit, *thought, *rest) == text
+    assert feed_events(fit, *thought, *rest) == text
     assert ledger.losses() == (Loss("/r", "the client's dialect has no reasoning", "dropped"),)
 
 
@@ -103,7 +103,7 @@ def test_a_thought_carries_a_calls_signature_only_where_thoughts_are_signed_and_
     client = without(dialect_named("messages"), signatures=frozenset(signatures))
     fit, ledger = fitter(client, source_issuer="google")
     start = ToolCall(id="a", name="f", arguments="", where="/c", signature=Signature("google", "s"))
-    events = told(fit, PartStarted(0, start), PartDelta(0, "{}"), PartEnded(0))
+    events = feed_events(fit, PartStarted(0, start), PartDelta(0, "{}"), PartEnded(0))
     kinds = [type(event.part) for event in events if isinstance(event, PartStarted)]
     assert kinds == ([Reasoning, ToolCall] if carried else [ToolCall])
     assert (ledger.losses() == ()) is carried or "call" in signatures
@@ -115,12 +115,12 @@ SOURCES = b'{"chunks":[{"web":{"uri":"u"}},{"web":{"uri":"v"}}],"queries":["q"]}
 def cited(client, *places):
     fit, ledger = fitter(dialect_named(client))
     citation = Citation("gemini", b"{}", url="u", places=places)
-    told(fit, PartStarted(0, Text(text="", where="/t")), PartCited(0, citation), PartEnded(0))
-    told(fit, Native("gemini", "/grounding", SOURCES))
+    feed_events(fit, PartStarted(0, Text(text="", where="/t")), PartCited(0, citation), PartEnded(0))
+    feed_events(fit, Native("gemini", "/grounding", SOURCES))
     return [loss.where for loss in ledger.losses()]
 
 
-def test_a_source_that_was_named_is_not_lost_where_it_stood():
+def test_a_rendered_citation_is_not_reported_as_a_loss():
     assert cited("chat", "/grounding/chunks/0/web/uri") == ["/grounding/chunks/1/web/uri", "/grounding/queries/0"]
 
 

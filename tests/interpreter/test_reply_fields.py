@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from cases.through import DONE, answer, booked, flow
+from cases.through import DONE, answer, flow, loss_pointers
 from dragoman.core.events import Failed, PartEnded, PartSigned, PartStarted
 from dragoman.core.parts import Reasoning, Signature
 from dragoman.core.problems import Problem
@@ -66,11 +66,11 @@ def chat(usage=None, **choice):
 @pytest.mark.parametrize(("client", "more"), [("chat", set()), ("responses", set()), ("gemini", {"cache_creation"})])
 def test_counts_the_client_has_no_place_for_are_booked_and_zeros_are_not(client, more):
     lost = UNCOUNTED | {f"/usage/{name}_input_tokens" for name in more}
-    assert booked(answer("messages", client, message())) == lost
-    assert booked(flow("messages", client, message_frames())) == lost
+    assert loss_pointers(answer("messages", client, message())) == lost
+    assert loss_pointers(flow("messages", client, message_frames())) == lost
 
 
-def test_counts_that_have_a_place_are_told():
+def test_token_counts_with_a_field_in_the_target_are_sent():
     usage = answer("messages", "responses", message()).body["usage"]
     assert usage["input_tokens_details"] == {"cached_tokens": 0, "cache_write_tokens": 3}
     assert usage["input_tokens"] == 8
@@ -91,15 +91,17 @@ def test_details_of_tokens_are_booked_leaf_by_leaf():
     usage = {"prompt_tokens": 5, "completion_tokens": 6, "total_tokens": 11, "prompt_tokens_details": details}
     told = answer("chat", "messages", chat(usage))
     assert told.body["usage"]["cache_read_input_tokens"] == 1
-    assert booked(told) == {"/usage/prompt_tokens_details/audio_tokens"}
+    assert loss_pointers(told) == {"/usage/prompt_tokens_details/audio_tokens"}
 
 
 @pytest.mark.parametrize("client", ["chat", "responses", "gemini"])
 def test_the_stop_sequence_that_was_hit_is_booked_where_there_is_no_place_for_it(client):
     whole = answer("messages", client, message(stop_reason="stop_sequence", stop_sequence="END"))
-    assert "/stop_sequence" in booked(whole, "dropped")
-    assert "/stop_sequence" in booked(flow("messages", client, message_frames("stop_sequence", "END")), "dropped")
-    assert "/stop_sequence" not in booked(answer("messages", client, message()))
+    assert "/stop_sequence" in loss_pointers(whole, "dropped")
+    assert "/stop_sequence" in loss_pointers(
+        flow("messages", client, message_frames("stop_sequence", "END")), "dropped"
+    )
+    assert "/stop_sequence" not in loss_pointers(answer("messages", client, message()))
 
 
 def stopped(reason):
@@ -120,8 +122,8 @@ def test_the_stop_sequence_a_server_names_reaches_a_client_that_has_a_place_for_
 @pytest.mark.parametrize(("client", "reason"), [("messages", 154829), ("gemini", 154829), ("gemini", "END")])
 def test_a_token_that_ended_a_reply_and_a_sequence_without_a_place_are_booked(client, reason):
     body, chunks = stopped(reason)
-    assert booked(answer("chat", client, body)) == {"/choices/0/stop_reason"}
-    assert booked(flow("chat", client, chunks)) == {"/choices/0/stop_reason"}
+    assert loss_pointers(answer("chat", client, body)) == {"/choices/0/stop_reason"}
+    assert loss_pointers(flow("chat", client, chunks)) == {"/choices/0/stop_reason"}
 
 
 @pytest.mark.parametrize(
@@ -134,7 +136,7 @@ def test_a_token_that_ended_a_reply_and_a_sequence_without_a_place_are_booked(cl
         ("gemini", "chat", "LANGUAGE", "/candidates/0/finishReason"),
     ],
 )
-def test_a_word_for_the_end_that_says_more_than_the_clients_is_approximated(source, client, word, where):
+def test_a_finish_reason_more_specific_than_the_clients_is_approximated(source, client, word, where):
     bodies = {
         "messages": message(stop_reason=word, usage=None),
         "chat": chat(finish_reason=word),
@@ -157,7 +159,7 @@ def test_the_id_of_a_thought_travels_in_the_envelope_and_is_not_booked(client):
     told = answer("responses", client, responded(THOUGHT, {**THOUGHT, "id": "rs.2"}))
     first, _ = open_envelope(Signature("", _signatures(told.body)[0]))
     assert (first.item, first.value) == ("rs_1", "e")
-    assert booked(told) == {"/output/1/id"}, "an envelope has no room for an id with a dot"
+    assert loss_pointers(told) == {"/output/1/id"}, "an envelope has no room for an id with a dot"
 
 
 def _signatures(body):
@@ -168,7 +170,7 @@ def _signatures(body):
 @pytest.mark.parametrize("client", ["chat", "messages", "gemini"])
 def test_the_id_of_a_thought_without_a_signature_is_booked(client):
     thought = {"type": "reasoning", "id": "rs_1", "summary": [{"type": "summary_text", "text": "hm"}]}
-    assert booked(answer("responses", client, responded(thought))) == {"/output/0/id"}
+    assert loss_pointers(answer("responses", client, responded(thought))) == {"/output/0/id"}
 
 
 def test_fields_of_a_thought_that_was_cut_off_are_booked_too():
@@ -188,7 +190,7 @@ def test_a_field_that_merely_looks_like_the_id_of_another_thought_is_booked():
     assert [loss.where for loss in ledger.losses()] == ["/p/id"]
 
 
-def test_what_a_reply_repeats_of_its_request_says_so():
+def test_fields_that_repeat_the_request_have_that_as_their_reason():
     told = answer("responses", "chat", responded(temperature=1.0, text={"format": {"type": "text"}}, billing={"p": 1}))
     why = {loss.where: loss.what for loss in told.losses}
     assert why.keys() == {"/temperature", "/text/format/type", "/billing/p"}
@@ -200,7 +202,7 @@ def test_what_a_reply_repeats_of_its_request_says_so():
 @pytest.mark.parametrize("client", ["chat", "messages", "gemini"])
 def test_the_namespace_of_a_call_is_booked_where_calls_have_none(client):
     call = {"type": "function_call", "call_id": "c", "name": "f", "namespace": "crm", "arguments": "{}"}
-    assert booked(answer("responses", client, responded(call))) == {"/output/0/namespace"}
+    assert loss_pointers(answer("responses", client, responded(call))) == {"/output/0/namespace"}
 
 
 PAGE = {"type": "url_citation", "url": "https://a.org", "title": "A", "start_index": 0, "end_index": 3}
@@ -211,39 +213,39 @@ def cited(*annotations):
     return responded({"type": "message", "role": "assistant", "content": [text]})
 
 
-def test_the_words_a_source_is_for_are_booked_where_a_source_is_named_for_a_whole_block():
+def test_the_span_of_a_citation_is_a_loss_where_citations_apply_to_whole_blocks():
     where = "/output/0/content/0/annotations/0"
-    assert booked(answer("responses", "messages", cited(PAGE))) == {f"{where}/start_index", f"{where}/end_index"}
-    assert booked(answer("responses", "chat", cited(PAGE))) == set()
-    assert booked(answer("responses", "gemini", cited(PAGE))) == set()
+    assert loss_pointers(answer("responses", "messages", cited(PAGE))) == {f"{where}/start_index", f"{where}/end_index"}
+    assert loss_pointers(answer("responses", "chat", cited(PAGE))) == set()
+    assert loss_pointers(answer("responses", "gemini", cited(PAGE))) == set()
 
 
-def test_annotations_of_chat_are_named_where_they_stand_beside_the_text():
+def test_annotations_of_chat_are_reported_at_their_pointer_next_to_the_text():
     page = {"url": "https://a.org", "title": "A", "content": "words", "start_index": 0, "end_index": 1}
     notes = [{"type": "url_citation", "url_citation": page}, {"type": "file", "file": {"hash": "h"}}]
     said = {"role": "assistant", "content": "x", "annotations": notes}
     where = "/choices/0/message/annotations"
     lost = {f"{where}/0/url_citation/content", f"{where}/1/file/hash", f"{where}/1/type"}
-    assert booked(answer("chat", "responses", chat(message=said))) == lost
+    assert loss_pointers(answer("chat", "responses", chat(message=said))) == lost
     chunks = [{**chat(), "choices": [{"index": 0, "delta": {"content": "x"}}]}]
     chunks += [{**chat(), "choices": [{"index": 0, "delta": {"annotations": [note]}}]} for note in notes]
     chunks += [{**chat(), "choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}, DONE]
-    assert booked(flow("chat", "responses", chunks)) == lost
+    assert loss_pointers(flow("chat", "responses", chunks)) == lost
 
 
-def test_what_a_server_says_of_a_kind_of_call_that_it_is_not_is_booked():
+def test_fields_of_another_kind_of_call_are_losses():
     call = {"id": "c", "type": "function", "function": {"name": "f", "arguments": "{}"}, "custom": {"input": "odd"}}
     said = {"role": "assistant", "content": None, "tool_calls": [call]}
     where = "/choices/0/message/tool_calls/0"
-    assert booked(answer("chat", "messages", chat(message=said))) == {f"{where}/custom/input"}
+    assert loss_pointers(answer("chat", "messages", chat(message=said))) == {f"{where}/custom/input"}
     call["custom"] = {"name": "", "input": ""}
-    assert booked(answer("chat", "messages", chat(message=said))) == set()
+    assert loss_pointers(answer("chat", "messages", chat(message=said))) == set()
     call |= {"type": "custom", "custom": {"name": "g", "input": "x"}}
     lost = {f"{where}/function/name", f"{where}/function/arguments"}
-    assert booked(answer("chat", "responses", chat(message=said))) == lost
+    assert loss_pointers(answer("chat", "responses", chat(message=said))) == lost
 
 
-def test_text_after_a_call_is_said_to_have_moved_where_calls_come_last():
+def test_text_after_a_call_is_reported_as_moved_where_calls_come_last():
     content = [{"type": "tool_use", "id": "t", "name": "f", "input": {}}, *SAID]
     body = message(content=content, stop_reason="tool_use", usage=None)
     assert [(loss.kind, loss.where) for loss in answer("messages", "chat", body).losses] == [
@@ -259,8 +261,8 @@ def test_parts_of_later_chunks_are_named_as_a_whole_reply_would_count_them():
     chunks = [{"candidates": [{"content": {"parts": [part]}}]} for part in [{"text": "x"}, *PARTS]]
     chunks[-1]["candidates"][0]["finishReason"] = "STOP"
     whole = {"candidates": [{"content": {"parts": [{"text": "x"}, *PARTS]}, "finishReason": "STOP"}]}
-    assert booked(answer("gemini", "chat", whole)) == {"/candidates/0/content/parts/2/executableCode/code"}
-    assert booked(flow("gemini", "chat", chunks)) == {"/candidates/0/content/parts/2/executableCode/code"}
+    assert loss_pointers(answer("gemini", "chat", whole)) == {"/candidates/0/content/parts/2/executableCode/code"}
+    assert loss_pointers(flow("gemini", "chat", chunks)) == {"/candidates/0/content/parts/2/executableCode/code"}
 
 
 SERVER_ERRORS = {
@@ -281,7 +283,7 @@ def test_a_vendor_that_breaks_is_a_server_error_to_every_client(client, source, 
     assert (told.status, {name: error[name] for name in words}) == (expected, words)
 
 
-def test_of_several_answers_only_the_first_is_told_and_that_is_why_the_others_are_lost():
+def test_only_the_first_candidate_is_sent_and_the_others_are_losses():
     candidates = [{"index": i, "content": {"parts": [{"text": t}]}, "finishReason": "STOP"} for i, t in enumerate("ab")]
     losses = translate_response(json.dumps({"candidates": candidates}).encode(), "gemini", "chat").losses
     assert {loss.what for loss in losses if loss.where.startswith("/candidates/1/")} == {

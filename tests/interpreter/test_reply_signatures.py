@@ -9,7 +9,7 @@ from dragoman.interpreter.ledger import Ledger
 from dragoman.interpreter.reply import EventAdapter
 from dragoman.interpreter.reply_adapter import ReplyOptions
 from dragoman.interpreter.signature_envelopes import UNSIGNED, open_envelope, seal_signature
-from interpreter.workbench import booked, nobodys_dialect
+from interpreter.workbench import loss_pointers, nobodys_dialect
 
 GOOGLE, ANTHROPIC, OPENAI = (Signature(issuer, "s") for issuer in ("google", "anthropic", "openai"))
 TEXT = Text(text="", where="/p")
@@ -24,7 +24,7 @@ def fitted(client, *events, whole=False, source_issuer="nobody"):
     ledger = Ledger({"part.signature": ("/signature",)})
     options = ReplyOptions(is_whole=whole)
     fitter = EventAdapter(nobodys_dialect(source_issuer), dialect_named(client), ledger, options)
-    return [told for event in events for told in fitter.feed(event)], booked(ledger)
+    return [told for event in events for told in fitter.feed(event)], loss_pointers(ledger)
 
 
 def signed(part, signature):
@@ -62,7 +62,7 @@ LOST = [("dropped", "/p/signature")]
         ("responses", Refusal(text="", where="/p"), GOOGLE, "dropped"),
     ],
 )
-def test_a_signature_is_told_in_the_clients_own_field_or_dropped(client, part, signature, told):
+def test_a_signature_is_in_the_clients_own_field_or_dropped(client, part, signature, told):
     shown = Text(text="", where="/p") if isinstance(part, Refusal) and client == "gemini" else part
     if told == "dropped":
         assert fitted(client, *signed(part, signature)) == ([PartStarted(0, shown), PartEnded(0)], LOST)
@@ -92,31 +92,31 @@ def test_a_calls_signature_is_carried_by_an_empty_thought_before_it_where_only_t
 
 
 @pytest.mark.parametrize("client", ["messages", "responses"])
-def test_a_signature_that_comes_after_the_call_was_told_is_dropped(client):
+def test_a_signature_that_arrives_after_the_call_was_sent_is_dropped(client):
     stream = [PartStarted(0, CALL), PartDelta(0, "{}"), PartSigned(0, GOOGLE), PartEnded(0)]
     assert fitted(client, *stream) == ([stream[0], stream[1], stream[3]], LOST)
 
 
-def test_a_signature_that_comes_after_the_call_was_told_still_stands_where_calls_are_signed():
+def test_a_signature_that_arrives_after_the_call_is_kept_where_calls_have_signatures():
     stream = [PartStarted(0, CALL), PartDelta(0, "{}"), PartSigned(0, GOOGLE), PartEnded(0)]
     assert fitted("chat", *stream) == (stream, [])
 
 
-def test_a_signature_on_the_part_from_its_start_is_told_behind_it():
+def test_a_signature_at_the_start_of_a_part_is_sent_after_it():
     text = Text(text="", signature=GOOGLE, where="/p")
     assert fitted("gemini", PartStarted(0, text), PartEnded(0)) == (signed(TEXT, GOOGLE), [])
     call = ToolCall(id="a", name="f", arguments="", signature=GOOGLE, where="/p")
     assert fitted("gemini", PartStarted(0, call), PartEnded(0)) == (signed(CALL, GOOGLE), [])
 
 
-def test_a_lost_calls_signature_is_not_told():
+def test_the_signature_of_a_dropped_call_is_not_sent():
     stream = [PartStarted(0, CALL), PartDelta(0, "[1]"), PartEnded(0)]
     told, _ = fitted("gemini", stream[0], PartSigned(0, GOOGLE), *stream[1:])
     assert told == []
 
 
 @pytest.mark.parametrize("client", ["messages", "gemini", "responses"])
-def test_reasoning_nobody_signed_is_marked_so_that_the_clients_vendor_does_not_take_it_for_its_own(client):
+def test_unsigned_reasoning_is_marked_so_that_the_clients_vendor_does_not_mistake_it(client):
     letter = seal_signature(UNSIGNED, "self", ISSUERS[client])
     thought = [PartStarted(0, THOUGHT), PartDelta(0, "hm"), PartEnded(0)]
     assert fitted(client, *thought) == ([*thought[:2], PartSigned(0, letter), thought[2]], [])
@@ -128,7 +128,7 @@ def test_reasoning_is_not_marked_where_it_has_no_field_for_signatures():
     assert fitted("chat", *thought) == (thought, [])
 
 
-def test_a_free_form_calls_signature_stands_before_its_wrapped_input():
+def test_the_signature_of_a_free_form_call_comes_before_its_wrapped_input():
     shell = ToolCall(id="a", name="sh", arguments="", form="text", where="/p")
     stream = [PartStarted(0, shell), PartSigned(0, GOOGLE), PartDelta(0, "ls"), PartEnded(0)]
     told, _ = fitted("gemini", *stream)

@@ -127,7 +127,7 @@ def test_losses_of_what_is_known_are_kept(talk):
     assert [loss.where for loss in longer.losses[2:]] == ["/messages/4/audio/id"]
 
 
-def test_a_stand_in_for_a_name_is_kept(talk):
+def test_an_alias_of_a_name_is_kept(talk):
     strange = call("a")
     strange["tool_calls"][0]["function"]["name"] = "f g"
     talk.at([SYSTEM, USER, strange, result("a"), DONE, USER])
@@ -156,7 +156,7 @@ def test_a_rest_that_touches_what_is_known_is_translated_with_it(talk, rest):
     assert len(conversation.request.messages) == 6
 
 
-def test_a_rest_in_which_the_user_goes_on_is_read_and_translated_with_what_was_known(talk):
+def test_a_rest_that_continues_the_user_turn_is_translated_with_the_cached_prefix(talk):
     conversation = talk.at([*LOOP[:4], USER, DONE])
     assert len(conversation.request.messages) == 6
     assert len(prefix_of(conversation).messages) == 5
@@ -185,14 +185,14 @@ def test_a_request_that_ends_with_what_is_known_is_read_whole(talk):
     assert len(request.messages) == 4
 
 
-def test_a_member_that_stands_twice_is_read_as_the_reader_does(talk):
+def test_a_duplicate_key_is_read_as_the_json_parser_does(talk):
     body = (
         json.dumps({"model": "m", "messages": LOOP}).encode()[:-1] + b',"messages":[{"role":"user","content":"other"}]}'
     )
     assert [part.text for message in talk.body(body).request.messages for part in message.parts] == ["other"]
 
 
-def test_what_is_wrong_behind_the_known_is_told_of_the_whole_document(talk):
+def test_an_error_after_the_cached_prefix_has_a_pointer_into_the_whole_document(talk):
     with pytest.raises(Problem) as caught:
         talk.at([*LOOP, DONE, {"role": "user", "content": 5}])
     assert caught.value.where == "/messages/7/content"

@@ -75,7 +75,7 @@ def test_each_of_many_calls_of_one_id_gets_its_own():
     assert [loss.where for loss in losses] == [f"/choices/0/message/tool_calls/{index}/id" for index in (1, 2, 3)]
 
 
-def test_ids_that_only_the_client_cannot_tell_apart_differ_for_it_too():
+def test_ids_that_are_equal_only_for_the_client_are_made_distinct():
     body, losses = whole("messages", call(0, 1, "a.b"), call(1, 2, "a.b"), call(2, 3, "a_b"))
     ids = ids_of("messages", body)
     assert len(set(ids)) == 3

@@ -91,7 +91,7 @@ CALL = {"functionCall": {"name": "f", "args": {"a": 1}}}
         gemini({"text": "hm", "thought": True}, TEXT),
     ],
 )
-def test_every_field_of_a_reply_is_told_where_it_stands(body, monkeypatch):
+def test_every_field_of_a_reply_is_reported_at_its_pointer(body, monkeypatch):
     assert outcomes(body, "gemini") == looked_up(body, "gemini", monkeypatch)
 
 

@@ -52,7 +52,7 @@ def stream():
 
 
 @pytest.mark.parametrize("client", ["chat", "messages", "gemini"])
-def test_fields_of_items_are_named_where_they_stand(client):
+def test_fields_of_items_are_reported_at_their_pointers(client):
     told = translate_response(encoded(REPLY), "responses", client)
     lost = {loss.where for loss in told.losses}
     assert lost >= PLACES
@@ -72,7 +72,7 @@ def test_a_stream_names_the_same_places(client):
     assert streamed == {where for where in whole if where.startswith("/output")}
 
 
-def test_an_item_that_names_no_place_stands_in_order():
+def test_an_item_without_an_index_is_placed_in_order():
     decoder = dialect_named("responses").decoder()
     calls = [{"type": "function_call", "id": f"fc_{n}", "call_id": f"c{n}", "name": "f"} for n in range(2)]
     told = decoder.feed(b"".join(event("response.output_item.added", item=call) for call in calls))
@@ -88,5 +88,5 @@ def test_an_item_that_names_no_place_stands_in_order():
         ("/output/3", "/id", "/output/3/id"),
     ],
 )
-def test_a_field_of_an_item_that_its_part_carries_stands_in_the_item(where, name, place):
+def test_a_field_of_an_item_is_reported_below_the_item(where, name, place):
     assert find_field_pointer(where, name) == place

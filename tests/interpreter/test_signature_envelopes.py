@@ -16,7 +16,7 @@ from dragoman.interpreter.signature_envelopes import (
     remove_foreign_envelopes,
     seal_signature,
 )
-from interpreter.workbench import booked, exactly, said
+from interpreter.workbench import build_message, exactly, loss_pointers
 
 GOOGLE = Signature("google", "Cp.oB")
 CHECK = sha256(b"google.Cp.oB").hexdigest()[:12]
@@ -67,12 +67,12 @@ def test_anything_but_a_whole_envelope_is_not_opened(damaged):
 
 
 def test_a_history_without_envelopes_is_returned_as_it_is():
-    messages = (said("user", "hi"), said("assistant", signed(Text(text="yes"), GOOGLE), CALL))
+    messages = (build_message("user", "hi"), build_message("assistant", signed(Text(text="yes"), GOOGLE), CALL))
     assert open_envelopes(messages) is messages
 
 
 def test_only_the_assistants_envelopes_are_opened():
-    messages = (said("user", signed(Text(text="hi"), seal_signature(GOOGLE, "self", "anthropic"))),)
+    messages = (build_message("user", signed(Text(text="hi"), seal_signature(GOOGLE, "self", "anthropic"))),)
     assert open_envelopes(messages) is messages
 
 
@@ -87,65 +87,69 @@ def test_an_envelope_on_the_part_it_signs_is_replaced_by_what_it_holds():
 
 def test_an_empty_thought_that_carried_a_calls_signature_is_gone_and_the_call_is_signed():
     carrier = Reasoning(texts=("",), signature=seal_signature(GOOGLE, "call", "anthropic"))
-    assert open_envelopes((said("assistant", carrier, "words", CALL, CALL),)) == (
-        said("assistant", "words", signed(CALL, GOOGLE), CALL),
+    assert open_envelopes((build_message("assistant", carrier, "words", CALL, CALL),)) == (
+        build_message("assistant", "words", signed(CALL, GOOGLE), CALL),
     )
 
 
-def test_a_thought_that_says_something_stays_without_the_envelope():
+def test_reasoning_with_text_stays_without_the_envelope():
     carrier = Reasoning(texts=("hm",), signature=seal_signature(GOOGLE, "call", "anthropic"))
-    assert open_envelopes((said("assistant", carrier, CALL),)) == (
-        said("assistant", Reasoning(texts=("hm",)), signed(CALL, GOOGLE)),
+    assert open_envelopes((build_message("assistant", carrier, CALL),)) == (
+        build_message("assistant", Reasoning(texts=("hm",)), signed(CALL, GOOGLE)),
     )
 
 
 def test_a_call_that_has_its_own_signature_keeps_it():
     own = Signature("google", "own")
     carrier = Reasoning(signature=seal_signature(GOOGLE, "call", "anthropic"))
-    assert open_envelopes((said("assistant", carrier, signed(CALL, own)),)) == (said("assistant", signed(CALL, own)),)
+    assert open_envelopes((build_message("assistant", carrier, signed(CALL, own)),)) == (
+        build_message("assistant", signed(CALL, own)),
+    )
 
 
 def test_a_calls_envelope_on_the_call_itself_is_opened_there():
     call = signed(CALL, seal_signature(GOOGLE, "call", "openai"))
-    assert open_envelopes((said("assistant", call),)) == (said("assistant", signed(CALL, GOOGLE)),)
+    assert open_envelopes((build_message("assistant", call),)) == (build_message("assistant", signed(CALL, GOOGLE)),)
 
 
 def test_a_redacted_thought_is_redacted_again():
     thought = Reasoning(texts=("",), signature=seal_signature(GOOGLE, "redacted", "openai"), where="/t")
-    assert exactly(open_envelopes((said("assistant", thought),))) == exactly(
-        (said("assistant", Reasoning(redacted=True, signature=GOOGLE, where="/t")),)
+    assert exactly(open_envelopes((build_message("assistant", thought),))) == exactly(
+        (build_message("assistant", Reasoning(redacted=True, signature=GOOGLE, where="/t")),)
     )
 
 
 def test_a_carrier_in_a_message_of_its_own_reaches_the_call_in_the_next():
     carrier = Reasoning(signature=seal_signature(GOOGLE, "call", "openai"))
-    messages = (said("user", "hi"), said("assistant", carrier), said("assistant", CALL))
-    assert open_envelopes(messages) == (said("user", "hi"), said("assistant", signed(CALL, GOOGLE)))
+    messages = (build_message("user", "hi"), build_message("assistant", carrier), build_message("assistant", CALL))
+    assert open_envelopes(messages) == (build_message("user", "hi"), build_message("assistant", signed(CALL, GOOGLE)))
 
 
 def test_a_carrier_does_not_reach_past_a_user_turn():
     carrier = Reasoning(signature=seal_signature(GOOGLE, "call", "openai"))
-    messages = (said("assistant", carrier), said("user", "hi"), said("assistant", CALL))
-    assert open_envelopes(messages) == (said("user", "hi"), said("assistant", CALL))
+    messages = (build_message("assistant", carrier), build_message("user", "hi"), build_message("assistant", CALL))
+    assert open_envelopes(messages) == (build_message("user", "hi"), build_message("assistant", CALL))
 
 
 def test_a_damaged_envelope_stays_where_it_is_and_signs_nothing():
     thought = Reasoning(texts=("hm",), signature=Signature("anthropic", MARK + "????"))
-    messages = (said("assistant", thought, CALL),)
+    messages = (build_message("assistant", thought, CALL),)
     assert open_envelopes(messages) == messages
 
 
-def test_reasoning_nobody_signed_comes_back_unsigned():
+def test_unsigned_reasoning_is_restored_unsigned():
     thought = Reasoning(texts=("hm",), signature=seal_signature(UNSIGNED, "self", "anthropic"))
     assert open_envelope(thought.signature) == (Signature("", ""), "self")
-    assert open_envelopes((said("assistant", thought),)) == (said("assistant", Reasoning(texts=("hm",))),)
+    assert open_envelopes((build_message("assistant", thought),)) == (
+        build_message("assistant", Reasoning(texts=("hm",))),
+    )
 
 
 def kept_native(*parts):
     ledger = Ledger({"part.signature": ("/signature",)})
-    return remove_foreign_envelopes((said("user", "hi"), said("assistant", *parts)), "anthropic", ledger), booked(
-        ledger
-    )
+    return remove_foreign_envelopes(
+        (build_message("user", "hi"), build_message("assistant", *parts)), "anthropic", ledger
+    ), loss_pointers(ledger)
 
 
 OWN = Signature("anthropic", "own")
@@ -170,6 +174,6 @@ OWN = Signature("anthropic", "own")
         ),
     ],
 )
-def test_at_home_what_stands_in_envelopes_is_taken_out_unless_it_is_the_vendors_own(part, after, losses):
-    told = (said("assistant", after),) if after is not None else ()
-    assert kept_native(part) == ((said("user", "hi"), *told), losses)
+def test_in_the_same_dialect_envelopes_are_removed_unless_they_are_the_vendors_own(part, after, losses):
+    told = (build_message("assistant", after),) if after is not None else ()
+    assert kept_native(part) == ((build_message("user", "hi"), *told), losses)

@@ -11,21 +11,21 @@ from dragoman.interpreter.reply_adapter import Context
 from dragoman.interpreter.response import translate_response
 from dragoman.interpreter.signature_envelopes import open_envelope, seal_signature
 from dragoman.interpreter.translate import translate_request
-from interpreter.workbench import booked, encoded
+from interpreter.workbench import encoded, loss_pointers
 from oracles import check_request
 
 ASK = {"role": "user", "content": "q"}
 
 
-def told(source, body):
+def translate(source, body):
     translation = translate_request(Call(encoded(body)), source, "responses", model="gpt-5.6")
     assert check_request("responses", translation.call.body) == []
-    return json.loads(translation.call.body)["input"], booked(translation.losses)
+    return json.loads(translation.call.body)["input"], loss_pointers(translation.losses)
 
 
 def test_each_text_of_a_turn_is_an_item_of_its_own():
     texts = [{"type": "text", "text": text} for text in ("a", "b")]
-    items, losses = told("chat", {"model": "m", "messages": [ASK, {"role": "assistant", "content": texts}, ASK]})
+    items, losses = translate("chat", {"model": "m", "messages": [ASK, {"role": "assistant", "content": texts}, ASK]})
     said = [{"type": "message", "role": "assistant", "content": text} for text in ("a", "b")]
     assert (items[1:3], losses) == (said, [])
 
@@ -37,15 +37,15 @@ def test_each_text_of_a_turn_is_an_item_of_its_own():
         ({"role": "assistant", "content": [{"type": "refusal", "refusal": "no"}]}, "/messages/1/content/0"),
     ],
 )
-def test_a_refusal_is_told_as_text(message, where):
-    items, losses = told("chat", {"model": "m", "messages": [ASK, message, ASK]})
+def test_a_refusal_becomes_text(message, where):
+    items, losses = translate("chat", {"model": "m", "messages": [ASK, message, ASK]})
     assert items[1] == {"type": "message", "role": "assistant", "content": "no"}
     assert losses == [("approximated", where)]
 
 
 def test_sound_is_left_out_and_booked():
     sound = {"type": "input_audio", "input_audio": {"data": "QUJD", "format": "wav"}}
-    items, losses = told("chat", {"model": "m", "messages": [{"role": "user", "content": [sound]}]})
+    items, losses = translate("chat", {"model": "m", "messages": [{"role": "user", "content": [sound]}]})
     assert items[0]["content"] == "[audio left out: the target takes no audio]"
     assert {kind for kind, _ in losses} == {"dropped"}
 
@@ -82,7 +82,7 @@ def history_of(client):
 
 @pytest.mark.parametrize("client", ["messages", "gemini"])
 def test_a_thought_comes_back_under_the_id_it_was_encrypted_with(client):
-    items, _ = told(client, history_of(client))
+    items, _ = translate(client, history_of(client))
     assert items[1] == REPLY["output"][0]
     assert items[2] == {"type": "function_call", "call_id": "call_1", "name": "f", "arguments": "{}"}
 
@@ -119,7 +119,7 @@ def test_an_envelope_whose_item_was_changed_is_damaged():
         ("gpt-6-luna", False),
     ],
 )
-def test_a_sound_is_told_to_models_that_hear(model, taken):
+def test_audio_is_sent_to_models_that_support_it(model, taken):
     sound = {"data": "QUE=", "format": "mp3"}
     body = {"model": "m", "messages": [{"role": "user", "content": [{"type": "input_audio", "input_audio": sound}]}]}
     translation = translate_request(Call(json.dumps(body).encode()), "chat", "responses", model=model)

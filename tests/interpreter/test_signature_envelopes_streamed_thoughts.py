@@ -13,7 +13,7 @@ from dragoman.interpreter.ledger import Ledger
 from dragoman.interpreter.signature_envelopes import UNSIGNED, join_thoughts, remove_foreign_envelopes, seal_signature
 from dragoman.interpreter.stream import StreamTranslator
 from dragoman.interpreter.translate import translate_request
-from interpreter.workbench import booked, encoded, fitting_for, said
+from interpreter.workbench import build_message, encoded, fitting_for, loss_pointers
 
 MODELS = {"messages": "claude-opus-5", "responses": "gpt-5.6"}
 FOREIGN = "reasoning of another vendor's model cannot be replayed"
@@ -118,7 +118,7 @@ def test_a_streamed_thought_of_claude_comes_back_unmodified(keep):
 
 
 @pytest.mark.parametrize("keep", [apart, gathered, fused])
-def test_a_streamed_thought_of_gpt_comes_back_with_its_words(keep):
+def test_streamed_reasoning_of_gpt_is_restored_with_its_text(keep):
     body, losses = returned("responses", keep(contents_of("responses", gpt_thinks("A", "B"))))
     summary = [{"type": "summary_text", "text": "A\n\nB"}]
     assert body["input"][1] == {"type": "reasoning", "id": "rs_1", "summary": summary, "encrypted_content": "gAAA"}
@@ -145,7 +145,7 @@ def piece(text, signature=None, **more):
 
 
 def test_a_thought_whose_envelope_is_on_its_only_piece_stays_as_it_is():
-    messages = (said("assistant", piece("a", SEAL), CALL),)
+    messages = (build_message("assistant", piece("a", SEAL), CALL),)
     assert join_thoughts(messages, fitting_for("messages", "claude-opus-5")) is messages
 
 
@@ -153,26 +153,32 @@ def test_a_thought_whose_envelope_is_on_its_only_piece_stays_as_it_is():
     "between",
     [Text(text="x"), piece("b", Signature("google", "own")), Reasoning(redacted=True), CALL],
 )
-def test_what_stands_between_two_thoughts_keeps_them_apart(between):
-    messages = (said("assistant", piece("a"), between, piece("", SEAL)),)
+def test_parts_between_two_reasoning_parts_keep_them_separate(between):
+    messages = (build_message("assistant", piece("a"), between, piece("", SEAL)),)
     assert join_thoughts(messages, fitting_for("messages", "claude-opus-5")) is messages
 
 
 def test_a_turn_of_the_user_keeps_thoughts_apart():
-    messages = (said("assistant", piece("a")), said("user", "hi"), said("assistant", piece("", SEAL)))
+    messages = (
+        build_message("assistant", piece("a")),
+        build_message("user", "hi"),
+        build_message("assistant", piece("", SEAL)),
+    )
     assert join_thoughts(messages, fitting_for("messages", "claude-opus-5")) is messages
 
 
 def test_two_thoughts_in_a_row_stay_two():
-    messages = (said("assistant", piece("a"), piece("b", SEAL), piece("c"), piece("d", SEAL)),)
+    messages = (build_message("assistant", piece("a"), piece("b", SEAL), piece("c"), piece("d", SEAL)),)
     joined = join_thoughts(messages, fitting_for("messages", "claude-opus-5"))
-    assert joined == (said("assistant", piece("ab", SEAL), piece("cd", SEAL)),)
+    assert joined == (build_message("assistant", piece("ab", SEAL), piece("cd", SEAL)),)
 
 
-def test_words_nobody_signed_are_put_together_where_any_reasoning_is_taken():
+def test_unsigned_reasoning_is_joined_where_any_reasoning_is_accepted():
     sealed = seal_signature(UNSIGNED, "self", "google")
-    messages = (said("assistant", piece("a"), piece("b"), piece("", sealed)),)
-    assert join_thoughts(messages, fitting_for("chat", "deepseek-v4")) == (said("assistant", piece("ab", sealed)),)
+    messages = (build_message("assistant", piece("a"), piece("b"), piece("", sealed)),)
+    assert join_thoughts(messages, fitting_for("chat", "deepseek-v4")) == (
+        build_message("assistant", piece("ab", sealed)),
+    )
     assert join_thoughts(messages, fitting_for("messages", "claude-opus-5")) is messages
 
 
@@ -180,17 +186,20 @@ def test_what_only_gemini_understands_of_the_pieces_and_their_messages_is_booked
     extras = Extras("gemini", {"/x": b"1"})
     first = Message(role="assistant", parts=(piece("a", extras=extras, where="/0/p"),), extras=extras, where="/0")
     fitting = fitting_for("messages", "claude-opus-5", source="gemini")
-    last = said("assistant", piece("b", SEAL), CALL)
-    assert join_thoughts((first, last), fitting) == (said("assistant", piece("ab", SEAL), CALL),)
-    assert booked(fitting) == [("dropped", "/0/p/x"), ("dropped", "/0/x")]
+    last = build_message("assistant", piece("b", SEAL), CALL)
+    assert join_thoughts((first, last), fitting) == (build_message("assistant", piece("ab", SEAL), CALL),)
+    assert loss_pointers(fitting) == [("dropped", "/0/p/x"), ("dropped", "/0/x")]
 
 
-def test_at_home_all_pieces_of_another_vendors_thought_are_taken_out():
+def test_in_the_same_dialect_all_pieces_of_foreign_reasoning_are_removed():
     extras = Extras("gemini", {"/x": b"1"})
     first = Message(role="assistant", parts=(piece("a", where="/0/p"),), extras=extras, where="/0")
-    messages = (said("user", "hi"), first, said("assistant", piece("b", SEAL, where="/1/p"), CALL))
+    messages = (build_message("user", "hi"), first, build_message("assistant", piece("b", SEAL, where="/1/p"), CALL))
     ledger = Ledger({})
-    assert remove_foreign_envelopes(messages, "google", ledger) == (said("user", "hi"), said("assistant", CALL))
+    assert remove_foreign_envelopes(messages, "google", ledger) == (
+        build_message("user", "hi"),
+        build_message("assistant", CALL),
+    )
     assert ledger.losses() == (
         Loss("/0/p", FOREIGN, "dropped"),
         Loss("/0/x", "its message has no other content", "dropped"),
@@ -198,8 +207,8 @@ def test_at_home_all_pieces_of_another_vendors_thought_are_taken_out():
     )
 
 
-def test_at_home_the_pieces_of_a_thought_of_the_vendors_own_stay():
+def test_in_the_same_dialect_the_vendors_own_reasoning_stays():
     sealed = seal_signature(Signature("google", "s"), "self", "google")
-    messages = (said("assistant", piece("a"), piece("b", sealed)),)
-    kept = (said("assistant", piece("a"), piece("b", Signature("google", "s"))),)
+    messages = (build_message("assistant", piece("a"), piece("b", sealed)),)
+    kept = (build_message("assistant", piece("a"), piece("b", Signature("google", "s"))),)
     assert remove_foreign_envelopes(messages, "google", Ledger({})) == kept

@@ -70,7 +70,7 @@ def conversation() -> Conversation:
     return begun
 
 
-def test_unknown_calls_are_named_until_the_signer_knows_them(conversation):
+def test_unknown_calls_are_listed_until_their_signatures_are_found(conversation):
     assert set(conversation.parse(4).unknown_ids) == {f"call_{number}" for number in range(4)}
     conversation.signer.known.update({f"call_{number}": {} for number in range(3)})
     assert conversation.parse(4).unknown_ids == ["call_3"]
@@ -91,7 +91,7 @@ def test_a_prefix_whose_calls_are_known_to_be_unsigned_serves_without_another_lo
     assert not set(conversation.parse(5).unknown_ids) - {"call_3"}
 
 
-def test_after_an_error_of_the_store_every_request_asks_again(conversation):
+def test_after_a_store_error_every_request_looks_up_again(conversation):
     for _ in range(2):
         assert set(conversation.parse(4).unknown_ids) == {f"call_{number}" for number in range(4)}
         assert conversation.signatures(4) == [SKIPPED] * 4

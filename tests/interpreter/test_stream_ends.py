@@ -14,7 +14,7 @@ CLIENTS = ["chat", "responses", "messages", "gemini"]
 
 
 @pytest.mark.parametrize("client", CLIENTS)
-def test_a_stream_has_begun_when_something_is_said_and_not_before(client):
+def test_a_stream_has_started_with_its_first_content_and_not_before(client):
     translator = StreamTranslator("chat", client)
     translator.feed(OPENING)
     assert not translator.begun
@@ -60,7 +60,7 @@ def test_a_stream_that_falls_silent_ends_for_the_client_in_the_error_it_is_given
     assert translator.close() == b""
 
 
-def test_an_error_before_any_word_is_a_problem_of_a_stream_that_has_not_begun():
+def test_an_error_before_any_content_belongs_to_a_stream_that_has_not_started():
     translator = StreamTranslator("chat", "messages")
     translator.feed(b'data: {"error":{"message":"busy","type":"server_error","code":"server_is_overloaded"}}\n\n')
     assert translator.problem is not None

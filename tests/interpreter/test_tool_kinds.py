@@ -65,7 +65,7 @@ def test_a_vendors_tool_is_written_as_the_targets_own(body, forms, dialect):
         "web_search",
     ],
 )
-def test_a_tool_nobody_else_runs_has_no_counterpart(body):
+def test_a_tool_of_only_one_vendor_has_no_counterpart(body):
     assert find_counterpart(native("elsewhere", body), "gemini") is None
 
 
@@ -112,5 +112,5 @@ def test_callers_know_a_vendors_tool_by_its_name(body, called):
         ([1], []),
     ],
 )  # fmt: skip
-def test_what_a_tool_says_beside_its_kind_is_known_by_its_place(body, settings):
+def test_fields_of_a_native_tool_are_known_by_their_pointer(body, settings):
     assert list_settings(native("gemini", body)) == settings

@@ -11,7 +11,7 @@ from dragoman.core.value import Extras
 from dragoman.interpreter.schema.arguments import ArgumentUndo
 from dragoman.interpreter.tools import NO_PARAMETERS, adapt_request_tools
 from dragoman.interpreter.undo import Undo
-from interpreter.workbench import asked, booked, encoded, exactly, fitting_for, said
+from interpreter.workbench import build_message, build_request, encoded, exactly, fitting_for, loss_pointers
 
 SCHEMA = {"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"]}
 TOOL = Tool(name="f", description="d", parameters=encoded(SCHEMA), where="/tools/0")
@@ -32,9 +32,9 @@ def fitting_to(target, **options):
 def fitted(target, *tools, messages=(), choice=None, **options):
     """The tools for a target, what was booked, and the way back."""
     fitting = fitting_to(target, **options)
-    told, chosen = adapt_request_tools(asked(*messages, tools=tools, tool_choice=choice), fitting)
+    told, chosen = adapt_request_tools(build_request(*messages, tools=tools, tool_choice=choice), fitting)
     assert chosen is None or choice is not None or messages or fitting.validated
-    return told, booked(fitting), fitting.build_undo()
+    return told, loss_pointers(fitting), fitting.build_undo()
 
 
 @pytest.mark.parametrize("target", ["chat", "messages", "gemini", "gemini 2.5"])
@@ -44,11 +44,11 @@ def test_a_plain_tool_passes(target):
     assert (losses, undo) == ([], Undo())
 
 
-def test_responses_is_told_that_a_tool_is_not_strict():
+def test_responses_gets_strict_false_for_a_tool_that_is_not_strict():
     assert fitted("responses", TOOL) == ((structs.replace(TOOL, strict=False),), [], Undo())
 
 
-def test_gemini_1_5_is_told_in_googles_own_schema_language():
+def test_gemini_1_5_gets_googles_own_schema_format():
     (tool,), losses, _ = fitted("gemini 1.5", TOOL)
     told = {"type": "OBJECT", "properties": {"a": {"type": "STRING"}}, "propertyOrdering": ["a"], "required": ["a"]}
     assert json.loads(tool.parameters) == told
@@ -76,7 +76,7 @@ def test_a_tool_without_arguments_has_a_schema_where_one_is_demanded(target, par
     assert json.loads(NO_PARAMETERS) == {"type": "object", "properties": {}}
 
 
-def test_what_a_schema_without_arguments_says_beside_that_is_booked_where_it_is_not_sent():
+def test_keywords_of_a_schema_without_arguments_are_losses_if_not_sent():
     said_more = {
         "type": "object",
         "properties": {},
@@ -98,7 +98,7 @@ def test_what_a_schema_without_arguments_says_beside_that_is_booked_where_it_is_
 @pytest.mark.parametrize(
     ("target", "renamed"), [("messages", True), ("chat", False), ("responses", False), ("gemini", False)]
 )
-def test_property_names_claude_refuses_get_stand_ins_that_are_undone(target, renamed):
+def test_property_names_that_claude_rejects_get_aliases_that_are_restored(target, renamed):
     schema = {"type": "object", "properties": {"a b": {"type": "string"}}}
     document = {"tools": [{"function": {"parameters": schema}}]}
     (tool,), losses, undo = fitted(target, structs.replace(TOOL, parameters=encoded(schema)), document=document)
@@ -116,13 +116,13 @@ LOOSE = structs.replace(TOOL, parameters=encoded(OPTIONAL), strict=True)
 @pytest.mark.parametrize(
     ("target", "strict"), [("chat", True), ("responses", True), ("messages", True), ("gemini", None)]
 )
-def test_strict_is_told_where_the_target_can_be_held_to_a_schema(target, strict):
+def test_strict_is_sent_where_the_target_can_enforce_a_schema(target, strict):
     (tool,), losses, _ = fitted(target, structs.replace(STRICT, parameters=encoded(CLOSED)))
     assert tool.strict is strict
     assert losses == []
 
 
-def test_the_mode_is_booked_where_it_holds_more_tools_to_their_schemas_than_asked_for():
+def test_the_mode_is_a_loss_where_it_enforces_more_schemas_than_requested():
     tools = [structs.replace(STRICT, name=name, where=f"/tools/{at}") for at, name in enumerate("ab")]
     assert fitted("gemini", *tools)[1] == []
     loose = structs.replace(TOOL, name="c", where="/tools/2")
@@ -135,7 +135,7 @@ def test_the_mode_is_booked_where_it_holds_more_tools_to_their_schemas_than_aske
 @pytest.mark.parametrize(
     ("target", "strict"), [("chat", False), ("responses", False), ("messages", False), ("gemini", None)]
 )
-def test_not_strict_is_told_where_there_is_a_word_for_it(target, strict):
+def test_strict_false_is_sent_where_the_target_has_a_field_for_it(target, strict):
     (tool,), losses, _ = fitted(target, structs.replace(TOOL, strict=False))
     assert (tool.strict, losses) == (strict, [])
 
@@ -151,7 +151,7 @@ def test_not_strict_is_told_where_there_is_a_word_for_it(target, strict):
 )
 def test_gemini_is_held_to_strict_schemas_by_the_mode(choice, told):
     fitting = fitting_to("gemini")
-    assert adapt_request_tools(asked(tools=(STRICT,), tool_choice=choice), fitting)[1] == told
+    assert adapt_request_tools(build_request(tools=(STRICT,), tool_choice=choice), fitting)[1] == told
 
 
 def test_a_strict_schema_for_claude_is_closed():
@@ -160,7 +160,7 @@ def test_a_strict_schema_for_claude_is_closed():
 
 
 @pytest.mark.parametrize("source", ["messages", "chat", "responses"], ids=["foreign", "own", "kin"])
-def test_a_strict_schema_requires_every_property_at_openai_whoever_wrote_it(source):
+def test_a_strict_schema_of_any_dialect_requires_every_property_at_openai(source):
     (tool,), losses, undo = fitted("chat", LOOSE, source=source)
     assert json.loads(tool.parameters)["required"] == ["a", "n"]
     assert undo.arguments == {"f": (ArgumentUndo(optional=frozenset({"n"}), order=("a", "n"), retold=True),)}
@@ -168,17 +168,17 @@ def test_a_strict_schema_requires_every_property_at_openai_whoever_wrote_it(sour
 
 
 @pytest.mark.parametrize("source", ["chat", "responses"])
-def test_a_strict_schema_that_openai_takes_stands_as_it_is(source):
+def test_a_strict_schema_that_openai_accepts_is_unchanged(source):
     written = b' {"type":"object","properties":{"a":{"type":"string","minLength":3}},"required":["a"],"additionalProperties":false}'
     (tool,), losses, _ = fitted("chat", structs.replace(STRICT, parameters=written), source=source)
     assert (tool.parameters, tool.strict, losses) == (written, True, [])
 
 
-def test_a_tool_that_is_declared_again_has_no_say_in_how_arguments_are_changed():
+def test_a_duplicate_tool_declaration_does_not_affect_how_arguments_are_restored():
     schema = {"type": "object", "properties": {"a b": {"type": "string"}}}
     fitting = fitting_to("messages")
     twins = [structs.replace(TOOL, parameters=encoded(schema), where=f"/tools/{index}") for index in range(2)]
-    adapt_request_tools(asked(tools=tuple(twins)), fitting)
+    adapt_request_tools(build_request(tools=tuple(twins)), fitting)
     assert fitting.arguments == {"f": (ArgumentUndo(renamed={"a_b": "a b"}, retold=True),)}
 
 
@@ -190,7 +190,7 @@ def test_tools_of_one_name_in_two_namespaces_have_their_own_ways_back(target):
     ]
     for _ in range(2):
         fitting = fitting_to(target)
-        adapt_request_tools(asked(tools=tuple(twins)), fitting)
+        adapt_request_tools(build_request(tools=tuple(twins)), fitting)
         wrapped = {name: steps[0].wrapped_kinds for name, steps in fitting.arguments.items()}
         assert wrapped == {"array__f": {"array"}, "string__f": {"string"}}
 
@@ -302,7 +302,7 @@ def test_a_free_form_tool_without_a_description_is_described_by_its_grammar_alon
 def test_a_free_form_tool_made_a_function_for_responses_is_not_strict():
     plain = structs.replace(SHELL, extras=None, cache=None, namespace="n")
     fitting = fitting_for("responses", "gpt-4.1")
-    (tool,), _ = adapt_request_tools(asked(tools=(plain,)), fitting)
+    (tool,), _ = adapt_request_tools(build_request(tools=(plain,)), fitting)
     assert (tool.strict, tool.namespace) == (False, "n")
 
 
@@ -336,7 +336,7 @@ def test_a_vendors_tool_is_replaced_by_the_targets_own_or_dropped(target, raw):
         ({"googleSearchRetrieval": {}}, []),
     ],
 )
-def test_what_a_vendors_tool_says_beyond_its_kind_is_dropped_when_another_stands_in(tool, lost):
+def test_fields_of_a_native_tool_are_dropped_when_a_counterpart_replaces_it(tool, lost):
     _, losses, _ = fitted("responses", native(tool, "gemini"), source="gemini")
     (name,) = tool
     assert losses == [("approximated", "/tools/0"), *(("dropped", f"/tools/0/{name}/{setting}") for setting in lost)]
@@ -347,7 +347,7 @@ def test_a_vendors_tool_that_is_written_alike_is_no_loss():
     assert fitted("gemini", same)[:2] == ((NativeTool(dialect="gemini", raw=b'{"googleSearch":{}}'),), [])
 
 
-def test_gemini_2_5_takes_search_or_functions_but_runs_code_beside_them():
+def test_gemini_2_5_accepts_search_or_functions_but_code_execution_with_both():
     search, code = native({"googleSearch": {}}, where="/tools/1"), native({"codeExecution": {}}, where="/tools/2")
     assert fitted("gemini 2.5", TOOL, search, code)[:2] == (
         (TOOL, NativeTool(dialect="gemini", raw=b'{"codeExecution":{}}')),
@@ -358,27 +358,29 @@ def test_gemini_2_5_takes_search_or_functions_but_runs_code_beside_them():
 
 
 CALLED = (
-    said("assistant", ToolCall(id="a", name="f", arguments="{}"), ToolCall(id="b", name="g g", arguments="{}")),
-    said("assistant", "text", ToolCall(id="c", name="f", arguments="{}")),
+    build_message(
+        "assistant", ToolCall(id="a", name="f", arguments="{}"), ToolCall(id="b", name="g g", arguments="{}")
+    ),
+    build_message("assistant", "text", ToolCall(id="c", name="f", arguments="{}")),
 )
 
 
 def test_tools_that_the_history_calls_are_declared_where_they_must_be_and_may_not_be_called():
     fitting = fitting_to("messages")
-    told, choice = adapt_request_tools(asked(*CALLED), fitting)
+    told, choice = adapt_request_tools(build_request(*CALLED), fitting)
     assert told == (
         Tool(name="f", parameters=NO_PARAMETERS),
         Tool(name="g_g_3a2bebf1", parameters=NO_PARAMETERS),
     )
     assert choice == ToolChoice(mode="none")
-    assert booked(fitting) == []
+    assert loss_pointers(fitting) == []
 
 
 @pytest.mark.parametrize("target", ["chat", "gemini", "responses"])
 def test_tools_that_the_history_calls_need_not_be_declared_elsewhere(target):
-    assert adapt_request_tools(asked(*CALLED), fitting_to(target)) == ((), None)
+    assert adapt_request_tools(build_request(*CALLED), fitting_to(target)) == ((), None)
 
 
 def test_without_calls_nothing_is_declared():
-    assert adapt_request_tools(asked(said("user", "hi")), fitting_to("messages")) == ((), None)
-    assert adapt_request_tools(asked(*CALLED, tools=(TOOL,)), fitting_to("messages")) == ((TOOL,), None)
+    assert adapt_request_tools(build_request(build_message("user", "hi")), fitting_to("messages")) == ((), None)
+    assert adapt_request_tools(build_request(*CALLED, tools=(TOOL,)), fitting_to("messages")) == ((TOOL,), None)

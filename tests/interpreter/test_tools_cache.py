@@ -23,14 +23,14 @@ def cache(monkeypatch):
     return kept
 
 
-def said(text):
+def user_message(text):
     return [{"role": "user", "content": text}]
 
 
-def called(name, arguments="{}"):
+def call_messages(name, arguments="{}"):
     call = {"id": "call_1", "type": "function", "function": {"name": name, "arguments": arguments}}
     return [
-        *said("hi"),
+        *user_message("hi"),
         {"role": "assistant", "content": None, "tool_calls": [call]},
         {"role": "tool", "tool_call_id": "call_1", "content": "ok"},
     ]
@@ -40,7 +40,7 @@ def body(messages, **rest):
     return json.dumps({"model": "m", "messages": messages, **rest}).encode()
 
 
-def told(document, target="gemini", model="gemini-2.5-flash", **wishes):
+def translate_chat(document, target="gemini", model="gemini-2.5-flash", **wishes):
     return translate_request(Call(document), "chat", target, model=model, **wishes)
 
 
@@ -56,49 +56,51 @@ def adapted_in(cache, tools=TOOLS):
 def test_tools_are_adapted_once_for_each_row_of_traits(cache):
     for text in ("one", "two"):
         for model in ("gemini-2.5-flash", "gemini-3-flash"):
-            assert contents(told(body(said(text), tools=TOOLS), model=model))[0]["parts"] == [{"text": text}]
-        told(body(said(text), tools=TOOLS), "messages", "claude-sonnet-4-5")
+            assert contents(translate_chat(body(user_message(text), tools=TOOLS), model=model))[0]["parts"] == [
+                {"text": text}
+            ]
+        translate_chat(body(user_message(text), tools=TOOLS), "messages", "claude-sonnet-4-5")
     assert len(adapted_in(cache)) == 3
 
 
 def test_tools_are_read_once_and_written_as_they_were_before(cache):
-    first, second = (told(body(said(text), tools=TOOLS)) for text in "ab")
+    first, second = (translate_chat(body(user_message(text), tools=TOOLS)) for text in "ab")
     assert first.request.tools is second.request.tools
     assert json.loads(first.call.body)["tools"] == json.loads(second.call.body)["tools"]
 
 
 def test_names_that_one_history_calls_are_not_undone_for_another(cache):
-    odd = told(body(called("what is this?"), tools=TOOLS)).undo.names
+    odd = translate_chat(body(call_messages("what is this?"), tools=TOOLS)).undo.names
     assert list(odd.values()) == [("", "what is this?")]
-    assert told(body(said("a"), tools=TOOLS)).undo.names == {}
+    assert translate_chat(body(user_message("a"), tools=TOOLS)).undo.names == {}
     assert adapted_in(cache)
 
 
-def test_arguments_of_calls_are_said_as_known_tools_are_told(cache):
+def test_arguments_of_calls_follow_the_schemas_of_cached_tools(cache):
     parameters = {"type": "object", "properties": {"a b": {"type": "string"}}}
     tools = [{"type": "function", "function": {"name": "f", "parameters": parameters}}]
-    told(body(said("a"), tools=tools), "messages", "claude-sonnet-4-5")
-    call = told(body(called("f", '{"a b":"x"}'), tools=tools), "messages", "claude-sonnet-4-5")
+    translate_chat(body(user_message("a"), tools=tools), "messages", "claude-sonnet-4-5")
+    call = translate_chat(body(call_messages("f", '{"a b":"x"}'), tools=tools), "messages", "claude-sonnet-4-5")
     assert json.loads(call.call.body)["messages"][1]["content"][0]["input"] == {"a_b": "x"}
     assert adapted_in(cache, tools)
 
 
-def test_what_a_request_asks_for_in_words_beside_known_tools_is_said_every_time(cache):
-    told(body(said("a"), tools=TOOLS))
-    now = told(body(said("b"), tools=TOOLS, parallel_tool_calls=False))
+def test_instructions_added_as_text_are_sent_every_time_with_cached_tools(cache):
+    translate_chat(body(user_message("a"), tools=TOOLS))
+    now = translate_chat(body(user_message("b"), tools=TOOLS, parallel_tool_calls=False))
     assert json.loads(now.call.body)["systemInstruction"]["parts"] == [{"text": "Call at most one tool at a time."}]
     assert now.undo.single_call
-    assert not told(body(said("c"), tools=TOOLS)).undo.single_call
+    assert not translate_chat(body(user_message("c"), tools=TOOLS)).undo.single_call
 
 
 STRICT = [{"type": "function", "function": {**TOOLS[0]["function"], "strict": True}}, {**TOOLS[0], "x": 1}]
 
 
 def test_losses_of_known_tools_are_reported_every_time_and_refused_in_strict_mode(cache):
-    losses = [told(body(said(text), tools=STRICT)).losses for text in "ab"]
+    losses = [translate_chat(body(user_message(text), tools=STRICT)).losses for text in "ab"]
     assert losses[0] == losses[1] != ()
     with pytest.raises(Problem, match="strict mode"):
-        told(body(said("a"), tools=STRICT), strict=True)
+        translate_chat(body(user_message("a"), tools=STRICT), strict=True)
 
 
 def test_a_choice_among_known_tools_is_applied_to_each_request(cache):
@@ -107,10 +109,10 @@ def test_a_choice_among_known_tools_is_applied_to_each_request(cache):
         "type": "allowed_tools",
         "allowed_tools": {"mode": "auto", "tools": [{"type": "function", "function": {"name": "other"}}]},
     }
-    told(body(said("a"), tools=tools), "messages", "claude-sonnet-4-5")
-    only = told(body(said("a"), tools=tools, tool_choice=chosen), "messages", "claude-sonnet-4-5")
+    translate_chat(body(user_message("a"), tools=tools), "messages", "claude-sonnet-4-5")
+    only = translate_chat(body(user_message("a"), tools=tools, tool_choice=chosen), "messages", "claude-sonnet-4-5")
     assert [tool["name"] for tool in json.loads(only.call.body)["tools"]] == ["other"]
-    every = told(body(said("a"), tools=tools), "messages", "claude-sonnet-4-5")
+    every = translate_chat(body(user_message("a"), tools=tools), "messages", "claude-sonnet-4-5")
     assert [tool["name"] for tool in json.loads(every.call.body)["tools"]] == ["weather", "other"]
 
 
@@ -118,7 +120,7 @@ def test_tools_that_cannot_be_read_are_refused_every_time(cache):
     wrong = [{"type": "function", "function": {"name": 5}}]
     for _ in range(2):
         with pytest.raises(Problem) as caught:
-            told(body(said("a"), tools=wrong))
+            translate_chat(body(user_message("a"), tools=wrong))
         assert caught.value.where == "/tools/0/function/name"
     assert adapted_in(cache, wrong) is None
 
@@ -144,10 +146,10 @@ def test_an_array_that_would_take_most_of_the_room_is_read_but_not_kept():
 
 
 def test_what_is_made_of_one_array_for_ever_new_rows_is_bounded(cache):
-    document = body(said("a"), tools=TOOLS)
+    document = body(user_message("a"), tools=TOOLS)
     for model in ("gemini-2.5-flash", "gemini-3-flash", "gemini-3.8-pro", "gemini-2.0-flash", "gemma-3"):
-        told(document, model=model)
+        translate_chat(document, model=model)
     for model in ("gpt-4.1", "gpt-5.6", "o3", "mistral-large", "deepseek-chat", "grok-4", "llama-3"):
-        told(document, "responses", model=model)
-        told(document, "messages", "claude-sonnet-4-5")
+        translate_chat(document, "responses", model=model)
+        translate_chat(document, "messages", "claude-sonnet-4-5")
     assert 0 < len(adapted_in(cache)) <= 8

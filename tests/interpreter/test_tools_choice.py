@@ -6,7 +6,7 @@ from msgspec import structs
 from dragoman.core.request import NativeTool, Tool, ToolChoice
 from dragoman.core.value import Extras
 from dragoman.interpreter.tools import adapt_request_tools
-from interpreter.workbench import asked, booked, exactly, fitting_for
+from interpreter.workbench import build_request, exactly, fitting_for, loss_pointers
 
 NAMES = ("red", "green", "blue")
 TOOLS = tuple(
@@ -29,14 +29,14 @@ BENT, GONE = ("approximated", "/tool_choice"), ("dropped", "/tool_choice")
 def chosen(target, choice, tools=TOOLS, **options):
     """The choice, the names of the tools sent, what was booked, and what is requested in the prompt."""
     fitting = fitting_for(DIALECTS.get(target, target), TARGETS[target], **options)
-    told, fitted = adapt_request_tools(asked(tools=tools, tool_choice=choice), fitting)
+    told, fitted = adapt_request_tools(build_request(tools=tools, tool_choice=choice), fitting)
     names = tuple(tool.name for tool in told if isinstance(tool, Tool))
-    return fitted, names, booked(fitting), fitting.instructions
+    return fitted, names, loss_pointers(fitting), fitting.instructions
 
 
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("choice", [AUTO, NONE, None])
-def test_auto_and_none_are_said_everywhere(target, choice):
+def test_auto_and_none_are_sent_to_every_target(target, choice):
     assert chosen(target, choice) == (choice, NAMES, [], [])
 
 
@@ -44,7 +44,7 @@ def test_auto_and_none_are_said_everywhere(target, choice):
 @pytest.mark.parametrize(
     ("names", "words"), [((), "Call one of the tools."), (("green",), "Call the tool green.")], ids=["any", "one"]
 )
-def test_a_call_is_forced_or_asked_for_in_words(target, names, words):
+def test_a_call_is_forced_or_requested_as_text(target, names, words):
     choice = ToolChoice(mode="required", names=names)
     if target == "claude 5.5":
         others = [("dropped", "/tools/0"), ("dropped", "/tools/2")] if names else []
@@ -77,16 +77,16 @@ def test_one_allowed_but_not_required_tool_is_sent_alone():
     assert chosen("claude 5", choice) == (AUTO, ("red",), [BENT, *others], [])
 
 
-def test_several_required_tools_are_asked_for_in_words_where_nothing_can_be_forced():
+def test_several_required_tools_are_requested_as_text_where_calls_cannot_be_forced():
     choice = ToolChoice(mode="required", names=("red", "blue"))
     assert chosen("claude 5.5", choice)[::3] == (AUTO, ["Call the tool red or blue."])
 
 
-def test_vendors_tools_stay_beside_an_allowed_subset():
+def test_native_tools_stay_next_to_an_allowed_subset():
     search = NativeTool(dialect="gemini", raw=b'{"googleSearch":{}}', where="/tools/3")
     fitting = fitting_for("messages", "claude-opus-5")
     told, _ = adapt_request_tools(
-        asked(tools=(*TOOLS, search), tool_choice=ToolChoice(mode="auto", names=("red",))), fitting
+        build_request(tools=(*TOOLS, search), tool_choice=ToolChoice(mode="auto", names=("red",))), fitting
     )
     assert [type(tool) for tool in told] == [Tool, NativeTool]
 
@@ -120,7 +120,7 @@ def test_without_tools_there_is_nothing_to_choose():
 
 @pytest.mark.parametrize("mode", [None, "auto", "none"])
 @pytest.mark.parametrize("parallel", [None, True, False])
-def test_without_tools_a_choice_that_forces_none_is_heeded(mode, parallel):
+def test_without_tools_a_choice_that_forces_none_is_implied(mode, parallel):
     assert chosen("chat", ToolChoice(mode=mode, parallel=parallel), ()) == (None, (), [], [])
 
 
@@ -139,14 +139,14 @@ def test_parallel_calls_are_switched_where_there_is_a_switch(target, choice, aft
     assert chosen(target, choice) == (after, NAMES, [], [])
 
 
-def test_one_call_at_a_time_is_asked_of_gemini_in_words():
+def test_parallel_off_is_requested_from_gemini_as_text():
     words = ["Call at most one tool at a time."]
     losses = [("approximated", "/parallel_tool_calls")]
     assert chosen("gemini", ToolChoice(parallel=False)) == (None, NAMES, losses, words)
     assert chosen("gemini", ToolChoice(mode="auto", parallel=False)) == (AUTO, NAMES, losses, words)
 
 
-def test_a_choice_that_says_nothing_is_not_said():
+def test_an_empty_choice_is_not_sent():
     assert chosen("claude 5", ToolChoice()) == (None, NAMES, [], [])
 
 
@@ -170,7 +170,7 @@ SEARCH = NativeTool(dialect="messages", raw=b'{"type":"web_search_20250305","nam
 FORCED = ToolChoice(mode="required", names=("web_search",), parallel=False, where="/tool_choice")
 
 
-def test_a_forced_choice_follows_a_vendors_tool_to_its_stand_in():
+def test_a_forced_choice_follows_a_native_tool_to_its_counterpart():
     fitted, *_ = chosen("responses", FORCED, (*TOOLS, SEARCH))
     assert exactly(fitted) == exactly(
         ToolChoice(where="/tool_choice", extras=Extras("responses", {"": b'{"type":"web_search"}'}), parallel=False)

@@ -6,7 +6,7 @@ import pytest
 
 from dragoman.core.request import NativeTool, Tool, ToolChoice
 from dragoman.interpreter.tools import adapt_request_tools
-from interpreter.workbench import asked, booked, encoded, fitting_for
+from interpreter.workbench import build_request, encoded, fitting_for, loss_pointers
 
 TREE = {
     "type": "object",
@@ -36,8 +36,8 @@ def fitted(schema, dialect, model, *, source="chat", choice=None, strict=True, o
     parameters = None if schema is None else encoded(schema)
     fitting = fitting_for(dialect, model, source=source)
     tool = Tool(name="f", parameters=parameters, strict=strict, openapi=openapi, where="/tools/0")
-    (told,), _ = adapt_request_tools(asked(tools=(tool,), tool_choice=choice), fitting)
-    return told, booked(fitting)
+    (told,), _ = adapt_request_tools(build_request(tools=(tool,), tool_choice=choice), fitting)
+    return told, loss_pointers(fitting)
 
 
 def test_a_strict_schema_that_calls_itself_is_sent_to_claude_as_it_is_and_not_strict():
@@ -67,7 +67,7 @@ def test_a_schema_that_strict_takes_stays_strict_for_claude():
     assert (json.loads(told.parameters), told.strict, losses) == (CLOSED, True, [])
 
 
-def test_what_is_said_in_words_keeps_a_tool_strict_for_claude():
+def test_described_constraints_keep_a_tool_strict_for_claude():
     schema = {**CLOSED, "properties": {"city": {"type": "string", "minLength": 2}}}
     told, losses = fitted(schema, "messages", "claude-opus-5")
     assert told.strict is True
@@ -96,7 +96,7 @@ def test_validated_calls_are_strict_where_the_schema_can_be_strict_as_it_is(dial
 
 
 @pytest.mark.parametrize(("dialect", "model"), ANYWHERE)
-def test_an_object_that_does_not_say_it_is_closed_is_closed_for_validated_calls(dialect, model):
+def test_an_open_object_is_closed_for_validated_calls(dialect, model):
     schema = {name: value for name, value in CLOSED.items() if name != "additionalProperties"}
     told, losses = fitted(schema, dialect, model, source="gemini", choice=VALIDATED, strict=None)
     assert (json.loads(told.parameters), told.strict, losses) == (CLOSED, True, [])
@@ -114,9 +114,9 @@ def test_validated_calls_of_a_schema_that_would_change_are_booked_and_not_strict
 def test_no_more_tools_are_made_strict_than_claude_takes():
     tools = tuple(Tool(name=f"f{index}", parameters=encoded(CLOSED), where=f"/tools/{index}") for index in range(21))
     fitting = fitting_for("messages", "claude-opus-5", source="gemini")
-    told, _ = adapt_request_tools(asked(tools=tools, tool_choice=VALIDATED), fitting)
+    told, _ = adapt_request_tools(build_request(tools=tools, tool_choice=VALIDATED), fitting)
     assert [tool.strict for tool in told] == [True] * 20 + [None]
-    assert booked(fitting) == [("approximated", "/toolConfig/functionCallingConfig")]
+    assert loss_pointers(fitting) == [("approximated", "/toolConfig/functionCallingConfig")]
 
 
 def test_googles_own_schema_language_is_read_before_it_is_judged():
@@ -132,16 +132,16 @@ def test_googles_own_schema_language_is_read_before_it_is_judged():
 def test_validated_calls_are_booked_where_no_tool_can_be_strict():
     tools = (Tool(name="f", parameters=encoded(CLOSED), where="/tools/0"),)
     fitting = fitting_for("messages", "claude-opus-5", source="gemini", strict_tools=False)
-    told, _ = adapt_request_tools(asked(tools=tools, tool_choice=VALIDATED), fitting)
+    told, _ = adapt_request_tools(build_request(tools=tools, tool_choice=VALIDATED), fitting)
     assert [tool.strict for tool in told] == [None]
-    assert booked(fitting) == [("approximated", "/toolConfig/functionCallingConfig")]
+    assert loss_pointers(fitting) == [("approximated", "/toolConfig/functionCallingConfig")]
 
 
-def test_vendors_tools_stay_beside_tools_whose_calls_are_validated():
+def test_native_tools_stay_next_to_tools_with_validated_calls():
     native = NativeTool(dialect="gemini", raw=b'{"googleSearch":{}}', where="/tools/1")
     tools = (Tool(name="f", parameters=encoded(CLOSED), where="/tools/0"), native)
     told, _ = adapt_request_tools(
-        asked(tools=tools, tool_choice=VALIDATED), fitting_for("messages", "claude-opus-5", source="gemini")
+        build_request(tools=tools, tool_choice=VALIDATED), fitting_for("messages", "claude-opus-5", source="gemini")
     )
     assert [type(tool) for tool in told] == [Tool, NativeTool]
 
@@ -149,7 +149,7 @@ def test_vendors_tools_stay_beside_tools_whose_calls_are_validated():
 def test_gemini_is_held_to_strict_schemas_though_the_caller_named_no_mode():
     tools = (Tool(name="f", parameters=encoded(CLOSED), strict=True),)
     _, choice = adapt_request_tools(
-        asked(tools=tools, tool_choice=ToolChoice(parallel=True)), fitting_for("gemini", "gemini-3-pro")
+        build_request(tools=tools, tool_choice=ToolChoice(parallel=True)), fitting_for("gemini", "gemini-3-pro")
     )
     assert (choice.mode, choice.validated) == ("auto", True)
 
@@ -161,9 +161,9 @@ def test_claude_compiles_only_so_many_parameters_of_several_types():
         return Tool(name=f"f{number}", parameters=encoded(schema), strict=True, where=f"/tools/{number}")
 
     fitting = fitting_for("messages", "claude-opus-5", source="responses")
-    told, _ = adapt_request_tools(asked(tools=(tool(0, 10), tool(1, 7), tool(2, 6))), fitting)
+    told, _ = adapt_request_tools(build_request(tools=(tool(0, 10), tool(1, 7), tool(2, 6))), fitting)
     assert [one.strict for one in told] == [True, None, True]
-    assert booked(fitting) == [("dropped", "/tools/1/strict")]
+    assert loss_pointers(fitting) == [("dropped", "/tools/1/strict")]
 
 
 def test_claude_compiles_only_so_many_parameters_that_may_be_absent():
@@ -173,7 +173,7 @@ def test_claude_compiles_only_so_many_parameters_that_may_be_absent():
         return Tool(name=f"f{number}", parameters=encoded(schema), strict=True, where=f"/tools/{number}")
 
     fitting = fitting_for("messages", "claude-opus-5", source="responses")
-    told, _ = adapt_request_tools(asked(tools=(tool(0, 20), tool(1, 5), tool(2, 4))), fitting)
+    told, _ = adapt_request_tools(build_request(tools=(tool(0, 20), tool(1, 5), tool(2, 4))), fitting)
     assert [one.strict for one in told] == [True, None, True]
 
 
@@ -187,17 +187,17 @@ def test_claude_compiles_only_so_many_parameters_that_may_be_absent():
         ("gemini", "gemini-3.8-flash", None),
     ],
 )
-def test_a_tool_that_shall_not_be_strict_is_told_so_or_needs_no_word_for_it(dialect, model, told):
+def test_strict_false_is_sent_or_is_the_default_of_the_target(dialect, model, told):
     tool, losses = fitted(CLOSED, dialect, model, strict=False)
     assert (tool.strict, losses) == (told, [])
 
 
-def test_a_loose_tool_beside_a_strict_one_is_held_to_its_schema_by_geminis_mode_and_that_is_booked():
+def test_geminis_validated_mode_for_a_non_strict_tool_next_to_a_strict_one_is_a_loss():
     tools = tuple(
         Tool(name=f"f{at}", parameters=encoded(CLOSED), strict=strict, where=f"/tools/{at}")
         for at, strict in enumerate((True, False, None))
     )
     fitting = fitting_for("gemini", "gemini-3.8-flash")
-    _, choice = adapt_request_tools(asked(tools=tools), fitting)
+    _, choice = adapt_request_tools(build_request(tools=tools), fitting)
     assert choice == VALIDATED
-    assert booked(fitting) == [("approximated", f"/tools/{at}/function/strict") for at in (0, 1)]
+    assert loss_pointers(fitting) == [("approximated", f"/tools/{at}/function/strict") for at in (0, 1)]

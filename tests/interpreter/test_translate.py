@@ -17,23 +17,23 @@ from dragoman.interpreter.stream import StreamTranslator
 from dragoman.interpreter.translate import translate_request
 from dragoman.interpreter.translation import Translation
 from dragoman.interpreter.undo import Undo
-from interpreter.workbench import encoded, said
+from interpreter.workbench import build_message, encoded
 
 HELLO = {"model": "m", "messages": [{"role": "user", "content": "hi"}], "max_completion_tokens": 50}
 SEEDED = HELLO | {"seed": 7}
 
 
-def test_a_request_is_said_in_the_targets_words_for_its_model():
+def test_a_request_is_translated_to_the_target_dialect_and_its_model():
     translation = translate_request(Call(encoded(SEEDED), "m"), "chat", "messages", model="claude-opus-5")
     body = {"model": "claude-opus-5", "max_tokens": 50, "messages": [{"role": "user", "content": "hi"}]}
     assert json.loads(translation.call.body) == body
     assert translation.call == Call(translation.call.body, "claude-opus-5")
     assert translation.losses == (Loss("/seed", "the model does not accept it", "dropped"),)
     assert translation.undo == Undo()
-    assert translation.request.messages == (said("user", "hi"),)
+    assert translation.request.messages == (build_message("user", "hi"),)
 
 
-def test_without_a_model_the_callers_own_name_for_it_stands():
+def test_without_a_model_the_clients_model_name_is_kept():
     assert translate_request(Call(encoded(HELLO)), "chat", "messages").call.model == "m"
 
 
@@ -78,7 +78,7 @@ def test_another_model_in_what_is_not_json_is_a_problem():
     assert caught.value.kind == "invalid_request"
 
 
-def test_another_vendors_signature_does_not_pass_even_at_home():
+def test_another_vendors_signature_is_removed_even_in_the_same_dialect():
     letter = seal_signature(UNSIGNED, "self", "anthropic").value
     thought = {"type": "thinking", "thinking": "hm", "signature": letter}
     blocks = [thought, {"type": "text", "text": "yes"}]
@@ -114,7 +114,7 @@ CALLING = {
 NAMED = Context(undo=Undo({"f_1": ("", "f 1")}))
 
 
-def test_a_reply_is_said_in_the_clients_words_and_names():
+def test_a_reply_is_translated_to_the_clients_dialect_and_names():
     rendered = translate_response(encoded(CALLING), "gemini", "chat", NAMED)
     message = json.loads(rendered.body)["choices"][0]["message"]
     assert [call["function"] for call in message["tool_calls"]] == [{"name": "f 1", "arguments": "{}"}]
@@ -149,8 +149,8 @@ def test_an_envelope_the_client_wants_is_put_on():
     assert told["response"]["candidates"][0]["content"] == REPLY["candidates"][0]["content"]
 
 
-def test_a_context_knows_its_salt_and_whether_replies_pass():
-    request = Request(model="m", messages=(said("user", Text(text="hi")),))
+def test_a_context_has_its_salt_and_whether_replies_pass_through():
+    request = Request(model="m", messages=(build_message("user", Text(text="hi")),))
     assert (Context().salt, Context(request).salt) == ("", "1")
     assert Context(request).passes
     assert not NAMED.passes
@@ -164,7 +164,7 @@ def test_a_context_knows_its_salt_and_whether_replies_pass():
 def test_ids_the_upstream_did_not_give_differ_from_turn_to_turn():
     ids = set()
     for count in range(2):
-        request = Request(model="m", messages=(said("user", "hi"),) * count)
+        request = Request(model="m", messages=(build_message("user", "hi"),) * count)
         body = translate_response(encoded(CALLING), "gemini", "chat", Context(request)).body
         ids.add(json.loads(body)["choices"][0]["message"]["tool_calls"][0]["id"])
     assert len(ids) == 2
@@ -216,7 +216,7 @@ def test_a_stream_that_breaks_or_is_cut_ends_in_an_error_on_a_line_of_its_own(si
     assert told.count(b"\n\n") == 2
 
 
-def test_an_error_the_upstream_tells_is_passed_on_as_it_is():
+def test_an_upstream_error_in_the_same_dialect_is_passed_on_unchanged():
     raw = b'data: {"error":{"message":"slow","type":"rate_limit_error","code":"x"}}\n\n'
     assert flow("chat", "chat", raw)[0] == raw
 
@@ -255,7 +255,7 @@ def test_an_empty_stream_in_the_clients_dialect_is_an_error():
 
 
 @pytest.mark.parametrize("size", SIZES)
-def test_a_stream_is_said_in_the_clients_words(size):
+def test_a_stream_is_translated_to_the_clients_dialect(size):
     told, translator = flow(
         "chat", "messages", chat({"content": "he"}) + chat({"content": "y"}) + chat({}, "stop") + DONE, size
     )
@@ -334,7 +334,7 @@ def test_a_call_cut_off_is_shown_in_a_stream_and_left_out_of_a_whole_reply_for_c
 SLOW = encoded({"error": {"message": "slow", "type": "rate_limit_error", "code": "x"}})
 
 
-def test_an_error_is_said_in_the_clients_words_without_the_vendors_code():
+def test_an_error_is_translated_to_the_clients_dialect_without_the_vendors_code():
     reply = translate_error(429, {"retry-after": "3"}, SLOW, "chat", "messages")
     assert (reply.status, reply.headers["retry-after"]) == (429, "3")
     assert json.loads(reply.body)["error"] == {"type": "rate_limit_error", "message": "slow"}

@@ -6,7 +6,7 @@ import pytest
 
 from dragoman.dialects.record import Call
 from dragoman.interpreter.translate import translate_request
-from interpreter.workbench import booked, encoded
+from interpreter.workbench import encoded, loss_pointers
 
 MODELS = {"chat": "gpt-5.2", "responses": "gpt-5.6", "messages": "claude-opus-5", "gemini": "gemini-3-pro"}
 F, G = ({"type": "function", "name": name, "parameters": {"type": "object"}, "strict": False} for name in "fg")
@@ -16,7 +16,7 @@ CODE = {"type": "code_interpreter", "container": {"type": "auto"}}
 
 def translated(source, target, body):
     told = translate_request(Call(encoded(body)), source, target, model=MODELS[target])
-    return json.loads(told.call.body), booked(told.losses)
+    return json.loads(told.call.body), loss_pointers(told.losses)
 
 
 def allowed(target, *listed, mode="auto", tools=(F, G, SEARCH, CODE)):
@@ -60,7 +60,7 @@ def test_a_listed_tool_that_is_not_sent_is_booked():
     assert ("dropped", "/tool_choice/tools/1/server_label") in losses
 
 
-def test_an_entry_names_the_tool_it_says_enough_of():
+def test_an_entry_matches_the_tool_that_its_fields_identify():
     servers = [{"type": "mcp", "server_label": label, "server_url": "https://a.example"} for label in "xy"]
     choice = {"type": "allowed_tools", "mode": "auto", "tools": [{"type": "mcp", "server_label": "x"}]}
     body = encoded({"input": "hi", "tools": servers, "tool_choice": choice})

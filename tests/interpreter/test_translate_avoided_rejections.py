@@ -15,7 +15,7 @@ ASK = {"role": "user", "content": "q"}
 TOOL = {"type": "function", "function": {"name": "a"}}
 
 
-def told(body, source, target, model):
+def translate(body, source, target, model):
     translation = translate_request(Call(json.dumps(body).encode(), model), source, target, model=model)
     return json.loads(translation.call.body), {loss.where: loss.kind for loss in translation.losses}
 
@@ -34,14 +34,14 @@ def test_a_budget_for_thinking_stays_below_the_limit_of_the_answer(limit, effort
     body = {"model": "x", "messages": [ASK], "reasoning_effort": effort}
     if limit is not None:
         body["max_completion_tokens"] = limit
-    sent, losses = told(body, "chat", "messages", "claude-sonnet-4-5")
+    sent, losses = translate(body, "chat", "messages", "claude-sonnet-4-5")
     assert (sent["thinking"], sent["max_tokens"]) == (thinking, max_tokens)
     assert losses == {"/reasoning_effort": "approximated"}
 
 
 def test_manual_thinking_excludes_a_forced_tool_and_sampling():
     body = {"model": "x", "messages": [ASK], "tools": [TOOL], "tool_choice": "required", "reasoning_effort": "low"}
-    sent, losses = told(body | {"temperature": 0.3, "top_p": 0.5}, "chat", "messages", "claude-sonnet-4-5")
+    sent, losses = translate(body | {"temperature": 0.3, "top_p": 0.5}, "chat", "messages", "claude-sonnet-4-5")
     assert sent["tool_choice"] == {"type": "auto"}
     assert sent["system"] == "Call one of the tools."
     assert not {"temperature", "top_p"} & sent.keys()
@@ -58,13 +58,13 @@ def test_manual_thinking_is_off_in_a_tool_loop_that_another_model_began():
     history = [ASK, {"role": "assistant", "content": None, "tool_calls": calls}]
     history.append({"role": "tool", "tool_call_id": "c", "content": "1"})
     body = {"model": "x", "messages": history, "tools": [TOOL], "reasoning_effort": "low"}
-    sent, losses = told(body, "chat", "messages", "claude-sonnet-4-5")
+    sent, losses = translate(body, "chat", "messages", "claude-sonnet-4-5")
     assert sent["thinking"] == {"type": "disabled"}
     assert losses["/reasoning_effort"] == "approximated"
 
 
 def test_responses_gets_at_least_sixteen_tokens():
-    sent, losses = told({"model": "x", "max_tokens": 9, "messages": [ASK]}, "messages", "responses", "gpt-4.1")
+    sent, losses = translate({"model": "x", "max_tokens": 9, "messages": [ASK]}, "messages", "responses", "gpt-4.1")
     assert sent["max_output_tokens"] == 16
     assert losses == {"/max_tokens": "approximated"}
 
@@ -72,14 +72,14 @@ def test_responses_gets_at_least_sixteen_tokens():
 def test_a_free_form_call_is_answered_in_its_own_form():
     calls = [{"id": "c", "type": "custom", "custom": {"name": "sh", "input": "x"}}]
     history = [ASK, {"role": "assistant", "tool_calls": calls}, {"role": "tool", "tool_call_id": "c", "content": "1"}]
-    sent, _ = told({"model": "x", "messages": history}, "chat", "responses", "gpt-5.2")
+    sent, _ = translate({"model": "x", "messages": history}, "chat", "responses", "gpt-5.2")
     assert [item.get("type") for item in sent["input"][1:]] == ["custom_tool_call", "custom_tool_call_output"]
 
 
 def test_two_calls_of_one_id_in_one_turn_keep_their_own_results():
     calls = [{"id": "call_0", "type": "function", "function": {"name": name, "arguments": "{}"}} for name in "ab"]
     results = [{"role": "tool", "tool_call_id": "call_0", "content": text} for text in "AB"]
-    sent, _ = told(
+    sent, _ = translate(
         {"messages": [ASK, {"role": "assistant", "tool_calls": calls}, *results]}, "chat", "gemini", "gemini-3"
     )
     answers = [part["functionResponse"] for part in sent["contents"][2]["parts"]]
@@ -130,18 +130,18 @@ def test_another_vendors_signature_never_reaches_the_native_one():
     history = [ASK, {"role": "assistant", "content": said["content"]}, {"role": "user", "content": [result]}]
     body = {"model": "x", "max_tokens": 9, "messages": history}
     assert ENVELOPE_MARKER in json.dumps(body).encode()
-    home, losses = told(body, "messages", "messages", "claude-opus-5")
+    home, losses = translate(body, "messages", "messages", "claude-opus-5")
     assert [block["type"] for block in home["messages"][1]["content"]] == ["tool_use"]
     assert home["model"] == "claude-opus-5"
     assert set(losses.values()) == {"dropped"}
-    back, _ = told(body, "messages", "gemini", "gemini-3-flash")
+    back, _ = translate(body, "messages", "gemini", "gemini-3-flash")
     assert back["contents"][1]["parts"][-1]["thoughtSignature"] == "c2ln"
 
 
 @pytest.mark.parametrize(("said", "ends"), [("The answer is \n", "The answer is"), ("The answer is", "The answer is")])
 def test_what_claude_is_given_to_go_on_with_does_not_end_in_white_space(said, ends):
     body = {"model": "x", "messages": [ASK, {"role": "assistant", "content": said}]}
-    sent, losses = told(body, "chat", "messages", "claude-haiku-4-5")
+    sent, losses = translate(body, "chat", "messages", "claude-haiku-4-5")
     assert sent["messages"][-1] == {"role": "assistant", "content": ends}
     assert losses == ({"/messages/1/content": "approximated"} if said != ends else {})
 
@@ -150,12 +150,12 @@ def test_claude_begins_an_answer_of_a_given_shape_itself():
     schema = {"type": "object", "properties": {}, "additionalProperties": False}
     shape = {"type": "json_schema", "json_schema": {"name": "n", "schema": schema}}
     begun = [ASK, {"role": "assistant", "content": "{"}]
-    sent, losses = told(
+    sent, losses = translate(
         {"model": "x", "messages": begun, "response_format": shape}, "chat", "messages", "claude-haiku-4-5"
     )
     assert sent["messages"][-1] == {"role": "user", "content": "(continue)"}
     assert losses == {"/messages/1": "approximated"}
-    sent, losses = told({"model": "x", "messages": begun}, "chat", "messages", "claude-haiku-4-5")
+    sent, losses = translate({"model": "x", "messages": begun}, "chat", "messages", "claude-haiku-4-5")
     assert (sent["messages"][-1], losses) == (begun[-1], {})
 
 
@@ -164,7 +164,7 @@ def test_claude_begins_an_answer_of_a_given_shape_itself():
 )
 def test_a_tool_that_is_declared_twice_is_declared_once(target, model):
     again = {"type": "function", "function": {"name": "a", "description": "again"}}
-    sent, losses = told({"model": "x", "messages": [ASK], "tools": [TOOL, again]}, "chat", target, model)
+    sent, losses = translate({"model": "x", "messages": [ASK], "tools": [TOOL, again]}, "chat", target, model)
     declared = sent["tools"][0]["functionDeclarations"] if target == "gemini" else sent["tools"]
     assert [tool["name"] for tool in declared] == ["a"]
     assert "again" not in json.dumps(sent)

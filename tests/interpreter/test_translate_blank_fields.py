@@ -13,7 +13,7 @@ from interpreter.workbench import encoded, fitting_for
 
 
 @pytest.mark.parametrize("target", ["chat", "messages", "gemini"])
-def test_the_user_begins_where_nobody_says_anything(target):
+def test_an_empty_history_starts_with_a_user_message(target):
     translation = translate_request(Call(encoded({"model": "m", "input": []})), "responses", target)
     assert "(continued)" in json.dumps(json.loads(translation.call.body))
     assert (
@@ -43,7 +43,7 @@ BEGUN = {"role": "user", "content": "(continued)"}
         ([HELLO, COMPACTED], [HELLO]),
     ],
 )
-def test_the_user_begins_where_nothing_can_be_said_of_what_stands_first(items, messages):
+def test_a_user_message_is_added_if_the_first_message_cannot_be_sent(items, messages):
     told = translate_request(Call(encoded({"model": "m", "input": items})), "responses", "chat", model="gpt-4.1")
     assert json.loads(told.call.body)["messages"] == messages
     first = sum(item is SYSTEM for item in items)
@@ -51,7 +51,7 @@ def test_the_user_begins_where_nothing_can_be_said_of_what_stands_first(items, m
     assert any(why in loss.what and loss.where == f"/input/{first}" for loss in told.losses) is (BEGUN in messages)
 
 
-def test_the_user_begins_for_responses_too_where_nothing_can_be_said():
+def test_a_user_message_is_added_for_responses_too_if_nothing_can_be_sent():
     turn = {"role": "user", "content": [{"type": "hologram", "light": 1}]}
     told = translate_request(Call(encoded({"max_tokens": 5, "messages": [turn]})), "messages", "responses", model="m")
     assert json.loads(told.call.body)["input"] == [{"type": "message", **BEGUN}]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from cases.through import ask, booked, flow
+from cases.through import flow, loss_pointers, translate_to
 
 HI = {"messages": [{"role": "user", "content": "hi"}]}
 HELLO = {"max_tokens": 1000, **HI}
@@ -23,10 +23,13 @@ CLAUDE, GEMINI, GPT = "claude-opus-4-8", "gemini-3.8-flash", "gpt-4.1"
 )
 @pytest.mark.parametrize(("target", "model"), [("messages", CLAUDE), ("gemini", GEMINI)])
 def test_a_value_that_changes_nothing_is_not_missed(heeded, lost, target, model):
-    asked = ask("chat", target, {**HI, **heeded}, model=model, strict=True)
+    asked = translate_to("chat", target, {**HI, **heeded}, model=model, strict=True)
     assert not asked.body.keys() & {*heeded}
     (name,) = lost
-    assert any(where.startswith(f"/{name}") for where in booked(ask("chat", target, {**HI, **lost}, model=model)))
+    assert any(
+        where.startswith(f"/{name}")
+        for where in loss_pointers(translate_to("chat", target, {**HI, **lost}, model=model))
+    )
 
 
 @pytest.mark.parametrize(
@@ -38,19 +41,19 @@ def test_a_value_that_changes_nothing_is_not_missed(heeded, lost, target, model)
         ("responses", {"input": "hi", "reasoning": {"effort": "none"}}),
     ],
 )
-def test_a_model_that_does_not_think_heeds_the_wish_that_it_shall_not(source, body):
-    assert ask(source, "chat", body, model=GPT, strict=True).losses == ()
+def test_disabled_thinking_is_implied_for_a_model_without_thinking(source, body):
+    assert translate_to(source, "chat", body, model=GPT, strict=True).losses == ()
 
 
 def test_thoughts_that_are_not_to_be_seen_are_booked_only_where_a_server_may_show_them():
     body = {**HELLO, "thinking": {"type": "adaptive", "display": "omitted"}, "output_config": {"effort": "high"}}
-    assert "/thinking/display" not in booked(ask("messages", "chat", body, model="gpt-5.2"))
-    assert "/thinking/display" in booked(ask("messages", "chat", body, model="a-server-of-ones-own"))
+    assert "/thinking/display" not in loss_pointers(translate_to("messages", "chat", body, model="gpt-5.2"))
+    assert "/thinking/display" in loss_pointers(translate_to("messages", "chat", body, model="a-server-of-ones-own"))
 
 
 @pytest.mark.parametrize("signature", ["skip_thought_signature_validator", "context_engineering_is_the_way_to_go"])
 @pytest.mark.parametrize("target", ["chat", "responses", "messages"])
-def test_words_for_a_missing_signature_are_no_signature(signature, target):
+def test_the_placeholder_for_a_missing_signature_is_not_a_signature(signature, target):
     def signed(word):
         call = {"functionCall": {"name": "look", "args": {}}, "thoughtSignature": word}
         result = {"functionResponse": {"name": "look", "response": {"output": "sunny"}}}
@@ -59,8 +62,8 @@ def test_words_for_a_missing_signature_are_no_signature(signature, target):
 
     models = {"chat": GPT, "responses": GPT, "messages": CLAUDE}
     place = "/contents/1/parts/0/thoughtSignature"
-    assert place not in booked(ask("gemini", target, signed(signature), model=models[target]))
-    assert place in booked(ask("gemini", target, signed("c2lnbmVk"), model=models[target]))
+    assert place not in loss_pointers(translate_to("gemini", target, signed(signature), model=models[target]))
+    assert place in loss_pointers(translate_to("gemini", target, signed("c2lnbmVk"), model=models[target]))
 
 
 FRAMES = [
@@ -72,9 +75,9 @@ FRAMES = [
 @pytest.mark.parametrize(
     ("options", "told"), [({"include_usage": True}, True), ({"include_usage": False}, False), (None, False)]
 )
-def test_a_chat_stream_ends_with_the_usage_only_if_that_is_asked_for(options, told):
+def test_a_chat_stream_ends_with_the_usage_only_if_requested(options, told):
     body = {**HI, "stream": True, **({"stream_options": options} if options else {})}
-    asked = ask("chat", "gemini", body, model=GEMINI, strict=True)
+    asked = translate_to("chat", "gemini", body, model=GEMINI, strict=True)
     frames = [frame for frame in flow("gemini", "chat", FRAMES, asked).body if isinstance(frame, dict)]
     assert [frame["usage"]["total_tokens"] for frame in frames if frame.get("usage")] == ([5] if told else [])
 
@@ -90,26 +93,26 @@ def test_a_chat_stream_ends_with_the_usage_only_if_that_is_asked_for(options, to
 )
 def test_what_is_to_be_kept_and_cannot_be_had_again_is_a_loss(source, target, body):
     model = {"gemini": GEMINI, "messages": CLAUDE, "responses": GPT}[target]
-    assert booked(ask(source, target, body, model=model)) == {"/store"}
+    assert loss_pointers(translate_to(source, target, body, model=model)) == {"/store"}
 
 
-def test_what_the_sdk_parsed_of_a_calls_arguments_is_missed_only_where_it_says_something_else():
+def test_parsed_arguments_of_the_sdk_are_a_loss_only_if_they_differ():
     def called(parsed):
         function = {"name": "look", "arguments": '{"city": "Rome"}', "parsed_arguments": parsed}
         call = {"role": "assistant", "tool_calls": [{"id": "c", "type": "function", "function": function}]}
         return {"messages": [*HI["messages"], call, {"role": "tool", "tool_call_id": "c", "content": "sunny"}]}
 
-    assert ask("chat", "messages", called({"city": "Rome"}), model=CLAUDE, strict=True).losses == ()
-    lost = booked(ask("chat", "messages", called({"city": "Bonn"}), model=CLAUDE))
+    assert translate_to("chat", "messages", called({"city": "Rome"}), model=CLAUDE, strict=True).losses == ()
+    lost = loss_pointers(translate_to("chat", "messages", called({"city": "Bonn"}), model=CLAUDE))
     assert lost == {"/messages/1/tool_calls/0/function/parsed_arguments/city"}
 
 
 @pytest.mark.parametrize(("title", "lost"), [("Day", set()), ("Other", {"/response_format/json_schema/name"})])
-def test_a_formats_name_that_is_its_schemas_title_is_told(title, lost):
+def test_a_format_name_equal_to_the_schema_title_is_sent(title, lost):
     schema = {"type": "object", "title": title, "properties": {"a": {"type": "string"}}, "required": ["a"]}
     form = {"type": "json_schema", "json_schema": {"name": "Day", "schema": {**schema, "additionalProperties": False}}}
-    asked = ask("chat", "messages", {**HI, "response_format": form}, model=CLAUDE)
-    assert booked(asked) == lost
+    asked = translate_to("chat", "messages", {**HI, "response_format": form}, model=CLAUDE)
+    assert loss_pointers(asked) == lost
     assert asked.body["output_config"]["format"]["schema"]["title"] == title
 
 
@@ -117,5 +120,5 @@ def test_tools_that_are_all_strict_are_held_to_their_schemas_by_geminis_mode():
     tool = {"name": "look", "parameters": {"type": "object", "properties": {"a": {"type": "string"}}}, "strict": True}
     body = {**HI, "tools": [{"type": "function", "function": tool}]}
     for _ in range(2):  # the second time it is known
-        asked = ask("chat", "gemini", body, model=GEMINI, strict=True)
+        asked = translate_to("chat", "gemini", body, model=GEMINI, strict=True)
         assert asked.body["toolConfig"]["functionCallingConfig"]["mode"] == "VALIDATED"

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from cases.through import answer, ask, booked
+from cases.through import answer, loss_pointers, translate_to
 from dragoman.core.problems import Problem
 from dragoman.dialects.record import Call
 from dragoman.dialects.registry import dialect_named
@@ -43,21 +43,21 @@ def names(target, body):
 
 
 @pytest.mark.parametrize(("target", "model"), TARGETS)
-def test_tools_declared_later_stand_behind_the_others(target, model):
-    asked = ask("responses", target, ASKED, model=model)
+def test_tools_declared_later_follow_the_others(target, model):
+    asked = translate_to("responses", target, ASKED, model=model)
     assert names(target, asked.body) == ["first", "lookup", "note"]
     assert "Look up a policy." in json.dumps(asked.body)
 
 
 @pytest.mark.parametrize(("target", "model"), TARGETS)
 def test_that_they_are_declared_from_the_start_is_booked_and_nothing_of_them_is_lost(target, model):
-    asked = ask("responses", target, ASKED, model=model)
-    assert "/input/1" in booked(asked, "approximated")
-    assert booked(asked, "dropped") == set()
+    asked = translate_to("responses", target, ASKED, model=model)
+    assert "/input/1" in loss_pointers(asked, "approximated")
+    assert loss_pointers(asked, "dropped") == set()
 
 
 def test_a_free_form_tool_declared_later_is_restored_in_the_reply():
-    asked = ask("responses", "messages", ASKED, model="claude-opus-5")
+    asked = translate_to("responses", "messages", ASKED, model="claude-opus-5")
     call = {"type": "tool_use", "id": "toolu_1", "name": "note", "input": {"input": "Done."}}
     reply = {"id": "msg_1", "type": "message", "role": "assistant", "content": [call], "stop_reason": "tool_use"}
     (item,) = answer("messages", "responses", reply, asked).body["output"]
@@ -66,12 +66,15 @@ def test_a_free_form_tool_declared_later_is_restored_in_the_reply():
 
 def test_a_tool_that_is_declared_already_is_not_declared_twice():
     body = {**ASKED, "tools": [LOOKUP]}
-    assert names("messages", ask("responses", "messages", body, model="claude-opus-5").body) == ["lookup", "note"]
+    assert names("messages", translate_to("responses", "messages", body, model="claude-opus-5").body) == [
+        "lookup",
+        "note",
+    ]
 
 
 def test_an_item_without_tools_declares_none():
     body = {**ASKED, "input": [{"role": "user", "content": "go"}, {"type": "additional_tools", "role": "developer"}]}
-    assert names("messages", ask("responses", "messages", body, model="claude-opus-5").body) == ["first"]
+    assert names("messages", translate_to("responses", "messages", body, model="claude-opus-5").body) == ["first"]
 
 
 @pytest.mark.parametrize(
@@ -80,11 +83,11 @@ def test_an_item_without_tools_declares_none():
 def test_tools_that_cannot_be_read_are_a_problem_with_their_place(tools, where):
     body = {"model": "m", "input": [{"type": "additional_tools", "role": "developer", "tools": tools}]}
     with pytest.raises(Problem) as caught:
-        ask("responses", "messages", body, model="claude-opus-5")
+        translate_to("responses", "messages", body, model="claude-opus-5")
     assert (caught.value.kind, caught.value.where) == ("invalid_request", where)
 
 
-def test_at_home_the_item_stays_as_it_is():
+def test_in_the_same_dialect_the_item_is_unchanged():
     responses = dialect_named("responses")
     request = responses.parse_request(Call(json.dumps(ASKED).encode()))
     assert json.loads(responses.render_request(request, traits_for("responses", "gpt-5.6")).body) == ASKED
@@ -104,14 +107,16 @@ def test_recorded_conversations_that_declare_tools_reach_claude_with_all_of_them
         declared = {
             tool["name"] for item in body["input"] if item.get("type") == "additional_tools" for tool in item["tools"]
         }
-        assert declared <= set(names("messages", ask("responses", "messages", body, model="claude-opus-5").body))
+        assert declared <= set(
+            names("messages", translate_to("responses", "messages", body, model="claude-opus-5").body)
+        )
 
 
 def test_tools_declared_in_a_beginning_that_is_known_are_declared_again():
     pad = {"role": "user", "content": "x" * 20_000}
     turn = [{"role": "assistant", "content": "done"}, {"role": "user", "content": "on"}]
     head = [pad, ITEM, *CALLED, *turn]
-    first = ask("responses", "messages", {**ASKED, "input": head}, model="claude-opus-5")
-    again = ask("responses", "messages", {**ASKED, "input": [*head, *turn]}, model="claude-opus-5")
+    first = translate_to("responses", "messages", {**ASKED, "input": head}, model="claude-opus-5")
+    again = translate_to("responses", "messages", {**ASKED, "input": [*head, *turn]}, model="claude-opus-5")
     assert names("messages", first.body) == names("messages", again.body) == ["first", "lookup", "note"]
-    assert booked(first, "dropped") == booked(again, "dropped") == set()
+    assert loss_pointers(first, "dropped") == loss_pointers(again, "dropped") == set()

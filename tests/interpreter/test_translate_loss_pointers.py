@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from cases.through import answer, ask, booked, flow
+from cases.through import answer, flow, loss_pointers, translate_to
 from dragoman.interpreter.schema.openapi import to_openapi
 
 
@@ -39,7 +39,7 @@ def test_a_source_that_cannot_be_named_is_booked_and_the_text_it_is_about_is_not
     told = answer("messages", "chat", {**REPLY, "content": [block]})
     assert told.body["choices"][0]["message"]["content"] == "x"
     lost = {f"/content/0/citations/1/{name}" for name in PLACE}
-    assert booked(told, "dropped") == {"/content/0/citations/0/cited_text", *lost}
+    assert loss_pointers(told, "dropped") == {"/content/0/citations/0/cited_text", *lost}
 
 
 def test_a_source_in_a_stream_that_cannot_be_named_is_booked_by_its_number():
@@ -54,13 +54,13 @@ def test_a_source_in_a_stream_that_cannot_be_named_is_booked_by_its_number():
         {"type": "message_stop"},
     ]
     lost = {"/content/0/citations/0/cited_text", *(f"/content/0/citations/1/{name}" for name in PLACE)}
-    assert booked(flow("messages", "chat", frames), "dropped") == lost
+    assert loss_pointers(flow("messages", "chat", frames), "dropped") == lost
 
 
 @pytest.mark.parametrize(("failed", "words"), [(True, "[error of tool call t]"), (False, "[result of tool call t]")])
-def test_a_result_without_its_call_says_whether_it_failed(failed, words):
+def test_a_result_without_its_call_keeps_its_failure_flag(failed, words):
     result = {"type": "tool_result", "tool_use_id": "t", "content": "no", "is_error": failed}
     body = {"model": "m", "max_tokens": 9, "messages": [{"role": "user", "content": [result]}]}
-    asked = ask("messages", "gemini", body, model="gemini-3-pro")
+    asked = translate_to("messages", "gemini", body, model="gemini-3-pro")
     assert asked.body["contents"][0]["parts"] == [{"text": f"{words}\nno"}]
-    assert booked(asked) == {"/messages/0/content/0"}
+    assert loss_pointers(asked) == {"/messages/0/content/0"}

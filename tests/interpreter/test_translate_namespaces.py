@@ -10,7 +10,7 @@ from dragoman.interpreter.translate import translate_request
 TARGETS = {"chat": "gpt-4.1", "messages": "claude-opus-5", "gemini": "gemini-3.8-flash"}
 
 
-def told(target, tools, *called):
+def translate(target, tools, *called):
     history = []
     for number, call in enumerate(called):
         history.append({"type": "function_call", "call_id": f"c{number}", "arguments": "{}", **call})
@@ -36,7 +36,7 @@ def names(target, body):
 @pytest.mark.parametrize("target", TARGETS)
 def test_a_call_of_a_tool_that_was_loaded_later_has_the_name_it_was_declared_by(target):
     tools = [{"type": "function", "name": "look", "defer_loading": True}, {"type": "tool_search"}]
-    translation = told(target, tools, {"name": "look", "namespace": "look"})
+    translation = translate(target, tools, {"name": "look", "namespace": "look"})
     assert names(target, translation.call.body) == (["look"], ["look"])
     assert translation.undo.names == {}
 
@@ -45,6 +45,6 @@ def test_a_call_of_a_tool_that_was_loaded_later_has_the_name_it_was_declared_by(
 @pytest.mark.parametrize(("namespace", "name"), [("web", "web__look"), ("look", "look")])
 def test_a_tool_of_a_namespace_is_called_as_it_is_declared_and_found_again(target, namespace, name):
     tools = [{"type": "namespace", "name": namespace, "tools": [{"type": "function", "name": "look"}]}]
-    translation = told(target, tools, {"name": "look", "namespace": namespace})
+    translation = translate(target, tools, {"name": "look", "namespace": namespace})
     assert names(target, translation.call.body) == ([name], [name])
     assert translation.undo.names == {name: (namespace, "look")}

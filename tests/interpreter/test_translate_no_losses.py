@@ -2,7 +2,7 @@
 
 import pytest
 
-from cases.through import ask
+from cases.through import translate_to
 
 USER = {"role": "user", "content": "hi"}
 TARGETS = [("responses", "gpt-5.6"), ("messages", "claude-opus-5"), ("gemini", "gemini-3-pro")]
@@ -10,44 +10,44 @@ TARGETS = [("responses", "gpt-5.6"), ("messages", "claude-opus-5"), ("gemini", "
 
 @pytest.mark.parametrize(("target", "model"), TARGETS)
 @pytest.mark.parametrize("member", ["tools", "functions", "stop"])
-def test_an_empty_list_in_a_chat_request_says_nothing(target, model, member):
-    asked = ask("chat", target, {"model": "m", "messages": [USER], member: []}, model=model, strict=True)
+def test_an_empty_list_in_a_chat_request_is_no_loss(target, model, member):
+    asked = translate_to("chat", target, {"model": "m", "messages": [USER], member: []}, model=model, strict=True)
     assert not asked.losses
     assert member not in asked.body
 
 
 @pytest.mark.parametrize(("source", "member"), [("responses", "input"), ("messages", "messages")])
-def test_an_empty_list_of_tools_says_nothing(source, member):
+def test_an_empty_list_of_tools_is_no_loss(source, member):
     body = {"model": "m", member: [USER], "max_tokens": 16, "tools": []}
     if source == "responses":
         del body["max_tokens"]
-    assert not ask(source, "chat", body, model="gpt-4.1", strict=True).losses
+    assert not translate_to(source, "chat", body, model="gpt-4.1", strict=True).losses
 
 
 def test_effort_none_is_sonnet_5_5s_thinking_between_tools():
     body = {"model": "m", "messages": [USER], "reasoning_effort": "none"}
-    asked = ask("chat", "messages", body, model="claude-sonnet-5-5", strict=True)
+    asked = translate_to("chat", "messages", body, model="claude-sonnet-5-5", strict=True)
     assert asked.body["thinking"] == {"type": "between_tools"}
     assert "output_config" not in asked.body
 
 
 def test_effort_none_is_the_lowest_effort_where_thinking_is_always_on():
     body = {"model": "m", "messages": [USER], "reasoning_effort": "none"}
-    asked = ask("chat", "messages", body, model="claude-opus-5-5")
+    asked = translate_to("chat", "messages", body, model="claude-opus-5-5")
     assert asked.body["output_config"] == {"effort": "low"}
     assert [(loss.kind, loss.where) for loss in asked.losses] == [("approximated", "/reasoning_effort")]
 
 
 def test_a_system_message_alone_is_an_item_of_responses_input():
     body = {"model": "m", "messages": [{"role": "system", "content": "Say hello."}]}
-    asked = ask("chat", "responses", body, model="gpt-5.6", strict=True)
+    asked = translate_to("chat", "responses", body, model="gpt-5.6", strict=True)
     assert asked.body["input"] == [{"type": "message", "role": "developer", "content": "Say hello."}]
     assert "instructions" not in asked.body
 
 
 def test_a_system_message_before_others_is_instructions():
     body = {"model": "m", "messages": [{"role": "system", "content": "Be brief."}, USER]}
-    asked = ask("chat", "responses", body, model="gpt-5.6", strict=True)
+    asked = translate_to("chat", "responses", body, model="gpt-5.6", strict=True)
     assert asked.body["instructions"] == "Be brief."
 
 
@@ -65,9 +65,9 @@ SCHEMA = {"type": "object", "properties": {"answer": {"type": "integer"}}, "requ
         ({"type": "json_object"}, ["When you call no tool, answer with one JSON object and nothing else."]),
     ],
 )
-def test_gemini_2_5_is_asked_in_words_for_the_format_it_does_not_take_beside_tools(form, words):
+def test_gemini_2_5_gets_an_output_format_with_tools_as_text(form, words):
     body = {"model": "m", "messages": [USER], "tools": TOOLS, "response_format": form}
-    asked = ask("chat", "gemini", body, model="gemini-2.5-flash")
+    asked = translate_to("chat", "gemini", body, model="gemini-2.5-flash")
     text = asked.body["systemInstruction"]["parts"][-1]["text"]
     assert all(word in text for word in words)
     assert "generationConfig" not in asked.body

@@ -78,7 +78,7 @@ def test_a_request_to_plain_gemini_is_taken_out_of_its_envelope_and_not_changed(
 
 
 @pytest.mark.parametrize("word", ["session_id", "sessionId"])
-def test_what_only_code_assist_knows_of_a_request_stays_behind(word):
+def test_fields_that_only_code_assist_has_are_not_sent_elsewhere(word):
     body = encoded({"request": {"contents": [], word: "s", "x": 1.50}})
     translation = translate_request(Call(body, "m"), "gemini", "gemini")
     assert translation.call == Call(b'{"contents":[],"x":1.5}', "m")
@@ -147,7 +147,7 @@ STEPS = [
 
 
 @pytest.mark.parametrize(("model", "skips"), [("gemini-3.8-flash", True), ("gemini-2.5-pro", False)])
-def test_calls_another_vendor_made_carry_the_skip_value_at_home_too(model, skips):
+def test_calls_of_another_vendor_have_the_skip_signature_in_the_same_dialect_too(model, skips):
     translation = translate_request(Call(encoded({"contents": STEPS})), "gemini", "gemini", model=model)
     skipped = {"thoughtSignature": SKIP_SIGNATURE.value} if skips else {}
     assert json.loads(translation.call.body)["contents"] == [
@@ -185,7 +185,7 @@ def signed_by_google(model):
 
 
 @pytest.mark.parametrize("model", ["gemini-3-flash", "google/gemini-3-flash"])
-def test_a_signature_stays_byte_for_byte_where_its_issuers_models_speak_chat(model):
+def test_a_signature_is_unchanged_for_its_issuers_models_over_chat(model):
     body = signed_by_google(model)
     passed = translate_request(Call(body), "chat", "chat")
     assert passed.call.body == body
@@ -193,7 +193,7 @@ def test_a_signature_stays_byte_for_byte_where_its_issuers_models_speak_chat(mod
 
 
 @pytest.mark.parametrize("model", ["gpt-5.2", "o3"])
-def test_a_signature_is_taken_out_where_other_models_speak_chat(model):
+def test_a_signature_is_removed_for_other_models_over_chat(model):
     passed = translate_request(Call(signed_by_google("gem")), "chat", "chat", model=model)
     assert b"extra_content" not in passed.call.body
     assert [loss.where for loss in passed.losses] == ["/messages/1/tool_calls/0/extra_content/google/thought_signature"]

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from cases.through import answer, ask, booked, flow
+from cases.through import answer, flow, loss_pointers, translate_to
 
 TOOLS = [
     {"type": "function", "function": {"name": name, "parameters": {"type": "object", "properties": {}}}}
@@ -19,32 +19,32 @@ PARTS = [
 
 
 def one_at_a_time():
-    return ask("chat", "gemini", {**ASKED, "parallel_tool_calls": False}, model="gemini-3-pro")
+    return translate_to("chat", "gemini", {**ASKED, "parallel_tool_calls": False}, model="gemini-3-pro")
 
 
 def reply(parts):
     return {"responseId": "r", "candidates": [{"content": {"role": "model", "parts": parts}, "finishReason": "STOP"}]}
 
 
-def test_one_call_at_a_time_is_asked_of_gemini_in_words_and_booked():
+def test_parallel_off_is_requested_from_gemini_as_text_and_is_a_loss():
     asked = one_at_a_time()
     assert asked.body["systemInstruction"] == {"parts": [{"text": "Call at most one tool at a time."}]}
-    assert booked(asked, "approximated") == {"/parallel_tool_calls"}
+    assert loss_pointers(asked, "approximated") == {"/parallel_tool_calls"}
 
 
-def test_only_the_first_call_is_told_to_a_client_that_wants_one_at_a_time():
+def test_a_client_with_parallel_off_gets_only_the_first_call():
     told = answer("gemini", "chat", reply(PARTS), one_at_a_time())
     choice = told.body["choices"][0]
     assert [call["id"] for call in choice["message"]["tool_calls"]] == ["a"]
     assert (choice["message"]["content"], choice["finish_reason"]) == ("Both.", "tool_calls")
-    assert booked(told, "dropped") == {
+    assert loss_pointers(told, "dropped") == {
         "/candidates/0/content/parts/2/functionCall/id",
         "/candidates/0/content/parts/2/functionCall/name",
         "/candidates/0/content/parts/2/functionCall/args/n",
     }
 
 
-def test_only_the_first_call_of_a_stream_is_told_to_a_client_that_wants_one_at_a_time():
+def test_a_client_with_parallel_off_gets_only_the_first_call_of_a_stream():
     frames = [
         {"responseId": "r", "candidates": [{"content": {"role": "model", "parts": [part]}}]} for part in PARTS
     ] + [{"responseId": "r", "candidates": [{"content": {"parts": [{"text": " Done."}]}, "finishReason": "STOP"}]}]
@@ -55,25 +55,27 @@ def test_only_the_first_call_of_a_stream_is_told_to_a_client_that_wants_one_at_a
     assert "".join(call["function"].get("arguments", "") for call in calls) == '{"n": 1}'
     assert "".join(delta.get("content") or "" for delta in deltas) == "Both. Done."
     call = "/candidates/0/content/parts/2/functionCall"
-    assert booked(told, "dropped") == {f"{call}/args/n", f"{call}/id", f"{call}/name"}
+    assert loss_pointers(told, "dropped") == {f"{call}/args/n", f"{call}/id", f"{call}/name"}
 
 
-def test_all_calls_are_told_to_a_client_that_did_not_ask_for_one_at_a_time():
-    told = answer("gemini", "chat", reply(PARTS), ask("chat", "gemini", ASKED, model="gemini-3-pro"))
+def test_a_client_without_parallel_off_gets_all_calls():
+    told = answer("gemini", "chat", reply(PARTS), translate_to("chat", "gemini", ASKED, model="gemini-3-pro"))
     assert [call["id"] for call in told.body["choices"][0]["message"]["tool_calls"]] == ["a", "b"]
 
 
 @pytest.mark.parametrize(("target", "model"), [("messages", "claude-opus-5"), ("gemini", "gemini-3-pro")])
-def test_one_call_at_a_time_is_heeded_where_none_may_be_made(target, model):
-    asked = ask("chat", target, {**ASKED, "tool_choice": "none", "parallel_tool_calls": False}, model=model)
-    assert booked(asked) == set()
+def test_parallel_off_is_implied_where_no_call_is_allowed(target, model):
+    asked = translate_to("chat", target, {**ASKED, "tool_choice": "none", "parallel_tool_calls": False}, model=model)
+    assert loss_pointers(asked) == set()
     assert "at most one" not in json.dumps(asked.body)
     told = answer("gemini", "chat", reply(PARTS), asked)
     assert len(told.body["choices"][0]["message"]["tool_calls"]) == 2
 
 
-def test_openais_switch_stands_beside_none():
-    asked = ask("chat", "responses", {**ASKED, "tool_choice": "none", "parallel_tool_calls": False}, model="gpt-5.6")
+def test_openais_parallel_field_is_sent_with_choice_none():
+    asked = translate_to(
+        "chat", "responses", {**ASKED, "tool_choice": "none", "parallel_tool_calls": False}, model="gpt-5.6"
+    )
     assert (asked.body["tool_choice"], asked.body["parallel_tool_calls"]) == ("none", False)
     assert not asked.losses
 
@@ -82,22 +84,22 @@ def test_openais_switch_stands_beside_none():
     ("target", "model"),
     [("chat", "gpt-4.1"), ("chat", "qwen"), ("responses", "gpt-5.6"), ("messages", "claude-opus-5")],
 )
-def test_names_beside_none_are_booked_and_all_tools_stay(target, model):
+def test_tool_names_with_choice_none_are_losses_and_all_tools_stay(target, model):
     body = {
         "contents": [{"role": "user", "parts": [{"text": "go"}]}],
         "tools": [{"functionDeclarations": [{"name": "red"}, {"name": "green"}]}],
         "toolConfig": {"functionCallingConfig": {"mode": "NONE", "allowedFunctionNames": ["red"]}},
     }
-    asked = ask("gemini", target, body, model=model)
+    asked = translate_to("gemini", target, body, model=model)
     assert len(asked.body["tools"]) == 2
     assert asked.body["tool_choice"] in ("none", {"type": "none"})
-    assert booked(asked) == {"/toolConfig/functionCallingConfig/allowedFunctionNames/0"}
+    assert loss_pointers(asked) == {"/toolConfig/functionCallingConfig/allowedFunctionNames/0"}
 
 
-def test_every_reason_for_saying_a_call_in_another_way_is_told():
+def test_every_reason_for_changing_a_call_is_reported():
     call = {"id": "c", "type": "function", "function": {"name": "red", "arguments": "{}"}}
     body = {**ASKED, "messages": [{"role": "user", "content": "go"}, {"role": "assistant", "tool_calls": [call]}]}
-    asked = ask("chat", "gemini", body, model="gemini-3-pro")
+    asked = translate_to("chat", "gemini", body, model="gemini-3-pro")
     (loss,) = [loss for loss in asked.losses if loss.where == "/messages/1/tool_calls/0"]
     assert "has no result" in loss.what
     assert "skip value" in loss.what

@@ -24,7 +24,7 @@ def result(call_id, content="ok"):
     return {"type": "tool_result", "tool_use_id": call_id, "content": content}
 
 
-def asked(*last):
+def build_body(*last):
     messages = [
         {"role": "user", "content": "go"},
         {"role": "assistant", "content": [use("a"), use("b")]},
@@ -34,8 +34,8 @@ def asked(*last):
     return {"model": "m", "max_tokens": 64, "messages": messages, "tools": tools}
 
 
-def told(model, *last):
-    translation = translate_request(Call(encoded(asked(*last))), "messages", "gemini", model=model)
+def translate(model, *last):
+    translation = translate_request(Call(encoded(build_body(*last))), "messages", "gemini", model=model)
     return json.loads(translation.call.body)["contents"][2:], translation.losses
 
 
@@ -43,27 +43,27 @@ WORDS = {"type": "text", "text": "and now?"}
 
 
 @pytest.mark.parametrize("model", NEWER)
-def test_newer_models_hear_it_in_a_content_of_its_own(model):
-    results, words = told(model, result("a"), WORDS, result("b"))[0]
+def test_newer_models_get_the_text_in_a_separate_content(model):
+    results, words = translate(model, result("a"), WORDS, result("b"))[0]
     assert [list(part) for part in results["parts"]] == [["functionResponse"]] * 2
     assert words == {"role": "user", "parts": [{"text": "and now?"}]}
     assert results["role"] == "user"
 
 
 @pytest.mark.parametrize("model", OLDER)
-def test_older_models_hear_it_in_the_content_of_the_results(model):
-    (only,) = told(model, result("a"), result("b"), WORDS)[0]
+def test_older_models_get_the_text_in_the_content_of_the_results(model):
+    (only,) = translate(model, result("a"), result("b"), WORDS)[0]
     assert [next(iter(part)) for part in only["parts"]] == ["functionResponse", "functionResponse", "text"]
 
 
 def test_nothing_is_booked_where_nothing_but_the_content_changes():
-    _, losses = told("gemini-3.8-flash", result("a"), result("b"), WORDS)
+    _, losses = translate("gemini-3.8-flash", result("a"), result("b"), WORDS)
     assert not [loss for loss in losses if loss.where.startswith("/messages/2")]
 
 
 @pytest.mark.parametrize("model", NEWER)
 def test_results_alone_stay_one_content(model):
-    (only,) = told(model, result("a"), result("b"))[0]
+    (only,) = translate(model, result("a"), result("b"))[0]
     assert len(only["parts"]) == 2
 
 
@@ -86,8 +86,8 @@ def test_media_that_a_result_cannot_hold_follow_it_in_that_content():
 
 
 @pytest.mark.parametrize("model", NEWER)
-def test_the_strict_stand_in_for_the_api_takes_it(model):
+def test_the_strict_simulator_accepts_it(model):
     call = translate_request(
-        Call(encoded(asked(result("a"), result("b"), WORDS))), "messages", "gemini", model=model
+        Call(encoded(build_body(result("a"), result("b"), WORDS))), "messages", "gemini", model=model
     ).call
     assert isinstance(API.accept(call.body, CheckContext(model=model), TokenSigner("key")), AcceptedRequest)

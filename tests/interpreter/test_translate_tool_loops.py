@@ -107,7 +107,7 @@ def test_a_model_finds_its_call_as_it_wrote_it(target, model, declared, said, me
     assert [loss for loss in second.losses if loss.where.endswith("/arguments")] == []
 
 
-def test_arguments_that_fit_no_schema_are_told_as_they_ever_were():
+def test_arguments_that_match_no_schema_are_sent_unchanged():
     for arguments, told in (("[1, 2", {"INVALID_JSON": "[1, 2"}), ('{"x":1}', {"x": 1}), ("", {}), ("null", {})):
         history = [ASKED, *called(arguments)]
         assert calls_in(sent(history, [tool(ARRAY)], "messages", "claude-opus-5"), "messages") == [told]
@@ -135,7 +135,7 @@ def prefixes(monkeypatch: pytest.MonkeyPatch) -> PrefixCache:
 
 
 @pytest.mark.parametrize(("target", "model"), [("messages", "claude-opus-5"), ("gemini", "gemini-3-flash")])
-def test_a_cached_prefix_tells_its_calls_as_the_model_wrote_them(prefixes, target, model):
+def test_calls_in_a_cached_prefix_are_sent_as_the_model_wrote_them(prefixes, target, model):
     for length in (2, 2, 4, 6, 8):
         told = sent([*LONG, *TURNS[:length]], [tool(ARRAY)], target, model)
         assert calls_in(told, target) == [{"value": [number]} for number in range(length // 2)]

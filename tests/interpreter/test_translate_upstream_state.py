@@ -44,9 +44,7 @@ def refused(body, source, target):
 
 
 @pytest.mark.parametrize(("source", "body", "where"), KEPT)
-def test_a_request_that_stands_on_what_its_vendor_keeps_is_refused_with_the_place_that_refers_to_it(
-    source, body, where
-):
+def test_a_request_that_refers_to_vendor_state_is_rejected_with_its_pointer(source, body, where):
     for target in MODELS.keys() - {source}:
         problem = refused(body, source, target)
         assert (problem.kind, problem.message, problem.where) == ("unsupported", WHY, where)
@@ -61,7 +59,7 @@ def test_such_a_request_passes_in_its_own_dialect(source, body, where):
     assert [reference.where for reference in again.references] == ([where] if not where.startswith("/input") else [])
 
 
-def test_a_thread_that_cannot_go_on_is_refused_with_the_word_at_which_clients_send_everything():
+def test_a_thread_that_cannot_continue_is_rejected_with_the_code_upon_which_clients_send_everything():
     problem = refused(CONTINUED, "messages", "chat")
     error = json.loads(dialect_named("messages").build_error(problem).body)["error"]
     assert (error["type"], error["details"]) == (
@@ -85,7 +83,7 @@ def test_a_thread_that_cannot_go_on_is_refused_with_the_word_at_which_clients_se
         ("gemini", {"contents": CONTENTS, "cachedContent": "", "continuationToken": None}, ["/cachedContent"]),
     ],
 )
-def test_what_says_everything_itself_or_refers_to_nothing_of_use_is_translated(source, body, lost):
+def test_a_self_contained_request_or_a_useless_reference_is_translated(source, body, lost):
     told = translate_request(Call(encoded(body), "m"), source, "chat", model="gpt-4.1")
     assert "q" in json.dumps(json.loads(told.call.body)["messages"])
     assert [loss.where for loss in told.losses if loss.kind == "dropped"] == lost

@@ -24,16 +24,16 @@ def call_of(*contents: Any) -> Call:
     return Call(json.dumps({"model": "m", "messages": [*said, {"role": "user", "content": "Go on."}]}).encode())
 
 
-def told(call: Call, links: Links | None, target: str = "messages") -> Any:
+def translate(call: Call, links: Links | None, target: str = "messages") -> Any:
     return json.loads(translate_request(call, "chat", target, model="any", links=links).call.body)
 
 
-def test_every_link_that_is_missing_is_told_at_once_with_its_first_place():
+def test_all_missing_links_are_reported_at_once_with_their_first_pointer():
     call = call_of(
         [linked("http://a/1.png"), linked("https://a/2.png")], [linked("http://a/3.png"), linked("HTTP://a/1")]
     )
     with pytest.raises(MissingLinks) as missing:
-        told(call, Links())
+        translate(call, Links())
     places = {url: wanted.where for url, wanted in missing.value.links.items()}
     assert places == {
         "http://a/1.png": "/messages/0/content/0",
@@ -44,28 +44,28 @@ def test_every_link_that_is_missing_is_told_at_once_with_its_first_place():
 
 def test_an_upstream_that_fetches_nothing_needs_every_link():
     with pytest.raises(MissingLinks) as missing:
-        told(call_of([linked("https://a/2.png")]), Links(upstream_fetches=False))
+        translate(call_of([linked("https://a/2.png")]), Links(upstream_fetches=False))
     assert list(missing.value.links) == ["https://a/2.png"]
 
 
 @pytest.mark.parametrize("url", ["data:image/png;base64,iVBORw0KGgo=", "gs://bucket/a.png"])
-def test_what_is_no_link_of_the_web_is_never_asked_for(url):
-    told(call_of([linked(url)]), Links(upstream_fetches=False))
+def test_only_http_links_are_fetched(url):
+    translate(call_of([linked(url)]), Links(upstream_fetches=False))
 
 
-def test_what_was_fetched_stands_in_for_its_link():
+def test_fetched_content_replaces_its_link():
     call = call_of([linked("http://a/1.png")])
-    block = told(call, Links({"http://a/1.png": PICTURE}))["messages"][0]["content"][0]
+    block = translate(call, Links({"http://a/1.png": PICTURE}))["messages"][0]["content"][0]
     assert block["source"] == {"type": "base64", "media_type": "image/png", "data": "iVBORw0KGgo="}
 
 
 def test_what_was_fetched_and_is_of_no_type_for_the_target_is_refused():
     with pytest.raises(Problem) as refused:
-        told(call_of([linked("http://a/1.png")]), Links({"http://a/1.png": FetchedMedia("image/avif", "AAAA")}))
+        translate(call_of([linked("http://a/1.png")]), Links({"http://a/1.png": FetchedMedia("image/avif", "AAAA")}))
     assert (refused.value.code, refused.value.where) == ("media_not_fetched", "/messages/0/content/0")
 
 
-def test_without_anybody_to_fetch_them_links_are_left_out_and_booked_as_ever():
+def test_without_a_fetcher_links_are_dropped_and_are_losses():
     translation = translate_request(call_of([linked("http://a/1.png")]), "chat", "messages", model="any")
     assert "/messages/0/content/0/image_url/url" in [loss.where for loss in translation.losses]
 
@@ -74,7 +74,7 @@ def test_a_long_conversation_is_remembered_with_its_pictures_and_never_without()
     long = ["words " * 10_000, [linked("http://a/1.png")], "words " * 10_000]
     for _ in range(3):
         with pytest.raises(MissingLinks):
-            told(call_of(*long), Links())
-    assert PICTURE.data in json.dumps(told(call_of(*long), Links({"http://a/1.png": PICTURE})))
-    assert PICTURE.data in json.dumps(told(call_of(*long, "more"), Links()))
-    assert "left out" in json.dumps(told(call_of(*long, "more"), None))
+            translate(call_of(*long), Links())
+    assert PICTURE.data in json.dumps(translate(call_of(*long), Links({"http://a/1.png": PICTURE})))
+    assert PICTURE.data in json.dumps(translate(call_of(*long, "more"), Links()))
+    assert "left out" in json.dumps(translate(call_of(*long, "more"), None))

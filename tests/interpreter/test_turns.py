@@ -10,7 +10,7 @@ from dragoman.interpreter.history import arrange_turns
 from dragoman.interpreter.ledger import Ledger
 from dragoman.interpreter.turns import CONTINUE, CONTINUED, EMPTY, SKIP_SIGNATURE
 from dragoman.interpreter.undo import alias_id
-from interpreter.workbench import booked, exactly, said
+from interpreter.workbench import build_message, exactly, loss_pointers
 
 CHAT = traits_for("chat", "gpt-4.1")
 RESPONSES = traits_for("responses", "gpt-5.6")
@@ -35,11 +35,11 @@ def result(call_id="a", name="", **more):
 def turns(traits, *messages):
     ledger = Ledger({"result.name": ("/name",)})
     placed = [structs.replace(message, where=message.where or f"/m/{index}") for index, message in enumerate(messages)]
-    return arrange_turns(placed, traits, ledger), booked(ledger)
+    return arrange_turns(placed, traits, ledger), loss_pointers(ledger)
 
 
-HI, YES, SO = said("user", "hi"), said("assistant", "yes"), said("user", "so")
-RULE = said("system", "rule")
+HI, YES, SO = build_message("user", "hi"), build_message("assistant", "yes"), build_message("user", "so")
+RULE = build_message("system", "rule")
 
 
 @pytest.mark.parametrize("traits", [CHAT, RESPONSES, CLAUDE, CLAUDE_4_8, GEMINI, GEMINI_2_5])
@@ -51,11 +51,11 @@ def test_plain_turns_stay_as_they_are_everywhere(traits, history):
 @pytest.mark.parametrize(
     ("traits", "history", "after"),
     [
-        (CLAUDE, (HI, SO, YES, HI), (said("user", "hi", "so"), YES, HI)),
-        (CLAUDE, (HI, YES, YES, HI), (HI, said("assistant", "yes", "yes"), HI)),
-        (CLAUDE, (RULE, RULE, HI), (said("system", "rule", "rule"), HI)),
-        (CLAUDE, (HI, YES, HI, SO), (HI, YES, said("user", "hi", "so"))),
-        (CHAT, (HI, SO, YES, YES, HI), (HI, SO, said("assistant", "yes", "yes"), HI)),
+        (CLAUDE, (HI, SO, YES, HI), (build_message("user", "hi", "so"), YES, HI)),
+        (CLAUDE, (HI, YES, YES, HI), (HI, build_message("assistant", "yes", "yes"), HI)),
+        (CLAUDE, (RULE, RULE, HI), (build_message("system", "rule", "rule"), HI)),
+        (CLAUDE, (HI, YES, HI, SO), (HI, YES, build_message("user", "hi", "so"))),
+        (CHAT, (HI, SO, YES, YES, HI), (HI, SO, build_message("assistant", "yes", "yes"), HI)),
         (CHAT, (RULE, RULE, HI), (RULE, RULE, HI)),
         (RESPONSES, (HI, SO, YES, YES, HI), (HI, SO, YES, YES, HI)),
     ],
@@ -72,12 +72,12 @@ def test_a_merged_turn_has_the_first_ones_name_and_place():
     )
 
 
-LATER = said("system", "rule", IMAGE, where="/later")
+LATER = build_message("system", "rule", IMAGE, where="/later")
 
 
 @pytest.mark.parametrize("traits", [CLAUDE, GEMINI, GEMINI_2_5])
-def test_a_later_system_message_is_told_by_the_user_where_there_is_no_place_for_it(traits):
-    told = said("user", "hi", "<system>\nrule\n</system>", IMAGE)
+def test_a_later_system_message_becomes_a_user_message_where_it_is_not_supported(traits):
+    told = build_message("user", "hi", "<system>\nrule\n</system>", IMAGE)
     assert turns(traits, RULE, HI, LATER) == ((RULE, told), [("approximated", "/later")])
 
 
@@ -88,21 +88,21 @@ def test_a_later_system_message_stays_where_there_is(history):
 
 @pytest.mark.parametrize("traits", [CLAUDE, GEMINI])
 def test_several_leading_system_messages_are_not_later_ones(traits):
-    assert turns(traits, RULE, said("system", "two"), HI) == ((said("system", "rule", "two"), HI), [])
+    assert turns(traits, RULE, build_message("system", "two"), HI) == ((build_message("system", "rule", "two"), HI), [])
 
 
-GAP = said("user", where="/gap")
-SILENCE = said("assistant", where="/gap")
+GAP = build_message("user", where="/gap")
+SILENCE = build_message("assistant", where="/gap")
 
 
 @pytest.mark.parametrize(
     ("history", "after", "losses"),
     [
-        ((HI, SILENCE, SO), (HI, said("assistant", EMPTY), SO), 1),
-        ((HI, YES, GAP, YES, HI), (HI, YES, said("user", EMPTY), YES, HI), 1),
-        ((HI, YES, GAP), (HI, YES, said("user", EMPTY)), 1),
+        ((HI, SILENCE, SO), (HI, build_message("assistant", EMPTY), SO), 1),
+        ((HI, YES, GAP, YES, HI), (HI, YES, build_message("user", EMPTY), YES, HI), 1),
+        ((HI, YES, GAP), (HI, YES, build_message("user", EMPTY)), 1),
         ((HI, SILENCE), (HI,), 0),
-        ((said("system", where="/gap"), HI), (HI,), 0),
+        ((build_message("system", where="/gap"), HI), (HI,), 0),
     ],
 )
 @pytest.mark.parametrize("traits", [CLAUDE, GEMINI])
@@ -122,8 +122,8 @@ def test_an_empty_message_is_left_out_where_turns_need_not_alternate(traits):
     assert turns(traits, HI, SILENCE, GAP, YES) == ((HI, YES), [])
 
 
-START = said("user", CONTINUED)
-LAST = said("user", CONTINUE)
+START = build_message("user", CONTINUED)
+LAST = build_message("user", CONTINUE)
 
 
 @pytest.mark.parametrize(
@@ -160,16 +160,16 @@ def test_a_history_begins_and_ends_as_the_target_demands(traits, history, after,
         (GEMINI_2_5, (call(), "text"), (call(), "text"), False),
     ],
 )
-def test_text_stands_before_calls_where_the_target_wants_it(traits, parts, after, bent):
-    history = (HI, said("assistant", *parts, where="/bent"), said("user", result(), result("b")))
+def test_text_is_before_calls_where_the_target_requires_it(traits, parts, after, bent):
+    history = (HI, build_message("assistant", *parts, where="/bent"), build_message("user", result(), result("b")))
     told, losses = turns(structs.replace(traits, sends_ids=True), *history)
-    assert told[1] == said("assistant", *after)
+    assert told[1] == build_message("assistant", *after)
     assert ("approximated", "/bent") in losses if bent else losses == []
 
 
-def test_results_stand_before_what_the_user_says():
-    history = (HI, said("assistant", call()), said("user", "so", result(), IMAGE, where="/bent"))
-    after = (HI, said("assistant", call()), said("user", result(), "so", IMAGE))
+def test_results_are_before_user_text():
+    history = (HI, build_message("assistant", call()), build_message("user", "so", result(), IMAGE, where="/bent"))
+    after = (HI, build_message("assistant", call()), build_message("user", result(), "so", IMAGE))
     assert turns(CLAUDE, *history) == (after, [("approximated", "/bent")])
 
 
@@ -183,22 +183,22 @@ def test_results_stand_before_what_the_user_says():
         (("", IMAGE), (IMAGE,)),
     ],
 )
-def test_empty_text_beside_other_parts_of_an_answer_says_nothing(parts, after):
-    (_, told, *_), losses = turns(CHAT, HI, said("assistant", *parts), said("user", result()))
-    assert told == said("assistant", *after)
+def test_empty_text_next_to_other_assistant_parts_is_no_loss(parts, after):
+    (_, told, *_), losses = turns(CHAT, HI, build_message("assistant", *parts), build_message("user", result()))
+    assert told == build_message("assistant", *after)
     assert losses == []
 
 
 def test_empty_text_of_the_user_stays():
-    (told,), _ = turns(CHAT, said("user", "", IMAGE))
-    assert told == said("user", "", IMAGE)
+    (told,), _ = turns(CHAT, build_message("user", "", IMAGE))
+    assert told == build_message("user", "", IMAGE)
 
 
-def test_on_chat_each_result_is_a_message_of_its_own_and_the_users_words_another():
+def test_on_chat_each_result_is_a_message_and_user_text_another():
     history = (
         HI,
-        said("assistant", call(), call("b")),
-        said("user", result(), result("b"), "so", IMAGE, name="ann", where="/mixed"),
+        build_message("assistant", call(), call("b")),
+        build_message("user", result(), result("b"), "so", IMAGE, name="ann", where="/mixed"),
     )
     told, losses = turns(CHAT, *history)
     assert exactly(told[2:]) == exactly(
@@ -211,36 +211,40 @@ def test_on_chat_each_result_is_a_message_of_its_own_and_the_users_words_another
     assert losses == []
 
 
-def test_on_chat_results_alone_leave_no_words_behind():
-    told, _ = turns(CHAT, said("assistant", call(), call("b")), said("user", result(), result("b")))
-    assert told[1:] == (said("user", result()), said("user", result("b")))
+def test_on_chat_results_without_text_add_no_user_message():
+    told, _ = turns(CHAT, build_message("assistant", call(), call("b")), build_message("user", result(), result("b")))
+    assert told[1:] == (build_message("user", result()), build_message("user", result("b")))
 
 
 def test_on_chat_a_message_without_results_is_not_split():
-    history = (said("user", "a", IMAGE), said("assistant", "b", call()), said("user", result()))
+    history = (
+        build_message("user", "a", IMAGE),
+        build_message("assistant", "b", call()),
+        build_message("user", result()),
+    )
     assert turns(CHAT, *history) == (history, [])
 
 
-def test_on_responses_all_but_what_a_user_says_at_once_are_items():
+def test_on_responses_everything_but_one_user_message_is_separate_items():
     block = Opaque(dialect="responses", raw=b"{}")
     thought = Reasoning(texts=("hm",), where="/thought")
     history = (
-        said("user", "a", IMAGE, "b", where="/first"),
-        said("assistant", thought, "c", "d", call(), "e", block, where="/second"),
-        said("user", result(), "f", where="/third"),
+        build_message("user", "a", IMAGE, "b", where="/first"),
+        build_message("assistant", thought, "c", "d", call(), "e", block, where="/second"),
+        build_message("user", result(), "f", where="/third"),
     )
     told, losses = turns(RESPONSES, *history)
     assert exactly(told) == exactly(
         (
-            said("user", "a", IMAGE, "b", where="/first"),
-            said("assistant", thought, where="/thought"),
-            said("assistant", "c", where="/second"),
-            said("assistant", "d", where="/second"),
-            said("assistant", call(), where="/calls/a"),
-            said("assistant", "e", where="/second"),
-            said("assistant", block, where="/second"),
-            said("user", result(), where="/results/a"),
-            said("user", "f", where="/third"),
+            build_message("user", "a", IMAGE, "b", where="/first"),
+            build_message("assistant", thought, where="/thought"),
+            build_message("assistant", "c", where="/second"),
+            build_message("assistant", "d", where="/second"),
+            build_message("assistant", call(), where="/calls/a"),
+            build_message("assistant", "e", where="/second"),
+            build_message("assistant", block, where="/second"),
+            build_message("user", result(), where="/results/a"),
+            build_message("user", "f", where="/third"),
         )
     )
     assert losses == []
@@ -256,14 +260,14 @@ def test_on_responses_all_but_what_a_user_says_at_once_are_items():
     ],
 )
 def test_on_responses_the_instructions_are_one_string(parts, after):
-    assert turns(RESPONSES, said("system", *parts), HI) == ((said("system", *after), HI), [])
+    assert turns(RESPONSES, build_message("system", *parts), HI) == ((build_message("system", *after), HI), [])
 
 
 def test_joined_instructions_keep_their_places_and_later_ones_are_not_joined():
-    first = said("system", Text(text="a", where="/a"), "b", where="/s", name="n")
-    second = said("system", "c", "d")
+    first = build_message("system", Text(text="a", where="/a"), "b", where="/s", name="n")
+    second = build_message("system", "c", "d")
     told, _ = turns(RESPONSES, first, second, HI)
-    assert exactly(told[0]) == exactly(said("system", Text(text="a\n\nb", where="/a"), where="/s", name="n"))
+    assert exactly(told[0]) == exactly(build_message("system", Text(text="a\n\nb", where="/a"), where="/s", name="n"))
     assert told[1] == second
 
 
@@ -271,24 +275,27 @@ LONG = "call.with/odd signs"
 
 
 @pytest.mark.parametrize(("traits", "name"), [(CHAT, ""), (RESPONSES, ""), (CLAUDE, ""), (GEMINI_3, "f")])
-def test_ids_get_the_same_stand_in_on_call_and_result_and_gemini_is_told_the_name(traits, name):
-    told, losses = turns(traits, HI, said("assistant", call(LONG)), said("user", result(LONG)))
+def test_ids_get_the_same_alias_on_call_and_result_and_gemini_gets_the_name(traits, name):
+    told, losses = turns(traits, HI, build_message("assistant", call(LONG)), build_message("user", result(LONG)))
     alias = alias_id(LONG, traits)
     signature = SKIP_SIGNATURE if traits is GEMINI_3 else None
     assert told[1:] == (
-        said("assistant", structs.replace(call(LONG), id=alias, signature=signature)),
-        said("user", structs.replace(result(LONG), call_id=alias, name=name)),
+        build_message("assistant", structs.replace(call(LONG), id=alias, signature=signature)),
+        build_message("user", structs.replace(result(LONG), call_id=alias, name=name)),
     )
     assert losses == ([("approximated", f"/calls/{LONG}")] if signature else [])
 
 
 def test_gemini_2_5_is_sent_no_ids_but_names():
     told, losses = turns(
-        GEMINI_2_5, HI, said("assistant", call("a", "f"), call("b", "g")), said("user", result("a"), result("b"))
+        GEMINI_2_5,
+        HI,
+        build_message("assistant", call("a", "f"), call("b", "g")),
+        build_message("user", result("a"), result("b")),
     )
     assert told[1:] == (
-        said("assistant", structs.replace(call(), id=""), structs.replace(call("b", "g"), id="")),
-        said(
+        build_message("assistant", structs.replace(call(), id=""), structs.replace(call("b", "g"), id="")),
+        build_message(
             "user",
             structs.replace(result("a"), call_id="", name="f"),
             structs.replace(result("b"), call_id="", name="g"),
@@ -298,16 +305,16 @@ def test_gemini_2_5_is_sent_no_ids_but_names():
 
 
 @pytest.mark.parametrize(("traits", "name"), [(CHAT, ""), (GEMINI_2_5, "f")])
-def test_a_result_that_names_another_tool_than_its_call_is_told_by_the_calls_name(traits, name):
+def test_a_result_with_another_tool_name_gets_the_name_of_its_call(traits, name):
     traits = structs.replace(traits, sends_ids=True)
-    told, losses = turns(traits, HI, said("assistant", call()), said("user", result(name="other")))
-    assert told[2] == said("user", result(name=name))
+    told, losses = turns(traits, HI, build_message("assistant", call()), build_message("user", result(name="other")))
+    assert told[2] == build_message("user", result(name=name))
     assert losses == [("dropped", "/results/a/name")]
 
 
 def test_a_result_that_names_its_tool_books_nothing():
-    told, losses = turns(CHAT, HI, said("assistant", call()), said("user", result(name="f")))
-    assert told[2] == said("user", result())
+    told, losses = turns(CHAT, HI, build_message("assistant", call()), build_message("user", result(name="f")))
+    assert told[2] == build_message("user", result())
     assert losses == []
 
 
@@ -315,12 +322,12 @@ def test_the_first_call_of_each_step_carries_googles_skip_value_and_that_is_book
     own = Signature("google", "own")
     history = (
         HI,
-        said("assistant", "so", call("a"), call("b")),
-        said("user", result("a"), result("b")),
-        said("assistant", call("c")),
-        said("user", result("c")),
-        said("assistant", call("d", signature=own), call("e")),
-        said("user", result("d"), result("e")),
+        build_message("assistant", "so", call("a"), call("b")),
+        build_message("user", result("a"), result("b")),
+        build_message("assistant", call("c")),
+        build_message("user", result("c")),
+        build_message("assistant", call("d", signature=own), call("e")),
+        build_message("user", result("d"), result("e")),
     )
     told, losses = turns(GEMINI_3, *history)
     signatures = [part.signature for message in told for part in message.parts if isinstance(part, ToolCall)]
@@ -331,9 +338,9 @@ def test_the_first_call_of_each_step_carries_googles_skip_value_and_that_is_book
 
 def test_what_needs_no_change_is_the_same_object():
     history = [
-        said("assistant", call(), where="/a"),
-        said("user", result(), where="/u"),
-        said("user", IMAGE, where="/i"),
+        build_message("assistant", call(), where="/a"),
+        build_message("user", result(), where="/u"),
+        build_message("user", IMAGE, where="/i"),
     ]
     told = arrange_turns(history, CHAT, Ledger({}))
     assert all(after is before for after, before in zip(told, history, strict=True))
@@ -341,38 +348,44 @@ def test_what_needs_no_change_is_the_same_object():
 
 def test_a_changed_turn_keeps_its_name_and_place():
     told, _ = turns(
-        CHAT, Message(role="assistant", parts=(call(LONG),), name="bot", where="/a"), said("user", result(LONG))
+        CHAT,
+        Message(role="assistant", parts=(call(LONG),), name="bot", where="/a"),
+        build_message("user", result(LONG)),
     )
     assert (told[0].name, told[0].where) == ("bot", "/a")
 
 
 @pytest.mark.parametrize(
-    "history", [(HI, YES), (YES,), (HI, HI), (RULE, RULE, HI), (said("user", "a", "b"),), (HI, RULE, HI)]
+    "history", [(HI, YES), (YES,), (HI, HI), (RULE, RULE, HI), (build_message("user", "a", "b"),), (HI, RULE, HI)]
 )
 def test_turns_that_are_not_settled_are_arranged_like_any_other(history):
-    calls = (said("assistant", call("z")), said("user", result("z")))
+    calls = (build_message("assistant", call("z")), build_message("user", result("z")))
     with_calls, _ = turns(CLAUDE_4_5, *history, *calls)
     alone, _ = turns(CLAUDE_4_5, *history)
     assert with_calls[: len(alone) - 1] == alone[:-1]
 
 
 def test_a_history_without_any_text_is_arranged_too():
-    history = (said("user", IMAGE), said("assistant", call(LONG)), said("user", result(LONG)))
+    history = (
+        build_message("user", IMAGE),
+        build_message("assistant", call(LONG)),
+        build_message("user", result(LONG)),
+    )
     told, _ = turns(CLAUDE, *history)
     assert [told[1].parts[0].id, told[2].parts[0].call_id] == [alias_id(LONG, CLAUDE)] * 2
 
 
-def test_words_put_in_a_mouth_are_few_and_stay_the_same():
+def test_added_placeholder_texts_are_few_and_stable():
     assert (CONTINUED, CONTINUE, EMPTY) == ("(continued)", "(continue)", "(empty)")
 
 
-@pytest.mark.parametrize("history", [(), (said("user", "a", "b"),), (HI, said("assistant", ""))])
+@pytest.mark.parametrize("history", [(), (build_message("user", "a", "b"),), (HI, build_message("assistant", ""))])
 @pytest.mark.parametrize("traits", [CHAT, RESPONSES])
 def test_what_openai_takes_as_it_is_stays_as_it_is(traits, history):
     assert turns(traits, *history) == (history, [])
 
 
 def test_a_result_has_the_form_of_its_call():
-    told, losses = turns(RESPONSES, HI, said("assistant", call(form="text")), said("user", result()))
-    assert told[2] == said("user", result(form="text"))
+    told, losses = turns(RESPONSES, HI, build_message("assistant", call(form="text")), build_message("user", result()))
+    assert told[2] == build_message("user", result(form="text"))
     assert losses == []

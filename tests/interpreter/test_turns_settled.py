@@ -6,10 +6,13 @@ from dragoman.core.parts import ToolCall, ToolResult
 from dragoman.interpreter.adaptation import traits_for
 from dragoman.interpreter.history import arrange_turns
 from dragoman.interpreter.ledger import Ledger
-from interpreter.workbench import said
+from interpreter.workbench import build_message
 
-SYSTEM, USER, ASSISTANT = said("system", "s"), said("user", "u"), said("assistant", "a")
-CALL, RESULT = said("assistant", ToolCall(id="a", name="f", arguments="{}")), said("user", ToolResult(call_id="a"))
+SYSTEM, USER, ASSISTANT = build_message("system", "s"), build_message("user", "u"), build_message("assistant", "a")
+CALL, RESULT = (
+    build_message("assistant", ToolCall(id="a", name="f", arguments="{}")),
+    build_message("user", ToolResult(call_id="a")),
+)
 
 
 @pytest.mark.parametrize("dialect", ["messages", "gemini", "chat", "responses"])

@@ -48,7 +48,7 @@ def test_a_name_the_target_takes_is_left_alone(name, traits):
         ("~a", GEMINI, "_a_8d5679ec"),
     ],
 )
-def test_a_name_the_target_refuses_gets_a_readable_stand_in_it_takes(name, traits, alias):
+def test_a_name_that_the_target_rejects_gets_a_readable_valid_alias(name, traits, alias):
     assert alias_name(name, traits) == alias
     assert alias_name(alias, traits) == alias
 
@@ -76,7 +76,7 @@ def test_an_id_the_target_takes_is_left_alone(call_id, traits):
         ("abcDEF12é", MISTRAL, "b900128e4"),
     ],
 )
-def test_an_id_the_target_refuses_gets_a_stand_in(call_id, traits, alias):
+def test_an_id_that_the_target_rejects_gets_an_alias(call_id, traits, alias):
     assert alias_id(call_id, traits) == alias
     assert alias_id(alias, traits) == alias
 
@@ -86,12 +86,12 @@ def test_a_digest_is_the_head_of_the_texts_sha256_even_for_half_a_character():
     assert hash_text("\ud83d", 8) == "7586f70f"
 
 
-def test_a_minted_id_has_the_clients_prefix_and_tells_its_seeds_apart():
+def test_a_generated_id_has_the_clients_prefix_and_differs_by_seed():
     assert generate_id("toolu_", "a", 1) == "toolu_c56379f421431626ad17c613"
     assert generate_id("toolu_", "a", 1) != generate_id("toolu_", "a1")
 
 
-def test_the_ids_of_a_replys_calls_share_a_stem_that_tells_replies_apart():
+def test_the_call_ids_of_a_reply_share_a_stem_that_is_unique_to_the_reply():
     assert len(build_call_id_stem("r", "2")) == 20
     stems = {build_call_id_stem(*of) for of in (("r", "2"), ("r", "3"), ("s", "2"), ("r2", ""))}
     assert len(stems) == 4

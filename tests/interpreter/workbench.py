@@ -23,7 +23,7 @@ def fitting_for(dialect, model="", *, source="chat", document=None, **changes):
     return Adaptation(traits, ledger, here.issuer, can_force=traits.forced_choice)
 
 
-def booked(told):
+def loss_pointers(told):
     """Kind and place of every loss in a fitting, a ledger or a tuple of losses."""
     ledger = getattr(told, "ledger", told)
     return [(loss.kind, loss.where) for loss in (ledger.losses() if isinstance(ledger, Ledger) else ledger)]
@@ -33,12 +33,12 @@ def encoded(value):
     return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
 
 
-def said(role, *parts, **more):
+def build_message(role, *parts, **more):
     """A message of texts and other parts."""
     return Message(role=role, parts=tuple(Text(text=part) if isinstance(part, str) else part for part in parts), **more)
 
 
-def asked(*messages, **more):
+def build_request(*messages, **more):
     return Request(model="m", messages=messages, **more)
 
 

@@ -1,4 +1,4 @@
-"""What a translation says must not depend on what is remembered of earlier ones."""
+"""A translation must not depend on the caches of earlier ones."""
 
 from typing import Any
 
@@ -6,7 +6,7 @@ from dragoman.interpreter.translation import Translation
 
 
 def assert_alike(known: Translation | tuple[str, ...], new: Translation | tuple[str, ...]) -> None:
-    """Hold what was said with memory to what is said without; a refusal is told by its words."""
+    """Compare a translation with caches to one without; errors are compared by their messages."""
     if isinstance(new, tuple) or isinstance(known, tuple):
         assert known == new
         return
@@ -18,7 +18,7 @@ def assert_alike(known: Translation | tuple[str, ...], new: Translation | tuple[
 
 
 def _places(told: Translation) -> list[Any]:
-    """Equality of messages does not look at where they stand."""
+    """Return the pointers and spellings of messages and parts, which equality of messages ignores."""
     return [
         (message.where, message.spelling, [(part.where, part.spelling) for part in message.parts])
         for message in told.request.messages

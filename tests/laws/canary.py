@@ -51,7 +51,7 @@ FREE_IN_SCHEMA = {"description", "title"}
 
 
 def canaries(body: dict[str, Any]) -> Iterator[tuple[str, str, dict[str, Any]]]:
-    """Iterate (pointer, what to look for, the changed request) over the leaves that can hold a canary."""
+    """Yield (pointer, value to look for, changed request) for the leaves that can contain a canary."""
     for where, value in leaves(body):
         name = where.rsplit("/", 1)[-1]
         if isinstance(value, bool) or value is None or value in ({}, []) or where == "/model":
@@ -108,5 +108,5 @@ def _renamed(value: Any, old: str, new: str) -> Any:
 
 
 def survives(wanted: str, output: bytes) -> bool:
-    """Tell whether the canary is in the translated request."""
+    """Return whether the canary is in the translated request."""
     return wanted in output.decode()

@@ -66,7 +66,7 @@ def leaves(value: Any, where: str = "") -> list[tuple[str, Any]]:
 
 
 def shape(body: dict[str, Any]) -> frozenset[str]:
-    """What a request looks like, whatever it says: pointers without numbers, with the types of the leaves."""
+    """The shape of a request: pointers without indexes, with the types of the leaves."""
     return frozenset(
         "/".join("#" if token.isdigit() else token for token in where.split("/")) + f":{_kind(where, value)}"
         for where, value in leaves(body)

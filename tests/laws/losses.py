@@ -1,4 +1,4 @@
-"""Write docs/reference/losses.md: what each pair of dialects cannot say, read off one request that says everything."""
+"""Write docs/reference/losses.md: the losses of each pair of dialects, from one request that uses every feature."""
 
 import json
 import sys

@@ -1,4 +1,4 @@
-"""One request of each dialect that uses all it can say: what each pair cannot say is read off these."""
+"""One request of each dialect that uses all of its features, to find the losses of each pair of dialects."""
 
 from typing import Any
 

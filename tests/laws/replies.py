@@ -16,16 +16,16 @@ from laws.documents import leaves
 
 CLOSED = {"type", "role", "object", "status", "finish_reason", "stop_reason", "finishReason", "blockReason"}
 SPANS = {"start_index", "end_index", "startIndex", "endIndex", "start_char_index", "end_char_index"}
-"""They count the characters of a text, and are told as far as it goes."""
+"""Character positions in a text, which may change with it."""
 INCIDENTAL = {
     "/choices/#/index",
     "/choices/#/message/tool_calls/#/index",
     "/created",
     "/created_at",
 }
-"""What says nothing of the answer: the number of a choice or a call, the time the reply was made."""
+"""Fields without meaning for the answer: the index of a choice or call, and the creation time."""
 COUNTED_TOGETHER = {"/usage/output_tokens", "/usage/completion_tokens"}
-"""Gemini tells them without what was thought, and the total of all."""
+"""Gemini counts them without reasoning tokens, and has a total of all."""
 _OFTEN = 2
 _ENVELOPE = re.compile(ENVELOPE_MARKER + rb"[A-Za-z0-9+/=]*")
 
@@ -153,12 +153,12 @@ RARE: dict[str, dict[str, dict[str, Any]]] = {
         }
     },
 }
-"""Replies as they are seldom recorded: refused, of several answers, with much that other dialects have no place for."""
+"""Replies that are seldom recorded: refusals, several candidates, many fields that other dialects do not have."""
 
 
 @functools.cache
 def canaries(dialect: str) -> tuple[tuple[str, str, str, bytes], ...]:
-    """Name, pointer, what to look for and the changed reply, for two leaves of each kind that can hold a canary."""
+    """Yield name, pointer, value to look for and changed reply, for two leaves of each kind that can contain a canary."""
     return tuple(_canaries(dialect))
 
 
@@ -193,6 +193,6 @@ def _replacement(member: str, value: Any) -> Any:
 
 
 def survives(wanted: str, output: bytes) -> bool:
-    """Tell whether the canary is in the translated reply, or in an envelope there."""
+    """Return whether the canary is in the translated reply, or in a signature envelope in it."""
     letters = (base64.b64decode(letter) for letter in _ENVELOPE.findall(output))
     return any(wanted.encode() in told for told in (output, *letters))

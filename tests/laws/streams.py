@@ -268,41 +268,41 @@ def _gemini(make: Callable[[int], Iterator[dict[str, Any]]]) -> Stream:
     return stream
 
 
-def _said(*parts: dict[str, Any], **members: Any) -> dict[str, Any]:
+def _candidate(*parts: dict[str, Any], **members: Any) -> dict[str, Any]:
     return {"content": {"parts": list(parts)}, **members}
 
 
 def _function_calls(size: int) -> Iterator[dict[str, Any]]:
-    return (_said({"functionCall": {"name": "f", "args": {}}}) for _ in range(size))
+    return (_candidate({"functionCall": {"name": "f", "args": {}}}) for _ in range(size))
 
 
 def _thoughts_and_texts(size: int) -> Iterator[dict[str, Any]]:
-    return (_said({"text": "a"}, {"text": "b", "thought": True}) for _ in range(size))
+    return (_candidate({"text": "a"}, {"text": "b", "thought": True}) for _ in range(size))
 
 
 def _grounded_at_the_end(size: int) -> Iterator[dict[str, Any]]:
-    yield from (_said({"text": "word " * 4}) for _ in range(size))
+    yield from (_candidate({"text": "word " * 4}) for _ in range(size))
     chunks = [{"web": {"uri": f"https://a.example/{number}", "title": "t"}} for number in range(size)]
     supports = [
         {"segment": {"startIndex": number * 20, "endIndex": number * 20 + 4}, "groundingChunkIndices": [number]}
         for number in range(size)
     ]
-    yield _said(groundingMetadata={"groundingChunks": chunks, "groundingSupports": supports})
+    yield _candidate(groundingMetadata={"groundingChunks": chunks, "groundingSupports": supports})
 
 
 def _grounded_from_the_start(size: int) -> Iterator[dict[str, Any]]:
     *texts, grounded = _grounded_at_the_end(size)
-    yield _said({"text": ""}, groundingMetadata=grounded["groundingMetadata"])
+    yield _candidate({"text": ""}, groundingMetadata=grounded["groundingMetadata"])
     for text in texts:
         yield text
-        yield _said({"text": "b", "thought": True})
+        yield _candidate({"text": "b", "thought": True})
 
 
 def _queries_in_every_chunk(size: int) -> Iterator[dict[str, Any]]:
     *_, grounded = _grounded_at_the_end(size)
     yield grounded
     for number in range(size):
-        yield _said(
+        yield _candidate(
             {"text": "word " * 4},
             {"text": "b", "thought": True},
             groundingMetadata={"webSearchQueries": [f"q{number}"]},
@@ -312,23 +312,28 @@ def _queries_in_every_chunk(size: int) -> Iterator[dict[str, Any]]:
 def _cited_in_every_chunk(size: int) -> Iterator[dict[str, Any]]:
     for number in range(size):
         source = {"uri": f"https://a.example/{number}", "startIndex": number * 20, "endIndex": number * 20 + 4}
-        yield _said(
+        yield _candidate(
             {"text": "word " * 4}, {"text": "b", "thought": True}, citationMetadata={"citationSources": [source]}
         )
 
 
 def _partial_arguments(size: int) -> Iterator[dict[str, Any]]:
-    yield _said({"functionCall": {"name": "f", "willContinue": True}})
+    yield _candidate({"functionCall": {"name": "f", "willContinue": True}})
     for number in range(size):
         piece = {"jsonPath": f"$.a[{number}]", "stringValue": "word"}
-        yield _said({"functionCall": {"partialArgs": [piece], "willContinue": True}})
-    yield _said({"functionCall": {}})
+        yield _candidate({"functionCall": {"partialArgs": [piece], "willContinue": True}})
+    yield _candidate({"functionCall": {}})
 
 
 def _other_candidates(size: int) -> bytes:
     def chunks() -> Iterator[dict[str, Any]]:
         for _ in range(size):
-            yield {"candidates": [{"index": 0, **_said({"text": "a"})}, {"index": 1, **_said({"text": "word " * 8})}]}
+            yield {
+                "candidates": [
+                    {"index": 0, **_candidate({"text": "a"})},
+                    {"index": 1, **_candidate({"text": "word " * 8})},
+                ]
+            }
         yield {"candidates": [{"index": 0, "finishReason": "STOP"}]}
 
     return _data(chunks())

@@ -1,4 +1,4 @@
-"""What is written for a target passes the target's own stand-in, which knows nothing of the interpreter."""
+"""Translated requests pass the simulator of the target, which is independent of the interpreter."""
 
 import functools
 import json
@@ -23,7 +23,7 @@ MODELS = {
 }
 PAIRS = [(source, target) for source in DIALECTS for target in DIALECTS if source != target]
 KNOWN: dict[tuple[str, str], str] = {}
-"""Requests that no translation can save, by name and target, with the reason: their own vendor would refuse them too."""
+"""Requests that no translation can make valid, by name and target, with the reason: their own vendor rejects them too."""
 
 
 @functools.cache

@@ -1,4 +1,4 @@
-"""Every recorded schema, and the odd ones that clients send, is taken by each target's own stand-in as a tool's."""
+"""The simulator of each target accepts every recorded schema, and the odd ones that clients send, in a tool."""
 
 import functools
 import json
@@ -53,7 +53,7 @@ def recorded() -> tuple[tuple[str, Any], ...]:
 
 
 def refusal(parameters: Any, target: str, model: str, *, strict: bool) -> str | None:
-    """Why the target does not take a tool, if it does not."""
+    """Return why the target rejects a tool; None if it accepts it."""
     if target == "chat":
         tool = {"name": "f", "description": "d", "input_schema": parameters, "strict": strict}
         source, more = "messages", {"max_tokens": 9}

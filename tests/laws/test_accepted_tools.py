@@ -1,4 +1,4 @@
-"""No tool is refused that a vendor took: those of every recorded request that was answered, and every real schema."""
+"""No tool is rejected that a vendor accepted: tools of all recorded requests with an answer, and all real schemas."""
 
 import json
 

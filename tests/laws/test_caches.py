@@ -1,4 +1,4 @@
-"""What the caches know changes nothing: the same bytes, losses, way back, messages and errors with caches on, off and tiny."""
+"""Caches change no result: bytes, losses, undo, messages and errors are the same with caches on, off and tiny."""
 
 import functools
 import itertools
@@ -32,7 +32,7 @@ PAIRS = [(source, target) for source in DIALECTS for target in DIALECTS if sourc
 
 
 class CountingPrefixes(PrefixCache):
-    """Counts how often a prefix was known."""
+    """Counts the hits of the prefix cache."""
 
     found = 0
 
@@ -43,7 +43,7 @@ class CountingPrefixes(PrefixCache):
 
 
 class CountingTools(ToolsCache):
-    """Counts how often tools were known."""
+    """Counts the hits of the tool cache."""
 
     found = 0
 
@@ -133,7 +133,7 @@ def test_any_conversation_is_translated_alike_whatever_is_cached(data, pair, tid
 
 
 def _weather(name: str, said: str) -> dict[str, Any]:
-    """A tool loop of two rounds whose answer shall be JSON, which the system prompt says too."""
+    """A tool loop of two rounds with JSON output, which the system prompt mentions too."""
     rounds = [
         turn
         for number in range(2)
@@ -161,7 +161,7 @@ def _weather(name: str, said: str) -> dict[str, Any]:
     ],
 )
 @pytest.mark.parametrize("spaced", [True, False])
-def test_the_word_that_openai_wants_to_hear_is_heard_alike_whatever_is_cached(name, said, place, spaced):
+def test_the_word_json_that_openai_requires_is_present_whatever_is_cached(name, said, place, spaced):
     caches = on()
     for document in _grown(_weather(name, said), "gemini", [3, 5, 5, 6, 6], spaced=spaced):
         _assert_alike(document, "gemini", "responses", caches)
@@ -185,7 +185,7 @@ def _bodies(source: str) -> list[dict[str, Any]]:
 
 @needs_shelf
 @pytest.mark.parametrize(("source", "target"), PAIRS)
-def test_recorded_tools_are_translated_alike_whatever_history_stands_beside_them(source, target):
+def test_recorded_tools_are_translated_alike_with_any_history(source, target):
     member = dialect_named(source).history
     bodies = _bodies(source)
     histories = itertools.cycle(body[member] for body in bodies)
@@ -207,7 +207,7 @@ MODELS_OF = {
 
 
 class Owner:
-    """Knows the signatures of one owner's calls: those of tools whose arguments are of its parity."""
+    """Has the signatures of one owner's calls: those whose id has a length of the owner's parity."""
 
     def __init__(self, scope: str, parity: int) -> None:
         self.scope = scope

@@ -1,4 +1,4 @@
-"""Heeded values are booked for no target; any other value at the same place is. So the table cannot hide a loss."""
+"""Implied values are a loss for no target; any other value of the same field is. So the table cannot hide a loss."""
 
 import copy
 import itertools
@@ -89,7 +89,7 @@ PLACES = {
     ("responses", "/input/#/output/#/detail"): (CALLED, "/input/2/output/0/detail"),
     ("messages", "/messages/#/content/#/caller"): (CALLED, "/messages/1/content/0/caller"),
 }
-"""Where a row's place is found whose first items are not of its kind."""
+"""Request and pointer for fields that the first item of a list cannot have."""
 FORMS = {"/input/#/id": ["msg_68af1b0c", "fc_6-8_a", "fco_1", "ctc_1", "ctco_1", "at_payload_123"]}
 ALL = [(dialect, where) for dialect in DIALECTS for where in dialect_named(dialect).implied]
 
@@ -106,20 +106,20 @@ def placed(dialect: str, where: str, value: Any) -> tuple[str, bytes]:
     return place, json.dumps(body).encode()
 
 
-def booked(dialect: str, target: str, body: bytes, place: str = "") -> list[str]:
+def loss_pointers(dialect: str, target: str, body: bytes, place: str = "") -> list[str]:
     losses = translate_request(Call(body, "m"), dialect, target, model=MODELS[target]).losses
     return [loss.where for loss in losses if loss.where.startswith(place)]
 
 
 @pytest.mark.parametrize(("dialect", "where"), ALL)
-def test_a_heeded_value_is_booked_for_no_target(dialect, where):
+def test_an_implied_value_is_a_loss_for_no_target(dialect, where):
     row = dialect_named(dialect).implied[where]
     assert bool(row.form) == (where in FORMS)
     for value in (*row.values[:3], *FORMS.get(where, ())):
         place, body = placed(dialect, where, value)
         for target in DIALECTS:
             if target != dialect:
-                assert booked(dialect, target, body, place) == [], (value, target)
+                assert loss_pointers(dialect, target, body, place) == [], (value, target)
 
 
 @pytest.mark.parametrize(("dialect", "where"), ALL)
@@ -131,14 +131,14 @@ def test_another_value_at_the_same_place_is_booked(dialect, where):
             and where not in find_shared_fields(dialect, target)
             and not _is_image_detail(where, target)
         ):
-            assert booked(dialect, target, body, place) == [place], target
+            assert loss_pointers(dialect, target, body, place) == [place], target
 
 
 def _is_image_detail(where: str, target: str) -> bool:
     return where.endswith("/detail") and target in {"chat", "responses"}
 
 
-def test_a_value_that_is_heeded_at_some_targets_is_booked_at_others():
+def test_a_value_implied_at_some_targets_is_a_loss_at_others():
     rows = [
         (dialect, where, row.streaming_values)
         for dialect, where in ALL
@@ -151,31 +151,31 @@ def test_a_value_that_is_heeded_at_some_targets_is_booked_at_others():
             for target in DIALECTS:
                 if target != dialect:
                     heeded = dialect_named(target).holds.partial_calls
-                    assert booked(dialect, target, body, place) == ([] if heeded else [place])
+                    assert loss_pointers(dialect, target, body, place) == ([] if heeded else [place])
 
 
-def test_what_stands_beside_a_heeded_value_is_booked_leaf_by_leaf():
+def test_fields_next_to_an_implied_value_are_reported_leaf_by_leaf():
     said = {
         "include": ["reasoning.encrypted_content", "file_search_call.results"],
         "stream_options": {"include_obfuscation": False, "other": {"a": 1}},
     }
     body = json.dumps({"model": "m", "input": "hi", **said}).encode()
-    assert booked("responses", "gemini", body) == ["/include/1", "/stream_options/other/a"]
+    assert loss_pointers("responses", "gemini", body) == ["/include/1", "/stream_options/other/a"]
     edits = [{"type": "clear_thinking_20251015", "keep": "all"}, {"type": "clear_thinking_20251015", "keep": 1}]
     said = {**BASES["messages"], "context_management": {"edits": edits}}
     body = json.dumps({"model": "m", **said}).encode()
     told = ["/context_management/edits/1/keep", "/context_management/edits/1/type"]
-    assert booked("messages", "chat", body) == told
+    assert loss_pointers("messages", "chat", body) == told
 
 
-def test_googles_other_spelling_is_heeded_alike():
+def test_googles_other_spelling_is_implied_alike():
     settings = {"generation_config": {"response_modalities": ["TEXT", "AUDIO"], "response_logprobs": False}}
     body = json.dumps({**BASES["gemini"], **settings}).encode()
-    assert booked("gemini", "chat", body) == ["/generation_config/response_modalities/1"]
+    assert loss_pointers("gemini", "chat", body) == ["/generation_config/response_modalities/1"]
     wrapped = {"model": "m", "request": {**BASES["gemini"], "generationConfig": {"responseModalities": ["TEXT"]}}}
-    assert booked("gemini", "chat", json.dumps(wrapped).encode()) == []
+    assert loss_pointers("gemini", "chat", json.dumps(wrapped).encode()) == []
 
 
 def test_a_false_that_is_meant_is_no_zero():
     body = json.dumps({"model": "m", "input": "hi", "top_logprobs": False}).encode()
-    assert booked("responses", "gemini", body) == ["/top_logprobs"]
+    assert loss_pointers("responses", "gemini", body) == ["/top_logprobs"]

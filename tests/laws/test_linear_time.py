@@ -1,4 +1,4 @@
-"""Four times as long a stream takes about four times as long, whatever it is long of."""
+"""The time for a stream grows linearly with its length, whatever it consists of."""
 
 import gc
 import time
@@ -11,9 +11,9 @@ from laws.streams import STREAMS
 
 SIZE = 500
 FLOOR = 0.01
-"""Seconds; what is quicker says nothing about growth."""
+"""Seconds; shorter times are too noisy to measure growth."""
 WORST = 8
-"""Times the time for four times the size; sixteen would be quadratic."""
+"""Maximum factor in time for four times the size; sixteen would be quadratic."""
 ATTEMPTS = 4
 pytestmark = pytest.mark.slow
 CASES = [(s, kind, t) for s in DIALECTS for kind in STREAMS[s] for t in DIALECTS if s != t]

@@ -1,4 +1,4 @@
-"""docs/reference/losses.md says what the code does."""
+"""docs/reference/losses.md is current."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""A stream says the same in whichever pieces it comes: all at once, an event at a time, or a few bytes."""
+"""A stream gives the same result however it is split: at once, by event, or by few bytes."""
 
 import pytest
 
@@ -19,7 +19,7 @@ def events_of(sse: bytes) -> list[bytes]:
     return [*split_frames(rest, sse), bytes(rest)]
 
 
-def told(pieces: list[bytes], source: str, client: str) -> tuple[object, ...]:
+def translate_pieces(pieces: list[bytes], source: str, client: str) -> tuple[object, ...]:
     watch = CallRecorder()
     translator = StreamTranslator(source, client, Context(now=1), watch)
     said = b"".join([*(translator.feed(piece) for piece in pieces), translator.close()])
@@ -29,17 +29,17 @@ def told(pieces: list[bytes], source: str, client: str) -> tuple[object, ...]:
 
 
 @pytest.mark.parametrize(("source", "kind", "client"), MADE)
-def test_a_stream_says_the_same_an_event_at_a_time_in_a_few_bytes_and_at_once(source, kind, client):
+def test_a_stream_gives_the_same_result_by_event_by_few_bytes_and_at_once(source, kind, client):
     sse = STREAMS[source][kind](6)
-    whole = told([sse], source, client)
-    assert told(events_of(sse), source, client) == whole
-    assert told([sse[at : at + 7] for at in range(0, len(sse), 7)], source, client) == whole
+    whole = translate_pieces([sse], source, client)
+    assert translate_pieces(events_of(sse), source, client) == whole
+    assert translate_pieces([sse[at : at + 7] for at in range(0, len(sse), 7)], source, client) == whole
 
 
 @pytest.mark.parametrize(("source", "client"), RECORDED)
-def test_a_recorded_stream_says_the_same_an_event_at_a_time_and_at_once(source, client):
+def test_a_recorded_stream_gives_the_same_result_by_event_and_at_once(source, client):
     recorded = [each["sse"].encode() for each in exchanges(source) if "sse" in each]
     if not recorded:
         pytest.skip("the recorded exchanges are not here")
     for sse in recorded[:200]:
-        assert told(events_of(sse), source, client) == told([sse], source, client)
+        assert translate_pieces(events_of(sse), source, client) == translate_pieces([sse], source, client)

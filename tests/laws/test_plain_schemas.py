@@ -1,4 +1,4 @@
-"""A schema that is proven plain is converted and judged as the general code does it, and most tools in use are plain."""
+"""The fast path for plain schemas gives the same results as the general code, and most tools in use are plain."""
 
 import json
 
@@ -36,7 +36,7 @@ FOREIGN = st.sampled_from(["$ref", "$id", "$schema", "nullable", "id", "not", "p
 
 
 def keywords(inner):
-    """Keywords with values that are right for them."""
+    """Keywords with valid values."""
     holding = {
         "properties": st.dictionaries(NAMES, inner, max_size=3),
         "items": inner,

@@ -17,7 +17,7 @@ from laws.replies import COUNTED_TOGETHER, INCIDENTAL, RARE, canaries, distinct_
 from shelf import needs_shelf
 
 UNTOLD_ONLY_WHOLE = {"the call was cut off inside its arguments", "the call's arguments are not a JSON object"}
-"""A stream has told of the call when that turns out, where the client can hear a part of one."""
+"""A stream may already have sent the start of the call when the problem becomes known."""
 PAIRS = [(s, t) for s in DIALECTS for t in DIALECTS if s != t]
 
 
@@ -47,7 +47,7 @@ def test_every_leaf_of_a_reply_survives_or_is_in_the_ledger(source, client):
 
 
 def differences(source: str, client: str, whole: bytes, stream: bytes) -> str:
-    """Tell which places a stream books that the same reply does not book whole, and the other way round."""
+    """Return the pointers that are losses in a stream but not in the same reply sent whole, and vice versa."""
     try:
         losses = translate_response(whole, source, client).losses
     except Problem:

@@ -32,19 +32,21 @@ def _adapted(source: str, target: str, body: bytes) -> tuple[Request, Call]:
 
 
 def _meaning(request: Request, target: str) -> Request:
-    """The request as the target's documents can mean it: results in its one form, defaults its types demand left out."""
+    """The request as the target can express it: results in its only form, without defaults that its types require."""
     messages = tuple(
-        msgspec.structs.replace(message, parts=tuple(_said(part, target) for part in message.parts))
+        msgspec.structs.replace(message, parts=tuple(_normalize_part(part, target) for part in message.parts))
         for message in request.messages
     )
     return msgspec.structs.replace(request, spelling=frozenset(), messages=messages)
 
 
-def _said(part: AnyPart, target: str) -> AnyPart:
+def _normalize_part(part: AnyPart, target: str) -> AnyPart:
     match part:
         case ToolResult(content=content):
             result = _as_response if target == "gemini" else _as_texts
-            return msgspec.structs.replace(part, content=tuple(_said(item, target) for item in result(part, content)))
+            return msgspec.structs.replace(
+                part, content=tuple(_normalize_part(item, target) for item in result(part, content))
+            )
         case Media(extras=Extras(fields={"/detail": b'"auto"', **rest})) if not rest:
             return msgspec.structs.replace(part, extras=None)
         case _:
@@ -91,7 +93,7 @@ def test_what_is_written_for_a_target_reads_back_as_what_was_adapted(source, tar
 
 
 def _difference(left: object, right: object, where: str = "") -> str:
-    """Name the first place where two values differ in meaning."""
+    """Return the pointer of the first difference in meaning between two values."""
     if left == right:
         return ""
     if isinstance(left, msgspec.Struct) and type(left) is type(right):
@@ -150,7 +152,7 @@ def _cut(request: Request, cut: int) -> Request:
 
 
 def _without_last_word(messages: tuple[Message, ...]) -> tuple[Message, ...]:
-    """A target without prefill gets a last word from the user that a longer history does not have."""
+    """A target without prefill gets an additional last user message that a longer history does not have."""
     last = messages[-1] if messages else None
     added = last is not None and not last.where and getattr(last.parts[-1], "text", "") == CONTINUE
     return messages[:-1] if added else messages

@@ -1,4 +1,4 @@
-"""Same dialect, same bytes: nothing is read into a document that need not change."""
+"""Same dialect, same bytes: a document that needs no change is not changed."""
 
 import pytest
 

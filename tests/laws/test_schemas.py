@@ -1,4 +1,4 @@
-"""Laws over made-up schemas: what a model says under the adapted schema, restored, fits the caller's own schema."""
+"""Laws over generated schemas: arguments under the adapted schema, restored, match the caller's own schema."""
 
 import json
 
@@ -68,16 +68,16 @@ def rooted(schemas):
 
 ROOTS = rooted(st.recursive(LEAVES, lambda inner: combined(inner) | unions(inner), max_leaves=8))
 PLAIN_ROOTS = rooted(st.recursive(LEAVES, combined, max_leaves=8))
-"""In a union a value may be said in several ways."""
+"""In a union a value may have several forms."""
 
 
 @st.composite
-def said_under(draw, schema):
-    """A value as a model would say it under a converted `Schema`, numbers now and then as doubles."""
+def arguments_under(draw, schema):
+    """A value as a model would generate it for a converted `Schema`, with some numbers as doubles."""
     if schema.get("nullable") and draw(st.booleans()):
         return None
     if "anyOf" in schema:
-        return draw(said_under(draw(st.sampled_from(schema["anyOf"]))))
+        return draw(arguments_under(draw(st.sampled_from(schema["anyOf"]))))
     if "any JSON value" in schema.get("description", ""):
         return json.dumps(draw(VALUES))
     if "a JSON object, written" in schema.get("description", ""):
@@ -97,22 +97,22 @@ def said_under(draw, schema):
             required = {"(must be true)": True, "(must be false)": False}.get(schema.get("description", ""))
             return draw(st.booleans()) if required is None else required
         case "ARRAY":
-            return draw(st.lists(said_under(schema["items"]), max_size=2))
+            return draw(st.lists(arguments_under(schema["items"]), max_size=2))
         case "OBJECT":
             names = schema.get("required", [])
             optional = [name for name in schema.get("properties", {}) if name not in names and draw(st.booleans())]
-            return {name: draw(said_under(schema["properties"][name])) for name in [*names, *optional]}
+            return {name: draw(arguments_under(schema["properties"][name])) for name in [*names, *optional]}
     return None
 
 
-def is_told(said, told):
-    """Tell whether what was said is told; null and text may be said as such or as JSON text where any value goes."""
+def is_equivalent(said, told):
+    """Return whether two values are equivalent; where any value is allowed, null and text may also be JSON text."""
     if said is None or isinstance(said, str):
         return told in (said, json.dumps(said))
     if isinstance(said, list):
-        return len(said) == len(told) and all(map(is_told, said, told))
+        return len(said) == len(told) and all(map(is_equivalent, said, told))
     if isinstance(said, dict):
-        return said.keys() == told.keys() and all(is_told(said[name], told[name]) for name in said)
+        return said.keys() == told.keys() and all(is_equivalent(said[name], told[name]) for name in said)
     return said == told
 
 
@@ -126,34 +126,34 @@ LAW = settings(
 
 @LAW
 @given(root=ROOTS, data=st.data())
-def test_what_is_said_under_googles_schema_fits_the_callers_once_restored(root, data):
+def test_arguments_under_googles_schema_match_the_callers_schema_once_restored(root, data):
     schema = json.dumps(root).encode()
     converted = to_openapi(schema)
-    said = json.dumps(data.draw(said_under(json.loads(converted.schema or b""))))
+    said = json.dumps(data.draw(arguments_under(json.loads(converted.schema or b""))))
     back = restore_arguments(said, converted.undo) if converted.undo else said
     assert check_arguments(schema, back) == [], (said, back)
 
 
 @LAW
 @given(root=PLAIN_ROOTS, data=st.data())
-def test_what_is_said_under_googles_schema_is_told_again_as_it_was_said(root, data):
+def test_arguments_under_googles_schema_are_sent_again_unchanged(root, data):
     converted = to_openapi(json.dumps(root).encode())
-    said = json.dumps(data.draw(said_under(json.loads(converted.schema or b""))))
+    said = json.dumps(data.draw(arguments_under(json.loads(converted.schema or b""))))
     undo = converted.undo or ArgumentUndo()
     told = convert_history_arguments(restore_arguments(said, undo), undo)
-    assert is_told(json.loads(said), json.loads(told)), (said, told)
+    assert is_equivalent(json.loads(said), json.loads(told)), (said, told)
 
 
 @LAW
 @given(root=ROOTS, data=st.data())
-def test_what_fits_the_caller_comes_back_whole_whatever_schema_it_is_told_under(root, data):
+def test_arguments_that_match_the_callers_schema_survive_every_adapted_schema(root, data):
     schema = json.dumps(root).encode()
     google = to_openapi(schema)
-    assert_whole(schema, google, json.dumps(data.draw(said_under(json.loads(google.schema or b"")))))
+    assert_whole(schema, google, json.dumps(data.draw(arguments_under(json.loads(google.schema or b"")))))
 
 
 def assert_whole(schema, google, said):
-    """Hold what is meant by something said under Google's schema to what comes back of it from each target."""
+    """Check that the meaning of arguments under Google's schema survives the schemas of all targets."""
     meant = restore_arguments(said, google.undo) if google.undo else said
     for converted in (google, adapt_gemini(schema), adapt_root(schema, property_keys=True), to_openai_strict(schema)):
         undo = converted.undo or ArgumentUndo()
@@ -164,11 +164,11 @@ def assert_whole(schema, google, said):
 @needs_shelf
 @LAW
 @given(data=st.data())
-def test_what_fits_a_recorded_schema_comes_back_whole_whatever_schema_it_is_told_under(data):
+def test_arguments_that_match_a_recorded_schema_survive_every_adapted_schema(data):
     schema = data.draw(st.sampled_from(rows(data.draw(st.sampled_from(FILES)))))[1]
     google = to_openapi(schema)
     assume(google.schema is not None)
-    assert_whole(schema, google, json.dumps(data.draw(said_under(json.loads(google.schema or b"")))))
+    assert_whole(schema, google, json.dumps(data.draw(arguments_under(json.loads(google.schema or b"")))))
 
 
 @LAW
@@ -181,13 +181,13 @@ def test_conversions_are_functions_of_the_bytes(root):
 
 @LAW
 @given(root=ROOTS, data=st.data())
-def test_arguments_that_fit_the_caller_fit_the_fitted_root_and_come_back_whole(root, data):
+def test_arguments_that_match_the_callers_schema_match_the_adapted_root_and_survive(root, data):
     google = json.loads(to_openapi(json.dumps(root).encode()).schema or b"")
-    assert_fitting(root, json.dumps(data.draw(said_under(google))))
+    assert_fitting(root, json.dumps(data.draw(arguments_under(google))))
 
 
 @pytest.mark.parametrize("meant", [-1, {"k": "v"}, {}])
-def test_a_constant_beside_an_object_of_any_members_comes_back_as_the_number_it_is(meant):
+def test_a_constant_next_to_an_open_object_keeps_its_number_type(meant):
     union = [{"type": "object", "additionalProperties": {"type": "string"}}, {"const": -1}]
     for either in (union, union[::-1]):
         root = {"type": "object", "properties": {"a": {"anyOf": either}}}
@@ -195,7 +195,7 @@ def test_a_constant_beside_an_object_of_any_members_comes_back_as_the_number_it_
 
 
 def assert_fitting(root, said):
-    """Hold what is meant by something said under Google's schema to the fitted root; return what is meant."""
+    """Check that arguments under Google's schema match the adapted root; return the restored arguments."""
     schema = json.dumps(root).encode()
     fitted, undo = adapt_root(schema, property_keys=True), to_openapi(schema).undo
     assert fitted.schema is not None

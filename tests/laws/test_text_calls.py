@@ -1,4 +1,4 @@
-"""The laws of requests, for models that are told of their tools in words: accepted, and nothing vanishes."""
+"""The laws of requests for models that get tools as text: requests are accepted, and nothing is lost silently."""
 
 import collections
 import json
@@ -23,7 +23,7 @@ KNOWN = dict.fromkeys(
 PAIRS = [(source, target) for source in DIALECTS for target in DIALECTS]
 
 
-def told_in_words(document, source, target, form="json"):
+def translate_as_text(document, source, target, form="json"):
     return translate_request(Call(document, "m"), source, target, model=MODELS[target], text_calls=form)
 
 
@@ -35,13 +35,13 @@ def told_in_words(document, source, target, form="json"):
         for source, target in PAIRS
     ],
 )
-def test_what_is_said_in_words_is_accepted_and_holds_no_tools(source, target):
+def test_a_request_with_tools_as_text_is_accepted_and_has_no_tools(source, target):
     signer = TokenSigner()
     refused: dict[str, str] = {}
     asked = 0
     for name, document in documents(source):
         try:
-            told = told_in_words(document, source, target, "legacy" if asked % 2 else "json").call
+            told = translate_as_text(document, source, target, "legacy" if asked % 2 else "json").call
         except Problem as problem:
             if problem.kind != "unsupported":
                 refused[name] = repr(problem)
@@ -58,7 +58,7 @@ def test_what_is_said_in_words_is_accepted_and_holds_no_tools(source, target):
 
 
 def _is_refused_at_home(document, source, target, signer):
-    """Tell whether a request that goes home would be refused there as its client wrote it."""
+    """Return whether the client's own dialect would reject the request as the client wrote it."""
     if source != target:
         return False
     passed = translate_request(Call(document, "m"), source, target, model=MODELS[target]).call
@@ -76,7 +76,7 @@ def test_every_leaf_survives_or_is_in_the_ledger(source, target):
     for name, body in distinct_requests(source):
         for where, wanted, changed in canaries(body):
             try:
-                told = told_in_words(json.dumps(changed).encode(), source, target)
+                told = translate_as_text(json.dumps(changed).encode(), source, target)
             except Problem:
                 counts["refused"] += 1
                 continue

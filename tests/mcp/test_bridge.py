@@ -51,7 +51,7 @@ def test_a_block_becomes_a_part_and_the_same_block_again(block, part):
     assert content_from([written]) == (part,)
 
 
-def test_a_resource_that_does_not_say_what_it_is_is_plain_text_or_bytes():
+def test_a_resource_without_a_media_type_is_plain_text_or_bytes():
     blocks = [
         {"type": "resource", "resource": {"uri": "x:1", "text": "t"}},
         {"type": "resource", "resource": {"uri": "x:2", "blob": "AAAA"}},
@@ -88,7 +88,7 @@ def test_a_resource_that_does_not_say_what_it_is_is_plain_text_or_bytes():
         ),
     ],
 )
-def test_media_that_no_vendor_could_read_is_mended_or_told_in_words(block, part):
+def test_media_that_no_vendor_accepts_is_corrected_or_described_in_text(block, part):
     assert result_from(answered(block)).content == (part,)
 
 
@@ -113,7 +113,7 @@ def test_an_error_of_a_tool_is_a_failed_result():
         (texts("1"), [1, 2], ["1", "[1,2]"]),
     ],
 )
-def test_structured_output_is_kept_and_told_once(blocks, structured, told):
+def test_structured_output_is_kept_and_not_repeated(blocks, structured, told):
     content = result_from(answered(*blocks, structured=structured)).content
     assert [part.text if isinstance(part, Text) else part.json.decode() for part in content] == told
 
@@ -127,7 +127,7 @@ def test_one_json_object_among_our_parts_is_structured_output_and_text():
     assert result_to(ToolResult(call_id="1", content=(Data(json=b"[1]"),))).structured_content is None
 
 
-def test_what_mcp_has_no_block_for_is_told_in_words():
+def test_parts_without_an_mcp_block_are_rendered_as_text():
     linked, stored, opaque, unnamed = content_to(
         [
             Media(kind="image", media_type="image/png", source=Link("https://a.test/b.png")),

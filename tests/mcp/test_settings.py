@@ -31,7 +31,7 @@ def entries(*servers):
     return {VARIABLE: json.dumps(servers)}
 
 
-def test_servers_stand_in_the_file_and_their_secrets_in_the_environment(tmp_path):
+def test_servers_are_configured_in_the_file_and_their_secrets_in_the_environment(tmp_path):
     config = read(tmp_path, FILE, FILES_TOKEN="f-secret", FAR_TOKEN="r-secret")  # noqa: S106
     files, far = config.tools["files"], config.tools["far"]
     assert (files.command, files.args) == ("serve-files", ("--root", "/srv"))
@@ -134,7 +134,7 @@ def test_a_tool_is_named_after_its_server_in_letters_that_everybody_takes(server
     assert len(name) <= 64
 
 
-def test_what_other_programs_say_of_a_server_in_the_variable_is_left_aside_and_told(caplog):
+def test_unknown_server_fields_of_other_programs_are_ignored_and_reported(caplog):
     said = entries(
         {"name": "a", "type": "stdio", "command": "x", "autoApprove": ["*"], "disabled": False},
         {"name": "b", "command": "y", "disabled": True},

@@ -10,7 +10,7 @@ from anthropic.lib.streaming._messages import accumulate_event
 from anthropic.types import Message, RawMessageStreamEvent
 
 from oracles.clients import anthropic_client, silent
-from oracles.reading import Call, Reading, Usage, added, as_json, finish_after, told
+from oracles.reading import Call, Reading, Usage, added, as_json, describe_error, finish_after
 
 _POST = httpx2.Request("POST", "http://oracle/v1/messages")
 _FINISHES = {
@@ -34,7 +34,7 @@ def read_whole(body: bytes, *, strict: bool) -> Reading:
             )
             return _reading(message, {})
         except Exception as error:  # noqa: BLE001  whatever the SDK raises is the reading
-            return Reading(problem=told(error))
+            return Reading(problem=describe_error(error))
 
 
 def read_stream(sse: bytes, *, strict: bool) -> Reading:
@@ -52,7 +52,7 @@ def read_stream(sse: bytes, *, strict: bool) -> Reading:
                 message = accumulate_event(event=event, current_snapshot=message, json_bufs=buffers)
                 stopped = stopped or event.type == "message_stop"
         except Exception as error:  # noqa: BLE001  whatever the SDK raises is the reading
-            problem = told(error)
+            problem = describe_error(error)
         if message is None:
             return Reading(problem=problem or "no message_start")
         return _reading(message, buffers, problem or ("" if stopped else "no message_stop"))

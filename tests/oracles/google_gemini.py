@@ -12,7 +12,7 @@ from google.genai._api_client import HttpResponse
 from google.genai.types import FunctionCall, GenerateContentResponse
 
 from oracles.clients import silent
-from oracles.reading import Call, Reading, Usage, added, as_json, finish_after, told
+from oracles.reading import Call, Reading, Usage, added, as_json, describe_error, finish_after
 
 _FILTERED = {"SAFETY", "RECITATION", "LANGUAGE", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII", "MODEL_ARMOR"}
 _MALFORMED = {
@@ -34,7 +34,7 @@ def read_whole(body: bytes, *, strict: bool) -> Reading:
         try:
             reader.take(_typed(json.loads(body), strict=strict))
         except Exception as error:  # noqa: BLE001  whatever the SDK raises is the reading
-            return reader.reading(told(error))
+            return reader.reading(describe_error(error))
     return reader.reading()
 
 
@@ -46,7 +46,7 @@ def read_stream(sse: bytes, *, strict: bool) -> Reading:
             for chunk in _chunks(sse):
                 reader.take(_typed(chunk, strict=strict))
         except Exception as error:  # noqa: BLE001  whatever the SDK raises is the reading
-            return reader.reading(told(error))
+            return reader.reading(describe_error(error))
     return reader.reading()
 
 

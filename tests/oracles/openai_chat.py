@@ -11,7 +11,7 @@ from openai.lib.streaming.chat import ChatCompletionStreamState
 from openai.types.chat import ChatCompletion, ChatCompletionChunk
 
 from oracles.clients import openai_client, silent
-from oracles.reading import Call, Reading, Usage, finish_after, told
+from oracles.reading import Call, Reading, Usage, describe_error, finish_after
 
 _POST = httpx2.Request("POST", "http://oracle/v1/chat/completions")
 _FINISHES = {
@@ -39,7 +39,7 @@ def read_whole(body: bytes, *, strict: bool) -> Reading:
             message = choice.message.to_dict() if choice.message else {}
             return _reading(message, choice.finish_reason, completion.usage)
         except Exception as error:  # noqa: BLE001  whatever the SDK raises is the reading
-            return Reading(problem=told(error))
+            return Reading(problem=describe_error(error))
 
 
 def read_stream(sse: bytes, *, strict: bool) -> Reading:
@@ -67,7 +67,7 @@ def read_stream(sse: bytes, *, strict: bool) -> Reading:
                     text, thinking = _content(delta.get("content"))
                     message = accumulate_delta(message, {**known, "content": text, "thinking": thinking})
         except Exception as error:  # noqa: BLE001  whatever the SDK raises is the reading
-            problem = told(error)
+            problem = describe_error(error)
         return _reading(message, finish, usage, problem)
 
 

@@ -10,7 +10,7 @@ from openai._streaming import Stream
 from openai.types.responses import Response, ResponseStreamEvent
 
 from oracles.clients import openai_client, silent
-from oracles.reading import Call, Reading, Usage, finish_after, told
+from oracles.reading import Call, Reading, Usage, describe_error, finish_after
 
 _POST = httpx2.Request("POST", "http://oracle/v1/responses")
 _INCOMPLETE = {"max_output_tokens": "length", "max_tokens": "length", "content_filter": "filtered"}
@@ -34,7 +34,7 @@ def read_whole(body: bytes, *, strict: bool) -> Reading:
             )
             return _reading(reply, reply.output)
         except Exception as error:  # noqa: BLE001  whatever the SDK raises is the reading
-            return Reading(problem=told(error))
+            return Reading(problem=describe_error(error))
 
 
 def read_stream(sse: bytes, *, strict: bool) -> Reading:
@@ -55,7 +55,7 @@ def read_stream(sse: bytes, *, strict: bool) -> Reading:
                     final = event.response
                     final.status = final.status or event.type.removeprefix("response.")
         except Exception as error:  # noqa: BLE001  whatever the SDK raises is the reading
-            problem = told(error)
+            problem = describe_error(error)
         items = [done[index] for index in sorted(done)]
         output = final.output if final is not None and final.output else items
         reading = _reading(final, output, problem or ("" if final is not None else "no terminal event"))

@@ -61,7 +61,7 @@ def raised(error: BaseException, **facts: Any) -> Raised:
     )
 
 
-def told(error: BaseException) -> str:
+def describe_error(error: BaseException) -> str:
     """Say an exception in one line, with the cause that pydantic names."""
     cause = error.__cause__
     return f"{type(error).__name__}: {error}"[:600] + (f" <- {cause}"[:600] if cause is not None else "")

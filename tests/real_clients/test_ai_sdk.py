@@ -27,7 +27,7 @@ WORD = secrets.token_hex(8)
 
 
 @pytest.fixture(scope="module")
-def told(programs, tmp_path_factory):
+def outcomes(programs, tmp_path_factory):
     """What every provider came to with every model; all of them are asked by one program."""
     with staged(tmp_path_factory.mktemp("ai-sdk"), MODELS) as stage:
         (stage.folder / "node_modules").symlink_to(programs.modules)
@@ -41,8 +41,8 @@ def told(programs, tmp_path_factory):
 
 @pytest.mark.parametrize("form", ["whole", "streamed", "whole thinking", "streamed thinking"])
 @pytest.mark.parametrize(("provider", "model"), RUN)
-def test_a_provider_runs_a_tool_for_a_model(told, provider, model, form):
-    found = told[f"{provider} {model} {form}"]
+def test_a_provider_runs_a_tool_for_a_model(outcomes, provider, model, form):
+    found = outcomes[f"{provider} {model} {form}"]
     assert "error" not in found, found["error"]
     assert (found["cities"], found["steps"], found["finish"]) == (["Paris", "Tokyo"], 2, "stop")
     assert all(f"{WORD} in {city}" in found["text"] for city in found["cities"])

@@ -1,4 +1,4 @@
-"""Ask a gateway that runs tools, with the official SDKs: one question, told alike for all four dialects."""
+"""Send prompts to a gateway that runs tools, with the official SDKs of all four dialects behind one interface."""
 
 import json
 from typing import Any
@@ -16,11 +16,11 @@ WEATHER = {"get_weather": {"type": "object", "properties": {"city": {"type": "st
 
 
 class Heard(Struct):
-    """What an SDK heard of a reply."""
+    """A reply as an SDK parsed it."""
 
     text: str
     calls: list[tuple[str, str, Any]]
-    """Calls that are the client's to run: id, name, arguments."""
+    """Calls for the client to run: id, name, arguments."""
     finish: str
     usage: tuple[int, int]
     said: list[Any]
@@ -44,7 +44,7 @@ class Client:
                 self.sdk = gateway.open(genai.Client(api_key=key, http_options={"base_url": base}))
 
     def ask(self, text: str = "", headers: dict[str, str] | None = None, schemas: Any = None, **more: Any) -> Heard:
-        """Ask, with what was said before; without words go on from what is there."""
+        """Send a prompt with the history; without a prompt send only the history."""
         if text:
             part = {"parts": [{"text": text}]} if self.dialect == "gemini" else {"content": text}
             self.history.append({"role": "user", **part})
@@ -55,7 +55,7 @@ class Client:
         return heard
 
     def answer(self, heard: Heard, results: dict[str, str]) -> None:
-        """Bring the results of calls back, by the tools' names."""
+        """Send the results of calls, by tool name."""
         for at, (call_id, name, _) in enumerate(heard.calls):
             result = results[name]
             match self.dialect:

@@ -1,4 +1,4 @@
-"""Ask the gateway with the official SDKs, with tools and histories in each dialect's own form, and read their errors."""
+"""Send requests with the official SDKs, with tools and histories in each dialect's format, and parse their errors."""
 
 from typing import Any
 
@@ -14,8 +14,8 @@ Schemas = dict[str, Any]
 """Schemas of tools, by their names."""
 
 
-class Told(Struct):
-    """What an SDK's error says."""
+class SdkError(Struct):
+    """The fields of an SDK's error."""
 
     status: int
     message: str
@@ -37,8 +37,8 @@ def tools_of(dialect: str, schemas: Schemas) -> list[Any]:
             return [{"function_declarations": [{"name": n, "parameters_json_schema": s} for n, s in schemas.items()]}]
 
 
-def ask(gateway: Gateway, dialect: str, model: str, schemas: Schemas, history: list[Any] | None = None) -> Any:
-    """Ask with tools; `history` is in the dialect's own form."""
+def send_request(gateway: Gateway, dialect: str, model: str, schemas: Schemas, history: list[Any] | None = None) -> Any:
+    """Send a request with tools; `history` is in the dialect's own format."""
     tools = tools_of(dialect, schemas)
     base = gateway.base_url
     said: Any = history or [{"role": "user", "content": "hello"}]
@@ -58,18 +58,18 @@ def ask(gateway: Gateway, dialect: str, model: str, schemas: Schemas, history: l
             return sdk.models.generate_content(model=model, contents=contents, config={"tools": tools})
 
 
-def told(error: Exception) -> Told:
+def parse_error(error: Exception) -> SdkError:
     """Read an SDK's error."""
     match error:
         case openai.APIStatusError():
-            return Told(error.status_code, error.message, error.param or "", error.code or "")
+            return SdkError(error.status_code, error.message, error.param or "", error.code or "")
         case anthropic.APIStatusError():
             inner: Any = error.body["error"]  # pyright: ignore[reportIndexIssue]
-            return Told(error.status_code, inner["message"], "", inner.get("details", {}).get("error_code", ""))
+            return SdkError(error.status_code, inner["message"], "", inner.get("details", {}).get("error_code", ""))
         case genai.errors.APIError():
             details = error.details["error"].get("details", [])
             fields = [one["field"] for detail in details for one in detail.get("fieldViolations", ())]
             reason = next((detail["reason"] for detail in details if "reason" in detail), "")
-            return Told(error.code, error.message, fields[0] if fields else "", reason)
+            return SdkError(error.code, error.message, fields[0] if fields else "", reason)
         case _:
             raise error

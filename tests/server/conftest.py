@@ -20,7 +20,7 @@ from dragoman.web_settings import WebTable
 
 
 class Gateway:
-    """A gateway that runs, the simulator it asks, and what it has told its observers."""
+    """A running gateway, the simulator behind it, and the records that its observers received."""
 
     def __init__(self, base_url: str, simulator: Simulated, records: list[Record]) -> None:
         self.base_url = base_url
@@ -32,8 +32,8 @@ class Gateway:
         """Keep a client until the gateway is closed."""
         return self._clients.enter_context(client)
 
-    def told(self, count: int) -> list[Record]:
-        """Return the records once there are so many: the last may come a moment after its answer."""
+    def wait_for_records(self, count: int) -> list[Record]:
+        """Return the records once there are `count`: the last may arrive a moment after its response."""
         deadline = time.monotonic() + 5
         while len(self.records) < count and time.monotonic() < deadline:
             time.sleep(0.005)
@@ -59,7 +59,7 @@ def upstreams(base_url: str) -> dict[str, UpstreamTable]:
 
 @contextmanager
 def serving(simulator: Simulated, **server: Any) -> Generator[Gateway]:
-    """Run a gateway that asks a simulator."""
+    """Run a gateway whose upstream is a simulator."""
     records: list[Record] = []
     models = {
         "gem": ("gemini/gemini-3.8-flash",),

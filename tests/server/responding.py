@@ -1,4 +1,4 @@
-"""How the tests of kept conversations ask over Responses, with OpenAI's own SDK."""
+"""Helpers for tests of stored conversations: Responses requests with OpenAI's SDK."""
 
 import json
 
@@ -14,14 +14,14 @@ OTHER = {**FLAT, "name": "get_time", "description": "Get time"}
 QUESTION = "What is the weather in Tokyo?"
 
 
-def answered(client, stream, **body):
+def create_response(client, stream, **body):
     if not stream:
         return client.responses.create(**body)
     with client.responses.stream(**body) as events:
         return events.get_final_response()
 
 
-def called(response):
+def calls_of(response):
     return [item for item in response.output if item.type == "function_call"]
 
 
@@ -30,5 +30,5 @@ def result(call, output='{"temp":72,"unit":"F"}'):
 
 
 def sent(gateway):
-    """What the simulator was asked last."""
+    """The last request that the simulator received."""
     return json.loads(gateway.simulator.requests[-1].body)

@@ -1,4 +1,4 @@
-"""No way in but with a key, at any route, whatever else a request shows; and no name but ours."""
+"""Every route requires a valid key and an allowed host, whatever other credentials a request has."""
 
 import http.client
 
@@ -56,7 +56,7 @@ def gateway():
         yield running
 
 
-def asked(gateway, method: str, path: str, headers: dict[str, str]) -> int:
+def request_status(gateway, method: str, path: str, headers: dict[str, str]) -> int:
     body = b'{"model": "gem", "messages": []}' if method in {"POST", "PUT"} else b""
     host, _, port = gateway.base_url.removeprefix("http://").partition(":")
     connection = http.client.HTTPConnection(host, int(port), timeout=10)
@@ -77,7 +77,7 @@ def test_every_route_wants_a_key_and_takes_no_other_proof(gateway):
         (method, path, shown)
         for method, path in routes
         for shown in SHOWN
-        if asked(gateway, method, path, shown) != 401
+        if request_status(gateway, method, path, shown) != 401
     ]
     assert not let_in
     assert len(gateway.simulator.requests) == before
@@ -85,17 +85,17 @@ def test_every_route_wants_a_key_and_takes_no_other_proof(gateway):
 
 def test_a_key_in_the_query_does_not_hide_another(gateway):
     one, two = (key.key for key in KEYS)
-    assert asked(gateway, "GET", f"/v1/models?key={one}", {}) == 200
+    assert request_status(gateway, "GET", f"/v1/models?key={one}", {}) == 200
     for query in (f"key={one}&key={two}", f"key={two}&k%65y={one}", f"key={one}&key=wrong"):
-        assert asked(gateway, "GET", f"/v1/models?{query}", {}) == 401
-    assert asked(gateway, "GET", f"/v1/models?k%65y={two}", {"x-api-key": one}) == 401
+        assert request_status(gateway, "GET", f"/v1/models?{query}", {}) == 401
+    assert request_status(gateway, "GET", f"/v1/models?k%65y={two}", {"x-api-key": one}) == 401
 
 
 @pytest.mark.parametrize("host", HOSTS)
 def test_every_route_wants_one_of_our_names_also_with_a_key(gateway, host):
     for method, path in [("GET", "/health"), ("GET", "/metrics"), ("POST", "/v1/messages"), ("GET", "/nowhere")]:
         for shown in ({}, {"x-api-key": KEYS[0].key}):
-            assert asked(gateway, method, path, {"host": host, **shown}) in {400, 403}
+            assert request_status(gateway, method, path, {"host": host, **shown}) in {400, 403}
 
 
 def test_two_keys_with_one_beginning_are_two():
@@ -121,7 +121,7 @@ def test_what_one_key_keeps_another_can_neither_see_nor_change_by_any_verb(gatew
         path = f"/v1/{room}/{names[room]}{below}{'/' + made['output'][0]['id'] if item else ''}"
         assert PATHS.find(method, path) is not None
         # A name for a conversation is its owner's: where something may be made by naming it, it is made for the asker.
-        assert asked(gateway, method, path, two) in {400, 404}, (method, path)
+        assert request_status(gateway, method, path, two) in {400, 404}, (method, path)
     still = httpx2.get(f"{gateway.base_url}/v1/conversations/mine/items", headers=one).json()["data"]
     assert [row["type"] for row in still] == ["message", "message"]
     assert httpx2.get(f"{gateway.base_url}/v1/responses/{made['id']}", headers=one).status_code == 200

@@ -1,4 +1,4 @@
-"""What Prometheus reads: every exchange is counted, and no client can make labels."""
+"""The Prometheus metrics count every exchange, and no client can create labels."""
 
 import httpx2
 import pytest
@@ -21,7 +21,7 @@ def samples(text: str) -> dict[tuple[str, frozenset[tuple[str, str]]], float]:
 
 
 def total(text: str, name: str, **labels: str) -> float:
-    """Return the sum of all samples of a name that bear some labels."""
+    """Return the sum of all samples of a metric with these labels."""
     wanted = set(labels.items())
     return sum(value for (found, borne), value in samples(text).items() if found == name and wanted <= borne)
 
@@ -33,15 +33,15 @@ def scraped(gateway, **headers: str) -> str:
     return told.text
 
 
-def asked(gateway, model="gem", **more):
+def post_chat(gateway, model="gem", **more):
     body = {"model": model, "messages": HELLO, **more}
     return httpx2.post(f"{gateway.base_url}/v1/chat/completions", json=body)
 
 
 def test_an_answer_is_counted_with_its_time_tokens_losses_and_place(serve):
     gateway = serve()
-    assert asked(gateway, logit_bias={"1": 1}).status_code == 200
-    assert asked(gateway, stream=True, stream_options={"include_usage": True}).text.endswith("data: [DONE]\n\n")
+    assert post_chat(gateway, logit_bias={"1": 1}).status_code == 200
+    assert post_chat(gateway, stream=True, stream_options={"include_usage": True}).text.endswith("data: [DONE]\n\n")
     text = scraped(gateway)
     place = {"model": "gem", "upstream": "gemini"}
     answered = {"dialect": "chat", "operation": "generate", "status": "200", "outcome": "answered"}
@@ -61,7 +61,7 @@ def test_an_answer_is_counted_with_its_time_tokens_losses_and_place(serve):
 
 def test_a_refusal_and_a_failure_are_counted_as_such(serve):
     gateway = serve()
-    assert asked(gateway, "gemini/gemini-3.8-flash~503").status_code == 503
+    assert post_chat(gateway, "gemini/gemini-3.8-flash~503").status_code == 503
     assert httpx2.post(f"{gateway.base_url}/v1/messages", json={}).status_code == 400
     assert httpx2.get(f"{gateway.base_url}/v1/nothing").status_code == 404
     text = scraped(gateway)
@@ -84,9 +84,9 @@ def test_what_looks_after_the_gateway_is_answered_and_is_no_open_request(serve):
 def test_names_of_models_that_clients_invent_are_no_labels(serve):
     gateway = serve()
     for at in range(5):
-        assert asked(gateway, f"invented-{at}").status_code == 404
-        assert asked(gateway, f"gemini/gemini-3.8-flash-{at}~404").status_code == 404
-    assert asked(gateway, "gemini/gemini-3.8-flash").status_code == 200
+        assert post_chat(gateway, f"invented-{at}").status_code == 404
+        assert post_chat(gateway, f"gemini/gemini-3.8-flash-{at}~404").status_code == 404
+    assert post_chat(gateway, "gemini/gemini-3.8-flash").status_code == 200
     text = scraped(gateway)
     models = {dict(labels)["model"] for name, labels in samples(text) if name == "dragoman_requests_total"}
     assert models == {"unknown", "gemini-3.8-flash"}
@@ -128,7 +128,7 @@ def test_rows_that_find_no_room_are_counted_together():
     assert total(text, "dragoman_request_seconds_count") == 2001
 
 
-def test_workers_add_up_and_who_takes_the_place_of_one_counts_on():
+def test_counts_of_workers_are_summed_and_a_replacement_continues_them():
     board = SharedCounters(workers=2)
     usage, loss = Usage(input=10, output=5, cached=4, cache_written=3, reasoning=2), Loss("/x", "x", "approximated")
     for worker in (0, 1, 1):

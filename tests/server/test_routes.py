@@ -1,4 +1,4 @@
-"""What each path means."""
+"""Paths are matched to operations and dialects."""
 
 import httpx2
 import pytest
@@ -14,7 +14,7 @@ PLACE = "/projects/p/locations/l/publishers/google"
 @pytest.mark.parametrize("version", ["v1", "v1beta", "v1beta1", "v1alpha"])
 @pytest.mark.parametrize("place", ["", PLACE, "/publishers/google"])
 @pytest.mark.parametrize(("verb", "stream"), [("generateContent", False), ("streamGenerateContent", True)])
-def test_gemini_is_asked_under_every_version_with_or_without_a_place(version, place, verb, stream):
+def test_gemini_paths_match_every_version_with_or_without_a_project(version, place, verb, stream):
     path = PATHS.find("POST", f"/{version}{place}/models/gemini-3:{verb}")
     assert path is not None
     assert (path.dialect, path.operation, path.model, path.stream) == ("gemini", "generate", "gemini-3", stream)
@@ -67,11 +67,11 @@ def test_other_paths_mean_nothing(method, path):
         ("/v1beta/files", {}, "gemini"),
     ],
 )
-def test_where_a_path_does_not_say_the_headers_tell_the_dialect(path, headers, dialect):
+def test_the_headers_decide_the_dialect_of_a_shared_path(path, headers, dialect):
     assert PATHS.dialect_of(path, headers) == dialect
 
 
-def test_models_are_listed_in_the_shape_of_whoever_asks(gateway):
+def test_models_are_listed_in_the_format_of_the_clients_vendor(gateway):
     base = gateway.base_url
     assert {row["id"] for row in httpx2.get(f"{base}/v1/models").json()["data"]} >= {"gem", "gpt"}
     anthropic = httpx2.get(f"{base}/v1/models?limit=1000", headers={"anthropic-version": "2023-06-01"}).json()
@@ -116,13 +116,13 @@ def test_a_body_that_is_wrong_is_refused_in_the_clients_dialect(gateway, path, b
         ("POST", "/health", "GET"),
     ],
 )
-def test_another_method_than_a_path_has_is_told_with_those_that_it_has(gateway, method, path, allowed):
+def test_a_wrong_method_gets_405_with_the_allowed_methods(gateway, method, path, allowed):
     told = httpx2.request(method, gateway.base_url + path)
     assert (told.status_code, told.headers["allow"]) == (405, allowed)
     assert method in told.json()["error"]["message"]
 
 
-def test_a_path_that_nobody_has_is_not_found_by_any_method(gateway):
+def test_an_unknown_path_is_not_found_with_any_method(gateway):
     assert httpx2.put(f"{gateway.base_url}/v1/nothing").status_code == 404
 
 
@@ -141,7 +141,7 @@ def test_the_query_of_messages_goes_where_the_same_path_is_and_no_key_with_it(ga
     assert "hush" not in target
 
 
-def test_a_conversations_name_with_control_characters_is_told_so(gateway):
+def test_a_conversation_name_with_control_characters_is_rejected(gateway):
     body = {"model": "gem", "input": "hi", "conversation": "a\u0007b"}
     told = httpx2.post(f"{gateway.base_url}/v1/gemini", json=body)
     assert told.status_code == 400

@@ -30,7 +30,7 @@ def model(text: str) -> Message:
     return Message(role="assistant", parts=(Text(text=text),))
 
 
-def test_a_conversation_goes_on_where_it_was(store: Store):
+def test_a_conversation_continues_where_it_ended(store: Store):
     async def scene() -> None:
         kept = Conversations(store, hours=1, max_messages=100)
         first = await kept.open("ann", "")
@@ -54,7 +54,7 @@ def test_a_conversation_is_its_owners(store: Store):
     asyncio.run(scene())
 
 
-def test_a_conversation_that_nobody_went_on_with_begins_anew(store: Store):
+def test_an_expired_conversation_starts_again(store: Store):
     async def scene() -> None:
         kept = Conversations(store, hours=1, max_messages=100)
         await kept.save(await kept.open("ann", "trip"), (user("old"), model("yes")), "m")

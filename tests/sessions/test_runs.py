@@ -59,7 +59,7 @@ def test_a_second_run_of_one_name_is_a_conflict(ask, owner):
     assert ask(do).entries[0] == b"first"
 
 
-def test_a_run_of_which_nothing_is_heard_was_interrupted_until_it_is_heard_again(ask, owner):
+def test_a_run_without_heartbeats_is_interrupted_until_the_next_heartbeat(ask, owner):
     async def do(store):
         await begun(store, owner)
         told = [(await store.runs.find(owner, "r")).status]
@@ -107,7 +107,7 @@ def test_a_run_is_forgotten_alone_or_when_it_is_old(ask, owner):
     assert len(ask(do).entries) == 3
 
 
-def test_a_run_may_take_the_name_of_one_that_is_over_but_of_none_that_goes_on(ask, owner):
+def test_a_run_may_reuse_the_name_of_a_finished_run_but_not_of_a_running_one(ask, owner):
     async def do(store):
         await begun(store, owner)
         with pytest.raises(Conflict):
@@ -134,7 +134,7 @@ def test_how_far_a_run_is_is_seen_with_its_newest_entry_and_read_on_from_a_place
     assert nothing is None
 
 
-def test_what_is_said_to_a_run_is_heard_until_it_is_over_and_the_first_word_holds(ask, owner):
+def test_messages_reach_a_run_until_its_end_and_the_first_one_counts(ask, owner):
     async def heard(store):
         return [said for said in await store.runs.list_messages() if said.owner == owner]
 

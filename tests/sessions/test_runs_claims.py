@@ -36,7 +36,7 @@ def test_claims_of_others_and_of_other_things_are_others(ask, owner):
     ask(do)
 
 
-def test_a_claim_of_whose_holder_nothing_is_heard_is_anybodys(ask, owner):
+def test_a_claim_without_heartbeats_can_be_taken_over(ask, owner):
     async def do(store):
         assert await store.claims.acquire(owner, "c", "one")
         then = int(time() - INTERRUPTED_AFTER - 5)

@@ -34,7 +34,7 @@ def test_a_file_that_another_never_lets_go_of_cannot_be_opened(held, monkeypatch
         Sqlite(held[0])
 
 
-def test_its_files_are_read_by_nobody_else(tmp_path):
+def test_its_files_are_readable_only_by_the_owner(tmp_path):
     before = os.umask(0)
     try:
         store = Sqlite(tmp_path / "kept" / "sessions.sqlite3")

@@ -20,7 +20,7 @@ def turn(owner, *said, **more):
     return Turn(owner=owner, dialect="chat", items=items, **more)
 
 
-def told(history):
+def texts_of(history):
     return [item.body.decode().strip('"') for item in history.items]
 
 
@@ -30,7 +30,7 @@ async def begun(store, owner, name="c"):
     return first
 
 
-def test_a_conversation_is_read_in_the_order_it_was_said(ask, owner):
+def test_a_conversation_is_loaded_in_its_order(ask, owner):
     async def do(store):
         last = await begun(store, owner)
         for number in range(5):
@@ -40,7 +40,7 @@ def test_a_conversation_is_read_in_the_order_it_was_said(ask, owner):
         return await store.load_conversation(owner, "c")
 
     conversation, history = ask(do)
-    assert told(history) == ["hi", "hello", *(f"{kind}{number}" for number in range(5) for kind in "qa")]
+    assert texts_of(history) == ["hi", "hello", *(f"{kind}{number}" for number in range(5) for kind in "qa")]
     assert conversation.revision == 6
     assert history.last is not None
     assert history.last.key == conversation.head
@@ -49,7 +49,7 @@ def test_a_conversation_is_read_in_the_order_it_was_said(ask, owner):
 def test_what_is_kept_is_there_when_the_store_is_opened_again(ask, owner):
     ask(lambda store: begun(store, owner))
     _, history = ask(lambda store: store.load_conversation(owner, "c"))
-    assert told(history) == ["hi", "hello"]
+    assert texts_of(history) == ["hi", "hello"]
 
 
 def test_of_two_turns_on_one_revision_the_second_is_a_conflict_and_leaves_nothing(ask, owner):
@@ -63,7 +63,7 @@ def test_of_two_turns_on_one_revision_the_second_is_a_conflict_and_leaves_nothin
         return (await store.load_conversation(owner, "c"))[1], await store.find_turn(owner, "late")
 
     history, late = ask(do)
-    assert told(history) == ["hi", "hello", "a", "b"]
+    assert texts_of(history) == ["hi", "hello", "a", "b"]
     assert late is None
 
 
@@ -93,7 +93,7 @@ def test_of_many_writers_at_once_one_wins_each_revision(ask, owner):
         await asyncio.gather(*(write(number) for number in range(20)))
         return (await store.load_conversation(owner, "c"))[1]
 
-    assert sorted(told(ask(do))[2:]) == sorted(f"w{number}" for number in range(20))
+    assert sorted(texts_of(ask(do))[2:]) == sorted(f"w{number}" for number in range(20))
 
 
 def test_nothing_of_another_owner_is_found(ask, owner):
@@ -112,7 +112,7 @@ def test_nothing_of_another_owner_is_found(ask, owner):
         )
 
     conversation, named, items, history, same, forgotten = ask(do)
-    assert (conversation, named, items, told(history), same, forgotten) == (None, None, {}, [], None, False)
+    assert (conversation, named, items, texts_of(history), same, forgotten) == (None, None, {}, [], None, False)
 
 
 def test_a_turn_is_found_by_its_name_with_all_it_has(ask, owner):
@@ -137,7 +137,7 @@ def test_a_turn_is_found_by_its_name_with_all_it_has(ask, owner):
     assert ask(do) == kept
 
 
-def test_a_branch_goes_on_from_any_turn(ask, owner):
+def test_a_branch_can_continue_from_any_turn(ask, owner):
     async def do(store):
         first = turn(owner, "1", "2", id="r1", calls={"c1": "f"})
         left = turn(owner, "3", "4", id="r2", parent=first.key, calls={"c2": "g"})
@@ -147,11 +147,11 @@ def test_a_branch_goes_on_from_any_turn(ask, owner):
         return await store.load_history(owner, left), await store.load_history(owner, right)
 
     left, right = ask(do)
-    assert (told(left), dict(left.calls)) == (["1", "2", "3", "4"], {"c1": "f", "c2": "g"})
-    assert (told(right), dict(right.calls)) == (["1", "2", "5", "6"], {"c1": "f"})
+    assert (texts_of(left), dict(left.calls)) == (["1", "2", "3", "4"], {"c1": "f", "c2": "g"})
+    assert (texts_of(right), dict(right.calls)) == (["1", "2", "5", "6"], {"c1": "f"})
 
 
-def test_a_forgotten_turn_has_no_name_and_only_what_others_stand_on(ask, owner):
+def test_a_deleted_turn_has_no_id_and_keeps_only_what_other_turns_need(ask, owner):
     async def do(store):
         first = turn(owner, "1", "2", id="r1")
         second = turn(owner, "3", "4", id="r2", parent=first.key)
@@ -161,7 +161,7 @@ def test_a_forgotten_turn_has_no_name_and_only_what_others_stand_on(ask, owner):
         gone = await store.find_turn(owner, "r1")
         history = await store.load_history(owner, second)
         await store.delete_turn(second)
-        return gone, told(history), await store.find_items(owner, ["i-3"])
+        return gone, texts_of(history), await store.find_items(owner, ["i-3"])
 
     assert ask(do) == (None, ["1", "2", "3", "4"], {})
 
@@ -172,12 +172,12 @@ def test_an_item_can_be_taken_out_of_a_conversation(ask, owner):
         conversation = await store.find_conversation(owner, "c")
         taken = await store.delete_item(conversation, "i-hi")
         again = await store.delete_item(await store.find_conversation(owner, "c"), "i-hi")
-        return taken, again, told((await store.load_conversation(owner, "c"))[1])
+        return taken, again, texts_of((await store.load_conversation(owner, "c"))[1])
 
     assert ask(do) == (True, False, ["hello"])
 
 
-def test_what_nobody_goes_on_with_is_forgotten_after_its_time(ask, owner):
+def test_old_conversations_are_deleted_after_their_time(ask, owner):
     async def do(store):
         old = turn(owner, "1", "2", id="old", created=1000)
         base = turn(owner, "3", "4", id="base", created=1000)
@@ -192,10 +192,10 @@ def test_what_nobody_goes_on_with_is_forgotten_after_its_time(ask, owner):
 
     there, history = ask(do)
     assert there == [False, True, True]
-    assert told(history) == ["3", "4", "5", "6"]
+    assert texts_of(history) == ["3", "4", "5", "6"]
 
 
-def test_a_signature_is_found_by_owner_call_and_what_the_call_says(ask, owner):
+def test_a_signature_is_found_by_owner_call_id_and_call_content(ask, owner):
     async def do(store):
         await store.signatures.save(owner, {("c1", "d1"): ("google", "s1")})
         await store.signatures.save(owner, {("c1", "d1"): ("google", "s2"), ("c2", "d2"): ("google", "s3")})

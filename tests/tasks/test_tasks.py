@@ -142,7 +142,7 @@ def test_a_task_that_fails_while_it_is_stopped_is_logged(caplog):
     assert [record.getMessage() for record in failures(caplog)] == ["task work failed"]
 
 
-def test_whoever_waits_for_the_end_can_be_cancelled_itself():
+def test_a_task_that_waits_for_the_end_can_be_cancelled_itself():
     async def work(release):
         try:
             await forever()

@@ -49,13 +49,13 @@ REST = """Book a table.
 
 
 @pytest.mark.parametrize("docstring", [GOOGLE, NUMPY, REST], ids=["google", "numpy", "rest"])
-def test_every_style_says_the_same(docstring):
+def test_every_docstring_style_gives_the_same_result(docstring):
     found = parse_docstring(docstring)
     assert found.description == "Book a table.\n\nOnly in the evening."
     assert found.parameters == {"guests": "how many come, children too", "name": "who asks: a full name"}
 
 
-def test_several_parameters_may_share_their_words():
+def test_several_parameters_may_share_their_description():
     text = "Add.\n\nParameters\n----------\nx, y : float\n    what is added\n"
     assert parse_docstring(text).parameters == {"x": "what is added", "y": "what is added"}
 
@@ -69,5 +69,5 @@ def test_prose_stays_prose(docstring):
 
 
 @pytest.mark.parametrize("docstring", [None, "", "Args:", "Parameters\n---", ":param:", ":param x:"])
-def test_a_docstring_may_say_nothing(docstring):
+def test_a_docstring_may_be_empty(docstring):
     assert parse_docstring(docstring).parameters == {}

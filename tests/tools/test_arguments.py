@@ -44,7 +44,7 @@ def test_no_text_means_no_arguments(text):
     assert read_arguments(Tool(name="t"), text) == {}
 
 
-def test_everything_that_is_wrong_is_told_with_its_pointer_and_what_is_expected():
+def test_every_fault_is_reported_with_its_pointer_and_the_expected_value():
     told = wrong(SCHEMA, '{"days": 9, "a/b~c": [true, 1], "town": "Oslo"}').splitlines()
     assert told[0] == "5 errors in the arguments:"
     assert set(told[1:]) == {
@@ -66,7 +66,7 @@ def test_everything_that_is_wrong_is_told_with_its_pointer_and_what_is_expected(
         ("null", "must be a JSON object, not null"),
     ],
 )
-def test_what_is_no_json_object_is_told_as_that(text, words):
+def test_arguments_that_are_not_a_json_object_are_reported(text, words):
     assert words in wrong({"type": "object"}, text)
 
 
@@ -79,7 +79,7 @@ def test_a_long_list_of_errors_is_cut_and_counted():
     assert told.splitlines()[-1] == "- and 30 more"
 
 
-def test_a_huge_value_is_not_told_back():
+def test_a_huge_value_is_not_repeated_in_the_error():
     told = wrong(
         {"type": "object", "properties": {"a": {"type": "integer"}}},
         msgspec.json.encode({"a": "x" * 1_000_000}).decode(),
@@ -194,7 +194,7 @@ def test_one_mistake_in_a_long_list_is_still_explained():
     )
 
 
-def test_more_mistakes_than_are_counted_are_told_as_more():
+def test_faults_beyond_the_limit_are_summarized():
     told = wrong(STOPS, msgspec.json.encode({"stops": [{}] * 2000}).decode())
     assert told.startswith("1000 errors or more in the arguments:")
 

@@ -11,7 +11,7 @@ import pytest
 
 from dragoman.core.request import Tool
 from dragoman.tools import Executor, Handler, Invocation, Registry, ToolFailure, invocation, tool
-from tools.tool_calls import ANY_OBJECT, call, executor, handler, run, said
+from tools.tool_calls import ANY_OBJECT, call, executor, handler, run, text_of
 
 
 def failing(error: BaseException) -> Handler:
@@ -35,15 +35,15 @@ def test_a_plain_function_runs_in_a_thread_and_a_coroutine_on_the_loop():
     async def looped(arguments: Any) -> str:
         return threading.current_thread().name
 
-    assert said(run(handler(threaded))) == "tool work"
-    assert said(run(handler(looped))) == "MainThread"
+    assert text_of(run(handler(threaded))) == "tool work"
+    assert text_of(run(handler(looped))) == "MainThread"
 
 
 def test_a_plain_function_that_returns_a_coroutine_is_awaited():
     async def later(arguments: Any) -> str:
         return "awaited"
 
-    assert said(run(handler(lambda arguments: later({**arguments})))) == "awaited"
+    assert text_of(run(handler(lambda arguments: later({**arguments})))) == "awaited"
 
 
 def test_the_result_answers_the_call():
@@ -55,7 +55,7 @@ def test_free_text_reaches_a_tool_that_takes_text():
     definition = Tool(name="shell", form="text")
     runner = executor(Handler(definition=definition, run=lambda text: text.upper()))
     result = asyncio.run(runner.execute(call("shell", "ls -l", form="text")))
-    assert (said(result), result.form) == ("LS -L", "text")
+    assert (text_of(result), result.form) == ("LS -L", "text")
 
 
 @pytest.mark.parametrize(
@@ -68,17 +68,17 @@ def test_free_text_reaches_a_tool_that_takes_text():
 def test_an_unknown_tool_is_answered_with_those_there_are(name, words):
     runner = executor(handler(str, "weather"), handler(str, "mail"))
     result = asyncio.run(runner.execute(call(name)))
-    assert (said(result), result.failed) == (words, True)
+    assert (text_of(result), result.failed) == (words, True)
 
 
-def test_without_any_tool_the_model_is_told_to_answer():
-    assert "Answer without tools" in said(asyncio.run(executor().execute(call("x"))))
+def test_without_any_tool_the_model_is_asked_to_answer():
+    assert "Answer without tools" in text_of(asyncio.run(executor().execute(call("x"))))
 
 
 def test_a_tool_that_comes_later_is_known():
     runner = executor()
     runner.registry.register(handler(lambda arguments: "new"))
-    assert said(asyncio.run(runner.execute(call("work")))) == "new"
+    assert text_of(asyncio.run(runner.execute(call("work")))) == "new"
 
 
 def test_invalid_arguments_do_not_reach_the_tool():
@@ -87,21 +87,21 @@ def test_invalid_arguments_do_not_reach_the_tool():
     runner = executor(handler(ran.append, parameters=schema))
     ended = asyncio.run(runner.perform(call("work", {"a": "x"})))
     assert (ended.outcome, ended.has_run, ran) == ("invalid", False, [])
-    assert said(ended.result).startswith("work was not run: 1 error in the arguments:\n- /a: ")
+    assert text_of(ended.result).startswith("work was not run: 1 error in the arguments:\n- /a: ")
 
 
 def test_arguments_that_were_cut_off_do_not_reach_the_tool_even_if_they_could_be_read():
     ran: list[Any] = []
     result = asyncio.run(executor(handler(ran.append)).execute(call("work", "{}", complete=False)))
     assert (result.failed, ran) == (True, [])
-    assert "cut off in the middle" in said(result)
+    assert "cut off in the middle" in text_of(result)
 
 
 def test_a_converter_of_ones_own_may_refuse_arguments():
     def convert(arguments: Any) -> Any:
         raise ValueError("/a: must be a prime number")
 
-    assert said(run(handler(str, convert=convert))) == "work was not run: /a: must be a prime number"
+    assert text_of(run(handler(str, convert=convert))) == "work was not run: /a: must be a prime number"
 
 
 @pytest.mark.parametrize("made", [failing, failing_on_the_loop], ids=["thread", "loop"])
@@ -119,28 +119,28 @@ def test_a_converter_of_ones_own_may_refuse_arguments():
 )
 def test_what_a_tool_raises_becomes_a_failed_result_without_a_traceback(made, error, words):
     result = run(made(error))
-    assert (said(result), result.failed) == (words, True)
+    assert (text_of(result), result.failed) == (words, True)
 
 
 def test_stop_iteration_from_a_thread_is_a_failed_result():
-    assert said(run(failing(StopIteration("x")))) == "work failed: StopIteration: x"
+    assert text_of(run(failing(StopIteration("x")))) == "work failed: StopIteration: x"
 
 
 def test_a_long_message_of_an_exception_is_cut():
-    assert len(said(run(failing(ValueError("x" * 100_000))))) < 2100
+    assert len(text_of(run(failing(ValueError("x" * 100_000))))) < 2100
 
 
-def test_an_exception_that_cannot_even_say_itself_is_a_failed_result():
+def test_an_exception_whose_str_fails_is_a_failed_result():
     class OddError(Exception):
         def __str__(self) -> str:
             raise RuntimeError("no words")
 
     result = run(failing(OddError()))
-    assert (result.failed, said(result)) == (True, "work failed: OddError")
+    assert (result.failed, text_of(result)) == (True, "work failed: OddError")
 
 
 @pytest.mark.parametrize("made", [failing, failing_on_the_loop], ids=["thread", "loop"])
-def test_outcomes_tell_a_tools_own_word_from_an_accident(made):
+def test_outcomes_distinguish_a_tools_own_failure_from_an_exception(made):
     def outcome(error: BaseException) -> str:
         return asyncio.run(executor(made(error)).perform(call("work"))).outcome
 
@@ -148,7 +148,7 @@ def test_outcomes_tell_a_tools_own_word_from_an_accident(made):
     assert outcome(ValueError("no")) == "error"
 
 
-def test_a_tool_knows_the_call_it_runs_for_in_a_thread_and_on_the_loop():
+def test_a_tool_can_get_its_current_call_in_a_thread_and_on_the_loop():
     seen: list[Invocation | None] = []
 
     @tool
@@ -199,15 +199,15 @@ def test_each_call_leaves_one_record_without_contents(caplog):
 def test_the_traceback_of_an_accident_is_in_the_log_only(caplog):
     result = run(failing(RuntimeError("disk full")))
     assert "Traceback" in caplog.text
-    assert "Traceback" not in said(result)
-    assert __file__ not in said(result)
+    assert "Traceback" not in text_of(result)
+    assert __file__ not in text_of(result)
 
 
-def test_a_tool_without_an_end_may_be_asked_for():
-    assert said(run(handler(lambda arguments: "x", timeout=math.inf))) == "x"
+def test_a_tool_without_a_timeout_is_possible():
+    assert text_of(run(handler(lambda arguments: "x", timeout=math.inf))) == "x"
 
 
-def test_an_executor_says_what_it_runs():
+def test_the_repr_of_an_executor_lists_its_tools():
     assert repr(executor(handler(str))) == "<Executor of <Registry of 1 tool: work>, 16 at once, 30 s each>"
 
 
@@ -225,7 +225,7 @@ def test_one_executor_serves_one_event_loop_after_another():
     runner = executor(handler(work), concurrency=1)
     for _ in range(3):
         results = asyncio.run(runner.execute_all([call("work")] * 5))
-        assert [said(result) for result in results] == ["x"] * 5
+        assert [text_of(result) for result in results] == ["x"] * 5
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="uvloop is not for Windows")
@@ -238,7 +238,7 @@ def test_it_runs_on_uvloop():
     runner = executor(handler(work), handler(lambda arguments: "thread", "threaded", ANY_OBJECT, timeout=math.inf))
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as loop:
         results = loop.run(runner.execute_all([call("work"), call("threaded")] * 20))
-    assert [said(result) for result in results] == ["loop", "thread"] * 20
+    assert [text_of(result) for result in results] == ["loop", "thread"] * 20
 
 
 class SpeechlessError(Exception):
@@ -249,9 +249,9 @@ class SpeechlessError(Exception):
 
 
 @pytest.mark.parametrize("made", [failing, failing_on_the_loop])
-def test_an_error_that_cannot_be_told_is_told_by_its_class(made, caplog):
+def test_an_error_without_a_message_is_reported_by_its_class(made, caplog):
     result = run(made(SpeechlessError()))
-    assert (result.failed, said(result)) == (True, "work failed: SpeechlessError")
+    assert (result.failed, text_of(result)) == (True, "work failed: SpeechlessError")
     assert "SpeechlessError" in caplog.text
 
 

@@ -13,7 +13,7 @@ import pytest
 
 from dragoman.core.parts import ToolCall, ToolResult
 from dragoman.tools import Executor, tool
-from tools.tool_calls import call, executor, handler, run, said
+from tools.tool_calls import call, executor, handler, run, text_of
 
 
 class Watch:
@@ -42,7 +42,7 @@ def numbered(count: int) -> list[ToolCall]:
 def test_calls_run_at_once_up_to_the_bound_and_results_keep_the_order():
     watch = Watch()
     results = asyncio.run(executor(handler(watch.work), concurrency=4).execute_all(numbered(20)))
-    assert [said(result) for result in results] == [str(n) for n in range(20)]
+    assert [text_of(result) for result in results] == [str(n) for n in range(20)]
     assert [result.call_id for result in results] == [f"call_{n}" for n in range(20)]
     assert watch.most == 4
 
@@ -66,7 +66,7 @@ def test_a_sequential_call_runs_alone_and_in_its_place():
         for name, letter in zip(["work", "work", "alone", "alone", "work"], "abcde", strict=True)
     ]
     results = asyncio.run(runner.execute_all(asked))
-    assert [said(result) for result in results] == list("abcde")
+    assert [text_of(result) for result in results] == list("abcde")
     assert set(watch.story[:2]) == {"+a", "+b"}
     assert watch.story[4:] == ["+c", "-c", "+d", "-d", "+e", "-e"]
 
@@ -78,7 +78,7 @@ def test_threads_really_run_at_once():
         return together.wait()
 
     results = asyncio.run(executor(handler(meet), concurrency=8).execute_all([call("work")] * 8))
-    assert sorted(int(said(result)) for result in results) == list(range(8))
+    assert sorted(int(text_of(result)) for result in results) == list(range(8))
 
 
 def test_a_tool_that_runs_tools_cannot_wait_for_the_place_it_holds():
@@ -87,7 +87,7 @@ def test_a_tool_that_runs_tools_cannot_wait_for_the_place_it_holds():
     @tool
     async def outer() -> str:
         results = await runner.execute_all([call("inner")] * 3)
-        return "".join(map(said, results))
+        return "".join(map(text_of, results))
 
     @tool
     def inner() -> str:
@@ -95,7 +95,7 @@ def test_a_tool_that_runs_tools_cannot_wait_for_the_place_it_holds():
 
     runner = executor(outer, inner, concurrency=1, timeout=10)
     results = asyncio.run(runner.execute_all([call("outer")] * 3))
-    assert [said(result) for result in results] == ["iii"] * 3
+    assert [text_of(result) for result in results] == ["iii"] * 3
 
 
 def test_tools_that_run_tools_that_run_tools_come_to_an_end():
@@ -105,11 +105,11 @@ def test_tools_that_run_tools_that_run_tools_come_to_an_end():
         level = arguments["level"]
         if not level:
             return "end"
-        return f"{level} " + said(await runner.execute(call("work", {"level": level - 1})))
+        return f"{level} " + text_of(await runner.execute(call("work", {"level": level - 1})))
 
     runner = executor(handler(deeper), concurrency=1, timeout=10)
     results = asyncio.run(runner.execute_all([call("work", {"level": 4})] * 2))
-    assert [said(result) for result in results] == ["4 3 2 1 end"] * 2
+    assert [text_of(result) for result in results] == ["4 3 2 1 end"] * 2
 
 
 def test_threads_that_end_in_time_are_not_counted_as_left_behind():
@@ -118,7 +118,7 @@ def test_threads_that_end_in_time_are_not_counted_as_left_behind():
     assert runner._workers.count_stuck("work") == 0
 
 
-def test_a_call_that_takes_too_long_is_stopped_and_told():
+def test_a_call_that_takes_too_long_is_stopped_and_reported():
     stopped: list[str] = []
 
     async def work(arguments: Any) -> None:
@@ -128,7 +128,7 @@ def test_a_call_that_takes_too_long_is_stopped_and_told():
             stopped.append("cleaned up")
 
     result = run(handler(work, timeout=0.02))
-    assert said(result) == "work took longer than 0.02 seconds and was stopped. Ask for less, or go on without it."
+    assert text_of(result) == "work took longer than 0.02 seconds and was stopped. Ask for less, or go on without it."
     assert result.failed
     assert stopped == ["cleaned up"]
 
@@ -137,7 +137,7 @@ def test_a_timeout_of_the_executor_holds_where_the_tool_has_none():
     async def work(arguments: Any) -> None:
         await asyncio.Event().wait()
 
-    assert "longer than 0.02 seconds" in said(run(handler(work), timeout=0.02))
+    assert "longer than 0.02 seconds" in text_of(run(handler(work), timeout=0.02))
 
 
 def test_waiting_for_a_place_takes_nothing_from_a_calls_own_time():
@@ -149,7 +149,7 @@ def test_waiting_for_a_place_takes_nothing_from_a_calls_own_time():
     assert not any(result.failed for result in results)
 
 
-def test_a_hung_thread_holds_up_nobody():
+def test_a_hanging_thread_blocks_no_other_call():
     release = threading.Event()
 
     def hang(arguments: Any) -> None:
@@ -187,7 +187,7 @@ def test_a_tool_whose_threads_hang_is_not_run_until_they_end(monkeypatch):
 
 
 async def one_after_another(runner: Executor, count: int) -> list[str]:
-    return [said(await runner.execute(call("work"))) for _ in range(count)]
+    return [text_of(await runner.execute(call("work"))) for _ in range(count)]
 
 
 def test_a_coroutine_that_will_not_be_cancelled_is_left_behind(monkeypatch):
@@ -215,7 +215,7 @@ def test_a_coroutine_that_will_not_be_cancelled_is_left_behind(monkeypatch):
     assert (before, after) == (1, 0)
 
 
-def test_a_hung_thread_does_not_keep_a_program_from_ending():
+def test_a_hanging_thread_does_not_keep_a_program_from_ending():
     program = """
 import asyncio, threading
 from dragoman.tools import Executor, Registry, tool
@@ -339,7 +339,7 @@ def storm(count: int) -> tuple[list[ToolCall], Executor, threading.Event]:
 
 
 def is_right(number: int, result: ToolResult) -> bool:
-    words = said(result)
+    words = text_of(result)
     match kind_of(number):
         case "fine":
             return words == f"answer {number}" and not result.failed

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from dragoman.tools import Executor, Handler
-from tools.tool_calls import call, executor, handler, said
+from tools.tool_calls import call, executor, handler, text_of
 
 
 class Till:
@@ -34,7 +34,7 @@ async def twice(runner: Executor, arguments: Any = None) -> tuple[str, str]:
     second = await runner.perform(call("charge", arguments, "b"), key="k1")
     assert second.result.call_id == "b"
     assert second.repeated
-    return said(first), said(second.result)
+    return text_of(first), text_of(second.result)
 
 
 def test_the_same_key_gives_the_same_result_without_running_twice():
@@ -50,7 +50,7 @@ def test_a_failure_is_remembered_too_for_it_may_have_had_its_effect():
     assert till.runs == 1
 
 
-def test_who_asks_while_the_call_is_under_way_waits_for_it():
+def test_a_repeated_call_waits_for_the_running_one():
     till = Till()
     runner = executor(till.handler)
 
@@ -59,7 +59,7 @@ def test_who_asks_while_the_call_is_under_way_waits_for_it():
         asked = [asyncio.create_task(runner.execute(call("charge"), key="k1")) for _ in range(5)]
         await till.begun.wait()
         till.open.set()
-        return [said(result) for result in await asyncio.gather(*asked)]
+        return [text_of(result) for result in await asyncio.gather(*asked)]
 
     assert asyncio.run(steps()) == ["receipt 1"] * 5
     assert till.runs == 1
@@ -84,7 +84,7 @@ def test_calls_of_a_turn_that_have_one_id_are_run_each_and_once(id_):
 
     async def paid() -> list[str]:
         runner = executor(till.handler)
-        return [said(result) for _ in range(2) for result in await runner.execute_all(calls, run="r")]
+        return [text_of(result) for _ in range(2) for result in await runner.execute_all(calls, run="r")]
 
     assert asyncio.run(paid()) == ["receipt 1", "receipt 2", "receipt 3"] * 2
 
@@ -111,7 +111,7 @@ def test_a_key_that_was_used_for_other_arguments_is_refused():
 
     ended = asyncio.run(steps())
     assert (ended.outcome, till.runs) == ("conflict", 1)
-    assert "was used before for another call of 'charge'" in said(ended.result)
+    assert "was used before for another call of 'charge'" in text_of(ended.result)
 
 
 def test_a_call_that_was_interrupted_is_not_run_again():
@@ -125,7 +125,7 @@ def test_a_call_that_was_interrupted_is_not_run_again():
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
-        return said(await runner.execute(call("charge"), key="k1"))
+        return text_of(await runner.execute(call("charge"), key="k1"))
 
     assert "whether it had its effect is not known" in asyncio.run(steps())
     assert till.runs == 1
@@ -145,7 +145,7 @@ def test_a_call_that_was_cancelled_before_it_began_may_run():
         await asyncio.wait({second})
         till.open.set()
         await first
-        return said(await runner.execute(call("charge"), key="k2"))
+        return text_of(await runner.execute(call("charge"), key="k2"))
 
     assert asyncio.run(steps()) == "receipt 2"
 
@@ -157,7 +157,7 @@ def test_the_memory_is_bounded_and_forgets_the_oldest_first():
     async def steps() -> list[str]:
         for n in range(5):
             await runner.execute(call("charge"), key=f"k{n}")
-        return [said(await runner.execute(call("charge"), key=key)) for key in ("k4", "k2", "k0")]
+        return [text_of(await runner.execute(call("charge"), key=key)) for key in ("k4", "k2", "k0")]
 
     assert asyncio.run(steps()) == ["receipt 5", "receipt 3", "receipt 6"]
     assert len(runner._idempotency_cache) == 3
@@ -181,7 +181,7 @@ def test_a_turn_that_is_run_again_is_not_done_again():
     asked = [call("charge", identity="a"), call("charge", identity="b")]
 
     async def steps() -> list[list[str]]:
-        return [[said(result) for result in await runner.execute_all(asked, run="run_1")] for _ in range(2)]
+        return [[text_of(result) for result in await runner.execute_all(asked, run="run_1")] for _ in range(2)]
 
     first, second = asyncio.run(steps())
     assert first == second

@@ -3,7 +3,7 @@
 import asyncio
 
 from dragoman.tools import progress_to, reporter, tool
-from tools.tool_calls import call, executor, said
+from tools.tool_calls import call, executor, text_of
 
 
 @tool
@@ -26,7 +26,7 @@ def climb() -> str:
     return "up"
 
 
-def test_each_listener_hears_of_its_own_calls():
+def test_each_listener_gets_the_progress_of_its_own_calls():
     first, second = [], []
 
     async def run():
@@ -43,14 +43,14 @@ def test_each_listener_hears_of_its_own_calls():
         return results, await runner.execute(call("walk", {"steps": 1}))
 
     results, alone = asyncio.run(run())
-    assert [said(result) for group in results for result in group] == ["heard", "up", "heard"]
+    assert [text_of(result) for group in results for result in group] == ["heard", "up", "heard"]
     assert [(each.call.id, each.done, each.total, each.message) for each in first if each.call.id == "a"] == [
         ("a", 1, 2, "step 1"),
         ("a", 2, 2, "step 2"),
     ]
     assert [(each.done, each.total) for each in first if each.call.id == "b"] == [(0.5, None)]
     assert [each.call.id for each in second] == ["c"]
-    assert said(alone) == "unheard"
+    assert text_of(alone) == "unheard"
 
 
 def test_a_listener_that_fails_does_not_break_the_tool(caplog):
@@ -61,7 +61,7 @@ def test_a_listener_that_fails_does_not_break_the_tool(caplog):
         with progress_to(broken):
             return await executor(walk).execute(call("walk", {"steps": 1}))
 
-    assert said(asyncio.run(run())) == "heard"
+    assert text_of(asyncio.run(run())) == "heard"
     assert "the progress listener failed" in caplog.text
 
 

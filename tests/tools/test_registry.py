@@ -48,7 +48,7 @@ def test_a_second_tool_of_one_name_is_refused_and_the_first_stays():
     assert registry.get("read") is first
 
 
-def test_a_namespace_tells_tools_of_one_name_apart():
+def test_a_namespace_distinguishes_tools_of_the_same_name():
     registry = Registry(named("read"))
     assert registry.register(named("read"), namespace="files").name == "files__read"
     registry.register(named("write"), namespace="files")
@@ -98,14 +98,14 @@ def test_nothing_is_near_a_name_that_is_like_no_other():
     assert Registry(named("get_weather")).nearest("x" * 1_000_000) == ()
 
 
-def test_it_says_what_it_holds():
+def test_the_repr_of_a_registry_lists_its_tools():
     assert repr(Registry()) == "<Registry of 0 tools>"
     assert repr(Registry(named("read"))) == "<Registry of 1 tool: read>"
     assert repr(Registry(named("read"), named("write"))) == "<Registry of 2 tools: read, write>"
 
 
 @pytest.mark.parametrize("name", ["", "two words", "ä", "x" * 129, "new\nline"])
-def test_a_name_that_no_model_could_be_told_is_refused(name):
+def test_a_name_that_no_model_accepts_is_rejected(name):
     with pytest.raises(ToolDefinitionError, match="is not a valid tool name"):
         Registry(named(name))
 
@@ -158,7 +158,7 @@ def test_a_call_with_a_namespace_never_reaches_a_tool_outside_it():
     assert registry.find(call("read", namespace="mail")) is None
 
 
-def test_definitions_of_a_dialect_with_namespaces_are_told_apart_and_kept_as_they_are():
+def test_definitions_of_a_dialect_with_namespaces_are_distinguished_and_unchanged():
     tools = [
         Handler(definition=Tool(name="read", namespace=namespace), run=nothing) for namespace in ("", "files", "mail")
     ]

@@ -9,7 +9,7 @@ import pytest
 
 import dragoman
 from dragoman.tools import Executor, Handler, Registry, tool
-from tools.tool_calls import call, handler, said
+from tools.tool_calls import call, handler, text_of
 
 DIALECTS = ("chat", "responses", "messages", "gemini")
 MODELS = {"chat": "gpt-5.2", "responses": "gpt-5.2", "messages": "claude-opus-5", "gemini": "gemini-3-flash"}
@@ -41,7 +41,7 @@ def plain() -> Registry:
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
-def test_every_dialect_can_say_the_definitions_without_loss_and_they_come_back(dialect):
+def test_every_dialect_renders_the_definitions_without_loss_and_parses_them_back(dialect):
     registry = plain()
     written, losses = dragoman.tools_to(dialect, registry.definitions, model=MODELS[dialect])
     assert losses == ()
@@ -58,7 +58,7 @@ def test_definitions_of_every_dialect_can_be_registered(dialect):
     for definition in dragoman.tools_from(dialect, written):
         registry.register(Handler(definition=definition, run=sorted))
     result = asyncio.run(Executor(registry).execute(call("files__search", {"q": "x"})))
-    assert said(result) == '["q"]'
+    assert text_of(result) == '["q"]'
 
 
 def test_every_definition_is_one_that_can_be_offered():
@@ -66,7 +66,7 @@ def test_every_definition_is_one_that_can_be_offered():
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
-def test_a_call_of_every_dialect_is_run_and_its_result_told_in_it(dialect):
+def test_a_call_of_every_dialect_is_run_and_its_result_rendered_in_it(dialect):
     asked = dragoman.ToolCall(id="call_1", name="book", arguments='{"stops": [{"city": "Oslo"}], "style": "ship"}')
     turn = dragoman.Message(role="assistant", parts=(asked,))
     written, _ = dragoman.messages_to(dialect, [turn], model=MODELS[dialect])

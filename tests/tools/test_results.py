@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from dragoman.core.parts import Data, Inline, Link, Media, Opaque, Text, ToolResult
-from tools.tool_calls import call, executor, handler, run, said
+from tools.tool_calls import call, executor, handler, run, text_of
 
 PNG = b"\x89PNG\r\n\x1a\n" + b"\0" * 20
 
@@ -59,16 +59,16 @@ class Size(NamedTuple):
         (msgspec.Raw(b'{"a": 1}'), b'{"a": 1}'),
     ],
 )
-def test_a_value_is_told_as_json(value, expected):
+def test_a_value_is_rendered_as_json(value, expected):
     result = given(value)
     assert result.content == (Data(json=expected),)
     assert not result.failed
 
 
-def test_a_real_pydantic_model_is_told_as_json():
+def test_a_real_pydantic_model_is_rendered_as_json():
     pydantic = pytest.importorskip("pydantic")
     model = pydantic.create_model("Place", name=(str, ...), day=(dt.date, ...))
-    assert said(given(model(name="x", day=dt.date(2026, 1, 31)))) == '{"name":"x","day":"2026-01-31"}'
+    assert text_of(given(model(name="x", day=dt.date(2026, 1, 31)))) == '{"name":"x","day":"2026-01-31"}'
 
 
 def test_text_stays_text():
@@ -77,7 +77,7 @@ def test_text_stays_text():
 
 
 def test_half_a_surrogate_pair_does_not_break_a_result():
-    assert said(given("a\ud800b")) == "a?b"
+    assert text_of(given("a\ud800b")) == "a?b"
 
 
 @pytest.mark.parametrize(
@@ -104,7 +104,7 @@ def test_bytes_are_media_by_how_they_begin(data, kind, media_type):
     assert given(bytearray(data)).content == (expected,)
 
 
-def test_bytes_that_are_text_are_told_as_text():
+def test_bytes_that_are_text_are_rendered_as_text():
     assert given("müde".encode()).content == (Text(text="müde"),)
 
 
@@ -116,16 +116,16 @@ def test_parts_are_kept_and_lists_of_them_mixed_with_values():
     assert result.content == (Text(text="a picture:"), picture, Data(json=b'{"width":3}'), block, Text(text="text"))
 
 
-def test_a_tool_may_return_a_result_and_say_itself_that_it_failed():
+def test_a_tool_may_return_a_result_marked_as_failed():
     result = given(ToolResult(call_id="ignored", content=(Text(text="no such file"),), failed=True))
-    assert (result.call_id, result.failed, said(result)) == ("call_1", True, "no such file")
+    assert (result.call_id, result.failed, text_of(result)) == ("call_1", True, "no such file")
 
 
 @pytest.mark.parametrize("value", [object(), {"a": object()}, {(1, 2): 3}, lambda: None, Model])
 def test_what_is_neither_text_nor_json_is_a_failed_result(value):
     result = given(value)
     assert result.failed
-    assert said(result).startswith("work ran, but what it returned cannot be told:")
+    assert text_of(result).startswith("work ran, but what it returned cannot be told:")
 
 
 def test_a_value_that_contains_itself_is_a_failed_result():
@@ -134,11 +134,11 @@ def test_a_value_that_contains_itself_is_a_failed_result():
     assert given(value).failed
 
 
-def test_an_output_that_is_too_large_is_cut_and_says_so():
+def test_an_output_that_is_too_large_is_cut_with_a_notice():
     result = given("x" * 5000, max_output=1000)
     assert result.failed
     assert result.content[0] == Text(text="x" * 1000)
-    assert said(result).endswith(
+    assert text_of(result).endswith(
         "[cut: the output has 5,000 bytes, and 1,000 are shown at most. The tool ran; to see the rest, ask it for less at a time.]"
     )
 
@@ -155,8 +155,8 @@ def test_the_limit_counts_over_all_parts_and_media_have_their_own():
     parts = [Text(text="x" * 6), PNG, Text(text="y" * 6), Text(text="z")]
     result = given(parts, max_output=10)
     assert [type(part).__name__ for part in result.content] == ["Text", "Media", "Text", "Text"]
-    assert said(result).startswith("xxxxxx\nyyyy\n[cut")
-    assert said(given(PNG, max_media=10)).startswith("[left out: image/png, 40 bytes]\n[cut")
+    assert text_of(result).startswith("xxxxxx\nyyyy\n[cut")
+    assert text_of(given(PNG, max_media=10)).startswith("[left out: image/png, 40 bytes]\n[cut")
 
 
 def test_a_tools_own_limit_comes_before_the_executors():
@@ -177,7 +177,7 @@ def test_an_output_that_is_spilled_is_not_lost_and_so_not_failed(asynchronous):
 
     result = given("x" * 50, max_output=10, spill=spill_later if asynchronous else spill)
     assert not result.failed
-    assert said(result).endswith("All of it is kept: read it with read_artifact('a1')]")
+    assert text_of(result).endswith("All of it is kept: read it with read_artifact('a1')]")
     assert kept == [("call_1", (Text(text="x" * 50),))]
 
 
@@ -187,7 +187,7 @@ def test_a_spill_that_fails_leaves_a_cut_and_failed_result():
 
     result = given("x" * 50, max_output=10, spill=spill)
     assert result.failed
-    assert "disk full" not in said(result)
+    assert "disk full" not in text_of(result)
 
 
 async def perform(runner: Any) -> Any:
@@ -201,10 +201,10 @@ def test_the_size_before_the_cut_is_known_to_the_caller():
     assert (ended.size, ended.outcome) == (50, "oversized")
 
 
-def test_no_words_of_a_tool_can_break_the_conversation():
+def test_no_text_of_a_tool_can_break_the_conversation():
     def work(arguments: Any) -> None:
         raise OSError("no such file: \udcff")
 
-    assert said(run(handler(work))) == "work failed: OSError: no such file: ?"
-    assert said(given(Text(text="\udcff"))) == "?"
-    assert said(given(ToolResult(call_id="", content=(Text(text="\udcff"),)))) == "?"
+    assert text_of(run(handler(work))) == "work failed: OSError: no such file: ?"
+    assert text_of(given(Text(text="\udcff"))) == "?"
+    assert text_of(given(ToolResult(call_id="", content=(Text(text="\udcff"),)))) == "?"

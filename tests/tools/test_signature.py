@@ -13,7 +13,7 @@ import pytest
 from pydantic import Field
 
 from dragoman.tools import FunctionTool, ToolDefinitionError, tool
-from tools.tool_calls import run, said
+from tools.tool_calls import run, text_of
 
 
 class Colour(enum.Enum):
@@ -131,17 +131,17 @@ def test_name_description_and_flags_can_be_given():
         (list[Annotated[str, "a word"]], {"type": "array", "items": {"type": "string", "description": "a word"}}),
     ],
 )
-def test_a_type_says_what_json_schema_can_say(annotation, schema):
+def test_a_type_becomes_its_json_schema(annotation, schema):
     assert property_for(annotation) == schema
 
 
-def test_a_tuple_of_fixed_length_says_what_stands_where():
+def test_a_tuple_of_fixed_length_has_a_schema_for_each_position():
     said_of = property_for(tuple[int, str])
     assert said_of["prefixItems"] == [{"type": "integer"}, {"type": "string"}]
     assert (said_of["minItems"], said_of["maxItems"]) == (2, 2)
 
 
-def test_classes_are_defined_once_with_their_own_words():
+def test_classes_are_defined_once_with_their_own_description():
     @tool
     def draw(colour: Colour, points: list[Point], options: Options, keep: Filter | None = None) -> None: ...
 
@@ -155,7 +155,7 @@ def test_classes_are_defined_once_with_their_own_words():
     assert defined["Filter"]["properties"]["field"]["minLength"] == 1
 
 
-def test_words_of_the_annotation_stand_before_those_of_the_docstring():
+def test_descriptions_of_annotations_have_precedence_over_the_docstring():
     @tool
     def find(one: Annotated[str, "from the annotation"], two: str) -> None:
         """Find it.
@@ -170,7 +170,7 @@ def test_words_of_the_annotation_stand_before_those_of_the_docstring():
     assert properties["two"]["description"] == "also from there"
 
 
-def test_words_of_other_libraries_are_understood():
+def test_descriptions_of_other_libraries_are_used():
     pydantic = pytest.importorskip("pydantic")
     assert property_for(Annotated[str, pydantic.Field(description="a word")])["description"] == "a word"
 
@@ -181,7 +181,7 @@ def test_a_default_of_none_makes_null_a_value():
         return repr(limit)
 
     assert schema_of(find)["properties"]["limit"] == {"anyOf": [{"type": "integer"}, {"type": "null"}], "default": None}
-    assert said(run(find, {"limit": None})) == "None"
+    assert text_of(run(find, {"limit": None})) == "None"
 
 
 def test_a_default_that_is_no_json_is_pythons_own_affair():
@@ -192,16 +192,16 @@ def test_a_default_that_is_no_json_is_pythons_own_affair():
         return limit is nothing
 
     assert "default" not in schema_of(find)["properties"]["limit"]
-    assert said(run(find)) == "true"
+    assert text_of(run(find)) == "true"
 
 
-def test_a_default_that_is_no_number_to_json_is_not_told_as_null():
+def test_a_default_that_is_not_a_json_number_does_not_become_null():
     @tool
     def find(least: float = -math.inf, most: float = math.nan) -> bool:
         return least == -math.inf and math.isnan(most)
 
     assert schema_of(find)["properties"] == {"least": {"type": "number"}, "most": {"type": "number"}}
-    assert said(run(find)) == "true"
+    assert text_of(run(find)) == "true"
 
 
 def test_arguments_arrive_as_typed_values():
@@ -239,16 +239,16 @@ def test_a_whole_number_written_as_a_double_is_an_integer():
     def repeat(times: int, inner: list[int]) -> str:
         return repr((times, inner))
 
-    assert said(run(repeat, '{"times": 3.0, "inner": [1, 2.0]}')) == "(3, [1, 2])"
+    assert text_of(run(repeat, '{"times": 3.0, "inner": [1, 2.0]}')) == "(3, [1, 2])"
 
 
-def test_what_only_python_can_check_is_told_with_its_place():
+def test_faults_that_only_python_can_check_are_reported_with_their_pointer():
     @tool
     def remind(days: list[date]) -> None: ...
 
     result = run(remind, {"days": ["2026-01-31", "soon"]})
     assert result.failed
-    assert "/days/1: Invalid RFC3339 encoded date" in said(result)
+    assert "/days/1: Invalid RFC3339 encoded date" in text_of(result)
 
 
 def test_a_dataclass_that_refuses_its_values_makes_the_arguments_invalid():
@@ -265,7 +265,7 @@ def test_a_dataclass_that_refuses_its_values_makes_the_arguments_invalid():
         return span.high - span.low
 
     count.__annotations__["span"] = Span
-    assert "/span: low must not be above high" in said(run(tool(count), {"span": {"low": 2, "high": 1}}))
+    assert "/span: low must not be above high" in text_of(run(tool(count), {"span": {"low": 2, "high": 1}}))
 
 
 def test_positional_only_parameters_are_given_by_name_and_passed_by_place():
@@ -273,7 +273,7 @@ def test_positional_only_parameters_are_given_by_name_and_passed_by_place():
     def divide(a: float, b: float, /, *, digits: int = 2) -> float:
         return round(a / b, digits)
 
-    assert said(run(divide, {"a": 1, "b": 3})) == "0.33"
+    assert text_of(run(divide, {"a": 1, "b": 3})) == "0.33"
 
 
 def test_bound_methods_partials_and_objects_that_are_called_can_be_tools():
@@ -288,9 +288,9 @@ def test_bound_methods_partials_and_objects_that_are_called_can_be_tools():
     def convert(amount: float, rate: float) -> float:
         return amount * rate
 
-    assert said(run(tool(Shop().price), {"item": "tea"})) == "tea: 7"
-    assert said(run(tool(name="buy")(Shop()), {"item": "tea"})) == "sold tea"
-    assert said(run(tool(name="double")(functools.partial(convert, rate=2.0)), {"amount": 4})) == "8.0"
+    assert text_of(run(tool(Shop().price), {"item": "tea"})) == "tea: 7"
+    assert text_of(run(tool(name="buy")(Shop()), {"item": "tea"})) == "sold tea"
+    assert text_of(run(tool(name="double")(functools.partial(convert, rate=2.0)), {"amount": 4})) == "8.0"
 
 
 def generator(count: int):
@@ -317,7 +317,7 @@ def test_what_is_no_typed_function_is_refused(function, words):
     assert words in str(refused.value)
 
 
-def test_each_parameter_that_cannot_be_said_is_refused_by_name():
+def test_each_unsupported_parameter_is_rejected_by_name():
     def untyped(value): ...
     def many(*values: int): ...
     def named(**values: int): ...
@@ -346,7 +346,7 @@ def test_a_type_that_is_returned_may_be_known_to_type_checkers_only():
     def load(path: str) -> "DataFrame":  # type: ignore[name-defined]  # noqa: F821
         return path
 
-    assert said(run(load, {"path": "x"})) == "x"
+    assert text_of(run(load, {"path": "x"})) == "x"
 
 
 def test_a_partial_function_is_described_like_the_function():
@@ -359,7 +359,7 @@ def test_a_partial_function_is_described_like_the_function():
     assert schema_of(made)["properties"]["rate"]["default"] == 2.0
 
 
-def test_bounds_that_other_libraries_say_are_bounds():
+def test_bounds_of_other_libraries_are_used():
     @tool
     def find(
         days: Annotated[int, Field(ge=1, le=5, description="how many")],

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dragoman.tools import tool
-from tools.tool_calls import call, executor, said
+from tools.tool_calls import call, executor, text_of
 
 
 class Colour(enum.Enum):
@@ -92,7 +92,7 @@ def test_a_typed_value_survives_the_way_through_json(typed, data):
     schema = msgspec.json.decode(made.definition.parameters)
     assert jsonschema_rs.Draft202012Validator(schema).is_valid(arguments)
     result = asyncio.run(executor(made).execute(call("take", arguments)))
-    assert not result.failed, said(result)
+    assert not result.failed, text_of(result)
     assert seen == [value]
     assert type(seen[0]) is type(value)
 
@@ -113,4 +113,4 @@ def test_a_tool_never_sees_what_its_schema_does_not_admit(typed, value):
     result = asyncio.run(executor(made).execute(call("take", {"value": value})))
     assert result.failed is not admitted
     assert bool(seen) is admitted
-    assert admitted or "/value" in said(result)
+    assert admitted or "/value" in text_of(result)

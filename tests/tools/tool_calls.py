@@ -34,7 +34,7 @@ def run(tool: Any, arguments: Any = None, **settings: Any) -> ToolResult:
     return asyncio.run(runner.execute(call(runner.registry.names[0], arguments)))
 
 
-def said(result: ToolResult) -> str:
+def text_of(result: ToolResult) -> str:
     """All text and JSON of a result."""
     parts = [
         part.text if isinstance(part, Text) else part.json.decode()

@@ -49,7 +49,7 @@ def where(outgoing: Outgoing) -> str:
         ),
     ],
 )
-def test_a_model_is_asked_at_its_vendors_address(upstream, stream, url):
+def test_a_model_is_requested_at_its_vendors_url(upstream, stream, url):
     assert where(generated(upstream, Call(b'{"model":"m"}', "m", stream))) == url
 
 
@@ -87,7 +87,7 @@ def test_claude_on_vertex_has_its_model_in_the_path_and_its_version_in_the_body(
         (Gemini("g", "", "k", "a"), ("x-goog-api-key", "k")),
     ],
 )
-def test_a_key_is_shown_the_vendors_way_and_we_say_who_we_are(upstream, header):
+def test_a_key_is_sent_in_the_vendors_header_with_a_user_agent(upstream, header):
     headers = generated(upstream, Call(b"{}", "m")).headers
     assert header in headers
     assert ("user-agent", "a") in headers
@@ -98,7 +98,7 @@ def test_a_local_server_needs_no_key():
     assert "authorization" not in dict(generated(OpenAI("o", "http://127.0.0.1:1", "", "a"), Call(b"{}", "m")).headers)
 
 
-def test_the_callers_version_of_anthropics_api_goes_before_ours():
+def test_the_clients_anthropic_version_has_precedence_over_the_default():
     upstream = Anthropic("a", "", "k", "a")
     assert dict(generated(upstream, Call(CLAUDE, "m")).headers)["anthropic-version"] == "2023-06-01"
     asked = generated(upstream, Call(CLAUDE, "m"), (("anthropic-version", "2026-10-21"),))

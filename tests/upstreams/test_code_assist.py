@@ -50,14 +50,14 @@ def test_the_project_of_an_account_is_found_out_once_and_sent_with_every_request
     assert json.loads(sent[0].body)["request"] == {"contents": []}
 
 
-def test_a_set_up_that_takes_its_time_is_asked_for_again(monkeypatch):
+def test_a_slow_setup_is_polled(monkeypatch):
     monkeypatch.setattr(code_assist, "_POLL_SECONDS", 0.01)
     with in_thread() as simulator:
         assert json.loads(asked(simulator.base_url, "new-slow")[0].body)["project"]
         assert simulator.requests[-1].method == "GET"
 
 
-def test_a_set_up_that_is_refused_is_ours_to_mend():
+def test_a_rejected_setup_is_a_gateway_error():
     with in_thread(key="another") as simulator, pytest.raises(Problem) as told:
         asked(simulator.base_url, "mine")
     assert (told.value.status, told.value.code) == (502, "credentials")
@@ -71,7 +71,7 @@ def test_a_set_up_that_is_refused_is_ours_to_mend():
         ({"currentTier": {"id": "standard-tier"}}, "set `project`"),
     ],
 )
-def test_an_account_that_may_not_use_it_hears_why(loaded, words):
+def test_an_ineligible_account_gets_the_reason(loaded, words):
     async def send(_: Outgoing) -> dict:
         return loaded
 

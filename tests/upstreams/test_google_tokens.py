@@ -37,7 +37,7 @@ def asked(tokens: GoogleTokenSource, times: int) -> list[str]:
     return asyncio.run(steps())
 
 
-def test_a_file_becomes_a_token_which_is_asked_for_once(tmp_path):
+def test_a_credentials_file_becomes_a_token_which_is_requested_once(tmp_path):
     with in_thread() as simulator:
         file = granted(tmp_path, f"{simulator.base_url}/token")
         found = asked(GoogleTokenSource(partial(load_credentials_file, file), "vertex"), 10)
@@ -73,7 +73,7 @@ def test_a_service_accounts_key_is_read_from_a_file_or_the_usual_place(tmp_path,
 
 
 @pytest.mark.parametrize("text", ["{}", "no JSON", '{"type":"authorized_user"}'])
-def test_a_file_that_is_none_is_ours_to_mend(tmp_path, text):
+def test_an_invalid_credentials_file_is_a_gateway_error(tmp_path, text):
     file = tmp_path / "credentials.json"
     file.write_text(text)
     with pytest.raises(Problem) as told:
@@ -82,14 +82,14 @@ def test_a_file_that_is_none_is_ours_to_mend(tmp_path, text):
     assert "upstream 'vertex' has no usable Google credentials" in told.value.message
 
 
-def test_a_server_that_cannot_be_reached_is_told(tmp_path):
+def test_an_unreachable_token_server_is_reported(tmp_path):
     file = granted(tmp_path, "http://127.0.0.1:9/token")
     with pytest.raises(Problem, match="no usable Google credentials"):
         asked(GoogleTokenSource(partial(load_credentials_file, file), "vertex"), 1)
 
 
 @pytest.mark.parametrize("load", ["a file", "the usual place", "nothing there"])
-def test_clients_are_not_told_where_the_credentials_are(tmp_path, monkeypatch, load):
+def test_errors_do_not_contain_the_path_of_the_credentials(tmp_path, monkeypatch, load):
     file = tmp_path / "credentials.json"
     if load != "nothing there":
         file.write_text("[]" if load == "a file" else "{}")

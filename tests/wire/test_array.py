@@ -58,7 +58,7 @@ def test_items_come_with_the_length_of_what_follows_the_last(body, items, tail):
 
 
 @pytest.mark.parametrize("body", [b'{"a":[1,2],"a":[3]}', b'{"a":[1],"b":0,"a":[1]}', b'{"a":[1],"a":{}}'])
-def test_items_of_a_name_that_stands_twice_are_not_told(body):
+def test_items_of_a_duplicate_key_are_not_returned(body):
     assert array.read_items(body, "a", 6) is None
 
 

@@ -53,7 +53,7 @@ def test_members_are_appended_and_the_rest_keeps_its_bytes(body, members, expect
         ({"a": "text"}, {"/a/b": 1}, {"a": "text"}),
     ],
 )
-def test_grafted_values_stand_at_their_pointers(body, fields, expected):
+def test_grafted_values_are_at_their_pointers(body, fields, expected):
     raw = {where: json.dumps(value).encode() for where, value in fields.items()}
     assert json.loads(graft(json.dumps(body).encode(), raw)) == expected
 
@@ -93,7 +93,7 @@ def test_what_is_taken_out_anywhere_can_be_put_back(value, chance):
     assert json.loads(graft(json.dumps(kept).encode(), taken)) == value
 
 
-def test_leaves_are_told_with_escaped_names_and_empty_containers():
+def test_leaves_have_escaped_names_and_include_empty_containers():
     body = b'{"a":{"b/c":[1,{"d~":null}]},"e":[],"f":{},"":0}'
     assert list(find_leaves(body, "")) == ["/a/b~1c/0", "/a/b~1c/1/d~0", "/e", "/f", "/"]
     assert list(find_leaves(b"3", "/x")) == ["/x"]
@@ -149,7 +149,7 @@ def test_one_line_keeps_number_tokens_and_flat_documents():
     assert one_line(b'{"n" :  1.50}') == b'{"n" :  1.50}'
 
 
-def test_is_object_tells_objects_from_other_values():
+def test_is_object_distinguishes_objects_from_other_values():
     assert is_object(' {"a":1} ')
     assert not is_object("[]")
     assert is_json("[]")

@@ -52,7 +52,7 @@ def test_what_only_looks_like_one_is_none(body):
     assert find_duplicate_key(body) is None
 
 
-def test_what_nobody_can_read_for_its_depth_is_said_to_be_too_deep():
+def test_a_document_beyond_the_depth_limit_is_reported_as_too_deep():
     with pytest.raises(Malformed, match="deep"):
         find_duplicate_key(b'{"a":' * 100_000)
 

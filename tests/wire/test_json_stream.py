@@ -50,7 +50,7 @@ def test_small_chunks_change_nothing(form, size):
 
 
 @pytest.mark.parametrize("form", ["lines", "concatenated"])
-def test_a_value_is_told_with_the_byte_that_ends_it(form):
+def test_a_value_is_returned_with_the_byte_that_ends_it(form):
     stream = FORMS[form].encode()
     first = len(TEXTS[0].encode())
     reader = JsonStreamReader()

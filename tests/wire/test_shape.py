@@ -116,7 +116,7 @@ def test_the_bytes_of_an_unread_member_are_kept():
     assert unread.rest() == {"/n": b'{"x" : 1.50e+2}'}
 
 
-def test_a_block_with_an_unknown_tag_is_kept_whole_beside_known_ones():
+def test_a_block_with_an_unknown_tag_is_kept_whole_next_to_known_ones():
     novel = {"type": "hologram", "depth": [1, 2]}
     document, unread = DOCUMENT.read(encoded({"lines": [{"role": "user", "content": [novel, LINE["content"][0]]}]}))
     unknown, known = document.lines[0].content
@@ -131,7 +131,7 @@ def test_a_block_without_a_usable_tag_is_unknown(block):
     assert json.loads(bytes(document.lines[0].content[0].raw)) == block
 
 
-def test_snake_case_stands_for_camel_case_where_the_shape_allows_it():
+def test_snake_case_is_accepted_for_camel_case_where_the_shape_allows_it():
     document, unread = SNAKE.read(encoded({"lines": [], "max_tokens": 5, "options": {"top_p": 1, "stop_words": ["x"]}}))
     assert document == Document(lines=[], max_tokens=5, options=Options(top_p=1, stop_words=["x"]))
     assert unread is None
@@ -181,7 +181,7 @@ def test_a_tuple_is_read_level_by_level():
     assert unread.rest() == {"/1/novel": b"2"}
 
 
-def test_a_tag_that_nobody_knows_is_malformed_where_no_unknown_may_stand():
+def test_an_unknown_tag_is_malformed_where_unknown_tags_are_not_allowed():
     with pytest.raises(Malformed) as caught:
         Shape(list[TextBlock | CallBlock]).read(b'[{"type":"novel"}]')
     assert (caught.value.message, caught.value.where) == ("Invalid value 'novel'", "/0/type")

@@ -65,7 +65,7 @@ def test_a_member_that_is_taken_out_leaves_every_other_byte(body, expected):
 
 
 @given(strategies.json_texts())
-def test_what_is_left_says_the_same_without_the_member(text):
+def test_the_rest_is_equal_without_the_removed_member(text):
     value = json.loads(text)
     for name in value:
         left = {key: item for key, item in value.items() if key != name}

@@ -74,7 +74,7 @@ def test_a_crlf_cut_in_two_is_one_line_end():
     assert reader.feed(b"\ndata: c\n\n") == [Frame("", b"c")]
 
 
-def test_a_frame_is_told_with_the_byte_that_ends_it():
+def test_a_frame_is_returned_with_the_byte_that_ends_it():
     reader = SseReader()
     assert reader.feed(b"data: a\n") == []
     assert reader.feed(b"\n") == [Frame("", b"a")]
@@ -85,12 +85,12 @@ def test_an_event_name_does_not_outlive_its_event():
     assert read(b"event: ping\n\ndata: x\n\n", []) == [Frame("", b"x")]
 
 
-def test_an_event_the_end_cuts_off_is_still_told():
+def test_an_event_cut_off_by_the_end_is_still_returned():
     assert read(b"data: a\n\ndata: b", []) == [Frame("", b"a"), Frame("", b"b")]
     assert read(b"event: e\ndata: b\n", []) == [Frame("e", b"b")]
 
 
-def test_a_stream_of_comments_tells_nothing():
+def test_a_stream_of_comments_has_no_events():
     assert read(b": ping\n\n: ping\n\n", []) == []
 
 

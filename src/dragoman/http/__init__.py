@@ -1,1 +1,1 @@
-"""HTTP/1.1 on sockets: a small server for the parts of Dragoman that listen. Knows nothing of LLMs."""
+"""HTTP/1.1 server and client on asyncio. Contains nothing specific to LLMs."""

@@ -1,6 +1,6 @@
-"""Links and addresses: where a link leads, which addresses are public, and which an operator allows.
+"""Parse URLs, classify IP addresses as public or not, and match hosts against the operator's allow lists.
 
-Links and lists of destinations are parsed in one way, so that a rule and a request never read an address differently.
+URLs and allow lists use the same parser, so that a rule and a request never interpret an address differently.
 """
 
 import re
@@ -20,27 +20,28 @@ _ILLEGAL = re.compile(r"[\x00-\x20\x7f-\x9f\\\ud800-\udfff]")
 _AUTHORITY = re.compile(r"(?:\[([0-9A-Fa-f:.]+)\]|([^\[\]:@%]+))(?::([0-9]{1,5}))?")
 _NAME = re.compile(r"[a-z0-9_-]+(?:\.[a-z0-9_-]+)*\.?")
 _NUMBER = re.compile(r"[0-9]+|0x[0-9a-f]*")
-"""A name that ends in such a label is an address of IPv4, in one of its many forms."""
+"""A host name whose last label matches this is an IPv4 address in one of its many notations."""
+_INVALID_URL = "it is not a valid URL"
 _SAFE_CHARACTERS = "%/:=&?~#+!$,;'@()*[]-._"
 
 
-class LinkRefused(Exception):  # noqa: N818  it says what became of the link
-    """A link is not fetched; the words say why, and nothing about our network."""
+class LinkRefused(Exception):  # noqa: N818  the name states the outcome
+    """Raised for a URL that is not fetched. The message gives the reason without revealing the local network."""
 
 
 class Location(Origin, frozen=True):
-    """Where a link leads."""
+    """A parsed URL: its server and its path with query."""
 
     target: str
 
     @property
     def url(self) -> str:
-        """The link, in its plain form."""
+        """The URL in normalized form."""
         return f"{self.scheme}://{self.authority}{self.target}"
 
     @property
     def address(self) -> IPv4Address | IPv6Address | None:
-        """The address that stands in the place of a name."""
+        """The IP address if the URL has one instead of a host name, else None."""
         try:
             return ip_address(self.host)
         except ValueError:
@@ -48,35 +49,35 @@ class Location(Origin, frozen=True):
 
 
 def parse_location(url: str) -> Location:
-    """Read a link; raises `LinkRefused`."""
+    """Parse an http or https URL; raises `LinkRefused`."""
     if len(url) > _MAX_URL or _ILLEGAL.search(url):
-        raise LinkRefused("it is no address")
+        raise LinkRefused(_INVALID_URL)
     try:
         parts = urlsplit(url)
     except ValueError:
-        raise LinkRefused("it is no address") from None
+        raise LinkRefused(_INVALID_URL) from None
     if parts.scheme not in PORTS or not parts.netloc:
-        raise LinkRefused("it is no address of the web")
+        raise LinkRefused("it is not an http or https URL")
     if "@" in parts.netloc or "%" in parts.netloc:
-        raise LinkRefused("its address holds a user name or a zone")
+        raise LinkRefused("its URL contains a user name or an IPv6 zone ID")
     found = _AUTHORITY.fullmatch(parts.netloc)
     if found is None:
-        raise LinkRefused("it is no address")
-    numbered, named, port = found.groups()
+        raise LinkRefused(_INVALID_URL)
+    ip_literal, name, port = found.groups()
     path = quote(parts.path or "/", safe=_SAFE_CHARACTERS)
     target = f"{path}?{quote(parts.query, safe=_SAFE_CHARACTERS)}" if parts.query else path
-    host = _parse_address(numbered) if numbered else normalize_host(named)
+    host = _parse_address(ip_literal) if ip_literal else normalize_host(name)
     return Location(parts.scheme, host, _parse_port(port, parts.scheme), target)
 
 
 def normalize_host(name: str) -> str:
-    """Return a host's name or its address of IPv4 in its plain form; raises `LinkRefused`."""
+    """Return a host name (IDNA, lower case) or an IPv4 address in normalized form; raises `LinkRefused`."""
     try:
         host = name.encode("idna").decode().lower()
     except UnicodeError:
-        raise LinkRefused("it is no address") from None
+        raise LinkRefused(_INVALID_URL) from None
     if len(host) > _MAX_HOST or not _NAME.fullmatch(host):
-        raise LinkRefused("it is no address")
+        raise LinkRefused(_INVALID_URL)
     last = host.rstrip(".").rpartition(".")[2]
     return _parse_address(host.rstrip(".")) if _NUMBER.fullmatch(last) else host
 
@@ -85,14 +86,14 @@ def _parse_address(text: str) -> str:
     try:
         return str(ip_address(text))
     except ValueError:
-        # Decimal, octal, hexadecimal, short: what such a number means depends on who reads it.
-        raise LinkRefused("it is no address") from None
+        # Decimal, octal, hexadecimal or short notations: programs disagree on which address such a number is.
+        raise LinkRefused(_INVALID_URL) from None
 
 
 def _parse_port(text: str | None, scheme: str) -> int:
     port = PORTS[scheme] if text is None else int(text)
     if not 0 < port <= _MAX_PORT:
-        raise LinkRefused("it is no address")
+        raise LinkRefused(_INVALID_URL)
     return port
 
 
@@ -126,14 +127,15 @@ _NOT_PUBLIC = tuple(
         ),
     )
 )
-"""Shared by carriers, kept by clouds for themselves, meant for several, or another address in disguise."""
+"""Networks that count as not public: carrier-grade NAT, addresses of cloud platforms, multicast, reserved, and IPv6
+ranges that embed an IPv4 address."""
 _ISATAP = 0x5EFE
 _HOST_PORT = re.compile(r"(?:\[([0-9a-f:.]+)\]|([^\[\]:/@*?\s]+)):([0-9]{1,5})")
 _ISATAP_SHIFT = 32
 
 
 def is_public(address: Address) -> bool:
-    """Tell whether an address is one on the public internet."""
+    """Return whether an address is on the public internet."""
     if isinstance(address, IPv6Address) and (address.scope_id or _is_isatap(address)):
         return False
     return address.is_global and not address.is_multicast and not any(address in network for network in _NOT_PUBLIC)
@@ -144,16 +146,16 @@ def _is_isatap(address: IPv6Address) -> bool:
 
 
 class AllowList:
-    """Hosts by pattern, networks, and single places (`host:port`) that may be asked though they are not public."""
+    """Host patterns, networks and single `host:port` entries that may be contacted although they are not public."""
 
     def __init__(self, entries: Iterable[str] = ()) -> None:
         self._hosts: list[str] = []
         self._networks: list[IPv4Network | IPv6Network] = []
         self._host_ports: set[tuple[str, int]] = set()
         for entry in entries:
-            place = parse_host_port(entry)
-            if place is not None:
-                self._host_ports.add(place)
+            host_port = parse_host_port(entry)
+            if host_port is not None:
+                self._host_ports.add(host_port)
                 continue
             try:
                 self._networks.append(ip_network(entry))
@@ -161,23 +163,23 @@ class AllowList:
                 self._hosts.append(entry.lower().rstrip("."))
 
     def allows_host(self, name: str, port: int = 0) -> bool:
-        """Tell whether a host is allowed by its name, at any port or at this one."""
+        """Return whether a host name is allowed, at any port or at this one."""
         bare = name.lower().rstrip(".")
         return (bare, port) in self._host_ports or any(fnmatchcase(bare, pattern) for pattern in self._hosts)
 
     def allows_address(self, address: Address) -> bool:
-        """Tell whether an address is in an allowed network."""
+        """Return whether an address is in an allowed network."""
         return any(address in network for network in self._networks)
 
 
 def parse_host_port(entry: str) -> tuple[str, int] | None:
-    """Read `host:port`, an address of IPv6 in brackets; None for what names no port."""
+    """Parse `host:port` (an IPv6 address needs brackets); return None if the entry has no port or is invalid."""
     found = _HOST_PORT.fullmatch(entry.strip().lower())
     if found is None:
         return None
-    numbered, named, port = found.groups()
+    ip_literal, name, port = found.groups()
     try:
-        return (str(ip_address(numbered)) if numbered else normalize_host(named).rstrip(".")), int(port)
+        return (str(ip_address(ip_literal)) if ip_literal else normalize_host(name).rstrip(".")), int(port)
     except (LinkRefused, ValueError):
         return None
 
@@ -186,35 +188,35 @@ _ENTRY = re.compile(r"(\*\.)?(?:\[([0-9A-Fa-f:.]+)\]|([^\[\]:/@\s*]+))(?::([0-9]
 
 
 class Destination(Struct, frozen=True):
-    """One entry."""
+    """One entry of a list of destinations."""
 
     host: str
     is_wildcard: bool
-    """All below the host are meant, and not the host."""
+    """Whether the entry matches all subdomains of the host, and not the host itself."""
     port: int | None
-    """None for the usual one."""
+    """None for the default port of the scheme."""
 
     def matches(self, location: Location) -> bool:
-        """Tell whether a link leads there."""
+        """Return whether a URL has this destination."""
         host = location.host.rstrip(".")
         port = PORTS[location.scheme] if self.port is None else self.port
         return port == location.port and (host.endswith(f".{self.host}") if self.is_wildcard else host == self.host)
 
 
 def parse_destination(entry: str) -> Destination:
-    """Read an entry; raises `ValueError`."""
+    """Parse an entry of a list of destinations; raises `ValueError`."""
     bare = entry.strip()
     found = _ENTRY.fullmatch(f"[{bare}]" if _is_ipv6(bare) else bare)
     if found is None:
         raise ValueError(_explain_invalid(entry))
-    above, numbered, named, port = found.groups()
+    wildcard, ip_literal, name, port = found.groups()
     try:
-        host = str(IPv6Address(numbered)) if numbered else normalize_host(named).rstrip(".")
+        host = str(IPv6Address(ip_literal)) if ip_literal else normalize_host(name).rstrip(".")
     except (LinkRefused, ValueError):
         raise ValueError(_explain_invalid(entry)) from None
-    if (above and (numbered or host.rpartition(".")[2].isdecimal())) or not 0 < int(port or 1) <= _MAX_PORT:
+    if (wildcard and (ip_literal or host.rpartition(".")[2].isdecimal())) or not 0 < int(port or 1) <= _MAX_PORT:
         raise ValueError(_explain_invalid(entry))
-    return Destination(host, bool(above), None if port is None else int(port))
+    return Destination(host, bool(wildcard), None if port is None else int(port))
 
 
 def _is_ipv6(entry: str) -> bool:
@@ -226,4 +228,6 @@ def _is_ipv6(entry: str) -> bool:
 
 
 def _explain_invalid(entry: str) -> str:
-    return f'destinations are hosts like "example.com", "*.example.com" or "example.com:8443", and {entry!r} is none'
+    return (
+        f'{entry!r} is not a valid destination; use a host such as "example.com", "*.example.com" or "example.com:8443"'
+    )

@@ -1,7 +1,7 @@
-"""Ask servers over HTTP/1.1, keeping connections for the next request.
+"""HTTP/1.1 client with a connection pool.
 
-A kept connection that turns out to be closed before a byte of the reply came is replaced once by a fresh one: the
-server had given it up before the request. Nothing else is sent twice here.
+If a pooled connection turns out to be closed before the first byte of the response, the request is sent once more on a
+new connection: the server had closed the idle connection before the request. Nothing else is sent twice here.
 """
 
 import asyncio
@@ -25,7 +25,7 @@ from dragoman.http.upstream_connection import (
 )
 
 _MAX_IDLE = 30.0
-"""Seconds a connection is kept unused; most servers close theirs after a minute."""
+"""Seconds that an idle connection stays in the pool; most servers close theirs after a minute."""
 _MAX_BODY = 64 << 20
 _SUCCESS = range(200, 300)
 _BODILESS_METHODS = frozenset({"GET", "HEAD", "DELETE"})
@@ -33,7 +33,7 @@ _MAX_CACHED_HEADS = 256
 
 
 class Deadlines(Struct, frozen=True, kw_only=True):
-    """Seconds to wait for a connection, for the first byte of a reply, and between its bytes."""
+    """Timeouts in seconds: to connect, until the first byte of the response, and between its bytes."""
 
     connect: float = 10.0
     first_byte: float = 600.0
@@ -51,59 +51,59 @@ class Outgoing(Struct, frozen=True):
 
 
 class Incoming(Struct, eq=False):
-    """A reply: its head, and its body as it arrives. `read` it, or take its pieces in a `with` block."""
+    """A response: its head, and its body as it arrives. Call `read`, or read the chunks in a `with` block."""
 
     status: int
     is_success: bool
-    """The status is a success."""
+    """Whether the status is 2xx."""
     _fields: list[bytes]
     _connection: UpstreamConnection
     _inflater: Inflater | None
-    """The gateway asks for plain bodies; some servers compress them nevertheless."""
+    """The gateway requests uncompressed bodies; some servers compress them nevertheless."""
     _is_finished: bool = False
 
     @property
     def headers(self) -> Headers:
-        """The headers; their names are lower case."""
+        """The headers, with names in lower case."""
         return decode_headers(self._fields)
 
     @property
     def is_uncompressed(self) -> bool:
-        """Tell whether the body comes as it was sent, not unpacked here."""
+        """Whether the server sent the body uncompressed."""
         return self._inflater is None
 
     def header(self, name: str, default: str = "") -> str:
-        """Return the first header called `name`, in lower case."""
+        """Return the value of the first header with this lower-case name."""
         return first_header(self.headers, name, default)
 
     async def read_chunk(self) -> bytes:
-        """Return the next bytes; nothing means that the body is whole."""
+        """Return the next bytes of the body; empty at its end."""
         if self._is_finished:
             return b""
-        piece = await self._connection.read_chunk()
+        chunk = await self._connection.read_chunk()
         if self._inflater is not None:
-            piece = await self._inflate(self._inflater, piece)
-        if not piece:
+            chunk = await self._inflate(self._inflater, chunk)
+        if not chunk:
             self._is_finished = True
             self._connection.release()
-        return piece
+        return chunk
 
     async def deliver_to(self, on_data: Callable[[bytes], bool]) -> bool:
-        """Call `on_data` with each piece as it comes, until it returns False; return whether the body is whole."""
+        """Call `on_data` with each chunk as it arrives, until it returns False; return whether the body is complete."""
         if self._is_finished:
             return True
         if self._inflater is not None:
-            while (piece := await self.read_chunk()) and on_data(piece):
+            while (chunk := await self.read_chunk()) and on_data(chunk):
                 pass
-            return not piece
-        is_whole = await self._connection.deliver_to(on_data)
-        if is_whole:
+            return not chunk
+        is_complete = await self._connection.deliver_to(on_data)
+        if is_complete:
             self._is_finished = True
             self._connection.release()
-        return is_whole
+        return is_complete
 
     async def _inflate(self, inflater: Inflater, chunk: bytes) -> bytes:
-        """Return decompressed bytes; read on while there are none yet, which must not look like the end."""
+        """Return decompressed bytes; read on while there are none, because empty bytes mean the end of the body."""
         try:
             while chunk:
                 if plain := inflater.feed(chunk):
@@ -111,31 +111,31 @@ class Incoming(Struct, eq=False):
                 chunk = await self._connection.read_chunk()
             inflater.close()
         except (BadEncoding, BodyTooLarge) as error:
-            raise BrokenReply(f"the reply cannot be unpacked: {error}") from None
+            raise BrokenReply(f"the response body cannot be decompressed: {error}") from None
         return b""
 
     async def read(self, max_bytes: int = _MAX_BODY) -> bytes:
         """Return the whole body."""
-        link = self._connection
-        if link.is_complete and self._inflater is None and not self._is_finished:
-            # It came with its head, as most do.
+        connection = self._connection
+        if connection.is_complete and self._inflater is None and not self._is_finished:
+            # The body arrived together with the head, as most do.
             self._is_finished = True
-            body = link.take()
-            link.release()
+            body = connection.take()
+            connection.release()
         else:
             body = await self._read_chunks(max_bytes)
         if len(body) > max_bytes:
-            raise BrokenReply(f"the reply is larger than {max_bytes} bytes")
+            raise BrokenReply(f"the response is larger than {max_bytes} bytes")
         return body
 
     async def _read_chunks(self, max_bytes: int) -> bytes:
-        pieces: list[bytes] = []
+        chunks: list[bytes] = []
         size = 0
         with self:
-            while size <= max_bytes and (piece := await self.read_chunk()):
-                pieces.append(piece)
-                size += len(piece)
-        return b"".join(pieces)
+            while size <= max_bytes and (chunk := await self.read_chunk()):
+                chunks.append(chunk)
+                size += len(chunk)
+        return b"".join(chunks)
 
     def __enter__(self) -> Self:
         return self
@@ -148,13 +148,13 @@ class Incoming(Struct, eq=False):
             self.close()
 
     def drain(self) -> None:
-        """Take no more of it: all that matters has come. The connection is kept if the rest is short."""
+        """Stop reading and drop the rest of the body. The connection returns to the pool if the rest is short."""
         if not self._is_finished:
             self._is_finished = True
             self._connection.drain()
 
     def close(self) -> None:
-        """Take no more of it. What has not come yet ends with the connection."""
+        """Stop reading and close the connection."""
         if not self._is_finished:
             self._is_finished = True
             self._connection.abort()
@@ -168,52 +168,53 @@ def _build_inflater(connection: UpstreamConnection) -> Inflater | None:
 
 
 class Client:
-    """Asks servers, and keeps connections to them."""
+    """Sends requests and pools connections by server."""
 
     def __init__(self, proxies: Proxies | None = None, trust: ssl.SSLContext | None = None) -> None:
         self._pools: dict[Origin, list[UpstreamConnection]] = {}
-        """Connections that wait for their next request."""
+        """Idle connections."""
         self._open: set[UpstreamConnection] = set()
-        """All connections there are: also those that let the rest of a reply go by."""
+        """All open connections, also those that are dropping the rest of a response."""
         self._heads: dict[tuple[Origin, str, str, Headers], bytes] = {}
         self._proxies = proxies or read_environment_proxies()
         self._given_trust = trust
 
     @cached_property
     def _trust(self) -> ssl.SSLContext:
-        # Reading the certificates takes long, and a client of local servers needs none.
+        # Loading the certificates is slow, and a client of local servers needs none.
         return self._given_trust or ssl.create_default_context()
 
     async def send(self, request: Outgoing, deadlines: Deadlines) -> Incoming:
-        """Send a request and return its reply as soon as the head is there."""
+        """Send a request and return the response as soon as its head has arrived."""
         head = self._build_head(request)
-        kept = self._take_pooled(request.origin)
-        link = kept or await self._open_connection(request.origin, deadlines.connect)
+        pooled = self._take_pooled(request.origin)
+        connection = pooled or await self._open_connection(request.origin, deadlines.connect)
         while True:
             is_answered = False
             try:
-                await link.send(head, request.body, deadlines.first_byte)
-                if not link.is_complete:
-                    link.check_head(deadlines.idle)
+                await connection.send(head, request.body, deadlines.first_byte)
+                if not connection.is_complete:
+                    connection.check_head(deadlines.idle)
                 is_answered = True
-                return Incoming(link.status, link.status in _SUCCESS, link.fields, link, _build_inflater(link))
+                status = connection.status
+                return Incoming(status, status in _SUCCESS, connection.fields, connection, _build_inflater(connection))
             except Unreachable:
-                if link is not kept:
+                if connection is not pooled:
                     raise
             finally:
                 if not is_answered:
-                    link.abort()
-            link = await self._open_connection(request.origin, deadlines.connect)
+                    connection.abort()
+            connection = await self._open_connection(request.origin, deadlines.connect)
 
     async def close(self) -> None:
-        """Give up all connections."""
-        for link in self._open:
-            link.abort()
+        """Close all connections."""
+        for connection in self._open:
+            connection.abort()
         self._pools.clear()
-        await asyncio.sleep(0)  # they are closed when the loop comes round
+        await asyncio.sleep(0)  # the event loop closes them in its next iteration
 
     def _build_head(self, request: Outgoing) -> bytes:
-        # All but the length of a head is alike for every request to the same place.
+        # Requests to the same URL have the same head except for its content-length.
         key = (request.origin, request.method, request.target, request.headers)
         head = self._heads.get(key)
         if head is None:
@@ -227,44 +228,44 @@ class Client:
     def _build_head_without_length(self, request: Outgoing) -> bytes:
         origin = request.origin
         proxy = self._proxies.find_proxy(origin) if self._proxies else None
-        plain = proxy is not None and not origin.is_secure
-        target = origin.url + request.target if plain else request.target
+        is_plain_proxy = proxy is not None and not origin.is_secure
+        target = origin.url + request.target if is_plain_proxy else request.target
         lines = [f"{request.method} {target} HTTP/1.1", f"host: {origin.authority}"]
         lines += [f"{name}: {value}" for name, value in request.headers]
-        if plain and proxy is not None and proxy.credentials:
+        if is_plain_proxy and proxy is not None and proxy.credentials:
             lines.append(f"proxy-authorization: {proxy.credentials}")
         head = "\r\n".join(lines)
         if head.count("\n") != len(lines) - 1 or "\0" in head:
-            raise ValueError("a header or path must be one line")
+            raise ValueError("a header or path must not contain line feeds or NUL")
         return f"{head}\r\n".encode("latin-1")
 
     def _take_pooled(self, origin: Origin) -> UpstreamConnection | None:
-        """Return a kept connection that can be used again."""
+        """Return a pooled connection that is still usable, or None."""
         pool = self._pools.get(origin)
         while pool:
-            link = pool.pop()
-            if link.is_reusable and asyncio.get_running_loop().time() - link.last_activity < _MAX_IDLE:
-                return link
-            link.abort()
+            connection = pool.pop()
+            if connection.is_reusable and asyncio.get_running_loop().time() - connection.last_activity < _MAX_IDLE:
+                return connection
+            connection.abort()
         return None
 
     async def _open_connection(self, origin: Origin, seconds: float) -> UpstreamConnection:
-        """Open a connection within so many seconds; every error is a `Failure`."""
+        """Open a connection within `seconds`; every error is a `ConnectionFailure`."""
         try:
             async with asyncio.timeout(seconds):
-                link = await self._connect(origin)
+                connection = await self._connect(origin)
         except TimeoutError:
-            raise DeadlineExceeded(f"{origin.authority} did not take a connection within {seconds:g} seconds") from None
+            raise DeadlineExceeded(f"could not connect to {origin.authority} within {seconds:g} seconds") from None
         except ssl.SSLError as error:
-            raise UntrustedCertificate(f"no trusted connection to {origin.authority}: {error}") from None
+            raise UntrustedCertificate(f"TLS connection to {origin.authority} failed: {error}") from None
         except ConnectionFailure:
             raise
         except OSError as error:
             raise Unreachable(f"{origin.authority} cannot be reached: {error.strerror or error}") from None
-        self._open.add(link)
-        link.on_lost = self._open.discard
-        link.pool = self._pools.setdefault(origin, [])
-        return link
+        self._open.add(connection)
+        connection.on_lost = self._open.discard
+        connection.pool = self._pools.setdefault(origin, [])
+        return connection
 
     async def _connect(self, origin: Origin) -> UpstreamConnection:
         proxy = self._proxies.find_proxy(origin) if self._proxies else None
@@ -272,7 +273,7 @@ class Client:
             return await open_tunnel(proxy, origin, self._trust)
         peer = origin if proxy is None else proxy.origin
         loop = asyncio.get_running_loop()
-        _, link = await loop.create_connection(
+        _, connection = await loop.create_connection(
             UpstreamConnection, peer.host, peer.port, ssl=self._trust if peer.is_secure else None
         )
-        return link
+        return connection

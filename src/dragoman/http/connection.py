@@ -1,9 +1,8 @@
-"""One client connection: bytes in, requests to the handler, one after the other.
+"""One client connection: parse requests from its bytes and call the handler for one after the other.
 
-What is not a valid request is rejected with its status, and the connection ends. Requests that are pipelined behind the
-first are read up to some size and answered in order. A request has to arrive in time: its head at once, its body at a
-least speed, so that a slow client does not occupy a connection that others want. A client that does not read its reply
-is disconnected.
+An invalid request is rejected with a status, and the connection is closed. Pipelined requests are read up to a size
+limit and answered in order. A request must arrive in time, its head within a timeout and its body at a minimum rate, so
+that slow clients do not occupy connections. A client that does not read its response is disconnected.
 """
 
 import asyncio
@@ -23,39 +22,39 @@ from dragoman.tasks import start_task
 
 RequestHandler = Callable[[Exchange], Awaitable[None]]
 _MAX_PIPELINED = 256 << 10
-"""Bytes of pipelined requests that are read while one is answered."""
+"""Bytes of pipelined requests that are read while another request is handled."""
 _REQUEST_COST = 1 << 10
-"""Bytes that a request takes beside its head and body."""
+"""Estimated memory in bytes that a request needs in addition to its head and body."""
 _MAX_FIELDS = 2 * 256
-"""Names and values of headers."""
+"""Maximum number of header names and values together."""
 _MIN_BODY_RATE = 16 << 10
-"""Bytes per second at which a body may take longer than `body_seconds`."""
+"""Minimum rate in bytes per second at which a body may take longer than `body_seconds`."""
 _LINGER_SECONDS = 2.0
-"""Seconds in which a rejected client may send the rest: one that is cut off while it sends never reads the reason."""
+"""Seconds that a rejected client has to finish sending: one that is reset while it sends never reads the response."""
 _SHORTEST_TICK = 0.01
 _CLOCK_STEP = 0.001
-"""Seconds: uvloop's timers may be early by so much."""
+"""Seconds by which uvloop's timers may fire early."""
 _CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 _BODY_HEADERS = frozenset({"expect", "transfer-encoding", "content-encoding"})
 
 
 class ClientLimits(Struct, frozen=True, kw_only=True):
-    """Limits of a client."""
+    """Client limits: sizes in bytes, times in seconds."""
 
     body: int = 64 << 20
     head: int = 64 << 10
     idle: float = 75.0
-    """Seconds a connection may be silent between requests."""
+    """Seconds that a connection may be idle between requests."""
     head_seconds: float = 10.0
-    """Seconds in which the head of a request has to arrive; the first one's from when the client connects."""
+    """Seconds in which the head of a request must arrive; for the first request, counted from the connect."""
     body_seconds: float = 30.0
-    """Seconds in which its body has to arrive, unless it is a large one that arrives fast."""
+    """Seconds in which the body must arrive; a large body may take longer if it arrives fast enough."""
     write_seconds: float = 60.0
-    """Seconds in which a client has to read something of a reply that waits for it."""
+    """Seconds in which a client must read at least some bytes of a buffered response."""
 
 
 class Connection(asyncio.Protocol):
-    """A client connection."""
+    """Parses the requests of one client connection and runs the handler for each."""
 
     def __init__(
         self,
@@ -74,22 +73,22 @@ class Connection(asyncio.Protocol):
         self._parser = httptools.HttpRequestParser(self)
         self._headers: Headers = ()
         self._encoding: str | None = None
-        """How the body is compressed; None if it is not, and its length is known."""
+        """The content-encoding ("" for none) if a header in `_BODY_HEADERS` is present, else None."""
         self._waiting: deque[Exchange] = deque()
         """Pipelined requests."""
         self._waiting_size = 0
         self._exchange: Exchange | None = None
-        """The request that is being answered."""
+        """The request that is being handled."""
         self._task: asyncio.Task[None] | None = None
-        """Answers it."""
+        """The task that handles it."""
         self._timer: asyncio.TimerHandle | None = None
         shortest = min(limits.idle, limits.head_seconds, limits.body_seconds, limits.write_seconds)
         self._tick = max(_SHORTEST_TICK, shortest)
         self._stage_start = 0.0
-        """When the stage began whose deadline runs."""
+        """Start time of the current stage, from which its timeout counts."""
         self._is_reading_paused = False
         self._unread_size = 0
-        """Bytes that a client that reads too slowly had not read at `_unread_since`."""
+        """Size of the write buffer at `_unread_since`; 0 if the client reads fast enough."""
         self._unread_since = 0.0
         self._is_rejected = False
         self._is_closing = False
@@ -99,14 +98,16 @@ class Connection(asyncio.Protocol):
     # Called by asyncio
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """A client has connected."""
-        self._transport = cast("asyncio.Transport", transport)  # a stream server makes no other, nor does uvloop
+        """Called when a client has connected."""
+        self._transport = cast(
+            "asyncio.Transport", transport
+        )  # the only type that asyncio and uvloop use for stream servers
         self._connections.add(self)
         self._stage_start = self._loop.time()
         self._check_deadline()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """The client is gone."""
+        """Called when the connection is closed."""
         del exc
         self._connections.discard(self)
         self.closed.set()
@@ -116,19 +117,19 @@ class Connection(asyncio.Protocol):
             self._exchange.note_disconnect()
 
     def pause_writing(self) -> None:
-        """The client reads too slowly."""
+        """Called when the write buffer is full because the client reads too slowly."""
         self._unread_size, self._unread_since = self._transport.get_write_buffer_size(), self._loop.time()
         if self._exchange is not None:
             self._exchange.pause()
 
     def resume_writing(self) -> None:
-        """The client has caught up."""
+        """Called when the client has read enough of the write buffer."""
         self._unread_size = 0
         if self._exchange is not None:
             self._exchange.resume()
 
     def data_received(self, data: bytes) -> None:
-        """Parse what has arrived."""
+        """Parse the received bytes."""
         if self._is_rejected:
             return
         before = self._stage
@@ -142,7 +143,7 @@ class Connection(asyncio.Protocol):
             self._check_part(before, len(data))
 
     def _decline_upgrade(self, rest: bytes) -> None:
-        """Parse a request for another protocol once more, without that wish: its body follows."""
+        """Parse an upgrade request again as plain HTTP, without its `upgrade` header, because its body follows."""
         method, version = self._parser.get_method(), self._parser.get_http_version()
         if method == b"CONNECT":
             self._reject(400)
@@ -151,14 +152,14 @@ class Connection(asyncio.Protocol):
         self.data_received(render_without_upgrade(method, self._url, version, self._headers) + rest)
 
     def _check_part(self, before: str, size: int) -> None:
-        """Check the limits of a request of which `size` more bytes have arrived, but not the last."""
+        """Check the size limits of an incomplete request of which `size` more bytes have arrived."""
         if self._stage == "head":
             self._head_size += size
             if self._head_size > self._limits.head:
                 self._reject(431)
         else:
-            self._body_size += sum(map(len, self._body[self._counted_pieces :]))
-            self._counted_pieces = len(self._body)
+            self._body_size += sum(map(len, self._body[self._counted_chunks :]))
+            self._counted_chunks = len(self._body)
             if self._body_size > self._limits.body:
                 self._reject(413)
             elif len(self._fields) > _MAX_FIELDS:  # with trailers, which are ignored
@@ -174,9 +175,9 @@ class Connection(asyncio.Protocol):
         self._stage: Literal["quiet", "head", "body"] = "head"
         self._url = b""
         self._fields: list[bytes] = []
-        """The names and values of headers in turn."""
-        self._head_size = self._body_size = self._counted_pieces = 0
-        """Bytes that have arrived, and pieces of the body that are counted; of a request that arrives in parts."""
+        """Header names and values, alternating."""
+        self._head_size = self._body_size = self._counted_chunks = 0
+        """Received bytes of head and body, and counted chunks, of a request that arrives in several parts."""
 
     def on_url(self, url: bytes) -> None:
         self._url += url
@@ -233,7 +234,7 @@ class Connection(asyncio.Protocol):
             self._pause_if_full()
 
     def _decompress(self, body: bytes, encoding: str) -> bytes:
-        """Return a body as it was before it was compressed; reject one that is too large."""
+        """Return the decompressed body; reject a request whose body is too large or invalid."""
         self._encoding = None
         if encoding:
             self._headers = tuple(header for header in self._headers if header[0] not in ENTITY_HEADERS)
@@ -244,22 +245,22 @@ class Connection(asyncio.Protocol):
             return b""
 
     def _pause_if_full(self) -> None:
-        """Read no more while enough waits behind a reply that is under way."""
-        enough = self._waiting_size + self._body_size > _MAX_PIPELINED
-        if enough and not self._is_reading_paused and not self._transport.is_closing():
+        """Pause reading while enough pipelined data waits for the current response."""
+        is_full = self._waiting_size + self._body_size > _MAX_PIPELINED
+        if is_full and not self._is_reading_paused and not self._transport.is_closing():
             self._is_reading_paused = True
             self._transport.pause_reading()
 
-    # Replies
+    # Responses
 
     async def _handle_requests(self, exchange: Exchange) -> None:
-        """Answer a request and those that are pipelined behind it, in order."""
+        """Handle a request and the pipelined requests after it, in order."""
         while True:
             try:
                 await self._handler(exchange)
             except ClientDisconnected:
-                pass  # nobody is left to answer
-            except Exception as error:  # noqa: BLE001  whatever it was, other requests go on
+                pass  # no client to respond to
+            except Exception as error:  # noqa: BLE001  an error in one handler must not affect other requests
                 await self._report(error, exchange)
             if not exchange.ended or not exchange.keeps_alive:
                 self._transport.close()
@@ -278,14 +279,14 @@ class Connection(asyncio.Protocol):
             self._transport.resume_reading()
 
     async def _report(self, error: Exception, exchange: Exchange) -> None:
-        self._loop.call_exception_handler({"message": "a request could not be answered", "exception": error})
+        self._loop.call_exception_handler({"message": "unhandled error in a request handler", "exception": error})
         if not exchange.started:
             exchange.keeps_alive = False
             with suppress(ClientDisconnected):
                 await exchange.send(500, {"content-type": "text/plain"}, b"internal error\n")
 
     def close_when_idle(self) -> None:
-        """Close at once if nothing is being answered, else when the reply is whole."""
+        """Close now if no request is being handled, else after the current response."""
         self._is_closing = True
         if self._exchange is not None:
             self._exchange.keeps_alive = False
@@ -293,13 +294,13 @@ class Connection(asyncio.Protocol):
             self._transport.close()
 
     def abort(self) -> None:
-        """Cancel whatever is being answered and close."""
+        """Cancel the current request and close the connection."""
         if self._task is not None:
             self._task.cancel()
         self._transport.abort()
 
     def _reject(self, status: int) -> None:
-        """Send the reason why this is no valid request and close; behind a reply that is under way only close."""
+        """Send an error response and close; if another response is in progress, only close the connection after it."""
         if self._is_rejected:
             return
         self._is_rejected = self._is_closing = True
@@ -309,8 +310,8 @@ class Connection(asyncio.Protocol):
             return
         if self._transport.is_closing():
             return
-        known = Request("", self._url.decode("latin-1"), decode_headers(self._fields))
-        self._transport.write(render_rejection(status, known, self._rejection_renderer))
+        partial_request = Request("", self._url.decode("latin-1"), decode_headers(self._fields))
+        self._transport.write(render_rejection(status, partial_request, self._rejection_renderer))
         self._transport.write_eof()
         self._stop_timer()
         self._timer = self._loop.call_later(_LINGER_SECONDS, self._transport.abort)
@@ -318,10 +319,10 @@ class Connection(asyncio.Protocol):
     # Deadlines
 
     def _check_deadline(self) -> None:
-        """Disconnect a client that takes too long.
+        """Disconnect a client that has exceeded a timeout.
 
-        The timer runs all the time, at least once in the shortest of the limits, so that whatever begins a deadline has
-        only to note the time. There is none while a reply is under way.
+        The timer runs all the time, at least once per the shortest limit, so that the start of a timeout only has to
+        store the time. No timeout for requests applies while a response is in progress.
         """
         now = self._loop.time()
         due = now + self._tick
@@ -339,9 +340,9 @@ class Connection(asyncio.Protocol):
         self._timer = self._loop.call_at(due, self._check_deadline)
 
     def _check_reading(self, now: float) -> float:
-        """Disconnect a client that has read nothing for too long: it holds up whoever answers it.
+        """Disconnect a client that has read nothing for too long, because its handler waits for it.
 
-        Return when to check again.
+        Return the time of the next check.
         """
         if now + _CLOCK_STEP >= self._unread_since + self._limits.write_seconds:
             size = self._transport.get_write_buffer_size()

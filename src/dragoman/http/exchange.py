@@ -1,7 +1,7 @@
-"""One request and the reply to it, written piece by piece by whoever answers.
+"""One request and its response, which the handler sends at once or in pieces.
 
-A reply whose length is not known is sent in chunks. `abort`, `cut` and `cut_within` end a connection as broken servers
-do; only a simulator wants that.
+A response of unknown length is sent in chunks. `abort`, `truncate` and `truncate_within` close the connection as broken
+servers do; only the simulator needs them, except that the gateway truncates a response that fails midway.
 """
 
 import asyncio
@@ -13,35 +13,35 @@ from dragoman.http.message import Request, render_head
 
 _LAST_CHUNK = b"0\r\n\r\n"
 _NO_BODY = frozenset({204, 304})
-_DISCONNECTED = "the client hung up"
+_DISCONNECTED = "the client disconnected"
 _LARGE = 64 << 10
 _RESET = struct.pack("ii", 1, 0)
-"""SO_LINGER with no time left: closing such a socket resets it."""
+"""SO_LINGER with a timeout of zero: closing such a socket sends a reset."""
 
 
-class ClientDisconnected(ConnectionError):  # noqa: N818  it says what the client is
-    """The client is no longer there."""
+class ClientDisconnected(ConnectionError):  # noqa: N818  the name states the event
+    """The client closed the connection."""
 
 
 class Exchange:
-    """A request, and the way to answer it."""
+    """A request and the methods to send its response."""
 
     started = False
     status = 0
     ended = False
     is_disconnected = False
-    """The client has hung up."""
+    """Whether the client has closed the connection."""
     is_write_paused = False
-    """The client reads too slowly: whoever writes should wait."""
+    """Whether the write buffer is full: the sender should wait."""
     _is_head_only = False
-    """Nothing but the head of the reply is sent."""
+    """Whether only the head of the response is sent, because the method is HEAD."""
     _chunked = False
     _drain_event: asyncio.Event | None = None
-    """Is set when a client that reads too slowly has caught up, or is gone."""
+    """Set when a slow client has read enough, or has disconnected."""
     _disconnect_event: asyncio.Event | None = None
-    """Is set when the client hangs up, if somebody waits for that."""
+    """Set when the client disconnects; exists only if a task waits for that."""
     on_disconnect: Callable[[], object] | None = None
-    """Called if the client disconnects before its answer is whole."""
+    """Called if the client disconnects before its response is complete."""
 
     def __init__(
         self, request: Request, transport: asyncio.Transport, *, keeps_alive: bool, supports_chunks: bool
@@ -51,16 +51,16 @@ class Exchange:
         """Whether the connection stays open for another request."""
         self._transport = transport
         self._supports_chunks = supports_chunks
-        """Whether the client understands chunks."""
+        """Whether the client supports chunked encoding."""
 
     async def wait_disconnected(self) -> None:
-        """Return when the client hangs up."""
+        """Return when the client disconnects."""
         if not self.is_disconnected:
             self._disconnect_event = self._disconnect_event or asyncio.Event()
             await self._disconnect_event.wait()
 
     async def send(self, status: int, headers: Mapping[str, str], body: bytes = b"") -> None:
-        """Send a reply with a whole body."""
+        """Send a complete response."""
         head = self._build_head(status, headers, "" if status in _NO_BODY else f"content-length: {len(body)}\r\n")
         if self._is_head_only:
             body = b""
@@ -74,7 +74,7 @@ class Exchange:
             await self._wait_drained(self._drain_event)
 
     def start(self, status: int, headers: Mapping[str, str], length: int | None = None, first: bytes = b"") -> None:
-        """Begin a reply that comes piece by piece, in chunks unless its length is known; `first` goes at once."""
+        """Start a response, in chunks unless its length is known, and send `first` with the head."""
         framing = ""
         if length is not None:
             framing = f"content-length: {length}\r\n"
@@ -87,19 +87,19 @@ class Exchange:
         self._transport.write(head + self._frame(first))
 
     async def write(self, data: bytes) -> None:
-        """Send the next piece; raises `Gone` when nobody listens."""
+        """Send the next bytes and wait if the client reads slowly; raises `ClientDisconnected`."""
         self._require_connected()
         self.push(data)
         if self._drain_event is not None:
             await self._wait_drained(self._drain_event)
 
     def push(self, data: bytes) -> None:
-        """Send a piece without waiting for a client that reads slowly, or is gone."""
+        """Send bytes without waiting for a slow client; does nothing if the client has disconnected."""
         if data and not self.is_disconnected and not self._is_head_only:
             self._transport.write(b"%x\r\n%b\r\n" % (len(data), data) if self._chunked else data)
 
     async def end(self, last: bytes = b"") -> None:
-        """The answer is whole with this `last` piece."""
+        """Complete the response with these `last` bytes."""
         self._require_connected()
         framed = self._frame(last)
         if self._chunked and not self._is_head_only:
@@ -116,12 +116,12 @@ class Exchange:
         return b"%x\r\n%b\r\n" % (len(data), data) if self._chunked else data
 
     def truncate(self) -> None:
-        """Hang up in the middle of the answer."""
+        """Close the connection in the middle of the response."""
         self._mark_ended()
         self._transport.close()
 
     def truncate_within(self, data: bytes) -> None:
-        """Hang up in the middle of a piece."""
+        """Close the connection in the middle of a chunk."""
         self._require_connected()
         self._transport.write((b"%x\r\n" % len(data) if self._chunked else b"") + data[: len(data) // 2])
         self.truncate()
@@ -135,19 +135,19 @@ class Exchange:
         self._transport.abort()
 
     def pause(self) -> None:
-        """The client reads too slowly."""
+        """Make writers wait because the client reads too slowly."""
         self._drain_event = asyncio.Event()
         self.is_write_paused = True
 
     def resume(self) -> None:
-        """The client has caught up."""
+        """Let writers continue."""
         if self._drain_event is not None:
             self._drain_event.set()
             self._drain_event = None
             self.is_write_paused = False
 
     def note_disconnect(self) -> None:
-        """The client is gone."""
+        """Mark the client as disconnected, wake waiting tasks and call `on_disconnect`."""
         self.is_disconnected = True
         self.keeps_alive = False
         if self._disconnect_event is not None:

@@ -1,4 +1,4 @@
-"""HTTP messages: a client's request, the server that a request goes to, and the heads of messages."""
+"""HTTP messages: client requests, origins (scheme, host and port), headers and response heads."""
 
 from collections.abc import Iterable
 from functools import cache
@@ -9,21 +9,21 @@ from msgspec import Struct
 
 Headers = tuple[tuple[str, str], ...]
 JSON_HEADERS = {"content-type": "application/json"}
-"""What is said of a body that is JSON."""
+"""Headers of a JSON body."""
 
 
 class Request(Struct):
-    """A request with its body. Names of headers are lower case, in the order and number they came."""
+    """A request with its body. Header names are lower case; order and duplicates are kept."""
 
     method: str
     target: str
-    """The path and query as they stood in the first line."""
+    """The path and query as in the request line."""
     headers: Headers
     body: bytes = b""
     path: str = ""
     """The path of the target, with percent escapes decoded."""
     headers_by_name: dict[str, str] = {}
-    """The headers by name; the last one of a name that is there twice."""
+    """The headers by name; of duplicates the last one."""
 
     def __post_init__(self) -> None:
         path = self.target.partition("?")[0]
@@ -32,11 +32,11 @@ class Request(Struct):
 
     @property
     def query(self) -> dict[str, str]:
-        """The query; the last value of a name that is there twice."""
+        """The query parameters; of duplicates the last one."""
         return dict(parse_qsl(self.target.partition("?")[2], keep_blank_values=True))
 
     def header(self, name: str, default: str = "") -> str:
-        """Return the first header called `name`, in lower case."""
+        """Return the value of the first header with this lower-case name."""
         return first_header(self.headers, name, default)
 
 
@@ -45,7 +45,7 @@ PORTS = {"http": 80, "https": 443}
 
 
 class Origin(Struct, frozen=True):
-    """A server: what a connection is made to."""
+    """A server: scheme, host and port."""
 
     scheme: str
     host: str
@@ -53,47 +53,47 @@ class Origin(Struct, frozen=True):
 
     @property
     def is_secure(self) -> bool:
-        """Tell whether the connection uses TLS."""
+        """Whether the connection uses TLS."""
         return self.scheme == "https"
 
     @property
     def authority(self) -> str:
-        """The value of a `host` header: with the port only if it is not the default."""
+        """The value of a `host` header, with the port only if it is not the default."""
         host = f"[{self.host}]" if ":" in self.host else self.host
         return host if self.port == PORTS[self.scheme] else f"{host}:{self.port}"
 
     @property
     def url(self) -> str:
-        """The address without a path."""
+        """The URL without a path."""
         return f"{self.scheme}://{self.authority}"
 
 
 def split_url(url: str) -> tuple[Origin, str]:
-    """Return the server of an absolute URL and the rest of it, without a slash at its end.
+    """Return the origin of an absolute http(s) URL and its path with query, without a trailing slash.
 
     Raises `ValueError` for any other URL.
     """
     parts = urlsplit(url)
     if parts.scheme not in PORTS or not parts.hostname:
-        raise ValueError(f"{url!r} is no http(s) address")
+        raise ValueError(f"{url!r} is not an http(s) URL")
     if parts.username or parts.password or parts.fragment:
-        raise ValueError("an address must hold no user name, password or fragment")
+        raise ValueError("a URL must not contain a user name, password or fragment")
     rest = f"{parts.path}?{parts.query}" if parts.query else parts.path.rstrip("/")
     return Origin(parts.scheme, parts.hostname, parts.port or PORTS[parts.scheme]), rest
 
 
 def first_header(headers: Headers, name: str, default: str = "") -> str:
-    """Return the first header called `name`, in lower case."""
-    for known, value in headers:
-        if known == name:
+    """Return the value of the first header with this lower-case name."""
+    for header, value in headers:
+        if header == name:
             return value
     return default
 
 
 def decode_headers(fields: list[bytes]) -> Headers:
-    """Return header fields, given as names and values in turn, as text.
+    """Decode header fields, given as alternating names and values.
 
-    All are decoded at once: a call for each would cost more. No field can contain a line feed, the parser rejects it.
+    All are decoded at once, because a call for each is slower. No field contains a line feed: the parser rejects it.
     """
     if not fields:
         return ()
@@ -102,13 +102,13 @@ def decode_headers(fields: list[bytes]) -> Headers:
 
 
 def render_head(status: int, headers: Iterable[tuple[str, str]], ending: str) -> bytes:
-    """Return the head of a reply; `ending` is its last lines, also the empty one."""
+    """Return the head of a response; `ending` is its last lines, including the empty one."""
     return "\r\n".join([_status_line(status), *map(": ".join, headers), ending]).encode("latin-1", "replace")
 
 
 @cache
 def _status_line(status: int) -> str:
-    """Return the first line of a reply."""
+    """Return the status line of a response."""
     try:
         phrase = HTTPStatus(status).phrase
     except ValueError:

@@ -1,4 +1,4 @@
-"""Proxies that the environment names: HTTP_PROXY, HTTPS_PROXY, ALL_PROXY and NO_PROXY, in either case."""
+"""HTTP proxies from the environment: HTTP_PROXY, HTTPS_PROXY, ALL_PROXY and NO_PROXY, in upper or lower case."""
 
 import asyncio
 import ssl
@@ -16,7 +16,7 @@ _MAX_HEAD = 16 << 10
 
 
 class Proxy(Struct, frozen=True):
-    """A proxy and the credentials for it."""
+    """A proxy and its credentials."""
 
     origin: Origin
     credentials: str = ""
@@ -38,7 +38,7 @@ class Proxies:
 
 
 def read_environment_proxies() -> Proxies | None:
-    """Return the proxies that the environment names; None if it names none."""
+    """Return the proxies that are set in the environment; None if there are none."""
     found = {scheme: _parse_proxy(url) for scheme, url in getproxies().items() if scheme in {"http", "https", "all"}}
     return Proxies(found) if found else None
 
@@ -55,10 +55,12 @@ def _parse_proxy(url: str) -> Proxy:
 
 
 async def open_tunnel(proxy: Proxy, origin: Origin, trust: ssl.SSLContext) -> UpstreamConnection:
-    """Connect to a server through a proxy that forwards bytes, with TLS to the server itself."""
+    """Open a CONNECT tunnel through a proxy, with TLS to the server itself."""
     loop = asyncio.get_running_loop()
-    secured = ssl.create_default_context() if proxy.origin.is_secure else None
-    transport, opening = await loop.create_connection(_TunnelOpening, proxy.origin.host, proxy.origin.port, ssl=secured)
+    proxy_tls = ssl.create_default_context() if proxy.origin.is_secure else None
+    transport, opening = await loop.create_connection(
+        _TunnelOpening, proxy.origin.host, proxy.origin.port, ssl=proxy_tls
+    )
     host = f"[{origin.host}]" if ":" in origin.host else origin.host
     lines = [f"CONNECT {host}:{origin.port} HTTP/1.1", f"host: {host}:{origin.port}"]
     if proxy.credentials:
@@ -67,20 +69,20 @@ async def open_tunnel(proxy: Proxy, origin: Origin, trust: ssl.SSLContext) -> Up
     try:
         transport.write("\r\n".join([*lines, "", ""]).encode("latin-1"))
         _require_success(await opening.status_line, proxy)
-        link = UpstreamConnection()
-        upgraded = await loop.start_tls(transport, link, trust, server_hostname=origin.host)
+        connection = UpstreamConnection()
+        upgraded = await loop.start_tls(transport, connection, trust, server_hostname=origin.host)
     finally:
         if upgraded is None:
             transport.abort()
     if upgraded is None:
         raise Unreachable(f"the proxy {proxy.origin.authority} closed the tunnel")
-    link.connection_made(upgraded)
-    return link
+    connection.connection_made(upgraded)
+    return connection
 
 
 def _require_success(line: bytes, proxy: Proxy) -> None:
     if line.split(b" ", 2)[1:2] != [b"200"]:
-        raise Unreachable(f"the proxy {proxy.origin.authority} refuses: {line.decode('latin-1').strip()}")
+        raise Unreachable(f"the proxy {proxy.origin.authority} rejected CONNECT: {line.decode('latin-1').strip()}")
 
 
 class _TunnelOpening(asyncio.Protocol):
@@ -91,17 +93,17 @@ class _TunnelOpening(asyncio.Protocol):
         self.status_line: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
 
     def data_received(self, data: bytes) -> None:
-        """Take bytes up to the end of the head; a tunnel has nothing behind it before we speak."""
+        """Read up to the end of the head; no bytes follow it, because TLS clients send first."""
         self._head += data
         if self.status_line.done():
             return
         if b"\r\n\r\n" in self._head:
             self.status_line.set_result(self._head.partition(b"\r\n")[0])
         elif len(self._head) > _MAX_HEAD:
-            self.status_line.set_exception(Unreachable("the proxy does not speak HTTP"))
+            self.status_line.set_exception(Unreachable("the response of the proxy is not HTTP"))
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """The proxy hung up."""
+        """Fail if the proxy closed the connection before its response."""
         del exc
         if not self.status_line.done():
-            self.status_line.set_exception(Unreachable("the proxy hung up"))
+            self.status_line.set_exception(Unreachable("the proxy closed the connection"))

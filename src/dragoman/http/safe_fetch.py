@@ -1,9 +1,9 @@
-"""Fetch what a stranger's link names, without lending the stranger our place in the network.
+"""Fetch untrusted URLs with protection against server-side request forgery (SSRF).
 
-A name is resolved once, every address of it is checked, and the connection goes to one of those and to no other; name
-and certificate stay those of the link. Redirects are links of strangers too. Nothing of ours is sent: no cookies, no
-credentials, no connection that was used before. A proxy is not used, for it would resolve the name again. What was
-fetched is cached for some time and up to some size; the oldest is evicted first.
+A host name is resolved once, each of its addresses is checked, and the connection goes to one of these addresses; TLS
+still verifies the host name of the URL. Redirects are checked in the same way. No cookies, no credentials and no reused
+connections are sent or used. Proxies are not used, because a proxy would resolve the name again. Fetched pages are
+cached for some time and up to some size; the oldest is evicted first.
 """
 
 import asyncio
@@ -29,7 +29,7 @@ T = TypeVar("T")
 
 
 class ExpiringCache(Generic[T]):
-    """Values by their link."""
+    """A cache of values by URL with a lifetime in seconds and a maximum total size."""
 
     def __init__(self, seconds: float, max_size: int) -> None:
         self._seconds = seconds
@@ -38,12 +38,12 @@ class ExpiringCache(Generic[T]):
         self._size = 0
 
     def get(self, url: str) -> T | None:
-        """Return what is known of a link, if that is not too old."""
+        """Return the cached value of a URL, or None if there is none or it has expired."""
         found = self._entries.get(url)
         return found[2] if found is not None and found[0] > monotonic() else None
 
     def put(self, url: str, value: T, size: int) -> None:
-        """Keep a value of so many bytes; one that is too large on its own is not kept."""
+        """Cache a value of `size` bytes; a value larger than the whole cache is not cached."""
         self._evict(url)
         if size > self._max_size or self._seconds <= 0:
             return
@@ -58,79 +58,80 @@ class ExpiringCache(Generic[T]):
 
 
 Resolve = Callable[[str, int], Awaitable[list[str]]]
-"""Return the addresses of a host."""
+"""Resolves a host and port to IP addresses."""
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 _MAX_REDIRECTS = 5
 _MAX_HEAD = 64 << 10
 _FRAMING_FACTOR = 2
-"""Bytes on the wire for one of a body, at most: a body in very small chunks is mostly something else."""
+"""Maximum bytes on the wire per byte of the body: a body in very small chunks consists mostly of framing."""
 _SUCCESS = 200
 _MAX_LOOKUPS = 8
 _MAX_DIGITS = 20
 _NO_TIMEOUT = 3600.0
 _MAX_ADDRESSES = 3
+"""How many addresses of a host are tried."""
 _CONNECT_SECONDS = 5.0
-"""How many addresses of a host are tried, and for how many seconds each."""
+"""Connect timeout for each address."""
 
 
 class ByteBudget:
-    """How many bytes may be fetched, by several fetches together."""
+    """The number of bytes that several fetches may read in total."""
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
         self.left = limit
 
     def take(self, size: int) -> None:
-        """Take so many bytes; raises `Refused` where they are too many."""
+        """Deduct `size` bytes; raises `LinkRefused` if fewer are left."""
         self.require(size)
         self.left -= size
 
     def require(self, size: int) -> None:
-        """Raise `Refused` unless so many bytes are left."""
+        """Raise `LinkRefused` unless `size` bytes are left."""
         if size > self.left:
             raise self.build_error()
 
     def build_error(self) -> LinkRefused:
-        """Return what is said where there is no room."""
-        return LinkRefused(f"what is linked is larger than {self._limit} bytes")
+        """Return the error for content that exceeds the budget."""
+        return LinkRefused(f"its content is larger than {self._limit} bytes")
 
 
 def _accept_any_type(_: str) -> None:
-    """Take every kind."""
+    """Accept every media type."""
 
 
 def _admit_any_location(_: Location) -> None:
-    """Go everywhere."""
+    """Allow every URL."""
 
 
 class FetchRules(Struct, frozen=True, kw_only=True):
-    """What is asked for, and what is taken."""
+    """Request headers of a fetch, and which URLs and media types it accepts."""
 
     headers: tuple[tuple[str, str], ...] = (("accept", "*/*"),)
     admit: Callable[[Location], None] = _admit_any_location
-    """Raises `Refused` for a place that must not be asked; it is shown every place before its name is resolved."""
+    """Raises `LinkRefused` for a URL that must not be requested; called for redirects too, before DNS resolution."""
     accept: Callable[[str], None] = _accept_any_type
-    """Raises `Refused` for a media type that is of no use, before the body is read."""
+    """Raises `LinkRefused` for an unsupported media type; called before the body is read."""
     allows_gzip: bool = False
-    """Whether the body may come packed by gzip; unpacked, it has to fit into the room too."""
+    """Whether the body may be compressed with gzip; its decompressed size counts against the budget too."""
 
 
 class LinkedPage(Struct, frozen=True):
-    """What stood behind a link."""
+    """The content of a fetched URL."""
 
     media_type: str
-    """The media type that its server named; "" for none."""
+    """The media type in `content-type`; "" for none."""
     body: bytes
     charset: str = ""
     url: str = ""
-    """Where it stood in the end, behind all redirects."""
+    """The final URL after all redirects."""
 
 
 _DEFAULT_RULES = FetchRules()
 
 
 class GuardedFetcher:
-    """Fetches links. `allow` names hosts, networks and places that may be asked though they are not public."""
+    """Fetches untrusted URLs. `allow` lists hosts, networks and `host:port` entries that need not be public."""
 
     def __init__(
         self, allow: tuple[str, ...] = (), *, resolve: Resolve | None = None, trust: ssl.SSLContext | None = None
@@ -145,12 +146,12 @@ class GuardedFetcher:
 
     @cached_property
     def _threads(self) -> ThreadPoolExecutor:
-        # The servers of strangers answer a lookup as slowly as they like, and it cannot be cancelled: it has threads of
-        # its own, so that no other work waits for them, and few.
+        # DNS servers of untrusted hosts may be slow, and a lookup cannot be cancelled: lookups have a small thread pool
+        # of their own, so that no other work waits for them.
         return ThreadPoolExecutor(_MAX_LOOKUPS, "names")
 
     async def _look_up(self, host: str, port: int) -> list[str]:
-        """Return the addresses of a host, each once; raises `OSError`."""
+        """Resolve a host to its distinct addresses; raises `OSError`."""
         loop = asyncio.get_running_loop()
         found = await loop.run_in_executor(
             self._threads, partial(socket.getaddrinfo, host, port, type=socket.SOCK_STREAM)
@@ -160,31 +161,31 @@ class GuardedFetcher:
     async def fetch(
         self, url: str, budget: ByteBudget, seconds: float, rules: FetchRules = _DEFAULT_RULES
     ) -> LinkedPage:
-        """Return what stands behind a link, if there is room for it and it comes within so many seconds."""
+        """Fetch a URL within `seconds` and the byte budget, following redirects; raises `LinkRefused`."""
         try:
             async with asyncio.timeout(seconds):
                 return await self._follow_redirects(url, budget, rules)
         except TimeoutError:
-            raise LinkRefused(f"it does not come within {seconds:g} seconds") from None
+            raise LinkRefused(f"it did not load within {seconds:g} seconds") from None
         except (ConnectionFailure, OSError):
-            # Which of the many reasons it was would tell strangers what there is in our network.
+            # The precise reason would reveal details of the local network to the sender of the URL.
             raise LinkRefused("it cannot be reached") from None
 
     async def _follow_redirects(self, url: str, budget: ByteBudget, rules: FetchRules) -> LinkedPage:
-        before = ""
+        previous_scheme = ""
         for _ in range(_MAX_REDIRECTS + 1):
-            place = parse_location(url)
-            if before == "https" and place.scheme == "http":
+            location = parse_location(url)
+            if previous_scheme == "https" and location.scheme == "http":
                 raise LinkRefused("it redirects from https to http")
-            rules.admit(place)
-            link = await self._connect(place, budget)
+            rules.admit(location)
+            connection = await self._connect(location, budget)
             try:
-                found = await _request_page(link, place, budget, rules)
+                found = await _request_page(connection, location, budget, rules)
             finally:
-                link.abort()
+                connection.abort()
             if isinstance(found, LinkedPage):
                 return found
-            url, before = _join_url(place.url, found), place.scheme
+            url, previous_scheme = _join_url(location.url, found), location.scheme
         raise LinkRefused("it redirects too often")
 
     async def _connect(self, location: Location, budget: ByteBudget) -> UpstreamConnection:
@@ -197,43 +198,43 @@ class GuardedFetcher:
                 raise
             except (TimeoutError, OSError):
                 continue
-        raise Unreachable("nobody answers")
+        raise Unreachable("no address accepted a connection")
 
     async def _resolve_checked(self, location: Location) -> list[str]:
-        """Return the addresses of a place, all of which may be asked; raises `Refused`."""
+        """Resolve the host of a URL; raises `LinkRefused` unless all of its addresses may be contacted."""
         try:
-            told = [str(location.address)] if location.address else await self._resolve(location.host, location.port)
+            texts = [str(location.address)] if location.address else await self._resolve(location.host, location.port)
         except (OSError, UnicodeError):
-            told = []
-        found = [ip_address(address) for address in told]
-        allowed = self._allowed.allows_host(location.host, location.port)
-        inside = allowed or (bool(found) and all(map(self._allowed.allows_address, found)))
-        if not inside and not (found and all(map(is_public, found))):
-            # The same words for a name that nobody has: which names our network knows is nobody's business.
+            texts = []
+        addresses = [ip_address(text) for text in texts]
+        is_allowed_host = self._allowed.allows_host(location.host, location.port)
+        is_allowed = is_allowed_host or (bool(addresses) and all(map(self._allowed.allows_address, addresses)))
+        if not is_allowed and not (addresses and all(map(is_public, addresses))):
+            # The same message as for an unknown name: it must not reveal which names the local network has.
             raise LinkRefused("it has no public address")
-        if not inside and location.port not in PORTS.values():
-            raise LinkRefused("its port is not one of the web")
-        return [str(address) for address in found]
+        if not is_allowed and location.port not in PORTS.values():
+            raise LinkRefused("its port is neither 80 nor 443")
+        return [str(address) for address in addresses]
 
     async def _connect_to_address(self, address: str, location: Location, budget: ByteBudget) -> UpstreamConnection:
         loop = asyncio.get_running_loop()
-        secure = location.scheme == "https"
-        transport, link = await loop.create_connection(
+        is_secure = location.scheme == "https"
+        transport, connection = await loop.create_connection(
             lambda: _BoundedConnection(_MAX_HEAD, _MAX_HEAD + _FRAMING_FACTOR * budget.left),
             address,
             location.port,
-            ssl=self._trust if secure else None,
-            server_hostname=location.host.rstrip(".") if secure else None,
+            ssl=self._trust if is_secure else None,
+            server_hostname=location.host.rstrip(".") if is_secure else None,
         )
         peer = transport.get_extra_info("peername")
         if peer is None or ip_address(peer[0]) != ip_address(address):
-            link.abort()
-            raise Unreachable("somebody else answers")
-        return link
+            connection.abort()
+            raise Unreachable("connected to an unexpected address")
+        return connection
 
 
 class _BoundedConnection(UpstreamConnection):
-    """A connection to a server that may say anything, and is heard for so many bytes."""
+    """A connection to an untrusted server that accepts a limited number of bytes."""
 
     def __init__(self, head: int, max_bytes: int) -> None:
         super().__init__()
@@ -241,11 +242,11 @@ class _BoundedConnection(UpstreamConnection):
         self._received = 0
 
     def data_received(self, data: bytes) -> None:
-        # The parser keeps a header until its end, and an extension of a chunk has none: both are counted here.
-        enough = self._received > self._head and not self.has_head
+        # The parser buffers a header until its end, and chunk extensions have no size limit: both are counted here.
+        is_head_too_long = self._received > self._head and not self.has_head
         self._received += len(data)
-        if enough or self._received > self._max_bytes + len(data):
-            self.failure = self.failure or BrokenReply("it says too much")
+        if is_head_too_long or self._received > self._max_bytes + len(data):
+            self.failure = self.failure or BrokenReply("the response is too long")
             self.abort()
             self._wake()
             return
@@ -254,7 +255,7 @@ class _BoundedConnection(UpstreamConnection):
     def on_header(self, name: bytes, value: bytes) -> None:
         self._head -= len(name) + len(value)
         if self._head < 0:
-            self.failure = self.failure or BrokenReply("the head is too long")
+            self.failure = self.failure or BrokenReply("the response head is too long")
             self.transport.abort()
             return
         super().on_header(name, value)
@@ -263,12 +264,12 @@ class _BoundedConnection(UpstreamConnection):
 async def _request_page(
     connection: UpstreamConnection, location: Location, budget: ByteBudget, rules: FetchRules
 ) -> LinkedPage | str:
-    """Return what stands at a place, or where it says that stands."""
-    packing = "gzip" if rules.allows_gzip else "identity"
+    """Request a URL; return its content, or the target of a redirect."""
+    accepted_encoding = "gzip" if rules.allows_gzip else "identity"
     lines = [f"GET {location.target} HTTP/1.1", f"host: {location.authority}"]
     lines += [f"{name}: {value}" for name, value in rules.headers]
-    head = "\r\n".join([*lines, f"accept-encoding: {packing}", "connection: close", "", ""])
-    # The one deadline is that of the whole fetch.
+    head = "\r\n".join([*lines, f"accept-encoding: {accepted_encoding}", "connection: close", "", ""])
+    # The only timeout is that of the whole fetch.
     await connection.send(head.encode("ascii"), b"", _NO_TIMEOUT)
     connection.check_head(_NO_TIMEOUT)
     headers = dict(reversed(connection.headers))
@@ -284,32 +285,32 @@ async def _request_page(
 
 
 async def _read_body(connection: UpstreamConnection, budget: ByteBudget, rules: FetchRules) -> bytes:
-    packing = ",".join(value for name, value in connection.headers if name == "content-encoding").strip().lower()
-    inflater = Inflater(packing, budget.left) if rules.allows_gzip and packing in {"gzip", "x-gzip"} else None
-    if inflater is None and packing not in {"", "identity"}:
-        raise LinkRefused("its server packs it, which it was asked not to")
+    encoding = ",".join(value for name, value in connection.headers if name == "content-encoding").strip().lower()
+    inflater = Inflater(encoding, budget.left) if rules.allows_gzip and encoding in {"gzip", "x-gzip"} else None
+    if inflater is None and encoding not in {"", "identity"}:
+        raise LinkRefused("its server sends an encoding that was not requested")
     length = next((value for name, value in connection.headers if name == "content-length"), "")
     budget.require(int(length) if length.isdecimal() and len(length) < _MAX_DIGITS else 0)
-    held = bytearray()
-    wire = ByteBudget(budget.left)
+    body = bytearray()
+    wire_budget = ByteBudget(budget.left)
     try:
-        while piece := await connection.read_chunk():
+        while chunk := await connection.read_chunk():
             if inflater:
-                wire.take(len(piece))
-            plain = inflater.feed(piece) if inflater else piece
+                wire_budget.take(len(chunk))
+            plain = inflater.feed(chunk) if inflater else chunk
             budget.take(len(plain))
-            held += plain
+            body += plain
         if inflater:
             inflater.close()
     except BodyTooLarge:
         raise budget.build_error() from None
     except BadEncoding:
-        raise LinkRefused("it is not packed in the way its server says") from None
-    return bytes(held)
+        raise LinkRefused("it cannot be decompressed") from None
+    return bytes(body)
 
 
 def _decode_location(value: str) -> str:
-    """Return where a reply leads: headers are read byte by byte, and many servers write UTF-8 into this one."""
+    """Decode a `location` header: headers are Latin-1, but many servers write UTF-8 into this one."""
     try:
         return value.encode("latin-1").decode()
     except UnicodeError:
@@ -320,7 +321,7 @@ def _join_url(url: str, found: str) -> str:
     try:
         return urljoin(url, found)
     except ValueError:
-        raise LinkRefused("it redirects to what is no address") from None
+        raise LinkRefused("it redirects to an invalid URL") from None
 
 
 def _parse_charset(parameters: str) -> str:

@@ -1,4 +1,4 @@
-"""Listen on an address and call one handler for every request; also in a thread, for programs without asyncio."""
+"""HTTP server: listen on an address and call a handler for each request; can run in a thread, for synchronous code."""
 
 import asyncio
 import socket
@@ -23,17 +23,17 @@ class Server:
 
     @property
     def address(self) -> tuple[str, int]:
-        """Host and port it listens on."""
+        """The host and port that the server listens on."""
         host, port, *_ = self._server.sockets[0].getsockname()
         return host, port
 
     @property
     def base_url(self) -> str:
-        """Where it listens, as an address that clients take."""
+        """The URL of the server, without a path."""
         return url_of(self._server.sockets[0])
 
     async def close(self, grace: float = 5.0) -> None:
-        """Take no more connections, give open answers some time, then break them off."""
+        """Stop accepting connections, wait up to `grace` seconds for open responses, then abort them."""
         self._server.close()
         for connection in list(self._connections):
             connection.close_when_idle()
@@ -49,7 +49,7 @@ class Server:
 
 
 def url_of(sock: Any) -> str:
-    """Return where a socket listens, as an address that clients take."""
+    """Return the URL of a listening socket, without a path."""
     host, port, *_ = sock.getsockname()
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
@@ -63,9 +63,9 @@ async def listen(
     rejection_renderer: RejectionRenderer | None = None,
     grace: float = 5.0,
 ) -> AsyncGenerator[Server]:
-    """Listen as long as the block runs, on a host and port, where port 0 is any that is free, or on an open socket.
+    """Listen while the block runs, on a host and port (0 for any free port) or on an open socket.
 
-    `refusal` renders the reason why something is no valid request; replies have `grace` seconds when the block ends.
+    `rejection_renderer` renders errors for invalid requests. Open responses have `grace` seconds when the block ends.
     """
     connections: set[Connection] = set()
     loop = asyncio.get_running_loop()
@@ -76,8 +76,8 @@ async def listen(
     else:
         host, port = address
         if not 0 <= port <= _MAX_PORT:
-            # uvloop would take another port instead.
-            raise ValueError(f"a port is a number from 0 to {_MAX_PORT}, not {port}")
+            # uvloop would use another port without an error.
+            raise ValueError(f"port must be a number from 0 to {_MAX_PORT}, not {port}")
         family = socket.AF_UNSPEC if ":" in host else socket.AF_INET
         listener = await loop.create_server(connect, host, port, family=family, backlog=_BACKLOG)
     server = Server(listener, connections)
@@ -92,9 +92,9 @@ T = TypeVar("T")
 
 @contextmanager
 def run_in_thread(start: Callable[[], AbstractAsyncContextManager[T]], name: str) -> Generator[T]:
-    """Keep what `start` opens open in a thread called `name`, as long as the block runs."""
+    """Run the context manager of `start` in an event loop in a thread called `name`, while the block runs."""
     ready: Future[tuple[T, Callable[[], object]]] = Future()
-    """Holds what was opened and what closes it."""
+    """The value of the context manager, and a function that closes it."""
 
     async def serve() -> None:
         stopped = asyncio.Event()
@@ -108,7 +108,7 @@ def run_in_thread(start: Callable[[], AbstractAsyncContextManager[T]], name: str
         either: list[Future[Any]] = [ready, served]
         wait(either, return_when=FIRST_COMPLETED)
         if not ready.done():
-            served.result()  # raises the error for which it could not be opened
+            served.result()  # raises the error of `start`
         opened, stop = ready.result()
         try:
             yield opened

@@ -1,7 +1,7 @@
-"""One connection to a server: a request out, its reply in, as often as both sides like.
+"""One HTTP/1.1 connection to a server, for one request and response after another.
 
-Bytes of a reply are handed on as they come. When nobody takes them, reading stops; when none come for too long, the
-reply ends in `TooSlow`.
+The body of a response is delivered as it arrives. While the caller does not read it, reading from the socket pauses. If
+no bytes arrive for too long, the response fails with `DeadlineExceeded`.
 """
 
 import asyncio
@@ -21,105 +21,105 @@ _LENGTH_HEADERS = frozenset({"content-length", "transfer-encoding"})
 _DRAIN_SECONDS = 1.0
 _MAX_POOLED = 64
 _FIRST_FINAL_STATUS = 200
-"""Replies below this say that the real one follows."""
+"""Responses with a lower status are interim: the final response follows."""
 
 
-class ConnectionFailure(ConnectionError):  # noqa: N818  what a caller catches; the kinds below say which
-    """A server could not be asked, or did not answer to the end."""
+class ConnectionFailure(ConnectionError):  # noqa: N818  the base class that callers catch
+    """A request could not be sent, or its response is incomplete."""
 
 
 class Unreachable(ConnectionFailure):
-    """Nobody answers there: refused, unknown host, or closed before the first byte of a reply."""
+    """Connection refused, unknown host, or closed before the first byte of a response."""
 
 
 class UntrustedCertificate(ConnectionFailure):
-    """The server's certificate does not prove who it is."""
+    """The server's TLS certificate could not be verified."""
 
 
 class DeadlineExceeded(ConnectionFailure):
-    """A deadline passed."""
+    """A timeout expired."""
 
 
 class BrokenReply(ConnectionFailure):
-    """The reply breaks off, or is no HTTP."""
+    """The response is incomplete, or is not valid HTTP."""
 
 
 class UpstreamConnection(asyncio.Protocol):
-    """A connection and the reply that is being read from it."""
+    """A connection and the response that is being read from it."""
 
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
         self._held_chunks: list[bytes] = []
-        """The body as far as it has arrived and nobody has taken it."""
+        """Received chunks of the body that the caller has not read."""
         self.on_body = self._held_chunks.append  # the parser calls it
         self._parser = httptools.HttpResponseParser(self)
         self._held_size = 0
-        """At least the bytes that are held."""
+        """Upper bound of the bytes in `_held_chunks`."""
         self._waiter: asyncio.Future[None] | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._due = 0.0
-        """When the timer is over."""
+        """When the timer fires."""
         self._timeout = 0.0
-        """How many seconds it may be silent."""
+        """Seconds that may pass without bytes."""
         self.last_activity = 0.0
-        """When the last bytes were sent or arrived."""
+        """When bytes were last sent or received."""
         self._is_paused = False
         self._is_bodiless = False
         self._is_drained = False
-        """The rest of the reply is dropped."""
+        """Whether the rest of the response is dropped."""
         self._on_data: Callable[[bytes], bool] | None = None
-        """Called with each piece of the body as soon as it arrives, until it returns False."""
+        """Called with each chunk of the body as soon as it arrives, until it returns False."""
         self._delivery_error: Exception | None = None
         self.status = 0
         self.fields: list[bytes] = []
-        """The headers of the reply: names and values in turn."""
+        """The headers of the response: names and values, alternating."""
         self.has_head = False
         self.is_complete = True
         self.failure: ConnectionFailure | None = None
         self.is_reusable = True
         self.pool: list[UpstreamConnection] = []
-        """Where the connection waits for its next request."""
+        """The idle connections to the same server, where `release` puts this one."""
         self.on_lost: Callable[[UpstreamConnection], object] | None = None
         """Called when the connection closes."""
 
     @property
     def headers(self) -> "Headers":
-        """The headers of the reply, decoded: most of its readers need none."""
+        """The headers of the response, decoded on demand because most callers need none."""
         return decode_headers(self.fields)
 
     # Called by asyncio
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """The server has accepted the connection."""
-        self.transport = cast("asyncio.Transport", transport)  # a stream client makes no other, nor does uvloop
+        """Called when the server has accepted the connection."""
+        self.transport = cast("asyncio.Transport", transport)  # the only type that asyncio and uvloop use for streams
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """The server is gone: the end of a reply without a length, else a failure."""
+        """Called when the connection closes: the end of a response without a length, else a failure."""
         del exc
         self.is_reusable = False
         self._stop_timer()
         if not self.is_complete and self.failure is None:
             if not self.has_head:
-                self._fail(Unreachable("the connection was closed before a reply came"))
+                self._fail(Unreachable("the connection was closed before the response"))
             elif _LENGTH_HEADERS.isdisjoint(dict(self.headers)):
                 self.is_complete = True
             else:
-                self._fail(BrokenReply("the connection was closed in the middle of a reply"))
+                self._fail(BrokenReply("the connection was closed in the middle of the response"))
         if self.on_lost is not None:
             self.on_lost(self)
         self._wake()
 
     def data_received(self, data: bytes) -> None:
-        """Parse what has arrived."""
+        """Parse the received bytes."""
         self.last_activity = self._loop.time()
         if self.is_complete:
-            self.is_reusable = False  # not requested: it must not be taken for the next reply
+            self.is_reusable = False  # unsolicited bytes must not become part of the next response
             return
         try:
             self._parser.feed_data(data)
         except httptools.HttpParserError as error:
             self.is_reusable = False
-            self._fail(BrokenReply(f"the reply is no HTTP: {error}"))
+            self._fail(BrokenReply(f"the response is not valid HTTP: {error}"))
         on_data = self._on_data
         if on_data is None:
             if not self.is_complete or self._is_drained:
@@ -133,13 +133,13 @@ class UpstreamConnection(asyncio.Protocol):
         try:
             if on_data(body):
                 return
-        except Exception as error:  # noqa: BLE001  raised by `deliver_to`: it is not the connection's
+        except Exception as error:  # noqa: BLE001  an error of the caller, raised again by `deliver_to`
             self._delivery_error = error
         self._on_data = None
         self._wake()
 
     def _note_held(self, size: int) -> None:
-        """Note that so many bytes have arrived for nobody yet, or for a reply that is dropped."""
+        """Account for `size` bytes that the caller has not read yet, or that are dropped."""
         self._held_size += size
         if self._is_drained:
             self._held_chunks.clear()
@@ -158,7 +158,7 @@ class UpstreamConnection(asyncio.Protocol):
 
     def on_message_begin(self) -> None:
         if self.is_complete:
-            raise httptools.HttpParserError("a second reply came behind the first")
+            raise httptools.HttpParserError("the server sent a second response")
         self._fields: list[bytes] = []
 
     def on_header(self, name: bytes, value: bytes) -> None:
@@ -172,7 +172,7 @@ class UpstreamConnection(asyncio.Protocol):
         self.has_head = True
         if self._is_bodiless:
             self.on_message_complete()
-            self.is_reusable = False  # the parser waits for the body that the head speaks of
+            self.is_reusable = False  # the parser waits for the body that the head announces
         elif not self._parser.should_keep_alive():
             self.is_reusable = False
 
@@ -184,7 +184,10 @@ class UpstreamConnection(asyncio.Protocol):
     # Called by the client
 
     def send(self, head: bytes, body: bytes, timeout: float) -> "asyncio.Future[None]":
-        """Send a request; return what to await before `check_head`. The reply must begin within `timeout` seconds."""
+        """Send a request whose response must begin within `timeout` seconds.
+
+        Return a future to await before `check_head`.
+        """
         self._is_bodiless = head.startswith(b"HEAD ")
         self.has_head = self.is_complete = False
         self._set_timeout(timeout)
@@ -197,14 +200,14 @@ class UpstreamConnection(asyncio.Protocol):
         return waiter
 
     def check_head(self, timeout: float) -> None:
-        """Raise the failure if no head came; from now on the reply must not be silent for `timeout` seconds."""
+        """Raise the failure if no head arrived; from now on the timeout between bytes is `timeout` seconds."""
         if not self.has_head and self.failure is not None:
             raise self.failure
         if not self.is_complete:
             self._set_timeout(timeout)
 
     async def read_chunk(self) -> bytes:
-        """Return what has arrived of the body since the last time; nothing means that it is whole."""
+        """Return the bytes of the body that arrived since the last call; empty at its end."""
         while not self._held_chunks:
             if self.is_complete:
                 return b""
@@ -214,7 +217,7 @@ class UpstreamConnection(asyncio.Protocol):
         return self.take()
 
     def take(self) -> bytes:
-        """Return what has arrived of the body and was not taken yet."""
+        """Return the buffered bytes of the body and empty the buffer."""
         body = b"".join(self._held_chunks)
         self._held_chunks.clear()
         if self._held_size:
@@ -222,7 +225,7 @@ class UpstreamConnection(asyncio.Protocol):
         return body
 
     def _release_held(self) -> None:
-        """Nothing is held any more: reading goes on."""
+        """Resume reading after the buffer was emptied."""
         self._held_size = 0
         if self._is_paused:
             self._is_paused = False
@@ -230,12 +233,12 @@ class UpstreamConnection(asyncio.Protocol):
                 self.transport.resume_reading()
 
     async def deliver_to(self, on_data: "Callable[[bytes], bool]") -> bool:
-        """Call `on_data` with each piece as it arrives, until it returns False; return whether the body is whole.
+        """Call `on_data` with each chunk as it arrives, until it returns False; return whether the body is complete.
 
-        A task that waits for each piece would cost more than most pieces do.
+        Waking a task for each chunk would cost more than most chunks do.
         """
-        goes_on = not self._held_chunks or on_data(self.take())
-        if goes_on and not self.is_complete and self.failure is None:
+        wants_more = not self._held_chunks or on_data(self.take())
+        if wants_more and not self.is_complete and self.failure is None:
             self._on_data = on_data
             try:
                 await self._wait()
@@ -249,25 +252,25 @@ class UpstreamConnection(asyncio.Protocol):
         return self.is_complete and not self._held_chunks
 
     def release(self) -> None:
-        """Keep the connection for the next request, if it can be used again."""
+        """Return the connection to the pool, or close it if it cannot be reused."""
         if self.is_reusable and len(self.pool) < _MAX_POOLED:
             self.pool.append(self)
         else:
             self.transport.close()
 
     def abort(self) -> None:
-        """End the connection now."""
+        """Close the connection immediately."""
         self.is_reusable = False
         self._stop_timer()
         self.transport.abort()
 
     def drain(self) -> None:
-        """Drop the rest of a reply that nobody wants, and keep the connection if that is short and comes soon."""
+        """Drop the rest of the response; the connection returns to the pool if the rest is short and arrives soon."""
         self._held_chunks.clear()
         if self.is_complete:
             self.release()
         elif self._is_paused:
-            self.abort()  # more has arrived than anybody wants to drop
+            self.abort()  # the rest is too long to drop
         elif self.failure is None:
             self._is_drained = True
             self._set_timeout(_DRAIN_SECONDS)
@@ -278,7 +281,7 @@ class UpstreamConnection(asyncio.Protocol):
         self._timeout = seconds
         now = self.last_activity = self._loop.time()
         due = now + seconds
-        # A timer that runs already is set anew when it is over: making one for each request would cost more.
+        # A running timer is extended when it fires, which is cheaper than a new timer for each request.
         if self._timer is None or due < self._due:
             self._stop_timer()
             self._set_timer(due)
@@ -288,7 +291,7 @@ class UpstreamConnection(asyncio.Protocol):
         self._timer = self._loop.call_at(due, self._check_timeout)
 
     def _check_timeout(self) -> None:
-        """Fail if nothing arrived in all that time; bytes only note when they came, so that each costs nothing here."""
+        """Fail if no bytes arrived within the timeout; received bytes only store the time, which is cheap."""
         self._timer = None
         if self.is_complete:
             return
@@ -297,8 +300,8 @@ class UpstreamConnection(asyncio.Protocol):
         if due > now + 0.001 or self._is_paused:
             self._set_timer(max(due, now + 1.0) if self._is_paused else due)
             return
-        silence = "the reply came to a halt" if self.has_head else "no reply came"
-        self._fail(DeadlineExceeded(f"{silence} within {self._timeout:g} seconds"))
+        event = "the response stalled: no bytes" if self.has_head else "no response"
+        self._fail(DeadlineExceeded(f"{event} within {self._timeout:g} seconds"))
         self.abort()
 
     def _stop_timer(self) -> None:

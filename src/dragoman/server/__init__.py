@@ -1,1 +1,1 @@
-"""The gateway as an HTTP server: who may come in, what each path means, what is answered."""
+"""The gateway as an HTTP server: authorization, routes, request handlers, logs and metrics."""

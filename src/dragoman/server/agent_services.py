@@ -1,4 +1,4 @@
-"""Open what an agent needs: server-side tools, conversations, and models whose calls are observed as exchanges."""
+"""Dependencies of agents: server-side tools, conversations, and models whose calls are logged as exchanges."""
 
 import asyncio
 from collections.abc import AsyncGenerator
@@ -33,7 +33,7 @@ from dragoman.sessions.conversations import Conversations
 
 
 class AgentServices(Struct, frozen=True):
-    """Models, tools and conversations that a configuration names, and who is told when models are asked."""
+    """The configured models, tools and conversations, and the observers of model calls."""
 
     config: Config
     gateway_services: GatewayServices
@@ -42,15 +42,15 @@ class AgentServices(Struct, frozen=True):
 
     @property
     def default_model(self) -> str:
-        """The model that is asked where nobody names one; "" where none is configured."""
+        """The model for requests that name none; "" if no model is configured."""
         return self.config.mcp.model or choose_default_model(self.config)
 
     def build_model(self, owner: str, client_name: str) -> Model:
-        """Return every model there is as one function for an owner; `who` says in the log what asked."""
+        """Return a function that calls any model for an owner; the log shows `client_name` as the dialect."""
         return build_observed_model(self.gateway_services.gateway, self.observers, owner, client_name)
 
     def build_conversations(self, hours: float) -> Conversations:
-        """Return the conversations that are kept; one that nobody went on with for so many hours begins anew."""
+        """Return the stored conversations; one that was not continued for `hours` starts again empty."""
         return Conversations(
             self.gateway_services.conversations.store, hours=hours, max_messages=self.config.mcp.session_messages
         )
@@ -58,15 +58,15 @@ class AgentServices(Struct, frozen=True):
 
 @asynccontextmanager
 async def open_agent_services(config: Config, observers: Observers) -> AsyncGenerator[AgentServices]:
-    """Open all that a configuration names, as long as the block runs."""
-    async with open_gateway_services(config) as upstreams, open_tool_services(config) as toolbox:
-        yield AgentServices(config, upstreams, observers, toolbox)
+    """Open the configured upstreams, stores and tools while the block runs."""
+    async with open_gateway_services(config) as gateway_services, open_tool_services(config) as tool_services:
+        yield AgentServices(config, gateway_services, observers, tool_services)
 
 
 def build_observed_model(gateway: Gateway, observers: Observers, owner: str, client_name: str) -> Model:
-    """Return every model there is as one function for an owner; `dialect` says in the log who asked."""
+    """Return a function that calls any model for an owner; the log shows `client_name` as the dialect."""
 
-    async def ask(request: Request) -> AsyncGenerator[Event]:
+    async def call_model(request: Request) -> AsyncGenerator[Event]:
         record = Record(
             owner=owner, dialect=client_name, operation="generate", model=request.model, stream=request.stream
         )
@@ -82,7 +82,7 @@ def build_observed_model(gateway: Gateway, observers: Observers, owner: str, cli
         finally:
             observers.end(record)
 
-    return ask
+    return call_model
 
 
 def _record_event(event: Event, record: Record) -> None:
@@ -103,7 +103,7 @@ def _record_event(event: Event, record: Record) -> None:
 
 
 def choose_default_model(config: Config) -> str:
-    """Return the first model a configuration names, or else the usual one of its first upstream."""
+    """Return the first configured model alias without a wildcard, else the default model of the first upstream."""
     named = next((name for name in config.models if "*" not in name), "")
     if named:
         return named

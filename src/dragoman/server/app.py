@@ -1,4 +1,4 @@
-"""The server's request handler: find the operation of a path, check who asks, answer, and report how it ended."""
+"""The server's request handler: route, authorize and answer each request, and report its outcome to observers."""
 
 import asyncio
 from functools import partial
@@ -40,30 +40,32 @@ from dragoman.server.routes import PathMatch, Paths
 
 
 class App:
-    """Handles every request."""
+    """Handles every request of the server."""
 
     def __init__(self, services: Services) -> None:
-        upstreams, watch = services.gateway_services, services.observability
+        gateway_services, observability = services.gateway_services, services.observability
         self.interception = services.interception
         self._access = services.access
         self._strict = services.strict
-        self._gateway = upstreams.gateway
-        self._conversations = upstreams.conversations
-        self._observers = watch.observers
-        self._quotas = watch.quotas
-        self._background = Background(self._conversations.store, self._gateway, watch.observers, upstreams.carrier)
+        self._gateway = gateway_services.gateway
+        self._conversations = gateway_services.conversations
+        self._observers = observability.observers
+        self._quotas = observability.quotas
+        self._background = Background(
+            self._conversations.store, self._gateway, observability.observers, gateway_services.carrier
+        )
         self._has_callers = services.interception.has_callers
         self._stateful_dialects = frozenset(
             name for name, dialect in DIALECTS.items() if dialect.turns.has_store_member
         )
-        """Dialects whose requests say themselves which conversation they continue."""
+        """Dialects whose request bodies can name the conversation they continue."""
         self.paths = Paths(DIALECTS.values())
-        vendors = (dialect.api.passed_headers for dialect in DIALECTS.values())
-        self._forwarded_headers = frozenset({"idempotency-key"}).union(*vendors)
-        """Headers by which a vendor's clients choose how it behaves. Credentials are never among them."""
+        vendor_headers = (dialect.api.passed_headers for dialect in DIALECTS.values())
+        self._forwarded_headers = frozenset({"idempotency-key"}).union(*vendor_headers)
+        """Client headers that are forwarded because they select vendor features. They never include credentials."""
         self._duplicate_keys = DuplicateKeyChecker(CACHES)
-        others = Endpoints(services, self._background, self._read_request)
-        self._handlers: dict[str, EndpointHandler] = {**others.handlers, "generate": self._generate}
+        endpoints = Endpoints(services, self._background, self._read_request)
+        self._handlers: dict[str, EndpointHandler] = {**endpoints.handlers, "generate": self._generate}
 
     async def handle(self, exchange: Exchange) -> None:
         """Answer one request."""
@@ -92,15 +94,15 @@ class App:
             # Some clients disconnect as soon as they have read the last event: such a request is answered.
             record.outcome = "left" if record.outcome == "open" else record.outcome
             raise
-        except Exception as error:  # noqa: BLE001  a client gets an answer in its own dialect whatever fails
+        except Exception as error:  # noqa: BLE001  a client gets every error in its own dialect
             record.crash = error
-            problem = Problem("internal", f"the gateway failed; its log tells how, at {record.id}")
+            problem = Problem("internal", f"Internal error (exchange {record.id}). See the gateway log.")
             await send_error(problem, exchange, record)
         finally:
             self._observers.end(record)
 
     async def _generate(self, exchange: Exchange, path: PathMatch, key: Key, record: Record) -> None:
-        """Answer a request for a response of a model."""
+        """Answer a request for a model's response."""
         request, options = self._read_request(exchange.request, path, key)
         call = request.call
         record.model, record.stream = call.model, call.stream
@@ -109,16 +111,16 @@ class App:
         self._quotas.acquire(key)
         cancel_on_disconnect(exchange)
         context = RequestContext(request, exchange, record)
-        goes_on = False
+        runs_in_background = False
         try:
             if self._has_callers:
                 bound = await self.interception.find_bound_session(request, exchange.request, options)
                 if bound is not None:
                     await self.interception.answer_caller(bound, context)
                     return
-            opened, named = None, exchange.request.headers_by_name
-            if options or path.dialect in self._stateful_dialects or not CONVERSATION_HEADERS.isdisjoint(named):
-                options = options or self._conversations.read_options(request, named)
+            opened, headers = None, exchange.request.headers_by_name
+            if options or path.dialect in self._stateful_dialects or not CONVERSATION_HEADERS.isdisjoint(headers):
+                options = options or self._conversations.read_options(request, headers)
                 opened = await self._conversations.load(request, options) if options is not None else None
             if opened is None:
                 await self._gateway.generate(context)
@@ -126,21 +128,21 @@ class App:
                 await resend_answer(opened.again, request, exchange, record)
             elif opened.question.is_background:
                 turn = await self._background.begin(opened, partial(self._quotas.release, key))
-                goes_on = True
+                runs_in_background = True
                 await stored.send_queued(self._background, turn, exchange, record)
             else:
                 context.request, context.recorder = opened.ask, self._conversations.build_recorder(opened)
                 await self._gateway.generate(context)
                 await context.recorder.mark_delivered()
         finally:
-            if not goes_on:
+            if not runs_in_background:
                 self._quotas.release(key)
 
     def _read_request(
         self, request: Request, path: PathMatch, key: Key
     ) -> tuple[ClientRequest, ConversationOptions | None]:
-        """Read a request for a model: its call, what its path and headers say, and the conversation it names."""
-        options, body, named = None, request.body, request.headers_by_name
+        """Parse a request for a model: its call, the options in path and headers, and the conversation it names."""
+        options, body, headers = None, request.body, request.headers_by_name
         if len(body) < SMALL_BODY:
             value = require_distinct_keys(body)
         else:
@@ -157,28 +159,28 @@ class App:
                 call = Call(body, call.model, path.stream)
             elif path.flat:
                 call = flatten_tools(call)
-        in_items = path.google and path.stream and request.query.get("alt") != "sse"
-        strict = named.get("x-dragoman-strict")
+        is_json_array = path.google and path.stream and request.query.get("alt") != "sse"
+        strict = headers.get("x-dragoman-strict")
         client_request = ClientRequest(
             dialect=path.dialect,
             call=call,
-            framing="array" if in_items else "sse",
+            framing="array" if is_json_array else "sse",
             strict=self._strict if strict is None else parse_strict(strict, default=self._strict),
             owner=key.name,
-            headers=() if self._forwarded_headers.isdisjoint(named) else self._select_headers(request.headers),
+            headers=() if self._forwarded_headers.isdisjoint(headers) else self._select_headers(request.headers),
             target=drop_key_from_target(request.target) if path.queried and "?" in request.target else "",
-            tools=named.get(TOOLS_HEADER, "") if self._gateway.has_tools else "",
+            tools=headers.get(TOOLS_HEADER, "") if self._gateway.has_tools else "",
             allowed=key.tools,
         )
         return client_request, options
 
     def _select_headers(self, headers: Headers) -> Headers:
-        """Return the headers that may go to an upstream of the client's own dialect."""
+        """Return the headers that are forwarded to an upstream of the client's own dialect."""
         return tuple(header for header in headers if header[0] in self._forwarded_headers)
 
 
 def drop_key_from_target(target: str) -> str:
-    """Return a path and its query without the key that may be in it."""
+    """Return a path and query without the API key in the query; "" if nothing else is in the query."""
     path, _, query = target.partition("?")
     kept = drop_key(query)
     return f"{path}?{kept}" if kept else ""

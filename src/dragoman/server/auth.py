@@ -1,11 +1,11 @@
-"""Who may use the server: keys, hosts, origins, the requests that a key may have open, and the strict header.
+"""Authorization: API keys, allowed hosts and origins, the concurrency limit of a key, and the strict header.
 
-Keys are stored as hashes and compared in constant time. Without configured keys every key is accepted, and none is
-needed; the server listens on loopback then. A `host` that is not ours is rejected first: a page in a browser may reach
-loopback by a name of its own. So is an `origin` that is not ours: a page may post to loopback without being able to
-read the answer, and the key that it spends is the user's. A concurrency slot is taken first and released if that was
-one too many, so two workers never admit both. An unknown value of the strict header is rejected: a client that asks for
-strictness must not go without it because of a typing error.
+Keys are stored as hashes and compared in constant time. Without configured keys every key is accepted and none is
+needed; the server listens on loopback then. A request with a foreign `host` is rejected first, because a web page can
+reach loopback through its own host name (DNS rebinding). A foreign `origin` is rejected too: a page can post to
+loopback without reading the response, and would spend the user's quota. A concurrency slot is taken first and released
+if that exceeds the limit, so that two workers never both admit the last request. An unknown value of the strict header
+is rejected: a client that requires strict mode must not lose it because of a typing error.
 """
 
 import asyncio
@@ -29,19 +29,19 @@ _LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 
 
 class Key(Struct, frozen=True, kw_only=True):
-    """A key that is let in, by its hash."""
+    """A configured API key, stored as a hash, and what it may use."""
 
     hash: str
     name: str
     models: tuple[str, ...] = ()
-    """Patterns of the models it may ask for; empty for all."""
+    """Patterns of the models it may use; empty for all."""
     tools: tuple[str, ...] = ()
-    """Patterns of the gateway's own tools that it may ask for; empty for all. What an agent uses is the agent's."""
+    """Patterns of the gateway's tools it may use; empty for all. The tools of an agent are not restricted by this."""
     concurrency: int = 0
-    """How many requests it may have open at once; 0 for any number."""
+    """Maximum number of concurrent requests; 0 for no limit."""
 
     def allows(self, model: str) -> bool:
-        """Tell whether the key may ask for a model."""
+        """Return whether the key may use a model."""
         return not self.models or any(fnmatchcase(model, pattern) for pattern in self.models)
 
 
@@ -49,38 +49,38 @@ ANONYMOUS = Key(hash="", name=ANONYMOUS_NAME)
 
 
 def hash_secret(secret: str) -> str:
-    """Return what is kept of a key."""
+    """Return the SHA-256 hash that is stored for a key."""
     return hashlib.sha256(secret.encode()).hexdigest()
 
 
 class Access:
-    """Decides who may come in."""
+    """Checks the API key, host and origin of requests."""
 
     def __init__(self, keys: Iterable[Key], hosts: Iterable[str] = (), origins: Iterable[str] = ()) -> None:
         self._keys = tuple(keys)
         self._hosts = frozenset(host.lower() for host in hosts)
         self._known_hosts: set[str | None] = set()
-        """Host headers that were found to be ours."""
+        """Host headers that passed the check."""
         self._origins = tuple(origin.lower().rstrip("/") for origin in origins)
 
     def authorize(self, request: Request, *, is_public: bool = False) -> Key:
-        """Return whose request this is, or raise the `Problem` for which it is not let in."""
+        """Return the key of a request; raises a `Problem` if the request is not authorized."""
         self._check_host(request)
         if is_public or not self._keys:
             return ANONYMOUS
-        shown = _find_keys(request)
-        if not shown:
+        keys = _find_keys(request)
+        if not keys:
             raise Problem("authentication", "no API key was given")
-        if len(shown) > 1:
+        if len(keys) > 1:
             raise Problem("authentication", "two different API keys were given")
-        wanted = hash_secret(shown.pop())
-        found = [key for key in self._keys if hmac.compare_digest(key.hash, wanted)]
+        hashed = hash_secret(keys.pop())
+        found = [key for key in self._keys if hmac.compare_digest(key.hash, hashed)]
         if not found:
-            raise Problem("authentication", "the API key is not known here")
+            raise Problem("authentication", "the API key is not valid")
         return found[0]
 
     def is_authorized(self, request: Request) -> bool:
-        """Tell whether a request would be let in to what is not for anybody."""
+        """Return whether a request is authorized to use paths that are not public."""
         try:
             self.authorize(request)
         except Problem:
@@ -88,33 +88,37 @@ class Access:
         return True
 
     def _check_host(self, request: Request) -> None:
-        named = request.headers_by_name
-        # One of each, and from no page: most requests are like that, and come to the same few names.
-        if len(named) == len(request.headers) and named.get("host") in self._known_hosts and "origin" not in named:
+        by_name = request.headers_by_name
+        # Fast path for most requests: no duplicate headers, a known host and no origin.
+        if (
+            len(by_name) == len(request.headers)
+            and by_name.get("host") in self._known_hosts
+            and "origin" not in by_name
+        ):
             return
         hosts = [value for name, value in request.headers if name == "host"]
         if len(hosts) != 1:
-            raise Problem("invalid_request", "a request needs one host header")
+            raise Problem("invalid_request", "a request must have exactly one host header")
         host = _strip_port(hosts[0].strip().lower())
         if self._hosts and host not in self._hosts:
-            raise Problem("permission", f"this server is not called {hosts[0]!r}", status=403)
+            raise Problem("permission", f"Host {hosts[0]!r} is not allowed; add it to `hosts` in [server]", status=403)
         for name, value in request.headers:
             if name == "origin" and not self._is_allowed_origin(value.strip().lower(), host):
-                words = f"a page of {value!r} may not ask here: add it to [server] origins if it should"
-                raise Problem("permission", words, status=403)
+                message = f"Origin {value!r} is not allowed; add it to `origins` in [server]"
+                raise Problem("permission", message, status=403)
         if len(self._known_hosts) < _MAX_KNOWN_HOSTS:
             self._known_hosts.add(hosts[0])
 
     def _is_allowed_origin(self, origin: str, host: str) -> bool:
-        """Tell whether an origin is one of our own names, or one that is configured."""
-        called = _strip_port(origin.partition("://")[2])
-        if called and (called in self._hosts if self._hosts else called == host):
+        """Return whether an origin is one of the server's own host names or is configured."""
+        origin_host = _strip_port(origin.partition("://")[2])
+        if origin_host and (origin_host in self._hosts if self._hosts else origin_host == host):
             return True
         return any(fnmatchcase(origin, pattern) for pattern in self._origins)
 
 
 def find_host_names(listen_host: str, configured: Iterable[str]) -> frozenset[str]:
-    """Return the host names a server is called by; none for one that cannot know them all."""
+    """Return the allowed host names; empty (all are allowed) for a wildcard address without configured hosts."""
     if listen_host in {"0.0.0.0", "::"}:  # noqa: S104  compared, not bound
         return frozenset(configured)
     return frozenset({*_LOOPBACK, listen_host.lower(), *configured})
@@ -123,41 +127,41 @@ def find_host_names(listen_host: str, configured: Iterable[str]) -> frozenset[st
 def _strip_port(host: str) -> str:
     if host.startswith("["):
         inner, _, rest = host[1:].partition("]")
-        # What stands behind the bracket is a port or nothing: others may read more into it than we do.
+        # Only a port may follow the bracket: other parsers may interpret anything else differently.
         return inner if not rest or (rest[0] == ":" and rest[1:].isdecimal()) else host
     return host.rpartition(":")[0] if host.count(":") == 1 else host
 
 
 def _find_keys(request: Request) -> set[str]:
-    """Return every key a request shows, whichever way its vendor's clients do."""
-    shown: set[str] = set()
+    """Return the distinct API keys of a request, in the headers and the query parameter of all vendors."""
+    keys: set[str] = set()
     for name, value in request.headers:
         if name == "authorization":
             scheme, _, token = value.partition(" ")
-            shown.add(token.strip() if scheme.lower() == "bearer" else value)
+            keys.add(token.strip() if scheme.lower() == "bearer" else value)
         elif name in {"x-api-key", "x-goog-api-key"}:
-            shown.add(value.strip())
+            keys.add(value.strip())
     if "?" in request.target:
-        shown.update(value for name, value in parse_qsl(request.target.partition("?")[2]) if name == "key")
-    return shown - {""}
+        keys.update(value for name, value in parse_qsl(request.target.partition("?")[2]) if name == "key")
+    return keys - {""}
 
 
-_BOOLEAN_WORDS = (
+_BOOLEANS = (
     {"": False} | dict.fromkeys(("true", "1", "yes", "on"), True) | dict.fromkeys(("false", "0", "no", "off"), False)
 )
 
 
 def parse_strict(value: str, *, default: bool) -> bool:
-    """Read the header; "" for none."""
-    wanted = _BOOLEAN_WORDS.get(value.strip().lower())
-    if wanted is None:
-        words = f"x-dragoman-strict is true or false (1, yes, on; 0, no, off), not {value!r}"
-        raise Problem("invalid_request", words)
-    return default or wanted
+    """Parse the x-dragoman-strict header; it can turn strict mode on, but not off if it is the default."""
+    parsed = _BOOLEANS.get(value.strip().lower())
+    if parsed is None:
+        message = f"x-dragoman-strict must be true or false (or 1, yes, on; 0, no, off), not {value!r}"
+        raise Problem("invalid_request", message)
+    return default or parsed
 
 
 class Quotas:
-    """Counts the open requests of keys that may have only so many."""
+    """Enforces the concurrency limit of keys."""
 
     def __init__(self, config: Config, counters: SharedCounters, worker: int) -> None:
         self._key_index = {key.name: at for at, key in enumerate(config.keys, 1)}
@@ -165,23 +169,25 @@ class Quotas:
         self._own_counts = self._open_counts[worker]
 
     def acquire(self, key: Key) -> None:
-        """Begin a request, or raise the `Problem` that there are too many."""
+        """Take a slot for a request; raises a `Problem` if the key has none left."""
         if not key.concurrency:
             return
         at = self._key_index[key.name]
         self._own_counts[at] += 1
-        if sum(counted[at] for counted in self._open_counts) > key.concurrency:
+        if sum(counts[at] for counts in self._open_counts) > key.concurrency:
             self._own_counts[at] -= 1
-            raise Problem("rate_limit", f"this key has {key.concurrency} requests open already", retry_after=1)
+            raise Problem(
+                "rate_limit", f"this key already has {key.concurrency} open requests, which is its limit", retry_after=1
+            )
 
     def release(self, key: Key) -> None:
-        """End a request."""
+        """Release the slot of a request."""
         if key.concurrency:
             self._own_counts[self._key_index[key.name]] -= 1
 
     @contextmanager
     def slot(self, key: Key) -> Generator[None]:
-        """Count a request of a key as open while the block runs."""
+        """Hold a slot of a key while the block runs."""
         self.acquire(key)
         try:
             yield

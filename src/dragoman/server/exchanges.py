@@ -1,4 +1,4 @@
-"""Show clients what happened to their last requests; all observers of exchanges together."""
+"""The recent exchanges that `/v1/exchanges/ID` shows, and the set of all observers of exchanges."""
 
 from collections.abc import Awaitable, Callable, Iterable
 from typing import Any
@@ -12,28 +12,28 @@ from dragoman.server.process.peers import WorkerContext
 from dragoman.wire import json
 
 FindAtPeers = Callable[[str, str], Awaitable[bytes]]
-"""Asks the other workers for an exchange by its id and owner; nothing if none has it."""
+"""Requests an exchange by its id and owner from the other workers; empty if none has it."""
 
 
 class ExchangeHistory:
-    """The last exchanges of this process."""
+    """The most recent exchanges of this process."""
 
     def __init__(self, records: Iterable[Record], find_at_peers: FindAtPeers | None = None) -> None:
         self._records = records
         self._find_at_peers = find_at_peers
 
     def find(self, name: str, owner: str) -> bytes:
-        """Return what happened to an exchange of this owner; nothing if it is not here."""
+        """Return an exchange of this owner as JSON; empty if this process does not have it."""
         record = next((record for record in self._records if record.id == name and record.owner == owner), None)
         return b"" if record is None else _render_record(record)
 
     async def find_anywhere(self, name: str, owner: str) -> bytes:
-        """Return what happened to an exchange of this owner, here or at another worker."""
+        """Return an exchange of this owner as JSON, from this or another worker; raises a `Problem` if none has it."""
         found = self.find(name, owner)
         if not found and self._find_at_peers is not None:
             found = await self._find_at_peers(name, owner)
         if not found:
-            raise Problem("not_found", f"there is no exchange {name!r}", code="not_found")
+            raise Problem("not_found", f"exchange {name!r} not found", code="not_found")
         return found
 
 
@@ -61,18 +61,18 @@ def _render_record(record: Record) -> bytes:
 
 
 class Observability:
-    """The metrics, the open requests of each key, the last exchanges, and all other observers."""
+    """Metrics, quotas, recent exchanges and all other observers of one worker."""
 
     def __init__(
         self, config: Config, observers: Iterable[Observer] = (), worker_context: WorkerContext | None = None
     ) -> None:
-        board, worker = (
+        counters, worker = (
             (SharedCounters(1, len(config.keys)), 0)
             if worker_context is None
             else (worker_context.counters, worker_context.worker)
         )
-        self.metrics = Metrics(board, worker, _find_model_names(config))
-        self.quotas = Quotas(config, board, worker)
+        self.metrics = Metrics(counters, worker, _find_model_names(config))
+        self.quotas = Quotas(config, counters, worker)
         self.observers = Observers(on_begin=[self.metrics.on_begin], on_end=[self.metrics.on_end, *observers])
         self.exchanges = ExchangeHistory(
             self.observers.recent, None if worker_context is None else worker_context.peers.find_exchange
@@ -80,6 +80,6 @@ class Observability:
 
 
 def _find_model_names(config: Config) -> set[str]:
-    """Return the names of models that the configuration says in full, ours and those of upstreams."""
+    """Return all configured model names without wildcards: aliases and their upstream models."""
     targets = {target.partition("/")[2] for targets in config.models.values() for target in targets}
     return {name for name in {*config.models, *targets} if "*" not in name}

@@ -1,4 +1,4 @@
-"""Write what was counted as Prometheus reads it. The only file that knows Prometheus' library."""
+"""Render the counters in Prometheus' text format. The only module that imports `prometheus_client`."""
 
 from collections.abc import Iterator, Sequence
 from itertools import accumulate
@@ -29,7 +29,7 @@ _Rows = dict[CounterKey, list[float]]
 
 
 def render_metrics(counters: SharedCounters) -> tuple[str, bytes]:
-    """Return the type and the text of all that was counted."""
+    """Return the content type and the text of all metrics."""
     registry = CollectorRegistry()
     registry.register(_CounterCollector(counters))
     return CONTENT_TYPE_PLAIN_0_0_4, generate_latest(registry)
@@ -40,52 +40,54 @@ class _CounterCollector(Collector):
         self._counters = counters
 
     def collect(self) -> Iterator[Metric]:
-        shares = self._counters.all_counters()
-        requests = CounterMetricFamily("dragoman_requests", "Requests that are over.", labels=_REQUEST_LABELS)
-        for key, numbers in _sum_rows([share.requests for share in shares]).items():
+        workers = self._counters.all_counters()
+        requests = CounterMetricFamily("dragoman_requests", "Completed requests.", labels=_REQUEST_LABELS)
+        for key, numbers in _sum_rows([worker.requests for worker in workers]).items():
             requests.add_metric(key, numbers[0])
         yield requests
-        models = _sum_rows([share.models for share in shares])
-        yield _build_histogram("dragoman_request_seconds", "Seconds until an answer was whole.", models, 0)
+        models = _sum_rows([worker.models for worker in workers])
+        yield _build_histogram("dragoman_request_seconds", "Seconds until the response was complete.", models, 0)
         yield _build_histogram(
-            "dragoman_first_token_seconds", "Seconds until a stream said something.", models, FIRST_TOKEN_OFFSET
+            "dragoman_first_token_seconds", "Seconds until the first token of a stream.", models, FIRST_TOKEN_OFFSET
         )
-        yield _build_counter("dragoman_tokens", "Tokens, as upstreams count them.", models, TOKENS, TOKENS_OFFSET)
-        yield _build_counter("dragoman_losses", "Things that could not be said.", models, LOSSES, LOSSES_OFFSET)
-        retries = CounterMetricFamily("dragoman_retries", "Tries after the first.", labels=_MODEL_LABELS)
+        yield _build_counter("dragoman_tokens", "Tokens as reported by upstreams.", models, TOKENS, TOKENS_OFFSET)
+        yield _build_counter(
+            "dragoman_losses", "Losses of translations, dropped or approximated.", models, LOSSES, LOSSES_OFFSET
+        )
+        retries = CounterMetricFamily("dragoman_retries", "Upstream calls after the first.", labels=_MODEL_LABELS)
         for key, numbers in models.items():
             retries.add_metric(key, numbers[RETRIES_OFFSET])
         yield retries
         yield GaugeMetricFamily(
-            "dragoman_open_requests", "Requests under way.", value=sum(share.open_requests[0] for share in shares)
+            "dragoman_open_requests", "Open requests.", value=sum(worker.open_requests[0] for worker in workers)
         )
-        yield GaugeMetricFamily("dragoman_workers", "Processes that serve.", value=len(shares))
-        built = GaugeMetricFamily("dragoman_build_info", "The version that runs.", labels=("version",))
-        built.add_metric((__version__,), 1)
-        yield built
+        yield GaugeMetricFamily("dragoman_workers", "Worker processes.", value=len(workers))
+        build_info = GaugeMetricFamily("dragoman_build_info", "The running version.", labels=("version",))
+        build_info.add_metric((__version__,), 1)
+        yield build_info
 
 
 def _sum_rows(tables: Sequence[CounterTable]) -> _Rows:
     rows: _Rows = {}
-    for sheet in tables:
-        for key, numbers in sheet.iter_rows():
-            known = rows.get(key)
-            rows[key] = numbers if known is None else [a + b for a, b in zip(known, numbers, strict=True)]
+    for table in tables:
+        for key, numbers in table.iter_rows():
+            previous = rows.get(key)
+            rows[key] = numbers if previous is None else [a + b for a, b in zip(previous, numbers, strict=True)]
     return rows
 
 
 def _build_histogram(name: str, description: str, models: _Rows, offset: int) -> Metric:
     family = HistogramMetricFamily(name, description, labels=_MODEL_LABELS)
     for key, numbers in models.items():
-        counted = list(accumulate(numbers[offset : offset + BUCKET_COUNT]))
-        if counted[-1]:
-            family.add_metric(key, list(zip(_BUCKETS, counted, strict=True)), numbers[offset + BUCKET_COUNT])
+        counts = list(accumulate(numbers[offset : offset + BUCKET_COUNT]))
+        if counts[-1]:
+            family.add_metric(key, list(zip(_BUCKETS, counts, strict=True)), numbers[offset + BUCKET_COUNT])
     return family
 
 
 def _build_counter(name: str, description: str, models: _Rows, kinds: Sequence[str], offset: int) -> Metric:
     family = CounterMetricFamily(name, description, labels=(*_MODEL_LABELS, "kind"))
     for key, numbers in models.items():
-        for kind, counted in zip(kinds, numbers[offset : offset + len(kinds)], strict=True):
-            family.add_metric((*key, kind), counted)
+        for kind, count in zip(kinds, numbers[offset : offset + len(kinds)], strict=True):
+            family.add_metric((*key, kind), count)
     return family

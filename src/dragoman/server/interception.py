@@ -1,9 +1,9 @@
-"""The intercept proxy in the server: clients whose requests pass through, and callers bound to their sessions.
+"""The intercept proxy in the server: forwards requests of intercepted programs, and answers callers of their sessions.
 
-The client's own key is for its upstream. With configured keys it sends one of ours in `x-dragoman-key`; a client that
-the gateway started itself is recognised by its path. Sessions are saved with the conversations, so that they outlive
-the process; if the store fails they live in memory. A caller may use any dialect: the events of Gemini's reply are
-adapted to it.
+The API key of an intercepted program is for its upstream. If the gateway has keys, the program sends one of them in
+`x-dragoman-key`; a program that the gateway started itself is recognised by its path. Sessions are saved in the
+conversation store, so that they survive a restart; if the store fails they live in memory. A caller may use any
+dialect: the events of Gemini's reply are adapted to it.
 """
 
 import contextlib
@@ -55,47 +55,47 @@ from dragoman.upstreams.registry import KINDS
 from dragoman.wire import json
 
 _OWN_HEADERS = {"x-dragoman-key": "x-api-key", "host": "host", "origin": "origin"}
-"""Headers that are for us, and what they are called where keys are looked at."""
+"""Headers meant for the gateway, and the names under which authorization expects them."""
 
 
 def select_own_headers(request: Request) -> Request:
-    """Return what a client shows to us of a request that is for its upstream."""
+    """Return a request with only the headers that are meant for the gateway, not for the upstream."""
     headers = tuple((_OWN_HEADERS[name], value) for name, value in request.headers if name in _OWN_HEADERS)
     return Request(request.method, request.target.partition("?")[0], headers)
 
 
 class BoundSession(Struct, frozen=True):
-    """A session that a caller's conversation is bound to, and where its client asks."""
+    """A session that a caller's conversation is bound to, and the base URL of its intercepted program."""
 
     session: InterceptSession
     url: str
 
 
 class Interception:
-    """Passes the requests of clients on to the upstreams they are meant for."""
+    """Forwards the requests of intercepted programs to their upstreams."""
 
     def __init__(
         self, config: Config, routes: Routes, client: Client, store: Store, *, is_single_process: bool = True
     ) -> None:
         self._config = config
         self._is_single_process = is_single_process
-        """No other process answers on the same port: what is known here is all that is known."""
+        """Whether this is the only process on the port, so that it has all sessions."""
         self._routes = routes
         self._handler = InterceptHandler(client)
         self.sessions = InterceptSessions()
         self._session_store = InterceptSessionStore(self.sessions, store)
         self.callers = CallerHandler()
         self.base_url = ""
-        """Where clients that are started here are told to ask."""
+        """The URL that programs started by the gateway use."""
 
     @property
     def observers(self) -> list[ExchangeObserver]:
-        """Who is told of each exchange when it is over."""
+        """Functions that are called with each exchange when it has ended."""
         return self._handler.observers
 
     def authorize(self, request: Request, path: PathMatch, access: Access) -> Key:
-        """Return the key of a client's request: its credentials are for its upstream, and not looked at here."""
-        # A path that was given to a client which the gateway started needs no key.
+        """Return the gateway key of a program's request; credentials outside `x-dragoman-key` are for the upstream."""
+        # A program that the gateway started needs no key: its path contains the session's ticket.
         try:
             return access.authorize(
                 select_own_headers(request), is_public=self.sessions.has_ticket(path.name, path.item)
@@ -103,17 +103,17 @@ class Interception:
         except Problem as problem:
             if problem.kind != "authentication":
                 raise
-            words = f"{problem.message} in x-dragoman-key: what else is shown is for the upstream"
-            raise Problem(problem.kind, words) from None
+            message = f"{problem.message} in x-dragoman-key; other credentials are for the upstream"
+            raise Problem(problem.kind, message) from None
 
     async def handle_request(self, exchange: Exchange, path: PathMatch, key: Key, record: Record) -> None:
-        """Answer one request of a client."""
+        """Forward one request of an intercepted program."""
         table = self._find_table(path.name)
         destination = self._find_destination(table)
         if not key.allows(destination.upstream + path.action):
             raise Problem("permission", f"this API key is not allowed to use {destination.upstream + path.action!r}")
         query = exchange.request.target.partition("?")[2]
-        passing = InterceptedExchange(
+        intercepted = InterceptedExchange(
             name=path.name,
             session=path.item,
             upstream=destination.upstream,
@@ -126,36 +126,36 @@ class Interception:
             session = await self._session_store.find(SessionName(key.name, path.name, path.item), table)
         plan = build_fixed_plan(table) if session is None else session.build_plan(digest_of(exchange.request.body))
         try:
-            await self._handler.handle_request(exchange, passing, destination, plan, session)
+            await self._handler.handle_request(exchange, intercepted, destination, plan, session)
         except ConnectionFailure as failure:
             raise map_failure(failure, destination.upstream) from None
         finally:
-            record.status = passing.status
+            record.status = intercepted.status
             if session is not None:
                 await self._session_store.save(session)
 
     @property
     def has_callers(self) -> bool:
-        """Tell whether a request may be a caller's."""
+        """Whether a request may come from a caller, because [intercept] has entries."""
         return bool(self._config.intercept)
 
     async def find_bound_session(
         self, client_request: ClientRequest, request: Request, options: ConversationOptions | None
     ) -> BoundSession | None:
-        """Return the session that a request of a caller names as its conversation; None for any other request."""
+        """Return the session that a caller's request names as its conversation; None for any other request."""
         name = options.conversation if options is not None else conversation_of(client_request, request)
         entry, _, session = name.partition(":")
         table = self._config.intercept.get(entry)
         if table is None:
             return None
         if not self._is_single_process:
-            words = f"sessions of [intercept.{entry}] live in one process: serve with one worker"
-            raise Problem("unsupported", words, status=501)
+            message = f"[intercept.{entry}] does not work with several workers; start the gateway with --workers 1"
+            raise Problem("unsupported", message, status=501)
         opened = await self._session_store.open(SessionName(client_request.owner, entry, session), table)
         return BoundSession(opened, f"{self.base_url}/intercept/{entry}@{opened.ticket}")
 
     async def answer_caller(self, bound: BoundSession, context: RequestContext) -> None:
-        """Answer a caller whose conversation is bound to a session."""
+        """Answer a caller whose conversation is bound to a session, and save the session."""
         server, callers = self._config.server, self.callers
         try:
             await answer_caller(bound, callers, context, hold=server.hold, heartbeat=server.heartbeat)
@@ -163,20 +163,20 @@ class Interception:
             await self._session_store.save(bound.session)
 
     def _find_table(self, name: str) -> InterceptTable:
-        """Return what is configured for a client; an upstream's own name stands for nothing but the way there."""
+        """Return the [intercept] table of a name; the name of an upstream gives a table without options."""
         table = self._config.intercept.get(name)
         if table is not None:
             return table
         upstream = self._config.upstreams.get(name)
         if upstream is None or DIALECT not in KINDS[upstream.kind].dialects:
-            raise Problem("not_found", f"there is no [intercept.{name}], and no upstream {name!r} of Google's")
+            raise Problem("not_found", f"there is no [intercept.{name}] and no upstream {name!r} with the Gemini API")
         return InterceptTable(upstream=name)
 
     def _find_destination(self, table: InterceptTable) -> UpstreamAddress:
         target = self._routes.find_named(table.upstream, "gemini-")
         site = getattr(target.upstream, "site", None) if target is not None else None
         if target is None or site is None:
-            raise Problem("not_found", f"there is no upstream {table.upstream!r} of Google's")
+            raise Problem("not_found", f"there is no upstream {table.upstream!r} with the Gemini API")
         return UpstreamAddress(
             upstream=table.upstream,
             origin=site.origin,
@@ -190,46 +190,54 @@ class Interception:
 async def open_interception(
     config: Config, routes: Routes, store: Store, *, is_single_process: bool = True
 ) -> AsyncGenerator[Interception]:
-    """Open what stands between clients and upstreams, as long as the block runs."""
+    """Run the intercept proxy while the block runs."""
     client = Client()
     try:
-        opened = Interception(config, routes, client, store, is_single_process=is_single_process)
+        interception = Interception(config, routes, client, store, is_single_process=is_single_process)
         try:
-            yield opened
+            yield interception
         finally:
-            await opened.callers.close()
+            await interception.callers.close()
     finally:
         await client.close()
 
 
 def conversation_of(client_request: ClientRequest, request: Request) -> str:
-    """Return the conversation that a request names, in its body where its dialect does, or in its header."""
+    """Return the conversation that a request names, in the body if its dialect has such a field, or in a header."""
     if dialect_named(client_request.dialect).turns.has_store_member:
         try:
-            named = read_conversation_id(json.decode_object(request.body).get("conversation"))
+            conversation = read_conversation_id(json.decode_object(request.body).get("conversation"))
         except json.Malformed as error:
             raise build_body_error(error) from None
-        if named:
-            return named
+        if conversation:
+            return conversation
     return read_header_options(request.headers_by_name).conversation
 
 
 async def answer_caller(
     bound: BoundSession, callers: CallerHandler, context: RequestContext, *, hold: float, heartbeat: float
 ) -> None:
-    """Answer a caller with what the model says to the client, or raise the `Problem` for which that is not possible."""
-    ask, record, dialect = context.request, context.record, dialect_named(context.request.dialect)
-    request = dialect.parse_request(ask.call)
-    if dialect.turns.has_store_member and json.peek(ask.call.body).get("background"):
-        raise Problem("unsupported", "an intercepted session answers who waits for it", where="/background")
-    wish = parse_caller_request(request, ask.call.body, ask.dialect, strict=ask.strict)
-    record.losses = wish.losses
+    """Answer a caller with the model's reply in the intercepted program; raises a `Problem` if that is impossible."""
+    client_request, record, dialect = context.request, context.record, dialect_named(context.request.dialect)
+    request = dialect.parse_request(client_request.call)
+    if dialect.turns.has_store_member and json.peek(client_request.call.body).get("background"):
+        raise Problem(
+            "unsupported",
+            "an intercepted session cannot answer in the background; remove `background`",
+            where="/background",
+        )
+    caller_request = parse_caller_request(
+        request, client_request.call.body, client_request.dialect, strict=client_request.strict
+    )
+    record.losses = caller_request.losses
     record.note_attempt(bound.session.name.entry, "")
-    heard = CallerReply(ask, record, DIALECT)
-    if ask.call.stream:
-        context.heartbeat = Heartbeat(ask, context.exchange, record)
-    async with aclosing(callers.answer(bound.session, wish, request, ask.dialect, bound.url)) as events:
-        work = write_events(heard.adapt_events(events), request, context, heard.record_losses)
+    reply = CallerReply(client_request, record, DIALECT)
+    if client_request.call.stream:
+        context.heartbeat = Heartbeat(client_request, context.exchange, record)
+    async with aclosing(
+        callers.answer(bound.session, caller_request, request, client_request.dialect, bound.url)
+    ) as events:
+        work = write_events(reply.adapt_events(events), request, context, reply.record_losses)
         await (work if context.heartbeat is None else context.heartbeat.run(work, hold, heartbeat))
 
 
@@ -237,7 +245,7 @@ _MAX_LOOKED_UP = 1000
 
 
 class InterceptSessionStore:
-    """Sessions that are known, or were before the process began."""
+    """Sessions in memory, with those of earlier processes loaded from the store on demand."""
 
     def __init__(self, sessions: InterceptSessions, store: Store) -> None:
         self._sessions = sessions
@@ -245,7 +253,7 @@ class InterceptSessionStore:
         self._looked_up: set[SessionName] = set()
 
     async def find(self, name: SessionName, table: InterceptTable) -> InterceptSession | None:
-        """Return a session that there is, or was."""
+        """Return an existing session, from memory or the store; None if there is none."""
         found = self._sessions.find(name)
         if found is not None or name in self._looked_up:
             return found
@@ -253,11 +261,11 @@ class InterceptSessionStore:
         return self._restore(name, table, body) if body is not None else None
 
     async def open(self, name: SessionName, table: InterceptTable) -> InterceptSession:
-        """Return a session, a new one if there never was one."""
+        """Return an existing session, or create it."""
         return await self.find(name, table) or self._sessions.open(name, table)
 
     async def save(self, session: InterceptSession) -> None:
-        """Keep a session, if there is something new of it."""
+        """Save a session to the store if it has changed."""
         state = session.state
         if not session.groups or state == session.saved_state:
             return
@@ -286,30 +294,31 @@ class InterceptSessionStore:
 
 
 class CallerReply:
-    """Fits the events of one reply, which is given in the dialect `source`."""
+    """Adapts the events of one reply from the dialect `source` to the caller's dialect."""
 
     def __init__(self, client_request: ClientRequest, record: Record, source: str) -> None:
-        here, there = dialect_named(source), dialect_named(client_request.dialect)
+        source_dialect, target_dialect = dialect_named(source), dialect_named(client_request.dialect)
         self._record = record
-        self._prefix = there.reply_prefix
-        self._ledger = Ledger(here.reply_pointers)
+        self._prefix = target_dialect.reply_prefix
+        self._ledger = Ledger(source_dialect.reply_pointers)
         self._pipeline = ReplyPipeline(NO_UNDO)
-        if here is not there:
+        if source_dialect is not target_dialect:
             options = ReplyOptions(salt=record.id, is_whole=not client_request.call.stream)
-            self._pipeline = ReplyPipeline(NO_UNDO, EventAdapter(here, there, self._ledger, options).feed)
+            adapter = EventAdapter(source_dialect, target_dialect, self._ledger, options)
+            self._pipeline = ReplyPipeline(NO_UNDO, adapter.feed)
 
     async def adapt_events(self, events: AsyncIterator[Event]) -> AsyncIterator[Event]:
-        """Tell what the client can be told."""
+        """Yield the events that the caller's dialect can express."""
         async for event in events:
-            for fitted in self._adapt(event):
-                yield fitted
+            for adapted in self._adapt(event):
+                yield adapted
 
     def record_losses(self) -> None:
-        """Book what could not be told."""
+        """Store the losses of the reply in the record."""
         self._record.reply_losses = self._ledger.losses()
 
     def _adapt(self, event: Event) -> Iterable[Event]:
         if isinstance(event, Started):
-            named = event.id or generate_id(self._prefix, self._record.id)
-            event = structs.replace(event, id=named, created=event.created or int(time()))
+            reply_id = event.id or generate_id(self._prefix, self._record.id)
+            event = structs.replace(event, id=reply_id, created=event.created or int(time()))
         return self._pipeline.feed(event)

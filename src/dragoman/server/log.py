@@ -1,10 +1,10 @@
 """One log line for every exchange: the request, its upstream, its outcome and its cost.
 
-What was said in a request or a reply is never logged, and whatever looks like a secret is redacted. Our own failures
-have a line of their own with their traceback, also where the log is off. Lines are written by a thread. If the file is
-moved away, the next lines go to a new file of its name. If the reader of standard error stalls, lines are dropped
-rather than buffered without limit, and the next line that gets through says how many. What tools and external servers
-report to Python's logging becomes lines too.
+The contents of requests and replies are never logged, and text that looks like a secret is redacted. Internal errors
+get a separate line with their traceback, even if the log is off. A thread writes the lines. If the file is moved away
+(log rotation), the next lines go to a new file of the same name. If the reader of standard error stalls, lines are
+dropped rather than buffered without limit, and the next line that can be written has the number of dropped lines.
+Messages that tools and external servers send to Python's logging become lines too.
 """
 
 import os
@@ -28,13 +28,13 @@ from dragoman.server.metrics import QUIET_OPERATIONS
 from dragoman.wire import json
 
 _BATCH_SECONDS = 0.05
-"""Seconds between two writes: waking a thread for each line would cost more than the line."""
+"""Seconds between writes: waking the thread for each line would cost more than the line itself."""
 _MAX_QUEUED = 50_000
 _CLOSE_SECONDS = 2.0
 
 
 class LogWriter:
-    """A file that lines are added to, or standard error."""
+    """Appends lines to a file or to standard error, in a thread."""
 
     def __init__(self, path: Path | None = None) -> None:
         self._path = path
@@ -46,14 +46,14 @@ class LogWriter:
         self._thread.start()
 
     def add(self, line: bytes) -> None:
-        """Write a line soon."""
+        """Queue a line for writing; drops it if the queue is full."""
         if self._queue.qsize() > _MAX_QUEUED:
             self._dropped += 1
         else:
             self._queue.put(line + b"\n")
 
     def close(self) -> None:
-        """Write what waits, for a while."""
+        """Write the queued lines, with a timeout."""
         self._is_closing = True
         self._queue.put(b"")
         self._thread.join(_CLOSE_SECONDS)
@@ -69,14 +69,14 @@ class LogWriter:
             if self._dropped:
                 dropped, self._dropped = self._dropped, 0
                 lines.append(b'{"event":"dropped","lines":%d}\n' % dropped)
-            with suppress(OSError):  # a full disk or a reader that left: nobody could be told but by this log
+            with suppress(OSError):  # a full disk or a closed pipe: there is no other place to report it
                 self._append(b"".join(lines))
 
     def _append(self, data: bytes) -> None:
         if self._path is not None and not _is_same_file(self._file, self._path):
-            # The old file stays until there is a new one: its number would soon be that of somebody's connection.
-            before, self._file = self._file, _open_file(self._path)
-            os.close(before)
+            # The old file is closed after the new one is open: else its descriptor could be reused for a connection.
+            old_file, self._file = self._file, _open_file(self._path)
+            os.close(old_file)
         while data:
             data = data[os.write(self._file, data) :]
 
@@ -93,13 +93,13 @@ def _is_same_file(file: int, path: Path) -> bool:
 
 
 _MAX_TEXT = 500
-"""Characters of a client's or an upstream's text that go into a line."""
+"""Maximum number of characters of a client's or upstream's text in a line."""
 _MAX_SEARCHED = 4000
-"""Characters that are searched for secrets first: a secret is longer than what is written in its place."""
+"""Maximum number of characters that are searched for secrets; more than `_MAX_TEXT`, as redacting shortens the text."""
 
 
 class Log:
-    """Writes a line for every exchange."""
+    """Writes a log line for every exchange, internal error and message of a tool."""
 
     def __init__(
         self,
@@ -117,7 +117,7 @@ class Log:
         self._worker = worker
 
     def on_end(self, record: Record) -> None:
-        """Write the line for an exchange that is over."""
+        """Write the line for a completed exchange."""
         if record.crash is not None:
             self.log_crash(record.crash, record.id)
         if self._crashes_only or (record.operation in QUIET_OPERATIONS and record.problem is None):
@@ -126,12 +126,12 @@ class Log:
         self._add(render_text(line) if self._is_text else json.encode(line))
 
     def log_crash(self, error: BaseException, exchange: str = "", message: str = "") -> None:
-        """Write a line for a failure of the gateway itself."""
+        """Write a line for an internal error of the gateway."""
         fields = {"time": _format_time(time()), "event": "crash", "exchange": exchange, "message": message}
         self._add(render_crash(error, fields, self._redact, as_text=self._is_text))
 
     def log_note(self, record: LogRecord) -> None:
-        """Write a line for what a tool or an external server reports."""
+        """Write a line for a message that a tool or an external server logged."""
         fields: dict[str, Any] = {"time": _format_time(record.created), "message": self._sanitize(record.getMessage())}
         if self._worker is not UNSET:
             fields["worker"] = self._worker
@@ -140,15 +140,15 @@ class Log:
     def on_loop_error(self, _: object, context: dict[str, Any]) -> None:
         """Write a line for an error that the event loop reports."""
         error = context.get("exception")
-        words = self._sanitize(str(context.get("message", "")))
-        self.log_crash(error if isinstance(error, BaseException) else RuntimeError(words), message=words)
+        message = self._sanitize(str(context.get("message", "")))
+        self.log_crash(error if isinstance(error, BaseException) else RuntimeError(message), message=message)
 
     def _build_line(self, record: Record) -> LogLine:
         problem, usage = record.problem, record.usage
-        model, asked = record.model, record.upstream_model
+        model, upstream_model = record.model, record.upstream_model
         if record.outcome != "answered":
-            # A name that was answered to is no secret; any other is a client's text.
-            model, asked = self._sanitize(model), self._sanitize(asked)
+            # A model that answered has a real name; any other name is untrusted text from the client.
+            model, upstream_model = self._sanitize(model), self._sanitize(upstream_model)
         return LogLine(
             _format_time(record.began),
             record.id,
@@ -157,7 +157,7 @@ class Log:
             record.dialect,
             model,
             record.upstream,
-            asked,
+            upstream_model,
             record.status,
             record.outcome,
             record.tries,
@@ -173,7 +173,7 @@ class Log:
         )
 
     def _sanitize(self, text: str) -> str:
-        # It is cut before it is read: a client may name a model with a million characters.
+        # The text is cut before it is searched: a client may send a model name of a million characters.
         return self._redact(text[:_MAX_SEARCHED])[:_MAX_TEXT]
 
 
@@ -184,29 +184,29 @@ def _format_time(seconds: float) -> str:
 
 @lru_cache(maxsize=64)
 def _format_second(whole: int) -> str:
-    # Many exchanges begin in the same second, and this is half of what a line would cost.
+    # Cached because many exchanges begin in the same second, and this is half the cost of a line.
     return strftime("%Y-%m-%dT%H:%M:%S", gmtime(whole))
 
 
 @contextmanager
 def open_log(config: Config, worker: int | None = None) -> Generator[Log]:
-    """Keep the log that is configured open as long as the block runs; of several workers each says which it is."""
-    said = config.server.log
+    """Open the configured log while the block runs; with several workers, each line has the `worker` number."""
+    target = config.server.log
     try:
-        lines = LogWriter(None if said in {"stderr", "off"} else Path(said))
+        lines = LogWriter(None if target in {"stderr", "off"} else Path(target))
     except OSError as error:
-        words = f'{said!r} cannot be written ({error.strerror}): name another file, "stderr" or "off"'
-        raise ConfigError(config.source, "server.log", words) from None
+        message = f'cannot write to {target!r} ({error.strerror}); use another file, "stderr" or "off"'
+        raise ConfigError(config.source, "server.log", message) from None
     try:
-        form, crashes = config.server.log_format, said == "off"
+        form, crashes_only = config.server.log_format, target == "off"
         log = Log(
             lines.add,
             form=form,
             secrets=config.secrets,
-            crashes_only=crashes,
+            crashes_only=crashes_only,
             worker=UNSET if worker is None else worker,
         )
-        with nullcontext() if crashes else capture_logging(log.log_note):
+        with nullcontext() if crashes_only else capture_logging(log.log_note):
             yield log
     finally:
         lines.close()

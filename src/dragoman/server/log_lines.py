@@ -1,4 +1,4 @@
-"""The lines of the log: of exchanges, of failures of the gateway, and of what tools report to Python's logging."""
+"""Render log lines for exchanges, for internal errors, and for messages of tools in Python's logging."""
 
 import logging
 import traceback
@@ -15,7 +15,7 @@ from dragoman.wire import json
 
 
 class LoggedTokens(Struct, frozen=True):
-    """The tokens of an exchange."""
+    """The token counts of an exchange."""
 
     input: int | None
     output: int | None
@@ -24,7 +24,7 @@ class LoggedTokens(Struct, frozen=True):
 
 
 class LogLine(Struct, frozen=True):
-    """The fields of a line, in this order."""
+    """The fields of a log line, in this order."""
 
     time: str
     exchange: str
@@ -46,28 +46,28 @@ class LogLine(Struct, frozen=True):
     problem: str | UnsetType = UNSET
     message: str | UnsetType = UNSET
     worker: int | UnsetType = UNSET
-    """Which of several workers writes this."""
+    """The number of the worker; unset with a single process."""
 
 
 def render_text(line: LogLine) -> bytes:
-    """Return a line for people."""
-    words = [line.time[11:], str(line.status or "-"), line.outcome, line.dialect]
+    """Render a line in the human-readable format."""
+    fields = [line.time[11:], str(line.status or "-"), line.outcome, line.dialect]
     if line.model:
-        words.append(line.model)
+        fields.append(line.model)
     if line.upstream:
-        words.append(f"-> {line.upstream}/{line.upstream_model}")
-    words.append(f"{line.total_ms:.0f} ms")
+        fields.append(f"-> {line.upstream}/{line.upstream_model}")
+    fields.append(f"{line.total_ms:.0f} ms")
     if line.stream and line.first_ms is not None:
-        words.append(f"(first {line.first_ms:.0f} ms)")
+        fields.append(f"(first {line.first_ms:.0f} ms)")
     if line.tokens is not UNSET:
-        words.append(f"{line.tokens.input}+{line.tokens.output} tokens")
+        fields.append(f"{line.tokens.input}+{line.tokens.output} tokens")
     if line.losses:
-        words.append(f"{line.losses} losses")
+        fields.append(f"{line.losses} losses")
     if line.tries > 1:
-        words.append(f"{line.tries} tries")
+        fields.append(f"{line.tries} tries")
     if line.problem is not UNSET:
-        words.append(f"{line.problem}: {line.message}")
-    return " ".join([*words, line.exchange]).replace("\n", " ").encode()
+        fields.append(f"{line.problem}: {line.message}")
+    return " ".join([*fields, line.exchange]).replace("\n", " ").encode()
 
 
 _ROOT = "dragoman"
@@ -77,7 +77,7 @@ Redact = Callable[[str], str]
 
 
 class _NoteHandler(QueueHandler):
-    """Calls a function with each record; the base class reports a record that cannot be written."""
+    """Calls a function with each log record; the base class handles errors of the function."""
 
     def __init__(self, note: Callable[[LogRecord], None]) -> None:
         super().__init__(SimpleQueue())
@@ -93,21 +93,21 @@ class _NoteHandler(QueueHandler):
 
 @contextmanager
 def capture_logging(note: Callable[[LogRecord], None]) -> Generator[None]:
-    """Call `note` with each record of Python's logging as long as the block runs."""
+    """Call `note` with each record of the `dragoman` logger while the block runs."""
     logger = logging.getLogger(_ROOT)
-    before, handler = logger.level, _NoteHandler(note)
+    previous_level, handler = logger.level, _NoteHandler(note)
     logger.addHandler(handler)
-    if before == logging.NOTSET:
+    if previous_level == logging.NOTSET:
         logger.setLevel(logging.INFO)
     try:
         yield
     finally:
-        logger.setLevel(before)
+        logger.setLevel(previous_level)
         logger.removeHandler(handler)
 
 
 def render_crash(error: BaseException, fields: Mapping[str, str], redact: Redact, *, as_text: bool) -> bytes:
-    """Return the line for a failure of the gateway, with its traceback."""
+    """Render the line for an internal error, with its traceback."""
     lines = redact("".join(traceback.format_exception(error))[-_MAX_TRACE:])
     if as_text:
         return f"{fields['time']} crash {fields['exchange']} {fields['message']}\n{lines}".encode()
@@ -115,7 +115,7 @@ def render_crash(error: BaseException, fields: Mapping[str, str], redact: Redact
 
 
 def render_note(record: LogRecord, fields: Mapping[str, Any], redact: Redact, *, as_text: bool) -> bytes:
-    """Return the line for what a tool or an external server reports; `fields` are its time, message and worker."""
+    """Render the line for a message of a tool or external server; `fields` are its time, message and worker."""
     about = record.name.removeprefix("dragoman.")
     level = record.levelname.lower()
     trace = "".join(traceback.format_exception(record.exc_info[1])) if record.exc_info else ""

@@ -1,10 +1,9 @@
 """Count every exchange, in memory that all workers of a gateway share.
 
-Counting is a few additions; the library that renders the text for Prometheus is loaded on the first request for it. A
-label is never a name that a client alone chose: a model is counted by its configured name, or by the upstream's once
-that has answered, and by no more than a fixed number of such names. Each process writes rows of its own and reads those
-of all. Counts outlive their process: its successor continues them. The number of rows is fixed; what finds no row is
-counted in the last one.
+Counting is a few additions; the Prometheus library is loaded on the first request for the metrics. A label is never a
+name that only a client chose: the label of a model is its configured name, or the upstream's name for it after the
+first answer, and the number of such names is limited. Each process writes its own rows and reads those of all. Counts
+survive a worker: its replacement continues them. The number of rows is fixed; if none is free, the last row is used.
 """
 
 from bisect import bisect_left
@@ -18,7 +17,7 @@ from dragoman.wire import json
 
 _NUMBER_BYTES = 8
 _KEY_BYTES = 256
-"""Bytes that a row's name may take, as JSON with its length before it."""
+"""Bytes reserved for the key of a row: its length, then the key as JSON."""
 _LENGTH_BYTES = 2
 OTHER = "other"
 
@@ -26,7 +25,7 @@ CounterKey = tuple[str, ...]
 
 
 class CounterTable:
-    """The rows of one process."""
+    """Rows of counters in shared memory, by key; written by one process."""
 
     def __init__(self, memory: memoryview, width: int, key_length: int) -> None:
         self._memory = memory
@@ -34,35 +33,35 @@ class CounterTable:
         self._last = len(memory) // self._stride - 1
         self._overflow_key: CounterKey = (OTHER,) * key_length
         self._numbers: memoryview[float] = memory.cast("d")
-        self._rows = {name: self._row_numbers(at) for at, name in enumerate(self._iter_keys()) if name is not None}
+        self._rows = {key: self._row_numbers(at) for at, key in enumerate(self._iter_keys()) if key is not None}
 
     @staticmethod
     def byte_size(width: int, rows: int) -> int:
-        """Return the bytes that a sheet needs."""
+        """Return the size in bytes of a table."""
         return (_KEY_BYTES + width * _NUMBER_BYTES) * rows
 
     def find_row(self, key: CounterKey) -> "memoryview[float]":
-        """Return the numbers of a key; a new row is added if there is room."""
+        """Return the counters of a key; a new key gets a free row, or else the overflow row."""
         found = self._rows.get(key)
         return self._add_row(key) if found is None else found
 
     def iter_rows(self) -> Iterator[tuple[CounterKey, list[float]]]:
-        """Return every row with its numbers, also when another process writes them."""
-        for at, name in enumerate(self._iter_keys()):
-            if name is not None:
-                yield name, list(self._row_numbers(at))
+        """Yield each key with a copy of its counters; another process may be writing them."""
+        for at, key in enumerate(self._iter_keys()):
+            if key is not None:
+                yield key, list(self._row_numbers(at))
 
     def _add_row(self, key: CounterKey) -> "memoryview[float]":
-        name = json.encode(key)
+        encoded = json.encode(key)
         at = self._last
         if key != self._overflow_key:
             at = len(self._rows) - (self._overflow_key in self._rows)
-            if at >= self._last or len(name) > _KEY_BYTES - _LENGTH_BYTES:
+            if at >= self._last or len(encoded) > _KEY_BYTES - _LENGTH_BYTES:
                 return self.find_row(self._overflow_key)
         start = at * self._stride
-        self._memory[start + _LENGTH_BYTES : start + _LENGTH_BYTES + len(name)] = name
-        # The length last: another process sees a whole name or none.
-        self._memory[start : start + _LENGTH_BYTES] = len(name).to_bytes(_LENGTH_BYTES, "little")
+        self._memory[start + _LENGTH_BYTES : start + _LENGTH_BYTES + len(encoded)] = encoded
+        # The length is written last, so that other processes see a complete key or none.
+        self._memory[start : start + _LENGTH_BYTES] = len(encoded).to_bytes(_LENGTH_BYTES, "little")
         numbers = self._rows[key] = self._row_numbers(at)
         return numbers
 
@@ -70,8 +69,8 @@ class CounterTable:
         for at in range(self._last + 1):
             start = at * self._stride
             length = int.from_bytes(self._memory[start : start + _LENGTH_BYTES], "little")
-            name = self._memory[start + _LENGTH_BYTES : start + _LENGTH_BYTES + length]
-            yield tuple(json.decode(bytes(name))) if length else None
+            encoded = self._memory[start + _LENGTH_BYTES : start + _LENGTH_BYTES + length]
+            yield tuple(json.decode(bytes(encoded))) if length else None
 
     def _row_numbers(self, at: int) -> "memoryview[float]":
         first = (at * self._stride + _KEY_BYTES) // _NUMBER_BYTES
@@ -79,17 +78,17 @@ class CounterTable:
 
 
 def allocate_shared(size: int) -> mmap:
-    """Return memory that this process and those it forks see."""
+    """Return memory that this process shares with its forks."""
     return mmap(-1, size)
 
 
 BOUNDS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 20.0, 40.0, 80.0, 160.0, 320.0, 640.0)
-"""Upper ends of the classes that times are counted in, in seconds; what is longer has a class of its own."""
+"""Upper bounds in seconds of the histogram buckets; one more bucket counts longer times."""
 TOKENS = ("input", "output", "cached", "cache_written", "reasoning")
 LOSSES = ("dropped", "approximated")
 BUCKET_COUNT = len(BOUNDS) + 1
 FIRST_TOKEN_OFFSET = BUCKET_COUNT + 1
-"""Where the classes of the first token begin: behind those of the whole answer, and their sum."""
+"""Offset of the first-token histogram, after the buckets and the sum of the request histogram."""
 TOKENS_OFFSET = 2 * FIRST_TOKEN_OFFSET
 LOSSES_OFFSET = TOKENS_OFFSET + len(TOKENS)
 RETRIES_OFFSET = LOSSES_OFFSET + len(LOSSES)
@@ -101,18 +100,18 @@ _MODEL_KEY_LENGTH = 2
 
 
 class WorkerCounters(Struct, frozen=True):
-    """What one worker counts."""
+    """The counters of one worker."""
 
     requests: CounterTable
-    """One number a row: how many. By operation, dialect, model, upstream, status and outcome."""
+    """The number of requests by operation, dialect, model, upstream, status and outcome."""
     models: CounterTable
-    """By model and upstream, all that is counted of answers."""
+    """Histograms, tokens, losses and retries by model and upstream."""
     open_requests: "memoryview[float]"
-    """How many requests are open: in all, and then by key."""
+    """The number of open requests: first the total, then one for each API key."""
 
 
 class SharedCounters:
-    """The shares of all workers."""
+    """The counters of all workers, in shared memory."""
 
     def __init__(self, workers: int = 1, keys: int = 0) -> None:
         self.workers = workers
@@ -122,9 +121,9 @@ class SharedCounters:
         self._memory = memoryview(allocate_shared(self._size * workers))
 
     def worker_counters(self, worker: int) -> WorkerCounters:
-        """Return the share of a worker as it is now; what one before it has counted is in it."""
-        part = self._memory[worker * self._size : (worker + 1) * self._size]
-        requests, rest = part[: self._requests], part[self._requests :]
+        """Return the counters of a worker, including the counts of its predecessors."""
+        section = self._memory[worker * self._size : (worker + 1) * self._size]
+        requests, rest = section[: self._requests], section[self._requests :]
         return WorkerCounters(
             CounterTable(requests, 1, _REQUEST_KEY_LENGTH),
             CounterTable(rest[: self._models], _MODEL_WIDTH, _MODEL_KEY_LENGTH),
@@ -132,24 +131,24 @@ class SharedCounters:
         )
 
     def all_counters(self) -> tuple[WorkerCounters, ...]:
-        """Return the shares of all workers."""
+        """Return the counters of all workers."""
         return tuple(self.worker_counters(worker) for worker in range(self.workers))
 
     def reset_open(self, worker: int) -> None:
-        """A worker is gone, and with it all that it had open."""
-        share = self.worker_counters(worker).open_requests
-        for at in range(len(share)):
-            share[at] = 0.0
+        """Set the open requests of a worker to zero, because it has exited."""
+        open_requests = self.worker_counters(worker).open_requests
+        for at in range(len(open_requests)):
+            open_requests[at] = 0.0
 
 
 QUIET_OPERATIONS = frozenset({"health", "metrics"})
-"""Operations by which others look after us: they are no work."""
+"""Monitoring operations, which are not counted as open requests and not logged."""
 UNKNOWN = "unknown"
 _MAX_LEARNED = 100
 
 
 class Metrics:
-    """Counts the exchanges of one worker."""
+    """Observes exchanges and updates the counters of one worker."""
 
     def __init__(self, counters: SharedCounters | None = None, worker: int = 0, models: Collection[str] = ()) -> None:
         self.counters = counters or SharedCounters()
@@ -158,23 +157,23 @@ class Metrics:
         self._learned_models: set[str] = set()
         self._open = self._own_counters.open_requests
         self._rows: dict[tuple[str, str, str, str, int, str], tuple[memoryview[float], memoryview[float] | None]] = {}
-        """The row of a request and, if an upstream was called, of its model, by all that tells requests apart."""
+        """Cache of the request row and, if an upstream was called, the model row, by the labels of a request."""
 
     def on_begin(self, record: Record) -> None:
-        """Count a request that is open."""
+        """Count a new open request."""
         if record.operation not in QUIET_OPERATIONS:
             self._open[0] += 1
 
     def on_end(self, record: Record) -> None:
-        """Count an exchange that is over."""
+        """Count a completed exchange."""
         operation, upstream = record.operation, record.upstream
         model = record.model if record.model in self._configured_models else self._label_model(record)
         key = (operation, record.dialect, model, upstream, record.status, record.outcome)
         rows = self._rows.get(key)
         if rows is None:
-            words = (operation or UNKNOWN, record.dialect, model, upstream, str(record.status), record.outcome)
+            labels = (operation or UNKNOWN, record.dialect, model, upstream, str(record.status), record.outcome)
             numbers = self._own_counters.models.find_row((model, upstream)) if upstream else None
-            rows = self._rows[key] = (self._own_counters.requests.find_row(words), numbers)
+            rows = self._rows[key] = (self._own_counters.requests.find_row(labels), numbers)
         requests, numbers = rows
         requests[0] += 1
         if operation not in QUIET_OPERATIONS:
@@ -183,7 +182,7 @@ class Metrics:
             _add_to_row(record, numbers)
 
     def _label_model(self, record: Record) -> str:
-        """Return the label of a model that is not configured by the name that the client used."""
+        """Return the label of a model whose requested name is not configured."""
         model = record.upstream_model
         if model in self._configured_models or model in self._learned_models:
             return model
@@ -194,7 +193,7 @@ class Metrics:
 
 
 def _add_to_row(record: Record, numbers: "memoryview[float]") -> None:
-    """Add an exchange to the numbers of its model and upstream."""
+    """Add an exchange to the counters of its model and upstream."""
     seconds, first, usage = record.seconds or 0.0, record.first_token_seconds, record.usage
     numbers[bisect_left(BOUNDS, seconds)] += 1
     numbers[BUCKET_COUNT] += seconds

@@ -1,8 +1,8 @@
-"""Which operation and dialect a path stands for.
+"""Map paths to operations and dialects.
 
-The paths of a dialect are in its folder (`api.py`); the gateway's own are here. The vendors' other endpoints (files,
-embeddings, audio, batches and so on) are passed through. A path that begins with `/upstreams/NAME` names the upstream,
-and the rest is the upstream's own path.
+The paths of a dialect are in its package (`api.py`); the gateway's own are here. The vendors' other endpoints (files,
+embeddings, audio, batches and so on) are passed through. A path that begins with `/upstreams/NAME` selects the
+upstream, and the rest is the upstream's own path.
 """
 
 import re
@@ -17,25 +17,25 @@ from dragoman.intercept.settings import DIALECT as INTERCEPTED
 
 
 class PassthroughPath(Struct, frozen=True, kw_only=True):
-    """A path at an upstream."""
+    """A path that is forwarded to an upstream."""
 
     dialect: str = ""
     upstream: str = ""
-    """The upstream it names; "" for none."""
+    """The upstream in the path; "" for none."""
     path: str
     model: str = ""
-    """The model it names; "" for none."""
+    """The model in the path; "" for none."""
 
 
 class PathMatch(Endpoint, frozen=True, kw_only=True):
-    """What a path means."""
+    """The operation, dialect and variables of a matched path."""
 
     dialect: str = ""
-    """Whose errors a client wants there; where several may ask, the headers decide."""
+    """The dialect of errors; "" if several vendors share the path, and the headers decide."""
     model: str = ""
     item: str = ""
     passthrough: PassthroughPath | None = None
-    """Another endpoint of a vendor, which is passed on untouched."""
+    """Set for a vendor endpoint that is forwarded unchanged."""
 
 
 _OWN_PATHS = (
@@ -52,11 +52,11 @@ _INTERCEPT = re.compile(r"/intercept/(?P<name>[^/@]+)(?:@(?P<session>[^/]*))?(?P
 _PASSED_METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"})
 _UPSTREAM_PATH = re.compile(r"/upstreams/(?P<name>[^/]+)(?P<path>/.+)")
 _SHARED_PATHS = r"/v1/(?:files|batches)(?:[/:].+)?"
-"""Paths that several vendors have: the client's headers tell whose are meant."""
+"""Paths that several vendors have: the client's headers decide which vendor is meant."""
 
 
 class _Pattern(Struct, frozen=True):
-    """A path with names in it."""
+    """A path with variables."""
 
     regex: re.Pattern[str]
     path: PathMatch
@@ -65,16 +65,16 @@ class _Pattern(Struct, frozen=True):
 
 
 class Paths:
-    """The paths that are served, those of dialects and our own.
+    """All routes: those of the dialects and the gateway's own.
 
-    Patterns of a dialect that was registered later are tried first; the dialect that was registered first answers
-    where nothing tells another.
+    Patterns of dialects that were registered later are tried first. The dialect that was registered first is the
+    default for requests that match none.
     """
 
     def __init__(self, dialects: Iterable[Dialect]) -> None:
         last_first = list(dialects)[::-1]
         self.fixed_paths: dict[tuple[str, str], PathMatch] = {}
-        """Paths without names in them, by method."""
+        """Paths without variables, by method and path."""
         self._patterns: dict[str, list[_Pattern]] = {}
         self._add_paths(_OWN_PATHS, "")
         self._passthrough_patterns = [("", re.compile(_SHARED_PATHS))]
@@ -90,9 +90,9 @@ class Paths:
         ]
 
     def find(self, method: str, path: str, escaped_path: str = "") -> PathMatch | None:
-        """Return what a path means; None for one that nobody serves.
+        """Match a path; return None if it does not exist.
 
-        `written` is the path with its percent escapes: a name in it may hold a slash.
+        `escaped_path` is the path with its percent escapes, because a variable may contain an escaped slash.
         """
         found = self.fixed_paths.get((method, path))
         if found is not None:
@@ -102,27 +102,29 @@ class Paths:
         for pattern in self._patterns.get(method, ()):
             if not path.endswith(pattern.ending):
                 continue
-            named = pattern.regex.fullmatch((escaped_path or path) if pattern.escaped else path)
-            if named is not None:
-                names = named.groupdict()
+            matched = pattern.regex.fullmatch((escaped_path or path) if pattern.escaped else path)
+            if matched is not None:
+                variables = matched.groupdict()
                 if pattern.escaped:
-                    names = {name: unquote(value) for name, value in names.items()}
-                return structs.replace(pattern.path, **names)
-        other = self._find_passthrough(method, path)
+                    variables = {name: unquote(value) for name, value in variables.items()}
+                return structs.replace(pattern.path, **variables)
+        passthrough = self._find_passthrough(method, path)
         return (
             None
-            if other is None
-            else PathMatch(dialect=other.dialect, operation="other", model=other.model, passthrough=other)
+            if passthrough is None
+            else PathMatch(
+                dialect=passthrough.dialect, operation="other", model=passthrough.model, passthrough=passthrough
+            )
         )
 
     def find_methods(self, path: str, escaped_path: str) -> tuple[str, ...]:
-        """Return the methods by which something can be asked at a path."""
+        """Return the methods that a path supports."""
         return tuple(
             method for method in ("GET", "POST", "DELETE") if self.find(method, path, escaped_path) is not None
         )
 
     def dialect_of(self, path: str, headers: dict[str, str]) -> str:
-        """Tell whose errors a client wants where the path alone does not say."""
+        """Return the dialect of errors for a path that does not determine it, from the headers or parts of the path."""
         for name, own_headers, own_paths in self._dialect_signs:
             if not own_headers.isdisjoint(headers) or own_paths.search(path) is not None:
                 return name
@@ -139,13 +141,13 @@ class Paths:
                     self.fixed_paths.setdefault((method, row.path), path)
 
     def _find_passthrough(self, method: str, path: str) -> PassthroughPath | None:
-        """Return where a path leads that is passed through; None for one that is nobody's."""
+        """Return the upstream path of a passed-through path; None if the path matches no vendor's endpoint."""
         if method not in _PASSED_METHODS or not _is_unambiguous(path):
             return None
-        named = _UPSTREAM_PATH.fullmatch(path)
-        if named is not None:
-            found = self._match_passthrough(named["path"])
-            return PassthroughPath(upstream=named["name"], path=named["path"], model=found.model if found else "")
+        matched = _UPSTREAM_PATH.fullmatch(path)
+        if matched is not None:
+            found = self._match_passthrough(matched["path"])
+            return PassthroughPath(upstream=matched["name"], path=matched["path"], model=found.model if found else "")
         return self._match_passthrough(path)
 
     def _match_passthrough(self, path: str) -> PassthroughPath | None:
@@ -157,14 +159,14 @@ class Paths:
 
 
 def _is_unambiguous(path: str) -> bool:
-    """Tell whether everybody on the way reads a path alike: nobody is to find a way up, or a second meaning."""
+    """Return whether all servers interpret a path alike: no dot segments, `//`, backslashes or nested escapes."""
     if not path.isprintable() or "\\" in path or "//" in path or unquote(path) != path:
         return False
     return not any(segment in {".", ".."} for segment in path.split("/"))
 
 
 def _parse_intercept_path(escaped_path: str) -> PathMatch | None:
-    """Read a path of an intercepted client: behind the name of its entry, or upstream, is what it asks there."""
+    """Parse `/intercept/NAME[@SESSION]/...`: the rest after the name is the path at the upstream."""
     found = _INTERCEPT.fullmatch(escaped_path)
     if found is None:
         return None

@@ -1,4 +1,4 @@
-"""Build the server from its configuration, and serve until a signal comes: on a port or, for MCP, on standard input."""
+"""Build the server from its configuration and run it until a signal: on a port or, for MCP, on standard input."""
 
 import asyncio
 import gc
@@ -32,7 +32,7 @@ _LAST_PORT = 65535
 
 
 class RunningGateway:
-    """A gateway that listens."""
+    """A running gateway and its URL."""
 
     def __init__(self, server: Server, app: App) -> None:
         self.base_url = server.base_url
@@ -40,7 +40,7 @@ class RunningGateway:
 
 
 @asynccontextmanager
-async def running(  # noqa: PLR0913  a configuration, and what else may be given, by name
+async def running(  # noqa: PLR0913  all but the configuration are keyword options
     config: Config,
     *,
     port: int | None = None,
@@ -50,53 +50,54 @@ async def running(  # noqa: PLR0913  a configuration, and what else may be given
     tools: Iterable[Handler] = (),
     carried_by: CarrierFactory = build_carrier,
 ) -> AsyncGenerator[RunningGateway]:
-    """Run a gateway as long as the block does.
+    """Run a gateway while the block runs.
 
-    It listens on another port than the configured one if that is given; one of several workers has its `seat`. `tools`
-    are run for clients that ask for them. Runs are `carried_by` this process, or by what is given.
+    `port` overrides the configured one; one of several workers has a `worker_context`. `tools` are added to those that
+    clients can use. `carried_by` creates the job runner of agent runs; the default runs them in this process.
     """
-    host, configured = listen_address(config)
+    host, configured_port = listen_address(config)
     async with AsyncExitStack() as stack:
-        toolbox = await stack.enter_async_context(open_tool_services(config, tools))
-        upstreams = await stack.enter_async_context(open_gateway_services(config, toolbox, carried_by))
-        watch = Observability(config, observers, worker_context)
+        tool_services = await stack.enter_async_context(open_tool_services(config, tools))
+        gateway_services = await stack.enter_async_context(open_gateway_services(config, tool_services, carried_by))
+        observability = Observability(config, observers, worker_context)
         if worker_context is not None:
-            await stack.enter_async_context(worker_context.peers.serve(watch.exchanges.find))
-        door = McpEndpoint(AgentServices(config, upstreams, watch.observers, toolbox))
-        stack.push_async_callback(door.close)
-        between = await stack.enter_async_context(
+            await stack.enter_async_context(worker_context.peers.serve(observability.exchanges.find))
+        mcp_endpoint = McpEndpoint(AgentServices(config, gateway_services, observability.observers, tool_services))
+        stack.push_async_callback(mcp_endpoint.close)
+        interception = await stack.enter_async_context(
             open_interception(
                 config,
-                upstreams.gateway.routes,
-                upstreams.conversations.store,
+                gateway_services.gateway.routes,
+                gateway_services.conversations.store,
                 is_single_process=worker_context is None,
             )
         )
-        app = App(Services(upstreams, _build_access(config, host), watch, door, between, config.server.strict))
-        held = convert(to_builtins(config.server.limits), ClientLimits)
+        access = _build_access(config, host)
+        app = App(Services(gateway_services, access, observability, mcp_endpoint, interception, config.server.strict))
+        limits = convert(to_builtins(config.server.limits), ClientLimits)
         server = await stack.enter_async_context(
             listen(
                 app.handle,
-                (host, configured if port is None else port) if worker_context is None else worker_context.socket,
-                held,
+                (host, configured_port if port is None else port) if worker_context is None else worker_context.socket,
+                limits,
                 rejection_renderer=partial(build_rejection, app.paths),
                 grace=config.server.grace if grace is None else grace,
             )
         )
-        between.base_url = server.base_url
+        interception.base_url = server.base_url
         yield RunningGateway(server, app)
 
 
 def listen_address(config: Config) -> tuple[str, int]:
-    """Return host and port; an address that others can reach needs a key."""
+    """Return the configured host and port; raises `ConfigError` for an address other than loopback without a key."""
     host, colon, port = config.server.listen.rpartition(":")
     host = host.strip("[]")
     if not colon or not host or not port.isdecimal() or int(port) > _LAST_PORT:
-        words = f"{config.server.listen!r} must be host:port, with a port up to {_LAST_PORT}"
-        raise ConfigError(config.source, "server.listen", words)
+        message = f"must be HOST:PORT with a port up to {_LAST_PORT}, not {config.server.listen!r}"
+        raise ConfigError(config.source, "server.listen", message)
     if host not in _LOOPBACK and not config.keys:
         raise ConfigError(
-            config.source, "server.keys", f"listening on {host} lets others in: add a key, or listen on 127.0.0.1"
+            config.source, "server.keys", f"{host} is reachable from the network; add a key, or listen on 127.0.0.1"
         )
     return host, int(port)
 
@@ -117,7 +118,7 @@ def _build_access(config: Config, host: str) -> Access:
 
 _STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 _GC_THRESHOLDS = (10_000, 20, 20)
-"""After how many new objects the collector looks: what a request leaves behind is hardly ever in cycles."""
+"""Thresholds of the garbage collector, higher than the default because requests leave hardly any cycles behind."""
 
 
 async def serve(
@@ -127,7 +128,7 @@ async def serve(
     worker_context: WorkerContext | None = None,
     parent_pipe: int | None = None,
 ) -> None:
-    """Serve until a signal comes, or the parent that holds the other end of a pipe is gone."""
+    """Serve until a stop signal, or until the parent that holds the other end of `parent_pipe` exits."""
     with log.open_log(config, None if worker_context is None else worker_context.worker) as lines:
         asyncio.get_running_loop().set_exception_handler(lines.on_loop_error)
         async with running(config, observers=[lines.on_end], worker_context=worker_context) as gateway:
@@ -141,43 +142,43 @@ async def serve(
 def watch_stop_signals(
     parent_pipe: int | None = None, signals: Iterable[signal.Signals] = _STOP_SIGNALS
 ) -> asyncio.Event:
-    """Return what is set at a signal, or at the parent's end."""
+    """Return an event that is set on a stop signal, or when the parent process exits."""
     loop = asyncio.get_running_loop()
     stopped = asyncio.Event()
-    with suppress(NotImplementedError):  # where a loop knows no signals, an interrupt is an exception
+    with suppress(NotImplementedError):  # on Windows an interrupt is an exception instead
         for each in signals:
             loop.add_signal_handler(each, stopped.set)
     if parent_pipe is not None:
 
-        def orphaned() -> None:
+        def on_parent_exit() -> None:
             loop.remove_reader(parent_pipe)
             stopped.set()
 
-        loop.add_reader(parent_pipe, orphaned)
+        loop.add_reader(parent_pipe, on_parent_exit)
     return stopped
 
 
 def _freeze_objects() -> None:
-    """Let the collector pass by all that there is now: it stays as long as the server does."""
+    """Exclude all current objects from garbage collection: they live as long as the server."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(*_GC_THRESHOLDS)
 
 
 async def serve_mcp(config: Config) -> None:
-    """Serve until the input ends and all is answered, or a signal comes."""
+    """Serve MCP on standard input until it ends and all requests are answered, or until a stop signal."""
     with log.open_log(config, None) as lines:
         asyncio.get_running_loop().set_exception_handler(lines.on_loop_error)
-        async with open_agent_services(config, Observability(config, [lines.on_end]).observers) as bench:
-            door = McpEndpoint(bench)
-            serving = start_task((await door.open_server()).serve_stdio(), "mcp on standard input")
+        async with open_agent_services(config, Observability(config, [lines.on_end]).observers) as services:
+            mcp_endpoint = McpEndpoint(services)
+            serving = start_task((await mcp_endpoint.open_server()).serve_stdio(), "mcp on standard input")
             stopped = start_task(watch_stop_signals().wait(), "wait for a signal")
             try:
                 await asyncio.wait((serving, stopped), return_when=asyncio.FIRST_COMPLETED)
             finally:
-                await door.close()
+                await mcp_endpoint.close()
         if not serving.done():
-            # A thread of the SDK waits for a line that may never come, and nothing can wake it.
+            # A thread of the SDK is blocked reading standard input and cannot be interrupted.
             os._exit(0)
         stopped.cancel()
         await serving

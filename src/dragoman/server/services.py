@@ -1,4 +1,4 @@
-"""Open everything that answers for models, without a server around it: upstreams, routes, conversations, agents."""
+"""Build the gateway without its HTTP server: upstreams, routes, tools, conversations and agents."""
 
 import asyncio
 import contextlib
@@ -47,35 +47,35 @@ from dragoman.wire import json
 
 
 def find_server_error(server: str, statuses: Iterable[ServerStatus]) -> str:
-    """Tell why a server cannot be reached; "" if it can, or is none of these."""
+    """Return why an MCP server cannot be reached; "" if it can, or is not in `statuses`."""
     return next((redact(status.error) for status in statuses if status.name == server), "")
 
 
 def _explain_missing(name: str, statuses: Iterable[ServerStatus]) -> str:
-    """Say of a tool that is not there that its server is not."""
+    """Explain that a tool is missing because its MCP server is not available; "" for any other reason."""
     server = name.partition(NAMESPACE_SEPARATOR)[0]
     error = find_server_error(server, statuses)
     return f"the server {server} is not available: {error}" if error else ""
 
 
 class ToolServices(Struct, frozen=True):
-    """What runs tools, and the web as far as it may be read."""
+    """The tool executor, the web reader and the state of the MCP servers."""
 
     executor: Executor
     web: Web
     find_origin: Callable[[str], tuple[str, str] | None]
-    """Tells the server that a tool is from, and its name there."""
+    """Returns the MCP server of a tool and the tool's name there; None for a local tool."""
     list_statuses: Callable[[], tuple[ServerStatus, ...]] = tuple
-    """Tells how each external server does."""
+    """Returns the status of each external MCP server."""
 
     def find_error(self, server: str) -> str:
-        """Tell why a server cannot be reached; "" if it can, or is none of ours."""
+        """Return why an MCP server cannot be reached; "" if it can, or is not configured."""
         return find_server_error(server, self.list_statuses())
 
 
 @asynccontextmanager
 async def open_tool_services(config: Config, extra_tools: Iterable[Handler] = ()) -> AsyncGenerator[ToolServices]:
-    """Open the tools that a configuration names, and more that are given, as long as the block runs."""
+    """Open the configured tools and `extra_tools` while the block runs."""
     web = Web(settings := Settings(**structs.asdict(config.web), agent=USER_AGENT))
     artifacts = Artifacts()
     registry = Registry(web_fetch(settings, web=web), artifacts.tool, *extra_tools)
@@ -92,28 +92,28 @@ async def open_tool_services(config: Config, extra_tools: Iterable[Handler] = ()
 
 _LOG = logging.getLogger("dragoman.agents")
 CarrierFactory = Callable[[Store], Carrier]
-"""Makes what carries runs, over the store in which they are seen."""
+"""Creates the job runner for agent runs, whose state is in the store."""
 
 
 def build_carrier(store: Store) -> Carrier:
-    """Carry runs in this process."""
+    """Return a job runner that executes agent runs in this process."""
     return Carrying(store.runs)
 
 
 class GatewayServices(Struct, frozen=True):
-    """Who asks upstreams, and who keeps conversations."""
+    """The gateway, its conversations and its job runner."""
 
     gateway: Gateway
     conversations: ConversationLoader
     carrier: Carrier
-    """Carries all runs, in the gateway's requests, behind them and in MCP tasks."""
+    """Runs all agents: in requests, in the background and in MCP tasks."""
 
 
 @asynccontextmanager
 async def open_gateway_services(
     config: Config, tool_services: ToolServices | None = None, carried_by: CarrierFactory = build_carrier
 ) -> AsyncGenerator[GatewayServices]:
-    """Open all that a configuration names, as long as the block runs; what is in the toolbox is run for clients."""
+    """Open the configured upstreams and stores while the block runs; clients can use the tools in `tool_services`."""
     async with AsyncExitStack() as stack:
         client = Client()
         stack.push_async_callback(client.close)
@@ -125,7 +125,7 @@ async def open_gateway_services(
             name: Deadlines(connect=table.connect, first_byte=table.first_byte, idle=table.idle)
             for name, table in config.upstreams.items()
         }
-        found = UpstreamSet(
+        upstreams = UpstreamSet(
             places,
             kinds,
             deadlines,
@@ -133,15 +133,17 @@ async def open_gateway_services(
             find_linkless_upstreams(config),
             find_text_calls(config),
         )
-        routes = Routes(found, config.models, config.agents)
-        desk = await stack.enter_async_context(open_conversation_loader(config))
+        routes = Routes(upstreams, config.models, config.agents)
+        conversations = await stack.enter_async_context(open_conversation_loader(config))
         prices = {name: find_agent_price(config, name, routes) for name in config.agents}
-        carrier = carried_by(desk.store)
+        carrier = carried_by(conversations.store)
         stack.push_async_callback(carrier.close)
-        agents = _build_agents(config, tool_services, desk, carrier, prices) if tool_services is not None else None
-        yield GatewayServices(
-            Gateway(routes, client, _build_timing(config), SignatureStore(desk.store.signatures), agents), desk, carrier
+        agents = (
+            _build_agents(config, tool_services, conversations, carrier, prices) if tool_services is not None else None
         )
+        signatures = SignatureStore(conversations.store.signatures)
+        gateway = Gateway(routes, client, _build_timing(config), signatures, agents)
+        yield GatewayServices(gateway, conversations, carrier)
 
 
 def _build_agents(
@@ -154,12 +156,12 @@ def _build_agents(
     registry = tool_services.executor.registry
     origins = (tool_services.find_origin(name) for name in registry.names)
     servers = {*config.tools, *(origin[0] for origin in origins if origin is not None)}
-    for key, words in find_unknown_tools(config.agents, {*servers, *registry.names}):
-        _LOG.warning("%s: %s", key, words)
-    roster = AgentRegistry(
+    for key, message in find_unknown_tools(config.agents, {*servers, *registry.names}):
+        _LOG.warning("%s: %s", key, message)
+    agent_registry = AgentRegistry(
         registry, config.agents, ToolServers(servers, tool_services.find_origin, tool_services.find_error), prices
     )
-    return Agents(roster, tool_services.executor, conversations.store, carrier)
+    return Agents(agent_registry, tool_services.executor, conversations.store, carrier)
 
 
 def _build_timing(config: Config) -> Timing:
@@ -179,14 +181,16 @@ _HOUR = 3600.0
 
 @asynccontextmanager
 async def open_conversation_loader(config: Config) -> AsyncGenerator[ConversationLoader]:
-    """Open the store a configuration names, as long as the block runs."""
+    """Open the configured conversation store while the block runs, and purge old conversations every hour."""
     table = config.sessions
     try:
         store = await asyncio.to_thread(open_store, table.url or default_url())
     except ValueError as error:
         raise ConfigError(config.source, "sessions.url", str(error)) from None
     except Unavailable as error:
-        raise ConfigError(config.source, "sessions.url", f"cannot be opened: {error}; name another place") from None
+        raise ConfigError(
+            config.source, "sessions.url", f"cannot open the conversation store: {error}; use another URL"
+        ) from None
     try:
         async with TaskSet() as background:
             if table.keep_days:
@@ -207,7 +211,7 @@ USER_AGENT = f"dragoman/{__version__}"
 
 
 def find_linkless_upstreams(config: Config) -> frozenset[str]:
-    """Return the names of upstreams that fetch no linked media."""
+    """Return the names of upstreams that do not fetch media by URL."""
     tables = config.upstreams.items()
     return frozenset(
         name for name, table in tables if not (KINDS[table.kind].links if table.links is None else table.links)
@@ -215,35 +219,37 @@ def find_linkless_upstreams(config: Config) -> frozenset[str]:
 
 
 def find_text_calls(config: Config) -> dict[str, dict[str, TextCalls]]:
-    """Return the upstreams whose models call tools in their text, and the form by patterns of the models' names."""
+    """Return the configured text-call formats by upstream and model pattern."""
     forced: dict[str, TextCalls] = {} if config.server.use_native_function_calling else {"*": "json"}
     found: dict[str, dict[str, TextCalls]] = {}
     for name, table in config.upstreams.items():
-        said = table.text_calls
-        patterns: dict[str, TextCalls] = {"*": said} if isinstance(said, str) else {**(said or {}), **forced}
+        configured = table.text_calls
+        patterns: dict[str, TextCalls] = (
+            {"*": configured} if isinstance(configured, str) else {**(configured or {}), **forced}
+        )
         if patterns:
             found[name] = patterns
     return found
 
 
 def build_media_fetcher(config: Config) -> MediaFetcher:
-    """Return what fetches it for them."""
+    """Return the fetcher that downloads linked media for upstreams that do not."""
     media = config.media
     limits = MediaLimits(fetch=media.fetch, max_bytes=media.max_bytes, max_links=media.max_links, seconds=media.seconds)
     return MediaFetcher(GuardedFetcher(media.allow), limits)
 
 
 async def open_upstream(name: str, table: UpstreamTable, client: Client, stack: AsyncExitStack) -> Place:
-    """Open one upstream; what it needs beside the gateway lives as long as `stack`."""
+    """Open one upstream; a simulator that it needs runs until `stack` closes."""
     if table.kind == SIMULATOR.name and not table.base_url:
-        from dragoman.simulator.runner import running  # noqa: PLC0415  only who has no model pays for it
+        from dragoman.simulator.runner import running  # noqa: PLC0415  only needed with a simulator upstream
 
         table = structs.replace(table, base_url=(await stack.enter_async_context(running())).base_url)
     return open_running_upstream(name, table, client)
 
 
 def open_running_upstream(name: str, table: UpstreamTable, client: Client) -> Place:
-    """Open one upstream whose server runs."""
+    """Open one upstream whose server is already running."""
     kind = KINDS[table.kind]
     deadlines = Deadlines(connect=table.connect, first_byte=60.0, idle=60.0)
     return kind.open(name, table, USER_AGENT, partial(_send_setup_request, name, kind.dialects[0], client, deadlines))
@@ -252,7 +258,7 @@ def open_running_upstream(name: str, table: UpstreamTable, client: Client) -> Pl
 async def _send_setup_request(
     name: str, dialect: str, client: Client, deadlines: Deadlines, outgoing: Outgoing
 ) -> dict[str, Any]:
-    """Send a request that sets an upstream up, and return the JSON object of the reply."""
+    """Send a setup request to an upstream, such as for a token, and return the JSON object of the response."""
     try:
         incoming = await client.send(outgoing, deadlines)
         body = await incoming.read()
@@ -260,21 +266,21 @@ async def _send_setup_request(
         raise map_failure(failure, name) from None
     if not incoming.is_success:
         problem = dialect_named(dialect).parse_error(incoming.status, dict(incoming.headers), body)
-        words = f"the upstream {name} could not be set up: {problem.message}"
-        raise Problem("internal", words, status=502, code="credentials")
+        message = f"setup of the upstream {name} failed: {problem.message}"
+        raise Problem("internal", message, status=502, code="credentials")
     return json.decode(body)
 
 
 def find_agent_price(config: Config, name: str, routes: Routes) -> Price | None:
-    """Return what turns of an agent cost; a `ConfigError` for one that could not work as it is configured."""
+    """Return the price of an agent's model; raises `ConfigError` for an unknown model or a missing price."""
     agent = config.agents[name]
     targets = _find_targets(config, f"agents.{name}.model", agent.model, routes)
     if agent.compaction.model:
         _find_targets(config, f"agents.{name}.compaction.model", agent.compaction.model, routes)
     names = (agent.model, *(target.model for target in targets))
     if agent.limits.cost and find_price_table(config.prices, *names) is None:
-        words = f"what {names[-1]!r} costs is not known: add it to [prices]"
-        raise ConfigError(config.source, f"agents.{name}.limits.cost", words)
+        message = f"the price of {names[-1]!r} is not known; add it to [prices]"
+        raise ConfigError(config.source, f"agents.{name}.limits.cost", message)
     return build_price(config.prices, *names)
 
 

@@ -71,7 +71,7 @@ def test_replies_pass_as_they_come_and_the_folder_goes_at_the_end(redirect, tmp_
     assert not tmp_path.exists()
 
 
-def test_a_certificate_that_is_refused_is_told_with_its_host(redirect, capsys):
+def test_a_rejected_certificate_is_reported_with_its_host(redirect, capsys):
     for name in ("generativelanguage.googleapis.com", None):
         redirect.tls_failed_client(SimpleNamespace(context=SimpleNamespace(client=SimpleNamespace(sni=name))))
     assert capsys.readouterr().out == "dragoman intercept is not trusted for generativelanguage.googleapis.com\n"

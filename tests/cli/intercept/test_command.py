@@ -18,12 +18,12 @@ def test_the_exit_code_is_the_commands(code):
     assert asyncio.run(run_child(command, os.environ)) == code
 
 
-def test_a_command_that_a_signal_ended_is_told_as_a_shell_does():
+def test_a_command_ended_by_a_signal_has_the_exit_code_of_a_shell():
     command = [sys.executable, "-c", "import os, signal; os.kill(os.getpid(), signal.SIGKILL)"]
     assert asyncio.run(run_child(command, os.environ)) == 128 + signal.SIGKILL
 
 
-def test_a_command_that_is_not_there_or_no_program_is_told_as_a_shell_does(tmp_path, capsys):
+def test_a_missing_or_not_executable_command_has_the_exit_code_of_a_shell(tmp_path, capsys):
     (tmp_path / "text").write_text("no program")
     assert asyncio.run(run_child([str(tmp_path / "missing")], os.environ)) == 127
     assert asyncio.run(run_child([str(tmp_path / "text")], os.environ)) == 126

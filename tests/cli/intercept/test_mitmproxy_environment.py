@@ -23,7 +23,7 @@ def subjects(file: str) -> int:
     return len(context.get_ca_certs())
 
 
-def test_variables_that_replace_authorities_name_the_systems_and_ours(tmp_path):
+def test_variables_that_replace_authorities_contain_the_systems_and_the_proxys(tmp_path):
     ours = authority()
     told = build_trust_variables(ours, {}, tmp_path)
     usual = len(ssl.create_default_context().get_ca_certs())
@@ -32,7 +32,7 @@ def test_variables_that_replace_authorities_name_the_systems_and_ours(tmp_path):
         assert ours.strip() in Path(told[variable]).read_text()
 
 
-def test_a_variable_that_adds_authorities_names_ours_alone(tmp_path):
+def test_a_variable_that_adds_authorities_contains_only_the_proxys(tmp_path):
     ours = authority()
     assert Path(build_trust_variables(ours, {}, tmp_path)["NODE_EXTRA_CA_CERTS"]).read_text() == ours.strip() + "\n"
 
@@ -65,7 +65,7 @@ def test_a_folder_of_authorities_is_read_whole(tmp_path):
     assert subjects(told["REQUESTS_CA_BUNDLE"]) == 3
 
 
-def test_authorities_that_cannot_be_read_are_said(tmp_path):
+def test_unreadable_authorities_are_reported(tmp_path):
     with pytest.raises(CertificateError, match=r"cannot read .*missing, which SSL_CERT_FILE points to"):
         build_trust_variables(authority(), {"SSL_CERT_FILE": str(tmp_path / "missing")}, tmp_path)
 
@@ -108,11 +108,11 @@ def test_exceptions_that_would_lead_past_the_proxy_are_taken_out(said, kept, tak
         ({"ALL_PROXY": "https://u%40x:p%3A1@[::1]"}, UserProxy("upstream:https://[::1]:443", "u@x:p:1")),
     ],
 )
-def test_a_proxy_that_the_user_has_stands_behind_ours(environment, before):
+def test_the_users_own_proxy_is_used_as_the_next_proxy(environment, before):
     assert find_user_proxy(environment) == before
 
 
-def test_a_proxy_that_mitmproxy_cannot_go_through_is_said():
+def test_a_proxy_that_mitmproxy_does_not_support_is_reported():
     with pytest.raises(UserProxyError, match="socks5"):
         find_user_proxy({"ALL_PROXY": "socks5://127.0.0.1:1080"})
 
@@ -137,7 +137,7 @@ def test_only_names_of_hosts_can_be_listed(said, good):
     assert is_host(said) is good
 
 
-def test_a_pattern_stands_for_a_part_of_one_label():
+def test_a_wildcard_matches_part_of_one_label():
     import re
 
     found = re.compile(host_expression("*-aiplatform.googleapis.com"))

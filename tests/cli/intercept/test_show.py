@@ -16,7 +16,7 @@ def signs(before: bytes, after: bytes) -> list[str]:
     return [sign + line for sign, line in diff_bodies(before, after)]
 
 
-def test_a_member_that_is_added_is_shown_with_what_stands_around_it():
+def test_an_added_field_is_shown_with_its_context():
     before = b'{"contents":[{"role":"user"}]}'
     after = b'{"contents":[{"role":"user"}],"tools":[{"functionDeclarations":[]}]}'
     told = signs(before, after)
@@ -84,13 +84,13 @@ def exchange(**more):
     )
 
 
-def told_of(passed, *, pretty=False):
+def format_text(passed, *, pretty=False):
     return format_exchange(passed, Screen(StringIO(), StringIO(), pretty=pretty))
 
 
-def test_an_exchange_tells_what_came_what_left_and_what_was_captured():
+def test_an_exchange_shows_what_was_received_sent_and_captured():
     call = b'{\n "functionCall": {"name": "look"},\n "thoughtSignature": "abcdefgh0123456789abcdefgh"}'
-    told = told_of(
+    told = format_text(
         exchange(
             came=b'{"contents":[]}',
             left=b'{"contents":[],"tools":[]}',
@@ -110,8 +110,8 @@ def test_an_exchange_tells_what_came_what_left_and_what_was_captured():
     assert "\x1b" not in told
 
 
-def test_a_request_that_was_sent_on_as_it_came_tells_why():
-    told = told_of(exchange(came=b"{", left=b"{", problem="it is no JSON"))
+def test_a_request_that_was_forwarded_unchanged_shows_the_reason():
+    told = format_text(exchange(came=b"{", left=b"{", problem="it is no JSON"))
     assert "forwarded unchanged: it is no JSON" in told
     assert "request: 1 bytes, unchanged" in told
 
@@ -122,7 +122,7 @@ def test_nothing_secret_and_nothing_that_steers_a_terminal_is_shown(pretty, monk
     monkeypatch.setenv("TERM", "xterm")
     secret = "AIza" + "Sy" * 16 + "1"
     body = json.dumps({"text": f"key {secret}\u202e\x9b31m", "tail": "x" * 5000}, ensure_ascii=False).encode()
-    told = told_of(exchange(came=body, left=b'{"a":1}', target_left=f"/v1/\x1b[2J?key={secret}"), pretty=pretty)
+    told = format_text(exchange(came=body, left=b'{"a":1}', target_left=f"/v1/\x1b[2J?key={secret}"), pretty=pretty)
     assert secret not in told
     for code in ("\u202e", "\x9b", "\x1b[2J"):
         assert code not in told

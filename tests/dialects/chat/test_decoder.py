@@ -40,7 +40,7 @@ def test_every_recorded_stream_says_what_the_official_sdk_yields(streams: list[A
         if name not in FAILS:
             response = collect(decode(stream))
             text, named, counts, word = yielded(ask(stream, stream=True))
-            assert told(response) == (text, named), name
+            assert text_and_calls(response) == (text, named), name
             assert response.finish.raw == word, name
             assert counts == counted(response.usage), name
 
@@ -63,7 +63,7 @@ def yielded(pieces: Any) -> Any:
         for choice in piece.choices:
             if choice.index == 0:
                 word = choice.finish_reason or word
-                text += said(choice.delta.content)
+                text += text_of_content(choice.delta.content)
                 for one in choice.delta.tool_calls or []:
                     known = named.setdefault(one.id if one.index is None else one.index, ["", ""])
                     known[0] = known[0] or one.function.name or ""
@@ -71,7 +71,7 @@ def yielded(pieces: Any) -> Any:
     return text, [(name, arguments or "{}") for name, arguments in named.values()], counts, word
 
 
-def said(content: Any) -> str:
+def text_of_content(content: Any) -> str:
     if isinstance(content, list):
         return "".join(item.get("text", "") for item in content)
     return content or ""
@@ -89,10 +89,10 @@ def test_the_official_accumulator_agrees_on_openais_own_streams(streams: list[An
             state.handle_chunk(piece)
         message = state.current_completion_snapshot.choices[0].message
         named = [(one.function.name, one.function.arguments) for one in message.tool_calls or []]
-        assert told(collect(decode(stream))) == (message.content or "", named), name
+        assert text_and_calls(collect(decode(stream))) == (message.content or "", named), name
 
 
-def told(response: Response) -> Any:
+def text_and_calls(response: Response) -> Any:
     named = [
         (p.name, p.arguments) for p in response.parts if isinstance(p, ToolCall) and p.spelling != "chat function_call"
     ]

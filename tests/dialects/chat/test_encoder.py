@@ -48,7 +48,7 @@ def decode(stream: bytes) -> Response:
     return collect(check_events([*decoder.feed(stream), *decoder.close()]))
 
 
-def told(*parts: Any, finish: str = "stop", **fields: Any) -> bytes:
+def encode_reply(*parts: Any, finish: str = "stop", **fields: Any) -> bytes:
     response = Response(id="r", model="m", created=5, parts=parts, finish=Finish(finish), **fields)  # pyright: ignore[reportArgumentType]
     return encode(replay(response))
 
@@ -145,14 +145,14 @@ def test_a_call_says_its_id_type_and_name_once():
 
 
 def test_a_cut_call_is_not_completed():
-    stream = told(ToolCall(id="a", name="f", arguments="", complete=False), finish="length")
+    stream = encode_reply(ToolCall(id="a", name="f", arguments="", complete=False), finish="length")
     assert "{}" not in [
         delta.get("tool_calls", [{}])[0].get("function", {}).get("arguments") for delta in deltas(stream)
     ]
 
 
 def test_custom_calls_stream_as_custom():
-    stream = told(ToolCall(id="a", name="patch", arguments="*** Begin\n", form="text"), finish="tool_calls")
+    stream = encode_reply(ToolCall(id="a", name="patch", arguments="*** Begin\n", form="text"), finish="tool_calls")
     assert deltas(stream)[1:3] == [
         {"tool_calls": [{"index": 0, "id": "a", "type": "custom", "custom": {"name": "patch", "input": ""}}]},
         {"tool_calls": [{"index": 0, "custom": {"input": "*** Begin\n"}}]},
@@ -161,18 +161,18 @@ def test_custom_calls_stream_as_custom():
 
 def test_summaries_are_parted_by_a_blank_line_as_in_a_whole_reply():
     parts = (Reasoning(texts=("a", "b")), Reasoning(texts=("c",)), Text(text="x"))
-    stream = told(*parts)
+    stream = encode_reply(*parts)
     response = Response(id="r", model="m", created=5, parts=parts, finish=Finish("stop"))
     assert decode(stream).parts == DIALECT.parse_response(DIALECT.build_response(response, None)).parts
     assert decode(stream).parts[0] == Reasoning(texts=("a\n\nb\n\nc",))
 
 
 def test_signatures_of_google_ride_on_their_call():
-    stream = told(
+    stream = encode_reply(
         ToolCall(id="a", name="f", arguments="{}", signature=Signature("google", "U0lH")), finish="tool_calls"
     )
     assert decode(stream).parts[0].signature == Signature("google", "U0lH")
-    foreign = told(
+    foreign = encode_reply(
         ToolCall(id="a", name="f", arguments="{}", signature=Signature("anthropic", "x")), finish="tool_calls"
     )
     assert b"extra_content" not in foreign
@@ -215,12 +215,12 @@ def test_a_failure_is_told_in_the_vendors_form_and_raised_by_the_official_sdk(as
 
 
 def test_a_malformed_call_ends_in_an_error_and_never_in_stop():
-    last = chunks(told(Text(text="x"), finish="malformed_call"))[-1]
+    last = chunks(encode_reply(Text(text="x"), finish="malformed_call"))[-1]
     assert last["error"]["code"] == "malformed_function_call"
 
 
 def test_a_refusal_is_told_as_one():
-    stream = told(Refusal(text="No."), finish="refused")
+    stream = encode_reply(Refusal(text="No."), finish="refused")
     assert {"refusal": "No."} in deltas(stream)
     assert decode(stream).finish == Finish("refused", "stop")
 

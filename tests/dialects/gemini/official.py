@@ -39,7 +39,7 @@ def chunks(body):
     return list(_client().models.generate_content_stream(model="m", contents="x"))
 
 
-def told(replies):
+def parse_parts(replies):
     """Return what the SDK understood of candidate 0: texts, thoughts, calls, the last finish and usage."""
     texts, thoughts, calls, finish, usage = [], [], [], None, None
     for reply in replies:

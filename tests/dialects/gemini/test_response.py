@@ -26,7 +26,7 @@ def parse(**candidate):
     return DIALECT.parse_response(json.dumps({"candidates": [candidate]}).encode())
 
 
-def said(*parts, finish="STOP"):
+def parse_parts(*parts, finish="STOP"):
     return parse(content={"parts": list(parts), "role": "model"}, finishReason=finish)
 
 
@@ -83,7 +83,7 @@ def test_a_recorded_whole_reply_and_the_same_as_a_stream_of_one_chunk_are_equal(
 
 
 def test_adjacent_texts_of_one_kind_are_one_part():
-    response = said(
+    response = parse_parts(
         {"text": "a", "thought": True}, {"text": "b", "thought": True}, {"text": "c"}, {"text": ""}, {"text": "d"}
     )
     assert response.parts == (Reasoning(texts=("ab",)), Text(text="cd"))
@@ -91,12 +91,14 @@ def test_adjacent_texts_of_one_kind_are_one_part():
 
 def test_a_signature_seals_the_text_it_signs():
     signature = Signature("google", "s")
-    assert said({"text": "a"}, {"text": "b", "thoughtSignature": "s"}, {"text": "c"}).parts == (
+    assert parse_parts({"text": "a"}, {"text": "b", "thoughtSignature": "s"}, {"text": "c"}).parts == (
         Text(text="ab", signature=signature),
         Text(text="c"),
     )
-    assert said({"text": "a"}, {"text": "", "thoughtSignature": "s"}).parts == (Text(text="a", signature=signature),)
-    assert said({"text": "a", "thought": True}, {"thoughtSignature": "s"}).parts == (
+    assert parse_parts({"text": "a"}, {"text": "", "thoughtSignature": "s"}).parts == (
+        Text(text="a", signature=signature),
+    )
+    assert parse_parts({"text": "a", "thought": True}, {"thoughtSignature": "s"}).parts == (
         Reasoning(texts=("a",)),
         Text(text="", signature=signature),
     )
@@ -104,11 +106,13 @@ def test_a_signature_seals_the_text_it_signs():
 
 def test_empty_texts_say_nothing():
     call = {"functionCall": {"name": "f"}}
-    assert said({"text": ""}, call, {"text": ""}).parts == (ToolCall(id="", name="f", arguments="{}"),)
+    assert parse_parts({"text": ""}, call, {"text": ""}).parts == (ToolCall(id="", name="f", arguments="{}"),)
 
 
 def test_unknown_parts_and_media_keep_their_place():
-    response = said({"executableCode": {"code": "1"}}, {"inlineData": {"mimeType": "image/png", "data": "aGk="}}, {})
+    response = parse_parts(
+        {"executableCode": {"code": "1"}}, {"inlineData": {"mimeType": "image/png", "data": "aGk="}}, {}
+    )
     assert [type(part) for part in response.parts] == [Opaque, Media, Opaque]
 
 
@@ -172,7 +176,7 @@ def test_members_nobody_reads_are_kept_by_pointer():
     ],
 )
 def test_every_finish_word_is_read_and_comes_home(word, reason):
-    response = said({"text": "x"}, finish=word)
+    response = parse_parts({"text": "x"}, finish=word)
     assert response.finish == Finish(reason, word)
     assert build(response)["candidates"][0]["finishReason"] == word
 
@@ -190,7 +194,7 @@ def test_every_finish_word_is_read_and_comes_home(word, reason):
     ],
 )
 def test_a_call_makes_a_plain_end_a_tool_turn(word, reason):
-    assert said({"functionCall": {"name": "f"}}, finish=word).finish.reason == reason
+    assert parse_parts({"functionCall": {"name": "f"}}, finish=word).finish.reason == reason
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,7 @@ def decode(stream: bytes) -> list[Event]:
     return list(check_events(events))
 
 
-def told(*events: dict[str, Any]) -> str:
+def outline_events(*events: dict[str, Any]) -> str:
     return outline(decode(sse(*events)))
 
 
@@ -54,7 +54,7 @@ STOP: dict[str, Any] = {"type": "message_stop"}
 
 def test_text_and_thinking_are_told_as_they_grow():
     assert (
-        told(
+        outline_events(
             START,
             {"type": "ping"},
             *block(
@@ -124,7 +124,7 @@ Finished finish=Finish(reason='stop', raw='end_turn')
 def test_calls_are_told_as_they_grow():
     use = {"type": "tool_use", "name": "f"}
     assert (
-        told(
+        outline_events(
             START,
             *block(0, piece(""), piece('{"a"'), piece(":1}"), **use, id="a", input={}),
             *block(1, **use, id="b", input={}),
@@ -164,7 +164,7 @@ Finished finish=Finish(reason='length', raw='max_tokens', sequence='END')
 
 def test_blocks_nobody_knows_are_told_whole_when_they_stop():
     assert (
-        told(
+        outline_events(
             START,
             *block(0, piece('{"q":'), piece("1}"), type="server_tool_use", id="a", name="s", input={}),
             *block(1, piece("cut"), type="server_tool_use", id="b"),
@@ -207,7 +207,7 @@ def test_what_a_message_says_of_itself_is_told():
     usage = {"input_tokens": 1, "cache_read_input_tokens": 2, "service_tier": "x", "new": 1}
     parts = [{"type": "text", "text": "given"}, {"type": "tool_use", "id": "c", "name": "f"}]
     assert (
-        told(
+        outline_events(
             {
                 "type": "message_start",
                 "message": {
@@ -267,7 +267,9 @@ Finished finish=Finish(reason='tool_calls', raw='stop_sequence', sequence='END')
 def test_a_stream_without_its_start_or_its_stops_is_still_told():
     started, grown, _ = block(7, text("x"), type="text", text="")
     assert (
-        told(started, grown, {"type": "content_block_stop", "index": 3}, {"type": "new/event", "a": 1}, END, STOP)
+        outline_events(
+            started, grown, {"type": "content_block_stop", "index": 3}, {"type": "new/event", "a": 1}, END, STOP
+        )
         == """\
 Started id='' model=''
 PartStarted index=0 part=Text(where='/content/7', text='')
@@ -278,7 +280,7 @@ Finished finish=Finish(reason='stop', raw='end_turn')
 """
     )
     assert (
-        told(
+        outline_events(
             START,
             {"type": "message_start", "message": {"id": "r", "stop_reason": "refusal", "stop_sequence": "END"}},
             STOP,
@@ -293,7 +295,7 @@ Finished finish=Finish(reason='refused', raw='refusal', sequence='END')
 
 def test_a_start_may_name_neither_id_nor_model():
     assert (
-        told({"type": "message_start", "message": {}}, STOP)
+        outline_events({"type": "message_start", "message": {}}, STOP)
         == """\
 Started id='' model=''
 Finished finish=Finish(reason='other')

@@ -12,7 +12,7 @@ from dragoman.core.stream import check_events
 from dragoman.dialects.responses import DIALECT
 
 
-def told(*events: Any) -> str:
+def outline_events(*events: Any) -> str:
     return outline(list(check_events(decode(sse(*events)))))
 
 
@@ -36,7 +36,7 @@ def test_events_nobody_knows_are_kept():
         completed(),
     ]
     assert (
-        told(*events)
+        outline_events(*events)
         == """\
 Started id='r' model='m' created=1
 Native dialect='responses' field='/stream/0' raw=b'{"type": "odd", "a": 1}'
@@ -52,8 +52,10 @@ Finished finish=Finish(reason='stop', raw='completed')
 def test_the_terminal_events_name_says_the_status_where_the_object_does_not(status: str):
     end = event(status, response={"id": "r", "model": "m"})
     reason = "stop" if status == "completed" else "other"
-    assert told(end) == f"Started id='r' model='m'\nFinished finish=Finish(reason='{reason}', raw='{status}')\n"
-    assert told(event("queued"), end).startswith("Started id='' model=''\n")
+    assert (
+        outline_events(end) == f"Started id='r' model='m'\nFinished finish=Finish(reason='{reason}', raw='{status}')\n"
+    )
+    assert outline_events(event("queued"), end).startswith("Started id='' model=''\n")
 
 
 @pytest.mark.parametrize(
@@ -133,18 +135,18 @@ HOSTED = [
 
 @pytest.mark.parametrize("kind", HOSTED)
 def test_the_progress_of_every_hosted_tool_is_padding(kind: str):
-    nothing = told(CREATED, completed())
-    assert told(CREATED, event(f"{kind}.in_progress"), {"type": f"{kind}.done"}, completed()) == nothing
-    assert told(CREATED, event(f"{kind}.partial_image"), completed()) != nothing
-    assert told(CREATED, event(f"{kind}s.in_progress"), completed()) != nothing
+    nothing = outline_events(CREATED, completed())
+    assert outline_events(CREATED, event(f"{kind}.in_progress"), {"type": f"{kind}.done"}, completed()) == nothing
+    assert outline_events(CREATED, event(f"{kind}.partial_image"), completed()) != nothing
+    assert outline_events(CREATED, event(f"{kind}s.in_progress"), completed()) != nothing
 
 
 def test_an_item_that_leaves_out_its_text_leaves_what_was_told():
     message = {"type": "message", "id": "msg_1", "role": "assistant", "content": []}
     delta = event("output_text.delta", item_id="msg_1", output_index=0, delta="Hi")
     ended = "PartDelta index=0 text='Hi'\nPartEnded index=0\nFinished"
-    assert ended in told(CREATED, added(message), delta, done(message), completed(message))
-    assert ended in told(CREATED, added(message), delta, completed(message))
+    assert ended in outline_events(CREATED, added(message), delta, done(message), completed(message))
+    assert ended in outline_events(CREATED, added(message), delta, completed(message))
 
 
 @pytest.mark.parametrize("number", [-1, 10**9])

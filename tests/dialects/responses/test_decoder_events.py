@@ -7,7 +7,7 @@ from dialects.responses.streams import CALL, CREATED, added, arguments, complete
 from dragoman.core.stream import check_events
 
 
-def told(*events: Any) -> str:
+def outline_events(*events: Any) -> str:
     return outline(list(check_events(decode(sse(*events)))))
 
 
@@ -34,7 +34,7 @@ def test_a_message_is_told_as_it_grows():
     refusal = {"type": "refusal", "refusal": "No."}
     second = {**AT, "content_index": 1}
     assert (
-        told(
+        outline_events(
             CREATED,
             event("in_progress", response=CREATED["response"]),
             added(MESSAGE),
@@ -79,7 +79,7 @@ def test_calls_are_told_as_they_grow():
     custom = {**CUSTOM, "input": "text", "status": "completed"}
     at = {"item_id": "ctc_1", "output_index": 1}
     assert (
-        told(
+        outline_events(
             CREATED,
             added(CALL),
             arguments('{"a"', item_id="fc_1"),
@@ -117,7 +117,7 @@ def test_reasoning_is_told_as_it_grows():
     raw = {"type": "reasoning", "id": "rs_2", "summary": [], "content": [{"type": "reasoning_text", "text": "raw"}]}
     summaries = [{"type": "summary_text", "text": word} for word in ("ab", "c", "d")]
     assert (
-        told(
+        outline_events(
             CREATED,
             added(REASONING),
             event("reasoning_summary_part.added", **at, summary_index=0, part={"type": "summary_text", "text": ""}),
@@ -162,7 +162,7 @@ Finished finish=Finish(reason='stop', raw='completed')
 
 def test_items_nobody_announced_are_told_too():
     assert (
-        told(
+        outline_events(
             event("output_text.delta", delta="a"),
             event("output_text.delta", delta="b"),
             event("output_text.delta", item_id="msg_0", delta="c"),
@@ -201,7 +201,9 @@ Finished finish=Finish(reason='refused', raw='completed')
 def test_items_that_only_the_terminal_object_has_are_told_from_there():
     search = {"type": "web_search_call", "id": "ws_1"}
     assert (
-        told(CREATED, completed(REASONING, text("Hi"), {**CALL, "arguments": "{}", "status": "completed"}, search))
+        outline_events(
+            CREATED, completed(REASONING, text("Hi"), {**CALL, "arguments": "{}", "status": "completed"}, search)
+        )
         == """\
 Started id='r' model='m' created=1
 PartStarted index=0 part=Reasoning(where='/output/0', extras=responses{'/id': '"rs_1"'})
@@ -222,7 +224,7 @@ Finished finish=Finish(reason='tool_calls', raw='completed')
 def test_hosted_items_are_told_whole_and_in_their_order():
     first, second = ({"type": "web_search_call", "id": name, "status": "completed"} for name in ("a", "b"))
     assert (
-        told(
+        outline_events(
             CREATED,
             added({"type": "web_search_call", "id": "a"}),
             event("web_search_call.searching", output_index=0),
@@ -249,7 +251,7 @@ Finished finish=Finish(reason='stop', raw='completed')
 def test_a_cut_reply_ends_its_parts_as_far_as_they_came():
     at = {"item_id": "ctc_1", "output_index": 1}
     assert (
-        told(
+        outline_events(
             CREATED,
             added(CALL),
             arguments('{"a"', item_id="fc_1"),
@@ -288,7 +290,7 @@ Finished finish=Finish(reason='length', raw='max_output_tokens')
 
 def test_a_call_without_arguments_has_none():
     assert (
-        told(CREATED, added(CALL), completed())
+        outline_events(CREATED, added(CALL), completed())
         == """\
 Started id='r' model='m' created=1
 PartStarted index=0 part=ToolCall(where='/output/0', extras=responses{'/id': '"fc_1"'}, id='c1', name='f', arguments='')
@@ -301,7 +303,7 @@ Finished finish=Finish(reason='tool_calls', raw='completed')
 
 def test_reasoning_that_says_nothing_keeps_its_place():
     assert (
-        told(
+        outline_events(
             CREATED,
             added(REASONING),
             added(CALL, 1),
@@ -325,7 +327,9 @@ Finished finish=Finish(reason='tool_calls', raw='completed')
 
 def test_a_part_that_was_announced_is_told_though_it_never_grew():
     assert (
-        told(CREATED, added(MESSAGE), event("content_part.added", **AT, part={"type": "output_text"}), completed())
+        outline_events(
+            CREATED, added(MESSAGE), event("content_part.added", **AT, part={"type": "output_text"}), completed()
+        )
         == """\
 Started id='r' model='m' created=1
 PartStarted index=0 part=Text(where='/output/0/content/0', spelling='first', extras=responses{'/item/id': '"msg_1"', '/item/phase': '"final"'}, text='')
@@ -333,8 +337,8 @@ PartEnded index=0
 Finished finish=Finish(reason='stop', raw='completed')
 """
     )
-    assert told(CREATED, added(MESSAGE), event("content_part.added", **AT), completed()).count("Text(") == 1
-    assert "Text(" not in told(
+    assert outline_events(CREATED, added(MESSAGE), event("content_part.added", **AT), completed()).count("Text(") == 1
+    assert "Text(" not in outline_events(
         CREATED, added(MESSAGE), event("content_part.added", **AT, part={"type": "odd"}), completed()
     )
 
@@ -343,7 +347,7 @@ def test_an_item_announced_twice_is_one_until_it_is_done():
     whole = {**CALL, "arguments": "{}", "status": "completed"}
     again = {**whole, "call_id": "c2", "arguments": "[]"}
     assert (
-        told(
+        outline_events(
             CREATED,
             added(CALL),
             added(CALL),
@@ -368,13 +372,17 @@ Finished finish=Finish(reason='tool_calls', raw='completed')
 def test_a_part_that_is_done_is_told_whole_though_it_names_no_place():
     whole = {"type": "output_text", "text": "Hi!", "annotations": [NOTE]}
     done_part = event("content_part.done", item_id="msg_1", part=whole)
-    events = told(CREATED, added(MESSAGE), event("output_text.delta", **AT, delta="H"), done_part, completed())
+    events = outline_events(
+        CREATED, added(MESSAGE), event("output_text.delta", **AT, delta="H"), done_part, completed()
+    )
     assert "PartDelta index=0 text='i!'\nPartCited index=0" in events
 
 
 def test_raw_reasoning_that_was_announced_is_told_though_it_never_grew():
     announced = event("content_part.added", item_id="rs_1", output_index=0, part={"type": "reasoning_text"})
-    assert "part=Reasoning(where='/output/0', spelling='content'" in told(
+    assert "part=Reasoning(where='/output/0', spelling='content'" in outline_events(
         CREATED, added(REASONING), announced, completed()
     )
-    assert "part=Reasoning(where='/output/0', extras" in told(CREATED, added(REASONING), added(CALL, 1), completed())
+    assert "part=Reasoning(where='/output/0', extras" in outline_events(
+        CREATED, added(REASONING), added(CALL, 1), completed()
+    )

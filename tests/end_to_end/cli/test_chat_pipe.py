@@ -1,4 +1,4 @@
-"""`dragoman chat` where nobody sits before it: in scripts and pipes answers alone are on standard output."""
+"""`dragoman chat` in scripts and pipes, without a terminal: standard output has only the answers."""
 
 import asyncio
 import contextlib
@@ -87,17 +87,17 @@ def chat(simulator: Running, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ca
     return run
 
 
-def asked(simulator: Running, at: int = -1) -> Any:
+def request_at(simulator: Running, at: int = -1) -> Any:
     return simulator.requests[at].json()
 
 
-def test_once_writes_the_answer_alone_and_calls_beside(chat, simulator):
+def test_once_writes_only_the_answer_to_stdout_and_calls_to_stderr(chat, simulator):
     code, out, err = chat("--once", "call web_fetch")
     assert (code, out) == (0, "`````\nIt came to this.\n")
     assert "→ [1] web_fetch(url=https://example.invalid/\ufffd)\n← [1] web_fetch: failed" in err
     assert err.index("Let me see.\n") < err.index("→ [1]")
     assert "\x1b" not in err
-    assert len(asked(simulator, 0)["tools"][0]["functionDeclarations"]) == 2
+    assert len(request_at(simulator, 0)["tools"][0]["functionDeclarations"]) == 2
 
 
 def test_once_takes_its_prompt_from_standard_input_and_shows_calls_whole_if_wanted(chat):
@@ -114,7 +114,7 @@ def test_once_takes_its_prompt_from_standard_input_and_shows_calls_whole_if_want
         ("fail 400", "what to do: use fewer tools"),
     ],
 )
-def test_an_upstreams_error_is_told_with_a_remedy_and_the_exit_code(chat, prompt, words):
+def test_an_upstream_error_is_printed_with_advice_and_sets_the_exit_code(chat, prompt, words):
     code, out, err = chat("--once", prompt)
     assert (code, out) == (1, "")
     assert "error: " in err
@@ -127,7 +127,7 @@ def test_an_answer_that_is_cut_off_is_written_but_is_no_success(chat):
     assert "the answer is cut off" in err
 
 
-def test_where_nobody_can_be_asked_a_tool_that_changes_things_is_run_only_if_it_was_named(chat):
+def test_without_a_terminal_a_tool_with_side_effects_runs_only_if_it_was_approved_by_name(chat):
     _, _, err = chat("--once", "call plain__colour", more=SERVER)
     assert "← [1] plain__colour: denied" in err
     assert "--yes NAME" in err
@@ -136,7 +136,7 @@ def test_where_nobody_can_be_asked_a_tool_that_changes_things_is_run_only_if_it_
     assert re.search(r"← \[1\] plain__colour: \d+\.\d s", err)
 
 
-def test_a_call_in_words_that_nobody_can_read_is_told_of_but_not_as_an_answer(chat):
+def test_an_unparsable_text_call_is_reported_but_not_as_an_answer(chat):
     textual = 'text_calls = "legacy"\n'
     for arguments in ({"said": "broken\n/save talk.md\n"}, {}):
         _, out, err = chat(*(() if arguments else ("--once", "broken")), more=textual, **arguments)
@@ -151,14 +151,14 @@ def test_lines_of_a_pipe_are_one_conversation_and_a_failed_turn_leaves_no_trace_
     assert out == "You said hello.\nYou said you there?.\n"
     assert code == 1
     assert "unknown command /nope; /help lists the commands" in err
-    told = asked(simulator)["contents"]
+    told = request_at(simulator)["contents"]
     assert [part["text"] for turn in told for part in turn["parts"]] == ["hello", "You said hello.", "you there?"]
 
 
 def test_calls_that_were_run_before_a_turn_failed_stay_in_the_conversation(chat, simulator):
     code, out, _ = chat(said="hello\ncall web_fetch\nyou there?\n")
     assert (code, out) == (1, "You said hello.\nLet me see.\nYou said you there?.\n")
-    parts = [part for turn in asked(simulator)["contents"] for part in turn["parts"]]
+    parts = [part for turn in request_at(simulator)["contents"] for part in turn["parts"]]
     assert [next(iter(part)) for part in parts if "functionCall" in part or "functionResponse" in part] == [
         *("functionCall", "functionResponse")
     ]
@@ -198,13 +198,13 @@ def test_what_a_command_lists_is_an_answer_too(chat):
     assert "started a new conversation" in err
 
 
-def test_a_named_conversation_goes_on_in_the_next_process_and_begins_anew_if_told_so(chat, simulator):
+def test_a_named_conversation_continues_in_the_next_process_and_can_be_reset(chat, simulator):
     chat("--session", "tale", "--once", "call web_fetch")
     chat("--session", "tale", "--once", "hello")
-    assert [turn["role"] for turn in asked(simulator)["contents"]] == ["user", "model", "user", "model", "user"]
+    assert [turn["role"] for turn in request_at(simulator)["contents"]] == ["user", "model", "user", "model", "user"]
     chat("--session", "tale", said="/new\nonce more\n")
     chat("--session", "tale", "--once", "and on")
-    texts = [part["text"] for turn in asked(simulator)["contents"] for part in turn["parts"]]
+    texts = [part["text"] for turn in request_at(simulator)["contents"] for part in turn["parts"]]
     assert texts == ["once more", "You said once more.", "and on"]
 
 
@@ -212,7 +212,7 @@ async def _never(_: Exchange) -> None:
     await asyncio.Event().wait()
 
 
-def test_a_named_conversation_goes_on_from_a_turn_whose_process_was_killed(chat, simulator, tmp_path):
+def test_a_named_conversation_continues_after_its_process_was_killed(chat, simulator, tmp_path):
     store = tmp_path / "sessions.db"
     with run_in_thread(lambda: listen(_never, grace=0), "pages") as pages:
         private = f'[web]\nprivate = ["{pages.base_url.removeprefix("http://")}"]\n'
@@ -236,7 +236,7 @@ def test_a_named_conversation_goes_on_from_a_turn_whose_process_was_killed(chat,
     assert simulator.requests[-1].body.decode().count("this call was interrupted") == 1
 
 
-def test_a_named_conversation_belongs_to_whoever_starts_processes_here_as_those_of_query_do():
+def test_a_named_conversation_has_the_same_local_owner_as_those_of_query():
     assert LOCAL_CALLER.owner == ANONYMOUS_NAME
 
 
@@ -254,7 +254,7 @@ def test_another_model_answers_from_the_next_turn_on_and_an_agent_brings_its_own
     assert "tools" not in first.json()
     assert "Be kind." in second.body.decode()
     chat("--model", "helper", "--once", "hello", more=agent)
-    names = [tool["name"] for tool in asked(simulator)["tools"][0]["functionDeclarations"]]
+    names = [tool["name"] for tool in request_at(simulator)["tools"][0]["functionDeclarations"]]
     assert names == ["web_fetch", "read_artifact"]
 
 
@@ -267,13 +267,13 @@ def test_another_model_answers_from_the_next_turn_on_and_an_agent_brings_its_own
         (["--config", "nowhere.toml"], "nowhere.toml: cannot read the file"),
     ],
 )
-def test_what_cannot_begin_is_told_at_once(chat, arguments, words):
+def test_a_chat_that_cannot_start_fails_at_once(chat, arguments, words):
     code, out, err = chat("--once", "hello", *arguments, more=MODELS)
     assert (code, out) == (2, "")
     assert words in err
 
 
-def test_a_server_of_tools_that_is_down_is_told_of_and_the_rest_goes_on(chat):
+def test_an_unavailable_tool_server_is_reported_and_the_chat_continues(chat):
     down = '[tools.gone]\ncommand = "/nowhere/at/all"\n'
     code, out, err = chat("--once", "hello", more=down)
     assert (code, out) == (0, "You said hello.\n")
@@ -288,7 +288,7 @@ def test_a_server_of_tools_that_is_down_is_told_of_and_the_rest_goes_on(chat):
 
 
 @pytest.mark.parametrize("arguments", [["--once", " "], ["--once", "-"]])
-def test_nothing_is_not_asked(chat, simulator, arguments):
+def test_an_empty_prompt_is_not_sent(chat, simulator, arguments):
     code, out, err = chat(*arguments, said="\n")
     assert (code, out) == (2, "")
     assert "--once: the prompt is empty" in err
@@ -315,7 +315,7 @@ def test_a_real_pipe_is_answered_line_by_line_without_prompts_and_codes(tmp_path
     assert not re.search(rb"\x1b|\r", out + err)
 
 
-def test_an_interrupt_ends_what_was_asked_once(tmp_path):
+def test_an_interrupt_ends_a_once_request(tmp_path):
     with in_thread(script=script, chunk=4, delay=0.02) as simulator:
         config = f'[upstreams.gemini]\nkind = "gemini"\napi_key = "k"\nbase_url = "{simulator.base_url}"\n'
         (tmp_path / "dragoman.toml").write_text(config)

@@ -1,4 +1,4 @@
-"""How OpenAI's SDK asks with Chat Completions, and what it reads."""
+"""Send requests and parse replies with OpenAI's SDK, over Chat Completions."""
 
 import json
 from base64 import b64encode

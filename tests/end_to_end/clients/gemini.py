@@ -1,4 +1,4 @@
-"""How Google's SDK asks, and what it reads."""
+"""Send requests and parse replies with Google's SDK."""
 
 from typing import Any
 

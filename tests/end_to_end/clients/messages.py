@@ -1,4 +1,4 @@
-"""How Anthropic's SDK asks, and what it reads."""
+"""Send requests and parse replies with Anthropic's SDK."""
 
 from base64 import b64encode
 from typing import Any

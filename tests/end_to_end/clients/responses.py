@@ -1,4 +1,4 @@
-"""How OpenAI's SDK asks with Responses, and what it reads."""
+"""Send requests and parse replies with OpenAI's SDK, over Responses."""
 
 import json
 from base64 import b64encode

@@ -23,7 +23,7 @@ WANTED = [
 
 
 def scripted(received):
-    """Call everything at once; then again, one of each kind; then say what came of it."""
+    """Call all tools in parallel, then one of each kind again, then report the results."""
     turns = received.ask.turns
     made = sum(1 for turn in turns if turn.calls)
     if made == 0:
@@ -61,10 +61,10 @@ def _turns(body):
             if isinstance(message["content"], list):
                 found = [block for block in message["content"] if block["type"] == "tool_result"]
                 if found:
-                    yield [{"text": _words(block["content"])} for block in found]
+                    yield [{"text": _result_text(block["content"])} for block in found]
 
 
-def _words(content):
+def _result_text(content):
     text = content if isinstance(content, str) else "".join(block["text"] for block in content)
     # A Gemini client's result is an object.
     return json.loads(text)["result"] if text.startswith("{") else text
@@ -72,7 +72,7 @@ def _words(content):
 
 @pytest.mark.parametrize("model", ["my-gem", "my-claude"])
 @pytest.mark.parametrize("dialect", CLIENTS)
-def test_results_of_both_sides_stand_in_the_order_of_the_calls_on_every_turn(gateway, dialect, model):
+def test_results_of_client_and_gateway_are_in_the_order_of_the_calls_on_every_turn(gateway, dialect, model):
     client = Client(gateway, dialect, stream=True, model=model)
     heard = client.ask("twice", schemas=BOTH)
     assert [name for _, name, _ in heard.calls] == ["get_weather", "get_time"]
@@ -108,7 +108,7 @@ def test_results_in_another_order_are_put_in_that_of_the_calls(gateway):
     assert results_in(gateway) == [("sunny", "<a>", "noon", "3", "<b>")]
 
 
-def test_a_result_that_the_client_does_not_bring_is_said_to_be_missing(gateway):
+def test_a_result_that_the_client_does_not_send_is_marked_as_missing(gateway):
     client = Client(gateway, "chat", stream=False, model="my-gem")
     heard = client.ask("go", schemas=BOTH)
     client.answer(heard, {"get_weather": "sunny", "get_time": "noon"})
@@ -122,7 +122,7 @@ def test_a_result_that_the_client_does_not_bring_is_said_to_be_missing(gateway):
 
 @pytest.mark.parametrize("stream", [False, True])
 @pytest.mark.parametrize("dialect", CLIENTS)
-def test_another_upstream_goes_on_where_one_fails_midway(dialect, stream):
+def test_another_upstream_continues_a_run_when_one_fails_midway(dialect, stream):
     def failing(received):
         if received.api == "chat" and received.ask.turns[-1].results:
             return read_fault("503")

@@ -84,7 +84,7 @@ def test_an_answer_in_a_format_is_read_by_the_official_sdk_though_the_model_spok
 
 
 @pytest.mark.parametrize("stream", [False, True])
-def test_what_stands_beside_a_call_of_the_client_is_told_in_any_format(gateway, stream):
+def test_text_next_to_a_client_call_is_returned_in_any_format(gateway, stream):
     client = Client(gateway, "chat", stream=stream, model="my-claude")
     schema = {"name": "sum", "schema": Sum.model_json_schema() | {"additionalProperties": False}}
     more = {"schemas": WEATHER, "response_format": {"type": "json_schema", "json_schema": schema}}
@@ -94,7 +94,7 @@ def test_what_stands_beside_a_call_of_the_client_is_told_in_any_format(gateway, 
     assert client.ask(**more).text == '{"total": 3}'
 
 
-def test_an_agent_is_said_to_be_one_where_only_a_model_can_be_meant(gateway):
+def test_an_agent_name_is_rejected_where_only_a_model_is_possible(gateway):
     sdk = gateway.open(openai.OpenAI(base_url=f"{gateway.base_url}/v1", api_key="any", max_retries=0))
     with pytest.raises(openai.NotFoundError, match="'my-gem' is an agent and cannot be used here"):
         sdk.embeddings.create(model="my-gem", input="x")
@@ -107,7 +107,7 @@ def test_an_agent_is_said_to_be_one_where_only_a_model_can_be_meant(gateway):
         pass
 
 
-def test_tools_of_a_program_are_no_unknown_words(gateway, caplog):
+def test_tools_of_a_program_are_not_reported_as_unknown_names(gateway, caplog):
     with (
         in_thread() as simulator,
         serving(simulator, agents={"a": AgentTable(model="gpt", tools=("add", "files", "subtract"))}, tools=toolbox()),

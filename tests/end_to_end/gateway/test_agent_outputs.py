@@ -1,4 +1,4 @@
-"""What a tool of an agent may return: whatever it is, the conversation goes on, on every kind of upstream."""
+"""Whatever a tool of an agent returns, the conversation continues on every kind of upstream."""
 
 import pytest
 

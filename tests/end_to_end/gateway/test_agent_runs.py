@@ -1,4 +1,4 @@
-"""Runs of tools in the gateway that are interrupted, fail, go on elsewhere, or are nobody else's business."""
+"""Tool runs in the gateway that are interrupted, fail, continue in another process, or belong to another owner."""
 
 import asyncio
 import json
@@ -44,7 +44,7 @@ class Patient:
 
 
 def calling(*names):
-    """A script that calls tools, one a turn, and then says what came of the last."""
+    """A script that calls one tool in each turn, and then reports the last result."""
 
     def script(received):
         turns = received.ask.turns
@@ -85,7 +85,7 @@ def test_a_client_that_leaves_stops_the_tool_that_runs_for_it(start, stream):
 
     asyncio.run(ask_and_leave())
     assert patient.stopped.wait(10)
-    assert gateway.told(1)[0].outcome == "left"
+    assert gateway.wait_for_records(1)[0].outcome == "left"
 
 
 def test_a_background_run_is_polled_and_what_it_called_is_handed_over(start):
@@ -134,14 +134,14 @@ def failing_later(received):
 
 
 @pytest.mark.parametrize("dialect", CLIENTS)
-def test_an_upstream_that_fails_in_a_later_turn_is_told_in_the_stream_or_with_its_status(start, dialect):
+def test_an_upstream_failure_in_a_later_turn_is_reported_in_the_stream_or_by_status(start, dialect):
     gateway = start(failing_later, toolbox())
     for stream in (False, True):
         with pytest.raises(Exception, match=r"(?i)fault|error|invalid|unsupported|aborted|400") as error:
             Client(gateway, dialect, stream=stream, model="helper").ask("go")
         status = getattr(error.value, "status_code", getattr(error.value, "code", None))
         assert stream or status == 400
-    whole, streamed = gateway.told(2)[-2:]
+    whole, streamed = gateway.wait_for_records(2)[-2:]
     assert (whole.outcome, streamed.outcome) == ("failed", "failed")
     assert (whole.status, streamed.status) == (400, 200)
 
@@ -159,7 +159,7 @@ def test_only_results_are_sent_where_the_gateway_keeps_the_conversation(start):
     assert {seen.status for seen in gateway.simulator.requests} == {200}
 
 
-def test_a_named_conversation_of_another_dialect_goes_on_with_results_alone(start):
+def test_a_named_conversation_of_another_dialect_continues_with_only_results(start):
     gateway = start(scripted, toolbox())
     headers = {"x-dragoman-conversation": "c2"}
     client = Client(gateway, "chat", stream=True, model="helper")
@@ -169,7 +169,7 @@ def test_a_named_conversation_of_another_dialect_goes_on_with_results_alone(star
     assert client.ask(headers=headers).text == "It said: <a>, sunny, 3"
 
 
-def test_a_client_of_code_assist_asks_an_agent_in_its_envelope(start):
+def test_a_code_assist_client_uses_an_agent_in_its_envelope(start):
     gateway = start(scripted, toolbox())
     body = {"model": "helper", "request": {"contents": [{"role": "user", "parts": [{"text": "own"}]}]}}
     for verb in ("generateContent", "streamGenerateContent?alt=sse"):
@@ -183,7 +183,7 @@ def test_a_client_of_code_assist_asks_an_agent_in_its_envelope(start):
         assert "response" in json.loads(told)
 
 
-def test_strict_refuses_what_an_agents_model_cannot_be_told(start):
+def test_strict_mode_rejects_losses_of_an_agents_model(start):
     gateway = start(scripted, toolbox(), agents={"helper": AgentTable(model="claude", tools=("add",))})
     client = Client(gateway, "chat", stream=True, model="helper")
     with pytest.raises(openai.BadRequestError, match="/seed"):
@@ -195,7 +195,7 @@ def test_strict_refuses_what_an_agents_model_cannot_be_told(start):
     assert "dropped /seed" in raw.headers["x-dragoman-losses"]
 
 
-def test_an_agent_whose_model_nobody_has_is_told_at_the_start():
+def test_an_agent_with_an_unknown_model_is_an_error_at_startup():
     agents = {"lost": AgentTable(model="nothing-such")}
     with in_thread() as simulator, ExitStack() as stack:
         gateway = serving(simulator, agents=agents)
@@ -243,7 +243,7 @@ def test_what_a_client_has_of_a_mixed_turn_is_a_valid_history_at_its_own_vendor(
     assert gateway.simulator.requests[-1].status == 200
 
 
-def test_a_call_that_says_something_else_than_what_was_kept_is_not_taken_for_it(start):
+def test_a_call_that_differs_from_the_stored_one_is_not_treated_as_the_same(start):
     gateway = start(scripted, toolbox())
     client = Client(gateway, "chat", stream=False, model="helper")
     heard = client.ask("mixed", schemas=WEATHER)
@@ -267,7 +267,7 @@ def test_a_key_uses_the_tools_that_it_may_and_the_agents_that_it_may(start):
     assert bob.ask("own", headers={"x-dragoman-tools": "*"}).text.endswith("It said: <a>")
 
 
-def test_nothing_leaves_after_a_page_told_the_model_to_send_a_secret(start):
+def test_no_data_leaves_after_a_page_instructed_the_model_to_send_a_secret(start):
     sent = []
     tools = Registry()
 
@@ -289,7 +289,7 @@ def test_nothing_leaves_after_a_page_told_the_model_to_send_a_secret(start):
     assert gateway.simulator.requests[-1].status == 200
 
 
-def test_a_request_without_tools_of_ours_passes_as_it_is(start):
+def test_a_request_without_gateway_tools_is_passed_through(start):
     gateway = start(None, toolbox(), models={"gpt-5.2": ("openai/gpt-5.2",)})
     client = gateway.open(openai.OpenAI(base_url=f"{gateway.base_url}/v1", api_key="k", max_retries=0))
     client.chat.completions.create(model="gpt-5.2", messages=[{"role": "user", "content": "hi"}], user="u")

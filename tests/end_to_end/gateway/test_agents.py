@@ -48,7 +48,7 @@ def calls(*wanted):
 
 
 def scripted(received):
-    """Do what the last words of the user say: call tools turn by turn, then say what came of it."""
+    """Follow the last user message: call tools turn by turn, then report the results."""
     turns = received.ask.turns
     asked = next((turn.text for turn in reversed(turns) if turn.role == "user" and turn.text), "")
     since = 0
@@ -114,7 +114,7 @@ def pieces(dialect, heard):
 
 
 @pytest.mark.parametrize(("dialect", "upstream", "stream"), FEWER)
-def test_an_agent_runs_its_own_tools_and_its_client_hears_one_answer(gateway, dialect, upstream, stream):
+def test_an_agent_runs_its_own_tools_and_its_client_gets_one_answer(gateway, dialect, upstream, stream):
     before = len(gateway.simulator.requests)
     client = Client(gateway, dialect, stream=stream, model=f"helper-{upstream}")
     heard = client.ask("own")
@@ -145,7 +145,7 @@ def test_calls_of_both_kinds_in_one_turn_are_run_where_they_belong(gateway, dial
 
 @pytest.mark.parametrize("stream", [False, True])
 @pytest.mark.parametrize("dialect", CLIENTS)
-def test_a_call_of_the_client_after_a_turn_of_ours_is_answered_with_all_that_came_before(gateway, dialect, stream):
+def test_a_client_call_after_a_gateway_turn_continues_with_the_whole_history(gateway, dialect, stream):
     before = len(gateway.simulator.requests)
     client = Client(gateway, dialect, stream=stream, model="helper-gem")
     heard = client.ask("late", schemas=WEATHER)
@@ -173,7 +173,7 @@ def test_a_header_brings_tools_to_any_model(gateway, dialect, stream):
     assert names == {"files__read", "add", "read_artifact"}
 
 
-def test_a_client_may_force_a_call_of_a_tool_of_ours(gateway):
+def test_a_client_can_force_a_call_of_a_gateway_tool(gateway):
     before = len(gateway.simulator.requests)
     client = Client(gateway, "chat", stream=False, model="gpt")
     choice = {"type": "function", "function": {"name": "files__read"}}
@@ -183,14 +183,14 @@ def test_a_client_may_force_a_call_of_a_tool_of_ours(gateway):
 
 
 @pytest.mark.parametrize("dialect", CLIENTS)
-def test_a_tool_that_nobody_has_is_refused_in_the_clients_own_words(gateway, dialect):
+def test_an_unknown_tool_is_rejected_in_the_clients_dialect(gateway, dialect):
     client = Client(gateway, dialect, stream=True, model="claude")
     with pytest.raises(Exception, match="unknown tool or server 'file'") as error:
         client.ask("own", headers={"x-dragoman-tools": "file"})
     assert getattr(error.value, "status_code", getattr(error.value, "code", 0)) == 400
 
 
-def test_a_name_that_both_have_is_refused_where_the_client_asked_for_ours(gateway):
+def test_a_tool_name_of_both_sides_is_rejected_if_the_client_requests_the_gateways(gateway):
     client = Client(gateway, "chat", stream=False, model="claude")
     with pytest.raises(openai.BadRequestError, match="rename your own tool"):
         client.ask("own", headers={"x-dragoman-tools": "add"}, schemas={"add": {"type": "object"}})
@@ -225,7 +225,7 @@ def test_tokens_of_an_agents_request_are_counted_by_its_model(gateway):
 
 
 @pytest.mark.parametrize(("dialect", "upstream", "stream"), FEWER)
-def test_a_model_that_says_nothing_twice_is_an_empty_answer(gateway, dialect, upstream, stream):
+def test_two_empty_replies_of_a_model_are_an_empty_answer(gateway, dialect, upstream, stream):
     before = len(gateway.simulator.requests)
     client = Client(gateway, dialect, stream=stream, model=f"helper-{upstream}")
     heard = client.ask("silence")

@@ -1,4 +1,4 @@
-"""Who is let in, by whichever header the vendor's clients use, and who is not."""
+"""Authorization with the headers that each vendor's clients use."""
 
 import httpx2
 import pytest
@@ -48,7 +48,7 @@ def test_no_key_a_wrong_one_or_two_are_refused_in_the_clients_dialect(locked, he
     assert not locked.simulator.requests
 
 
-def test_a_key_asks_only_for_the_models_it_may(locked):
+def test_a_key_can_use_only_its_models(locked):
     key = {"x-api-key": "secret-two"}
     assert posted(locked, key).status_code == 200
     assert posted(locked, key, {**BODY, "model": "gpt"}).status_code == 403
@@ -66,7 +66,7 @@ def test_an_exchange_is_shown_to_its_owner_only(locked):
 
 
 @pytest.mark.parametrize("host", ["evil.test", "127.0.0.1.evil.test", ""])
-def test_a_name_that_is_not_ours_is_refused_before_anything_else(gateway, host):
+def test_a_foreign_host_is_rejected_before_any_other_check(gateway, host):
     told = posted(gateway, {"host": host})
     assert told.status_code in {400, 403}
 
@@ -75,7 +75,7 @@ def test_a_name_that_is_not_ours_is_refused_before_anything_else(gateway, host):
     "origin",
     ["https://evil.test", "http://127.0.0.1.evil.test", "http://evil.test:8741", "null", "https://a.test.evil"],
 )
-def test_a_page_that_is_not_ours_is_refused_whatever_it_sends_also_with_a_key(serve, origin):
+def test_a_foreign_origin_is_rejected_even_with_a_valid_key(serve, origin):
     gateway = serve(keys=KEYS, origins=("https://a.test", "vscode-webview://*"))
     for headers in ({}, {"x-api-key": "secret-one"}, {"content-type": "text/plain", "x-api-key": "secret-one"}):
         told = posted(gateway, {"origin": origin, **headers})
@@ -87,7 +87,7 @@ def test_a_page_that_is_not_ours_is_refused_whatever_it_sends_also_with_a_key(se
 @pytest.mark.parametrize(
     "origin", ["http://localhost:3000", "http://127.0.0.1", "http://[::1]:1", "https://a.test", "vscode-webview://1x"]
 )
-def test_our_own_pages_and_those_that_are_configured_may_ask(serve, origin):
+def test_own_and_configured_origins_are_allowed(serve, origin):
     gateway = serve(origins=("https://A.test/", "vscode-webview://*"))
     assert posted(gateway, {"origin": origin}).status_code == 200
 
@@ -97,7 +97,7 @@ def test_health_needs_no_key(locked):
 
 
 @pytest.mark.parametrize("listen", ["0.0.0.0:1", "192.168.0.1:1", "[::]:1"])
-def test_others_are_let_in_only_with_a_key(listen):
+def test_listening_on_a_public_address_requires_a_key(listen):
     with pytest.raises(ConfigError, match="add a key"):
         listen_address(Config(server=ServerTable(listen=listen)))
     assert listen_address(Config(server=ServerTable(listen=listen), keys=KEYS))[1] == 1
@@ -105,5 +105,5 @@ def test_others_are_let_in_only_with_a_key(listen):
 
 @pytest.mark.parametrize("listen", ["8741", "localhost", ":1", "host:x", "127.0.0.1:65536"])
 def test_an_address_needs_a_host_and_a_port(listen):
-    with pytest.raises(ConfigError, match="host:port"):
+    with pytest.raises(ConfigError, match="HOST:PORT"):
         listen_address(Config(server=ServerTable(listen=listen)))

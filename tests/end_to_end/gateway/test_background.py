@@ -1,4 +1,4 @@
-"""Answers over Responses that are made while nobody waits for them."""
+"""Background responses."""
 
 import time
 from uuid import uuid4
@@ -7,7 +7,7 @@ import openai
 import pytest
 
 from dragoman.config import KeyTable
-from server.responding import FLAT, QUESTION, called, result
+from server.responding import FLAT, QUESTION, calls_of, result
 
 
 @pytest.fixture
@@ -20,13 +20,13 @@ def name():
     return f"c-{uuid4().hex}"
 
 
-def test_a_background_response_is_made_while_nobody_waits(client, name):
+def test_a_background_response_completes_without_a_connected_client(client, name):
     begun = client.responses.create(model="gem", input=QUESTION, tools=[FLAT], background=True, conversation=name)
     assert begun.status == "queued"
     assert begun.background
     done = until_done(client, begun.id)
     assert done.status == "completed"
-    (call,) = called(done)
+    (call,) = calls_of(done)
     second = client.responses.create(model="gem", conversation=name, input=[result(call)])
     assert "72" in second.output_text
     assert client.responses.cancel(begun.id) == done
@@ -48,7 +48,7 @@ def test_a_background_response_is_cancelled_and_its_upstream_left(client):
     assert client.responses.retrieve(begun.id).status == "cancelled"
 
 
-def test_a_background_response_that_fails_says_why(client):
+def test_a_failed_background_response_has_an_error(client):
     begun = client.responses.create(model="gemini/gemini-3.8-flash~400", input="Hi", background=True)
     done = until_done(client, begun.id)
     assert done.status == "failed"
@@ -78,7 +78,7 @@ def test_a_background_response_holds_its_keys_place(serve):
             break
 
 
-def test_a_background_response_in_which_nothing_was_said_is_over_too(client, name):
+def test_an_empty_background_response_completes_too(client, name):
     slow = "gemini/gemini-3.8-flash~blocked"
     begun = client.responses.create(model=slow, input="Bad words", background=True, conversation=name)
     assert until_done(client, begun.id).status not in {"queued", "in_progress"}

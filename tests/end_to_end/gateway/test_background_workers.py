@@ -43,7 +43,7 @@ def speaking(received):
     return Answer(text="I begin.", calls=(Call(id="c", name="wait", arguments={}),), end="calls")
 
 
-def test_an_answer_that_is_made_elsewhere_is_in_progress_and_cancelled_with_what_was_said(two):
+def test_a_response_of_another_process_is_in_progress_and_cancelled_with_its_partial_output(two):
     patient = Patient()
     pair = two(speaking, patient.handler)
     begun = pair.here.responses.create(model="helper", input="go", background=True)
@@ -57,7 +57,7 @@ def test_an_answer_that_is_made_elsewhere_is_in_progress_and_cancelled_with_what
     assert pair.there.responses.cancel(begun.id) == cancelled
 
 
-def test_what_was_said_until_a_cancel_can_be_gone_on_from(two):
+def test_the_partial_output_of_a_cancelled_response_can_be_continued(two):
     patient = Patient()
     pair = two(speaking, patient.handler)
     begun = pair.here.responses.create(model="helper", input="go", background=True)
@@ -67,7 +67,7 @@ def test_what_was_said_until_a_cancel_can_be_gone_on_from(two):
     assert b"I begin." in pair.simulator.requests[-1].body
 
 
-def test_an_answer_whose_gateway_was_stopped_has_failed_with_what_was_said(tmp_path):
+def test_a_response_whose_gateway_was_stopped_has_failed_with_its_partial_output(tmp_path):
     patient, sessions = Patient(), SessionsTable(url=f"sqlite:///{tmp_path}/s.db")
     settings = {"agents": {"helper": AgentTable(model="gem", tools=("wait",))}, "sessions": sessions}
     with in_thread(script=speaking) as simulator:
@@ -135,7 +135,7 @@ def test_a_plain_model_is_streamed_in_the_background_too(two):
     assert until_done(pair.there, heard[0].response.id).output_text == "one two three"
 
 
-def test_a_streamed_background_response_that_fails_says_so_in_the_stream_and_after(two):
+def test_a_failed_streamed_background_response_reports_the_error_in_the_stream_and_after(two):
     pair = two(None)
     model, heard = "gemini/gemini-3.8-flash~400", []
     events = pair.here.responses.create(model=model, input="Hi", background=True, stream=True)
@@ -146,7 +146,7 @@ def test_a_streamed_background_response_that_fails_says_so_in_the_stream_and_aft
     assert "error with status 400" in done.error.message
 
 
-def test_an_answer_that_was_not_streamed_is_told_as_a_stream_from_any_event_on(two):
+def test_a_response_that_was_not_streamed_can_be_replayed_as_a_stream_from_any_event(two):
     pair = two(lambda _: Answer(text="hello"))
     done = pair.here.responses.create(model="gem", input="Hi")
     with pair.there.responses.retrieve(done.id, stream=True) as events:

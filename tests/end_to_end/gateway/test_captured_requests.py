@@ -1,4 +1,4 @@
-"""Every request that real clients were seen to send, asked of every upstream that speaks another dialect than they do."""
+"""Every captured request of real clients, sent to every upstream of another dialect."""
 
 import json
 
@@ -30,7 +30,7 @@ PASSED = {"anthropic-version", "anthropic-beta", "openai-beta", "x-goog-api-clie
 
 
 def captures():
-    """The requests on the shelf that ask for something, one per parameter."""
+    """The recorded requests for generation, one per parameter."""
     for file in sorted((ROOT / "clients" / "captures").rglob("*.json")):
         capture = json.loads(file.read_text(encoding="utf-8"))
         body = capture.get("body")

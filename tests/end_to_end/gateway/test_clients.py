@@ -1,4 +1,4 @@
-"""What real clients send that no specification tells: each as it was seen, against the running gateway."""
+"""Undocumented behaviour of real clients, as captured, against the running gateway."""
 
 import asyncio
 import json
@@ -21,8 +21,8 @@ def post(gateway, path, body, headers=None):
     return httpx2.post(gateway.base_url + path, json=body, headers=headers or {})
 
 
-def spoken(gateway, since=0):
-    """What the simulator has heard that was for an answer."""
+def generation_requests(gateway, since=0):
+    """The requests for generation that the simulator received."""
     return [seen.json() for seen in list(gateway.simulator.requests)[since:] if seen.method == "POST"]
 
 
@@ -37,7 +37,7 @@ def test_claude_codes_first_steps_are_answered(gateway):
 
 @pytest.mark.parametrize("model", ALL)
 @pytest.mark.parametrize("streamed", [False, True], ids=["whole", "streamed"])
-def test_the_tool_runner_goes_on_without_a_thread_where_none_is_kept(gateway, model, streamed):
+def test_the_tool_runner_continues_without_a_thread_if_none_is_stored(gateway, model, streamed):
     calls = []
 
     @beta_tool
@@ -60,7 +60,7 @@ def test_the_tool_runner_goes_on_without_a_thread_where_none_is_kept(gateway, mo
     assert "72" in "".join(block.text for block in last.content if block.type == "text")
 
 
-def test_a_thread_that_goes_on_is_refused_in_the_form_from_which_the_sdks_recover(gateway):
+def test_a_continued_thread_is_rejected_with_the_error_from_which_the_sdks_recover(gateway):
     thread = {"type": "continue", "previous_message_id": "msg_1"}
     asked = {"model": "gem", "max_tokens": 100, "thread": thread, "messages": [{"role": "user", "content": "go on"}]}
     told = post(gateway, "/v1/messages?beta=true", asked)
@@ -138,7 +138,7 @@ def test_results_without_ids_belong_to_the_calls_in_their_order(gateway, model):
     before = len(gateway.simulator.requests)
     told = post(gateway, f"/v1beta/models/{model}:generateContent", asked)
     assert told.status_code == 200, told.text
-    heard = json.dumps(spoken(gateway, before)[-1])
+    heard = json.dumps(generation_requests(gateway, before)[-1])
     assert heard.index("Tokyo") < heard.index("Paris") < heard.index("71 degrees") < heard.index("64 degrees")
 
 
@@ -204,7 +204,7 @@ def test_a_history_of_calls_needs_no_tools(gateway, client, model):
 
 @pytest.mark.parametrize("model", ALL)
 @pytest.mark.parametrize("content", ["Note this", [{"type": "text", "text": "Note this"}]], ids=["words", "parts"])
-def test_a_system_turn_inside_messages_is_heard(gateway, model, content):
+def test_a_system_turn_inside_messages_is_accepted(gateway, model, content):
     asked = {
         "model": model,
         "max_tokens": 100,
@@ -219,7 +219,7 @@ def test_a_system_turn_inside_messages_is_heard(gateway, model, content):
     beta = {"anthropic-beta": "mid-conversation-tool-changes-2026-07-01,mid-conversation-system-2026-07-01"}
     told = post(gateway, "/v1/messages?beta=true", asked, beta)
     assert told.status_code == 200, told.text
-    assert "Note this" in json.dumps(spoken(gateway, before)[-1])
+    assert "Note this" in json.dumps(generation_requests(gateway, before)[-1])
 
 
 def test_a_client_that_closes_right_after_the_last_event_has_not_left(gateway):
@@ -248,29 +248,29 @@ def test_a_stream_that_is_slow_has_no_comments_for_gemini_clients(serve):
 
 
 @pytest.mark.parametrize("model", ["gem", "vgem", "assist"])
-def test_a_search_of_the_vendors_beside_functions_is_asked_for_as_each_of_googles_services_has_it(gateway, model):
+def test_native_search_next_to_functions_is_sent_in_the_format_of_each_google_service(gateway, model):
     function = {"type": "function", "name": "get_weather", "parameters": WEATHER}
     asked = {"model": model, "input": "hello", "store": False, "tools": [{"type": "web_search"}, function]}
     before = len(gateway.simulator.requests)
     told = post(gateway, "/v1/responses", asked)
     assert told.status_code == 200, told.text
-    assert "googleSearch" in json.dumps(spoken(gateway, before)[-1])
+    assert "googleSearch" in json.dumps(generation_requests(gateway, before)[-1])
 
 
-def test_names_of_models_that_nobody_configured_reach_the_upstream_of_their_family(gateway):
+def test_unconfigured_model_names_reach_the_upstream_of_their_family(gateway):
     asked = {"contents": [{"role": "user", "parts": [{"text": "hello"}]}]}
     assert post(gateway, "/v1/models/gemini-3.5-flash-lite:generateContent", asked).status_code == 200
 
 
 def is_recorded(gateway, name):
-    """Tell whether there is a record of this name; the last may come a moment after its answer."""
+    """Return whether there is a record with this id; the last may arrive a moment after its response."""
     deadline = time.monotonic() + 5
     while name not in [record.id for record in gateway.records] and time.monotonic() < deadline:
         time.sleep(0.01)
     return name in [record.id for record in gateway.records]
 
 
-def test_answers_say_what_they_are_called_in_the_clients_own_way(gateway):
+def test_responses_have_their_id_in_the_clients_format(gateway):
     client = gateway.open(openai.OpenAI(base_url=f"{gateway.base_url}/v1", api_key="any", max_retries=0))
     told = client.chat.completions.create(model="gem", messages=[{"role": "user", "content": "hello"}])
     assert is_recorded(gateway, told._request_id)

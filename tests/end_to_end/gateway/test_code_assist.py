@@ -1,4 +1,4 @@
-"""Code Assist as Gemini CLI speaks it: its first steps, then questions, whatever the upstream."""
+"""Code Assist as Gemini CLI uses it: setup calls, then prompts, on any upstream."""
 
 import re
 
@@ -9,7 +9,7 @@ ALL = ["gem", "claude", "gpt", "resp", "vgem", "vclaude", "assist"]
 METADATA = {"ideType": "IDE_UNSPECIFIED", "platform": "PLATFORM_UNSPECIFIED", "pluginType": "GEMINI"}
 
 
-def called(gateway, verb, body):
+def call_method(gateway, verb, body):
     headers = {"authorization": "Bearer anything", "x-goog-api-client": "gl-node/24.21.0"}
     told = httpx2.post(f"{gateway.base_url}/v1internal:{verb}", json=body, headers=headers)
     assert told.status_code == 200, told.text
@@ -17,28 +17,28 @@ def called(gateway, verb, body):
 
 
 def test_the_first_steps_find_everything_set_up(gateway):
-    loaded = called(gateway, "loadCodeAssist", {"metadata": METADATA})
+    loaded = call_method(gateway, "loadCodeAssist", {"metadata": METADATA})
     assert loaded["currentTier"]["id"]
     project = loaded["cloudaicompanionProject"]
-    named = called(gateway, "loadCodeAssist", {"cloudaicompanionProject": "mine", "metadata": METADATA})
+    named = call_method(gateway, "loadCodeAssist", {"cloudaicompanionProject": "mine", "metadata": METADATA})
     assert named["cloudaicompanionProject"] == "mine"
-    operation = called(gateway, "onboardUser", {"tierId": loaded["allowedTiers"][0]["id"], "metadata": METADATA})
+    operation = call_method(gateway, "onboardUser", {"tierId": loaded["allowedTiers"][0]["id"], "metadata": METADATA})
     assert operation["done"]
     assert operation["response"]["cloudaicompanionProject"]["id"] == project
     again = httpx2.get(f"{gateway.base_url}/v1internal/{operation['name']}").json()
     assert again["done"]
 
 
-def test_what_else_the_command_line_asks_is_answered(gateway):
-    buckets = called(gateway, "retrieveUserQuota", {"project": "p"})["buckets"]
+def test_the_other_calls_of_gemini_cli_are_answered(gateway):
+    buckets = call_method(gateway, "retrieveUserQuota", {"project": "p"})["buckets"]
     assert "gem" in {bucket["modelId"] for bucket in buckets}
-    assert called(gateway, "listExperiments", {"project": "p", "metadata": METADATA}) == {
+    assert call_method(gateway, "listExperiments", {"project": "p", "metadata": METADATA}) == {
         "experimentIds": [],
         "flags": [],
     }
-    assert called(gateway, "fetchAdminControls", {"project": "p"}) == {"adminControlsApplicable": False}
-    assert not called(gateway, "getCodeAssistGlobalUserSetting", {})["freeTierDataCollectionOptin"]
-    assert called(gateway, "recordCodeAssistMetrics", {"metrics": []}) == {}
+    assert call_method(gateway, "fetchAdminControls", {"project": "p"}) == {"adminControlsApplicable": False}
+    assert not call_method(gateway, "getCodeAssistGlobalUserSetting", {})["freeTierDataCollectionOptin"]
+    assert call_method(gateway, "recordCodeAssistMetrics", {"metrics": []}) == {}
     assert httpx2.post(f"{gateway.base_url}/v1internal:nothing", json={}).status_code == 404
 
 
@@ -46,7 +46,7 @@ def test_what_else_the_command_line_asks_is_answered(gateway):
 def test_a_question_is_answered_in_the_envelope_by_any_upstream(gateway, model):
     inner = {"contents": [{"role": "user", "parts": [{"text": "hello"}]}], "session_id": "s"}
     asked = {"model": model, "project": "dragoman", "user_prompt_id": "u", "request": inner}
-    whole = called(gateway, "generateContent", asked)
+    whole = call_method(gateway, "generateContent", asked)
     assert whole["response"]["candidates"][0]["content"]["parts"]
     with httpx2.stream("POST", f"{gateway.base_url}/v1internal:streamGenerateContent?alt=sse", json=asked) as stream:
         lines = [line for line in stream.iter_lines() if line]
@@ -61,6 +61,6 @@ def test_a_question_is_answered_in_the_envelope_by_any_upstream(gateway, model):
 @pytest.mark.parametrize("model", ["gem", "claude", "gpt", "assist"])
 def test_tokens_are_counted_from_within_the_envelope(gateway, model):
     inner = {"model": f"models/{model}", "contents": [{"role": "user", "parts": [{"text": "hello there"}]}]}
-    assert called(gateway, "countTokens", {"request": inner})["totalTokens"] > 0
+    assert call_method(gateway, "countTokens", {"request": inner})["totalTokens"] > 0
     refused = httpx2.post(f"{gateway.base_url}/v1internal:countTokens", json={"request": {}})
     assert refused.status_code == 400

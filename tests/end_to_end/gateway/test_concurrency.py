@@ -12,7 +12,7 @@ MODELS = ["gem", "claude", "gpt", "resp"]
 MANY = 200
 
 
-def asked(number: int, *, streamed: bool) -> dict[str, Any]:
+def build_body(number: int, *, streamed: bool) -> dict[str, Any]:
     """A request that can only be answered by a call of this one tool."""
     schema = {"type": "object", "properties": {f"place_{number}": {"type": "string"}}, "required": [f"place_{number}"]}
     function = {"name": f"look_up_{number}", "description": f"Look up number {number}.", "parameters": schema}
@@ -41,7 +41,7 @@ def test_two_hundred_requests_at_once_each_get_their_own_call(serve):
 
     async def one(client: httpx2.AsyncClient, number: int) -> None:
         streamed = number % 8 < 4
-        told = await client.post(f"{gateway.base_url}/v1/chat/completions", json=asked(number, streamed=streamed))
+        told = await client.post(f"{gateway.base_url}/v1/chat/completions", json=build_body(number, streamed=streamed))
         assert told.status_code == 200, told.text
         name, arguments = call_in(told.text, streamed=streamed)
         assert name == f"look_up_{number}"
@@ -61,7 +61,7 @@ def test_two_hundred_requests_at_once_each_get_their_own_call(serve):
 @pytest.mark.parametrize("streamed", [False, True], ids=["whole", "streamed"])
 def test_two_conversations_with_different_tools_do_not_mix(gateway, streamed):
     async def talk(client: httpx2.AsyncClient, number: int) -> None:
-        function = asked(number, streamed=False)["tools"][0]["function"]
+        function = build_body(number, streamed=False)["tools"][0]["function"]
         first = {
             "model": "gem",
             "conversation": f"conv_mixed_{streamed}_{number}".lower(),
@@ -88,7 +88,7 @@ def test_two_conversations_with_different_tools_do_not_mix(gateway, streamed):
 
 
 def response_in(text: str, *, streamed: bool) -> dict[str, Any]:
-    """Return the response that a reply tells."""
+    """Return the response object of a reply."""
     if not streamed:
         return json.loads(text)
     last = [json.loads(line[6:]) for line in text.splitlines() if line.startswith("data: {")][-1]

@@ -25,7 +25,7 @@ TIMES = 5
 
 
 class Upstream:
-    """A server that says its piece and then waits for whoever asked to leave."""
+    """A server that sends its bytes and then waits until the client disconnects."""
 
     def __init__(self, said: bytes) -> None:
         self._said = said
@@ -65,7 +65,7 @@ class Upstream:
 
 
 async def left(gateway, upstream: Upstream, *, streamed: bool, hears: bool) -> float:
-    """Ask, leave once the upstream has been asked, and return when that was."""
+    """Send a request, disconnect once the upstream has received it, and return the time of that."""
     host, _, port = gateway.base_url.removeprefix("http://").partition(":")
     body = json.dumps({"model": "mine/m", "stream": streamed, "messages": [{"role": "user", "content": "x"}]}).encode()
     reader, writer = await asyncio.open_connection(host, int(port))

@@ -1,4 +1,4 @@
-"""A key that stands twice in an object of a request is refused in the client's own words, before anybody is asked."""
+"""A duplicate key in a request is rejected in the client's dialect, before any upstream call."""
 
 import httpx2
 import pytest
@@ -18,7 +18,7 @@ HISTORY = {
 
 
 def place_and_code(dialect: str, error: dict) -> tuple[str, str]:
-    """Return what an error says is wrong, and where."""
+    """Return the message and the field of an error."""
     match dialect:
         case "messages":
             return error["message"].rpartition("object at ")[2], error["details"]["error_code"]
@@ -41,7 +41,7 @@ def place_and_code(dialect: str, error: dict) -> tuple[str, str]:
     ],
 )
 @pytest.mark.parametrize("dialect", PATHS)
-def test_a_key_that_stands_twice_is_refused(gateway, dialect, twice, places, model):
+def test_a_duplicate_key_is_rejected(gateway, dialect, twice, places, model):
     asked = len(gateway.simulator.requests)
     body = f"{{{twice.replace('MODEL', model)},{HISTORY[dialect]}}}"
     reply = httpx2.post(gateway.base_url + PATHS[dialect], content=body)
@@ -63,7 +63,7 @@ def test_a_key_that_stands_twice_is_refused(gateway, dialect, twice, places, mod
         ("/v1internal:loadCodeAssist", '{"metadata":{"a":1,"a":2}}'),
     ],
 )
-def test_a_key_that_stands_twice_is_refused_in_every_body_of_ours(gateway, path, body):
+def test_a_duplicate_key_is_rejected_on_every_path_of_the_gateway(gateway, path, body):
     reply = httpx2.post(gateway.base_url + path, content=body)
     assert reply.status_code == 400
     assert "duplicate_key" in reply.text

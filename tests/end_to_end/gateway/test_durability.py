@@ -1,4 +1,4 @@
-"""Real processes that are killed, share a database, or lose it: no turn that a client heard of is lost, none is half."""
+"""Real processes that are killed, share a database, or lose it: no turn that a client received is lost or incomplete."""
 
 import json
 import random
@@ -65,7 +65,7 @@ def client_of(process):
     return openai.OpenAI(base_url=f"{process.base_url}/v1", api_key="k", max_retries=0, timeout=20)
 
 
-def said(client, conversation):
+def message_texts(client, conversation):
     """Texts of a conversation, one for each item, thoughts left out."""
     items = client.conversations.items.list(conversation, order="asc", limit=100)
     return [(item.role, item.content[0].text) for item in items if item.type == "message"]
@@ -80,7 +80,7 @@ def turn(client, conversation, words, *, stream):
 
 
 def killed_and_driven(config, turns, kills):
-    """Drive turns through a process that is killed again and again; return what was heard, and what was kept."""
+    """Run turns through a process that is killed repeatedly; return the received and the stored turns."""
     rng = random.Random(7)  # noqa: S311  the same kills every time
     doomed = set(rng.sample(range(turns), kills))
     heard = []
@@ -103,7 +103,7 @@ def killed_and_driven(config, turns, kills):
             process.close()
             process = Process(config)
         with client_of(process) as client:
-            return heard, said(client, "long")
+            return heard, message_texts(client, "long")
     finally:
         process.close()
 
@@ -123,7 +123,7 @@ def database():
         yield server
 
 
-def test_two_gateways_on_one_database_tell_one_conversation(simulator, database, tmp_path):
+def test_two_gateways_on_one_database_share_one_conversation(simulator, database, tmp_path):
     config = configured(simulator, tmp_path, database.url)
     processes = [Process(config), Process(config)]
     try:
@@ -131,7 +131,7 @@ def test_two_gateways_on_one_database_tell_one_conversation(simulator, database,
             clients = (one, other)
             for number in range(6):
                 turn(clients[number % 2], "shared", f"Word {number}", stream=False)
-            assert [text for role, text in said(other, "shared") if role == "user"] == [
+            assert [text for role, text in message_texts(other, "shared") if role == "user"] == [
                 f"Word {number}" for number in range(6)
             ]
 
@@ -149,18 +149,18 @@ def test_two_gateways_on_one_database_tell_one_conversation(simulator, database,
 
             with ThreadPoolExecutor(8) as pool:
                 list(pool.map(insist, range(24)))
-            words = [text for role, text in said(one, "contested") if role == "user"]
+            words = [text for role, text in message_texts(one, "contested") if role == "user"]
             assert sorted(words) == sorted(f"Word {number}" for number in range(24))
             processes[0].kill()
             turn(other, "shared", "One is gone.", stream=False)
-            assert said(other, "shared")[-2] == ("user", "One is gone.")
+            assert message_texts(other, "shared")[-2] == ("user", "One is gone.")
     finally:
         for process in processes:
             process.close()
 
 
 @pytest.mark.slow
-def test_a_database_that_is_down_is_told_and_found_again(simulator, tmp_path):
+def test_an_unavailable_database_is_reported_and_used_again_when_it_is_back(simulator, tmp_path):
     with postgres() as server:
         process = Process(configured(simulator, tmp_path, server.url))
         try:
@@ -184,6 +184,6 @@ def test_a_database_that_is_down_is_told_and_found_again(simulator, tmp_path):
                         assert time.monotonic() < deadline
                     else:
                         break
-                assert [text for role, text in said(client, "c") if role == "user"] == ["Before", "After"]
+                assert [text for role, text in message_texts(client, "c") if role == "user"] == ["Before", "After"]
         finally:
             process.close()

@@ -38,7 +38,7 @@ def toolbox():
 
 
 def obeying(received):
-    """Read the page that the user names, and tell of it or obey it at once; obey later what was told."""
+    """Read the page that the user names, and summarize or obey it at once; later obey the summary."""
     turns = received.ask.turns
     last = turns[-1]
     asked = next(turn.text for turn in reversed(turns) if turn.role == "user" and turn.text)
@@ -86,7 +86,7 @@ def test_a_page_that_orders_a_mail_is_obeyed_by_the_model_and_not_by_the_gateway
 
 
 @talks()
-def test_nor_later_when_the_client_has_only_what_was_told_of_the_page(gateway, dialect, stream):
+def test_no_secret_leaves_later_when_the_client_has_only_the_summary_of_the_page(gateway, dialect, stream):
     client = Client(gateway, dialect, stream=stream, model="reader")
     assert CANARY in client.ask("read hostile").text
     assert client.ask("Thank you, and what now?").text == "I was not allowed to send that mail."

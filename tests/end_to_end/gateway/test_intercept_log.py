@@ -28,7 +28,7 @@ def ask(base_url: str, number: int) -> None:
         assert (reply.status, b"candidates" in reply.read()) == (200, True)
 
 
-def test_one_who_looks_on_sees_what_passes_every_worker_and_leaves_nothing_behind(tmp_path):
+def test_an_observer_sees_the_exchanges_of_every_worker_and_leaves_nothing_behind(tmp_path):
     with serving(tmp_path, "--workers", "2") as gateway:
         ask(gateway.base_url, 0)
         with subprocess.Popen(  # noqa: S603

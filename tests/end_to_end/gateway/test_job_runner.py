@@ -1,4 +1,4 @@
-"""Whatever runs goes through one carrier: the loop of a request, a background response and a task of MCP.
+"""All agent runs use one job runner: in requests, in background responses and in MCP tasks.
 
 The carrier here keeps what steps returned, as an engine does that outlives a process, and stands still where it is
 told. What another gateway carries on from there is not done twice.
@@ -53,7 +53,7 @@ class Engine:
 
 
 class Remembered(InProcess):
-    """Does a step once, whichever process asks for it."""
+    """Executes a step only once, whichever process requests it."""
 
     def __init__(self, run: str, engine: Engine) -> None:
         super().__init__(run)

@@ -1,4 +1,4 @@
-"""A key has only those tools run for it that it may, whichever way it asks for them."""
+"""A key can use only its allowed tools, in whichever way it requests them."""
 
 import re
 
@@ -56,29 +56,29 @@ def test_it_does_not_have_others_run_by_the_header(gateway, key, asked):
 
 
 @pytest.mark.parametrize("approval", ["never", "always"])
-def test_nor_in_the_words_of_responses(gateway, approval):
+def test_a_key_cannot_use_forbidden_tools_through_responses(gateway, approval):
     tool = {**MCP, "require_approval": approval}
     with pytest.raises(openai.PermissionDeniedError, match="is not allowed to use the tool"):
         Client(gateway, "responses", stream=False, key="k-add").ask("own", tools=[tool])
     assert Client(gateway, "responses", stream=False, key="k-files").ask("own", tools=[tool]).raw.output
 
 
-def test_nor_in_the_words_of_messages(gateway):
+def test_a_key_cannot_use_forbidden_tools_through_messages(gateway):
     asked = {"mcp_servers": [SERVER], "tools": [TOOLSET], "betas": BETAS}
     with pytest.raises(anthropic.PermissionDeniedError, match="is not allowed to use the tool"):
         Client(gateway, "messages", stream=False, key="k-add").ask("own", **asked)
 
 
-def test_an_agent_is_a_model_and_has_its_tools_for_whoever_may_ask_for_it(gateway):
+def test_every_key_that_may_use_an_agent_gets_the_agents_tools(gateway):
     heard = Client(gateway, "chat", stream=False, model="helper", key="k-none").ask("own")
     assert heard.text == "I read.\n\nIt said: <a>"
 
 
-def test_where_all_tools_are_run_it_may_not_ask(gateway):
+def test_a_key_restricted_to_some_tools_cannot_use_mcp(gateway):
     body = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}}
     told = httpx2.post(f"{gateway.base_url}/mcp", json=body, headers={"authorization": "Bearer k-files"})
     assert told.status_code == 403
-    assert "only some tools" in told.json()["error"]["message"]
+    assert "restricted to some tools" in told.json()["error"]["message"]
 
 
 def reading(received):

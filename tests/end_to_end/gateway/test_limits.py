@@ -1,4 +1,4 @@
-"""Bodies that are too large, too deep or packed: answered in the client's dialect, cheaply, and nobody else is hurt."""
+"""Bodies that are too large, too deep or compressed get a cheap response in the client's dialect, and affect no others."""
 
 import gzip
 import json
@@ -62,7 +62,7 @@ def test_the_sdks_know_what_too_large_is(serve):
 
 
 @pytest.mark.parametrize("model", ["gem", "gpt"])
-def test_a_packed_request_is_answered_and_goes_on_unpacked(gateway, model):
+def test_a_compressed_request_is_answered_and_forwarded_uncompressed(gateway, model):
     asked = json.dumps({"model": model, "messages": [{"role": "user", "content": "hello there"}]}).encode()
     packed = {"content-encoding": "gzip", "content-type": "application/json"}
     url = gateway.base_url + PATHS["chat"]

@@ -25,7 +25,7 @@ PATHS = {"chat": "/v1/chat/completions", "responses": "/v1/responses", "messages
 
 
 class Web:
-    """A server with some files, and how often each was asked for."""
+    """A server with some files, and the number of requests for each."""
 
     base_url = ""
 
@@ -117,7 +117,7 @@ def test_what_the_upstream_fetches_itself_is_left_to_it(fetching, web, model):
 
 
 @pytest.mark.parametrize("dialect", ["chat", "responses", "messages"])
-def test_an_upstream_that_is_said_to_fetch_nothing_gets_what_is_behind_the_link(serve, web, dialect):
+def test_an_upstream_configured_without_links_gets_the_linked_content(serve, web, dialect):
     gateway = serve(
         media=MediaTable(allow=("127.0.0.1",)),
         upstreams={"plain": UpstreamTable(kind="gemini", links=False)},
@@ -141,7 +141,7 @@ def test_a_document_behind_a_link_is_sent_itself_where_only_pictures_are_fetched
     [
         ("/page.png", "its content is not of type image"),
         ("/none.png", "its server answers with status 404"),
-        ("/large.png", "what is linked is larger than 4000 bytes"),
+        ("/large.png", "its content is larger than 4000 bytes"),
         ("/away", "it has no public address"),
     ],
 )
@@ -173,7 +173,7 @@ def test_nothing_is_fetched_where_that_is_switched_off(serve, web):
     assert not web.asked
 
 
-def test_a_long_conversation_that_goes_on_keeps_its_picture_and_fetches_it_once(fetching, web):
+def test_a_long_continued_conversation_keeps_its_image_and_fetches_it_once(fetching, web):
     picture = part_of("chat", f"{web.base_url}/pixel.png")
     said: list[Any] = [{"role": "user", "content": [{"type": "text", "text": "What is this? " * 6000}, picture]}]
     for turn in range(4):

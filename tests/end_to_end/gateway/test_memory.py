@@ -1,4 +1,4 @@
-"""What stays in memory of an exchange that is over: a few words, never what was said in it."""
+"""A completed exchange keeps only a short record in memory, never message contents."""
 
 import gc
 import weakref
@@ -26,7 +26,7 @@ def _failed() -> tuple[Exception, "weakref.ref[Held]"]:
         return problem, weakref.ref(held)
 
 
-def test_an_error_is_kept_as_its_words_once_everybody_was_told():
+def test_an_error_is_kept_as_its_message_after_all_observers_were_called():
     seen: list[int] = []
     problem, held = _failed()
     record = Record(problem=problem, crash=problem, model="m" * 10_000)
@@ -46,7 +46,7 @@ def test_requests_that_were_refused_do_not_stay_in_memory(serve, path):
     words = "a sentence that nobody says" * 1000
     body = {"model": "gemini/gemini-3.8-flash~400", "max_tokens": 9, "messages": [{"role": "user", "content": words}]}
     assert httpx2.post(gateway.base_url + path, json=body).status_code == 400
-    (record,) = gateway.told(1)
+    (record,) = gateway.wait_for_records(1)
     until(lambda: record.problem.__traceback__ is None)  # a moment after we were told
     assert record.problem.kind == "invalid_request"
     assert record.problem.__context__ is None

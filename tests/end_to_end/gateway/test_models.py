@@ -1,4 +1,4 @@
-"""Lists of models, as the official SDKs read them, from what is configured and from what upstreams say themselves."""
+"""Model lists as the official SDKs parse them, from the configuration and from the upstreams' lists."""
 
 import anthropic
 import httpx2
@@ -74,7 +74,7 @@ def test_every_name_that_is_listed_is_answered(gateway):
         assert told.choices[0].message.content
 
 
-def test_a_key_sees_the_models_it_may_ask_for(serve):
+def test_a_key_sees_only_the_models_it_may_use(serve):
     keys = (KeyTable(key="secret", name="one", models=("gem", "openai/*")),)
     gateway = serve(keys=keys)
     key = {"authorization": "Bearer secret"}
@@ -118,7 +118,7 @@ def odd(serve):
         yield gateway, asked
 
 
-def test_an_upstream_that_fails_breaks_no_list_and_nobody_is_asked_twice(odd):
+def test_a_failing_upstream_does_not_break_the_list_and_no_upstream_is_queried_twice(odd):
     gateway, asked = odd
     rows = {row["id"]: row for row in httpx2.get(f"{gateway.base_url}/v1/models").json()["data"]}
     assert rows["local/llama"]["context_length"] == 8192

@@ -77,7 +77,7 @@ def sent(gateway):
 
 @pytest.mark.parametrize("stream", [False, True])
 @pytest.mark.parametrize("model", MODELS)
-def test_chat_goes_on_with_the_result_alone(chat, name, model, stream):
+def test_chat_continues_with_only_the_result(chat, name, model, stream):
     first = in_chat(
         chat, name, stream, model=model, messages=[{"role": "user", "content": QUESTION}], tools=[CHAT_TOOL]
     )
@@ -90,7 +90,7 @@ def test_chat_goes_on_with_the_result_alone(chat, name, model, stream):
 
 @pytest.mark.parametrize("stream", [False, True])
 @pytest.mark.parametrize("model", MODELS)
-def test_messages_goes_on_with_the_result_alone(gateway, claude, name, model, stream):
+def test_messages_continues_with_only_the_result(gateway, claude, name, model, stream):
     first = in_messages(
         claude,
         name,
@@ -109,7 +109,7 @@ def test_messages_goes_on_with_the_result_alone(gateway, claude, name, model, st
 
 
 @pytest.mark.parametrize("model", MODELS)
-def test_gemini_goes_on_with_the_result_alone(google, name, model):
+def test_gemini_continues_with_only_the_result(google, name, model):
     http = {"headers": {"x-dragoman-conversation": name}}
     first = google.models.generate_content(
         model=model,
@@ -169,7 +169,7 @@ def test_a_system_message_that_comes_with_every_turn_is_kept_once(gateway, chat,
     assert [message["role"] for message in sent(gateway)["messages"]] == ["system", "user", "assistant", "user"]
 
 
-def test_a_history_told_otherwise_than_it_was_is_a_conflict(chat, name):
+def test_a_history_that_differs_from_the_stored_one_is_a_conflict(chat, name):
     asked = [{"role": "user", "content": "Hello"}]
     in_chat(chat, name, stream=False, model="gem", messages=asked)
     asked += [{"role": "assistant", "content": "Something nobody said."}, {"role": "user", "content": "Go on."}]
@@ -178,7 +178,7 @@ def test_a_history_told_otherwise_than_it_was_is_a_conflict(chat, name):
     assert caught.value.response.headers["x-should-retry"] == "false"
 
 
-def test_the_last_question_asked_again_with_its_history_gets_the_same_answer(chat, name):
+def test_a_retry_of_the_last_prompt_with_its_history_gets_the_same_answer(chat, name):
     asked = [{"role": "user", "content": "Hello"}]
     first = in_chat(chat, name, stream=False, model="gem", messages=asked)
     asked += [{"role": "assistant", "content": first.content}, {"role": "user", "content": "And now?"}]
@@ -193,7 +193,7 @@ def test_a_result_for_a_call_that_was_never_made_is_refused_by_its_id(claude, na
         in_messages(claude, name, stream=False, model="gem", messages=[{"role": "user", "content": [result]}])
 
 
-def test_a_conversation_goes_on_in_the_dialect_it_was_begun_in(chat, claude, name):
+def test_a_conversation_continues_in_the_dialect_it_started_in(chat, claude, name):
     in_chat(chat, name, stream=False, model="gem", messages=[{"role": "user", "content": "Hello"}])
     with pytest.raises(anthropic.ConflictError, match="chat"):
         in_messages(claude, name, stream=False, model="gem", messages=[{"role": "user", "content": "Hello"}])
@@ -252,7 +252,7 @@ def test_a_count_is_of_the_whole_conversation(chat, name):
     assert len(list(chat.conversations.items.list(name))) == 2
 
 
-def test_a_member_that_nobody_heeds_is_refused_in_conversations_and_metadata_is_not_wiped_by_leaving_it_out(gateway):
+def test_an_unknown_field_of_conversations_is_rejected_and_missing_metadata_is_not_cleared(gateway):
     base = f"{gateway.base_url}/v1/conversations"
     made = httpx2.post(base, json={"metadata": {"a": "1"}}).json()
     item = {"type": "message", "role": "user", "content": "hi"}
@@ -268,7 +268,7 @@ def test_a_member_that_nobody_heeds_is_refused_in_conversations_and_metadata_is_
     assert httpx2.get(f"{base}/{made['id']}").json()["metadata"] == {"a": "1"}
 
 
-def test_a_chat_of_google_genai_with_streams_goes_on(google, name):
+def test_a_streamed_chat_of_google_genai_continues(google, name):
     http = {"headers": {"x-dragoman-conversation": name}}
     talk = google.chats.create(model="gem", config={"http_options": http})
     assert "".join(piece.text or "" for piece in talk.send_message_stream("Hello"))
@@ -276,7 +276,7 @@ def test_a_chat_of_google_genai_with_streams_goes_on(google, name):
     assert talk.send_message("And then?").text
 
 
-def test_the_same_history_asked_for_in_another_way_is_not_the_same_question(chat, name):
+def test_the_same_history_with_other_options_is_not_a_retry(chat, name):
     asked = [{"role": "user", "content": "Hello"}]
     first = in_chat(chat, name, stream=False, model="gem", messages=asked)
     asked += [{"role": "assistant", "content": first.content}, {"role": "user", "content": QUESTION}]
@@ -285,7 +285,7 @@ def test_the_same_history_asked_for_in_another_way_is_not_the_same_question(chat
         in_chat(chat, name, stream=False, model="gpt", messages=asked, tools=[CHAT_TOOL])
 
 
-def test_a_system_message_that_changes_with_every_turn_is_heard(gateway, chat, name):
+def test_a_system_message_that_changes_with_every_turn_is_used(gateway, chat, name):
     for day in ("Monday", "Tuesday"):
         messages = [{"role": "system", "content": f"It is {day}."}, {"role": "user", "content": f"Hello {day}"}]
         in_chat(chat, name, stream=False, model="gpt", messages=messages)

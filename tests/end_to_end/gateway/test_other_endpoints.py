@@ -1,4 +1,4 @@
-"""The vendors' other endpoints, passed on untouched: asked with the official SDKs, answered by a server that notes all."""
+"""The vendors' other endpoints are forwarded unchanged: official SDKs, and a server that records all requests."""
 
 import io
 import json
@@ -32,7 +32,7 @@ EMBEDDED = {"object": "list", "model": "m", "data": [{"object": "embedding", "in
 
 
 class Vendor:
-    """Plays the other endpoints of all vendors, and notes what it was asked."""
+    """Simulates the other endpoints of all vendors, and records its requests."""
 
     def __init__(self) -> None:
         self.requests: list[Request] = []
@@ -229,14 +229,14 @@ def test_where_a_file_is_sent_to_is_here_and_not_where_the_client_has_no_key(sha
 
 
 @pytest.mark.parametrize("status", [400, 404, 403, 429, 500])
-def test_an_upstreams_refusal_is_passed_on_as_it_was_said(shared, status):
+def test_an_error_of_the_upstream_is_forwarded_unchanged(shared, status):
     told = httpx2.get(f"{shared.base_url}/v1/files/bad/{status}")
     assert told.status_code == status
     assert told.content == b'{"error":{"message":"as it was said"}}'
 
 
 @pytest.mark.parametrize("status", [300, 400, 403, 404, 429, 500, 503])
-def test_an_error_that_repeats_the_gateways_key_is_told_without_it(shared, status):
+def test_an_error_that_repeats_the_gateways_key_is_redacted(shared, status):
     told = httpx2.get(f"{shared.base_url}/v1/files/tells/{status}")
     assert told.status_code == status
     assert "is used up" in told.json()["error"]["message"]
@@ -319,7 +319,7 @@ def test_of_two_upstreams_one_must_be_named():
         assert httpx2.get(f"{gateway.base_url}/upstreams/oai2/v1/files").status_code == 502
 
 
-def test_a_key_passes_only_where_its_list_says():
+def test_a_key_can_use_only_the_paths_that_its_patterns_allow():
     keys = (
         KeyTable(key="some", name="some", models=("emb", "gemini-*")),
         KeyTable(key="place", name="place", models=("oai/*",)),

@@ -1,4 +1,4 @@
-"""The same dialect on both sides means the same bytes; what must change is told in the headers."""
+"""The same dialect on both sides means the same bytes; necessary changes are listed in headers."""
 
 import asyncio
 import time
@@ -47,7 +47,7 @@ def test_a_reply_in_the_clients_dialect_is_passed_on_byte_for_byte(serve, stream
     assert asyncio.run(steps()) == said
 
 
-def test_what_cannot_be_said_is_counted_and_listed_in_a_header_and_refused_in_strict_mode(gateway):
+def test_losses_are_counted_and_listed_in_a_header_and_rejected_in_strict_mode(gateway):
     asked = {"model": "gem", "messages": [{"role": "user", "content": "hello"}], "logit_bias": {"1": 1}}
     told = httpx2.post(f"{gateway.base_url}/v1/chat/completions", json=asked)
     assert told.status_code == 200
@@ -61,7 +61,7 @@ def test_what_cannot_be_said_is_counted_and_listed_in_a_header_and_refused_in_st
     assert len(gateway.simulator.requests) == before
 
 
-def test_a_gemini_client_that_does_not_ask_for_events_gets_one_array(gateway):
+def test_a_gemini_client_without_alt_sse_gets_one_array(gateway):
     asked = {"contents": [{"role": "user", "parts": [{"text": "hello"}]}]}
     for model in ("gem", "claude", "gpt", "resp"):
         url = f"{gateway.base_url}/v1beta/models/{model}:streamGenerateContent"
@@ -73,7 +73,7 @@ def test_a_gemini_client_that_does_not_ask_for_events_gets_one_array(gateway):
         assert chunks[-1]["candidates"][0]["finishReason"] == "STOP"
 
 
-def test_a_reply_that_tells_no_time_is_made_now(gateway):
+def test_a_reply_without_a_time_gets_the_current_one(gateway):
     asked = {"model": "gem", "messages": [{"role": "user", "content": "hello"}]}
     told = httpx2.post(f"{gateway.base_url}/v1/chat/completions", json=asked).json()
     assert abs(told["created"] - time.time()) < 100
@@ -89,7 +89,7 @@ def test_headers_that_choose_behaviour_reach_an_upstream_of_the_same_dialect_and
     assert "mine" not in str(seen.headers)
 
 
-def test_an_answer_of_gemini_in_which_nothing_stands_reaches_its_own_client_as_it_is(gateway):
+def test_an_empty_gemini_reply_reaches_a_gemini_client_unchanged(gateway):
     client = gateway.open(genai.Client(api_key="k", http_options={"base_url": gateway.base_url}))
     told = client.models.generate_content(model="gemini/gemini-3.8-flash~no-candidates", contents="Hello")
     assert not told.candidates

@@ -105,7 +105,7 @@ def test_the_first_request_a_newcomer_tries_calls_a_tool(unconfigured, form, str
     assert "call_id" in reply.text
 
 
-def test_a_plain_question_is_answered_in_words(unconfigured):
+def test_a_prompt_without_tools_is_answered_with_text(unconfigured):
     request = {"model": "gemini-3-flash", "input": "What is 2+2?", "stream": False}
     reply = httpx2.post(f"{unconfigured.base_url}/v1/responses", json=request).json()
     assert [item["type"] for item in reply["output"] if item["type"] != "reasoning"] == ["message"]

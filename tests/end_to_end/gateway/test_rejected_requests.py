@@ -32,7 +32,7 @@ def test_what_cannot_be_translated_is_refused_and_no_upstream_is_named(serve, pa
     assert (record.outcome, record.upstream, record.upstream_model, record.tries) == ("refused", "", "", 0)
 
 
-def test_an_upstream_that_was_asked_is_named_whatever_became_of_it(serve):
+def test_the_upstream_that_was_called_is_named_whatever_the_outcome(serve):
     gateway = serve()
     failed = httpx2.post(
         f"{gateway.base_url}/v1/chat/completions", json={"model": "gemini/gemini-3.8-flash~400", **HELLO}
@@ -47,13 +47,13 @@ def test_an_upstream_that_was_asked_is_named_whatever_became_of_it(serve):
     ("said", "status"),
     [("1", 400), ("yes", 400), ("ON", 400), ("TRUE", 400), ("0", 200), ("False", 200), ("no", 200), ("off", 200)],
 )
-def test_strictness_is_asked_for_in_any_usual_word(gateway, said, status):
+def test_the_strict_header_accepts_all_usual_booleans(gateway, said, status):
     body = {"model": "gem", **HELLO, "logit_bias": {"1": 1}}
     reply = httpx2.post(f"{gateway.base_url}/v1/chat/completions", json=body, headers={"x-dragoman-strict": said})
     assert reply.status_code == status
 
 
-def test_a_word_for_strictness_that_nobody_knows_is_refused(gateway):
+def test_an_unknown_value_of_the_strict_header_is_rejected(gateway):
     body = {"model": "gem", **HELLO}
     reply = httpx2.post(f"{gateway.base_url}/v1/chat/completions", json=body, headers={"x-dragoman-strict": "ture"})
     assert reply.status_code == 400

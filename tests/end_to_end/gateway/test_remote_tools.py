@@ -1,4 +1,4 @@
-"""Tools of configured MCP servers, asked for in the dialect's own words: Responses' `mcp`, Messages' `mcp_servers`."""
+"""Tools of configured MCP servers, requested with the dialect's own fields: Responses' `mcp`, Messages' `mcp_servers`."""
 
 import json
 from urllib.error import HTTPError
@@ -31,7 +31,7 @@ def responses(gateway, model, *, stream, **changed):
 
 @pytest.mark.parametrize("stream", [False, True])
 @pytest.mark.parametrize("upstream", MODELS)
-def test_responses_tells_of_calls_as_its_own_vendor_does(gateway, upstream, stream):
+def test_responses_reports_server_calls_as_openai_does(gateway, upstream, stream):
     client, asked = responses(gateway, upstream, stream=stream)
     heard = client.ask("own", **asked)
     listed, first, called, second = heard.raw.output
@@ -54,7 +54,7 @@ def test_responses_tells_of_calls_as_its_own_vendor_does(gateway, upstream, stre
     assert "<a>" in seen.body.decode()
 
 
-def test_a_stream_of_responses_tells_how_far_a_call_is(gateway):
+def test_a_responses_stream_reports_the_progress_of_a_call(gateway):
     client = Client(gateway, "responses", stream=True, model="gem")
     with client.sdk.responses.stream(model="gem", input="own", tools=[MCP], store=False) as events:
         told = [event for event in events if "mcp" in event.type or "output_item" in event.type]
@@ -80,7 +80,7 @@ def test_a_stream_of_responses_tells_how_far_a_call_is(gateway):
 
 @pytest.mark.parametrize("stream", [False, True])
 @pytest.mark.parametrize("upstream", MODELS)
-def test_messages_tells_of_calls_as_its_own_vendor_does(gateway, upstream, stream):
+def test_messages_reports_server_calls_as_anthropic_does(gateway, upstream, stream):
     client = Client(gateway, "messages", stream=stream, model=upstream)
     asked = {"mcp_servers": [SERVER], "tools": [TOOLSET], "betas": BETAS}
     heard = client.ask("own", **asked)
@@ -97,7 +97,7 @@ def test_messages_tells_of_calls_as_its_own_vendor_does(gateway, upstream, strea
     assert "<a>" in seen.body.decode()
 
 
-def test_what_a_history_tells_of_a_server_is_understood_also_when_nothing_is_kept_of_it(gateway):
+def test_server_calls_in_a_history_are_parsed_even_if_nothing_is_stored(gateway):
     called = {
         "type": "mcp_call",
         "id": "mcp_1",
@@ -115,7 +115,7 @@ def test_what_a_history_tells_of_a_server_is_understood_also_when_nothing_is_kep
 
 
 @pytest.mark.parametrize("stream", [False, True])
-def test_calls_of_the_client_stand_beside_those_of_a_server(gateway, stream):
+def test_client_calls_appear_next_to_server_calls(gateway, stream):
     client, asked = responses(gateway, "gem", stream=stream)
     heard = client.ask("late", schemas=WEATHER, **asked)
     assert [item.type for item in heard.raw.output if item.type != "reasoning"] == [
@@ -175,7 +175,7 @@ def test_a_server_that_is_not_configured_is_the_vendors_own_affair(gateway):
 
 @pytest.mark.parametrize("stream", [False, True])
 @pytest.mark.parametrize("approve", [False, True])
-def test_a_call_that_needs_approval_is_run_when_the_client_says_so(gateway, stream, approve):
+def test_a_call_that_needs_approval_runs_after_the_client_approves_it(gateway, stream, approve):
     client, asked = responses(gateway, "gem", stream=stream, require_approval="always")
     heard = client.ask("own", **asked)
     wanted = heard.raw.output[-1]
@@ -265,8 +265,8 @@ def test_an_approval_for_a_server_that_is_left_to_the_vendor_goes_its_own_way(ga
         {"tools": [MCP], "input": [{"type": "mcp_approval_request", "server_label": "files"}]},
     ],
 )
-def test_nonsense_in_responses_is_refused_or_left_to_the_vendor_and_never_a_failure_of_ours(gateway, changed):
-    asked(gateway, "/v1/responses", {"model": "resp", "input": "hello", "store": False, **changed})
+def test_invalid_responses_input_is_rejected_or_left_to_the_vendor_and_never_an_internal_error(gateway, changed):
+    post_json(gateway, "/v1/responses", {"model": "resp", "input": "hello", "store": False, **changed})
 
 
 @pytest.mark.parametrize(
@@ -282,13 +282,13 @@ def test_nonsense_in_responses_is_refused_or_left_to_the_vendor_and_never_a_fail
         {"mcp_servers": [SERVER], "messages": [{"role": "assistant", "content": [{"type": "mcp_tool_use", "id": 7}]}]},
     ],
 )
-def test_nonsense_in_messages_is_refused_or_left_to_the_vendor_and_never_a_failure_of_ours(gateway, changed):
+def test_invalid_messages_input_is_rejected_or_left_to_the_vendor_and_never_an_internal_error(gateway, changed):
     body = {"model": "claude", "max_tokens": 50, "messages": [{"role": "user", "content": "hello"}], **changed}
-    asked(gateway, "/v1/messages", body)
+    post_json(gateway, "/v1/messages", body)
 
 
-def asked(gateway, path, body):
-    """Ask without an SDK, which would not let this through."""
+def post_json(gateway, path, body):
+    """Send a request without an SDK, which would reject it."""
     request = Request(  # noqa: S310  the gateway's own address
         gateway.base_url + path, json.dumps(body).encode(), {"x-api-key": "k", "content-type": "application/json"}
     )

@@ -7,7 +7,7 @@ from uuid import uuid4
 import openai
 import pytest
 
-from server.responding import FLAT, MODELS, QUESTION, answered, called, result
+from server.responding import FLAT, MODELS, QUESTION, calls_of, create_response, result
 
 
 @pytest.fixture
@@ -21,7 +21,7 @@ def name():
 
 
 @pytest.mark.parametrize("model", MODELS)
-def test_a_call_that_nobody_answered_does_not_end_its_conversation(client, name, model):
+def test_a_call_without_a_result_does_not_end_its_conversation(client, name, model):
     client.responses.create(model=model, conversation=name, input=QUESTION, tools=[FLAT])
     assert client.responses.create(model=model, conversation=name, input="Never mind. Hello!").output_text
     assert client.responses.create(model=model, conversation=name, input="Hello again!").output_text
@@ -30,22 +30,22 @@ def test_a_call_that_nobody_answered_does_not_end_its_conversation(client, name,
 @pytest.mark.parametrize("model", MODELS)
 def test_results_of_parallel_calls_may_come_in_two_turns(client, name, model):
     asked = "What is the weather in Tokyo and in Paris?"
-    calls = called(client.responses.create(model=model, conversation=name, input=asked, tools=[FLAT]))
+    calls = calls_of(client.responses.create(model=model, conversation=name, input=asked, tools=[FLAT]))
     for call in calls:
         answer = client.responses.create(model=model, conversation=name, input=[result(call)])
     assert answer.output_text
 
 
 @pytest.mark.parametrize("stream", [False, True])
-def test_a_question_whose_call_is_open_is_asked_again_and_not_twice(client, name, stream):
+def test_a_retry_while_a_call_is_open_does_not_create_a_second_turn(client, name, stream):
     body = {"model": "gem", "conversation": name, "input": QUESTION, "tools": [FLAT]}
-    first, second, third = (answered(client, stream, **body) for _ in range(3))
-    assert called(first)[0].call_id == called(second)[0].call_id == called(third)[0].call_id
+    first, second, third = (create_response(client, stream, **body) for _ in range(3))
+    assert calls_of(first)[0].call_id == calls_of(second)[0].call_id == calls_of(third)[0].call_id
     assert len([item for item in client.conversations.items.list(name) if item.type == "message"]) == 1
 
 
-def test_a_question_asked_in_another_way_is_another_question(client, name):
-    (call,) = called(client.responses.create(model="gem", conversation=name, input=QUESTION, tools=[FLAT]))
+def test_a_prompt_with_other_options_is_another_turn(client, name):
+    (call,) = calls_of(client.responses.create(model="gem", conversation=name, input=QUESTION, tools=[FLAT]))
     body = {"model": "gem", "conversation": name, "input": [result(call)]}
     short = client.responses.create(**body, max_output_tokens=20)
     long = client.responses.create(**body, max_output_tokens=2000)
@@ -56,7 +56,7 @@ def test_a_history_that_is_sent_again_to_a_conversation_is_known(client, name):
     said = [{"role": "user", "content": QUESTION}]
     first = client.responses.create(model="gem", conversation=name, input=said, tools=[FLAT])
     said += [item.model_dump(exclude_none=True) for item in first.output]
-    said.append(result(called(first)[0]))
+    said.append(result(calls_of(first)[0]))
     assert "72" in client.responses.create(model="gem", conversation=name, input=said).output_text
     assert len([item for item in client.conversations.items.list(name) if item.type == "function_call"]) == 1
 
@@ -81,11 +81,13 @@ def test_a_prompt_that_was_blocked_leaves_nothing_in_its_conversation(client, na
     client.responses.create(model="gem", conversation=name, input="Hello")
     for stream in (False, True):
         with contextlib.suppress(openai.APIError):
-            answered(client, stream, model="gemini/gemini-3.8-flash~blocked", conversation=name, input="Bad words")
+            create_response(
+                client, stream, model="gemini/gemini-3.8-flash~blocked", conversation=name, input="Bad words"
+            )
     assert len(list(client.conversations.items.list(name))) == 2
 
 
-def test_a_conflict_may_be_asked_again_by_the_sdk(gateway, name):
+def test_the_sdk_may_retry_after_a_conflict(gateway, name):
     async def turns():
         async with openai.AsyncOpenAI(base_url=f"{gateway.base_url}/v1", api_key="k", max_retries=20) as client:
             body = {"model": "gem", "conversation": name}

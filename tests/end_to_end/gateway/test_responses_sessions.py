@@ -8,7 +8,7 @@ import openai
 import pytest
 
 from dragoman.config import KeyTable, SessionsTable
-from server.responding import FLAT, MODELS, NESTED, OTHER, QUESTION, answered, called, result, sent
+from server.responding import FLAT, MODELS, NESTED, OTHER, QUESTION, calls_of, create_response, result, sent
 
 
 @pytest.fixture
@@ -31,28 +31,28 @@ def test_a_turn_may_send_only_the_result_of_a_call(client, name, model, stream, 
         body["extra_body"] = {"tools": [tool]}
     else:
         body["tools"] = [tool]
-    first = answered(client, stream, **body, input=QUESTION, tool_choice="auto")
-    (call,) = called(first)
+    first = create_response(client, stream, **body, input=QUESTION, tool_choice="auto")
+    (call,) = calls_of(first)
     assert call.name == "get_weather"
     assert json.loads(call.arguments) == {"city": "Tokyo"}
     assert first.conversation.id == name
-    second = answered(client, stream, model=model, conversation=name, input=[result(call)])
+    second = create_response(client, stream, model=model, conversation=name, input=[result(call)])
     assert "72" in second.output_text
-    assert not called(second)
+    assert not calls_of(second)
 
 
 @pytest.mark.parametrize("stream", [False, True])
-def test_arguments_come_without_white_space_that_nobody_wrote(client, stream):
-    (call,) = called(answered(client, stream, model="gem", input=QUESTION, tools=[FLAT]))
+def test_arguments_have_no_added_whitespace(client, stream):
+    (call,) = calls_of(create_response(client, stream, model="gem", input=QUESTION, tools=[FLAT]))
     assert call.arguments == '{"city":"Tokyo"}'
 
 
 @pytest.mark.parametrize("model", MODELS)
 @pytest.mark.parametrize("stream", [False, True])
 def test_a_response_is_gone_on_from_by_its_id(client, model, stream):
-    first = answered(client, stream, model=model, input=QUESTION, tools=[FLAT])
-    (call,) = called(first)
-    second = answered(client, stream, model=model, previous_response_id=first.id, input=[result(call)])
+    first = create_response(client, stream, model=model, input=QUESTION, tools=[FLAT])
+    (call,) = calls_of(first)
+    second = create_response(client, stream, model=model, previous_response_id=first.id, input=[result(call)])
     assert "72" in second.output_text
     assert second.previous_response_id == first.id
     assert second.store is True
@@ -60,7 +60,7 @@ def test_a_response_is_gone_on_from_by_its_id(client, model, stream):
 
 def test_two_branches_go_on_from_one_response(client):
     first = client.responses.create(model="gem", input=QUESTION, tools=[FLAT])
-    (call,) = called(first)
+    (call,) = calls_of(first)
     warm, cold = (
         client.responses.create(
             model="gem", previous_response_id=first.id, input=[result(call, f'{{"temp":{degrees}}}')]
@@ -73,7 +73,7 @@ def test_two_branches_go_on_from_one_response(client):
 
 
 def test_text_may_come_with_the_result(client, name):
-    (call,) = called(client.responses.create(model="gem", conversation=name, input=QUESTION, tools=[FLAT]))
+    (call,) = calls_of(client.responses.create(model="gem", conversation=name, input=QUESTION, tools=[FLAT]))
     said = {"role": "user", "content": "And say it in Fahrenheit."}
     second = client.responses.create(model="gem", conversation=name, input=[result(call), said])
     assert second.output_text
@@ -90,8 +90,8 @@ def test_a_result_for_a_call_that_was_never_made_is_refused_by_its_id(client, na
     assert caught.value.param == "input[0]"
 
 
-def test_signatures_of_calls_come_back_to_who_gave_them(gateway, client, name):
-    (call,) = called(client.responses.create(model="gem", conversation=name, input=QUESTION, tools=[FLAT]))
+def test_signatures_of_calls_are_sent_back_to_their_issuer(gateway, client, name):
+    (call,) = calls_of(client.responses.create(model="gem", conversation=name, input=QUESTION, tools=[FLAT]))
     client.responses.create(model="gem", conversation=name, input=[result(call)])
     told = sent(gateway)["contents"][1]["parts"][0]
     assert told["functionCall"]["name"] == "get_weather"
@@ -113,13 +113,13 @@ def test_sent_tools_replace_the_stored_ones_and_none_clear_them(gateway, client,
 @pytest.mark.parametrize("choice", ["required", {"type": "function", "name": "get_weather"}], ids=["required", "named"])
 def test_a_stored_choice_does_not_force_a_call_on_the_turn_with_its_result(gateway, client, name, choice):
     first = client.responses.create(model="gpt", conversation=name, input=QUESTION, tools=[FLAT], tool_choice=choice)
-    (call,) = called(first)
+    (call,) = calls_of(first)
     second = client.responses.create(model="gpt", conversation=name, input=[result(call)])
     assert sent(gateway).get("tool_choice", "auto") == "auto"
     assert "72" in second.output_text
     third = client.responses.create(model="gpt", conversation=name, input="And in Paris?")
     assert sent(gateway)["tool_choice"] != "auto"
-    assert called(third)
+    assert calls_of(third)
 
 
 def test_the_gateway_keeps_the_state_on_an_openai_upstream_too(gateway, client, name):
@@ -132,10 +132,10 @@ def test_the_gateway_keeps_the_state_on_an_openai_upstream_too(gateway, client, 
 
 
 def test_an_identical_turn_that_is_sent_again_is_not_stored_twice(client, name):
-    (call,) = called(client.responses.create(model="gem", conversation=name, input=QUESTION, tools=[FLAT]))
+    (call,) = calls_of(client.responses.create(model="gem", conversation=name, input=QUESTION, tools=[FLAT]))
     second = client.responses.create(model="gem", conversation=name, input=[result(call)])
     again = client.responses.create(model="gem", conversation=name, input=[result(call)])
-    streamed = answered(client, stream=True, model="gem", conversation=name, input=[result(call)])
+    streamed = create_response(client, stream=True, model="gem", conversation=name, input=[result(call)])
     assert (again.id, again.output_text) == (second.id, second.output_text) == (streamed.id, streamed.output_text)
     items = list(client.conversations.items.list(name, order="asc"))
     assert [item.type for item in items if item.type != "reasoning"] == [
@@ -147,14 +147,14 @@ def test_an_identical_turn_that_is_sent_again_is_not_stored_twice(client, name):
 
 
 @pytest.mark.parametrize("header", ["idempotency-key", "x-stainless-retry-count"])
-def test_a_client_that_says_it_tries_again_gets_the_answer_it_missed(client, name, header):
+def test_a_client_that_marks_a_retry_gets_the_answer_it_missed(client, name, header):
     asked = {"model": "gem", "conversation": name, "input": "Hello", "extra_headers": {header: "1"}}
     first, second = client.responses.create(**asked), client.responses.create(**asked)
     assert first.id == second.id
     assert len(list(client.conversations.items.list(name))) == 2
 
 
-def test_the_same_words_said_twice_are_two_turns(client, name):
+def test_the_same_text_sent_twice_is_two_turns(client, name):
     first, second = (client.responses.create(model="gem", conversation=name, input="Go on.") for _ in range(2))
     assert first.id != second.id
     assert len([item for item in client.conversations.items.list(name) if item.type == "message"]) == 4
@@ -187,7 +187,7 @@ def test_a_response_is_shown_listed_and_deleted_by_its_id(client):
 
 
 def test_a_streamed_response_is_kept_as_it_was_streamed(client):
-    streamed = answered(client, stream=True, model="gem", input=QUESTION, tools=[FLAT])
+    streamed = create_response(client, stream=True, model="gem", input=QUESTION, tools=[FLAT])
     kept = client.responses.retrieve(streamed.id)
     assert [item.model_dump() for item in kept.output] == [
         item.model_dump(exclude={"parsed_arguments"}) for item in streamed.output
@@ -219,7 +219,7 @@ def test_a_conversation_is_made_filled_changed_and_deleted(client):
 
 def test_an_item_that_is_only_referred_to_is_found(gateway, client):
     first = client.responses.create(model="gpt", input=QUESTION, tools=[FLAT])
-    (call,) = called(first)
+    (call,) = calls_of(first)
     referred = [{"type": "item_reference", "id": item.id} for item in first.output]
     said = {"role": "user", "content": QUESTION}
     second = client.responses.create(model="gpt", input=[said, *referred, result(call)], tools=[FLAT])
@@ -244,7 +244,7 @@ def test_two_conversations_with_different_tools_in_flight_never_mix(gateway):
                 first = await events.get_final_response()
         else:
             first = await client.responses.create(**body, input=QUESTION)
-        (call,) = called(first)
+        (call,) = calls_of(first)
         assert call.name == tool["name"]
         second = await client.responses.create(
             model="gem", conversation=body["conversation"], input=[result(call, f'{{"temp":{1000 + number}}}')]
@@ -258,7 +258,7 @@ def test_two_conversations_with_different_tools_in_flight_never_mix(gateway):
     asyncio.run(all_at_once())
 
 
-def test_of_two_turns_at_once_in_one_conversation_one_is_told_of_the_conflict(gateway, name):
+def test_of_two_concurrent_turns_in_one_conversation_one_gets_a_conflict(gateway, name):
     async def turns():
         async with openai.AsyncOpenAI(base_url=f"{gateway.base_url}/v1", api_key="k", max_retries=0) as client:
             body = {"model": "gem", "conversation": name}

@@ -1,4 +1,4 @@
-"""What the gateway does when an upstream fails: tries again, asks the next, gives up; the errors themselves are the fault matrix."""
+"""Retries and fallbacks when an upstream fails; the errors themselves are tested in the fault matrix."""
 
 import json
 
@@ -15,8 +15,8 @@ MODELS = {"gem": "gemini-3.8-flash", "claude": "claude-opus-4-8", "gpt": "gpt-5.
 ROUTES = {"gem": "gemini", "claude": "anthropic", "gpt": "openai", "resp": "responses"}
 
 
-def asked(gateway: Gateway, client: str, model: str, *, streamed: bool) -> str:
-    """Ask for words with an official SDK and return all of them."""
+def request_text(gateway: Gateway, client: str, model: str, *, streamed: bool) -> str:
+    """Request a text with an official SDK and return it."""
     base = gateway.base_url
     match client:
         case "chat":
@@ -55,43 +55,43 @@ def faulty(model: str, fault: str) -> str:
 @pytest.mark.parametrize("streamed", [False, True], ids=["whole", "streamed"])
 def test_a_fault_that_passes_is_tried_again_and_never_seen_by_the_client(serve, streamed):
     gateway = serve()
-    assert "simulator" in asked(gateway, "chat", faulty("gem", "503,times=1"), streamed=streamed)
+    assert "simulator" in request_text(gateway, "chat", faulty("gem", "503,times=1"), streamed=streamed)
     assert [seen.status for seen in gateway.simulator.requests] == [503, 200]
-    assert [(record.tries, record.outcome) for record in gateway.told(1)] == [(2, "answered")]
+    assert [(record.tries, record.outcome) for record in gateway.wait_for_records(1)] == [(2, "answered")]
 
 
-def test_the_next_upstream_is_asked_when_one_fails(serve):
+def test_the_next_upstream_is_used_when_one_fails(serve):
     gateway = serve(models={"both": ("gemini/gemini-3.8-flash~503", "anthropic/claude-opus-4-8")})
-    assert "simulator" in asked(gateway, "chat", "both", streamed=True)
+    assert "simulator" in request_text(gateway, "chat", "both", streamed=True)
     assert [seen.api for seen in gateway.simulator.requests] == ["gemini", "messages"]
 
 
 @pytest.mark.parametrize("status", [401, 402, 403, 404])
 def test_a_refused_key_an_empty_account_or_a_missing_model_is_one_upstreams_trouble(serve, status):
     gateway = serve(models={"both": (f"gemini/gemini-3.8-flash~{status}", "anthropic/claude-opus-4-8")})
-    assert "simulator" in asked(gateway, "chat", "both", streamed=False)
+    assert "simulator" in request_text(gateway, "chat", "both", streamed=False)
     assert [(seen.api, seen.status) for seen in gateway.simulator.requests] == [("gemini", status), ("messages", 200)]
 
 
 @pytest.mark.parametrize("status", [401, 404])
-def test_what_waiting_does_not_mend_is_not_tried_again(serve, status):
+def test_a_permanent_error_is_not_retried(serve, status):
     gateway = serve()
     with pytest.raises(openai.APIStatusError):
-        asked(gateway, "chat", faulty("gem", str(status)), streamed=False)
+        request_text(gateway, "chat", faulty("gem", str(status)), streamed=False)
     assert len(gateway.simulator.requests) == 1
 
 
 def test_a_request_that_is_wrong_is_wrong_everywhere(serve):
     gateway = serve(models={"both": ("gemini/gemini-3.8-flash~400", "anthropic/claude-opus-4-8")})
     with pytest.raises(openai.BadRequestError):
-        asked(gateway, "chat", "both", streamed=False)
+        request_text(gateway, "chat", "both", streamed=False)
     assert len(gateway.simulator.requests) == 1
 
 
-def test_tries_come_to_an_end_and_the_client_is_told_not_to_add_its_own(serve):
+def test_retries_are_limited_and_the_client_is_asked_not_to_retry(serve):
     gateway = serve()
     with pytest.raises(openai.InternalServerError) as told:
-        asked(gateway, "chat", faulty("gem", "503"), streamed=False)
+        request_text(gateway, "chat", faulty("gem", "503"), streamed=False)
     assert len(gateway.simulator.requests) == 3
     assert told.value.response.headers["x-should-retry"] == "false"
 
@@ -100,16 +100,16 @@ def test_an_upstream_that_is_always_down_gets_few_requests_more_for_it(serve):
     gateway = serve()
     for _ in range(40):
         with pytest.raises(openai.InternalServerError):
-            asked(gateway, "chat", faulty("gem", "503"), streamed=False)
+            request_text(gateway, "chat", faulty("gem", "503"), streamed=False)
     assert len(gateway.simulator.requests) < 40 * 2
 
 
-def test_an_upstream_that_is_not_there_is_a_bad_gateway_and_its_address_is_not_told(serve):
+def test_an_unreachable_upstream_is_a_bad_gateway_without_its_address(serve):
     gateway = serve(
         upstreams={"nobody": UpstreamTable(kind="openai", base_url="http://127.0.0.1:9/v1", api_key="hush")}
     )
     with pytest.raises(openai.InternalServerError) as told:
-        asked(gateway, "chat", "nobody/gpt", streamed=False)
+        request_text(gateway, "chat", "nobody/gpt", streamed=False)
     assert told.value.status_code == 502
     assert "127.0.0.1" not in told.value.response.text
     assert "hush" not in told.value.response.text
@@ -120,7 +120,7 @@ def test_an_upstream_that_hangs_is_a_timeout(serve, streamed):
     slow = {"slow": UpstreamTable(kind="gemini", base_url="", first_byte=0.2)}
     gateway = serve(upstreams=slow)
     with pytest.raises(anthropic.APIStatusError) as told:
-        asked(gateway, "messages", "slow/gemini-3.8-flash~hang", streamed=streamed)
+        request_text(gateway, "messages", "slow/gemini-3.8-flash~hang", streamed=streamed)
     assert told.value.status_code == 504
 
 
@@ -131,8 +131,8 @@ def test_a_stream_that_had_to_begin_without_the_upstream_ends_in_an_error_that_e
         hold=0.05, heartbeat=0.05, upstreams={"slow": UpstreamTable(kind=kind, base_url="", first_byte=0.4)}
     )
     with pytest.raises((openai.APIError, anthropic.APIError, genai.errors.APIError), match="in time"):
-        asked(gateway, client, f"slow/{MODELS[NAMES[kind]]}~hang", streamed=True)
-    (record,) = gateway.told(1)
+        request_text(gateway, client, f"slow/{MODELS[NAMES[kind]]}~hang", streamed=True)
+    (record,) = gateway.wait_for_records(1)
     assert (record.status, record.outcome, record.tries, record.problem.kind) == (200, "failed", 1, "timeout")
 
 
@@ -164,32 +164,32 @@ def test_signs_of_life_come_before_the_upstream_has_begun_to_answer(serve):
 def test_a_stream_that_stalls_ends_in_an_error(serve):
     gateway = serve(upstreams={"slow": UpstreamTable(kind="anthropic", base_url="", idle=0.2)})
     with pytest.raises(openai.APIError, match="in time"):
-        asked(gateway, "chat", "slow/claude-opus-4-8~stall,after=4", streamed=True)
+        request_text(gateway, "chat", "slow/claude-opus-4-8~stall,after=4", streamed=True)
 
 
 @pytest.mark.parametrize("model", MODELS)
-def test_a_key_of_ours_that_an_upstream_refuses_is_no_fault_of_the_client(serve, model):
+def test_a_gateway_key_that_an_upstream_rejects_is_not_a_client_error(serve, model):
     gateway = serve(simulate={"key": "another"})
     with pytest.raises(openai.APIStatusError, match="rejected the gateway's credentials") as told:
-        asked(gateway, "chat", model, streamed=False)
+        request_text(gateway, "chat", model, streamed=False)
     assert told.value.status_code == 502
 
 
-def test_a_client_is_told_not_to_try_again_also_where_too_many_others_were_tried(serve):
+def test_a_client_is_asked_not_to_retry_if_too_many_other_requests_were_retried(serve):
     gateway = serve()
     told = []
     for _ in range(25):
         with pytest.raises(openai.InternalServerError) as raised:
-            asked(gateway, "chat", faulty("gem", "503"), streamed=False)
+            request_text(gateway, "chat", faulty("gem", "503"), streamed=False)
         told.append(raised.value.response.headers.get("x-should-retry"))
-    assert {record.tries for record in gateway.told(25)} >= {1, 3}
+    assert {record.tries for record in gateway.wait_for_records(25)} >= {1, 3}
     assert set(told) == {"false"}
 
 
 @pytest.mark.parametrize("streamed", [False, True], ids=["whole", "streamed"])
 def test_a_broken_gemini_is_unavailable_to_its_own_clients(gateway, streamed):
     with pytest.raises(genai.errors.ServerError) as told:
-        asked(gateway, "gemini", faulty("gem", "500"), streamed=streamed)
+        request_text(gateway, "gemini", faulty("gem", "500"), streamed=streamed)
     assert (told.value.code, told.value.status) == (502, "UNAVAILABLE")
 
 
@@ -204,10 +204,10 @@ def test_an_error_in_a_stream_of_messages_names_the_exchange(gateway, model):
 
 
 @pytest.mark.parametrize("client", ["chat", "responses"])
-def test_a_limit_says_in_words_when_to_try_again_also_in_its_own_dialect(serve, client):
+def test_a_rate_limit_has_its_delay_in_the_message_also_in_the_same_dialect(serve, client):
     gateway = serve()
     home = {"chat": "gpt", "responses": "resp"}
     with pytest.raises(openai.RateLimitError, match=r"[Tt]ry again in 30s") as told:
-        asked(gateway, client, faulty(home[client], "429,retry-after=30"), streamed=False)
+        request_text(gateway, client, faulty(home[client], "429,retry-after=30"), streamed=False)
     assert told.value.response.headers["retry-after"] == "30"
     assert told.value.type in {"rate_limit_error", "requests", "tokens"}

@@ -1,4 +1,4 @@
-"""What the SDKs do with tools by themselves, for models that speak another language: Agents, tool runners, automatic calls.
+"""Tool loops of the SDKs on models of other vendors: the Agents SDK, tool runners, automatic function calling.
 
 Tracing of the Agents SDK is off: it would send what an agent did to the vendor.
 """
@@ -38,7 +38,7 @@ def get_weather(city: str) -> str:
     return f"18 degrees and cloudy in {city}"
 
 
-def assert_told(text: str) -> None:
+def assert_weather_in(text: str) -> None:
     assert all(get_weather(city) in text for city in ("Paris", "Tokyo"))
 
 
@@ -56,7 +56,7 @@ AGENTS = [(KINDS[kind], upstream) for kind, upstreams in runs.AGENTS.items() for
 
 @whole_and_streamed
 @pytest.mark.parametrize(("kind", "upstream"), AGENTS)
-def test_an_agent_runs_its_tools_and_goes_on(gateway, kind, upstream, streamed):
+def test_an_agents_sdk_agent_runs_its_tools_and_continues(gateway, kind, upstream, streamed):
     async def run(agent: Any, asked: Any) -> Any:
         quiet = RunConfig(tracing_disabled=True)
         if not streamed:
@@ -81,7 +81,7 @@ def test_an_agent_runs_its_tools_and_goes_on(gateway, kind, upstream, streamed):
 
     before = len(gateway.simulator.requests)
     first, again = asyncio.run(talk())
-    assert_told(first)
+    assert_weather_in(first)
     assert get_weather("Rome") in again
     assert len(sent_since(gateway, before)) == 4
 
@@ -100,7 +100,7 @@ def test_anthropics_tool_runner_runs_a_tool(gateway, upstream, streamed):
         stream=streamed,
     )
     messages: list[Any] = [turn.get_final_message() if streamed else turn for turn in runner]
-    assert_told("".join(block.text for block in messages[-1].content if block.type == "text"))
+    assert_weather_in("".join(block.text for block in messages[-1].content if block.type == "text"))
     assert len(sent_since(gateway, before)) == 2
 
 
@@ -123,7 +123,7 @@ def test_thoughts_of_a_responses_model_come_back_to_it_by_way_of_a_messages_clie
 
 @whole_and_streamed
 @pytest.mark.parametrize("upstream", runs.RUNS["google-genai, automatic calls"])
-def test_googles_sdk_calls_functions_by_itself_and_goes_on(gateway, upstream, streamed):
+def test_googles_sdk_calls_functions_automatically_and_continues(gateway, upstream, streamed):
     client = gateway.open(genai.Client(api_key="any", http_options={"base_url": gateway.base_url}))
     chat = client.chats.create(model=MODELS[upstream], config={"tools": [get_weather]})
     before = len(gateway.simulator.requests)
@@ -133,6 +133,6 @@ def test_googles_sdk_calls_functions_by_itself_and_goes_on(gateway, upstream, st
             return chat.send_message(question).text
         return "".join(chunk.text or "" for chunk in chat.send_message_stream(question))
 
-    assert_told(asked(BOTH))
+    assert_weather_in(asked(BOTH))
     assert get_weather("Rome") in asked("And the weather in Rome?")
     assert len(sent_since(gateway, before)) == 4

@@ -19,7 +19,7 @@ def chat(gateway, key="k"):
     return gateway.open(openai.OpenAI(base_url=f"{gateway.base_url}/v1", api_key=key, max_retries=0))
 
 
-def asked(client, model="gem", *, stream=False):
+def request_call(client, model="gem", *, stream=False):
     if not stream:
         return client.chat.completions.create(model=model, messages=[QUESTION], tools=[CHAT_TOOL]).choices[0].message
     with client.chat.completions.stream(model=model, messages=[QUESTION], tools=[CHAT_TOOL]) as events:
@@ -27,7 +27,7 @@ def asked(client, model="gem", *, stream=False):
 
 
 def forgetful(message):
-    """Write a reply as a client does that keeps only what it knows, and lays arguments out in its own way."""
+    """Render a reply as a client that keeps only known fields and reformats arguments."""
     calls = [
         {
             "id": call.id,
@@ -58,7 +58,7 @@ def signatures(gateway):
 @pytest.mark.parametrize("model", ["gem", "vgem", "assist"])
 def test_a_chat_client_that_drops_signatures_gets_them_back_on_its_calls(gateway, model, stream):
     client = chat(gateway)
-    message = asked(client, model, stream=stream)
+    message = request_call(client, model, stream=stream)
     given = [
         call.extra_content["google"]["thought_signature"]
         for call in message.tool_calls
@@ -91,23 +91,23 @@ def test_a_messages_client_that_drops_thoughts_gets_signatures_back_on_its_calls
 def test_signatures_outlive_the_gateway_that_kept_them(serve, tmp_path):
     sessions = SessionsTable(url=f"sqlite:///{tmp_path}/s.db")
     first, second = serve(sessions=sessions), serve(sessions=sessions)
-    message = asked(chat(first))
+    message = request_call(chat(first))
     go_on(chat(second), message)
     assert signatures(second)[0] not in {None, SKIPPED}
 
 
 def test_another_owner_gets_none_of_them(serve):
     gateway = serve(keys=KEYS)
-    message = asked(chat(gateway, "a"))
+    message = request_call(chat(gateway, "a"))
     go_on(chat(gateway, "b"), message)
     assert signatures(gateway)[0] == SKIPPED
     go_on(chat(gateway, "a"), message)
     assert signatures(gateway)[0] not in {None, SKIPPED}
 
 
-def test_a_call_that_says_something_else_under_the_same_id_is_not_signed(gateway):
+def test_a_different_call_with_the_same_id_gets_no_signature(gateway):
     client = chat(gateway)
-    message = asked(client)
+    message = request_call(client)
     history = forgetful(message)
     history[0]["tool_calls"][0]["function"]["arguments"] = '{"city":"Oslo"}'
     client.chat.completions.create(model="gem", messages=[QUESTION, *history], tools=[CHAT_TOOL])
@@ -135,7 +135,7 @@ def brought_back(message):
 
 def test_googles_signatures_are_taken_out_and_booked_where_a_chat_upstream_does_not_know_them(gateway):
     client = chat(gateway)
-    history = brought_back(asked(client))
+    history = brought_back(request_call(client))
     assert "thought_signature" in json.dumps(history)
     told = client.chat.completions.with_raw_response.create(model="gpt", messages=history, tools=[CHAT_TOOL])
     sent = json.loads(gateway.simulator.requests[-1].body)

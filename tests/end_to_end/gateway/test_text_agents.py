@@ -18,7 +18,7 @@ THEIRS = 'TOOL_CALL: get_weather\nARGUMENTS: {"city": "Rome"}'
 
 
 def script(received):
-    """Call as text what the user says, then tell what the results were."""
+    """Call as text the tools that the user names, then report the results."""
     assert not received.ask.tools
     said = received.ask.turns[-1].text
     results = re.findall(r"<tool_result name=\"\w+\">\n(.*?)\n</tool_result>", said, re.DOTALL)
@@ -39,7 +39,7 @@ def gateway():
 
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
 @pytest.mark.parametrize(("dialect", "upstream"), [*zip(CLIENTS, UPSTREAMS, strict=True), ("chat", "gpt")])
-def test_an_agent_runs_what_stands_in_text_and_leaves_the_clients_calls_to_it(gateway, dialect, upstream, stream):
+def test_an_agent_runs_text_calls_and_leaves_client_calls_to_the_client(gateway, dialect, upstream, stream):
     before = len(gateway.simulator.requests)
     client = Client(gateway, dialect, stream=stream, model=f"helper-{upstream}")
     assert client.ask("own").text == "I read.\n\nIt said: <a>"
@@ -57,7 +57,7 @@ WRITTEN = {"legacy": UNREAD, "json": '<tool_call>{"name": "files__read", "argume
 
 
 def wayward(received):
-    """Write a call that nobody can read until told so; or call on and on, also where no tool may be called."""
+    """Write an unparsable call until it is reported; or call without end, even if no tool may be called."""
     turns = [turn for turn in received.ask.turns if turn.role != "system"]
     asked, last = turns[0].text, turns[-1].text
     if asked in WRITTEN and len(turns) == 1:
@@ -84,7 +84,7 @@ def strict_gateway():
             yield running
 
 
-def told_by(client, asked):
+def reply_text(client, asked):
     """The text of a reply; OpenAI's helpers for streams raise where an answer was cut off."""
     ask = {"model": client.model, "stream": True}
     match client.dialect, client.stream:
@@ -100,7 +100,9 @@ def told_by(client, asked):
 
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
 @pytest.mark.parametrize(("dialect", "upstream"), [*zip(CLIENTS, UPSTREAMS, strict=True)])
-def test_no_client_sees_a_call_as_text_that_the_loop_had_mended_or_refused(strict_gateway, dialect, upstream, stream):
+def test_no_client_sees_the_text_of_a_call_that_the_loop_corrected_or_rejected(
+    strict_gateway, dialect, upstream, stream
+):
     for asked, told in {
         "json": "I read.Done.",
         "legacy": "I read.Done.",
@@ -109,5 +111,5 @@ def test_no_client_sees_a_call_as_text_that_the_loop_had_mended_or_refused(stric
         "cut": "I read.",
     }.items():
         client = Client(strict_gateway, dialect, stream=stream, model=f"helper-{upstream}")
-        assert told_by(client, asked).replace("\n\n", "") == told
+        assert reply_text(client, asked).replace("\n\n", "") == told
     assert {seen.status for seen in strict_gateway.simulator.requests} == {200}

@@ -1,4 +1,4 @@
-"""How many tokens a request has, in each client's words, from each upstream's own counter."""
+"""Token counts in each client's dialect, from each upstream's own counter."""
 
 import httpx2
 import pytest
@@ -39,7 +39,7 @@ def test_tokens_are_counted_where_they_would_be_answered(gateway, client, model)
 
 
 @pytest.mark.parametrize("client", ASKED)
-def test_an_estimate_says_that_it_is_one(gateway, client):
+def test_an_estimated_count_is_marked_in_a_header(gateway, client):
     tokens, estimated = counted(gateway, client, "gpt")
     assert tokens > 4
     assert estimated == "true"
@@ -56,5 +56,5 @@ def test_a_count_takes_a_turn_of_its_key_like_any_request(serve):
         next(pieces)
         told = httpx2.post(gateway.base_url + path, json={**body, "model": "claude"}, headers=key)
         assert (told.status_code, told.json()["error"]["type"]) == (429, "rate_limit_error")
-    gateway.told(2)
+    gateway.wait_for_records(2)
     assert httpx2.post(gateway.base_url + path, json={**body, "model": "claude"}, headers=key).status_code == 200

@@ -1,4 +1,4 @@
-"""Tools that mean nothing are refused before any upstream hears of them, and all that is wrong is told at once."""
+"""Invalid tools are rejected before any upstream call, with all faults at once."""
 
 import threading
 
@@ -6,7 +6,7 @@ import httpx2
 import pytest
 
 from dragoman.interpreter import tools
-from server.asking import CLIENTS, ask, told, tools_of
+from server.asking import CLIENTS, parse_error, send_request, tools_of
 
 GOOD = {"type": "object", "properties": {"city": {"type": "string"}}}
 BAD = {"type": "object", "properties": {"a": {"type": "strin"}, "b": {"$ref": "#/$defs/none"}}, "required": [3]}
@@ -45,11 +45,11 @@ def posted(gateway, dialect, model, **body):
 
 
 @pytest.mark.parametrize("dialect", CLIENTS)
-def test_all_that_is_wrong_with_the_schemas_of_tools_is_told_at_once(gateway, dialect):
+def test_all_faults_of_tool_schemas_are_reported_at_once(gateway, dialect):
     heard = len(gateway.simulator.requests)
-    with pytest.raises(Exception) as raised:  # noqa: PT011  each SDK has its own, which `told` reads
-        ask(gateway, dialect, FOREIGN[dialect], {"fine": GOOD, "broken": BAD})
-    error = told(raised.value)
+    with pytest.raises(Exception) as raised:  # noqa: PT011  each SDK has its own, which `parse_error` parses
+        send_request(gateway, dialect, FOREIGN[dialect], {"fine": GOOD, "broken": BAD})
+    error = parse_error(raised.value)
     assert (error.status, error.code) == (400, "invalid_tool")
     assert error.param == FIRST[dialect]
     for place in ("/properties/a/type", "/required/0", "/properties/b/$ref"):
@@ -81,7 +81,7 @@ def test_a_tool_that_cannot_be_read_is_refused_wherever_it_would_go(gateway, dia
 
 
 @pytest.mark.parametrize("dialect", CLIENTS)
-def test_what_is_refused_in_its_own_dialect_is_told_with_all_that_is_wrong(gateway, dialect):
+def test_a_rejection_in_the_same_dialect_lists_all_faults(gateway, dialect):
     home = {"chat": "gpt", "responses": "resp", "messages": "claude", "gemini": "gem"}
     tools = tools_of(dialect, {"unreadable": GOOD, "broken": BAD})
     unreadable = (tools[0]["function_declarations"] if dialect == "gemini" else tools)[0]
@@ -121,7 +121,7 @@ def test_two_tools_of_one_name_that_are_not_the_same_are_refused(gateway, dialec
     assert posted(gateway, dialect, FOREIGN[dialect], tools=[*one, *one]).status_code == 200
 
 
-def test_many_tools_are_looked_at_beside_the_event_loop_and_once(serve, monkeypatch):
+def test_many_tools_are_validated_once_and_outside_the_event_loop(serve, monkeypatch):
     gateway = serve()
     looked_at = []
     whole = tools.find_schema_faults

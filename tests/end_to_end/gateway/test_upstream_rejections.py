@@ -1,4 +1,4 @@
-"""What an upstream says against a tool or a call reaches the client with its reason, its own place and a code."""
+"""An upstream's error about a tool or a call reaches the client with its reason, its pointer and a code."""
 
 import json
 from collections.abc import Generator
@@ -9,7 +9,7 @@ import pytest
 from dragoman.config import UpstreamTable
 from dragoman.http.exchange import Exchange
 from dragoman.http.server import listen, run_in_thread
-from server.asking import CLIENTS, ask, told
+from server.asking import CLIENTS, parse_error, send_request
 
 GOOD = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
 SCHEMAS = {"first": GOOD, "second.tool": GOOD}
@@ -44,7 +44,7 @@ def refusal(path: str, words: str, where: str) -> bytes:
 
 
 class Vendor:
-    """An upstream that refuses everything, with the words and the place that lie ready."""
+    """An upstream that rejects everything with the given message and field."""
 
     base_url = ""
     words = "the schema is not to our liking"
@@ -85,9 +85,9 @@ TOOL_PLACES = {
 @pytest.mark.parametrize(("client", "model"), FOREIGN)
 def test_a_tool_that_an_upstream_refuses_is_named_by_the_clients_own_place(refusing, vendor, client, model):
     vendor.where, vendor.words = TOOL_PLACES[model], "the schema is not to our liking"
-    with pytest.raises(Exception) as raised:  # noqa: PT011  each SDK has its own, which `told` reads
-        ask(refusing, client, f"no-{model}", SCHEMAS)
-    error = told(raised.value)
+    with pytest.raises(Exception) as raised:  # noqa: PT011  each SDK has its own, which `parse_error` parses
+        send_request(refusing, client, f"no-{model}", SCHEMAS)
+    error = parse_error(raised.value)
     assert (error.status, error.code, error.param) == (400, "invalid_tool", PLACES[client])
     assert "the schema is not to our liking" in error.message
 
@@ -131,9 +131,9 @@ CALL_AT = {
 @pytest.mark.parametrize(("client", "model"), FOREIGN)
 def test_a_call_that_an_upstream_refuses_is_named_by_the_clients_own_place(refusing, vendor, client, model):
     vendor.where, vendor.words = CALL_PLACES[model], "these arguments are not to our liking"
-    with pytest.raises(Exception) as raised:  # noqa: PT011  each SDK has its own, which `told` reads
-        ask(refusing, client, f"no-{model}", SCHEMAS, HISTORIES[client])
-    error = told(raised.value)
+    with pytest.raises(Exception) as raised:  # noqa: PT011  each SDK has its own, which `parse_error` parses
+        send_request(refusing, client, f"no-{model}", SCHEMAS, HISTORIES[client])
+    error = parse_error(raised.value)
     assert (error.status, error.code, error.param) == (400, "invalid_tool_call", CALL_AT[client])
 
 
@@ -146,31 +146,31 @@ def test_a_call_that_an_upstream_refuses_is_named_by_the_clients_own_place(refus
         ("gem", "the number of function response parts is not that of the function call parts of the turn c1"),
     ],
 )
-def test_words_against_a_call_are_enough(refusing, vendor, model, words):
+def test_a_message_about_a_call_is_enough_to_classify_the_error(refusing, vendor, model, words):
     vendor.where, vendor.words = "", words
     client = "responses" if model == "gpt" else "chat"
-    with pytest.raises(Exception) as raised:  # noqa: PT011  each SDK has its own, which `told` reads
-        ask(refusing, client, f"no-{model}", SCHEMAS, HISTORIES[client])
-    error = told(raised.value)
+    with pytest.raises(Exception) as raised:  # noqa: PT011  each SDK has its own, which `parse_error` parses
+        send_request(refusing, client, f"no-{model}", SCHEMAS, HISTORIES[client])
+    error = parse_error(raised.value)
     assert (error.code, error.param) == ("invalid_tool_call", CALL_AT[client])
     assert words in error.message
 
 
 def test_what_is_about_neither_has_no_such_code(refusing, vendor):
     vendor.where, vendor.words = "generation_config.temperature", "temperature must be at most 2"
-    with pytest.raises(Exception) as raised:  # noqa: PT011  each SDK has its own, which `told` reads
-        ask(refusing, "chat", "no-gem", SCHEMAS)
-    assert told(raised.value).code == ""
+    with pytest.raises(Exception) as raised:  # noqa: PT011  each SDK has its own, which `parse_error` parses
+        send_request(refusing, "chat", "no-gem", SCHEMAS)
+    assert parse_error(raised.value).code == ""
 
 
 @pytest.mark.parametrize(
     ("client", "model"), [("chat", "gpt"), ("responses", "resp"), ("messages", "claude"), ("gemini", "gem")]
 )
-def test_in_its_own_dialect_the_vendors_words_stay(refusing, vendor, client, model):
+def test_in_the_same_dialect_the_vendors_message_is_unchanged(refusing, vendor, client, model):
     vendor.where, vendor.words = TOOL_PLACES[model], "the schema is not to our liking"
-    with pytest.raises(Exception) as raised:  # noqa: PT011  each SDK has its own, which `told` reads
-        ask(refusing, client, f"no-{model}", SCHEMAS)
-    error = told(raised.value)
+    with pytest.raises(Exception) as raised:  # noqa: PT011  each SDK has its own, which `parse_error` parses
+        send_request(refusing, client, f"no-{model}", SCHEMAS)
+    error = parse_error(raised.value)
     own = {"chat": "invalid_function_parameters", "responses": "invalid_function_parameters", "gemini": ""}
     assert error.code == own.get(client, "invalid_tool")
     assert error.param == ("" if client == "messages" else TOOL_PLACES[model])
@@ -178,8 +178,8 @@ def test_in_its_own_dialect_the_vendors_words_stay(refusing, vendor, client, mod
 
 @pytest.mark.parametrize("client", ["responses", "messages", "gemini"])
 def test_the_simulators_own_refusal_of_too_many_tools_is_about_tools(gateway, client):
-    with pytest.raises(Exception) as raised:  # noqa: PT011  each SDK has its own, which `told` reads
-        ask(gateway, client, "gpt", {f"tool_{at}": GOOD for at in range(129)})
-    error = told(raised.value)
+    with pytest.raises(Exception) as raised:  # noqa: PT011  each SDK has its own, which `parse_error` parses
+        send_request(gateway, client, "gpt", {f"tool_{at}": GOOD for at in range(129)})
+    error = parse_error(raised.value)
     assert (error.status, error.code) == (400, "invalid_tool")
     assert error.param in {"", "tools", "tools[0].functionDeclarations"}

@@ -19,7 +19,7 @@ CANARY = "canary-0d1e"
 
 @contextmanager
 def pages(body: str) -> Generator[tuple[str, list[str]]]:
-    """A server that says the same at every path, and notes which were asked for."""
+    """A server that returns the same page at every path, and records the requested paths."""
     heard: list[str] = []
 
     class Handler(BaseHTTPRequestHandler):
@@ -51,7 +51,7 @@ def fetch(url: str, at: int) -> Answer:
 
 @contextmanager
 def reading(*urls: str, private: tuple[str, ...], destinations: tuple[str, ...] = ()):
-    """A gateway whose model reads these addresses one after the other, and then repeats what it was told last."""
+    """A gateway whose model reads these URLs one after the other, and then repeats the last result."""
 
     def script(received):
         turns = received.ask.turns
@@ -76,7 +76,7 @@ def test_a_page_is_read_for_a_client_of_any_dialect(dialect):
     assert heard == ["/fjords"]
 
 
-def test_what_runs_beside_the_gateway_is_not_read():
+def test_web_fetch_cannot_read_local_servers():
     with ExitStack() as stack:
         place, heard = stack.enter_context(pages("secret of the intranet"))
         gateway = stack.enter_context(reading(f"http://{place}/metrics", private=()))

@@ -1,4 +1,4 @@
-"""The gateway in processes of its own: several workers that are one gateway, and an end that cuts nobody off."""
+"""The gateway with several worker processes, and its graceful shutdown."""
 
 import json
 import os
@@ -25,7 +25,7 @@ NO_TRUST = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 post, get, stream = (partial(ask, verify=NO_TRUST) for ask in (httpx2.post, httpx2.get, httpx2.stream))
 
 
-def asked(base_url: str, **more) -> httpx2.Response:
+def post_chat(base_url: str, **more) -> httpx2.Response:
     # A client of its own each time: a connection stays with the worker that took it.
     return post(f"{base_url}/v1/chat/completions", json={**HELLO, **more})
 
@@ -44,7 +44,7 @@ def pair(tmp_path):
 def test_workers_are_one_gateway(pair):
     names = []
     for _ in range(16):
-        told = asked(pair.base_url)
+        told = post_chat(pair.base_url)
         assert told.status_code == 200
         names.append(told.headers["x-dragoman-exchange"])
     for name in (names[0], names[-1]):
@@ -60,17 +60,17 @@ def test_workers_are_one_gateway(pair):
 
 def test_both_workers_get_work_and_one_that_is_killed_is_replaced_without_a_loss(pair):
     for _ in range(16):
-        asked(pair.base_url)
+        post_chat(pair.base_url)
     lines = [json.loads(line) for line in until(lambda: sixteen(pair))]
     assert len({line["worker"] for line in lines}) == 2
     before = pair.children()
     assert len(before) == 3  # and the simulator
     os.kill(before[-1], signal.SIGKILL)
-    assert [asked(pair.base_url).status_code for _ in range(8)] == [200] * 8
+    assert [post_chat(pair.base_url).status_code for _ in range(8)] == [200] * 8
     after = until(lambda: len(pair.children()) == 3 and pair.children())
     assert len(set(after) - set(before)) == 1
     assert total(scraped(pair.base_url), "dragoman_requests_total", operation="generate") == 24
-    assert "ended with -9, and is started again" in pair.errors
+    assert "exited with code -9; restarting it" in pair.errors
 
 
 def sixteen(command) -> list[str]:
@@ -79,8 +79,8 @@ def sixteen(command) -> list[str]:
 
 
 @pytest.mark.parametrize("name", [signal.SIGTERM, signal.SIGINT])
-def test_all_workers_end_when_they_are_told_and_leave_nothing_behind(pair, tmp_path, name):
-    assert asked(pair.base_url).status_code == 200
+def test_all_workers_stop_on_a_signal_and_leave_nothing_behind(pair, tmp_path, name):
+    assert post_chat(pair.base_url).status_code == 200
     children = pair.children()
     pair.process.send_signal(name)
     assert pair.process.wait(20) == 0
@@ -107,28 +107,28 @@ def test_a_worker_that_cannot_begin_again_at_once_does_not_stop_the_others(tmp_p
     store = tmp_path / "s.db"
     config.write_text(f'[server]\nlisten = "127.0.0.1:0"\n[sessions]\nurl = "sqlite:///{store}"\n')
     with serving(tmp_path, "--config", str(config), "--workers", "2") as command:
-        assert asked(command.base_url).status_code == 200
+        assert post_chat(command.base_url).status_code == 200
         # A directory cannot be opened as a database; the other worker has the old one open.
         store.rename(tmp_path / "kept.db")
         store.mkdir()
         os.kill(command.children()[-1], signal.SIGKILL)
-        until(lambda: "ended with 2, and is started again" in command.errors)
+        until(lambda: "exited with code 2; restarting it" in command.errors)
         assert command.process.poll() is None
         store.rmdir()
         (tmp_path / "kept.db").rename(store)
-        until(lambda: len(command.children()) == 3 and asked(command.base_url).status_code == 200)
+        until(lambda: len(command.children()) == 3 and post_chat(command.base_url).status_code == 200)
 
 
 def test_the_simulator_that_workers_share_is_replaced_too(pair):
-    assert asked(pair.base_url).status_code == 200
+    assert post_chat(pair.base_url).status_code == 200
     simulator = pair.children()[0]
     os.kill(simulator, signal.SIGKILL)
     until(lambda: simulator not in pair.children() and len(pair.children()) == 3)
-    assert asked(pair.base_url).status_code == 200
+    assert post_chat(pair.base_url).status_code == 200
 
 
 @pytest.mark.parametrize("count", ["1", "2"])
-def test_a_stream_that_is_open_may_end_when_the_gateway_stops_and_nobody_else_comes_in(tmp_path, count):
+def test_an_open_stream_may_end_when_the_gateway_stops_and_no_new_client_is_accepted(tmp_path, count):
     with in_thread(delay=0.05, chunk=4) as simulator:
         config = tmp_path / "dragoman.toml"
         config.write_text(
@@ -174,14 +174,14 @@ def test_a_stream_that_does_not_end_is_cut_when_the_grace_is_over(tmp_path):
             assert command.process.wait(20) == 0
 
 
-def test_told_twice_it_ends_at_once(tmp_path):
+def test_a_second_signal_stops_the_gateway_at_once(tmp_path):
     with serving(tmp_path, "--workers", "2") as command:
         body = {**HELLO, "model": "gemini-3-flash~hang"}
         cut: list[httpx2.TransportError] = []
 
         def wait() -> None:
             with pytest.raises(httpx2.TransportError) as told:
-                asked(command.base_url, **body)
+                post_chat(command.base_url, **body)
             cut.append(told.value)
 
         waiting = threading.Thread(target=wait)
@@ -195,7 +195,7 @@ def test_told_twice_it_ends_at_once(tmp_path):
         assert cut
 
 
-def test_a_port_that_is_taken_is_told_however_many_workers_there_are(tmp_path, pair):
+def test_a_port_in_use_is_reported_with_any_number_of_workers(tmp_path, pair):
     address = pair.base_url.removeprefix("http://")
     for count in ("1", "2"):
         command = [sys.executable, "-c", PROGRAM, "serve", "--workers", count, "--listen", address]

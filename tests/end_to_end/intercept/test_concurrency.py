@@ -1,11 +1,11 @@
-"""What happens at the same time, or too late: clients that leave, ask twice at once, or come back after long."""
+"""Concurrent and late requests: programs that disconnect, send two requests at once, or reconnect late."""
 
 import json
 
 import pytest
 
-from intercept.clients import CITY, PROMPT, Caller, Client, last_heard
-from intercept.surroundings import Gates, asked, between, session_of, until
+from intercept.clients import CITY, PROMPT, Caller, Client, last_request
+from intercept.surroundings import Gates, between, session_of, start_caller, until
 
 
 def event(*parts, **more):
@@ -23,7 +23,7 @@ def test_a_client_that_has_left_when_it_is_refused_leaves_its_caller_a_deadline(
     gates = Gates(server, {"one": (503, b"", b'{"error": {"code": 503, "message": "not now"}}')})
     client = Client(f"{gated.base_url}/intercept/me", "events")
     caller = Caller(gated, "responses", "me", {"look": CITY})
-    waiting = asked(pool, gated, "me", "", caller.ask, "go")
+    waiting = start_caller(pool, gated, "me", "", caller.ask, "go")
     with client.sending(client.request("one")):
         until(lambda: gates.begun)
     gates.open("one")
@@ -31,7 +31,7 @@ def test_a_client_that_has_left_when_it_is_refused_leaves_its_caller_a_deadline(
 
 
 @pytest.mark.parametrize("second", ["calls", "text"])
-def test_calls_of_a_client_that_asks_twice_at_once_are_not_lost(server, gated, pool, second):
+def test_calls_of_a_program_with_two_concurrent_requests_are_not_lost(server, gated, pool, second):
     call = {"functionCall": {"name": "look", "args": {"city": "Paris"}, "id": "a"}}
     end = {"calls": {"functionCall": {"name": "look", "args": {}, "id": "b"}}, "text": {"text": "aside"}}
     answers = {
@@ -41,7 +41,7 @@ def test_calls_of_a_client_that_asks_twice_at_once_are_not_lost(server, gated, p
     gates = Gates(server, answers)
     clients = {name: Client(f"{gated.base_url}/intercept/me", "events") for name in answers}
     caller = Caller(gated, "responses", "me", {"look": CITY})
-    waiting = asked(pool, gated, "me", "", caller.ask, "go")
+    waiting = start_caller(pool, gated, "me", "", caller.ask, "go")
     other = pool.submit(clients["two"].say, "two")
     until(lambda: gates.begun == ["two"])
     first = pool.submit(clients["one"].say, "one")
@@ -54,23 +54,23 @@ def test_calls_of_a_client_that_asks_twice_at_once_are_not_lost(server, gated, p
 
 
 @pytest.mark.parametrize("form", ["whole", "events", "items"])
-def test_a_client_that_asks_the_same_twice_at_once_gets_the_results_of_the_calls(simulator, pool, tmp_path, form):
+def test_two_identical_concurrent_requests_get_the_results_of_the_calls(simulator, pool, tmp_path, form):
     with between(simulator.base_url, tmp_path, intercept={"me": {"upstream": "google"}}) as middle:
         client, other = [Client(f"{middle.base_url}/intercept/me", form) for _ in range(2)]
         caller = Caller(middle, "responses", "me", {"look": CITY})
         for _ in range(2):
-            waiting = asked(pool, middle, "me", "", caller.ask, "go")
+            waiting = start_caller(pool, middle, "me", "", caller.ask, "go")
             # Nobody knows which of the two is first, and nobody needs to.
             twin = pool.submit(other.send, client.request("call look"))
             client.say("call look")
             twin.result(10)
             (call,) = waiting.result(10)[1]
-            waiting = asked(pool, middle, "me", "", caller.answer, [(call, "rain")])
+            waiting = start_caller(pool, middle, "me", "", caller.answer, [(call, "rain")])
             assert client.say(PROMPT) == "They said: rain"
             assert waiting.result(10)[0] == "They said: rain"
         client.say("and now?")
-    assert json.dumps(last_heard(simulator)).count('"functionResponse"') == 2
-    assert "Waiting" not in json.dumps(last_heard(simulator))
+    assert json.dumps(last_request(simulator)).count('"functionResponse"') == 2
+    assert "Waiting" not in json.dumps(last_request(simulator))
 
 
 def test_an_answered_placeholder_stays_rewritten_for_a_client_that_comes_back_after_long(simulator, pool, tmp_path):
@@ -79,9 +79,9 @@ def test_an_answered_placeholder_stays_rewritten_for_a_client_that_comes_back_af
         client = Client(f"{middle.base_url}/intercept/me")
         caller = Caller(middle, "responses", "me", {"look": CITY})
         client.say("hello")
-        waiting = asked(pool, middle, "me", "", caller.ask, "go")
+        waiting = start_caller(pool, middle, "me", "", caller.ask, "go")
         client.say("call look")
-        waiting = asked(pool, middle, "me", "", caller.answer, [(waiting.result(10)[1][0], "rain")])
+        waiting = start_caller(pool, middle, "me", "", caller.answer, [(waiting.result(10)[1][0], "rain")])
         client.say(PROMPT)
         waiting.result(10)
         # It is written down after the client has its answer, so what is known is forgotten only then.
@@ -90,18 +90,18 @@ def test_an_answered_placeholder_stays_rewritten_for_a_client_that_comes_back_af
 
         def is_rewritten():
             client.send(client.request("and now?"))
-            return "functionResponse" in json.dumps(last_heard(simulator))
+            return "functionResponse" in json.dumps(last_request(simulator))
 
         until(is_rewritten)
-    assert "Waiting" not in json.dumps(last_heard(simulator))
+    assert "Waiting" not in json.dumps(last_request(simulator))
 
 
-def test_the_same_request_twice_at_once_is_one_answer_and_calls_that_come_too_late_hold_nobody_up(server, gated, pool):
+def test_two_identical_concurrent_requests_are_one_answer_and_late_calls_do_not_block(server, gated, pool):
     call = {"functionCall": {"name": "look", "args": {"city": "Paris"}, "id": "a"}}
     gates = Gates(server, {"one": (200, event({"text": "so "}), event({"text": "be it"}, finishReason="STOP"))})
     client, retry = (Client(f"{gated.base_url}/intercept/me", "events") for _ in range(2))
     caller = Caller(gated, "responses", "me", {"look": CITY})
-    waiting = asked(pool, gated, "me", "", caller.ask, "go")
+    waiting = start_caller(pool, gated, "me", "", caller.ask, "go")
     first = pool.submit(client.say, "one")
     until(lambda: gates.begun == ["one"])
     late = Gates(server, {"one": (200, event({"text": "again "}), event(call, finishReason="STOP"))})
@@ -114,11 +114,11 @@ def test_the_same_request_twice_at_once_is_one_answer_and_calls_that_come_too_la
     assert session_of(gated, "me").pending_group is None
 
 
-def test_a_retry_is_told_when_what_it_repeats_fails(server, gated, pool):
+def test_a_retry_fails_with_the_request_it_repeats(server, gated, pool):
     gates = Gates(server, {"one": (503, b"", b'{"error": {"code": 503, "message": "not now"}}')})
     client, retry = (Client(f"{gated.base_url}/intercept/me", "events") for _ in range(2))
     caller = Caller(gated, "responses", "me", {"look": CITY})
-    waiting = asked(pool, gated, "me", "", caller.ask, "go")
+    waiting = start_caller(pool, gated, "me", "", caller.ask, "go")
     first = pool.submit(client.send, client.request("one"))
     until(lambda: gates.begun == ["one"])
     late = Gates(server, {"one": (200, event({"text": "so "}), event({"text": "be it"}, finishReason="STOP"))})
@@ -131,7 +131,7 @@ def test_a_retry_is_told_when_what_it_repeats_fails(server, gated, pool):
 
 
 @pytest.mark.parametrize("dialect", ["responses", "chat", "messages", "gemini"])
-def test_words_that_were_begun_end_where_calls_of_another_request_end_the_turn(server, gated, pool, dialect):
+def test_started_text_ends_where_calls_of_another_request_end_the_turn(server, gated, pool, dialect):
     call = {"functionCall": {"name": "look", "args": {"city": "Paris"}, "id": "a"}}
     answers = {
         "one": (200, event({"text": "so "}), event({"text": "be it"}, finishReason="STOP")),
@@ -140,7 +140,7 @@ def test_words_that_were_begun_end_where_calls_of_another_request_end_the_turn(s
     gates = Gates(server, answers)
     client, other = (Client(f"{gated.base_url}/intercept/me", "events") for _ in range(2))
     caller = Caller(gated, dialect, "me", {"look": CITY}, streamed=True)
-    waiting = asked(pool, gated, "me", "", caller.ask, "go")
+    waiting = start_caller(pool, gated, "me", "", caller.ask, "go")
     first = pool.submit(client.say, "one")
     until(lambda: gates.begun == ["one"])
     second = pool.submit(other.say, "two")
@@ -153,11 +153,11 @@ def test_words_that_were_begun_end_where_calls_of_another_request_end_the_turn(s
     first.result(10)
 
 
-def test_a_retry_that_overtakes_a_reply_which_stands_still_is_the_answer(server, gated, pool):
+def test_a_retry_that_overtakes_a_stalled_reply_is_the_answer(server, gated, pool):
     gates = Gates(server, {"one": (200, event({"text": "so "}), event({"text": "be it"}, finishReason="STOP"))})
     client, retry = (Client(f"{gated.base_url}/intercept/me", "events") for _ in range(2))
     caller = Caller(gated, "responses", "me", {"look": CITY}, streamed=True)
-    waiting = asked(pool, gated, "me", "", caller.ask, "go")
+    waiting = start_caller(pool, gated, "me", "", caller.ask, "go")
     first = pool.submit(client.say, "one")
     until(lambda: gates.begun == ["one"])
     late = Gates(server, {"one": (200, event({"text": "thus "}), event({"text": "it is"}, finishReason="STOP"))})

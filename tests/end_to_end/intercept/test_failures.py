@@ -20,15 +20,15 @@ from dragoman.http.message import Request
 from dragoman.intercept.settings import InterceptTable
 from dragoman.server.interception import Interception
 from dragoman.sessions.store import open_store
-from intercept.clients import CITY, MODEL, PROMPT, Caller, Client, last_heard, posted
-from intercept.surroundings import asked, between, is_awaited, session_of, until
+from intercept.clients import CITY, MODEL, PROMPT, Caller, Client, last_request, posted
+from intercept.surroundings import between, is_awaited, session_of, start_caller, until
 
 
 def captured(pool, middle, session, *, form="whole", text="call look", entry="me", **tools):
     """Bring a client to where its calls wait for results: the client, the caller and the calls."""
     client = Client(f"{middle.base_url}/intercept/{entry}@{session}", form)
     caller = Caller(middle, "responses", f"{entry}:{session}", tools or {"look": CITY})
-    waiting = asked(pool, middle, entry, session, caller.ask, "go")
+    waiting = start_caller(pool, middle, entry, session, caller.ask, "go")
     client.say(text)
     return client, caller, waiting.result(10)[1]
 
@@ -38,11 +38,11 @@ def text_of(chunks):
 
 
 def parts_of(simulator):
-    return [[next(iter(part)) for part in turn["parts"]] for turn in last_heard(simulator)["contents"]]
+    return [[next(iter(part)) for part in turn["parts"]] for turn in last_request(simulator)["contents"]]
 
 
 @pytest.mark.parametrize("form", ["whole", "events", "items"])
-def test_a_retry_while_calls_wait_is_told_the_same_placeholder(middle, pool, simulator, form):
+def test_a_retry_while_calls_wait_gets_the_same_placeholder(middle, pool, simulator, form):
     client, _, _ = captured(pool, middle, f"retried-{form}", form=form)
     count = len(simulator.requests)
     again = Client(client.base_url, form)
@@ -52,7 +52,7 @@ def test_a_retry_while_calls_wait_is_told_the_same_placeholder(middle, pool, sim
 
 def test_results_are_put_back_when_the_client_sends_the_same_again(middle, pool, simulator):
     client, caller, calls = captured(pool, middle, "again")
-    waiting = asked(pool, middle, "me", "again", caller.answer, [(calls[0], "rain")])
+    waiting = start_caller(pool, middle, "me", "again", caller.answer, [(calls[0], "rain")])
     body = client.request(PROMPT)
     first = client.send(body)
     waiting.result(10)
@@ -63,7 +63,7 @@ def test_results_are_put_back_when_the_client_sends_the_same_again(middle, pool,
 
 def test_results_are_put_back_after_the_upstream_failed(middle, pool, simulator):
     client, caller, calls = captured(pool, middle, "failed")
-    waiting = asked(pool, middle, "me", "failed", caller.answer, [(calls[0], "rain")])
+    waiting = start_caller(pool, middle, "me", "failed", caller.answer, [(calls[0], "rain")])
     path = Client.path
     try:
         Client.path = property(lambda _: f"/v1beta/models/{MODEL}~503:generateContent")
@@ -79,7 +79,7 @@ def test_results_are_put_back_after_the_upstream_failed(middle, pool, simulator)
 
 def test_a_client_that_remembers_nothing_has_its_conversation_put_back_once(middle, pool, simulator):
     client, caller, calls = captured(pool, middle, "forgetful")
-    waiting = asked(pool, middle, "me", "forgetful", caller.answer, [(calls[0], "rain")])
+    waiting = start_caller(pool, middle, "me", "forgetful", caller.answer, [(calls[0], "rain")])
     body = Client(client.base_url).request(PROMPT)
     client.send(body)
     assert "rain" in waiting.result(10)[0]
@@ -90,10 +90,10 @@ def test_a_client_that_remembers_nothing_has_its_conversation_put_back_once(midd
     assert parts_of(simulator) == [["text"]]
 
 
-def test_a_client_that_leaves_before_it_heard_of_the_calls_can_come_back_for_the_answer(middle, pool, simulator):
+def test_a_program_that_disconnects_before_the_calls_can_reconnect_for_the_answer(middle, pool, simulator):
     client = Client(f"{middle.base_url}/intercept/me@left", "events")
     caller = Caller(middle, "responses", "me:left", {"look": CITY})
-    waiting = asked(pool, middle, "me", "left", caller.ask, "go")
+    waiting = start_caller(pool, middle, "me", "left", caller.ask, "go")
     body = client.request("call look")
     with client.sending(body) as link:
         # Gone before a byte of the reply is read.
@@ -101,13 +101,13 @@ def test_a_client_that_leaves_before_it_heard_of_the_calls_can_come_back_for_the
     _, calls = waiting.result(10)
     assert [one["name"] for one in calls] == ["look"]
     # Its retry is answered with the placeholder, or, once there are results, with what the model says to these.
-    waiting = asked(pool, middle, "me", "left", caller.answer, [(calls[0], "rain")])
+    waiting = start_caller(pool, middle, "me", "left", caller.answer, [(calls[0], "rain")])
     assert "rain" in client.say("call look")
     assert "rain" in waiting.result(10)[0]
     assert parts_of(simulator) == [["text"], ["functionCall"], ["functionResponse"]]
 
 
-def test_a_caller_that_lost_the_answer_asks_again_and_is_told_it(middle, pool, simulator):
+def test_a_caller_that_lost_the_answer_gets_it_by_a_retry(middle, pool, simulator):
     client = Client(f"{middle.base_url}/intercept/me@lost")
     caller = Caller(middle, "gemini", "me:lost", {"look": CITY})
     declared = [{"functionDeclarations": [{"name": "look", "parametersJsonSchema": CITY}]}]
@@ -123,7 +123,7 @@ def test_a_caller_that_lost_the_answer_asks_again_and_is_told_it(middle, pool, s
     told = posted(f"{middle.base_url}/v1/gemini", json.loads(body))
     call = told[0]["candidates"][0]["content"]["parts"][-1]["functionCall"]
     assert (call["name"], len(simulator.requests)) == ("look", count)
-    waiting = asked(pool, middle, "me", "lost", caller.answer, [({"id": call["id"], "name": "look"}, "rain")])
+    waiting = start_caller(pool, middle, "me", "lost", caller.answer, [({"id": call["id"], "name": "look"}, "rain")])
     client.say(PROMPT)
     assert "rain" in waiting.result(10)[0]
 
@@ -138,7 +138,7 @@ def hasty(simulator, tmp_path_factory):
 
 @pytest.mark.parametrize("streamed", [False, True], ids=["whole", "streamed"])
 @pytest.mark.parametrize("dialect", ["responses", "chat", "messages"])
-def test_a_client_that_never_asks_is_an_error_in_the_callers_own_dialect(hasty, dialect, streamed):
+def test_a_program_that_sends_no_request_is_an_error_in_the_callers_dialect(hasty, dialect, streamed):
     errors = (openai.APIStatusError, anthropic.APIStatusError)
     caller = Caller(hasty, dialect, f"me:silent-{dialect}-{streamed}", {"look": CITY}, streamed=streamed)
     with pytest.raises(errors, match="sent no request within") as told:
@@ -153,7 +153,7 @@ def test_results_that_never_come_leave_the_client_free_and_are_refused_when_they
     assert parts_of(simulator) == [["text"], ["text"], ["text"]]
     with pytest.raises(openai.BadRequestError, match="have expired: no results within"):
         caller.answer([(calls[0], "too late")])
-    waiting = asked(pool, hasty, "me", "never", caller.ask, "go")
+    waiting = start_caller(pool, hasty, "me", "never", caller.ask, "go")
     assert "Waiting for tools" in client.say("call look")
     assert [one["name"] for one in waiting.result(10)[1]] == ["look"]
 
@@ -162,7 +162,7 @@ def test_results_that_no_client_fetches_are_a_timeout_and_still_there_for_the_ne
     client, caller, calls = captured(pool, hasty, "unfetched")
     with pytest.raises(openai.APIStatusError, match=r"sent no request within 0.3 seconds"):
         caller.answer([(calls[0], "rain")])
-    waiting = asked(pool, hasty, "me", "unfetched", caller.answer, [(calls[0], "sun")])
+    waiting = start_caller(pool, hasty, "me", "unfetched", caller.answer, [(calls[0], "sun")])
     assert "sun" in client.say(PROMPT)
     assert "sun" in waiting.result(10)[0]
     with pytest.raises(openai.BadRequestError, match="already have results"):
@@ -203,9 +203,9 @@ def test_results_for_some_of_the_calls_only_are_refused_by_the_missing_name(midd
     ],
     ids=["malformed", "not JSON", "an array", "no contents", "odd tools", "odd turns", "20 MB"],
 )
-def test_a_plan_that_cannot_apply_sends_the_request_on_as_it_came_and_says_so(middle, pool, simulator, caplog, body):
+def test_a_plan_that_does_not_apply_forwards_the_request_unchanged_and_is_logged(middle, pool, simulator, caplog, body):
     caller = Caller(middle, "responses", "me:odd", {"look": CITY})
-    waiting = asked(pool, middle, "me", "odd", caller.ask, "go")
+    waiting = start_caller(pool, middle, "me", "odd", caller.ask, "go")
     client = Client(f"{middle.base_url}/intercept/me@odd")
     with caplog.at_level(logging.WARNING, "dragoman.intercept"):
         client.send(body)
@@ -216,14 +216,14 @@ def test_a_plan_that_cannot_apply_sends_the_request_on_as_it_came_and_says_so(mi
     assert client.say("hello") == waiting.result(10)[0]
 
 
-def test_a_client_that_goes_on_alone_keeps_its_own_tools_and_nothing_is_captured(middle, pool, simulator):
+def test_a_program_that_continues_alone_keeps_its_own_tools_and_nothing_is_captured(middle, pool, simulator):
     client, caller, calls = captured(pool, middle, "alone")
-    waiting = asked(pool, middle, "me", "alone", caller.answer, [(calls[0], "rain")])
+    waiting = start_caller(pool, middle, "me", "alone", caller.answer, [(calls[0], "rain")])
     client.say(PROMPT)
     waiting.result(10)
     client.tools = [{"functionDeclarations": [{"name": "look", "parametersJsonSchema": CITY}]}]
     client.say("call look")
-    assert last_heard(simulator)["tools"] == client.tools
+    assert last_request(simulator)["tools"] == client.tools
     assert client.history[-1]["parts"][0]["functionCall"]["name"] == "look"
     assert parts_of(simulator)[:3] == [["text"], ["functionCall"], ["functionResponse"]]
 
@@ -234,7 +234,7 @@ def test_sessions_need_a_process_to_themselves(tmp_path):
     alone = Interception(config, Routes(UpstreamSet({}, {}), {}), HttpClient(), store, is_single_process=False)
     request = Request("POST", "/v1/chat/completions", (("x-dragoman-conversation", "me:x"),), b"{}")
     ask = ClientRequest(dialect="chat", call=Call(b"{}", "m"))
-    with pytest.raises(Problem, match="serve with one worker"):
+    with pytest.raises(Problem, match="does not work with several workers"):
         asyncio.run(alone.find_bound_session(ask, request, None))
     assert asyncio.run(alone.find_bound_session(ask, Request("POST", "/v1/chat/completions", (), b"{}"), None)) is None
     asyncio.run(store.close())
@@ -251,20 +251,20 @@ def test_what_was_captured_and_answered_outlives_the_process(simulator, pool, tm
         assert client.say("are you there?") == client.history[1]["parts"][0]["text"]
         assert len(simulator.requests) == count
         caller = Caller(second, "responses", "me:kept", {"look": CITY})
-        waiting = asked(pool, second, "me", "kept", caller.answer, [(calls[0], "rain")])
+        waiting = start_caller(pool, second, "me", "kept", caller.answer, [(calls[0], "rain")])
         assert "rain" in client.say(PROMPT)
         assert "rain" in waiting.result(10)[0]
     with between(simulator.base_url, tmp_path, intercept=entries) as third:
         client.base_url = f"{third.base_url}/intercept/me@kept"
         client.say("and now?")
     assert parts_of(simulator)[:3] == [["text"], ["functionCall"], ["functionResponse"]]
-    assert "Waiting" not in json.dumps(last_heard(simulator))
+    assert "Waiting" not in json.dumps(last_request(simulator))
 
 
-def test_a_reply_that_breaks_off_is_no_call_and_the_client_may_ask_again(middle, pool, simulator):
+def test_an_incomplete_reply_is_no_call_and_the_program_may_retry(middle, pool, simulator):
     client = Client(f"{middle.base_url}/intercept/me@broken", "events")
     caller = Caller(middle, "responses", "me:broken", {"look": CITY})
-    waiting = asked(pool, middle, "me", "broken", caller.ask, "go")
+    waiting = start_caller(pool, middle, "me", "broken", caller.ask, "go")
     path = Client.path
     try:
         Client.path = property(lambda _: f"/v1beta/models/{MODEL}~cut,after=0:streamGenerateContent?alt=sse")

@@ -27,7 +27,7 @@ def middle(server, tmp_path_factory):
         yield one
 
 
-def test_words_before_a_call_reach_client_and_caller_before_the_call_is_made(server, middle, pool):
+def test_text_before_a_call_reaches_program_and_caller_before_the_call(server, middle, pool):
     gates = Gates(server, {"hi": (200, FIRST, CALL)})
     heard = []
     tool = {"type": "function", "name": "look", "parameters": CITY}
@@ -73,7 +73,7 @@ def test_a_client_that_leaves_in_the_middle_does_not_keep_the_call_from_its_call
     assert session_of(middle, "me", "gone").pending_group is not None
 
 
-def test_a_reply_that_comes_packed_all_the_same_is_told_plain(server, middle):
+def test_a_reply_that_is_compressed_nevertheless_is_decompressed(server, middle):
     async def answer(exchange):
         headers = {"content-type": "application/json", "content-encoding": "gzip"}
         await exchange.send(200, headers, gzip.compress(b'{"models": []}'))

@@ -1,4 +1,4 @@
-"""With keys, sessions have owners: the same name is another session for another key, and a client's key says whose it is."""
+"""With keys, sessions have owners: the same name is another session for another key."""
 
 import json
 import urllib.request
@@ -13,7 +13,7 @@ from intercept.surroundings import between, session_of, until
 TOOL = {"type": "function", "name": "look", "parameters": CITY}
 
 
-def asked(middle, key, said):
+def create_response(middle, key, said):
     with openai.OpenAI(base_url=f"{middle.base_url}/v1", api_key=key, max_retries=0, timeout=20) as sdk:
         return sdk.responses.create(model=MODEL, conversation="me:same", input=said, tools=[TOOL])
 
@@ -29,7 +29,7 @@ def client(middle, key, text):
 def test_the_same_name_is_another_session_for_another_key(simulator, tmp_path, pool):
     keys = (KeyTable(key="key-a", name="a"), KeyTable(key="key-b", name="b"))
     with between(simulator.base_url, tmp_path, intercept={"me": {"upstream": "google"}}, keys=keys) as middle:
-        waiting = pool.submit(asked, middle, "key-a", "go")
+        waiting = pool.submit(create_response, middle, "key-a", "go")
         until(lambda: (found := session_of(middle, "me", "same", "a")) and found.active_turn)
         # The other's client gets no tools of ours, and its words go to nobody.
         assert client(middle, "key-b", "call look")[0]["text"] == "You said: call look"
@@ -38,6 +38,6 @@ def test_the_same_name_is_another_session_for_another_key(simulator, tmp_path, p
         call = waiting.result(10).output[-1]
         result = {"type": "function_call_output", "call_id": call.call_id, "output": "stolen"}
         with pytest.raises(openai.BadRequestError, match=f"no call '{call.call_id}' is waiting"):
-            asked(middle, "key-b", [result])
+            create_response(middle, "key-b", [result])
         assert client(middle, "key-b", "hello")[0]["text"] == "You said: hello"
         assert session_of(middle, "me", "same", "a").pending_group is not None

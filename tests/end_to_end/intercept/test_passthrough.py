@@ -145,13 +145,13 @@ def test_the_first_event_is_forwarded_before_the_last_one_comes(server, middle):
 
 
 @pytest.mark.parametrize("name", ["nobody", "claude"])
-def test_requests_go_only_to_configured_upstreams_that_speak_as_gemini_does(middle, name):
+def test_requests_go_only_to_configured_upstreams_with_the_gemini_api(middle, name):
     status, _, told = sent(middle.base_url, f"/intercept/{name}{PATH}", b"{}")
     assert status == 404
     assert name in json.loads(told)["error"]["message"]
 
 
-def test_an_upstream_that_cannot_be_reached_is_an_error_in_the_clients_own_words(tmp_path):
+def test_an_unreachable_upstream_is_an_error_in_the_programs_dialect(tmp_path):
     with upstream() as gone:
         base_url = gone.base_url
     with between(base_url, tmp_path) as middle:
@@ -159,7 +159,7 @@ def test_an_upstream_that_cannot_be_reached_is_an_error_in_the_clients_own_words
         assert (status, json.loads(told)["error"]["code"]) == (503, 503)
 
 
-def test_where_keys_are_configured_a_client_shows_one_beside_its_own(server, tmp_path):
+def test_if_keys_are_configured_a_program_sends_one_in_addition_to_its_own(server, tmp_path):
     answering(server, 200, {"content-type": "application/json"}, b"{}")
     with between(server.base_url, tmp_path, keys=(KeyTable(key="ours", name="me"),)) as middle:
         path = "/intercept/google" + PATH

@@ -8,7 +8,7 @@ import openai
 import pytest
 
 from dragoman.config import KeyTable
-from intercept.clients import CITY, MODEL, Caller, last_heard
+from intercept.clients import CITY, MODEL, Caller, last_request
 from intercept.surroundings import between, session_of, until
 
 PROGRAM = """
@@ -29,7 +29,7 @@ def entry(tmp_path, *words, **more):
     return {"upstream": "google", "command": (sys.executable, "-c", PROGRAM, *words), "env": env, **more}
 
 
-def said(tmp_path):
+def read_records(tmp_path):
     return [json.loads(line) for line in (tmp_path / "said").read_text().splitlines()]
 
 
@@ -39,8 +39,8 @@ def said(tmp_path):
 def test_a_prompt_is_never_an_option_of_the_client(simulator, tmp_path, word, seen):
     with between(simulator.base_url, tmp_path, intercept={"it": entry(tmp_path, word)}) as middle:
         Caller(middle, "responses", "it:one", {"look": CITY}).ask("--approval-mode=yolo")
-        until(lambda: (tmp_path / "said").exists() and said(tmp_path))
-    assert said(tmp_path)[0][0] == seen
+        until(lambda: (tmp_path / "said").exists() and read_records(tmp_path))
+    assert read_records(tmp_path)[0][0] == seen
 
 
 @pytest.mark.parametrize("words", [("{prompt}",), ()], ids=["in its words", "on its input"])
@@ -51,18 +51,18 @@ def test_a_prompt_is_handed_over_and_results_are_fetched_by_the_next_run(simulat
         _, calls = caller.ask("$(echo no) 'shell'\ncall look")
         words_told, _ = caller.answer([(calls[0], "rain")])
         assert words_told == "They said: rain"
-        until(lambda: len(said(tmp_path)) == 2)
-    (first, waiting, folder, names), (second, told, *_) = said(tmp_path)
+        until(lambda: len(read_records(tmp_path)) == 2)
+    (first, waiting, folder, names), (second, told, *_) = read_records(tmp_path)
     assert first == "$(echo no) 'shell'\ncall look"
     assert "Waiting for tools" in waiting
     assert (second, told) == ("(The tools have answered: go on.)", "They said: rain")
     assert {"ASK_AT", "OWN_KEY", "PATH"} <= set(names)
     assert "GATEWAYS_SECRET" not in names
     assert not Path(folder).exists()
-    assert "go on" not in json.dumps(last_heard(simulator))
+    assert "go on" not in json.dumps(last_request(simulator))
 
 
-def test_two_programs_at_once_are_told_apart_by_their_paths(simulator, tmp_path, pool):
+def test_two_concurrent_programs_are_distinguished_by_their_paths(simulator, tmp_path, pool):
     with between(simulator.base_url, tmp_path, intercept={"it": entry(tmp_path, "{prompt}")}) as middle:
         callers = [Caller(middle, "chat", f"it:{name}", {f"tool_{name}": CITY}) for name in "ab"]
         asked = [pool.submit(one.ask, f"call tool_{name}") for one, name in zip(callers, "ab", strict=True)]
@@ -72,7 +72,7 @@ def test_two_programs_at_once_are_told_apart_by_their_paths(simulator, tmp_path,
         assert [one.result(20)[0] for one in told] == ["They said: tool_a", "They said: tool_b"]
 
 
-def test_a_program_that_is_started_needs_no_key_of_ours_and_its_path_is_no_key_elsewhere(simulator, tmp_path):
+def test_a_started_program_needs_no_gateway_key_and_its_path_is_not_valid_elsewhere(simulator, tmp_path):
     entries = {"it": entry(tmp_path, "{prompt}"), "other": {"upstream": "google"}}
     keys = (KeyTable(key="any", name="me"),)
     with between(simulator.base_url, tmp_path, intercept=entries, keys=keys) as middle:
@@ -93,7 +93,7 @@ def test_a_program_that_is_started_needs_no_key_of_ours_and_its_path_is_no_key_e
     ],
     ids=["not there", "ends at once", "never asks"],
 )
-def test_a_program_that_does_not_ask_is_an_error_for_the_caller(simulator, tmp_path, command, words):
+def test_a_program_that_sends_no_request_is_an_error_for_the_caller(simulator, tmp_path, command, words):
     broken = {"upstream": "google", "command": command, "timeout": 1.0}
     with between(simulator.base_url, tmp_path, intercept={"it": broken}) as middle:
         with pytest.raises(openai.APIStatusError, match=words) as told:
@@ -101,14 +101,14 @@ def test_a_program_that_does_not_ask_is_an_error_for_the_caller(simulator, tmp_p
         assert told.value.status_code in {502, 504}
 
 
-def test_what_the_upstream_says_against_a_program_is_told_to_the_caller(simulator, tmp_path):
+def test_an_upstream_error_of_a_program_is_reported_to_the_caller(simulator, tmp_path):
     refused = entry(tmp_path, "{prompt}", model=f"{MODEL}~429")
     entries = {"it": refused}
     with between(simulator.base_url, tmp_path, intercept=entries) as middle, pytest.raises(openai.RateLimitError):
         Caller(middle, "responses", "it:one", {"look": CITY}).ask("hello")
 
 
-def test_model_instructions_and_headers_are_changed_as_the_entry_says(simulator, tmp_path):
+def test_model_instructions_and_headers_are_changed_as_configured(simulator, tmp_path):
     headers = {"user-agent": "", "x-goog-user-project": "mine"}
     changed = entry(tmp_path, "{prompt}", model="gemini-3-pro", system="Be brief.", headers=headers)
     with between(simulator.base_url, tmp_path, intercept={"it": changed}) as middle:

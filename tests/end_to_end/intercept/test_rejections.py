@@ -1,4 +1,4 @@
-"""What an upstream does not take of what was made of a request: the client is answered all the same, and the log says why."""
+"""If an upstream rejects a rewritten request, the program still gets an answer, and the log has the reason."""
 
 import json
 import logging
@@ -7,7 +7,7 @@ import openai
 import pytest
 
 from intercept.clients import CITY, PROMPT, Caller, Client
-from intercept.surroundings import asked, between, session_of, until
+from intercept.surroundings import between, session_of, start_caller, until
 
 
 @pytest.fixture(scope="module")
@@ -30,7 +30,7 @@ def test_a_client_whose_request_takes_no_tools_is_answered_as_without_them(hasty
     session = next(iter(more))
     client = Client(f"{hasty.base_url}/intercept/me@{session}")
     caller = Caller(hasty, "responses", f"me:{session}", {"look": CITY})
-    waiting = asked(pool, hasty, "me", session, caller.ask, "go")
+    waiting = start_caller(pool, hasty, "me", session, caller.ask, "go")
     body = client.request("call look", **more)
     with caplog.at_level(logging.WARNING, "dragoman.intercept"):
         client.send(body)
@@ -62,10 +62,10 @@ def test_a_request_that_is_refused_either_way_is_refused_with_the_clients_own_er
 def test_results_are_still_there_after_a_request_that_could_not_have_them(hasty, pool, simulator):
     client = Client(f"{hasty.base_url}/intercept/me@kept")
     caller = Caller(hasty, "responses", "me:kept", {"look": CITY})
-    waiting = asked(pool, hasty, "me", "kept", caller.ask, "go")
+    waiting = start_caller(pool, hasty, "me", "kept", caller.ask, "go")
     client.say("call look")
     calls = waiting.result(10)[1]
-    waiting = asked(pool, hasty, "me", "kept", caller.answer, [(calls[0], "rain")])
+    waiting = start_caller(pool, hasty, "me", "kept", caller.answer, [(calls[0], "rain")])
     forgetful = Client(client.base_url)
     forgetful.send(forgetful.request("hello", cachedContent="cachedContents/one"))
     assert forgetful.status == 200

@@ -5,7 +5,7 @@ import json
 import anthropic
 import openai
 
-from intercept.clients import CITY, MODEL, PROMPT, Caller, Client, last_heard
+from intercept.clients import CITY, MODEL, PROMPT, Caller, Client, last_request
 from intercept.surroundings import is_awaited, until
 
 PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPhfDwAChwGA60e6kgAAAABJRU5ErkJggg=="
@@ -29,10 +29,10 @@ def test_a_free_form_tool_is_called_with_a_text_and_answered_as_such(middle, poo
     waiting = waited(pool, middle, "free", sdk.responses.create, input=[result], **asked)
     assert "done" in client.say(PROMPT)
     assert "done" in waiting.result(10).output_text
-    assert last_heard(simulator)["contents"][-1]["parts"][0]["functionResponse"]["name"] == "shell"
+    assert last_request(simulator)["contents"][-1]["parts"][0]["functionResponse"]["name"] == "shell"
 
 
-def test_images_and_failures_stand_with_the_results_they_belong_to(middle, pool, simulator):
+def test_images_and_failures_are_in_the_results_they_belong_to(middle, pool, simulator):
     client = Client(f"{middle.base_url}/intercept/me@seen")
     tools = [{"name": name, "input_schema": CITY} for name in ("one", "two")]
     sdk = middle.client(anthropic.Anthropic)
@@ -52,7 +52,7 @@ def test_images_and_failures_stand_with_the_results_they_belong_to(middle, pool,
     waiting = waited(pool, middle, "seen", sdk.messages.create, messages=history, **asked)
     client.say(PROMPT)
     waiting.result(10)
-    told = last_heard(simulator)["contents"][-1]["parts"]
+    told = last_request(simulator)["contents"][-1]["parts"]
     assert [part["functionResponse"]["name"] for part in told] == ["one", "two"]
     assert PIXEL in json.dumps(told[0])
     assert "no luck" in json.dumps(told[1])
@@ -71,4 +71,4 @@ def test_a_client_of_vertex_is_served_by_the_same_rules(middle, pool, simulator,
     waiting = waited(pool, middle, "vertex", caller.answer, results=[(calls[0], "rain")])
     assert "rain" in client.say(PROMPT)
     assert "rain" in waiting.result(10)[0]
-    assert "functionResponse" in last_heard(simulator)["contents"][-1]["parts"][0]
+    assert "functionResponse" in last_request(simulator)["contents"][-1]["parts"][0]

@@ -1,4 +1,4 @@
-"""After a page was read, a call that could carry data out waits for the user's word, asked through the host."""
+"""After a page was read, a call that could send data out waits for the user's approval through the host."""
 
 import asyncio
 import sys
@@ -24,7 +24,7 @@ CANARY = "canary-4711"
 
 
 class Stage:
-    """A page that the user names, a place that the page names, and a model that does what pages say."""
+    """A page that the user names, a server that the page names, and a model that obeys pages."""
 
     def __init__(self) -> None:
         self.visited: list[str] = []
@@ -87,7 +87,7 @@ async def in_a_gateway(stage: Stage, folder: Path) -> AsyncGenerator[str]:
         yield gateway.base_url
 
 
-def test_on_a_pipe_the_user_is_asked_in_the_middle_of_the_call(tmp_path):
+def test_over_stdio_the_user_is_asked_for_approval_during_the_call(tmp_path):
     heard: list[str] = []
 
     async def scene() -> None:
@@ -108,7 +108,7 @@ def test_on_a_pipe_the_user_is_asked_in_the_middle_of_the_call(tmp_path):
 
 
 @pytest.mark.parametrize("era", ["legacy", "2026-07-28"])
-def test_where_nobody_can_be_asked_nothing_leaves_and_the_model_is_told(tmp_path, era):
+def test_without_a_way_to_ask_the_user_no_data_leaves_and_the_model_gets_an_error(tmp_path, era):
     async def scene() -> None:
         async with (
             staged() as stage,
@@ -124,7 +124,7 @@ def test_where_nobody_can_be_asked_nothing_leaves_and_the_model_is_told(tmp_path
 
 
 @pytest.mark.parametrize("approved", [True, False])
-def test_a_task_waits_for_the_users_word(tmp_path, approved):
+def test_a_task_waits_for_the_users_approval(tmp_path, approved):
     async def scene() -> None:
         async with (
             staged() as stage,

@@ -1,4 +1,4 @@
-"""The official conformance suite has nothing to say against our client."""
+"""Dragoman's MCP client passes the official conformance suite."""
 
 import os
 import re

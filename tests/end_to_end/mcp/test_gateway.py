@@ -23,7 +23,7 @@ def node(modules, name, *arguments, **settings):
 
 
 def one_after_another(*wanted):
-    """A script that makes one call a turn, and then says all that came of them."""
+    """A script that makes one call in each turn, and then reports all results."""
 
     def script(received):
         turns = received.ask.turns
@@ -36,7 +36,7 @@ def one_after_another(*wanted):
     return script
 
 
-def test_the_tools_of_a_server_are_asked_for_in_every_way():
+def test_the_tools_of_a_server_can_be_requested_in_every_way():
     wanted = [("near__colour", {})]
     agents = {"helper": AgentTable(model="gem", tools=("near",))}
     with (
@@ -60,7 +60,7 @@ def test_the_tools_of_a_server_are_asked_for_in_every_way():
 
 
 @pytest.mark.parametrize(("settings", "told"), [({}, "was not run"), ({"local": True}, "colour done | colour done")])
-def test_a_server_of_which_nothing_is_known_is_asked_once_and_one_that_keeps_to_itself_again(settings, told):
+def test_an_untrusted_server_is_called_once_and_a_local_one_again(settings, told):
     script = one_after_another(("near__colour", {}), ("near__colour", {}))
     agents = {"helper": AgentTable(model="gem", tools=("near",))}
     with (

@@ -1,4 +1,4 @@
-"""The inspector of MCP, from npm, as a client of ours: on a pipe and over HTTP, in both revisions.
+"""The MCP Inspector from npm as a client of the gateway: over stdio and HTTP, in both protocol revisions.
 
 Packages that only its page in a browser needs are left out, by `overrides` in package.json: they are not for every machine.
 """
@@ -33,7 +33,7 @@ class Inspector:
             f'[sessions]\nurl = "sqlite:///{folder}/sessions.db"\n'
         )
 
-    def told(self, *arguments: str, code: int = 0) -> Any:
+    def run(self, *arguments: str, code: int = 0) -> Any:
         """Return the first document it prints; the rest is about that."""
         known = {name: os.environ[name] for name in ("PATH", "PYTHONPATH", "LANG") if name in os.environ}
         environment = {**known, "HOME": str(self._folder), "XDG_STATE_HOME": str(self._folder)}
@@ -58,11 +58,11 @@ def inspector(modules, tmp_path):
 
 @pytest.mark.slow
 def test_on_a_pipe_it_finds_portable_tools_and_calls_them(inspector):
-    listed = inspector.told(*COMMAND, "--method", "tools/list", "--strict")
+    listed = inspector.run(*COMMAND, "--method", "tools/list", "--strict")
     assert [tool["name"] for tool in listed["result"]["tools"]] == ["query", "search", "fetch"]
-    answered = inspector.told(*COMMAND, *QUERY, '{"prompt": "Who are you?"}')
+    answered = inspector.run(*COMMAND, *QUERY, '{"prompt": "Who are you?"}')
     assert "simulator" in answered["result"]["structuredContent"]["answer"]
-    failed = inspector.told(*COMMAND, *QUERY, '{"prompt": "x", "parts": [{}]}', code=TOOL_ERROR)
+    failed = inspector.run(*COMMAND, *QUERY, '{"prompt": "x", "parts": [{}]}', code=TOOL_ERROR)
     assert failed["result"]["isError"] is True
 
 
@@ -78,6 +78,6 @@ def test_over_http_it_shows_its_key_and_calls_tools(inspector, tmp_path, era):
     with run_in_thread(lambda: running(config, port=0, grace=1.0), "gateway") as gateway:
         there = (f"{gateway.base_url}/mcp", "--transport", "http", "--protocol-era", era)
         key = ("--header", "Authorization: Bearer secret")
-        answered = inspector.told(*there, *key, *QUERY, '{"prompt": "Who are you?"}')
+        answered = inspector.run(*there, *key, *QUERY, '{"prompt": "Who are you?"}')
         assert "simulator" in answered["result"]["structuredContent"]["answer"]
-        inspector.told(*there, "--method", "tools/list", code=NO_KEY)
+        inspector.run(*there, "--method", "tools/list", code=NO_KEY)

@@ -1,4 +1,4 @@
-"""A call of `query` whose process was killed: the next one in its session knows what was said and done."""
+"""After a `query` whose process was killed, the next one in its session has its history."""
 
 import asyncio
 import json
@@ -54,7 +54,7 @@ def answering(received):
 
 @asynccontextmanager
 async def staged(tmp_path, **mcp):
-    """A gateway whose model is the simulator's; yields a function that asks, and what the simulator was asked."""
+    """A gateway on the simulator; yields a function that sends a query, and the requests of the simulator."""
     async with dragoman.simulator.running(script=answering) as simulator:
         config = Config(
             server=ServerTable(log="off"),
@@ -76,7 +76,7 @@ async def staged(tmp_path, **mcp):
             yield query, simulator.requests
 
 
-def test_the_next_call_goes_on_from_what_was_interrupted(tmp_path):
+def test_the_next_call_continues_an_interrupted_one(tmp_path):
     async def scene():
         async with staged(tmp_path, system_prompt="Be brief.") as (query, requests):
             await interrupt(tmp_path)
@@ -108,7 +108,7 @@ def test_another_owner_and_another_session_see_nothing_of_it(tmp_path):
     asyncio.run(scene())
 
 
-def test_a_run_in_a_session_that_nobody_claims_was_interrupted(tmp_path):
+def test_a_run_in_an_unclaimed_session_counts_as_interrupted(tmp_path):
     async def scene():
         async with staged(tmp_path) as (query, requests):
             await interrupt(tmp_path, seconds=0)

@@ -147,7 +147,7 @@ def test_the_documented_flows(host: Host):
     assert all(seen.json()["systemInstruction"]["parts"] == [{"text": "Be brief."}] for seen in host.simulator.requests)
 
 
-def test_a_session_goes_on_in_the_next_process_with_its_calls_and_results(host: Host):
+def test_a_session_continues_in_the_next_process_with_its_calls_and_results(host: Host):
     (first,) = host.piped({"prompt": f"read: {host.pages}/lamp"})
     (second,) = host.piped({"prompt": "and now?", "session_id": first["session_id"]})
     assert second["session_id"] == first["session_id"]
@@ -173,7 +173,7 @@ def test_a_signal_ends_it_while_the_host_still_listens(tmp_path: Path):
         assert running.wait(timeout=20) == 0
 
 
-def test_without_the_extra_the_gateway_says_so_to_who_asks_for_mcp(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_without_the_mcp_extra_requests_for_mcp_get_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     for name in [name for name in sys.modules if name == "mcp" or name.startswith(("mcp.", "dragoman.mcp.server."))]:
         monkeypatch.delitem(sys.modules, name)
     for name in ("server", "sdk"):

@@ -38,7 +38,7 @@ class Bank:
 
 
 def paying(received: Received) -> Any:
-    """Pay when somebody says so, then fail if that is wished, or say how long the history is."""
+    """Pay if the prompt says so, then fail if requested, or report the length of the history."""
     turns = received.ask.turns
     if turns[-1].results and not turns[-1].text:
         failing = any("fail" in turn.text for turn in turns if turn.role == "user" and turn.text)
@@ -90,18 +90,18 @@ async def query(base_url: str, prompt: str, session: str | None = "bills") -> An
         return await client.call_tool("query", arguments | ({"session_id": session} if session else {}))
 
 
-async def asked(base_url: str, method: str, target: str, **params: Any) -> dict[str, Any]:
-    """Ask as a host that knows tasks."""
+async def call_mcp(base_url: str, method: str, target: str, **params: Any) -> dict[str, Any]:
+    """Send a query as a host that supports tasks."""
     async with httpx2.AsyncClient(timeout=30) as http:
         return (await http.post(f"{base_url}/mcp", **posted(method, target, **params))).json()["result"]
 
 
-async def begun(base_url: str, prompt: str, session: str = "bills") -> str:
+async def start_query(base_url: str, prompt: str, session: str = "bills") -> str:
     arguments = {"prompt": prompt, "model": "gemini/gemini-3.8-flash", "session_id": session}
-    return (await asked(base_url, "tools/call", "query", name="query", arguments=arguments))["taskId"]
+    return (await call_mcp(base_url, "tools/call", "query", name="query", arguments=arguments))["taskId"]
 
 
-def test_a_call_that_fails_tells_its_session_and_the_next_goes_on_from_what_was_done(scene):
+def test_a_failed_call_names_its_session_and_the_next_call_continues_it(scene):
     async def do(stage: Stage) -> None:
         stage.bank.free.set()
         here = await stage.gateway()
@@ -121,7 +121,7 @@ def test_a_call_that_fails_tells_its_session_and_the_next_goes_on_from_what_was_
     scene(do)
 
 
-def test_a_question_to_which_nothing_came_is_asked_once(scene):
+def test_a_prompt_that_failed_is_not_in_the_history(scene):
     async def do(stage: Stage) -> None:
         here = await stage.gateway()
         async with Client(f"{here}/mcp") as client:
@@ -167,10 +167,10 @@ def test_a_call_whose_client_leaves_is_gone_on_from_with_its_open_calls_closed(s
 def test_a_task_that_is_cancelled_elsewhere_is_gone_on_from(scene):
     async def do(stage: Stage) -> None:
         here, there = await stage.gateway(), await stage.gateway()
-        task = await begun(here, "Pay.")
+        task = await start_query(here, "Pay.")
         await stage.bank.begun.wait()
-        await asked(there, "tasks/cancel", task, taskId=task)
-        told = await asked(there, "tasks/get", task, taskId=task)
+        await call_mcp(there, "tasks/cancel", task, taskId=task)
+        told = await call_mcp(there, "tasks/get", task, taskId=task)
         assert (told["status"], told["_meta"]["session_id"]) == ("cancelled", "bills")
         assert not (await query(there, "Was it paid?")).is_error
         assert "this call was interrupted" in stage.bodies()[-1]
@@ -178,7 +178,7 @@ def test_a_task_that_is_cancelled_elsewhere_is_gone_on_from(scene):
     scene(do)
 
 
-def test_a_session_that_is_asked_in_two_processes_runs_one_turn_at_a_time(scene):
+def test_a_session_used_by_two_processes_runs_one_turn_at_a_time(scene):
     async def do(stage: Stage) -> None:
         here, there = await stage.gateway(), await stage.gateway(seconds=0.3)
         first = asyncio.create_task(query(here, "Pay."))
@@ -193,7 +193,7 @@ def test_a_session_that_is_asked_in_two_processes_runs_one_turn_at_a_time(scene)
     scene(do)
 
 
-def test_who_comes_second_waits_and_goes_on_from_the_first(scene, tmp_path):
+def test_a_second_call_waits_and_continues_from_the_first(scene, tmp_path):
     async def do(stage: Stage) -> None:
         here, there = await stage.gateway(), await stage.gateway()
         store = open_store(f"sqlite:///{tmp_path}/sessions.db")
@@ -228,17 +228,17 @@ def sending(received: Received) -> Answer:
 
 
 @pytest.mark.parametrize("approved", [True, False])
-def test_a_task_that_waits_for_a_word_says_so_in_the_other_process_and_is_answered_there(scene, approved):
+def test_a_task_waiting_for_approval_is_visible_and_answered_in_another_process(scene, approved):
     async def do(stage: Stage) -> None:
         stage.simulator = await stage._stack.enter_async_context(dragoman.simulator.running(script=sending))
         stage.bank = type("Post", (), {"paid": 0, "handler": asking(stage)})()
         here, there = await stage.gateway(), await stage.gateway()
-        task = await begun(here, "Send.")
+        task = await start_query(here, "Send.")
         told = await until(there, task, "input_required")
         ((topic, question),) = told["inputRequests"].items()
         assert "place 1" in question["params"]["message"]
         answers = {topic: {"action": "accept", "content": {"approve": approved}}, "cancel": {}}
-        await asked(there, "tasks/update", task, taskId=task, inputResponses=answers)
+        await call_mcp(there, "tasks/update", task, taskId=task, inputResponses=answers)
         told = await until(there, task, "completed")
         answer = told["result"]["structuredContent"]["answer"]
         assert ("sent to place 1" in answer) is approved
@@ -250,7 +250,7 @@ def test_a_task_that_waits_for_a_word_says_so_in_the_other_process_and_is_answer
 async def until(base_url: str, task: str, status: str) -> dict[str, Any]:
     async with asyncio.timeout(10):
         while True:
-            told = await asked(base_url, "tasks/get", task, taskId=task)
+            told = await call_mcp(base_url, "tasks/get", task, taskId=task)
             if told["status"] == status:
                 return told
             await asyncio.sleep(0.02)

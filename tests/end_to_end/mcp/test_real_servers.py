@@ -12,7 +12,7 @@ from dragoman import tools_to
 from dragoman.core.parts import Data, Media, Text
 from dragoman.mcp.settings import ToolServer
 from dragoman.tools import progress_to
-from mcp_peers import Visit, eventually, said, visiting
+from mcp_peers import Visit, eventually, text_of, visiting
 from npm import NODE
 
 pytestmark = pytest.mark.slow
@@ -23,7 +23,7 @@ def node(modules, name, *arguments, **settings) -> ToolServer:
     return ToolServer(command=str(NODE), args=(str(script), *map(str, arguments)), **settings)
 
 
-def assert_said_to_every_vendor(servers) -> None:
+def assert_renders_for_every_vendor(servers) -> None:
     for dialect in ("chat", "responses", "messages", "gemini"):
         written, losses = tools_to(dialect, servers.registry.definitions)
         assert losses == ()
@@ -32,7 +32,7 @@ def assert_said_to_every_vendor(servers) -> None:
 
 async def everything(peer: Visit):
     heard = []
-    assert_said_to_every_vendor(peer.servers)
+    assert_renders_for_every_vendor(peer.servers)
     with progress_to(heard.append):
         steps = await peer.call("all__trigger-long-running-operation", {"duration": 1, "steps": 4})
     return {
@@ -52,8 +52,8 @@ async def everything(peer: Visit):
 def assert_everything(found) -> None:
     assert found["status"].connected
     assert found["status"].unusable == {}
-    assert said(found["echo"]) == "Echo: hi"
-    assert "5" in said(found["sum"])
+    assert text_of(found["echo"]) == "Echo: hi"
+    assert "5" in text_of(found["sum"])
     assert [part.media_type for part in found["image"].content if isinstance(part, Media)] == ["image/png"]
     links = [msgspec.json.decode(part.json) for part in found["links"].content if isinstance(part, Data)]
     assert [link["type"] for link in links] == ["resource_link"] * 2
@@ -89,7 +89,7 @@ def test_everything_over_http(modules, tmp_path):
 
 
 def _port(process, log) -> int:
-    """The port of a process that asked the system for one."""
+    """The port that the system gave to a process."""
     deadline = time.monotonic() + 60
     while time.monotonic() < deadline:
         assert process.poll() is None, log.read_text()
@@ -107,7 +107,7 @@ def test_files(modules, tmp_path):
     (tmp_path / "note.txt").write_text("a note")
 
     async def visit(peer: Visit):
-        assert_said_to_every_vendor(peer.servers)
+        assert_renders_for_every_vendor(peer.servers)
         read = await peer.call("files__read_text_file", {"path": str(tmp_path / "note.txt")})
         wrote = await peer.call("files__write_file", {"path": str(tmp_path / "new.txt"), "content": "new"})
         return peer.status, read, wrote, await peer.call("files__read_text_file", {"path": "/etc/passwd"})
@@ -139,7 +139,7 @@ def test_time_and_git_in_python(programs, tmp_path):
     git = ToolServer(command=str(programs / "mcp-server-git"), args=("--repository", str(tmp_path)))
 
     async def visit(peer: Visit):
-        assert_said_to_every_vendor(peer.servers)
+        assert_renders_for_every_vendor(peer.servers)
         await eventually(lambda: all(status.connected for status in peer.servers.status()))
         now = await peer.call("clock__get_current_time", {"timezone": "Europe/Oslo"})
         state = await peer.call("git__git_status", {"repo_path": str(tmp_path)})
@@ -148,4 +148,4 @@ def test_time_and_git_in_python(programs, tmp_path):
     statuses, now, state = visiting(visit, clock=clock, git=git)
     assert [status.protocol for status in statuses] == ["2026-07-28", "2026-07-28"]
     assert "Europe/Oslo" in str(now.content)
-    assert "a.txt" in said(state)
+    assert "a.txt" in text_of(state)

@@ -1,4 +1,4 @@
-"""`query`, `search` and `fetch` of a running gateway, asked by the official client, with the simulator as the model."""
+"""`query`, `search` and `fetch` of a running gateway, called by the official client, with the simulator as the model."""
 
 import asyncio
 import json
@@ -41,7 +41,7 @@ class Stage:
         self.simulator = simulator
 
     def asked(self) -> list[Any]:
-        """What the simulator was asked, oldest first."""
+        """The requests that the simulator received, oldest first."""
         return [seen.json() for seen in self.simulator.requests]
 
     @asynccontextmanager
@@ -53,7 +53,7 @@ class Stage:
             yield client
 
     async def post(self, method: str, target: str = "", key: str = "ann-secret", **params: Any) -> dict[str, Any]:
-        """Send one request of the newer era by hand, from a client that knows tasks."""
+        """Send one request of the newer protocol revision by hand, as a client that supports tasks."""
         meta = {
             "io.modelcontextprotocol/protocolVersion": "2026-07-28",
             "io.modelcontextprotocol/clientCapabilities": {"extensions": {TASKS: {}}},
@@ -105,7 +105,7 @@ def failing(fault: str) -> Any:
     return lambda _received: dragoman.simulator.read_fault(fault)
 
 
-def said(result: Any) -> str:
+def text_of(result: Any) -> str:
     return "".join(block.text for block in result.content if block.type == "text")
 
 
@@ -117,7 +117,7 @@ def test_a_query_is_answered_by_any_model_in_either_era(tmp_path, model, era):
             result = await client.call_tool("query", {"prompt": "Who are you?", "model": model})
             told = result.structured_content
             assert "simulator" in told["answer"]
-            assert told["answer"] == said(result)
+            assert told["answer"] == text_of(result)
             assert (told["model"], told["stop_reason"]) == (model, "finished")
             assert told["session_id"]
             numbers = told["statistics"]
@@ -127,7 +127,7 @@ def test_a_query_is_answered_by_any_model_in_either_era(tmp_path, model, era):
     asyncio.run(scene())
 
 
-def test_a_session_goes_on_and_another_key_does_not_see_it(tmp_path):
+def test_a_session_continues_and_is_not_visible_to_another_key(tmp_path):
     async def scene() -> None:
         async with staged(tmp_path) as stage:
             async with stage.client() as client:
@@ -147,12 +147,12 @@ def test_a_session_goes_on_and_another_key_does_not_see_it(tmp_path):
     asyncio.run(scene())
 
 
-def test_a_session_begun_on_one_model_goes_on_with_another(tmp_path):
+def test_a_session_started_with_one_model_continues_with_another(tmp_path):
     async def scene() -> None:
         async with staged(tmp_path) as stage, stage.client() as client:
             for model in ("gem", "claude", "resp", "gpt"):
                 result = await client.call_tool("query", {"prompt": "Go on.", "session_id": "trip", "model": model})
-                assert not result.is_error, said(result)
+                assert not result.is_error, text_of(result)
             assert len(stage.asked()[-1]["messages"]) == 7
 
     asyncio.run(scene())
@@ -187,26 +187,26 @@ def test_the_system_prompt_and_the_thinking_level_and_images_reach_the_model(tmp
         ({"inlineData": {"data": "AA"}}, "mimeType"),
     ],
 )
-def test_a_part_that_cannot_be_sent_is_told_and_nobody_is_asked(tmp_path, part, words):
+def test_an_unsupported_part_is_an_error_and_no_model_is_called(tmp_path, part, words):
     async def scene() -> None:
         async with staged(tmp_path) as stage, stage.client() as client:
             result = await client.call_tool("query", {"prompt": "x", "parts": [part]})
             assert result.is_error
-            assert words in said(result)
+            assert words in text_of(result)
             assert stage.asked() == []
 
     asyncio.run(scene())
 
 
-def test_a_key_asks_only_for_its_models(tmp_path):
+def test_a_key_can_use_only_its_models(tmp_path):
     async def scene() -> None:
         async with staged(tmp_path) as stage, stage.client("bob-secret") as client:
             for arguments in ({"prompt": "x", "model": "gem"}, {"prompt": "x"}):
                 result = await client.call_tool("query", arguments)
                 assert result.is_error
-                assert "this API key is not allowed to use the model 'gem'" in said(result)
+                assert "this API key is not allowed to use the model 'gem'" in text_of(result)
             assert not (await client.call_tool("query", {"prompt": "x", "model": "gpt"})).is_error
-            assert "not allowed to use the search model" in said(await client.call_tool("search", {"query": "x"}))
+            assert "not allowed to use the search model" in text_of(await client.call_tool("search", {"query": "x"}))
 
     asyncio.run(scene())
 
@@ -216,7 +216,7 @@ def test_what_the_model_refuses_is_a_failed_result(tmp_path):
         async with staged(tmp_path, script=failing("404")) as stage, stage.client() as client:
             result = await client.call_tool("query", {"prompt": "x", "session_id": "s"})
             assert result.is_error
-            assert "404" in said(result)
+            assert "404" in text_of(result)
             assert len(stage.asked()) == 1
 
     asyncio.run(scene())
@@ -235,23 +235,23 @@ def test_a_search_finds_the_pages_that_the_models_own_search_cites(tmp_path, mod
                     ("https://example.org/", "Example"),
                 )
             ]
-            assert json.loads(said(result)) == found
+            assert json.loads(text_of(result)) == found
 
     asyncio.run(scene())
 
 
-def test_a_model_without_a_search_says_so_and_is_not_asked(tmp_path):
+def test_search_with_a_model_without_native_search_is_an_error_and_the_model_is_not_called(tmp_path):
     async def scene() -> None:
         async with staged(tmp_path, search_model="gpt") as stage, stage.client() as client:
             result = await client.call_tool("search", {"query": "x"})
             assert result.is_error
-            assert "the model 'gpt' has no web search" in said(result)
+            assert "the model 'gpt' has no web search" in text_of(result)
             assert stage.asked() == []
 
     asyncio.run(scene())
 
 
-def test_a_query_of_a_client_that_knows_tasks_is_a_task(tmp_path):
+def test_a_query_of_a_client_that_supports_tasks_is_a_task(tmp_path):
     async def scene() -> None:
         async with staged(tmp_path) as stage:
             arguments = {"prompt": "Who are you?", "model": "gpt"}
@@ -290,7 +290,7 @@ def test_a_task_can_be_cancelled_and_arguments_that_do_not_fit_make_none(tmp_pat
         ({"authorization": "Bearer ann-secret", "host": "evil.example"}, 403),
     ],
 )
-def test_who_may_not_come_in_is_told_in_json_rpc(tmp_path, headers, status):
+def test_an_unauthorized_client_gets_a_json_rpc_error(tmp_path, headers, status):
     async def scene() -> None:
         async with staged(tmp_path) as stage, httpx2.AsyncClient() as http:
             body = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
@@ -303,7 +303,7 @@ def test_who_may_not_come_in_is_told_in_json_rpc(tmp_path, headers, status):
     asyncio.run(scene())
 
 
-def test_the_host_hears_of_calls_and_of_the_progress_of_external_tools(tmp_path):
+def test_the_host_gets_notifications_of_calls_and_of_the_progress_of_external_tools(tmp_path):
     def script(received: Any) -> Any:
         if received.ask.turns[-1].results:
             return dragoman.simulator.Answer(text="done")

@@ -1,4 +1,4 @@
-"""Servers that are configured and cannot be reached: every client is told so, and none is left without an answer."""
+"""Configured MCP servers that cannot be reached: every client gets an answer that reports it."""
 
 import anthropic
 import httpx2
@@ -21,7 +21,7 @@ SERVER = {"type": "url", "url": "https://a.example", "name": "away"}
 TOOLSET = {"type": "mcp_toolset", "mcp_server_name": "away"}
 
 
-def answered(received):
+def answer_with_results(received):
     results = [result.text for turn in received.ask.turns for result in turn.results]
     return Answer(text=" | ".join(["Hello.", *results]))
 
@@ -32,12 +32,15 @@ SERVERS = {"away": ToolServer(command="no-such-program-here"), "near": plain(tru
 @pytest.fixture(scope="module")
 def gateway():
     agents = {"helper": AgentTable(model="gem", tools=("near",))}
-    with in_thread(script=answered) as simulator, serving(simulator, servers=SERVERS, agents=agents) as running:
+    with (
+        in_thread(script=answer_with_results) as simulator,
+        serving(simulator, servers=SERVERS, agents=agents) as running,
+    ):
         yield running
 
 
 @pytest.mark.parametrize("stream", [False, True])
-def test_responses_lists_no_tools_of_it_and_says_why(gateway, stream):
+def test_responses_lists_no_tools_of_an_unreachable_server_and_the_reason(gateway, stream):
     client = Client(gateway, "responses", stream=stream, model="claude")
     heard = client.ask("go", tools=[MCP, {**MCP, "server_label": "near"}])
     away, near, message = heard.raw.output
@@ -54,7 +57,7 @@ def test_responses_lists_no_tools_of_it_and_says_why(gateway, stream):
     assert gateway.simulator.requests[-1].status == 200
 
 
-def test_a_stream_of_responses_says_that_listing_failed(gateway):
+def test_a_responses_stream_reports_that_listing_failed(gateway):
     client = Client(gateway, "responses", stream=True, model="gem")
     with client.sdk.responses.stream(model="gem", input="go", tools=[MCP], store=False) as events:
         told = [event.type for event in events if "mcp" in event.type]
@@ -88,7 +91,7 @@ def test_messages_books_it_as_a_loss(gateway, stream):
     asked = {"mcp_servers": [SERVER], "tools": [TOOLSET], "betas": BETAS}
     count = len(gateway.records) + 1
     assert client.ask("go", **asked).text == "Hello."
-    (loss,) = (loss for loss in gateway.told(count)[-1].losses if loss.where == "/mcp_servers/0")
+    (loss,) = (loss for loss in gateway.wait_for_records(count)[-1].losses if loss.where == "/mcp_servers/0")
     assert loss.kind == "dropped"
     assert loss.what.startswith(WHY)
     with pytest.raises(anthropic.BadRequestError, match=r"strict mode: .*the server 'away' is not reachable"):
@@ -97,14 +100,14 @@ def test_messages_books_it_as_a_loss(gateway, stream):
 
 @pytest.mark.parametrize("named", ["away", "near, away__read", "away__*"])
 @pytest.mark.parametrize("dialect", CLIENTS)
-def test_the_header_is_told_that_it_is_not_there(gateway, dialect, named):
+def test_a_request_with_the_tools_header_gets_an_error_for_an_unreachable_server(gateway, dialect, named):
     client = Client(gateway, dialect, stream=False, model="claude")
     with pytest.raises(Exception, match="x-dragoman-tools: the server 'away' is not reachable: 'no-such") as told:
         client.ask("go", headers={"x-dragoman-tools": named})
     assert getattr(told.value, "status_code", getattr(told.value, "code", 0)) in (502, 503)
 
 
-def test_health_is_that_of_the_gateway_and_tells_how_its_servers_do(gateway):
+def test_health_is_ok_and_shows_the_status_of_the_servers(gateway):
     reply = httpx2.get(f"{gateway.base_url}/health")
     told = reply.json()["tool_servers"]
     assert (reply.status_code, reply.json()["status"]) == (200, "ok")
@@ -115,7 +118,7 @@ def test_health_is_that_of_the_gateway_and_tells_how_its_servers_do(gateway):
     assert near == {"name": "near", "connected": True, "tools": 1, "blocked": [], "unusable": []}
 
 
-def test_who_has_no_key_hears_no_names():
+def test_health_without_a_key_shows_no_server_names():
     with in_thread() as simulator, serving(simulator, servers=SERVERS, keys=(KeyTable(key="k"),)) as locked:
         told = httpx2.get(f"{locked.base_url}/health").json()
         assert told == {"status": "ok", "tool_servers": {"configured": 2, "connected": 1}}
@@ -123,7 +126,7 @@ def test_who_has_no_key_hears_no_names():
         assert [server["name"] for server in known["tool_servers"]["servers"]] == ["away", "near"]
 
 
-def test_an_unknown_tool_is_told_the_servers_there_are_and_an_unknown_model_the_agents(gateway):
+def test_the_error_for_an_unknown_tool_lists_servers_and_for_an_unknown_model_agents(gateway):
     client = Client(gateway, "chat", stream=False, model="claude")
     with pytest.raises(openai.BadRequestError, match="known names are away, near, web_fetch, read_artifact"):
         client.ask("go", headers={"x-dragoman-tools": "zzzzzzzzz"})

@@ -29,7 +29,7 @@ TRIES = 8
 """Connections enough that both workers take some of them."""
 
 
-def asked(base_url: str, method: str, target: str, **params: Any) -> dict[str, Any]:
+def call_mcp(base_url: str, method: str, target: str, **params: Any) -> dict[str, Any]:
     """Ask over a connection of its own: which worker takes it is chance."""
     headers = {"accept": "application/json, text/event-stream", "mcp-protocol-version": "2026-07-28"}
     headers |= {"mcp-method": method, "mcp-name": target}
@@ -37,8 +37,8 @@ def asked(base_url: str, method: str, target: str, **params: Any) -> dict[str, A
     return httpx2.post(f"{base_url}/mcp", json=body, headers=headers, timeout=30).json()["result"]
 
 
-def told(base_url: str, task: str) -> dict[str, Any]:
-    return asked(base_url, "tasks/get", task, taskId=task)
+def get_task(base_url: str, task: str) -> dict[str, Any]:
+    return call_mcp(base_url, "tasks/get", task, taskId=task)
 
 
 @contextmanager
@@ -58,7 +58,7 @@ def test_workers_know_each_others_tasks_and_sessions(tmp_path):
 
     with in_thread(script=script) as simulator, pair(tmp_path, simulator.base_url) as gateway:
         made = [
-            asked(
+            call_mcp(
                 gateway.base_url,
                 "tools/call",
                 "query",
@@ -68,7 +68,7 @@ def test_workers_know_each_others_tasks_and_sessions(tmp_path):
             for at in range(8)
         ]
         for task in made:
-            until(lambda task=task: told(gateway.base_url, task["taskId"])["status"] == "completed")
+            until(lambda task=task: get_task(gateway.base_url, task["taskId"])["status"] == "completed")
         for at in range(8):
             assert went_on(gateway.base_url, f"s{at}") == "3 turns"
 
@@ -86,18 +86,18 @@ def went_on(base_url: str, session: str) -> str:
 def test_a_task_of_a_worker_that_was_killed_has_failed(tmp_path):
     with in_thread(fault="hang") as simulator, pair(tmp_path, simulator.base_url) as gateway:
         made = [
-            asked(gateway.base_url, "tools/call", "query", name="query", arguments={"prompt": "go"})["taskId"]
+            call_mcp(gateway.base_url, "tools/call", "query", name="query", arguments={"prompt": "go"})["taskId"]
             for _ in range(4)
         ]
         until(lambda: len(simulator.requests) == 4)
         for worker in gateway.children():
             os.kill(worker, signal.SIGKILL)
-        until(lambda: all(told(gateway.base_url, task)["status"] == "failed" for task in made), seconds=60)
-        assert "has exited" in told(gateway.base_url, made[0])["error"]["message"]
+        until(lambda: all(get_task(gateway.base_url, task)["status"] == "failed" for task in made), seconds=60)
+        assert "has exited" in get_task(gateway.base_url, made[0])["error"]["message"]
 
 
 @pytest.mark.slow
-def test_a_task_that_waits_for_a_word_waits_in_every_worker_and_is_answered_by_any(tmp_path):
+def test_a_task_waiting_for_approval_is_visible_in_every_worker_and_answered_by_any(tmp_path):
     with run_in_thread(lambda: listen(_page), "pages") as pages:
         place = pages.base_url.removeprefix("http://")
         more = f'[web]\nprivate = ["{place}"]\n'
@@ -112,18 +112,20 @@ def test_a_task_that_waits_for_a_word_waits_in_every_worker_and_is_answered_by_a
         with in_thread(script=script) as simulator, pair(tmp_path, simulator.base_url, more) as gateway:
             base_url = gateway.base_url
             made = [
-                asked(base_url, "tools/call", "query", name="query", arguments={"prompt": f"{pages.base_url}/news ?"})
+                call_mcp(
+                    base_url, "tools/call", "query", name="query", arguments={"prompt": f"{pages.base_url}/news ?"}
+                )
                 for _ in range(3)
             ]
             for task in (task["taskId"] for task in made):
-                until(lambda task=task: told(base_url, task)["status"] == "input_required")
-                seen = [told(base_url, task) for _ in range(TRIES)]
+                until(lambda task=task: get_task(base_url, task)["status"] == "input_required")
+                seen = [get_task(base_url, task) for _ in range(TRIES)]
                 assert {state["status"] for state in seen} == {"input_required"}
                 yes = {"action": "accept", "content": {"approve": True}}
                 answers = {topic: yes for topic in seen[0]["inputRequests"]}  # noqa: C420  it is the same word for all
-                asked(base_url, "tasks/update", task, taskId=task, inputResponses=answers)
-                until(lambda task=task: told(base_url, task)["status"] == "completed")
-                assert "a page" in told(base_url, task)["result"]["structuredContent"]["answer"]
+                call_mcp(base_url, "tasks/update", task, taskId=task, inputResponses=answers)
+                until(lambda task=task: get_task(base_url, task)["status"] == "completed")
+                assert "a page" in get_task(base_url, task)["result"]["structuredContent"]["answer"]
 
 
 async def _page(exchange: Exchange) -> None:
@@ -131,11 +133,12 @@ async def _page(exchange: Exchange) -> None:
 
 
 @pytest.mark.slow
-def test_what_any_worker_is_asked_to_cancel_is_cancelled_in_all(tmp_path):
+def test_a_cancellation_at_any_worker_applies_to_all(tmp_path):
     with in_thread(fault="hang") as simulator, pair(tmp_path, simulator.base_url) as gateway:
         base_url = gateway.base_url
         tasks = [
-            asked(base_url, "tools/call", "query", name="query", arguments={"prompt": "go"})["taskId"] for _ in range(3)
+            call_mcp(base_url, "tools/call", "query", name="query", arguments={"prompt": "go"})["taskId"]
+            for _ in range(3)
         ]
         body = {"model": "gemini-3.8-flash", "input": "go", "background": True}
         answers = [httpx2.post(f"{base_url}/v1/responses", json=body).json()["id"] for _ in range(3)]
@@ -148,5 +151,5 @@ def test_what_any_worker_is_asked_to_cancel_is_cancelled_in_all(tmp_path):
             seen = {httpx2.get(f"{base_url}/v1/responses/{answer}").json()["status"] for _ in range(TRIES)}
             assert seen == {"cancelled"}
         for task in tasks:
-            asked(base_url, "tasks/cancel", task, taskId=task)
-            assert {told(base_url, task)["status"] for _ in range(TRIES)} == {"cancelled"}
+            call_mcp(base_url, "tasks/cancel", task, taskId=task)
+            assert {get_task(base_url, task)["status"] for _ in range(TRIES)} == {"cancelled"}

@@ -69,7 +69,7 @@ class Desk:
             return run, [event async for event in run.stream_events()]
 
     def sent(self):
-        """The bodies of what was asked, all of which must have been accepted."""
+        """The bodies of all requests, which must have been accepted."""
         assert {(one.api, one.status) for one in self.simulator.requests} == {(self.api, 200)}
         return [json.loads(one.body) for one in self.simulator.requests]
 
@@ -127,7 +127,7 @@ def test_parallel_calls_are_all_run(desk, streamed):
 
 
 @whole_and_streamed
-def test_a_conversation_goes_on_with_what_the_run_kept(desk, streamed):
+def test_a_conversation_continues_with_the_items_of_the_run(desk, streamed):
     run, _ = desk.run(reporter(), BOTH, streamed)
     said = [*run.to_input_list(), {"role": "user", "content": "And the weather in Rome?"}]
     again, _ = desk.run(reporter(), said, streamed)
@@ -136,7 +136,7 @@ def test_a_conversation_goes_on_with_what_the_run_kept(desk, streamed):
 
 
 @whole_and_streamed
-def test_a_conversation_goes_on_from_a_stored_reply(responses, streamed):
+def test_a_conversation_continues_from_a_stored_reply(responses, streamed):
     run, _ = responses.run(reporter(), QUESTION, streamed, auto_previous_response_id=True)
     later = {"previous_response_id": run.last_response_id}
     again, _ = responses.run(reporter(), "And the weather in Rome?", streamed, **later)
@@ -197,7 +197,7 @@ def test_an_answer_is_read_into_a_type(desk, streamed):
 
 
 @whole_and_streamed
-def test_a_tool_that_fails_is_told_of(desk, streamed):
+def test_a_failing_tool_is_reported(desk, streamed):
     run, _ = desk.run(reporter(tools=[get_broken_weather]), QUESTION, streamed)
     assert "error" in run.final_output.lower()
     assert len(desk.sent()) == 2

@@ -75,20 +75,20 @@ def client(simulator, request):
         yield made
 
 
-def told(message):
+def text_of(message):
     return "".join(block.text for block in message.content if block.type == "text")
 
 
-def called(message):
+def called_cities(message):
     return [block.input["city"] for block in message.content if block.type == "tool_use"]
 
 
 def assert_answered(messages):
-    """Both cities were asked for in one message, and the last one tells of both."""
+    """Both cities are called in one message, and the last message has both results."""
     first, last = messages
     assert (first.stop_reason, last.stop_reason) == ("tool_use", "end_turn")
-    assert called(first) == ["Paris", "Tokyo"]
-    assert all(weather_of(city) in told(last) for city in called(first))
+    assert called_cities(first) == ["Paris", "Tokyo"]
+    assert all(weather_of(city) in text_of(last) for city in called_cities(first))
 
 
 @pytest.mark.parametrize("thinking", [{}, {"thinking": THINKING}], ids=["plain", "thinking"])
@@ -104,7 +104,7 @@ def test_the_tool_runner_runs_in_streams(client, thinking):
         messages.append(stream.get_final_message())
     assert_answered(messages)
     assert len(pieces) > 1
-    assert "".join(pieces) == told(messages[-1])
+    assert "".join(pieces) == text_of(messages[-1])
 
 
 @both_forms
@@ -118,7 +118,7 @@ def test_the_async_tool_runner_runs(simulator, form, streamed):
     assert_answered(asyncio.run(flow()))
 
 
-def test_a_tool_that_fails_in_the_runner_is_told_of(client):
+def test_a_failing_tool_in_the_runner_is_reported(client):
     @beta_tool
     def get_weather(city: str) -> str:
         """Tell the current weather in a city."""
@@ -126,7 +126,7 @@ def test_a_tool_that_fails_in_the_runner_is_told_of(client):
 
     final = client.beta.messages.tool_runner(**ASKED, tools=[get_weather]).until_done()
     assert final.stop_reason == "end_turn"
-    assert "fail" in told(final).lower()
+    assert "fail" in text_of(final).lower()
 
 
 def test_a_stream_is_parsed_into_a_type(client):

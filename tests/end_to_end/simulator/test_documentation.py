@@ -46,7 +46,7 @@ def test_every_script_in_toml_is_read(tmp_path):
     assert len(blocks("toml")) == 1
 
 
-def test_the_script_in_python_does_what_it_says(tmp_path, simulate):
+def test_the_documented_python_script_works(tmp_path, simulate):
     path = tmp_path / "script.py"
     path.write_text(blocks("python script")[0], encoding="utf-8")
     running = simulate(script=read_script(path))
@@ -79,7 +79,7 @@ def test_the_tests_of_the_guide_pass(tmp_path):
 
 
 @pytest.mark.slow
-def test_the_test_of_somebody_else_passes(tmp_path):
+def test_the_documented_pytest_example_passes(tmp_path):
     (tmp_path / "test_agent.py").write_text(blocks("python pytest")[0], encoding="utf-8")
     command = [sys.executable, "-m", "pytest", "-q", "--strict-markers", "-p", "no:cacheprovider", str(tmp_path)]
     told = subprocess.run(command, cwd=tmp_path, capture_output=True, check=False, text=True)  # noqa: S603

@@ -51,7 +51,7 @@ def declared(**members):
     return types.GenerateContentConfig(tools=[types.Tool(function_declarations=[WEATHER])], **members)
 
 
-def answered(call):
+def result_of(call):
     response = {"output": get_weather(**call.args)}
     return types.Part(function_response=types.FunctionResponse(id=call.id, name=call.name, response=response))
 
@@ -69,7 +69,7 @@ def test_a_call_and_its_result_go_through_a_chat(client):
     chat = client.chats.create(model=NEW, config=declared())
     [call] = chat.send_message(QUESTION).function_calls
     assert (call.name, call.args) == ("get_weather", {"city": "Paris"})
-    assert "18 degrees" in chat.send_message([answered(call)]).text
+    assert "18 degrees" in chat.send_message([result_of(call)]).text
     assert chat.send_message("Thank you.").text
 
 
@@ -78,7 +78,7 @@ def test_a_call_and_its_result_go_through_a_streamed_chat(client):
     chunks = list(chat.send_message_stream(QUESTION))
     [call] = [call for chunk in chunks for call in chunk.function_calls or []]
     assert chunks[-1].candidates[0].finish_reason == types.FinishReason.STOP
-    texts = [chunk.text or "" for chunk in chat.send_message_stream([answered(call)])]
+    texts = [chunk.text or "" for chunk in chat.send_message_stream([result_of(call)])]
     assert "18 degrees" in "".join(texts)
     assert list(chat.send_message_stream("Thank you."))
 
@@ -167,7 +167,7 @@ def test_a_search_is_streamed_with_its_sources_at_the_end(client):
         ({"mode": "VALIDATED", "allowed_function_names": ["get_weather"]}, ["get_weather"]),
     ],
 )
-def test_the_mode_is_heeded_whole_and_streamed(client, calling, names):
+def test_the_function_calling_mode_is_followed_whole_and_streamed(client, calling, names):
     tool = types.Tool(function_declarations=[WEATHER, {**WEATHER, "name": "get_time", "description": "Time"}])
     choice = types.ToolConfig(function_calling_config=calling)
     asked = {
@@ -187,14 +187,14 @@ def test_vertex_v1_has_no_ids_of_calls(simulator):
         chat = client.chats.create(model=NEW, config=declared())
         [call] = chat.send_message(QUESTION).function_calls
         assert call.id is None
-        assert "18 degrees" in chat.send_message([answered(call)]).text
+        assert "18 degrees" in chat.send_message([result_of(call)]).text
         call.id = "made-up"
         with pytest.raises(errors.ClientError, match='Unknown name "id"'):
-            chat.send_message([answered(call)])
+            chat.send_message([result_of(call)])
 
 
 @pytest.mark.parametrize("path", [f"v1beta/models/{NEW}", f"v1beta1/publishers/google/models/{NEW}"])
-def test_without_alt_sse_an_error_stands_in_an_array(simulator, path):
+def test_without_alt_sse_an_error_is_in_an_array(simulator, path):
     url = f"{simulator.base_url}/{path}:streamGenerateContent"
     reply = httpx2.post(url, json={"contents": []}, headers={"x-goog-api-key": "k"})
     [wrong] = reply.json()
@@ -232,7 +232,7 @@ def test_a_bad_key_is_a_bad_argument(simulator):
         ("/v1internal:generateContent", "invalid", 401, "UNAUTHENTICATED"),
     ],
 )
-def test_who_is_not_known_is_told_so_as_the_surface_does(simulator, path, key, code, status):
+def test_an_unauthenticated_client_gets_the_error_of_its_api(simulator, path, key, code, status):
     headers = {"authorization": f"Bearer {key}"} if key else {}
     reply = httpx2.post(simulator.base_url + path, json={}, headers=headers)
     assert (reply.status_code, reply.json()["error"]["status"]) == (code, status)

@@ -69,19 +69,19 @@ def configured(tool=get_weather, **members):
     return types.GenerateContentConfig(tools=[tool], **members)
 
 
-def called(contents):
+def called_cities(contents):
     return [part.function_call.args["city"] for content in contents for part in content.parts if part.function_call]
 
 
-def assert_told(text):
+def assert_weather_in(text):
     assert all(get_weather(city) in text for city in CITIES)
 
 
 @old_and_new
 def test_parallel_calls_are_run_by_the_sdk(client, model):
     reply = client.models.generate_content(model=model, contents=BOTH, config=configured())
-    assert called(reply.automatic_function_calling_history) == CITIES
-    assert_told(reply.text)
+    assert called_cities(reply.automatic_function_calling_history) == CITIES
+    assert_weather_in(reply.text)
 
 
 @old_and_new
@@ -89,7 +89,7 @@ def test_calls_of_a_stream_are_run_by_the_sdk(client, model):
     chunks = list(client.models.generate_content_stream(model=model, contents=BOTH, config=configured()))
     calls = [call.args["city"] for chunk in chunks for call in chunk.function_calls or []]
     assert calls == CITIES
-    assert_told("".join(chunk.text or "" for chunk in chunks if not chunk.function_calls))
+    assert_weather_in("".join(chunk.text or "" for chunk in chunks if not chunk.function_calls))
     assert chunks[-1].candidates[0].finish_reason == types.FinishReason.STOP
 
 
@@ -102,8 +102,8 @@ def test_calls_are_run_by_the_async_sdk(simulator, form, model, tool):
             return await client.models.generate_content(model=model, contents=BOTH, config=configured(tool))
 
     reply = asyncio.run(flow())
-    assert called(reply.automatic_function_calling_history) == CITIES
-    assert_told(reply.text)
+    assert called_cities(reply.automatic_function_calling_history) == CITIES
+    assert_weather_in(reply.text)
 
 
 @both_forms
@@ -116,11 +116,11 @@ def test_calls_of_a_stream_are_run_by_the_async_sdk(simulator, form, model):
             )
             return [chunk.text async for chunk in stream if not chunk.function_calls]
 
-    assert_told("".join(text or "" for text in asyncio.run(flow())))
+    assert_weather_in("".join(text or "" for text in asyncio.run(flow())))
 
 
 @pytest.mark.parametrize("streamed", [False, True], ids=["whole", "streamed"])
-def test_a_chat_goes_on_after_calls_were_run(client, streamed):
+def test_a_chat_continues_after_calls_were_run(client, streamed):
     chat = client.chats.create(
         model=NEW, config=configured(thinking_config=types.ThinkingConfig(include_thoughts=True))
     )
@@ -130,13 +130,13 @@ def test_a_chat_goes_on_after_calls_were_run(client, streamed):
             return chat.send_message(text).text
         return "".join(chunk.text or "" for chunk in chat.send_message_stream(text) if not chunk.function_calls)
 
-    assert_told(say(BOTH))
+    assert_weather_in(say(BOTH))
     assert get_weather("Rome") in say("And the weather in Rome?")
-    assert called(chat.get_history()) == [*CITIES, "Rome"]
+    assert called_cities(chat.get_history()) == [*CITIES, "Rome"]
 
 
 @both_forms
-def test_an_async_chat_goes_on_after_calls_were_run(simulator, form):
+def test_an_async_chat_continues_after_calls_were_run(simulator, form):
     async def flow():
         async with made_async(simulator, form) as client:
             chat = client.chats.create(model=NEW, config=configured())
@@ -146,11 +146,11 @@ def test_an_async_chat_goes_on_after_calls_were_run(simulator, form):
             return first.text, "".join(text or "" for text in later)
 
     first, later = asyncio.run(flow())
-    assert_told(first)
+    assert_weather_in(first)
     assert get_weather("Rome") in later
 
 
-def test_a_tool_that_fails_is_told_of(client):
+def test_a_failing_tool_is_reported(client):
     def get_weather(city: str) -> str:
         """Tell the current weather in a city."""
         raise OSError(city)
@@ -166,7 +166,7 @@ def test_a_function_that_must_be_called_is_called(client):
         automatic_function_calling=types.AutomaticFunctionCallingConfig(maximum_remote_calls=2),
     )
     reply = client.models.generate_content(model=NEW, contents="Paris", config=config)
-    assert called(reply.automatic_function_calling_history)[0] == "Paris"
+    assert called_cities(reply.automatic_function_calling_history)[0] == "Paris"
 
 
 def test_an_answer_is_parsed_into_a_type(client):

@@ -40,7 +40,7 @@ def simulator(*options: str) -> Any:
 
 
 async def streamed(port: int, begun: asyncio.Barrier) -> bytes:
-    """Read one stream; nobody reads on before all have begun."""
+    """Read one stream; none continues before all have started."""
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     writer.write(REQUEST)
     first = await reader.readuntil(b"data: ")

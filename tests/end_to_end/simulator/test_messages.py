@@ -22,11 +22,11 @@ def client(simulator):
     return Anthropic(api_key="sk-ant-test", base_url=simulator.base_url, max_retries=0)
 
 
-def asked(model=MODELS[0], **members):
+def build_body(model=MODELS[0], **members):
     return {"model": model, "max_tokens": 2048, "tools": [WEATHER], "messages": [user(QUESTION)], **members}
 
 
-def told(message):
+def text_of(message):
     return "".join(block.text for block in message.content if block.type == "text")
 
 
@@ -40,7 +40,7 @@ def results(message):
 
 @pytest.mark.parametrize("model", MODELS)
 def test_a_tool_is_called_and_its_result_quoted(client, model):
-    question = asked(model)
+    question = build_body(model)
     first = client.messages.create(**question)
     assert first.stop_reason == "tool_use"
     (call,) = [block for block in first.content if block.type == "tool_use"]
@@ -48,12 +48,12 @@ def test_a_tool_is_called_and_its_result_quoted(client, model):
     history = [*question["messages"], {"role": "assistant", "content": first.content}, user(*results(first))]
     second = client.messages.create(**{**question, "messages": history})
     assert second.stop_reason == "end_turn"
-    assert "18 degrees" in told(second)
+    assert "18 degrees" in text_of(second)
 
 
 @pytest.mark.parametrize("model", MODELS)
 def test_a_tool_is_called_and_its_result_quoted_in_streams(client, model):
-    question = asked(model)
+    question = build_body(model)
     with client.messages.stream(**question) as stream:
         first = stream.get_final_message()
     history = [*question["messages"], {"role": "assistant", "content": first.content}, user(*results(first))]
@@ -66,7 +66,7 @@ def test_a_tool_is_called_and_its_result_quoted_in_streams(client, model):
 
 
 def test_a_thought_comes_with_a_signature_and_is_held_to_it(client):
-    question = asked(thinking={"type": "adaptive", "display": "summarized"})
+    question = build_body(thinking={"type": "adaptive", "display": "summarized"})
     first = client.messages.create(**question)
     assert first.content[0].type == "thinking"
     content = [block.model_dump(mode="json", exclude_none=True) for block in first.content]
@@ -85,7 +85,7 @@ def test_the_tool_runner_runs(client):
     runner = client.beta.messages.tool_runner(
         model=MODELS[0], max_tokens=2048, tools=[get_weather], messages=[user(QUESTION)]
     )
-    assert "18 degrees" in told(runner.until_done())
+    assert "18 degrees" in text_of(runner.until_done())
 
 
 def test_an_answer_is_parsed_into_a_type(client):
@@ -104,7 +104,7 @@ def test_tokens_are_counted(client):
     assert counted.input_tokens > 0
 
 
-def test_models_tell_how_much_they_read_and_write(client):
+def test_models_have_input_and_output_limits(client):
     limits = {model.id: (model.max_input_tokens, model.max_tokens) for model in client.models.list()}
     assert limits["claude-haiku-4-5"] == (200_000, 64_000)
     assert limits["claude-opus-5-5"] == (1_000_000, 128_000)
@@ -122,9 +122,9 @@ def test_models_tell_how_much_they_read_and_write(client):
         ({"type": "none"}, []),
     ],
 )
-def test_the_choice_of_tools_is_heeded(client, choice, names, streamed):
+def test_the_tool_choice_is_followed(client, choice, names, streamed):
     time = {**WEATHER, "name": "get_time", "description": "Time in a city", "strict": True, "input_schema": CITY}
-    question = asked(
+    question = build_body(
         "claude-sonnet-4-6",
         tools=[WEATHER, time],
         tool_choice=choice,
@@ -147,19 +147,19 @@ def test_the_choice_of_tools_is_heeded(client, choice, names, streamed):
         ({}, "end_turn", None),
     ],
 )
-def test_an_answer_ends_as_it_was_told_to(client, members, reason, stopped):
-    question = {**asked("claude-sonnet-4-6", tools=[]), **members}
+def test_an_answer_ends_at_max_tokens_or_a_stop_sequence(client, members, reason, stopped):
+    question = {**build_body("claude-sonnet-4-6", tools=[]), **members}
     message = client.messages.create(**question)
     with client.messages.stream(**question) as stream:
         streamed = stream.get_final_message()
     for one in (message, streamed):
         assert (one.stop_reason, one.stop_sequence) == (reason, stopped)
-    assert told(message) == told(streamed)
+    assert text_of(message) == text_of(streamed)
 
 
-def test_a_web_search_comes_back_with_its_citations_and_goes_on(client):
+def test_a_web_search_returns_citations_and_the_conversation_continues(client):
     search = {"type": "web_search_20250305", "name": "web_search"}
-    question = asked(tools=[search], messages=[user("Search the web: what is the capital of France?")])
+    question = build_body(tools=[search], messages=[user("Search the web: what is the capital of France?")])
     first = client.messages.create(**question)
     with client.messages.stream(**question) as stream:
         kinds = [block.type for block in stream.get_final_message().content]
@@ -174,7 +174,7 @@ def test_a_web_search_comes_back_with_its_citations_and_goes_on(client):
 def test_vertex_is_served(simulator):
     place = {"region": "us-east5", "project_id": "p", "access_token": "token"}
     client = AnthropicVertex(**place, base_url=f"{simulator.base_url}/v1", max_retries=0)
-    question = asked()
+    question = build_body()
     whole = client.messages.create(**question)
     assert whole.id.startswith("msg_vrtx_01")
     assert whole.stop_reason == "tool_use"
@@ -193,7 +193,7 @@ def test_vertex_is_served(simulator):
 )
 def test_what_is_refused_is_raised_as_the_vendor_s_error(client, members, error, rule):
     with pytest.raises(error) as caught:
-        client.messages.create(**asked(**members))
+        client.messages.create(**build_body(**members))
     assert caught.value.response.headers["x-dragoman-rule"] == rule
     assert f"[rule: {rule}]" in str(caught.value)
 
@@ -201,15 +201,15 @@ def test_what_is_refused_is_raised_as_the_vendor_s_error(client, members, error,
 def test_a_key_that_is_not_accepted_is_an_authentication_error(simulator):
     client = Anthropic(api_key="invalid", base_url=simulator.base_url, max_retries=0)
     with pytest.raises(anthropic.AuthenticationError, match="invalid x-api-key"):
-        client.messages.create(**asked())
+        client.messages.create(**build_body())
 
 
 def test_a_fault_is_raised_as_the_vendor_s_error(client):
     with pytest.raises(anthropic.RateLimitError) as caught:
-        client.messages.create(**asked(model="claude-opus-5-5~429,retry-after=7"))
+        client.messages.create(**build_body(model="claude-opus-5-5~429,retry-after=7"))
     assert caught.value.response.headers["retry-after"] == "7"
     with (
         pytest.raises(anthropic.APIStatusError),
-        client.messages.stream(**asked(model="claude-opus-5-5~stream-error")) as stream,
+        client.messages.stream(**build_body(model="claude-opus-5-5~stream-error")) as stream,
     ):
         stream.get_final_message()

@@ -76,7 +76,7 @@ def sdks(request, tmp_path_factory):
 
 
 @pytest.fixture(scope="session")
-def told(sdks, simulator):
+def run_flow(sdks, simulator):
     """What the flows of a script came to; a script is run once."""
 
     @functools.cache
@@ -96,38 +96,38 @@ def told(sdks, simulator):
     return outcome
 
 
-def assert_told(found, cities):
+def assert_weather_in(found, cities):
     assert found["cities"] == cities
     assert all(f"18 degrees and cloudy in {city}" in found["text"] for city in cities)
 
 
 @pytest.mark.parametrize(("script", "flow"), by_script(ANSWERED))
-def test_parallel_calls_are_answered(told, script, flow):
-    assert_told(told(script, flow), ["Paris", "Tokyo"])
+def test_parallel_calls_are_answered(run_flow, script, flow):
+    assert_weather_in(run_flow(script, flow), ["Paris", "Tokyo"])
 
 
 @pytest.mark.parametrize(("script", "flow"), by_script(WENT_ON))
-def test_a_conversation_goes_on_after_calls(told, script, flow):
-    assert_told(told(script, flow), ["Paris", "Tokyo", "Rome"])
+def test_a_conversation_continues_after_calls(run_flow, script, flow):
+    assert_weather_in(run_flow(script, flow), ["Paris", "Tokyo", "Rome"])
 
 
 @pytest.mark.parametrize(("script", "flow"), by_script(PARSED))
-def test_an_answer_is_parsed_by_its_schema(told, script, flow):
-    assert told(script, flow) == {"name": "Ann", "age": 31}
+def test_an_answer_is_parsed_by_its_schema(run_flow, script, flow):
+    assert run_flow(script, flow) == {"name": "Ann", "age": 31}
 
 
 @pytest.mark.parametrize(("script", "flow"), REFUSED)
-def test_what_the_vendor_refuses_is_the_sdks_own_error(told, script, flow):
+def test_what_the_vendor_refuses_is_the_sdks_own_error(run_flow, script, flow):
     name, rule = REFUSED[script, flow]
-    found = told(script, flow)
+    found = run_flow(script, flow)
     assert (found["class"], found["status"]) == (name, 400)
     assert f"[rule: {rule}]" in found["message"]
 
 
 @pytest.mark.parametrize("script", ANSWERED)
-def test_every_flow_of_a_script_is_looked_at(told, script):
+def test_every_flow_of_a_script_is_looked_at(run_flow, script):
     known = [*ANSWERED[script], *WENT_ON.get(script, []), *PARSED[script]]
-    assert set(told.flows(script)) == {*known, *(flow for name, flow in REFUSED if name == script)}
+    assert set(run_flow.flows(script)) == {*known, *(flow for name, flow in REFUSED if name == script)}
 
 
 def test_the_lock_names_no_registry():

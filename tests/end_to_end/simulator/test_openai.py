@@ -43,11 +43,11 @@ def connected_async(simulator):
     return openai.AsyncOpenAI(base_url=f"{simulator.base_url}/v1", api_key="sk-test", max_retries=0)
 
 
-def assert_told(text):
+def assert_weather_in(text):
     assert all(weather_of(city) in text for city in ("Paris", "Tokyo"))
 
 
-def answered(message):
+def history_with_results(message):
     """The history after the calls of a message of Chat Completions, with arguments that the SDK has parsed."""
     cities = [call.function.parsed_arguments.city for call in message.tool_calls]
     assert cities == ["Paris", "Tokyo"]
@@ -75,18 +75,18 @@ def continued(response):
 
 def test_chat_parses_the_arguments_of_parallel_calls(sdk):
     first = sdk.chat.completions.parse(model=CHAT, messages=SAID, tools=CHAT_TOOLS)
-    history = answered(first.choices[0].message)
+    history = history_with_results(first.choices[0].message)
     second = sdk.chat.completions.parse(model=CHAT, messages=history, tools=CHAT_TOOLS)
-    assert_told(second.choices[0].message.content)
+    assert_weather_in(second.choices[0].message.content)
 
 
 def test_chat_parses_the_arguments_of_streamed_calls(sdk):
     with sdk.chat.completions.stream(model=CHAT, messages=SAID, tools=CHAT_TOOLS) as stream:
         done = [event for event in stream if event.type == "tool_calls.function.arguments.done"]
-        history = answered(stream.get_final_completion().choices[0].message)
+        history = history_with_results(stream.get_final_completion().choices[0].message)
     assert [event.parsed_arguments.city for event in done] == ["Paris", "Tokyo"]
     with sdk.chat.completions.stream(model=CHAT, messages=history, tools=CHAT_TOOLS) as stream:
-        assert_told(stream.until_done().get_final_completion().choices[0].message.content)
+        assert_weather_in(stream.until_done().get_final_completion().choices[0].message.content)
 
 
 def test_chat_parses_a_streamed_answer(sdk):
@@ -103,22 +103,22 @@ def test_chat_runs_async_streams(simulator):
         async with connected_async(simulator) as client:
             async with client.chat.completions.stream(model=CHAT, messages=SAID, tools=CHAT_TOOLS) as stream:
                 first = await stream.get_final_completion()
-            history = answered(first.choices[0].message)
+            history = history_with_results(first.choices[0].message)
             async with client.chat.completions.stream(model=CHAT, messages=history, tools=CHAT_TOOLS) as stream:
                 return (await stream.get_final_completion()).choices[0].message.content
 
-    assert_told(asyncio.run(flow()))
+    assert_weather_in(asyncio.run(flow()))
 
 
 @pytest.mark.parametrize("store", [True, False])
 def test_responses_parses_the_arguments_of_parallel_calls(sdk, store):
     first = sdk.responses.parse(model=RESPONSES, input=SAID, tools=TOOLS, store=store)
     second = sdk.responses.parse(model=RESPONSES, input=continued(first), tools=TOOLS, store=store)
-    assert_told(second.output_text)
+    assert_weather_in(second.output_text)
 
 
 @pytest.mark.parametrize("store", [True, False])
-def test_responses_goes_on_with_what_a_stream_kept(sdk, store):
+def test_responses_continues_with_the_output_of_a_stream(sdk, store):
     with sdk.responses.stream(model=RESPONSES, input=SAID, tools=TOOLS, store=store) as stream:
         first = stream.until_done().get_final_response()
     with sdk.responses.stream(model=RESPONSES, input=continued(first), tools=TOOLS, store=store) as stream:
@@ -126,7 +126,7 @@ def test_responses_goes_on_with_what_a_stream_kept(sdk, store):
         second = stream.get_final_response()
     assert len(pieces) > 1
     assert "".join(pieces) == second.output_text
-    assert_told(second.output_text)
+    assert_weather_in(second.output_text)
 
 
 def test_responses_parses_a_streamed_answer(sdk):
@@ -153,10 +153,10 @@ def test_responses_runs_async_streams(simulator):
             async with client.responses.stream(model=RESPONSES, input=continued(first), tools=TOOLS) as stream:
                 return (await stream.get_final_response()).output_text
 
-    assert_told(asyncio.run(flow()))
+    assert_weather_in(asyncio.run(flow()))
 
 
-def test_a_stored_stream_can_be_asked_for_again(sdk):
+def test_a_stored_stream_can_be_replayed(sdk):
     with sdk.responses.stream(model=RESPONSES, input=BOTH, tools=TOOLS) as stream:
         first = stream.until_done().get_final_response()
     kept = sdk.responses.retrieve(first.id)

@@ -56,7 +56,7 @@ def test_a_tool_flow_in_streams(sdk):
     assert "18 degrees" in text
 
 
-def test_a_tool_flow_that_goes_on_from_a_stored_reply(sdk):
+def test_a_tool_flow_continues_from_a_stored_reply(sdk):
     first = sdk.responses.create(model=MODEL, input=QUESTION, tools=[TOOL])
     second = sdk.responses.create(model=MODEL, previous_response_id=first.id, input=results(first), tools=[TOOL])
     assert "18 degrees" in second.output_text
@@ -137,7 +137,7 @@ def test_a_key_that_is_not_taken_is_an_authentication_error(simulator):
         client.responses.create(model=MODEL, input="Hello")
 
 
-def test_a_stream_that_breaks_off_counts_on_and_tells_of_its_own_reply(simulator):
+def test_a_stream_with_an_error_continues_its_sequence_numbers_and_has_its_own_reply(simulator):
     import httpx2
 
     body = {"model": MODEL, "input": "Hello", "stream": True}

@@ -14,7 +14,7 @@ REPLAYS = False
 """Chat has no field in which reasoning or a signature could come back."""
 
 
-def heard(body: dict[str, Any]) -> Heard:
+def parse_request(body: dict[str, Any]) -> Heard:
     """Read a request."""
     messages = body["messages"]
     calls = [call for message in messages for call in message.get("tool_calls", ())]

@@ -23,8 +23,8 @@ _NOTHING: dict[str, Any] = {"type": "object", "properties": {}}
 _UNDERSCORE = re.compile(r"_([a-z])")
 
 
-def heard(body: dict[str, Any]) -> Heard:
-    """Read a request; whether it is to be streamed stands in its path."""
+def parse_request(body: dict[str, Any]) -> Heard:
+    """Parse a request; its path decides whether it is streamed."""
     body = _camel(body.get("request", body))
     parts = [part for content in body["contents"] for part in content["parts"]]
     declared = [one for tool in body.get("tools", ()) for one in tool["functionDeclarations"]]

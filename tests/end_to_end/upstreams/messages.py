@@ -13,7 +13,7 @@ REPLAYS = True
 _CHOICES = {"auto": "auto", "none": "none"}
 
 
-def heard(body: dict[str, Any]) -> Heard:
+def parse_request(body: dict[str, Any]) -> Heard:
     """Read a request."""
     blocks = [block for message in body["messages"] for block in _blocks(message["content"])]
     thinking = [block for block in blocks if block["type"] == "thinking"]

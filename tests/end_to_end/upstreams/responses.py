@@ -13,7 +13,7 @@ HOLDS_IMAGES = True
 REPLAYS = True
 
 
-def heard(body: dict[str, Any]) -> Heard:
+def parse_request(body: dict[str, Any]) -> Heard:
     """Read a request."""
     items = body["input"] if isinstance(body["input"], list) else [{"role": "user", "content": body["input"]}]
     said = [item for item in items if item.get("type", "message") == "message"]

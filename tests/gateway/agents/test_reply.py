@@ -1,4 +1,4 @@
-"""Texts of several turns that are told as one reply."""
+"""Texts of several agent turns are joined to one reply."""
 
 import pytest
 
@@ -8,7 +8,7 @@ from dragoman.gateway.agents.reply import ParagraphSeparator
 
 
 def joined(*turns):
-    """What is told of turns, each a list of the pieces of one text."""
+    """Return the text of a reply from turns, each a list of text deltas."""
     paragraphs, told = ParagraphSeparator(), ""
     for pieces in turns:
         paragraphs.end_turn()
@@ -49,7 +49,7 @@ def test_two_texts_of_one_turn_stay_as_they_are_and_thoughts_are_no_text():
     assert [paragraphs.feed(PartDelta(index, "b")).text for index in (1, 2)] == ["\n\nb", "b"]
 
 
-def test_a_source_is_named_for_the_words_it_was_named_for():
+def test_citation_positions_follow_an_inserted_paragraph_break():
     paragraphs = ParagraphSeparator()
     cited = Citation("responses", b'{"start_index":0}', url="https://example.org/", start=0, end=4)
     bare = Citation("messages", b"{}", url="https://example.org/")
@@ -62,7 +62,7 @@ def test_a_source_is_named_for_the_words_it_was_named_for():
         assert paragraphs.feed(PartCited(0, bare)).citation is bare
 
 
-def test_the_rest_of_a_turn_that_was_paused_goes_on_where_it_was():
+def test_the_rest_of_a_paused_turn_continues_the_same_text():
     paragraphs = ParagraphSeparator()
     paragraphs.feed(PartStarted(0, Text(text="")))
     paragraphs.feed(PartDelta(0, "One, "))

@@ -1,4 +1,4 @@
-"""What turns of a model cost."""
+"""Prices of model turns."""
 
 import pytest
 
@@ -27,12 +27,12 @@ def test_what_the_cache_did_has_its_own_price():
     assert build_price(PRICES)("gpt-5", usage) == 10.0
 
 
-def test_a_name_that_only_the_vendor_knows_is_looked_for_by_the_one_that_was_asked_for():
+def test_the_price_of_an_unknown_vendor_name_is_found_by_the_requested_name():
     prices = {"usual": PriceTable(input=1.0, output=0.0)}
     assert build_price(prices, "usual")("model-0042", Usage(input=1_000_000)) == 1.0
     assert build_price(prices)("model-0042", Usage(input=1_000_000)) is None
 
 
-def test_without_a_price_or_a_report_nothing_is_said_of_the_cost():
+def test_without_a_price_or_usage_the_cost_is_unknown():
     assert build_price({}) is None
     assert build_price(PRICES)("gpt-5.2", Usage()) is None

@@ -1,4 +1,4 @@
-"""What is new in a history that a client may have sent again."""
+"""Find the new turns in a history that a client may have sent again."""
 
 import json
 
@@ -58,7 +58,7 @@ def test_an_answer_is_known_again_without_what_its_client_dropped_and_however_it
     assert new([ASKED, laid_out, RESULT], [ASKED, CALLED]).first_new == 2
 
 
-def test_a_system_message_that_changes_stands_in_the_place_of_the_kept_one():
+def test_a_changed_system_message_replaces_the_stored_one():
     other = {"role": "system", "content": "It is Monday."}
     for sent in ([other, MORE], [other, ASKED, SAID, MORE]):
         found = new(sent, [SYSTEM, ASKED, SAID])
@@ -71,7 +71,7 @@ def test_an_answer_in_the_pieces_it_was_streamed_in_is_known_again():
     assert new([ASKED, *pieces, MORE], [ASKED, SAID]).first_new == 3
 
 
-def test_the_last_question_with_all_before_it_is_asked_again():
+def test_a_repeated_last_question_with_its_history_is_a_retry():
     assert new([ASKED, SAID, MORE], [ASKED, SAID, MORE, SAID]).is_repeat
     assert new([ASKED, CALLED, RESULT], [ASKED, CALLED, RESULT, SAID]).is_repeat
 
@@ -84,7 +84,7 @@ def test_the_last_question_with_all_before_it_is_asked_again():
         [{**ASKED, "content": "Hi"}, SAID, {**SAID, "content": "x"}],
     ],
 )
-def test_a_history_told_otherwise_is_a_conflict(sent):
+def test_a_history_that_differs_from_the_stored_one_is_a_conflict(sent):
     with pytest.raises(Problem) as caught:
         new(sent, [ASKED, SAID])
     assert caught.value.kind == "conflict"

@@ -1,4 +1,4 @@
-"""What an answer says of its conversation is put into it, and nothing else is touched."""
+"""The fields about the conversation are inserted into a response, and nothing else changes."""
 
 from dragoman.gateway.conversations.recorder import MemberInjector
 

@@ -1,4 +1,4 @@
-"""Runs that go on while nobody waits: seen, spoken to and cancelled from every process that shares the store."""
+"""Background runs: every process that shares the store can see, message and cancel them."""
 
 import asyncio
 from time import time
@@ -105,7 +105,7 @@ def test_a_run_is_answered_from_every_process_and_the_first_answer_holds(scene, 
     scene(asking, do)
 
 
-def test_nobody_but_its_owner_speaks_to_a_run(scene):
+def test_only_its_owner_can_send_to_a_run(scene):
     async def do(pair: Pair) -> None:
         await pair.here.start(ORDER)
         await pair.there.tell("bob", "r", "word", "no")
@@ -150,7 +150,7 @@ def test_what_a_run_emits_is_watched_from_every_process_until_it_is_over(scene, 
     scene(asking, do)
 
 
-def test_what_a_run_emitted_last_is_what_is_told_of_it(scene):
+def test_the_last_emitted_state_of_a_run_is_shown(scene):
     async def do(pair: Pair) -> None:
         await pair.here.start(ORDER)
         async with asyncio.timeout(10):
@@ -171,7 +171,7 @@ def test_a_run_whose_process_stops_was_interrupted_and_its_name_is_free(scene):
     scene(forever, do)
 
 
-def test_a_run_of_which_nothing_is_heard_was_interrupted(scene):
+def test_a_run_without_heartbeats_is_interrupted(scene):
     async def do(pair: Pair) -> None:
         await pair.here.start(ORDER)
         then = int(time() - INTERRUPTED_AFTER - 5)

@@ -1,4 +1,4 @@
-"""Runs of agents in the session store: seen when they were interrupted, and gone on from."""
+"""Agent runs in the session store: interrupted runs are detected and resumed."""
 
 import asyncio
 import os
@@ -10,7 +10,7 @@ from time import time
 import msgspec
 import pytest
 
-from agent.scripted import Scripted, asked, call, words
+from agent.scripted import Scripted, call, text_of, user_request
 from dragoman.agent import Agent, Compaction, Limits
 from dragoman.core.parts import Reasoning, Signature, Text
 from dragoman.core.request import Request
@@ -22,7 +22,7 @@ from dragoman.tools import Executor, Registry, tool
 
 HANGING = """
 import asyncio, sys
-from agent.scripted import Scripted, asked, call
+from agent.scripted import Scripted, call, user_request
 from dragoman.agent import Agent
 from dragoman.core.parts import Text
 from dragoman.gateway.conversations.runs import RunRecorder
@@ -44,7 +44,7 @@ async def charge(cents: int) -> str:
 async def main():
     book = RunRecorder(open_store(sys.argv[1]).runs, "ann")
     model = Scripted([Text(text="Let me see."), call("look", {}, "one"), call("charge", {"cents": 5}, "two")])
-    async for _ in Agent(model, Executor(Registry(look, charge)), recorder=book).steps(asked("Pay."), run="r"):
+    async for _ in Agent(model, Executor(Registry(look, charge)), recorder=book).steps(user_request("Pay."), run="r"):
         pass
 
 asyncio.run(main())
@@ -74,7 +74,7 @@ def with_store(url, do):
 
 
 async def silent(store):
-    """Let some time have passed in which nothing was heard."""
+    """Make the last heartbeat of a run look old."""
     then = int(time() - INTERRUPTED_AFTER - 5)
     await store._engine.write(lambda cursor: cursor.execute("UPDATE runs SET alive = ?", then))
 
@@ -99,9 +99,9 @@ def test_a_run_whose_process_is_killed_is_seen_as_interrupted_and_its_history_is
     assert (before, run.status, others) == ("running", "interrupted", None)
     assert [message.role for message in run.history] == ["user", "assistant", "user"]
     seen, charged = run.history[-1].parts
-    assert (words(seen), seen.failed) == ("seen", False)
+    assert (text_of(seen), seen.failed) == ("seen", False)
     assert charged.failed
-    assert "interrupted" in words(charged)
+    assert "interrupted" in text_of(charged)
     model = Scripted([Text(text="I do not know whether it was paid.")])
     later = asyncio.run(Agent(model, Executor(Registry(add))).run("And?", history=run.history))
     assert later.stop == "finished"
@@ -114,7 +114,7 @@ def test_a_run_that_ended_is_read_as_it_was(url):
 
     async def do(store):
         made = Agent(model, Executor(Registry(add)), recorder=RunRecorder(store.runs, "ann"))
-        ended = [step async for step in made.steps(asked(), run="r")][-1]
+        ended = [step async for step in made.steps(user_request(), run="r")][-1]
         return ended, await past_run(store.runs, "ann", "r")
 
     ended, run = with_store(url, do)
@@ -130,7 +130,7 @@ def test_a_history_that_was_made_shorter_is_read_so(url):
 
     async def do(store):
         made = Agent(model, Executor(Registry(add)), recorder=RunRecorder(store.runs, "ann"), compaction=compaction)
-        ended = [step async for step in made.steps(asked(), run="r")][-1]
+        ended = [step async for step in made.steps(user_request(), run="r")][-1]
         return ended, await past_run(store.runs, "ann", "r")
 
     ended, run = with_store(url, do)
@@ -153,7 +153,7 @@ def test_a_long_run_gives_signs_of_life(url):
             Executor(Registry(work)),
             recorder=RunRecorder(store.runs, "ann", heartbeat_seconds=0.01),
         )
-        told = made.steps(asked(), run="r")
+        told = made.steps(user_request(), run="r")
         statuses = []
         async for step in told:
             if type(step).__name__ == "CallStarted":
@@ -167,17 +167,17 @@ def test_a_long_run_gives_signs_of_life(url):
     assert with_store(url, do) == ["heard"]
 
 
-def test_a_second_run_of_one_name_is_told_as_a_conflict(url):
+def test_a_second_run_with_the_same_name_is_a_conflict(url):
     async def do(store):
         made = Agent(Scripted([Text(text="x")]), Executor(Registry(add)), recorder=RunRecorder(store.runs, "ann"))
-        _ = [step async for step in made.steps(asked(), run="r")]
-        return [step async for step in made.steps(asked(), run="r")][-1]
+        _ = [step async for step in made.steps(user_request(), run="r")]
+        return [step async for step in made.steps(user_request(), run="r")][-1]
 
     assert with_store(url, do).problem.kind == "conflict"
 
 
 class Flaky:
-    """A store of runs that cannot be asked now and then."""
+    """A store of runs that is unavailable now and then."""
 
     def __init__(self, runs, down):
         self._runs, self._down, self._asked = runs, down, 0
@@ -197,9 +197,9 @@ def test_a_store_that_is_down_for_a_while_loses_nothing(url):
 
     async def do(store):
         book = RunRecorder(Flaky(store.runs, {2, 3}), "ann")
-        ended = [step async for step in Agent(model, Executor(Registry(add)), recorder=book).steps(asked(), run="r")][
-            -1
-        ]
+        ended = [
+            step async for step in Agent(model, Executor(Registry(add)), recorder=book).steps(user_request(), run="r")
+        ][-1]
         return ended, await past_run(store.runs, "ann", "r")
 
     ended, run = with_store(url, do)
@@ -212,7 +212,7 @@ def test_without_a_store_a_run_does_not_begin(url):
 
     async def do(store):
         book = RunRecorder(Flaky(store.runs, {1}), "ann")
-        return [step async for step in Agent(model, Executor(Registry(add)), recorder=book).steps(asked())][-1]
+        return [step async for step in Agent(model, Executor(Registry(add)), recorder=book).steps(user_request())][-1]
 
     ended = with_store(url, do)
     assert (ended.stop, ended.problem.code, model.requests) == ("failed", "sessions_unavailable", [])
@@ -225,7 +225,7 @@ def test_a_run_that_ran_out_of_time_is_written_with_all_its_results(url):
         await asyncio.Event().wait()
         return ""
 
-    request = Request(model="m", messages=asked().messages)
+    request = Request(model="m", messages=user_request().messages)
 
     async def do(store):
         model = Scripted([call("add", {"one": 1, "other": 2}, "a"), call("hang", {}, "b")])
@@ -241,7 +241,7 @@ def test_a_run_that_ran_out_of_time_is_written_with_all_its_results(url):
 
 def test_a_run_that_is_cancelled_while_it_is_begun_is_not_left_running(url):
     class Slow:
-        """A store that has written a run before whoever asked for it hears so."""
+        """A store whose `begin` writes the run but never returns."""
 
         def __init__(self, runs):
             self._runs = runs
@@ -258,7 +258,7 @@ def test_a_run_that_is_cancelled_while_it_is_begun_is_not_left_running(url):
     async def do(store):
         slow = Slow(store.runs)
         made = Agent(Scripted([Text(text="x")]), Executor(Registry(add)), recorder=RunRecorder(slow, "ann"))
-        run = asyncio.create_task(anext(made.steps(asked(), run="r")))
+        run = asyncio.create_task(anext(made.steps(user_request(), run="r")))
         await slow.written.wait()
         made.cancel("r")
         ended = await run

@@ -14,7 +14,7 @@ def test_where_nothing_changes_the_very_same_text_is_returned():
     assert restore_arguments(text, undo) is text
 
 
-def test_parts_beside_a_change_keep_their_bytes():
+def test_unchanged_parts_keep_their_bytes():
     undo = ArgumentUndo(properties={"a": NUMBER})
     text = '{"a":"1","b":{ "x" : 1.50,"y":"\\u00e9" },"c":12345678901234567890123}'
     assert restore_arguments(text, undo) == '{"a":1,"b":{ "x" : 1.50,"y":"\\u00e9" },"c":12345678901234567890123}'
@@ -125,7 +125,7 @@ def test_a_choice_of_objects_needs_its_required_members_and_tags():
     assert restore_arguments('{"k":"x"}', undo) == '{"k":"x"}'
 
 
-def test_positions_and_further_items_are_told_apart():
+def test_prefix_items_and_further_items_are_distinguished():
     undo = ArgumentUndo(prefix=(NUMBER, None), items=INTEGER)
     assert restore_arguments('["1","1",1.0]', undo) == '[1,"1",1]'
 
@@ -207,7 +207,7 @@ def test_a_hundred_thousand_values_are_changed_back_and_no_more():
     assert restore_arguments(text, undo) is text
 
 
-def test_an_undo_that_says_nothing_changes_nothing():
+def test_an_empty_undo_changes_nothing():
     for text in ('"[1]"', "5.0", '{"value":{"a":5.0}}', "[5.0]", "true", "null"):
         assert restore_arguments(text, ArgumentUndo()) is text
 
@@ -216,5 +216,5 @@ def test_an_undo_that_says_nothing_changes_nothing():
     ("said", "meant"),
     [('"{\\"k\\":1}"', '{"k":1}'), ('" {} "', "{}"), ('"1"', '"1"'), ('"[]"', '"[]"'), ('"{x"', '"{x"')],
 )
-def test_a_text_that_stands_for_a_map_is_read_only_if_it_holds_one(said, meant):
+def test_text_in_place_of_a_map_is_parsed_only_if_it_contains_one(said, meant):
     assert restore_arguments(said, ArgumentUndo(parse=True, parsed_kind="object")) == meant

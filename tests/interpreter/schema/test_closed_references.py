@@ -51,7 +51,7 @@ def test_a_reference_to_another_place_is_inlined(reference, root):
     assert notes == []
 
 
-def test_what_stands_beside_a_reference_wins_over_its_target():
+def test_siblings_of_a_reference_override_its_target():
     definitions = {"A": {"type": "string", "description": "theirs", "title": "t", "minLength": 3}}
     beside = {"$ref": "#/$defs/A", "description": "mine", "minLength": 5, "$comment": "c"}
     document, notes, _ = convert(to_anthropic_output, {"p": beside}, **{"$defs": definitions})
@@ -65,13 +65,13 @@ def test_what_stands_beside_a_reference_wins_over_its_target():
     assert ("/properties/p/type", "conflicting values of type; the first is kept") in notes
 
 
-def test_definitions_beside_a_reference_are_not_words_of_its_own():
+def test_definitions_next_to_a_reference_are_not_siblings_to_merge():
     inner = {"$ref": "#/$defs/A", "definitions": {"x": {}}, "$defs": {"y": {}}}
     document, _, _ = convert(to_anthropic_output, {"p": inner}, **{"$defs": {"A": TEXT}})
     assert document["properties"]["p"] == {"$ref": "#/$defs/A"}
 
 
-def test_a_reference_out_of_the_schema_is_said_in_words():
+def test_an_external_reference_becomes_a_description():
     document, notes, _ = convert(to_anthropic_output, {"p": {"$ref": "http://x/y", "type": "string"}})
     assert document["properties"]["p"] == {"type": "string", "description": "(as described at http://x/y)"}
     assert notes == [("/properties/p/$ref", "reference http://x/y is not in this schema: moved to the description")]
@@ -280,7 +280,7 @@ def test_null_is_kept_where_the_target_of_a_reference_takes_it(target, kept):
     assert back == ('{"p":null}' if kept else "{}")
 
 
-def test_alternatives_are_told_apart_by_their_constants():
+def test_alternatives_are_distinguished_by_their_constants():
     leaf = {"type": "object", "properties": {"k": {"const": "leaf"}, "n": TEXT}, "required": ["k"]}
     tree = {"type": "object", "properties": {"k": {"const": "tree"}, "n": {"type": ["string", "null"]}}}
     union = {"anyOf": [{"$ref": "#/$defs/leaf"}, {"$ref": "#/$defs/tree"}]}

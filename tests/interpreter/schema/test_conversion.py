@@ -10,7 +10,7 @@ NOTES = (Note("/a", "changed", "approximated"),)
 UNDO = ArgumentUndo(integer=True)
 
 
-def test_a_schema_that_fits_has_no_notes():
+def test_a_schema_that_needs_no_change_has_no_notes():
     assert keep_schema(b"{}", UNDO) == ConvertedSchema(b"{}", (), UNDO)
     assert keep_schema(b"{}").undo is None
     assert keep_schema(b"{}").narrowed is False
@@ -28,7 +28,7 @@ def test_a_schema_that_fits_has_no_notes():
         ({"wrapped": "value"}, True),
     ],
 )
-def test_an_undo_that_does_more_than_write_integers_is_told_in_histories_too(inside, retold):
+def test_an_undo_that_does_more_than_integers_applies_to_histories_too(inside, retold):
     undo = ArgumentUndo(items=ArgumentUndo(**inside))
     convert = note_history_changes(lambda schema: ConvertedSchema(schema, NOTES, undo, narrowed=True))
     schema = b"{}"

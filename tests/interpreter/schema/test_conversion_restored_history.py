@@ -42,7 +42,7 @@ def test_where_nothing_changes_the_very_same_text_is_returned():
     assert convert_history_arguments(text, undo) is text
 
 
-def test_parts_beside_a_change_keep_their_bytes():
+def test_unchanged_parts_keep_their_bytes():
     text = '{"a":1,"b":{ "x" : 1.50,"y":"\\u00e9" },"c":12345678901234567890123}'
     said = convert_history_arguments(text, ArgumentUndo(properties={"a": NUMBER}))
     assert said == '{"a":"1","b":{ "x" : 1.50,"y":"\\u00e9" },"c":12345678901234567890123}'
@@ -85,7 +85,7 @@ def test_members_that_are_absent_are_null_in_the_order_of_the_schema():
     assert convert_history_arguments(whole, undo) is whole
 
 
-def test_the_alternative_that_would_be_changed_back_to_the_value_is_told():
+def test_the_alternative_that_restores_to_the_value_is_used():
     numbers = Alternative(kinds=frozenset({"string"}), texts=frozenset({"1"}), undo=ArgumentUndo(values={"1": "1"}))
     text = Alternative(kinds=frozenset({"string"}))
     listed = Alternative(kinds=frozenset({"array"}), undo=ArgumentUndo(items=NUMBER))
@@ -142,7 +142,7 @@ def test_arguments_beyond_measure_are_returned_unchanged():
     assert convert_history_arguments(many, ArgumentUndo(items=NUMBER)) is many
 
 
-def test_unions_in_unions_are_told_in_bounded_time():
+def test_nested_unions_are_converted_in_bounded_time():
     leaf = Alternative(kinds=frozenset({"string"}), texts=frozenset({"1"}), undo=ArgumentUndo(values={"1": "1"}))
     undo = ArgumentUndo(choices=(leaf,))
     for _ in range(40):
@@ -180,7 +180,7 @@ def test_a_recursion_in_which_nothing_changes_needs_no_undo():
     assert to_openapi(json.dumps(plain).encode()).undo is None
 
 
-def test_a_recursion_that_changes_only_beside_itself_is_cut_as_ever():
+def test_a_recursion_with_changes_only_in_siblings_is_cut_as_usual():
     beside = {**RECURSIVE, "properties": {"n": {"type": "integer"}, **RECURSIVE["properties"]}}
     beside = json.loads(json.dumps(beside).replace("[1, 2]", '["a", "b"]'))
     undo = to_openapi(json.dumps(beside).encode()).undo

@@ -33,7 +33,7 @@ DOCUMENTS = st.recursive(
 )
 
 
-def said(schema):
+def upgrade_schema(schema):
     """What becomes of a schema, without notes."""
     modern = to_draft_2020(schema)
     assert modern.notes == ()
@@ -85,7 +85,7 @@ def said(schema):
     ids=lambda value: json.dumps(value)[:60],
 )
 def test_an_older_spelling_becomes_the_newer_one_and_nothing_is_noted(older, newer):
-    assert said(older) == newer
+    assert upgrade_schema(older) == newer
     assert jsonschema_rs.meta.is_valid(newer)
 
 
@@ -123,7 +123,7 @@ def test_an_older_spelling_becomes_the_newer_one_and_nothing_is_noted(older, new
     ],
     ids=lambda value: json.dumps(value)[:60],
 )
-def test_what_no_draft_knows_is_said_in_words_or_left_out_and_noted(schema, kept, where, kind):
+def test_keywords_of_no_draft_become_descriptions_or_are_dropped_with_a_note(schema, kept, where, kind):
     modern = to_draft_2020(schema)
     assert modern.document == kept
     assert [(note.where, note.kind) for note in modern.notes] == [(where, kind)]
@@ -144,24 +144,24 @@ def test_what_no_draft_knows_is_said_in_words_or_left_out_and_noted(schema, kept
     ],
 )
 def test_a_valid_schema_is_the_same_object(schema):
-    assert said(schema) is schema
+    assert upgrade_schema(schema) is schema
 
 
-def test_a_schema_that_changes_says_its_new_draft():
-    assert said({"$schema": DRAFT_7, "items": [{}]}) == {"$schema": META, "prefixItems": [{}]}
-    assert said({"$schema": "urn:own", "items": [{}]}) == {"$schema": "urn:own", "prefixItems": [{}]}
+def test_a_changed_schema_names_its_new_draft():
+    assert upgrade_schema({"$schema": DRAFT_7, "items": [{}]}) == {"$schema": META, "prefixItems": [{}]}
+    assert upgrade_schema({"$schema": "urn:own", "items": [{}]}) == {"$schema": "urn:own", "prefixItems": [{}]}
 
 
 def test_references_follow_what_they_point_at():
     schema = {"items": [{"type": "integer"}, {"$ref": "#/items/0"}], "additionalItems": {"$ref": "#/additionalItems"}}
-    assert said(schema) == {
+    assert upgrade_schema(schema) == {
         "prefixItems": [{"type": "integer"}, {"$ref": "#/prefixItems/0"}],
         "items": {"$ref": "#/items"},
     }
 
 
 @pytest.mark.parametrize("convert", [adapt_root, adapt_gemini])
-def test_notes_speak_of_places_in_the_callers_schema(convert):
+def test_notes_have_pointers_into_the_callers_schema(convert):
     inner = {"type": "object", "properties": {"b": {"$ref": "https://a.example/b"}}}
     schema = {"type": "object", "properties": {"a": {"type": "array", "items": [inner]}}}
     notes = convert(json.dumps(schema).encode()).notes
@@ -175,7 +175,7 @@ def test_required_names_keep_their_places_when_some_are_gone():
 
 
 @given(DOCUMENTS)
-def test_whatever_stands_for_a_schema_becomes_a_valid_one(document):
+def test_any_value_in_place_of_a_schema_becomes_a_valid_one(document):
     modern = to_draft_2020(document)
     if isinstance(document, dict):
         valid = jsonschema_rs.meta.is_valid({name: one for name, one in modern.document.items() if name != "$schema"})
@@ -203,4 +203,4 @@ OLDER = [
 @given(value=SMALL)
 def test_the_newer_spelling_takes_what_the_older_one_took(schema, value):
     before = jsonschema_rs.Draft4Validator(schema).is_valid(value)
-    assert jsonschema_rs.Draft202012Validator(said(schema)).is_valid(value) is before
+    assert jsonschema_rs.Draft202012Validator(upgrade_schema(schema)).is_valid(value) is before

@@ -77,7 +77,7 @@ def back(schema, sent):
         ),
     ],
 )  # fmt: skip
-def test_a_double_is_written_as_an_integer_where_the_schema_says_so(schema, sent, meant):
+def test_a_double_is_written_as_an_integer_where_the_schema_requires_it(schema, sent, meant):
     assert back(schema, sent) == meant
 
 

@@ -36,7 +36,7 @@ def test_what_has_nothing_to_measure_has_no_excess(schema):
     assert found(schema) == []
 
 
-def test_every_reference_that_is_not_found_is_told_with_its_place():
+def test_every_unresolved_reference_is_reported_with_its_pointer():
     schema = {
         "$ref": "#/ghost",
         "properties": {"a/b": {"$dynamicRef": "http://x/y"}, "c": {"items": {"$recursiveRef": 5}}, "d": {"$ref": "#"}},
@@ -54,7 +54,7 @@ def test_every_reference_that_is_not_found_is_told_with_its_place():
     ]
 
 
-def test_references_are_read_from_where_they_stand():
+def test_references_are_resolved_relative_to_their_location():
     inner = {"$id": "http://x/a", "properties": {"p": {"$ref": "#/$defs/b"}}, "$defs": {"b": {}}}
     assert found({"properties": {"p": inner}}) == []
     assert [where for where, _ in found({"properties": {"p": inner, "q": {"$ref": "#/$defs/b"}}})] == [

@@ -40,7 +40,7 @@ def test_every_schema_counts_once_for_each_value_it_is_applied_to(schema, value,
     assert StepCounter(schema).count(value).steps == expected
 
 
-def test_references_are_read_from_where_they_stand():
+def test_references_are_resolved_relative_to_their_location():
     inner = {"$id": "http://x/a", "$ref": "#/$defs/b", "$defs": {"b": {"not": {}}}}
     document = {"properties": {"p": inner}, "$defs": {"b": {}}}
     assert StepCounter(document).count({"p": 1}).steps == 4

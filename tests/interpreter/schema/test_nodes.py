@@ -127,7 +127,7 @@ def test_a_rewrite_keeps_lists_of_names_among_dependencies():
         (["number", "integer", "boolean", "array", "object"], ["number", "integer", "boolean", "array", "object"]),
     ],
 )
-def test_the_words_for_types_that_callers_use_are_understood(said, types):
+def test_the_type_names_that_callers_use_are_accepted(said, types):
     assert read_types({"type": said}) == types
 
 
@@ -189,5 +189,5 @@ def test_a_wide_document_is_not_taken_for_a_deep_one():
         ("/properties/0", "properties"),
     ],
 )
-def test_a_schema_stands_under_a_keyword_not_under_a_name(where, keyword):
+def test_a_subschema_is_under_a_keyword_and_not_under_a_property_name(where, keyword):
     assert keyword_at(where) == keyword

@@ -50,11 +50,11 @@ from dragoman.interpreter.schema.nodes import append_sentences, describe_alterna
         ("x-order", 1, None),
     ],
 )  # fmt: skip
-def test_a_keyword_is_said_in_words(keyword, value, words):
+def test_a_keyword_is_described_in_text(keyword, value, words):
     assert describe_keyword({keyword: value}, keyword) == words
 
 
-def test_a_condition_is_said_with_what_follows_from_it():
+def test_a_condition_is_described_with_its_consequence():
     condition = {"required": ["a"]}
     assert describe_keyword({"if": condition}, "if") is None
     assert (

@@ -65,7 +65,7 @@ def merged(first, second, *, join=True):
         ("$anchor", "a", "b", "a"),
     ],
 )  # fmt: skip
-def test_what_two_schemas_say_about_the_same_is_combined_without_conflict(keyword, first, second, expected):
+def test_compatible_keywords_of_two_schemas_are_merged(keyword, first, second, expected):
     schema, clashes = merged({keyword: first}, {keyword: second})
     assert schema == {keyword: expected}
     assert type(schema[keyword]) is type(expected)
@@ -100,7 +100,7 @@ def test_descriptions_are_joined_or_the_first_is_kept():
     assert merged({"description": "a"}, {"description": "a"}) == ({"description": "a"}, [])
 
 
-def test_what_only_one_says_is_kept_and_neither_is_changed():
+def test_keywords_of_only_one_schema_are_kept_and_neither_is_mutated():
     first, second = {"a": 1}, {"b": 2}
     assert merged(first, second) == ({"a": 1, "b": 2}, [])
     assert (first, second) == ({"a": 1}, {"b": 2})

@@ -31,11 +31,11 @@ def test_an_object_is_returned_itself(schema):
 
 
 @pytest.mark.parametrize("schema", [{}, True, None])
-def test_what_says_nothing_is_an_object_without_members(schema):
+def test_an_empty_schema_is_an_object_without_properties(schema):
     assert rooted(schema) == (EMPTY, None, [])
 
 
-def test_what_nothing_fits_and_what_is_no_schema_is_noted():
+def test_unsatisfiable_and_invalid_schemas_are_noted():
     notes = []
     assert to_object_root(False, notes) == (EMPTY, None)  # noqa: FBT003 - a schema may be a boolean
     assert to_object_root([], notes) == (EMPTY, None)
@@ -258,14 +258,14 @@ def test_the_order_of_keywords_is_kept():
     assert list(rooted({"title": "t", "type": "object", "not": True})[0]) == ["title", "type"]
 
 
-def test_references_are_read_from_where_they_stand():
+def test_references_are_resolved_relative_to_their_location():
     embedded = {"$id": "http://x/a", "allOf": [{"$ref": "#/$defs/b"}], "$defs": {"b": objects(a=TEXT)}}
     found, undo, _ = rooted({"allOf": [embedded], "$defs": {"b": TEXT}})
     assert undo is None
     assert found["properties"] == {"a": TEXT}
 
 
-def test_notes_speak_of_places_in_the_callers_schema_once_each():
+def test_each_note_has_one_pointer_into_the_callers_schema():
     notes = [
         Note("/properties/value/items/x", "lost", "dropped"),
         Note("/items", "lost", "dropped"),

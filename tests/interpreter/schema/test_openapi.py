@@ -171,7 +171,7 @@ def test_enums_of_all_of_are_intersected():
 
 
 @pytest.mark.parametrize("keyword", ["not", "if", "dependentRequired", "dependentSchemas"])
-def test_what_has_no_keyword_is_said_in_the_description_and_noted(keyword):
+def test_constraints_without_a_keyword_are_in_the_description_and_noted(keyword):
     value = {
         "not": {"required": ["b"]},
         "if": {"required": ["b"]},
@@ -215,7 +215,7 @@ def test_a_reference_out_of_the_document_becomes_any_value_and_is_noted():
     assert ("/properties/p/$ref", "approximated") in [(note.where, note.kind) for note in converted.notes]
 
 
-def test_an_any_of_on_vertex_stands_alone():
+def test_any_of_on_vertex_has_no_siblings():
     schema = {"anyOf": [{"type": "string"}, {"type": "integer"}, {"type": "null"}], "description": "d"}
     assert become(schema, vertex=True) == {
         "anyOf": [
@@ -281,7 +281,7 @@ def test_a_root_map_is_wrapped_and_unwrapped():
         ({"type": ["object", "integer"], "properties": {"k": {"enum": [1]}}}, {"k": "1"}, {"k": 1}),
     ],
 )
-def test_what_the_model_says_comes_back_as_the_caller_declared_it(schema, sent, meant):
+def test_arguments_of_the_model_are_restored_to_the_callers_schema(schema, sent, meant):
     back = came_back(schema, sent)
     assert (back, type(back)) == (meant, type(meant))
 
@@ -320,7 +320,7 @@ def test_a_tool_without_parameters_has_no_schema(schema):
     assert to_openapi(schema).schema is None
 
 
-def test_required_alternatives_are_said_in_words():
+def test_required_alternatives_are_described_in_text():
     schema = {
         "type": "object",
         "properties": {"a": {"type": "string"}, "b": {"type": "string"}},

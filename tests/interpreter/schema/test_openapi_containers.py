@@ -27,7 +27,7 @@ def came_back(schema, sent, *, vertex=False):
     return (text if undo is None else restore_arguments(text, undo))[5:-1]
 
 
-def test_the_wished_order_comes_first_and_names_only_what_is_there():
+def test_the_given_property_order_comes_first_and_contains_only_existing_names():
     properties = {"a": TEXT, "b": TEXT, "c": TEXT}
     found, _ = convert({"properties": properties, "propertyOrdering": ["c", "ghost", "a", "c"]})
     assert found["propertyOrdering"] == ["c", "a", "b"]
@@ -67,7 +67,7 @@ def test_a_map_on_ai_studio_is_json_text(schema, words):
     assert came_back({"type": "object", **schema}, '"{\\"a\\":[1]}"') == '{"a":[1]}'
 
 
-def test_a_long_schema_of_members_is_cut_in_the_words():
+def test_a_long_schema_of_properties_is_cut_in_the_description():
     found, _ = convert({"additionalProperties": {"type": "string", "description": "x" * 400}})
     said = found["description"].partition("members match ")[2]
     assert len(said) == 301
@@ -75,7 +75,7 @@ def test_a_long_schema_of_members_is_cut_in_the_words():
 
 
 @pytest.mark.parametrize("members", [False, TEXT, {}, None])
-def test_other_members_beside_declared_ones_have_no_counterpart_on_ai_studio(members):
+def test_additional_properties_next_to_declared_ones_have_no_counterpart_on_ai_studio(members):
     found, outcome = convert({"properties": {"a": TEXT}, "additionalProperties": members})
     assert found == {"type": "OBJECT", "properties": {"a": {"type": "STRING"}}, "propertyOrdering": ["a"]}
     assert outcome.notes == (
@@ -113,7 +113,7 @@ def test_an_array_without_items_is_noted_and_one_without_any_item_is_not():
     assert outcome.notes == ()
 
 
-def test_words_about_an_array_are_kept():
+def test_the_description_of_an_array_is_kept():
     schema = {"items": TEXT, "contains": {"const": 1}, "minContains": 1, "maxContains": 2, "title": "t"}
     found, outcome = convert(schema)
     assert found["description"] == (
@@ -145,7 +145,7 @@ def test_a_tuple_has_the_length_of_its_positions_unless_more_may_follow(schema, 
 
 
 @pytest.mark.parametrize("keyword", ["prefixItems", "items"])
-def test_positions_of_a_tuple_are_said_and_noted(keyword):
+def test_positions_of_a_tuple_are_described_and_noted(keyword):
     positions = [
         {"type": "string", "title": "city"},
         {"type": "string", "description": "zip"},

@@ -114,7 +114,7 @@ def test_a_hostile_schema_degrades_and_never_hangs_or_crashes(hostile):
         assert converted.schema is None or len(converted.schema) < 20 * len(schema) + 2_000_000
 
 
-def test_a_schema_cut_for_size_says_so():
+def test_a_schema_cut_for_its_size_has_a_note():
     converted = to_openapi(json.dumps(fan_out(30)).encode())
     assert any("too large" in note.what for note in converted.notes)
 

@@ -51,7 +51,7 @@ def test_open_bounds_are_closed_without_loss(schema, expected):
         ({"exclusiveMaximum": True, "maximum": 5}, "maximum", 5, "less than 5"),
     ],
 )
-def test_an_open_bound_of_a_number_is_weakened_and_said(schema, keyword, bound, words):
+def test_an_exclusive_bound_of_a_number_is_weakened_and_described(schema, keyword, bound, words):
     found, outcome = convert({"type": "number", **schema})
     assert found == {"type": "NUMBER", keyword: bound, "description": f"(must be {words})"}
     exclusive = f"exclusive{keyword.capitalize()}"
@@ -61,7 +61,7 @@ def test_an_open_bound_of_a_number_is_weakened_and_said(schema, keyword, bound, 
 @pytest.mark.parametrize(
     ("kind", "known"), [("string", ["enum", "date-time"]), ("number", ["float", "double"]), ("integer", ["int32", "int64"])]
 )  # fmt: skip
-def test_a_format_stays_where_the_backend_knows_it(kind, known):
+def test_a_format_is_kept_if_the_backend_supports_it(kind, known):
     for said in known:
         assert convert({"type": kind, "format": said})[0] == {"type": kind.upper(), "format": said}
     found, outcome = convert({"type": kind, "format": "odd"})
@@ -110,13 +110,13 @@ def test_a_pattern_that_is_no_text_is_left_out():
         ({"const": "a", "enum": ["b"]}, {"type": "STRING", "enum": ["a"]}, []),
     ],
 )  # fmt: skip
-def test_values_are_listed_as_strings_or_said(schema, expected, notes):
+def test_enum_values_are_strings_or_described(schema, expected, notes):
     found, outcome = convert(schema)
     assert found == expected
     assert [where for where, _ in noted(outcome)] == notes
 
 
-def test_what_is_said_about_values_names_their_keyword():
+def test_the_description_of_values_names_their_keyword():
     assert convert({"const": 5})[1].notes == (
         Note("/properties/p/const", "values are sent as strings and converted back", "approximated"),
     )

@@ -69,7 +69,7 @@ def test_types_unions_and_annotations_become_googles(schema, expected):
     assert convert(schema)[0] == expected
 
 
-def test_one_of_is_weakened_and_mere_demands_are_said():
+def test_one_of_is_weakened_and_required_only_alternatives_are_described():
     assert noted(convert({"oneOf": [TEXT, {"type": "boolean"}]})[1]) == [("/oneOf", "oneOf is weakened to anyOf")]
     demands = [{"required": ["a"], "title": "t", "description": "d"}, {"not": {"required": ["b"]}}]
     assert noted(convert({"anyOf": demands, "type": "object"})[1]) == [("/anyOf", "moved to the description")]
@@ -107,7 +107,7 @@ def test_what_is_no_schema_is_any_value_with_a_note(schema):
         ("boolean", "if", {"const": True}),
     ],
 )
-def test_a_constraint_without_a_keyword_is_said_where_it_applies_and_ignored_elsewhere(kind, keyword, value):
+def test_a_constraint_without_a_keyword_is_described_where_it_applies_and_ignored_elsewhere(kind, keyword, value):
     rest = {"object": {"properties": {"a": TEXT}}, "array": {"items": TEXT}}.get(kind, {})
     found, outcome = convert({"type": kind, keyword: value, "then": {"minimum": 1}, **rest})
     assert found["description"].startswith("(")
@@ -149,7 +149,7 @@ def test_a_format_of_a_boolean_means_nothing():
     assert convert({"type": "boolean", "format": "x"})[0] == {"type": "BOOLEAN"}
 
 
-def test_what_is_said_about_any_value_is_noted():
+def test_constraints_on_values_of_any_type_are_noted():
     assert noted(convert({"x-y": 1, "not": TEXT})[1]) == [
         ("", "a value of any type is sent as JSON text and parsed back"),
         ("/x-y", "Gemini's Schema has no x-y"),
@@ -172,7 +172,7 @@ def test_a_root_is_never_null_and_a_map_stays_one_on_vertex():
     assert outcome.schema == b'{"type":"OBJECT","additionalProperties":{"type":"INTEGER"}}'
 
 
-def test_words_stand_in_every_alternative_on_vertex():
+def test_descriptions_are_in_every_alternative_on_vertex():
     schema = {"anyOf": [TEXT, {"type": "integer"}], "title": "t", "description": "d", "default": 5}
     found, outcome = convert(schema, vertex=True)
     words = {"title": "t", "description": "d (Default: 5)"}

@@ -42,7 +42,7 @@ def plain(schema):
         ({"type": ["STRING", "null"]}, {"type": ["string", "null"]}),
     ],
 )
-def test_googles_words_become_json_schemas(google, expected):
+def test_googles_keywords_become_those_of_json_schema(google, expected):
     assert plain({"type": "OBJECT", "properties": {"p": google}}) == {"type": "object", "properties": {"p": expected}}
 
 
@@ -55,14 +55,14 @@ def test_definitions_and_references_get_their_json_schema_names():
     }
 
 
-def test_the_wished_order_becomes_the_order_of_the_properties():
+def test_property_ordering_becomes_the_order_of_the_properties():
     google = {"type": "OBJECT", "properties": {"a": {}, "b": {}, "c": {}}, "propertyOrdering": ["c", "a", "ghost"]}
     converted = plain(google)
     assert list(converted["properties"]) == ["c", "a", "b"]
     assert "propertyOrdering" not in converted
 
 
-def test_properties_called_like_googles_words_survive():
+def test_properties_named_like_googles_keywords_are_kept():
     names = ["type", "nullable", "ref", "defs", "example", "propertyOrdering", "enum"]
     google = {"type": "OBJECT", "properties": {name: {"type": "STRING"} for name in names}}
     assert plain(google)["properties"] == {name: {"type": "string"} for name in names}

@@ -58,7 +58,7 @@ def test_a_reference_with_siblings_is_inlined_and_they_win():
     assert fitted(schema)[0]["properties"]["a"] == {"type": "string", "description": "mine"}
 
 
-def test_siblings_of_a_recursive_reference_stand_beside_a_union_of_it_alone():
+def test_siblings_of_a_recursive_reference_are_next_to_a_union_of_only_it():
     node = {"type": "object", "properties": {"next": {"$ref": "#/$defs/N", "description": "the next"}}}
     document, outcome = fitted({"type": "object", "properties": {"n": {"$ref": "#/$defs/N"}}, "$defs": {"N": node}})
     kept = {"description": "the next", "anyOf": [{"$ref": "#/$defs/N"}]}
@@ -66,7 +66,7 @@ def test_siblings_of_a_recursive_reference_stand_beside_a_union_of_it_alone():
     assert outcome.notes == ()
 
 
-def test_what_is_changed_in_a_copy_is_not_booked_as_gone_from_the_reference_it_stands_for():
+def test_changes_in_an_inlined_copy_are_not_losses_of_its_reference():
     node = {"type": "object", "properties": {"next": {"$ref": "#/$defs/N", "anyOf": [{"title": "t"}]}}}
     top = {"$ref": "#/$defs/N", "description": "d"}
     _, outcome = fitted({"type": "object", "properties": {"n": top}, "$defs": {"N": node}})
@@ -76,7 +76,7 @@ def test_what_is_changed_in_a_copy_is_not_booked_as_gone_from_the_reference_it_s
     }
 
 
-def test_a_reference_out_of_the_document_is_replaced_by_words():
+def test_an_external_reference_is_replaced_by_a_description():
     document, outcome = fitted({"type": "object", "properties": {"a": {"$ref": "https://example.com/a"}}})
     assert document["properties"]["a"] == {"description": "(as described at https://example.com/a)"}
     assert [(note.where, note.kind) for note in outcome.notes] == [("/properties/a/$ref", "approximated")]
@@ -95,7 +95,7 @@ def test_a_root_that_is_no_object_is_wrapped():
     assert restore_arguments('{"value":[1.0,2]}', outcome.undo) == "[1,2]"
 
 
-def test_integers_come_back_as_integers_wherever_the_schema_says_so():
+def test_integers_are_restored_wherever_the_schema_requires_them():
     schema = {
         "type": "object",
         "properties": {
@@ -137,12 +137,12 @@ def test_a_schema_without_integers_needs_no_undo():
     ],
     ids=lambda words: next(iter(words)),
 )
-def test_words_at_the_root_make_no_parameters(words):
+def test_a_description_at_the_root_makes_no_parameters(words):
     assert fitted({"type": "object", "properties": {}, **words})[0] is None
 
 
 @pytest.mark.parametrize("root", [{"minProperties": 1}, {"additionalProperties": {"type": "string"}}, {"x-y": 1}])
-def test_a_root_that_says_more_is_sent(root):
+def test_a_root_with_constraints_is_sent(root):
     assert fitted({"type": "object", **root})[0] == {"type": "object", **root}
 
 
@@ -155,7 +155,7 @@ def test_where_a_boolean_is_understood_it_stays(keyword):
         assert fitted(schema)[0] == schema
 
 
-def test_a_value_that_nothing_fits_goes_with_a_note():
+def test_an_unsatisfiable_property_is_dropped_with_a_note():
     document, outcome = fitted({"type": "object", "properties": {"a": {"type": "string"}, "no": False}})
     assert document["properties"] == {"a": {"type": "string"}}
     assert outcome.notes == (Note("/properties/no", "a schema that accepts no value", "dropped"),)
@@ -180,7 +180,7 @@ def test_both_kinds_of_definitions_are_put_together():
     assert document["properties"] == {"a": {"$ref": "#/$defs/A"}, "b": {"$ref": "#/$defs/B"}}
 
 
-def test_definitions_beside_an_inlined_reference_stay_where_they_are_pointed_at():
+def test_definitions_next_to_an_inlined_reference_stay_if_they_are_referenced():
     inner = {"$ref": "#/$defs/A", "description": "d", "$defs": {"B": {"type": "string"}}}
     schema = {
         "type": "object",
@@ -266,7 +266,7 @@ def test_a_recursive_reference_with_siblings_follows_moved_definitions():
     }
 
 
-def test_twenty_thousand_schemas_are_fitted_and_further_references_stay():
+def test_twenty_thousand_schemas_are_inlined_and_further_references_stay():
     members = {f"p{i}": {"$ref": "#/$defs/A", "title": "t"} for i in range(10_001)}
     document, outcome = fitted({"type": "object", "properties": members, "$defs": {"A": {"type": "string"}}})
     # The root is one, and a member that is inlined is two.
@@ -280,7 +280,7 @@ def test_a_property_named_like_a_keyword_that_may_be_boolean_is_still_a_property
     assert document == {"type": "object", "properties": {"additionalProperties": {}}, "additionalProperties": True}
 
 
-def test_a_union_beside_a_recursive_reference_moves_aside_and_is_booked():
+def test_a_union_next_to_a_recursive_reference_is_moved_and_reported():
     union = [{"required": ["a"]}, {"required": ["b"]}]
     node = {"type": "object", "properties": {"next": {"$ref": "#/$defs/N", "anyOf": union}}}
     document, outcome = fitted({"type": "object", "properties": {"n": {"$ref": "#/$defs/N"}}, "$defs": {"N": node}})

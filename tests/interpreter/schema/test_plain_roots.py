@@ -22,7 +22,7 @@ def fitted(schema, **options):
         b'{"type":"object","properties":{"a":{"type":"object","properties":{},"required":[]}}}',
     ],
 )
-def test_a_schema_that_fits_is_returned_as_the_very_same_bytes(text):
+def test_a_schema_that_needs_no_change_is_returned_as_the_same_bytes(text):
     assert adapt_root(text, property_keys=True).schema is text
     copy = bytes(bytearray(text))
     assert adapt_root(copy, property_keys=True).schema is copy
@@ -42,7 +42,7 @@ def test_a_root_that_is_no_schema_becomes_an_empty_object_with_a_note(schema):
     assert len(outcome.notes) == 1
 
 
-def test_empty_properties_are_added_only_where_asked():
+def test_empty_properties_are_added_only_on_request():
     text = b'{"type":"object"}'
     assert adapt_root(text, add_properties=False).schema is text
 
@@ -98,7 +98,7 @@ def test_a_root_all_of_is_merged():
     }
 
 
-def test_a_root_union_of_objects_is_united_and_says_its_variants():
+def test_a_root_union_of_objects_is_merged_and_its_variants_described():
     variants = [
         {"type": "object", "properties": {"kind": {"const": "a"}, "x": {"type": "string"}}, "required": ["kind", "x"]},
         {"type": "object", "properties": {"kind": {"const": "b"}, "y": {"type": "string"}}, "required": ["kind"]},
@@ -110,7 +110,7 @@ def test_a_root_union_of_objects_is_united_and_says_its_variants():
     assert [note.where for note in outcome.notes] == ["/oneOf"]
 
 
-def test_root_alternatives_of_required_names_are_said_in_words():
+def test_root_alternatives_of_required_names_are_described():
     schema = {
         "type": "object",
         "properties": {"a": {}, "b": {}},
@@ -173,7 +173,7 @@ def test_a_property_named_like_a_branch_is_no_branch(name):
     assert [note.where for note in outcome.notes] == [f"/properties/{name}/required/0"]
 
 
-def test_empty_properties_are_added_to_branches_and_members_but_not_beside_a_reference():
+def test_empty_properties_are_added_to_branches_and_properties_but_not_to_references():
     schema = {
         "type": "object",
         "properties": {
@@ -192,7 +192,7 @@ def test_empty_properties_are_added_to_branches_and_members_but_not_beside_a_ref
     assert outcome.notes == (Note("/properties/c/required/0", '"x" is required but not declared', "dropped"),)
 
 
-def test_an_array_that_does_not_say_of_what_is_one_of_anything():
+def test_an_array_without_items_is_an_array_of_anything():
     schema = {
         "type": "object",
         "properties": {

@@ -105,7 +105,7 @@ INNER = "/$defs/inner"
         ("nested/ghost.json#/$defs/deep", "", None),
     ],
 )
-def test_a_reference_is_read_from_where_it_stands(reference, where, pointer):
+def test_a_reference_is_resolved_relative_to_its_location(reference, where, pointer):
     assert References(EMBEDDED).locate(reference, where) == pointer
 
 
@@ -124,7 +124,7 @@ def test_an_anchor_in_the_old_style_is_no_base_for_references():
     assert References(document).locate("#/$defs/x", "/$defs/seven/items") == "/$defs/x"
 
 
-def test_an_id_that_cannot_be_joined_is_found_by_its_own_words():
+def test_an_id_that_is_not_a_valid_uri_is_found_by_its_exact_text():
     document = {"$id": "http://example.com/", "$defs": {"a": {"$id": "http://[broken"}}}
     assert References(document).locate("http://[broken") == "/$defs/a"
 

@@ -37,7 +37,7 @@ def defs(**targets):
         (defs(a="x", b="a"), []),
     ],
 )
-def test_definitions_of_one_circle_share_what_stands_for_them(definitions, expected):
+def test_definitions_of_one_cycle_share_their_replacement(definitions, expected):
     definitions = {name: [target for target in to if target != "#/$defs/"] for name, to in definitions.items()}
     assert rings(definitions) == expected
 
@@ -57,7 +57,7 @@ def test_a_circle_may_lead_through_a_part_of_a_definition():
     assert found["/$defs/a"] == found["/$defs/b"]
 
 
-def test_references_are_read_from_where_they_stand():
+def test_references_are_resolved_relative_to_their_location():
     root = {
         "$defs": {
             "a": {"$id": "http://x/a", "not": {"$ref": "#/$defs/b"}, "$defs": {"b": {"type": "string"}}},

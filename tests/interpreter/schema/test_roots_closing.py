@@ -40,7 +40,7 @@ def test_any_value_is_narrowed_to_plain_values(schema):
     assert outcome.narrowed
 
 
-def test_words_about_any_value_stay():
+def test_keywords_for_any_type_stay():
     found, outcome = output({"title": "t", "description": "d", "default": 5, "x-y": 1})
     assert found == {"type": SCALARS, "title": "t", "description": "d", "default": 5}
     assert noted(outcome) == [("/properties/p", ANY), ("/properties/p/x-y", "x-y is dropped")]
@@ -150,7 +150,7 @@ def test_a_schema_becomes_its_closed_form(schema, expected):
     assert output(schema)[0] == expected
 
 
-def test_a_subset_of_strings_says_nothing_about_other_types():
+def test_string_constraints_do_not_apply_to_other_types():
     said = {"pattern": "^a$", "minLength": 1, "maxLength": 2}
     found, outcome = output({"type": "integer", **said})
     assert found == {"type": "integer"}
@@ -162,14 +162,14 @@ def test_a_subset_of_strings_says_nothing_about_other_types():
 
 
 @pytest.mark.parametrize("output_of", [output, strict])
-def test_a_format_of_numbers_is_said_in_words_and_noted(output_of):
+def test_a_number_format_is_described_and_noted(output_of):
     found, outcome = output_of({"type": "integer", "format": "int64"}, required=["p"])
     assert found == {"type": "integer", "description": "(format: int64)"}
     assert noted(outcome) == [("/properties/p/format", "format is moved to the description")]
 
 
 @pytest.mark.parametrize("output_of", [output, strict])
-def test_values_that_an_array_cannot_have_are_said_in_words(output_of):
+def test_constraints_on_array_values_are_described(output_of):
     listed = {"type": "array", "items": {"type": "string"}, "description": "d", "enum": ["a", "b"]}
     found, outcome = output_of(listed, required=["p"])
     assert found == {"type": "array", "items": {"type": "string"}, "description": 'd (must be one of ["a","b"])'}
@@ -177,14 +177,14 @@ def test_values_that_an_array_cannot_have_are_said_in_words(output_of):
 
 
 @pytest.mark.parametrize("pattern", ["(?=a)b", "(?:a)", "a\\b", "a\\B", "(a)\\1", "\\k<a>"])
-def test_anthropic_is_told_in_words_of_a_pattern_that_is_not_simple(pattern):
+def test_a_complex_pattern_is_described_for_anthropic(pattern):
     found, outcome = output({"type": "string", "pattern": pattern})
     assert found == {"type": "string", "description": f"(must match the pattern {pattern})"}
     assert noted(outcome) == [("/properties/p/pattern", "pattern is moved to the description")]
 
 
 @pytest.mark.parametrize(("least", "known"), [(0, True), (1, True), (2, False), (1.5, False)])
-def test_anthropic_knows_arrays_of_at_least_none_or_one(least, known):
+def test_anthropic_supports_min_items_of_zero_or_one(least, known):
     found, _ = output({"type": "array", "items": {"type": "string"}, "minItems": least})
     assert (found.get("minItems") == least) is known
     assert ("description" in found) is not known
@@ -199,13 +199,13 @@ def test_anthropic_knows_arrays_of_at_least_none_or_one(least, known):
         ("required", ["x"]),
     ],
 )
-def test_words_without_a_demand_go_without_a_note(keyword, value):
+def test_keywords_without_a_constraint_are_dropped_without_a_note(keyword, value):
     found, outcome = output({"type": "string", keyword: value})
     assert found == {"type": "string"}
     assert outcome.notes == ()
 
 
-def test_what_the_subset_does_not_know_is_said_and_noted():
+def test_keywords_outside_the_subset_are_described_and_noted():
     found, outcome = output({"type": "object", "properties": {}, "minProperties": 1, "x/y": 1, "default": {}})
     assert found["description"] == "(must have at least 1 members)"
     assert found["default"] == {}
@@ -272,7 +272,7 @@ def test_one_of_is_weakened_with_a_note_and_any_of_is_not():
     assert output({"anyOf": [{"type": "string"}, {"type": "null"}]})[1].notes == ()
 
 
-def test_what_conflicts_with_an_alternative_is_noted_inside_and_beside():
+def test_conflicts_with_an_alternative_are_noted_inside_and_next_to_it():
     found, outcome = output({"anyOf": [{"type": "string"}, {"type": "integer"}], "type": "string"})
     assert found == {"anyOf": [{"type": "string"}, {"type": "integer"}]}
     what = "conflicting values of type; the first is kept"
@@ -288,7 +288,7 @@ def test_a_conflict_inside_all_of_is_won_by_the_first_and_noted():
     assert noted(outcome) == [("/properties/p", "conflicting values of type; the first is kept")]
 
 
-def test_strict_makes_null_stand_for_absent_and_says_where():
+def test_strict_mode_uses_null_for_absent_and_records_where():
     schema = {
         "type": "object",
         "properties": {

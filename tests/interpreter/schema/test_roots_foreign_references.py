@@ -25,7 +25,7 @@ def converted(name, schema):
 
 @pytest.mark.parametrize("name", CONVERTERS)
 @pytest.mark.parametrize("reference", [REMOTE, "#/$defs/Missing", "other.json#/x"])
-def test_a_reference_out_of_the_document_leaves_words_and_no_reference(name, reference):
+def test_an_external_reference_becomes_a_description_and_no_reference(name, reference):
     fitted, notes = converted(name, {"type": "object", "properties": {"place": {"$ref": reference}}})
     assert "$ref" not in json.dumps(fitted)
     assert f"as described at {reference}" in fitted["properties"]["place"]["description"]
@@ -33,7 +33,7 @@ def test_a_reference_out_of_the_document_leaves_words_and_no_reference(name, ref
 
 
 @pytest.mark.parametrize("name", CONVERTERS)
-def test_what_stands_beside_a_reference_out_of_the_document_stays(name):
+def test_siblings_of_an_external_reference_stay(name):
     node = {"$ref": REMOTE, "type": "string", "description": "Where."}
     fitted, notes = converted(name, {"type": "object", "properties": {"place": node}})
     place = fitted["properties"]["place"]
@@ -55,6 +55,6 @@ def test_references_inside_the_document_stay(name):
     assert converted(name, schema) == (schema, set())
 
 
-def test_notes_about_a_wrapped_root_speak_of_the_callers_document():
+def test_notes_about_a_wrapped_root_have_pointers_into_the_callers_document():
     _, notes = converted("root", {"type": "array", "items": {"$ref": REMOTE}})
     assert notes == {("", "approximated"), ("/items/$ref", "approximated")}

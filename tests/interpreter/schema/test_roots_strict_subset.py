@@ -33,7 +33,7 @@ def closed(**properties):
         closed(format=TEXT, allOf=TEXT, additionalProperties={"type": "boolean"}),
     ],
 )
-def test_a_closed_schema_of_what_openai_knows_is_strict(schema):
+def test_a_closed_schema_of_supported_keywords_is_strict_for_openai(schema):
     assert is_openai_strict(json.dumps(schema).encode())
 
 

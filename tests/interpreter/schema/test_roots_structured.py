@@ -56,7 +56,7 @@ def property_of(convert, schema):
         ),
     ],
 )
-def test_anthropic_knows_or_is_told_in_words(schema, expected):
+def test_keywords_are_supported_by_anthropic_or_described(schema, expected):
     assert property_of(output, schema) == expected
 
 
@@ -154,7 +154,7 @@ def test_nulls_are_dropped_at_every_turn_of_a_recursion():
     )
 
 
-def test_strict_keeps_what_it_knows_and_says_the_rest():
+def test_strict_mode_keeps_supported_keywords_and_describes_the_rest():
     assert property_of(strict, {"type": "integer", "minimum": 1, "multipleOf": 2}) == {
         "type": "integer",
         "minimum": 1,
@@ -205,7 +205,7 @@ def test_the_formats_that_both_vendors_enforce_stay(said):
         ("array", "maxItems", 4),
     ],
 )
-def test_strict_knows_the_bounds_that_anthropic_is_told_in_words(kind, keyword, value):
+def test_strict_mode_keeps_the_bounds_that_are_described_for_anthropic(kind, keyword, value):
     schema = {"type": kind, keyword: value, **({"items": {"type": "string"}} if kind == "array" else {})}
     assert property_of(strict, schema) == schema
     told = property_of(output, schema)
@@ -250,6 +250,6 @@ def test_what_is_wrapped_for_a_vendor_is_unwrapped_and_its_nulls_dropped():
         ({"enum": ["a"], "type": "string"}, "string"),
     ],
 )
-def test_strict_says_the_type_of_listed_values_and_anthropic_need_not(schema, kind):
+def test_strict_mode_adds_the_type_of_enum_values_and_anthropic_does_not_need_it(schema, kind):
     assert property_of(strict, schema) == {**schema, "type": kind}
     assert property_of(output, schema) == schema

@@ -72,7 +72,7 @@ def test_a_bad_schema_is_a_clear_error(schema, where, said):
     assert said in message
 
 
-def test_all_that_is_wrong_with_a_schema_is_told_each_at_its_place():
+def test_every_fault_of_a_schema_is_reported_at_its_pointer():
     properties = {"a": {"type": "strnig"}, "b/c": {"minimum": "x"}}
     found = complaints({"type": "object", "properties": properties, "required": "a"})
     assert {where for where, _ in found} >= {

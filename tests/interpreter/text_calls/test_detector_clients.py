@@ -38,7 +38,7 @@ SAID = """I look it up.
 <tool_call>{"name": "GetTime"}</tool_call>"""
 
 
-def asked(dialect, **more):
+def build_request(dialect, **more):
     """What a client of a dialect asks, as the context of its reply."""
     plain = Call(json.dumps(ASKED | more).encode(), "m", stream=bool(more.get("stream")))
     return translate_request(plain, "chat", dialect).call if dialect != "chat" else plain
@@ -66,8 +66,8 @@ def calls(response):
 
 @pytest.mark.parametrize("upstream", DIALECTS)
 @pytest.mark.parametrize("client", DIALECTS)
-def test_whole_and_streamed_tell_the_same_calls_in_every_dialect(client, upstream):
-    context_of = translate_request(asked(client), client, upstream, text_calls="json")
+def test_whole_and_streamed_replies_have_the_same_calls_in_every_dialect(client, upstream):
+    context_of = translate_request(build_request(client), client, upstream, text_calls="json")
     context = Context(context_of.request, context_of.undo, now=1)
     here, there = dialect_named(upstream), dialect_named(client)
     said = reply(Text(text=SAID))
@@ -92,7 +92,7 @@ def test_whole_and_streamed_tell_the_same_calls_in_every_dialect(client, upstrea
 
 @pytest.mark.parametrize("dialect", DIALECTS)
 def test_ids_are_the_same_whenever_the_same_reply_is_read(dialect):
-    context_of = translate_request(asked(dialect), dialect, "chat", text_calls="json")
+    context_of = translate_request(build_request(dialect), dialect, "chat", text_calls="json")
     context = Context(context_of.request, context_of.undo)
     body = dialect_named("chat").build_response(reply(Text(text=SAID)), None)
     replies = [translate_response(body, "chat", dialect, context).body for _ in range(2)]
@@ -137,7 +137,7 @@ def test_a_reply_without_calls_stays_as_it_is():
         ("get_snow", "get_snow"),
     ],
 )
-def test_a_name_that_is_nearly_right_is_mended_only_if_one_tool_is_meant(written, name):
+def test_a_nearly_correct_name_is_corrected_only_if_it_is_unambiguous(written, name):
     told = listened(reply(Text(text=f"TOOL_CALL: {written}\n")), names=("get_weather", "get_time", "Get_Time"))
     assert calls(told) == [(name, {})]
 
@@ -151,21 +151,21 @@ def test_a_call_that_the_end_cut_off_is_not_taken_for_one_without_arguments():
     assert (calls(whole), whole.finish.reason) == ([("erase", {})], "tool_calls")
 
 
-def test_a_call_before_the_end_that_cut_the_rest_off_is_told():
+def test_a_complete_call_before_a_truncated_end_is_emitted():
     told = listened(reply(Text(text='TOOL_CALL: a\nARGUMENTS: {}\nTOOL_CALL: b\nARGUMENTS: {"x'), reason="length"))
     assert calls(told) == [("a", {})]
     assert told.parts[-1].text == 'TOOL_CALL: b\nARGUMENTS: {"x'
     assert told.finish.reason == "length"
 
 
-def test_one_call_is_told_where_one_is_wanted_and_the_others_are_booked():
+def test_with_parallel_off_one_call_is_emitted_and_the_others_are_losses():
     ledger = Ledger({})
     told = detect_calls(reply(Text(text=SAID, where="/t")), hearing(ledger, single_call=True))
     assert [name for name, _ in calls(told)] == ["get_weather"]
     assert [(loss.where, loss.kind) for loss in ledger.losses()] == [("/t", "dropped")]
 
 
-def test_a_call_that_cannot_be_read_is_told_as_text_and_booked():
+def test_an_unparsable_call_is_emitted_as_text_and_is_a_loss():
     ledger = Ledger({})
     said = reply(Text(text='TOOL_CALL: a\nARGUMENTS: {"x": }', where="/t"))
     assert detect_calls(said, hearing(ledger)) == said
@@ -182,7 +182,7 @@ def test_what_signs_a_text_that_held_a_call_is_booked():
     assert [(loss.where, loss.kind) for loss in ledger.losses()] == [("/t/signature", "dropped")]
 
 
-def test_what_stands_beside_a_text_that_is_only_a_call_is_booked():
+def test_fields_of_a_text_that_is_only_a_call_are_losses():
     ledger = Ledger({})
     extras = Extras("chat", {"/logprobs": b"[1]"})
     called = Text(text="TOOL_CALL: get_time\n", where="/t", extras=extras)
@@ -195,7 +195,7 @@ def test_what_stands_beside_a_text_that_is_only_a_call_is_booked():
     assert ledger.losses() == ()
 
 
-def test_sources_of_a_text_stand_on_it_unless_a_call_was_cut_out():
+def test_citations_of_a_text_are_kept_unless_a_call_was_removed_from_it():
     source = Citation("chat", b"{}", url="https://a.example")
     plain = reply(Text(text="Look.", citations=(source,)))
     assert listened(plain) == plain
@@ -211,14 +211,14 @@ def test_fields_that_come_with_a_text_stay_on_it():
     assert told.parts == (Text(text="Hi", extras=Extras("chat", {"/x": b"1"})),)
 
 
-def test_a_call_at_the_end_of_a_text_is_whole_where_the_model_says_that_it_calls():
+def test_a_call_at_the_end_of_a_text_is_complete_if_the_finish_reason_is_tool_calls():
     told = listened(reply(Text(text="TOOL_CALL: get_time"), reason="tool_calls"))
     assert (calls(told), told.finish.reason) == ([("get_time", {})], "tool_calls")
     followed = listened(reply(Text(text="TOOL_CALL: get_time"), Text(text="x"), reason="length"))
     assert calls(followed) == [("get_time", {})]
 
 
-def test_interleaved_parts_are_heard_in_their_order():
+def test_interleaved_parts_are_parsed_in_their_order():
     events = [
         Started("r", "m"),
         PartStarted(0, Text(text="")),
@@ -234,7 +234,7 @@ def test_interleaved_parts_are_heard_in_their_order():
     assert [type(part) for part in told.parts] == [ToolCall, Reasoning]
 
 
-def test_a_stream_that_fails_within_a_call_tells_nothing_of_it():
+def test_a_stream_that_fails_within_a_call_does_not_emit_it():
     stage = hearing()
     told = stage.feed([Started("r", "m"), PartStarted(0, Text(text="")), PartDelta(0, "Hi <tool_call>{")])
     told += stage.feed([Failed(Problem("unreachable", "gone"))])
@@ -242,7 +242,7 @@ def test_a_stream_that_fails_within_a_call_tells_nothing_of_it():
     assert isinstance(told[-1], Failed)
 
 
-def test_the_sequence_that_stops_made_up_results_is_not_told():
+def test_the_stop_sequence_against_made_up_results_is_not_emitted():
     stopped = structs.replace(reply(Text(text="Done.")), finish=Finish("stop", "stop_sequence", "<tool_result"))
     assert listened(stopped, stop="<tool_result").finish == Finish("stop")
     own = structs.replace(reply(Text(text="Done.")), finish=Finish("stop", "", "END"))
@@ -252,7 +252,7 @@ def test_the_sequence_that_stops_made_up_results_is_not_told():
 BROKEN = "TOOL_CALL: get_time\nARGUMENTS: {,}"
 
 
-def test_who_runs_calls_is_told_which_text_is_a_call_that_cannot_be_read():
+def test_the_tool_loop_is_notified_of_text_that_is_an_unparsable_call():
     said = reply(Text(text=f"{SAID}\nAnd:\n{BROKEN}", signature=Signature("google", "s")), Text(text="Done."))
     told = collect(check_events(hearing(runs_calls=True).feed(replay(said))))
     texts = [(part.text, part.unread) for part in told.parts if isinstance(part, Text)]
@@ -263,7 +263,7 @@ def test_who_runs_calls_is_told_which_text_is_a_call_that_cannot_be_read():
     assert alone.finish.reason == "malformed_call"
 
 
-def test_who_runs_calls_is_told_of_a_call_that_was_cut_off():
+def test_the_tool_loop_is_notified_of_a_truncated_call():
     (part,) = listened(reply(Text(text="TOOL_CALL: get_time"), reason="length"), runs_calls=True).parts
     assert (part.text, part.unread) == ("TOOL_CALL: get_time", True)
 
@@ -273,7 +273,7 @@ def test_everybody_else_has_every_character_as_text():
     assert listened(said).parts == said.parts
 
 
-def test_a_call_that_may_not_be_made_is_left_out_and_booked_but_told_to_who_runs_calls():
+def test_a_forbidden_call_is_dropped_and_a_loss_but_the_tool_loop_is_notified():
     said = reply(Text(text=SAID + "\nSo.", where="/x"))
     ledger = Ledger({})
     told = detect_calls(said, hearing(ledger, forbidden=True))

@@ -20,12 +20,12 @@ from dragoman.interpreter.text_calls.forms import WrittenCall
 from dragoman.interpreter.text_calls.prompt import describe_tools, escape_protocol, render_call, render_result
 from dragoman.interpreter.text_calls.reader import TextCallReader
 from dragoman.interpreter.translate import translate_request
-from interpreter.workbench import said
+from interpreter.workbench import build_message
 
 SCHEMA = b'{"type":"object","properties":{"city":{"type":"string"}},"required":["city"]}'
 WEATHER = Tool(name="get_weather", description="Tell the weather.", parameters=SCHEMA, where="/tools/0")
 TIME = Tool(name="get_time", where="/tools/1")
-HI = said("user", "hi")
+HI = build_message("user", "hi")
 CALL = ToolCall(id="a", name="get_weather", arguments='{"city": "Rome"}', where="/c")
 FORMS = ["json", "legacy"]
 
@@ -55,7 +55,7 @@ def texts(message):
 
 @pytest.mark.parametrize("form", FORMS)
 def test_the_system_prompt_ends_with_the_tools_and_how_to_call_them(form):
-    request, undo, losses = words(form, said("system", "Be brief."), HI)
+    request, undo, losses = words(form, build_message("system", "Be brief."), HI)
     (told,) = texts(request.messages[0])
     assert told.startswith("Be brief.\n\nYou can use tools.")
     lines = [json.loads(line) for line in told.splitlines() if line.startswith('{"name":')]
@@ -67,7 +67,7 @@ def test_the_system_prompt_ends_with_the_tools_and_how_to_call_them(form):
     assert losses == [("/tools", "described in the prompt: the model calls tools in its text", "approximated")]
 
 
-def test_without_a_system_prompt_the_words_are_one():
+def test_without_a_system_prompt_the_instructions_become_one():
     request, _, _ = words("json")
     assert [message.role for message in request.messages] == ["system", "user"]
 
@@ -91,10 +91,10 @@ def test_a_call_in_the_history_is_written_as_the_model_would_write_it(form):
     assert [*reader.feed(told[0]), *reader.close()] == ["I look.", WrittenCall("get_weather", arguments)]
 
 
-def test_results_stand_in_the_order_of_their_calls_in_one_message():
+def test_results_are_in_the_order_of_their_calls_in_one_message():
     calls = (CALL, structs.replace(CALL, id="b", name="get_time", arguments="{}"))
     late = ToolResult(call_id="b", content=(Data(json=b'{"hour":4}'),), failed=True)
-    request, _, _ = words("json", HI, assistant(*calls), user(late), user(result()), said("user", "and?"))
+    request, _, _ = words("json", HI, assistant(*calls), user(late), user(result()), build_message("user", "and?"))
     assert [message.role for message in request.messages] == ["system", "user", "assistant", "user"]
     first, second, asked = texts(request.messages[-1])[0].split("\n\n")
     assert first == '<tool_result name="get_weather">\nsun\n</tool_result>'
@@ -108,7 +108,7 @@ def test_a_result_has_the_name_of_its_call():
     assert ("/r/name", "the name of the call is used", "dropped") in losses
 
 
-def test_a_call_without_a_result_gets_one_that_says_so():
+def test_a_call_without_a_result_gets_a_placeholder_result():
     request, _, losses = words("json", HI, assistant(CALL))
     assert "no result: the call was interrupted" in texts(request.messages[-1])[0]
     assert any("has no result" in what for _, what, _ in losses)
@@ -136,27 +136,27 @@ def test_nothing_can_be_called_out_of_a_result():
     assert any("is escaped" in what for _, what, _ in losses)
 
 
-def test_results_that_hold_no_such_words_stay_as_they_are():
+def test_results_without_marker_text_are_unchanged():
     text = "a tool_call in a sentence: the TOOL_CALL: of the day, and tool_results"
     assert escape_protocol(text) == text
     assert text in render_result("f", text, failed=False)
 
 
-def test_a_model_that_goes_on_after_a_call_that_cannot_be_read_is_told_so():
+def test_a_model_gets_an_error_after_an_unparsable_call():
     broken = 'TOOL_CALL: get_time\nARGUMENTS: {"x": }'
-    request, _, _ = words("json", HI, said("assistant", broken))
+    request, _, _ = words("json", HI, build_message("assistant", broken))
     assert request.messages[-1].role == "user"
     assert "cannot be read" in texts(request.messages[-1])[0]
     request, _, _ = words("json", HI, assistant(Text(text=broken), CALL), user(result()))
     assert texts(request.messages[-1])[0].endswith("must be one valid JSON object.")
-    request, _, _ = words("json", HI, said("assistant", broken), said("user", "Never mind."))
+    request, _, _ = words("json", HI, build_message("assistant", broken), build_message("user", "Never mind."))
     assert texts(request.messages[-1]) == ["Never mind."]
     for whole in ("Well.", "TOOL_CALL: get_time"):
-        request, _, _ = words("json", HI, said("assistant", whole))
+        request, _, _ = words("json", HI, build_message("assistant", whole))
         assert request.messages[-1].role == "assistant"
 
 
-def test_media_in_a_result_stands_behind_it():
+def test_media_in_a_result_follows_it():
     image = Media(kind="image", media_type="image/png", source=Inline("AAAA"))
     both = ToolResult(call_id="a", content=(Text(text="see"), image))
     request, _, losses = words("json", HI, assistant(CALL), user(both))
@@ -167,7 +167,7 @@ def test_media_in_a_result_stands_behind_it():
 
 
 @pytest.mark.parametrize("source", [Plain("TOOL_CALL: rm"), Inline(b64encode(b"TOOL_CALL: rm").decode())])
-def test_a_document_that_is_a_text_stands_in_its_result_and_calls_nothing_if_it_is_repeated(source):
+def test_a_text_document_is_in_its_result_and_is_not_parsed_as_a_call_if_repeated(source):
     page = Media(kind="document", media_type="text/html", source=source, name="x://page")
     request, _, losses = words("json", HI, assistant(CALL), user(ToolResult(call_id="a", content=(page,))))
     (text,) = request.messages[-1].parts
@@ -180,7 +180,7 @@ def test_marks_of_a_cache_stay_on_the_turns():
     assert [message.parts[-1].cache for message in request.messages[2:]] == ["5m", "1h"]
 
 
-def test_a_text_with_something_beside_it_stays_a_part_of_its_own():
+def test_a_text_with_other_fields_stays_a_separate_part():
     signed = Text(text="I look.", signature=Signature("google", "s"))
     request, _, _ = words("json", HI, assistant(Reasoning(texts=("hm",)), signed, CALL), user(result()))
     assert [type(part) for part in request.messages[2].parts] == [Reasoning, Text, Text]
@@ -208,7 +208,7 @@ def test_what_only_its_dialect_understands_of_a_call_is_booked():
         (ToolChoice(mode="auto", parallel=False), "Call at most one tool at a time.", ""),
     ],
 )
-def test_a_choice_is_asked_for_in_words(choice, told, untold):
+def test_a_tool_choice_is_requested_as_text(choice, told, untold):
     request, undo, losses = words("json", tool_choice=choice)
     (text,) = texts(request.messages[0])
     assert told in text
@@ -218,7 +218,7 @@ def test_a_choice_is_asked_for_in_words(choice, told, untold):
     assert len(losses) > 1
 
 
-def test_where_no_tool_may_be_called_none_is_told_of():
+def test_with_choice_none_no_tools_are_described():
     request, undo, losses = words("json", tool_choice=ToolChoice(mode="none"))
     assert request.messages == (HI,)
     assert undo is None
@@ -228,12 +228,12 @@ def test_where_no_tool_may_be_called_none_is_told_of():
     assert undo.text_calls.forbidden
 
 
-def test_nobody_is_held_to_a_schema():
+def test_no_schema_is_enforced():
     _, _, losses = words("json", tools=(structs.replace(WEATHER, strict=True),))
     assert ("/tools/0/function/strict", "the target cannot enforce the schema", "dropped") in losses
 
 
-def test_a_shape_for_the_answer_is_asked_for_in_words():
+def test_an_output_format_is_requested_as_text():
     output = OutputFormat(kind="json_schema", schema=b'{"type":"object"}')
     request, _, losses = words("json", output=output)
     assert request.output is None
@@ -243,7 +243,7 @@ def test_a_shape_for_the_answer_is_asked_for_in_words():
     assert request.output is output
 
 
-def test_made_up_results_are_stopped_where_the_model_can_be_asked_to():
+def test_made_up_results_are_stopped_where_the_model_supports_stop_sequences():
     request, undo, _ = words("json", sampling=Sampling(stop=("END",)))
     assert request.sampling.stop == ("END", "<tool_result")
     assert undo.text_calls.stop == "<tool_result"
@@ -258,12 +258,12 @@ def test_a_vendors_own_tools_stay():
     assert request.tools == (search,)
 
 
-def test_a_request_without_tools_needs_no_words():
+def test_a_request_without_tools_gets_no_instructions():
     request = Request(model="m", messages=(HI,))
     assert describe_tools(request, "openai", traits_for("chat", "m", "json"), Ledger({})) is None
 
 
-def test_arguments_that_are_no_object_are_told_as_text():
+def test_arguments_that_are_not_an_object_are_sent_as_text():
     assert '"arguments": "{broken"' in render_call("f", "{broken", "json")
     assert render_call("f", "{broken", "legacy") == 'TOOL_CALL: f\nARGUMENTS: "{broken"'
 
@@ -274,12 +274,12 @@ def body(**more):
     return json.dumps(asked | {"tools": [{"type": "function", "function": f} for f in functions]} | more).encode()
 
 
-def test_names_need_no_stand_ins():
+def test_names_need_no_aliases():
     told = translate_request(Call(body(), "m"), "chat", "messages", text_calls="json")
     assert '\\"name\\":\\"a.b/c\\"' in told.call.body.decode()
 
 
-def test_free_form_tools_are_called_with_one_text_and_heard_as_what_they_are():
+def test_free_form_tools_are_called_with_one_text_and_parsed_as_free_form_calls():
     tools = [{"type": "custom", "custom": {"name": "run", "description": "Run it"}}]
     told = translate_request(Call(body(tools=tools), "m"), "chat", "chat", text_calls="legacy")
     reply = {
@@ -320,6 +320,6 @@ def test_in_its_own_dialect_a_request_without_tools_passes_byte_for_byte(dialect
     assert dialect_named(dialect).parse_request(told.call).tools == ()
 
 
-def test_who_wants_no_loss_is_refused():
+def test_a_strict_request_is_rejected():
     with pytest.raises(Problem, match="described in the prompt"):
         translate_request(Call(body(), "m"), "chat", "chat", text_calls="json", strict=True)

@@ -177,7 +177,7 @@ def test_any_text_is_read_alike_in_any_pieces_and_none_of_it_is_lost(tokens, dat
             assert json.loads(one[1]).__class__ is dict
 
 
-def test_a_call_in_fifty_pieces_is_told_only_when_it_is_whole():
+def test_a_call_in_fifty_pieces_is_emitted_only_when_complete():
     text = f'<tool_call>{{"name": "search", "arguments": {ARGUMENTS}}}</tool_call>'
     places = [at * len(text) // 50 for at in range(51)]
     reader = TextCallReader()
@@ -188,7 +188,7 @@ def test_a_call_in_fifty_pieces_is_told_only_when_it_is_whole():
     assert reader.close() == []
 
 
-def test_ordinary_text_is_told_at_once():
+def test_ordinary_text_is_emitted_at_once():
     reader = TextCallReader()
     for word in ["The", " weather", " in", " Tokyo", ":", "\n-", " Temperature", " 72", " <b>", "F", "</b>", " **ok**"]:
         told = "".join(map(str, reader.feed(word)))
@@ -227,7 +227,7 @@ def test_a_thought_that_is_only_talked_of_changes_nothing():
     assert read("I <think> so.\nTOOL_CALL: a\n") == ["I <think> so.", ("a", "{}")]
 
 
-def test_after_a_repeated_result_calls_are_heard_again():
+def test_after_a_repeated_result_calls_are_detected_again():
     said = "<tool_result>\nTOOL_CALL: a\n</tool_result>"
     assert read(f"{said}\nTOOL_CALL: b\n") == [said, ("b", "{}")]
 
@@ -237,7 +237,7 @@ def test_nothing_is_called_out_of_what_a_broken_call_was_about():
     assert read(text) == [text]
 
 
-def test_behind_the_end_of_a_broken_call_the_next_is_heard():
+def test_after_the_end_of_a_broken_call_the_next_is_detected():
     broken = '<tool_call>{"name": "a", "arguments": {"x": }}</tool_call>'
     assert read(f'{broken}\n<tool_call>{{"name": "b"}}</tool_call>') == [broken, ("b", "{}")]
 

@@ -12,7 +12,7 @@ import pytest
 
 from dragoman.config import ConfigError, load
 from dragoman.mcp.settings import OAuth, ToolServer
-from mcp_peers import Visit, said, visiting
+from mcp_peers import Visit, text_of, visiting
 
 HELLO = {"protocolVersion": "2025-11-25", "capabilities": {"tools": {}}, "serverInfo": {"name": "s", "version": "1"}}
 SECRET = "a-secret-of-ours"  # noqa: S105
@@ -88,14 +88,14 @@ def signed(base: str, issuer: str = "") -> ToolServer:
     return ToolServer(url=f"{base}/mcp", protocol="2025-11-25", oauth=oauth)
 
 
-def test_a_token_is_asked_for_with_the_configured_credentials_and_used():
+def test_a_token_is_requested_with_the_configured_credentials_and_used():
     async def visit(peer: Visit):
         return peer.status, await peer.call("s__work")
 
     with guarded() as (base, asked):
         status, result = visiting(visit, s=signed(base))
     assert status.connected, status.error
-    assert said(result) == "done"
+    assert text_of(result) == "done"
     ((authorization, body),) = asked
     assert base64.b64decode(authorization.removeprefix("Basic ")).decode() == f"dragoman:{SECRET}"
     assert "grant_type=client_credentials" in body
@@ -113,7 +113,7 @@ def test_credentials_go_to_no_other_issuer_than_the_configured_one():
     assert asked == []
 
 
-def test_it_stands_in_the_file_and_its_secret_in_the_environment(tmp_path):
+def test_oauth_is_configured_in_the_file_and_its_secret_in_the_environment(tmp_path):
     file = tmp_path / "dragoman.toml"
     table = 'oauth = { issuer = "https://auth.example", client_id = "d", client_secret = "env:FAR_SECRET" }\n'
     file.write_text(f'[tools.far]\nurl = "https://far.example/mcp"\n{table}')
@@ -133,7 +133,7 @@ def test_it_stands_in_the_file_and_its_secret_in_the_environment(tmp_path):
         ('url = "https://b"\noauth = { client_id = "d", client_secret = "s" }', "issuer"),
     ],
 )
-def test_what_cannot_be_used_is_told(tmp_path, text, words):
+def test_invalid_oauth_settings_are_reported(tmp_path, text, words):
     file = tmp_path / "dragoman.toml"
     file.write_text(f"[tools.far]\n{text}\n")
     with pytest.raises(ConfigError, match=words) as told:

@@ -18,7 +18,7 @@ from dragoman.core.parts import Data, Inline, Media, Plain, Text
 from dragoman.mcp.client import Abilities
 from dragoman.mcp.settings import ToolServer
 from dragoman.tools import progress_to
-from mcp_peers import PEERS, Visit, eventually, said, visiting
+from mcp_peers import PEERS, Visit, eventually, text_of, visiting
 
 PEER = str(PEERS / "peer.py")
 ERAS = ["2025-11-25", "auto"]
@@ -101,20 +101,20 @@ def test_structured_output_errors_and_odd_names(http):
 
     odd, total, failed, answered = visiting(visit, peer=http)
     assert total == {"total": 5}
-    assert (failed.failed, said(failed)) == (True, "the printer is on fire")
+    assert (failed.failed, text_of(failed)) == (True, "the printer is on fire")
     assert len(odd) == 64
     assert odd.startswith("peer__a_very_odd_name_that_is")
-    assert said(answered) == "odd"
+    assert text_of(answered) == "odd"
 
 
-def test_progress_is_heard_of_the_call_it_is_about(http):
+def test_progress_reaches_the_call_it_belongs_to(http):
     heard = []
 
     async def visit(peer: Visit):
         with progress_to(heard.append):
             return await peer.call("peer__steps")
 
-    assert said(visiting(visit, peer=http)) == "done"
+    assert text_of(visiting(visit, peer=http)) == "done"
     assert [(each.call.name, each.done, each.total, each.message) for each in heard] == [
         ("peer__steps", 1, 2, "one"),
         ("peer__steps", 2, 2, "two"),
@@ -145,10 +145,10 @@ def test_a_call_that_takes_too_long_is_cancelled_at_the_server(address, tmp_path
         return result
 
     result = visiting(visit, peer=ToolServer(url=address, protocol=era, timeout=2))
-    assert "took longer than 2 seconds" in said(result)
+    assert "took longer than 2 seconds" in text_of(result)
 
 
-def test_changed_tools_are_told_of_over_http(http):
+def test_changed_tools_are_notified_over_http(http):
     async def visit(peer: Visit):
         await peer.call("peer__change", {"words": "Tell another colour."})
         await eventually(lambda: peer.status.blocked)
@@ -184,20 +184,20 @@ def test_a_server_that_is_killed_over_http_fails_its_calls_at_once_and_is_found_
     assert result.failed
     assert took < 10
     assert away.failed
-    assert "not available" in said(away)
+    assert "not available" in text_of(away)
     assert after == {"total": 2}
 
 
 def test_a_server_that_has_forgotten_us_is_reminded_without_a_failure(address):
     async def visit(peer: Visit):
-        before = said(await peer.call("peer__session"))
+        before = text_of(await peer.call("peer__session"))
         async with httpx2.AsyncClient() as client:
             await client.delete(address, headers={"mcp-session-id": before})
         return before, await peer.call("peer__session"), await peer.call("peer__session")
 
     before, first, second = visiting(visit, peer=ToolServer(url=address, protocol="2025-11-25"))
     assert not first.failed
-    assert said(first) == said(second) != before
+    assert text_of(first) == text_of(second) != before
 
 
 async def answered(_, params):
@@ -205,17 +205,17 @@ async def answered(_, params):
 
 
 @pytest.mark.parametrize(("era", "name"), [("2025-11-25", "ask"), ("auto", "inquire")])
-def test_a_tool_that_asks_back_fails_unless_a_program_answers(address, era, name):
+def test_a_tool_that_sends_an_elicitation_fails_unless_a_program_answers(address, era, name):
     async def visit(peer: Visit):
         return await peer.call(f"peer__{name}")
 
     settings = ToolServer(url=address, protocol=era)
     refused = visiting(visit, peer=settings)
     assert refused.failed
-    assert "asks back before it answers, which is not supported here (Elicitation not supported)" in said(refused)
+    assert "asks back before it answers, which is not supported here (Elicitation not supported)" in text_of(refused)
     told = visiting(visit, Abilities(elicit=answered), peer=settings)
     assert not told.failed
-    assert "7" in said(told)
+    assert "7" in text_of(told)
 
 
 def test_a_trace_goes_along(http):

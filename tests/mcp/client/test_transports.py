@@ -11,7 +11,7 @@ import pytest
 
 from dragoman.mcp.client import transports
 from dragoman.mcp.settings import ToolServer
-from mcp_peers import Visit, said, visiting
+from mcp_peers import Visit, text_of, visiting
 
 TOOLS = [
     {"name": name, "inputSchema": {"type": "object"}} for name in ("large", "fine", "away", "odd", "refused", "forget")
@@ -102,9 +102,9 @@ def test_headers_are_sent_with_every_request_and_to_no_other_server():
             return await peer.call("b__fine"), await peer.call("b__away")
 
         fine, away = visiting(visit, b=reached(url, headers={"authorization": "Bearer t0ken"}))
-    assert said(fine) == "fine"
+    assert text_of(fine) == "fine"
     assert away.failed
-    assert "not followed" in said(away)
+    assert "not followed" in text_of(away)
     assert {headers["authorization"] for _, headers in seen} == {"Bearer t0ken"}
     assert others == []
 
@@ -118,7 +118,7 @@ def test_an_answer_that_is_none_is_a_failed_result(name):
 
         result, after = visiting(visit, b=reached(url))
     assert result.failed
-    assert "did not run the tool" in said(result)
+    assert "did not run the tool" in text_of(result)
     assert not after.failed
 
 
@@ -131,7 +131,7 @@ def test_an_answer_without_end_has_one(monkeypatch):
 
         result, after = visiting(visit, b=reached(url))
     assert result.failed
-    assert "larger than 20000 bytes" in said(result)
+    assert "larger than 20000 bytes" in text_of(result)
     assert not after.failed
 
 
@@ -147,7 +147,7 @@ def test_a_server_that_forgets_us_at_every_call_is_reminded_at_every_call():
     assert [method for method, _ in seen].count("tools/call") == 7
 
 
-def test_a_server_that_has_no_news_in_whatever_words_is_left_alone():
+def test_a_server_that_rejects_the_event_stream_is_not_initialized_again():
     with bare(news=404) as (url, seen):
 
         async def visit(peer: Visit):

@@ -68,7 +68,7 @@ async def staged() -> AsyncGenerator[Stage]:
 
 
 @pytest.mark.parametrize("era", ["legacy", "2026-07-28", "auto"])
-def test_a_client_of_each_era_calls_a_tool_and_hears_progress(era):
+def test_a_client_of_each_revision_calls_a_tool_and_gets_progress(era):
     async def scene() -> None:
         async with staged() as stage, Client(stage.url, mode=era) as client:
             assert [tool.name for tool in (await client.list_tools()).tools] == ["whose", "slowly", "hang"]
@@ -137,7 +137,7 @@ def test_many_clients_are_served_at_once():
         ({"jsonrpc": "2.0", "method": "notifications/initialized"}, ""),
     ],
 )
-def test_a_body_that_is_no_message_is_told_so_and_is_never_taken_for_a_notification(body, words):
+def test_an_invalid_body_is_rejected_and_never_treated_as_a_notification(body, words):
     async def scene() -> None:
         async with staged() as stage, httpx2.AsyncClient() as client:
             accept = {"accept": "application/json, text/event-stream"}

@@ -78,7 +78,7 @@ def test_every_call_that_is_in_flight_is_finished():
     }
 
 
-def test_progress_is_told_on_a_plain_pipe():
+def test_progress_is_sent_over_stdio():
     progress, _ = piped([call("echo", {"words": "x"}, _meta={"progressToken": "p"})])
     assert progress["method"] == "notifications/progress"
     assert progress["params"] == {"progressToken": "p", "progress": 1.0, "total": 2.0, "message": "halfway"}
@@ -127,7 +127,7 @@ def test_a_tool_that_is_not_there_is_an_error_and_arguments_that_do_not_fit_are_
         ({}, "params.name must be the name of a tool"),
     ],
 )
-def test_a_call_that_is_none_is_told_what_one_has(params, words):
+def test_an_invalid_call_gets_an_error_with_the_required_fields(params, words):
     (answer,) = piped([{**asked("tools/call"), "params": params}])
     assert answer["error"]["code"] == -32602
     assert words in answer["error"]["message"]

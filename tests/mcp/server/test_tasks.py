@@ -38,7 +38,7 @@ class Room:
         assert desk.state is not None
         return f"task-{desk.state.task_id}"
 
-    async def told(self, run: str, status: str, *questions: str) -> Any:
+    async def wait_for_status(self, run: str, status: str, *questions: str) -> Any:
         """Return what the other process tells, once it is that."""
         async with asyncio.timeout(10):
             while True:
@@ -71,39 +71,39 @@ async def forever(job: TaskJob, _wish: bytes) -> dict[str, Any]:
     return {}
 
 
-def test_what_came_of_a_task_is_told_by_every_process(scene):
+def test_the_result_of_a_task_is_available_in_every_process(scene):
     async def work(job: TaskJob, wish: bytes) -> dict[str, Any]:
         return {"content": [{"type": "text", "text": f"{job.owner} {wish.decode()}"}]}
 
     async def do(room: Room) -> None:
-        told = await room.told(await room.begun(b"wishes", session_id="s"), "completed")
+        told = await room.wait_for_status(await room.begun(b"wishes", session_id="s"), "completed")
         assert told.result == {"content": [{"type": "text", "text": "ann wishes"}]}
         assert told.meta == {"session_id": "s"}
 
     scene(work, do)
 
 
-def test_questions_are_told_and_answered_in_every_process_one_by_one(scene):
+def test_questions_are_shown_and_answered_in_every_process_one_by_one(scene):
     async def work(job: TaskJob, _wish: bytes) -> dict[str, Any]:
         return await job.ask_all({"a": {"method": "x"}, "b": {"method": "y"}})
 
     async def do(room: Room) -> None:
         run = await room.begun()
-        told = await room.told(run, "input_required")
+        told = await room.wait_for_status(run, "input_required")
         assert told.input_requests == {"a": {"method": "x"}, "b": {"method": "y"}}
         await room.there.tell("ann", run, "a", 1)
-        await room.told(run, "input_required", "b")
+        await room.wait_for_status(run, "input_required", "b")
         await room.there.tell("ann", run, "b", 3)
-        assert (await room.told(run, "completed")).result == {"a": 1, "b": 3}
+        assert (await room.wait_for_status(run, "completed")).result == {"a": 1, "b": 3}
 
     scene(work, do)
 
 
-def test_a_task_that_is_cancelled_says_what_it_did_last(scene):
+def test_a_cancelled_task_keeps_its_last_status_message(scene):
     async def do(room: Room) -> None:
         run = await room.begun(session_id="s")
         await room.there.cancel("ann", run)
-        told = await room.told(run, "cancelled")
+        told = await room.wait_for_status(run, "cancelled")
         assert told.status_message == "looking around"
         assert (told.result, told.error, told.meta) == (None, None, {"session_id": "s"})
 
@@ -114,30 +114,30 @@ def test_a_task_whose_process_is_gone_has_failed(scene):
     async def do(room: Room) -> None:
         run = await room.begun()
         await room.here.close()
-        told = await room.told(run, "failed")
+        told = await room.wait_for_status(run, "failed")
         assert "has exited" in told.error["message"]
 
     scene(forever, do)
 
 
-def test_a_tool_that_breaks_is_told_as_failed_without_its_secrets(scene):
+def test_a_crashed_tool_is_reported_as_failed_without_secrets(scene):
     async def work(_job: TaskJob, _wish: bytes) -> dict[str, Any]:
         raise ValueError("the password is 1234")
 
     async def do(room: Room) -> None:
-        told = await room.told(await room.begun(), "failed")
+        told = await room.wait_for_status(await room.begun(), "failed")
         assert told.error["message"] == "the run failed: ValueError"
 
     scene(work, do)
 
 
-def test_what_is_told_is_in_the_words_of_the_protocol():
+def test_the_status_of_a_task_has_the_fields_of_the_protocol():
     told = msgspec.to_builtins(create_state("t", 60.0, {}))
     assert (told["taskId"], told["status"], told["ttlMs"], told["pollIntervalMs"]) == ("t", "working", 60_000, 1000)
     assert not told.keys() & {"result", "error", "inputRequests", "_meta", "statusMessage"}
 
 
-def test_a_question_that_was_answered_before_it_was_told_is_not_told():
+def test_a_question_answered_before_it_was_shown_is_not_shown():
     async def run() -> None:
         runtime = InProcess("r")
         job = TaskJob("ann", runtime, create_state("t", 60.0, {}))
@@ -149,7 +149,7 @@ def test_a_question_that_was_answered_before_it_was_told_is_not_told():
     asyncio.run(run())
 
 
-def test_a_question_that_nobody_answered_in_time_is_closed():
+def test_a_question_without_an_answer_in_time_is_closed():
     async def run() -> None:
         job = TaskJob("ann", InProcess("r"), create_state("t", 60.0, {}))
         await job.add_question("a", {"method": "x"})
@@ -173,7 +173,7 @@ def test_a_question_that_this_process_sees_a_moment_later_is_answered_all_the_sa
     assert not seen
 
 
-def test_what_nobody_asks_and_what_a_task_that_ended_asked_is_let_go():
+def test_only_open_questions_of_running_tasks_are_kept():
     working, ended = create_state("t", 60.0, {}), structs.replace(create_state("t", 60.0, {}), status="completed")
 
     async def look(told: Any) -> Any:
@@ -183,14 +183,14 @@ def test_what_nobody_asks_and_what_a_task_that_ended_asked_is_let_go():
     assert asyncio.run(find_asked_topics(lambda: look(ended), ["a"])) == set()
 
 
-def test_the_last_of_several_lines_is_what_is_told():
+def test_the_last_of_several_messages_is_shown():
     first, last = create_state("t", 60.0, {}), create_state("u", 60.0, {})
     assert decode_state(encode_state(first) + encode_state(last)) == last
     state = RunState(status="running", last_output=encode_state(first) + encode_state(last))
     assert build_state(state).task_id == "u"
 
 
-def test_a_task_is_ordered_before_anybody_is_told_of_it():
+def test_a_task_is_stored_before_its_id_is_returned():
     orders: list[Order] = []
 
     class Full(Mock):

@@ -7,7 +7,16 @@ import pytest
 from dragoman.simulator.api import AcceptedRequest
 from dragoman.simulator.rule import Violation
 from shelf import needs_shelf, samples
-from simulator.apis.chat.bodies import CALCULATOR, WEATHER, accepted, answered, body, called, judged, recordings
+from simulator.apis.chat.bodies import (
+    CALCULATOR,
+    WEATHER,
+    accepted,
+    assistant_calls,
+    body,
+    judged,
+    recordings,
+    tool_result,
+)
 
 NOT_IN_THE_BODY = {
     "openai_chat/openllmetry-0041": "the image could not be downloaded",
@@ -80,9 +89,9 @@ KEPT_BY_AN_AGENT = {
         {"messages": [{"role": "user", "content": "a"}, {"role": "assistant", "refusal": "No."}]},
         {"messages": [{"role": "user", "content": "a"}, {"role": "assistant", "content": None, "audio": {"id": "a1"}}]},
         {"messages": [{"role": "assistant", "content": [{"type": "refusal", "refusal": "No."}]}]},
-        {"messages": [called("b", "a"), answered("a"), answered("b", [{"type": "text", "text": "x"}])]},
-        {"messages": [called("a"), answered("a"), called("a"), answered("a")]},
-        {"messages": [called("x" * 64), answered("x" * 64)]},
+        {"messages": [assistant_calls("b", "a"), tool_result("a"), tool_result("b", [{"type": "text", "text": "x"}])]},
+        {"messages": [assistant_calls("a"), tool_result("a"), assistant_calls("a"), tool_result("a")]},
+        {"messages": [assistant_calls("x" * 64), tool_result("x" * 64)]},
         {"messages": [{"role": "user", "content": "a"}, {"role": "function", "name": "f", "content": "{}"}]},
         {"messages": [{"role": "user", "content": "a"}, KEPT_BY_AN_AGENT, {"role": "user", "content": "b"}]},
         {"tools": [{"type": "function", "function": {"name": "now"}}]},

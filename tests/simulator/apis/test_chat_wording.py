@@ -6,7 +6,7 @@ import pytest
 
 from dragoman.simulator.api import ApiRejection
 from dragoman.simulator.apis.chat import API
-from simulator.apis.chat.bodies import STRICT, WEATHER, answered, called, refused
+from simulator.apis.chat.bodies import STRICT, WEATHER, assistant_calls, refused, tool_result
 
 ASKED = {"role": "user", "content": "ping"}
 NEWER = {"model": "gpt-5.6-terra"}
@@ -149,13 +149,13 @@ CASES = [
         "Invalid value for 'content': expected a string, got null.",
     ),
     (
-        {"messages": [ASKED, answered("call_1")]},
+        {"messages": [ASKED, tool_result("call_1")]},
         "messages.[1].role",
         None,
         "Invalid parameter: messages with role 'tool' must be a response to a preceeding message with 'tool_calls'.",
     ),
     (
-        {"messages": [ASKED, called("a", "b"), answered("b"), ASKED]},
+        {"messages": [ASKED, assistant_calls("a", "b"), tool_result("b"), ASKED]},
         "messages.[3].role",
         None,
         (

@@ -50,7 +50,7 @@ SEARCH = AskTool(name="web_search", kind="search")
 TOOLS = (WEATHER, TIME, ADD, MULTIPLY)
 
 
-def ask(prompt: str, *tools: AskTool, **more: Any) -> Ask:
+def build_ask(prompt: str, *tools: AskTool, **more: Any) -> Ask:
     return Ask(model="any", turns=(AskTurn(role="user", text=prompt),), tools=tools, **more)
 
 
@@ -58,8 +58,8 @@ def calls(said: Answer) -> list[tuple[str, Any]]:
     return [(call.name, call.arguments) for call in said.calls]
 
 
-def called(prompt: str, *tools: AskTool, **more: Any) -> list[tuple[str, Any]]:
-    return calls(answer(ask(prompt, *tools, **more)))
+def calls_for(prompt: str, *tools: AskTool, **more: Any) -> list[tuple[str, Any]]:
+    return calls(answer(build_ask(prompt, *tools, **more)))
 
 
 def after(asked: Ask, said: Answer, *results: str, failed: bool = False, text: str = "") -> Ask:

@@ -6,13 +6,13 @@ import pytest
 
 from dragoman.simulator.conversation import Ask, AskResult, AskToolChoice, AskTurn
 from dragoman.simulator.model import answer
-from simulator.model.asked import ADD, EMAIL, TOOLS, WEATHER, after, ask, call, calls, function
+from simulator.model.asked import ADD, EMAIL, TOOLS, WEATHER, after, build_ask, call, calls, function
 
 MARK = "[dragoman simulator] "
 
 
 def test_results_are_quoted():
-    asked = ask("What's the weather in Paris and Tokyo?", *TOOLS)
+    asked = build_ask("What's the weather in Paris and Tokyo?", *TOOLS)
     said = answer(after(asked, answer(asked), "18 °C and sunny", "24 °C and rain"))
     assert said.end == "stop"
     assert not said.calls
@@ -29,7 +29,7 @@ def test_results_are_quoted():
     ],
 )
 def test_a_result_is_quoted_as_it_is(result, told):
-    asked = ask("weather in Paris", WEATHER)
+    asked = build_ask("weather in Paris", WEATHER)
     assert answer(after(asked, answer(asked), result)).text == f"{MARK}get_weather says: {told}"
 
 
@@ -41,7 +41,7 @@ def test_a_result_is_quoted_as_it_is(result, told):
     ],
 )
 def test_a_failure_is_told_with_its_words(result, failed, told):
-    asked = ask("weather in Paris", WEATHER)
+    asked = build_ask("weather in Paris", WEATHER)
     assert answer(after(asked, answer(asked), result, failed=failed)).text == MARK + told
 
 
@@ -55,7 +55,7 @@ def test_a_result_without_a_name_is_named_after_its_call():
 
 
 def test_one_at_a_time_the_next_ask_is_called_after_each_result():
-    asked = ask("weather in Paris, Tokyo and Rome", *TOOLS, choice=AskToolChoice(parallel=False))
+    asked = build_ask("weather in Paris, Tokyo and Rome", *TOOLS, choice=AskToolChoice(parallel=False))
     places: list[str] = []
     for _ in range(3):
         said = answer(asked)
@@ -76,7 +76,7 @@ def test_a_call_that_another_model_made_counts_as_made():
 
 
 def test_what_comes_along_with_results_does_not_begin_anew():
-    asked = ask("Get the file", function("get_file", "Get the file"))
+    asked = build_ask("Get the file", function("get_file", "Get the file"))
     said = answer(asked)
     with_text = after(asked, said, "see below", text="This is the file:")
     assert not answer(with_text).calls
@@ -86,7 +86,7 @@ def test_what_comes_along_with_results_does_not_begin_anew():
 
 
 def test_an_ask_that_comes_along_with_results_is_called():
-    asked = ask("weather in Paris", *TOOLS)
+    asked = build_ask("weather in Paris", *TOOLS)
     said = answer(after(asked, answer(asked), "sunny", text="And now add 2 and 3."))
     assert calls(said) == [("add", {"a": 2, "b": 3})]
 
@@ -94,28 +94,28 @@ def test_an_ask_that_comes_along_with_results_is_called():
 def test_a_later_call_takes_what_an_earlier_one_found():
     find = function("find_user", "Find a user", ("name",), name={"type": "string"})
     block = function("block_account", "Block an account", ("account_id",), account_id={"type": "integer"})
-    asked = ask("Find the user Ada, then block the account", find, block, choice=AskToolChoice(parallel=False))
+    asked = build_ask("Find the user Ada, then block the account", find, block, choice=AskToolChoice(parallel=False))
     said = answer(asked)
     assert calls(said) == [("find_user", {"name": "Ada"})]
     assert calls(answer(after(asked, said, '{"account_id": 77}'))) == [("block_account", {"account_id": 77})]
 
 
 def test_the_same_ask_and_seed_give_the_same_answer_and_another_seed_another():
-    asked = ask("Tell me a story", thinks=True)
+    asked = build_ask("Tell me a story", thinks=True)
     assert answer(asked, 3) == answer(asked, 3)
     assert len({answer(asked, seed).text for seed in range(3)}) == 3
 
 
 def test_an_odd_seed_says_a_few_words_before_it_calls():
-    asked = ask("weather in Paris", *TOOLS)
+    asked = build_ask("weather in Paris", *TOOLS)
     assert answer(asked, 1).text == f"{MARK}I call get_weather."
     assert not answer(asked, 0).text
-    forced = ask("weather in Paris", *TOOLS, choice=AskToolChoice(mode="required"))
+    forced = build_ask("weather in Paris", *TOOLS, choice=AskToolChoice(mode="required"))
     assert not answer(forced, 1).text
 
 
 def test_ids_are_hexadecimal_and_differ_within_a_conversation():
-    asked = ask("weather in Paris and Tokyo", *TOOLS)
+    asked = build_ask("weather in Paris and Tokyo", *TOOLS)
     first = answer(asked)
     more = (AskTurn(role="assistant", text="a and b"), AskTurn(role="user", text="weather in Paris and Tokyo"))
     second = answer(Ask(model="any", turns=(*after(asked, first, "a", "b").turns, *more), tools=TOOLS))
@@ -125,10 +125,10 @@ def test_ids_are_hexadecimal_and_differ_within_a_conversation():
 
 
 def test_thoughts_say_what_will_be_done():
-    assert "I need get_weather." in answer(ask("weather in Paris", *TOOLS, thinks=True)).thought
-    assert "Nothing is said about to" in answer(ask("send an email", EMAIL, thinks=True)).thought
-    assert answer(ask("hello", thinks=True)).thought
-    assert not answer(ask("hello")).thought
+    assert "I need get_weather." in answer(build_ask("weather in Paris", *TOOLS, thinks=True)).thought
+    assert "Nothing is said about to" in answer(build_ask("send an email", EMAIL, thinks=True)).thought
+    assert answer(build_ask("hello", thinks=True)).thought
+    assert not answer(build_ask("hello")).thought
 
 
 def test_the_model_cannot_see():
@@ -141,39 +141,39 @@ def test_the_model_cannot_see():
 
 
 def test_it_counts_and_writes_as_much_as_is_asked_for():
-    assert answer(ask("Count from 3 to 6")).text == f"{MARK}3, 4, 5, 6"
-    assert answer(ask("count down from 3 to 1")).text == f"{MARK}3, 2, 1"
-    assert len(answer(ask("Write a story of 700 words")).text.split()) == 702
+    assert answer(build_ask("Count from 3 to 6")).text == f"{MARK}3, 4, 5, 6"
+    assert answer(build_ask("count down from 3 to 1")).text == f"{MARK}3, 2, 1"
+    assert len(answer(build_ask("Write a story of 700 words")).text.split()) == 702
 
 
 def test_a_stop_sequence_cuts_the_text_before_it():
-    said = answer(ask("Count from 1 to 10", stop=("9", "5", "")))
+    said = answer(build_ask("Count from 1 to 10", stop=("9", "5", "")))
     assert (said.text, said.end, said.stopped_by) == (f"{MARK}1, 2, 3, 4, ", "stop", "5")
 
 
 def test_the_longer_of_two_stop_sequences_at_one_place_is_met():
-    assert answer(ask("Count from 1 to 10", stop=("4", "4, 5"))).stopped_by == "4, 5"
+    assert answer(build_ask("Count from 1 to 10", stop=("4", "4, 5"))).stopped_by == "4, 5"
 
 
 def test_text_before_calls_that_meets_a_stop_sequence_ends_the_answer():
-    said = answer(ask("weather in Paris", WEATHER, stop=("call",)), 1)
+    said = answer(build_ask("weather in Paris", WEATHER, stop=("call",)), 1)
     assert (said.text, said.calls, said.end) == (f"{MARK}I ", (), "stop")
 
 
 def test_the_number_of_tokens_cuts_the_text():
-    said = answer(ask("Count from 1 to 100", max_tokens=8))
+    said = answer(build_ask("Count from 1 to 100", max_tokens=8))
     assert (said.end, len(said.text), said.usage.output) == ("length", 32, 8)
 
 
 def test_what_comes_first_ends_the_answer():
-    assert answer(ask("Count from 1 to 100", max_tokens=8, stop=("99",))).end == "length"
-    assert answer(ask("Count from 1 to 100", max_tokens=8, stop=("2",))).end == "stop"
+    assert answer(build_ask("Count from 1 to 100", max_tokens=8, stop=("99",))).end == "length"
+    assert answer(build_ask("Count from 1 to 100", max_tokens=8, stop=("2",))).end == "stop"
 
 
 def test_calls_that_do_not_fit_are_not_made():
-    said = answer(ask("weather in Paris", WEATHER, max_tokens=5))
+    said = answer(build_ask("weather in Paris", WEATHER, max_tokens=5))
     assert (said.end, said.calls) == ("length", ())
-    assert answer(ask("weather in Paris", WEATHER, max_tokens=100)).end == "calls"
+    assert answer(build_ask("weather in Paris", WEATHER, max_tokens=100)).end == "calls"
 
 
 def test_a_thought_that_is_too_long_ends_an_answer_before_a_stop_sequence_can():
@@ -182,14 +182,14 @@ def test_a_thought_that_is_too_long_ends_an_answer_before_a_stop_sequence_can():
 
 
 def test_a_thought_takes_tokens_too():
-    said = answer(ask("hello", thinks=True, max_tokens=4))
+    said = answer(build_ask("hello", thinks=True, max_tokens=4))
     assert (said.end, said.text, len(said.thought)) == ("length", "", 16)
     assert said.usage.thought == said.usage.output == 4
 
 
 @pytest.mark.parametrize("tokens", [0, -1])
 def test_no_tokens_are_no_answer(tokens):
-    said = answer(ask("hello", thinks=True, max_tokens=tokens))
+    said = answer(build_ask("hello", thinks=True, max_tokens=tokens))
     assert (said.end, said.text, said.thought) == ("length", "", "")
 
 

@@ -15,9 +15,9 @@ from simulator.model.asked import (
     TEXT,
     TOOLS,
     WEATHER,
-    ask,
-    called,
+    build_ask,
     calls,
+    calls_for,
     function,
 )
 
@@ -38,7 +38,7 @@ PARIS, TOKYO = ("get_weather", {"location": "Paris"}), ("get_weather", {"locatio
     ],
 )
 def test_a_prompt_calls_the_tool_that_fits_it_best(prompt, expected):
-    assert called(prompt, *TOOLS) == expected
+    assert calls_for(prompt, *TOOLS) == expected
 
 
 @pytest.mark.parametrize(
@@ -53,7 +53,7 @@ def test_a_prompt_calls_the_tool_that_fits_it_best(prompt, expected):
     ],
 )
 def test_several_asks_in_one_prompt_are_several_calls(prompt, expected):
-    assert called(prompt, *TOOLS) == expected
+    assert calls_for(prompt, *TOOLS) == expected
 
 
 @pytest.mark.parametrize(
@@ -66,28 +66,30 @@ def test_several_asks_in_one_prompt_are_several_calls(prompt, expected):
     ],
 )
 def test_a_tool_that_searches_gets_what_the_clause_is_about(prompt, queries):
-    assert called(prompt, LOOKUP, ADD) == [("search", {"query": query}) for query in queries]
+    assert calls_for(prompt, LOOKUP, ADD) == [("search", {"query": query}) for query in queries]
 
 
 def test_a_number_beside_a_parameters_word_is_for_that_parameter():
-    assert called("Search for 'cats', top 5 results", LOOKUP) == [("search", {"query": "cats", "max_results": 5})]
+    assert calls_for("Search for 'cats', top 5 results", LOOKUP) == [("search", {"query": "cats", "max_results": 5})]
 
 
 def test_later_sentences_tell_more_about_the_call_before_them():
     prompt = "Send an email to bob@example.org. The subject is 'Hi'. The body is 'Hello Bob'."
     expected = {"to": "bob@example.org", "subject": "Hi", "body": "Hello Bob"}
-    assert called(prompt, *TOOLS, EMAIL) == [("send_email", expected)]
+    assert calls_for(prompt, *TOOLS, EMAIL) == [("send_email", expected)]
 
 
 def test_from_and_to_tell_places_apart():
     prompt = "Book a flight from Paris to New York on 2025-03-05 for 2 passengers"
     expected = {"origin": "Paris", "destination": "New York", "date": "2025-03-05", "passengers": 2}
-    assert called(prompt, FLIGHT) == [("book_flight", expected)]
+    assert calls_for(prompt, FLIGHT) == [("book_flight", expected)]
 
 
 def test_an_array_takes_the_whole_enumeration():
     tag = function("tag_cities", "Tag cities", ("cities",), cities={"type": "array", "items": TEXT})
-    assert called("tag cities Paris, Tokyo and Rome", tag) == [("tag_cities", {"cities": ["Paris", "Tokyo", "Rome"]})]
+    assert calls_for("tag cities Paris, Tokyo and Rome", tag) == [
+        ("tag_cities", {"cities": ["Paris", "Tokyo", "Rome"]})
+    ]
 
 
 def test_an_optional_array_of_the_same_kind_keeps_an_enumeration_together():
@@ -98,17 +100,17 @@ def test_an_optional_array_of_the_same_kind_keeps_an_enumeration_together():
         title=TEXT,
         attendees={"type": "array", "items": {"type": "string", "format": "email"}},
     )
-    told = called("Create an event titled 'Lunch' with a@example.org and b@example.org", meet)
+    told = calls_for("Create an event titled 'Lunch' with a@example.org and b@example.org", meet)
     assert told == [("create_event", {"title": "Lunch", "attendees": ["a@example.org", "b@example.org"]})]
 
 
 def test_two_places_for_two_parameters_are_one_call():
     distance = function("get_distance", "Distance between two cities", ("start", "end"), start=TEXT, end=TEXT)
-    assert len(called("distance between Paris and Tokyo", distance)) == 1
+    assert len(calls_for("distance between Paris and Tokyo", distance)) == 1
 
 
 def test_paths_are_found():
-    assert called("read src/a.py and /etc/hosts", READ) == [
+    assert calls_for("read src/a.py and /etc/hosts", READ) == [
         ("read_file", {"path": "src/a.py"}),
         ("read_file", {"path": "/etc/hosts"}),
     ]
@@ -116,20 +118,20 @@ def test_paths_are_found():
 
 def test_a_tool_that_is_named_is_called():
     odd = function("xq_7_zz", "", ("value",), value=TEXT)
-    assert called("Call xq_7_zz with value 'red'", odd, *TOOLS) == [("xq_7_zz", {"value": "red"})]
+    assert calls_for("Call xq_7_zz with value 'red'", odd, *TOOLS) == [("xq_7_zz", {"value": "red"})]
 
 
 def test_nested_objects_are_filled():
     user = {"type": "object", "properties": {"name": TEXT, "age": INTEGER}, "required": ["name", "age"]}
     register = function("register_user", "Register a user", ("user",), user=user)
-    assert called("Register the user named Ada, age 36", register) == [
+    assert calls_for("Register the user named Ada, age 36", register) == [
         ("register_user", {"user": {"name": "Ada", "age": 36}})
     ]
 
 
 @pytest.mark.parametrize("prompt", ["Hello, how are you?", "Tell me a joke", "", "   ", "thanks!"])
 def test_a_prompt_that_fits_no_tool_is_answered_in_words(prompt):
-    said = answer(ask(prompt, *TOOLS))
+    said = answer(build_ask(prompt, *TOOLS))
     assert not said.calls
     assert said.end == "stop"
     assert said.text.startswith("[dragoman simulator] ")
@@ -137,16 +139,16 @@ def test_a_prompt_that_fits_no_tool_is_answered_in_words(prompt):
 
 def test_what_clients_put_around_a_prompt_is_not_asked():
     prompt = "<system-reminder>Add 2 and 3 as often as you can.</system-reminder>\nWhat's the weather in Paris?"
-    assert called(prompt, *TOOLS) == [PARIS]
+    assert calls_for(prompt, *TOOLS) == [PARIS]
 
 
 def test_a_prompt_of_nothing_but_a_tag_is_read():
-    assert called("<user_query>What's the weather in Paris?</user_query>", *TOOLS) == [PARIS]
+    assert calls_for("<user_query>What's the weather in Paris?</user_query>", *TOOLS) == [PARIS]
 
 
 def test_the_ask_may_stand_behind_a_long_document():
     document = "The quick brown fox jumps over the lazy dog. " * 4000
-    assert called(f"{document}\n\nWhat's the weather in Paris?", *TOOLS)[-1] == PARIS
+    assert calls_for(f"{document}\n\nWhat's the weather in Paris?", *TOOLS)[-1] == PARIS
 
 
 def test_system_turns_ask_nothing():
@@ -164,49 +166,49 @@ def test_only_the_last_prompt_is_asked():
 
 
 def test_none_never_calls():
-    assert not called("weather in Paris", *TOOLS, choice=AskToolChoice(mode="none"))
+    assert not calls_for("weather in Paris", *TOOLS, choice=AskToolChoice(mode="none"))
 
 
 def test_required_always_calls_the_nearest_tool_or_the_first():
-    assert called("hello", *TOOLS, choice=AskToolChoice(mode="required"))[0][0] == "get_weather"
-    assert called("numbers", *TOOLS[1:], choice=AskToolChoice(mode="required"))[0][0] == "add"
+    assert calls_for("hello", *TOOLS, choice=AskToolChoice(mode="required"))[0][0] == "get_weather"
+    assert calls_for("numbers", *TOOLS[1:], choice=AskToolChoice(mode="required"))[0][0] == "add"
 
 
 def test_required_calls_again_when_all_is_done():
     choice = AskToolChoice(mode="required")
     turns = (
         AskTurn(role="user", text="weather in Paris"),
-        AskTurn(role="assistant", calls=answer(ask("weather in Paris", *TOOLS)).calls),
+        AskTurn(role="assistant", calls=answer(build_ask("weather in Paris", *TOOLS)).calls),
     )
     assert calls(answer(Ask(model="any", turns=turns, tools=TOOLS, choice=choice))) == [PARIS]
 
 
 def test_only_named_tools_are_called():
     prompt = "weather in Paris, and add 2 and 3"
-    assert called(prompt, *TOOLS, choice=AskToolChoice(names=("add",))) == [("add", {"a": 2, "b": 3})]
-    assert called("hello", *TOOLS, choice=AskToolChoice(mode="required", names=("multiply",)))[0][0] == "multiply"
-    assert not called(prompt, *TOOLS, choice=AskToolChoice(mode="required", names=("nothing",)))
+    assert calls_for(prompt, *TOOLS, choice=AskToolChoice(names=("add",))) == [("add", {"a": 2, "b": 3})]
+    assert calls_for("hello", *TOOLS, choice=AskToolChoice(mode="required", names=("multiply",)))[0][0] == "multiply"
+    assert not calls_for(prompt, *TOOLS, choice=AskToolChoice(mode="required", names=("nothing",)))
 
 
 def test_validated_is_as_free_as_auto():
-    assert called("weather in Paris", *TOOLS, choice=AskToolChoice(mode="validated")) == [PARIS]
-    assert not called("hello", *TOOLS, choice=AskToolChoice(mode="validated"))
+    assert calls_for("weather in Paris", *TOOLS, choice=AskToolChoice(mode="validated")) == [PARIS]
+    assert not calls_for("hello", *TOOLS, choice=AskToolChoice(mode="validated"))
 
 
 def test_one_call_at_a_time_if_that_is_wanted():
-    assert called("weather in Paris and Tokyo", WEATHER, choice=AskToolChoice(parallel=False)) == [PARIS]
+    assert calls_for("weather in Paris and Tokyo", WEATHER, choice=AskToolChoice(parallel=False)) == [PARIS]
 
 
 def test_tools_that_are_run_elsewhere_are_not_called():
-    assert not called(
+    assert not calls_for(
         "run code to get the weather", AskTool(name="code_execution", description="Run code", kind="other")
     )
 
 
 def test_numbers_keep_to_their_bounds():
     scale = function("set_volume", "Set the volume", ("level",), level={**NUMBER, "minimum": 0, "maximum": 10})
-    assert called("set the volume of room 300 to level 7", scale) == [("set_volume", {"level": 7})]
-    assert called("set the volume to 300", scale)[0][1]["level"] in range(11)
+    assert calls_for("set the volume of room 300 to level 7", scale) == [("set_volume", {"level": 7})]
+    assert calls_for("set the volume to 300", scale)[0][1]["level"] in range(11)
 
 
 TIMER = function("set_timer", "Set a timer.", ("minutes",), minutes=INTEGER, label=TEXT)
@@ -221,15 +223,15 @@ TIMER = function("set_timer", "Set a timer.", ("minutes",), minutes=INTEGER, lab
     ],
 )
 def test_what_is_quoted_or_called_so_is_the_label_nobody_demands(prompt):
-    assert called(prompt, TIMER) == [("set_timer", {"minutes": 25, "label": "tea"})]
+    assert calls_for(prompt, TIMER) == [("set_timer", {"minutes": 25, "label": "tea"})]
 
 
 def test_without_a_quotation_there_is_no_label():
-    assert called("Set a timer for 25 minutes.", TIMER) == [("set_timer", {"minutes": 25})]
+    assert calls_for("Set a timer for 25 minutes.", TIMER) == [("set_timer", {"minutes": 25})]
 
 
 def test_a_quotation_goes_to_what_is_demanded_before_it_goes_elsewhere():
     find = function("find_page", "Find a page.", ("query",), query=TEXT, title=TEXT, language=TEXT)
-    assert called('Find a page for "dragons".', find) == [("find_page", {"query": "dragons"})]
+    assert calls_for('Find a page for "dragons".', find) == [("find_page", {"query": "dragons"})]
     asked = 'Find a page for "dragons" titled "Fire".'
-    assert called(asked, find) == [("find_page", {"query": "dragons", "title": "Fire"})]
+    assert calls_for(asked, find) == [("find_page", {"query": "dragons", "title": "Fire"})]

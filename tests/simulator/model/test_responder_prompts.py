@@ -3,7 +3,7 @@
 import pytest
 
 from dragoman.simulator.model import answer
-from simulator.model.asked import BOOLEAN, EMAIL, INTEGER, READ, TEXT, TIME, WEATHER, ask, called, function
+from simulator.model.asked import BOOLEAN, EMAIL, INTEGER, READ, TEXT, TIME, WEATHER, build_ask, calls_for, function
 
 EVENT = function(
     "create_event",
@@ -54,11 +54,11 @@ USER = function("get_user", "Look up a user", ("user_id",), user_id=INTEGER, inc
     ],
 )
 def test_the_weather_is_asked_for_in_many_words(prompt, places):
-    assert called(prompt, WEATHER, TIME) == [("get_weather", {"location": place}) for place in places]
+    assert calls_for(prompt, WEATHER, TIME) == [("get_weather", {"location": place}) for place in places]
 
 
 def test_somebody_one_meets_is_no_place():
-    [(_, arguments)] = called("Create an event 'Lunch' with Maria on 2026-03-05", EVENT)
+    [(_, arguments)] = calls_for("Create an event 'Lunch' with Maria on 2026-03-05", EVENT)
     assert "location" not in arguments
 
 
@@ -115,11 +115,11 @@ def test_somebody_one_meets_is_no_place():
     ],
 )
 def test_a_call_is_what_one_would_expect(prompt, tools, calls):
-    assert called(prompt, *tools) == calls
+    assert calls_for(prompt, *tools) == calls
 
 
 def test_of_two_words_of_a_list_the_first_that_is_said_counts():
-    [(_, arguments)] = called("Set the brightness of the bedroom to 20 and of the kitchen to 80", LIGHT)
+    [(_, arguments)] = calls_for("Set the brightness of the bedroom to 20 and of the kitchen to 80", LIGHT)
     assert arguments == {"room": "bedroom", "brightness": 20}
 
 
@@ -129,6 +129,6 @@ def test_what_may_go_on_for_ever_ends_soon():
         "properties": {"id": INTEGER, "child": {"anyOf": [{"$ref": "#/$defs/user"}, {"type": "null"}]}},
         "required": ["id", "child"],
     }
-    said = answer(ask("Give me the user", output_schema={"$ref": "#/$defs/user", "$defs": {"user": user}})).text
+    said = answer(build_ask("Give me the user", output_schema={"$ref": "#/$defs/user", "$defs": {"user": user}})).text
     assert said.count('"child"') == 2
     assert said.endswith('"child":null}}')

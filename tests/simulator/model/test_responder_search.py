@@ -4,7 +4,7 @@ import pytest
 
 from dragoman.simulator.conversation import AskToolChoice
 from dragoman.simulator.model import answer
-from simulator.model.asked import LOOKUP, SEARCH, TOOLS, WEATHER, after, ask
+from simulator.model.asked import LOOKUP, SEARCH, TOOLS, WEATHER, after, build_ask
 
 
 @pytest.mark.parametrize(
@@ -16,7 +16,7 @@ from simulator.model.asked import LOOKUP, SEARCH, TOOLS, WEATHER, after, ask
     ],
 )
 def test_a_search_says_what_it_searched_for_and_quotes_its_sources(prompt, query):
-    said = answer(ask(prompt, SEARCH))
+    said = answer(build_ask(prompt, SEARCH))
     assert said.query == query
     assert f"I searched for “{query}”." in said.text
     assert len({source.url for source in said.sources}) == 2
@@ -25,29 +25,31 @@ def test_a_search_says_what_it_searched_for_and_quotes_its_sources(prompt, query
 
 
 def test_a_function_that_fits_goes_before_the_search():
-    assert answer(ask("What's the weather in Paris?", SEARCH, *TOOLS)).calls
-    assert not answer(ask("Search the web for the weather in Paris", SEARCH, *TOOLS)).calls
+    assert answer(build_ask("What's the weather in Paris?", SEARCH, *TOOLS)).calls
+    assert not answer(build_ask("Search the web for the weather in Paris", SEARCH, *TOOLS)).calls
 
 
 def test_a_greeting_is_no_question():
-    said = answer(ask("hello there", SEARCH))
+    said = answer(build_ask("hello there", SEARCH))
     assert not said.sources
     assert not said.query
 
 
 def test_search_obeys_the_choice():
-    assert not answer(ask("What are bees?", SEARCH, choice=AskToolChoice(mode="none"))).sources
-    assert not answer(ask("What are bees?", SEARCH, WEATHER, choice=AskToolChoice(names=("get_weather",)))).sources
-    assert answer(ask("hello there", SEARCH, choice=AskToolChoice(mode="required"))).sources
+    assert not answer(build_ask("What are bees?", SEARCH, choice=AskToolChoice(mode="none"))).sources
+    assert not answer(
+        build_ask("What are bees?", SEARCH, WEATHER, choice=AskToolChoice(names=("get_weather",)))
+    ).sources
+    assert answer(build_ask("hello there", SEARCH, choice=AskToolChoice(mode="required"))).sources
 
 
 def test_after_results_there_is_no_search():
-    asked = ask("Search for bees", LOOKUP)
+    asked = build_ask("Search for bees", LOOKUP)
     said = answer(after(asked, answer(asked), "bees are insects"))
     assert said.text == "[dragoman simulator] search says: bees are insects"
 
 
 def test_a_source_whose_quote_is_cut_off_is_not_a_source():
-    said = answer(ask("Who won the Euro 2024?", SEARCH, max_tokens=12))
+    said = answer(build_ask("Who won the Euro 2024?", SEARCH, max_tokens=12))
     assert said.end == "length"
     assert not said.sources

@@ -3,14 +3,16 @@
 import time
 
 from dragoman.simulator.model import PromptCache, answer
-from simulator.model.asked import ADD, TIME, WEATHER, ask
+from simulator.model.asked import ADD, TIME, WEATHER, build_ask
 
 
 def test_an_answer_to_a_small_prompt_costs_less_than_a_millisecond():
     memory = PromptCache()
 
     def cost(word: str) -> float:
-        asked = [ask(f"What's the weather in {letter}{word} and Tokyo?", WEATHER, TIME, ADD) for letter in "ABCDEFGH"]
+        asked = [
+            build_ask(f"What's the weather in {letter}{word} and Tokyo?", WEATHER, TIME, ADD) for letter in "ABCDEFGH"
+        ]
         start = time.process_time()
         for one in asked:
             assert len(answer(one, 0, memory).calls) == 2

@@ -6,7 +6,7 @@ import jsonschema_rs
 import pytest
 
 from dragoman.simulator.model import answer
-from simulator.model.asked import BOOLEAN, INTEGER, TEXT, WEATHER, after, ask
+from simulator.model.asked import BOOLEAN, INTEGER, TEXT, WEATHER, after, build_ask
 
 PERSON = {
     "type": "object",
@@ -25,7 +25,9 @@ PERSON = {
 
 def test_the_answer_is_filled_from_the_prompt():
     said = answer(
-        ask("The customer Ada Lovelace, age 36, lives in London and wants the enterprise plan.", output_schema=PERSON)
+        build_ask(
+            "The customer Ada Lovelace, age 36, lives in London and wants the enterprise plan.", output_schema=PERSON
+        )
     )
     assert said.end == "stop"
     assert json.loads(said.text) == {
@@ -44,7 +46,7 @@ def test_a_tool_goes_before_the_answer_and_what_it_says_goes_into_it():
         "properties": {"location": TEXT, "temperature": {"type": "number"}},
         "required": ["location", "temperature"],
     }
-    asked = ask("What's the weather in Paris?", WEATHER, output_schema=report)
+    asked = build_ask("What's the weather in Paris?", WEATHER, output_schema=report)
     first = answer(asked)
     assert first.calls
     said = answer(after(asked, first, '{"location": "Paris, France", "temperature": 18.5}'))
@@ -66,11 +68,11 @@ def test_a_tool_goes_before_the_answer_and_what_it_says_goes_into_it():
     ],
 )
 def test_any_schema_is_answered_with_what_it_allows(schema):
-    assert jsonschema_rs.is_valid(schema, json.loads(answer(ask("Anything you like", output_schema=schema)).text))
+    assert jsonschema_rs.is_valid(schema, json.loads(answer(build_ask("Anything you like", output_schema=schema)).text))
 
 
 def test_the_empty_schema_is_any_object():
-    assert isinstance(json.loads(answer(ask("Anything", output_schema={})).text), dict)
+    assert isinstance(json.loads(answer(build_ask("Anything", output_schema={})).text), dict)
 
 
 def test_a_schema_of_gemini_is_read():
@@ -79,4 +81,4 @@ def test_a_schema_of_gemini_is_read():
         "properties": {"count": {"type": "INTEGER"}, "word": {"type": "STRING", "nullable": True}},
         "required": ["count", "word"],
     }
-    assert json.loads(answer(ask("7 words", output_schema=schema)).text)["count"] == 7
+    assert json.loads(answer(build_ask("7 words", output_schema=schema)).text)["count"] == 7

@@ -2,7 +2,7 @@
 
 from dragoman.simulator.conversation import Ask, AskTurn
 from dragoman.simulator.model import PromptCache, answer, count_ask_tokens
-from simulator.model.asked import TOOLS, after, ask
+from simulator.model.asked import TOOLS, after, build_ask
 
 LONG = AskTurn(role="system", text="Be brief. " * 600)
 
@@ -15,23 +15,23 @@ def conversation(*prompts: str, model: str = "any") -> Ask:
 
 
 def test_four_characters_are_about_a_token():
-    small, large = count_ask_tokens(ask("x" * 400)), count_ask_tokens(ask("x" * 4400))
+    small, large = count_ask_tokens(build_ask("x" * 400)), count_ask_tokens(build_ask("x" * 4400))
     assert large - small == 1000
-    said = answer(ask("Count from 1 to 100"))
+    said = answer(build_ask("Count from 1 to 100"))
     assert said.usage.output == -(-len(said.text) // 4)
 
 
 def test_everything_the_model_looks_at_counts():
-    plain = count_ask_tokens(ask("weather in Paris"))
-    assert count_ask_tokens(ask("weather in Paris", *TOOLS)) > plain
+    plain = count_ask_tokens(build_ask("weather in Paris"))
+    assert count_ask_tokens(build_ask("weather in Paris", *TOOLS)) > plain
     shown = Ask(model="any", turns=(AskTurn(role="user", text="weather in Paris", media=("image/png",)),))
     assert count_ask_tokens(shown) > plain + 200
-    asked = ask("weather in Paris", *TOOLS)
+    asked = build_ask("weather in Paris", *TOOLS)
     assert count_ask_tokens(after(asked, answer(asked), "sunny" * 100)) > count_ask_tokens(asked) + 125
 
 
 def test_calls_and_thoughts_are_output():
-    said = answer(ask("weather in Paris", *TOOLS, thinks=True))
+    said = answer(build_ask("weather in Paris", *TOOLS, thinks=True))
     assert said.usage.output > said.usage.thought > 0
 
 
@@ -65,7 +65,7 @@ def test_models_do_not_share_what_they_remember():
 def test_short_prefixes_are_not_worth_remembering():
     memory = PromptCache()
     for _ in range(2):
-        assert answer(ask("hello"), 0, memory).usage.cached == 0
+        assert answer(build_ask("hello"), 0, memory).usage.cached == 0
 
 
 def test_a_memory_forgets_the_oldest_first():

@@ -35,13 +35,13 @@ class Names:
         return self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
 
 
-async def asked(web: Web, url: str, **more: Any) -> ToolResult:
+async def call_web_fetch(web: Web, url: str, **more: Any) -> ToolResult:
     """Return what a model is told that asks for an address."""
     executor = Executor(Registry(web_fetch(web=web)))
     return await executor.execute(ToolCall(id="1", name="web_fetch", arguments=json.dumps({"url": url, **more})))
 
 
-def words(result: ToolResult) -> str:
+def text_of(result: ToolResult) -> str:
     return "\n".join(part.text for part in result.content if hasattr(part, "text"))
 
 
@@ -109,6 +109,8 @@ def one_page(say: Any, path: str = "/", settings: dict[str, Any] | None = None, 
     async def steps() -> ToolResult:
         async with listening(say) as listener:
             place = f"127.0.0.1:{listener.port}"
-            return await asked(Web(Settings(private=(place,), **(settings or {}))), f"http://{place}{path}", **more)
+            return await call_web_fetch(
+                Web(Settings(private=(place,), **(settings or {}))), f"http://{place}{path}", **more
+            )
 
     return asyncio.run(asyncio.wait_for(steps(), 20))

@@ -79,7 +79,7 @@ def converted(*pages: str, seconds: float = 1.0) -> list[str]:
         ("fail", "! it could not be read as HTML"),
     ],
 )
-def test_a_page_that_harms_its_process_is_told_of_and_the_next_is_read(parser, page, why):
+def test_a_page_that_crashes_its_process_is_reported_and_the_next_is_read(parser, page, why):
     assert converted("good", page, "good again") == ["good", why, "good again"]
 
 
@@ -111,14 +111,14 @@ def started(parser: str) -> subprocess.Popen[bytes]:
     return process
 
 
-def test_a_process_that_nobody_speaks_to_any_more_ends(parser):
+def test_an_idle_process_ends(parser):
     with started(parser) as process:
         process.stdin.close()
         assert process.wait(10) == 0
 
 
 @pytest.mark.skipif(not hasattr(signal, "alarm"), reason="the system has no alarm")
-def test_a_process_that_hangs_ends_itself_where_nobody_is_left_to_end_it(parser):
+def test_a_hanging_process_ends_itself_if_its_parent_is_gone(parser):
     with started(parser) as process:
         process.stdin.write(REQUEST.pack(1, 0, 4) + b"hang")
         process.stdin.close()

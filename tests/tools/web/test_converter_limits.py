@@ -15,7 +15,7 @@ import pytest
 from dragoman.core.parts import ToolResult
 from dragoman.tools.web import Settings, Web
 from dragoman.tools.web.converter import ConversionError, Converter, _Process
-from tools.web.asking import asked, listening, one_page, reply, words
+from tools.web.asking import call_web_fetch, listening, one_page, reply, text_of
 
 HOSTILE = {
     "attributes": "<div " + " ".join(f"a{at}=1" for at in range(100_000)) + ">x</div>",
@@ -77,7 +77,7 @@ def test_a_page_that_takes_too_long_ends_its_process_and_no_other(monkeypatch):
     assert not begun[-1].is_alive
 
 
-def test_a_process_is_used_again_and_replaced_when_somebody_else_ended_it(monkeypatch):
+def test_a_process_is_reused_and_replaced_when_it_was_killed(monkeypatch):
     begun: list[_Process] = []
     begin = _Process.__init__
 
@@ -131,11 +131,11 @@ def test_a_process_has_little_memory_no_files_and_nothing_of_our_environment(mon
     assert b"canary" not in environment
 
 
-def test_without_the_extra_the_remedy_is_told(monkeypatch):
+def test_without_the_extra_the_error_contains_advice(monkeypatch):
     monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
     told = one_page(reply("<html>x"))
     assert told.failed
-    assert "install dragoman[web]" in words(told)
+    assert "install dragoman[web]" in text_of(told)
     assert not one_page(reply("x", "text/plain")).failed
 
 
@@ -198,23 +198,23 @@ def test_a_hostile_server_is_left(say, why):
     finally:
         tracemalloc.stop()
     assert told.failed
-    assert why in words(told)
+    assert why in text_of(told)
     assert time.monotonic() - began < 4
     assert peak < 12 << 20
 
 
-def test_a_page_of_more_html_than_is_read_says_that_it_is_the_beginning():
+def test_a_page_with_too_much_html_is_marked_as_incomplete():
     page = "<p>first</p>" + "<!-- " + "x" * (2 << 20) + "--><p>last</p>"
     told = one_page(reply(page))
-    assert "first" in words(told)
-    assert "last\n" not in words(told)
-    assert "too long to be read to its end" in words(told)
+    assert "first" in text_of(told)
+    assert "last\n" not in text_of(told)
+    assert "too long to be read to its end" in text_of(told)
 
 
 def test_of_a_text_that_is_very_long_the_beginning_is_read():
     told = one_page(reply("x" * 2_000_001, "text/plain"), start=1_999_990)
-    assert "characters 1999990 to 2000000 of 2000000" in words(told)
-    assert "too long to be read to its end" in words(told)
+    assert "characters 1999990 to 2000000 of 2000000" in text_of(told)
+    assert "too long to be read to its end" in text_of(told)
 
 
 def test_many_pages_at_once_are_all_read():
@@ -222,10 +222,10 @@ def test_many_pages_at_once_are_all_read():
         async with listening(reply("<h1>one of many</h1>")) as listener:
             place = f"127.0.0.1:{listener.port}"
             web = Web(Settings(private=(place,)))
-            return await asyncio.gather(*(asked(web, f"http://{place}/{at}") for at in range(40)))
+            return await asyncio.gather(*(call_web_fetch(web, f"http://{place}/{at}") for at in range(40)))
 
     told = asyncio.run(steps())
-    assert all("# one of many" in words(result) for result in told)
+    assert all("# one of many" in text_of(result) for result in told)
 
 
 @pytest.mark.parametrize(
@@ -236,7 +236,7 @@ def test_a_text_that_is_slow_to_clean_does_not_hold_up_everybody(body):
         async with listening(reply(body, "text/plain")) as listener:
             place = f"127.0.0.1:{listener.port}"
             longest, before = 0.0, time.monotonic()
-            asking = asyncio.ensure_future(asked(Web(Settings(private=(place,))), f"http://{place}/"))
+            asking = asyncio.ensure_future(call_web_fetch(Web(Settings(private=(place,))), f"http://{place}/"))
             while not asking.done():
                 await asyncio.sleep(0.001)
                 longest, before = max(longest, time.monotonic() - before), time.monotonic()

@@ -13,7 +13,7 @@ import trustme
 
 from dragoman.core.parts import ToolResult
 from dragoman.tools.web import Settings, Web
-from tools.web.asking import CONNECTED, Listener, Names, asked, listening, moved, reply, words
+from tools.web.asking import CONNECTED, Listener, Names, call_web_fetch, listening, moved, reply, text_of
 
 SECRET = reply("the secret of the intranet")
 IPV6 = [
@@ -65,28 +65,28 @@ def nobody_is_asked(steps: Callable[[int], Awaitable[ToolResult]]) -> ToolResult
 
     result = asyncio.run(asyncio.wait_for(run(), 20))
     assert result.failed
-    assert "secret" not in words(result)
+    assert "secret" not in text_of(result)
     return result
 
 
 @pytest.mark.parametrize("url", LITERALS + ODD)
-def test_an_address_that_leads_elsewhere_is_not_asked(url):
-    nobody_is_asked(lambda port: asked(Web(), url.replace("{port}", str(port))))
+def test_a_private_or_invalid_url_is_not_requested(url):
+    nobody_is_asked(lambda port: call_web_fetch(Web(), url.replace("{port}", str(port))))
 
 
 @pytest.mark.parametrize("address", IPV4 + IPV6)
 def test_neither_is_one_that_is_not_public_in_any_form(address):
     host = f"[{address}]" if ":" in address else address
-    told = nobody_is_asked(lambda _: asked(Web(), f"http://{host}/"))
-    assert "public" in words(told)
+    told = nobody_is_asked(lambda _: call_web_fetch(Web(), f"http://{host}/"))
+    assert "public" in text_of(told)
 
 
 @pytest.mark.parametrize("address", [*IPV4, *IPV6, "fe80::1%lo"])
 @pytest.mark.parametrize("scheme", ["http", "https"])
 def test_neither_is_a_name_that_resolves_to_one(address, scheme):
-    told = nobody_is_asked(lambda _: asked(Web(resolve=Names([address])), f"{scheme}://innocent.example/"))
-    assert "public" in words(told)
-    assert address not in words(told)
+    told = nobody_is_asked(lambda _: call_web_fetch(Web(resolve=Names([address])), f"{scheme}://innocent.example/"))
+    assert "public" in text_of(told)
+    assert address not in text_of(told)
 
 
 @pytest.mark.parametrize(
@@ -94,10 +94,10 @@ def test_neither_is_a_name_that_resolves_to_one(address, scheme):
     [["8.8.8.8", "127.0.0.1"], ["127.0.0.1", "8.8.8.8"], ["2606:4700::1", "::1"], ["8.8.8.8", "::ffff:10.0.0.1"]],
 )
 def test_neither_is_a_name_of_which_one_address_is_not_public(answer):
-    nobody_is_asked(lambda _: asked(Web(resolve=Names(answer)), "https://mixed.example/"))
+    nobody_is_asked(lambda _: call_web_fetch(Web(resolve=Names(answer)), "https://mixed.example/"))
 
 
-def test_a_name_that_is_public_at_first_and_private_then_is_asked_for_once(monkeypatch):
+def test_a_name_that_changes_from_public_to_private_is_resolved_once(monkeypatch):
     tried: list[Any] = []
 
     async def connect(*arguments: Any, **_: Any) -> None:
@@ -106,7 +106,7 @@ def test_a_name_that_is_public_at_first_and_private_then_is_asked_for_once(monke
 
     names = Names(["8.8.8.8"], ["127.0.0.1"])
     monkeypatch.setattr(asyncio.BaseEventLoop, "create_connection", connect)
-    assert asyncio.run(asked(Web(resolve=names), "http://rebind.example/")).failed
+    assert asyncio.run(call_web_fetch(Web(resolve=names), "http://rebind.example/")).failed
     assert names.asked == ["rebind.example"]
     assert tried == [("8.8.8.8", 80)]
 
@@ -130,7 +130,7 @@ def test_a_redirect_is_vetted_like_any_address(to, redirects):
             place = f"127.0.0.1:{outer.port}"
             web = Web(Settings(private=(place,), redirects=redirects), resolve=Names(["127.0.0.1"]))
             CONNECTED.clear()
-            result = await asked(web, f"http://{place}/")
+            result = await call_web_fetch(web, f"http://{place}/")
             assert set(CONNECTED) == {("127.0.0.1", outer.port)}
             assert outer.connections == 1
             return result, inner
@@ -138,31 +138,31 @@ def test_a_redirect_is_vetted_like_any_address(to, redirects):
     result, inner = asyncio.run(asyncio.wait_for(steps(), 20))
     assert result.failed
     assert not inner.connections
-    assert "secret" not in words(result)
+    assert "secret" not in text_of(result)
 
 
 def test_a_redirect_that_never_ends_is_left():
     async def steps() -> tuple[ToolResult, int]:
         async with listening(moved("/again")) as listener:
             place = f"127.0.0.1:{listener.port}"
-            return await asked(Web(Settings(private=(place,))), f"http://{place}/"), listener.connections
+            return await call_web_fetch(Web(Settings(private=(place,))), f"http://{place}/"), listener.connections
 
     result, connections = asyncio.run(steps())
-    assert "too often" in words(result)
+    assert "too often" in text_of(result)
     assert connections == 6
 
 
-def test_a_redirect_to_another_host_is_told_and_not_followed():
+def test_a_redirect_to_another_host_is_reported_and_not_followed():
     async def steps() -> tuple[ToolResult, Names]:
         names = Names(["127.0.0.1"])
         async with listening(moved("https://evil.example/?secret=1")) as listener:
             web = Web(Settings(private=(f"good.example:{listener.port}",)), resolve=names)
-            return await asked(web, f"http://good.example:{listener.port}/out"), names
+            return await call_web_fetch(web, f"http://good.example:{listener.port}/out"), names
 
     result, names = asyncio.run(steps())
     assert names.asked == ["good.example"]
     assert result.failed
-    told = words(result).split("\n")
+    told = text_of(result).split("\n")
     assert told[0].endswith("cannot be read: it redirects to another host.")
     assert told[1].startswith("What stands between the two lines with ")
     assert told[4] == "https://evil.example/?secret=1"
@@ -178,9 +178,11 @@ def test_a_redirect_between_a_host_and_its_www_is_followed():
     async def steps() -> ToolResult:
         async with listening(speak) as listener:
             private = (f"a.example:{listener.port}", f"www.a.example:{listener.port}")
-            return await asked(Web(Settings(private=private), resolve=Names(["127.0.0.1"])), f"http://{private[0]}/")
+            return await call_web_fetch(
+                Web(Settings(private=private), resolve=Names(["127.0.0.1"])), f"http://{private[0]}/"
+            )
 
-    assert "there" in words(asyncio.run(steps()))
+    assert "there" in text_of(asyncio.run(steps()))
 
 
 def test_a_redirect_from_https_to_http_is_not_followed():
@@ -196,45 +198,45 @@ def test_a_redirect_from_https_to_http_is_not_followed():
                 port = server.sockets[0].getsockname()[1]
                 private = (f"names.example:{port}", f"names.example:{plain.port}")
                 web = Web(Settings(private=private, redirects="anywhere"), resolve=Names(["127.0.0.1"]), trust=trust)
-                return await asked(web, f"https://names.example:{port}/"), secure, plain
+                return await call_web_fetch(web, f"https://names.example:{port}/"), secure, plain
 
     result, secure, plain = asyncio.run(asyncio.wait_for(steps(), 20))
     assert secure.connections == 1
     assert not plain.connections
-    assert "from https to http" in words(result)
+    assert "from https to http" in text_of(result)
 
 
 @pytest.mark.parametrize("name", ["HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"])
-def test_a_proxy_of_the_environment_is_not_asked(name, monkeypatch):
+def test_a_proxy_from_the_environment_is_not_used(name, monkeypatch):
     async def steps() -> tuple[ToolResult, Listener, Listener]:
         async with listening(reply("proxied")) as proxy, listening(reply("direct")) as server:
             monkeypatch.setenv(name, f"http://127.0.0.1:{proxy.port}")
             monkeypatch.delenv("NO_PROXY", raising=False)
             place = f"127.0.0.1:{server.port}"
-            return await asked(Web(Settings(private=(place,))), f"http://{place}/"), proxy, server
+            return await call_web_fetch(Web(Settings(private=(place,))), f"http://{place}/"), proxy, server
 
     result, proxy, server = asyncio.run(asyncio.wait_for(steps(), 20))
-    assert "direct" in words(result)
+    assert "direct" in text_of(result)
     assert not proxy.connections
     assert server.heads[0].startswith(b"GET / HTTP/1.1\r\n")
 
 
-def test_ipv6_is_asked_from_end_to_end_and_only_where_it_is_allowed():
+def test_ipv6_works_from_end_to_end_and_only_where_it_is_allowed():
     async def steps() -> tuple[ToolResult, ToolResult, Listener]:
         async with listening(reply("by six", "text/plain"), "::1") as listener:
             place = f"[::1]:{listener.port}"
             web = Web(Settings(private=(place,)))
-            good = await asked(web, f"http://[0:0::1]:{listener.port}/")
-            return good, await asked(Web(), f"http://{place}/"), listener
+            good = await call_web_fetch(web, f"http://[0:0::1]:{listener.port}/")
+            return good, await call_web_fetch(Web(), f"http://{place}/"), listener
 
     good, bad, listener = asyncio.run(asyncio.wait_for(steps(), 20))
-    assert "by six" in words(good)
+    assert "by six" in text_of(good)
     assert bad.failed
     assert listener.connections == 1
     assert f"host: [::1]:{listener.port}\r\n".encode() in listener.heads[0]
 
 
-def test_nothing_of_ours_goes_along_and_no_cookie_comes_back():
+def test_no_credentials_are_sent_and_no_cookie_is_kept():
     async def speak(head: bytes, writer: asyncio.StreamWriter) -> None:
         writer.write(
             reply("end", "text/plain") if head.startswith(b"GET /end") else moved("/end", set_cookie="a=b; path=/")
@@ -244,8 +246,8 @@ def test_nothing_of_ours_goes_along_and_no_cookie_comes_back():
         async with listening(speak) as listener:
             place = f"127.0.0.1:{listener.port}"
             web = Web(Settings(private=(place,), agent="dragoman/1"))
-            assert not (await asked(web, f"http://{place}/")).failed
-            assert not (await asked(web, f"http://{place}/end?2")).failed
+            assert not (await call_web_fetch(web, f"http://{place}/")).failed
+            assert not (await call_web_fetch(web, f"http://{place}/end?2")).failed
             return listener
 
     listener = asyncio.run(steps())
@@ -258,21 +260,21 @@ def test_a_place_that_is_allowed_is_allowed_with_its_port_only():
     async def steps() -> tuple[ToolResult, Listener]:
         async with listening(SECRET) as other:
             web = Web(Settings(private=(f"127.0.0.1:{other.port + 1}", "localhost:80")))
-            return await asked(web, f"http://127.0.0.1:{other.port}/"), other
+            return await call_web_fetch(web, f"http://127.0.0.1:{other.port}/"), other
 
     result, other = asyncio.run(steps())
     assert result.failed
     assert not other.connections
 
 
-def test_a_reader_on_whose_addresses_nobody_else_decides_may_go_on_to_another_host():
+def test_a_reader_with_trusted_urls_may_follow_redirects_to_another_host():
     async def steps() -> str:
         async with listening(reply("found", "text/plain")) as found:
             there = f"there.example:{found.port}"
             async with listening(moved(f"http://{there}/")) as search:
                 here = f"search.example:{search.port}"
                 web = Web(Settings(private=(here, there)), resolve=Names(["127.0.0.1"]))
-                assert (await asked(web, f"http://{here}/")).failed
+                assert (await call_web_fetch(web, f"http://{here}/")).failed
                 return (await web.read(f"http://{here}/", redirects="anywhere")).text
 
     assert asyncio.run(steps()) == "found"

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.scripted import Scripted, agent, asked, call, results_of
+from agent.scripted import Scripted, agent, call, results_of, user_request
 from dragoman.agent import Limits
 from dragoman.agent.admission import host_of
 from dragoman.core.parts import Text
@@ -14,7 +14,7 @@ from dragoman.http.addresses import AllowList, LinkRefused, parse_location
 from dragoman.tools import tool
 from dragoman.tools.web import Settings, Web, web_fetch
 from dragoman.tools.web.fetch import DomainFilter, RedirectPolicy
-from tools.web.asking import Names, listening, moved, reply, words
+from tools.web.asking import Names, listening, moved, reply, text_of
 
 CANARY = "canary-51c0"
 PIECES = [
@@ -83,7 +83,7 @@ def obeyed(way: str) -> tuple[list[bytes], list[bytes]]:
                     [Text(text="Done.")],
                 )
                 made = agent(model, web_fetch(web=web), secret, destinations=[here], limits=Limits(approval=0))
-                async for _ in made.steps(asked("Read the page.")):
+                async for _ in made.steps(user_request("Read the page.")):
                     pass
                 return page.heads, thief.heads
 
@@ -110,9 +110,9 @@ def sent_on(written: bool, read_before: bool) -> tuple[str, list[bytes]]:
                 model = Scripted(*reads, [call("web_fetch", {"url": f"http://{here}/old"}, "f")], [Text(text="Done.")])
                 listed = {"destinations": [here], "limits": Limits(approval=0)}
                 made = agent(model, web_fetch(web=web), mail, **listed)
-                async for _ in made.steps(asked(f"Read http://{here}/old" if written else "Read the page.")):
+                async for _ in made.steps(user_request(f"Read http://{here}/old" if written else "Read the page.")):
                     pass
-                return words(results_of(model.requests[-1])[-1]), other.heads
+                return text_of(results_of(model.requests[-1])[-1]), other.heads
 
     return asyncio.run(asyncio.wait_for(steps(), 20))
 
@@ -133,7 +133,7 @@ def test_a_redirect_to_another_host_is_followed_where_no_stranger_can_have_writt
     assert marked[5] == "The page."
 
 
-def test_and_only_told_where_one_can_though_the_host_is_listed():
+def test_after_a_page_was_read_a_redirect_from_a_listed_host_is_only_reported():
     told, heard = sent_on(written=False, read_before=True)
     assert not heard
     assert "it redirects to another host" in told

@@ -10,7 +10,7 @@ from dragoman.core.parts import ToolResult
 from dragoman.http.addresses import LinkRefused, parse_location
 from dragoman.tools.web import Settings, Web
 from dragoman.tools.web.fetch import DomainFilter
-from tools.web.asking import Names, asked, listening, moved, words
+from tools.web.asking import Names, call_web_fetch, listening, moved, text_of
 
 
 @pytest.mark.parametrize(
@@ -35,7 +35,7 @@ from tools.web.asking import Names, asked, listening, moved, words
         ([], ["[2606:4700::1]"], "https://[2606:4700:0:0::1]/", False),
     ],
 )
-def test_a_domain_stands_for_itself_and_all_below_it(allow, deny, url, may):
+def test_a_domain_matches_itself_and_its_subdomains(allow, deny, url, may):
     if may is None:
         with pytest.raises(ValueError, match="is not a domain"):
             DomainFilter(allow, deny)
@@ -48,9 +48,11 @@ def test_a_domain_stands_for_itself_and_all_below_it(allow, deny, url, may):
 
 def test_a_host_that_is_denied_is_not_even_looked_up():
     names = Names(["8.8.8.8"])
-    told = asyncio.run(asked(Web(Settings(deny=("evil.example",)), resolve=names), "https://sub.evil.example/"))
+    told = asyncio.run(
+        call_web_fetch(Web(Settings(deny=("evil.example",)), resolve=names), "https://sub.evil.example/")
+    )
     assert told.failed
-    assert "sub.evil.example is not among the hosts that may be asked" in words(told)
+    assert "sub.evil.example is not among the hosts that may be asked" in text_of(told)
     assert not names.asked
 
 
@@ -60,10 +62,10 @@ def test_neither_is_one_that_a_redirect_leads_to():
         async with listening(moved("http://evil.example/")) as listener:
             private = (f"good.example:{listener.port}",)
             web = Web(Settings(allow=("good.example",), private=private, redirects="anywhere"), resolve=names)
-            return await asked(web, f"http://{private[0]}/"), names
+            return await call_web_fetch(web, f"http://{private[0]}/"), names
 
     told, names = asyncio.run(steps())
-    assert "evil.example is not among the hosts" in words(told)
+    assert "evil.example is not among the hosts" in text_of(told)
     assert names.asked == ["good.example"]
 
 
@@ -86,9 +88,9 @@ def open_files(tmp_path: Path) -> Path:
     return directory
 
 
-def told_of(directory: Path, url: str) -> ToolResult:
+def fetch_file(directory: Path, url: str) -> ToolResult:
     web = Web(Settings(files=(str(directory),), max_bytes=1000))
-    return asyncio.run(asyncio.wait_for(asked(web, url.replace("{}", str(directory))), 10))
+    return asyncio.run(asyncio.wait_for(call_web_fetch(web, url.replace("{}", str(directory))), 10))
 
 
 @pytest.mark.parametrize(
@@ -101,8 +103,8 @@ def told_of(directory: Path, url: str) -> ToolResult:
     ],
 )
 def test_a_file_in_an_open_directory_is_read(open_files, url, text):
-    told = told_of(open_files, url)
-    assert text in words(told)
+    told = fetch_file(open_files, url)
+    assert text in text_of(told)
     assert not told.failed
 
 
@@ -117,10 +119,10 @@ def test_a_file_in_an_open_directory_is_read(open_files, url, text):
     ],
 )  # fmt: skip
 def test_nothing_else_is_read(open_files, url):
-    told = told_of(open_files, url)
+    told = fetch_file(open_files, url)
     assert told.failed
-    assert "secret" not in words(told)
-    assert "Errno" not in words(told)
+    assert "secret" not in text_of(told)
+    assert "Errno" not in text_of(told)
 
 
 def test_a_link_that_takes_the_place_of_a_directory_is_not_followed(open_files):
@@ -128,15 +130,15 @@ def test_a_link_that_takes_the_place_of_a_directory_is_not_followed(open_files):
     (open_files / "deep" / "b c.html").unlink()
     (open_files / "deep").rmdir()
     (open_files / "deep").symlink_to(open_files.parent)
-    assert told_of(open_files, "file://{}/deep/outside.md").failed
+    assert fetch_file(open_files, "file://{}/deep/outside.md").failed
 
 
 def test_no_file_is_read_where_no_directory_is_open():
-    assert "files are not read here" in words(asyncio.run(asked(Web(), "file:///etc/hostname")))
+    assert "files are not read here" in text_of(asyncio.run(call_web_fetch(Web(), "file:///etc/hostname")))
 
 
 def test_an_open_directory_may_itself_be_named_by_a_link(open_files):
     link = open_files.parent / "name"
     link.symlink_to(open_files)
     web = Web(Settings(files=(str(link),)))
-    assert "# the file" in words(asyncio.run(asked(web, f"file://{open_files}/a.md")))
+    assert "# the file" in text_of(asyncio.run(call_web_fetch(web, f"file://{open_files}/a.md")))

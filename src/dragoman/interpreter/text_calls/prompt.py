@@ -269,7 +269,9 @@ class _HistoryRenderer:
                 case ToolResult():
                     parts = _append_text(parts, self._render_result(part, moved))
                 case Opaque(declares=True):
-                    self._adaptation.ledger.report_approximated(part.where, "its tools are sent in the tools of the request")
+                    self._adaptation.ledger.report_approximated(
+                        part.where, "its tools are sent in the tools of the request"
+                    )
                 case _:
                     parts = (*parts, part)
             before = part

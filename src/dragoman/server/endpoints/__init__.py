@@ -1,1 +1,1 @@
-"""Paths beside those that ask a model: lists, stored answers, conversations, Code Assist's own, other endpoints."""
+"""Endpoints other than generation: model lists, stored responses, conversations, Code Assist, MCP, pass-through."""

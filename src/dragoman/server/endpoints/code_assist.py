@@ -1,7 +1,7 @@
-"""What Code Assist's clients ask beside answers: who they are, what they may use, how it is set.
+"""Code Assist's calls for accounts, quotas and settings, which its clients send before they generate.
 
-Accounts, projects and tiers are the upstreams' business and configured there. A client is told that all is set up, so
-that it goes on to ask its questions; the project it names is taken as it is.
+Accounts, projects and tiers are configured for the upstreams. The response to a client always is that the account is
+set up, so that it continues with its prompts; the project that it names is returned unchanged.
 """
 
 from collections.abc import Callable
@@ -16,13 +16,13 @@ _TIER = {"id": "standard-tier", "name": "Dragoman", "description": "Answered by 
 _ONBOARDED = "type.googleapis.com/google.internal.cloud.code.v1internal.OnboardUserResponse"
 _RESET = "2100-01-01T00:00:00Z"
 _IGNORED_CALLS = frozenset({"recordCodeAssistMetrics", "recordClientEvent", "recordTrajectoryAnalytics"})
-"""Reports to Google about how its program is used: nobody here wants them, and their senders need only thanks."""
+"""Telemetry for Google, which is discarded; the clients need only a successful response."""
 
 
 async def handle_call(method: str, body: bytes, catalogue: Catalogue, allows: Callable[[str], bool]) -> bytes:
-    """Answer a call; the client may use the models that `allows` lets pass."""
-    asked = _decode_body(body)
-    project: Any = asked.get("cloudaicompanionProject") or asked.get("project") or _PROJECT
+    """Return the JSON response of a call; `allows` selects the models that the client may use."""
+    fields = _decode_body(body)
+    project: Any = fields.get("cloudaicompanionProject") or fields.get("project") or _PROJECT
     match method:
         case "loadCodeAssist":
             tiers = [{**_TIER, "isDefault": True, "userDefinedCloudaicompanionProject": False}]
@@ -31,7 +31,7 @@ async def handle_call(method: str, body: bytes, catalogue: Catalogue, allows: Ca
             return encode(_build_onboarding(project))
         case "retrieveUserQuota":
             bucket = {"tokenType": "REQUESTS", "remainingFraction": 1, "resetTime": _RESET}
-            # Only here is it worth asking upstreams: a client waits for all of this before its first question.
+            # Only this call lists the upstreams' models: a client waits for all calls before its first prompt.
             return encode(
                 {"buckets": [{**bucket, "modelId": name} for name in await catalogue.list_entries() if allows(name)]}
             )
@@ -44,7 +44,7 @@ async def handle_call(method: str, body: bytes, catalogue: Catalogue, allows: Ca
         case _ if method in _IGNORED_CALLS:
             return b"{}"
         case _:
-            raise Problem("not_found", f"there is no /v1internal:{method} here", code="unknown_url")
+            raise Problem("not_found", f"/v1internal:{method} does not exist", code="unknown_url")
 
 
 def _build_onboarding(project: str) -> dict[str, Any]:
@@ -56,7 +56,7 @@ def _decode_body(body: bytes) -> dict[str, Any]:
     if not body:
         return {}
     try:
-        asked = decode(body)
+        decoded = decode(body)
     except Malformed as error:
         raise Problem("invalid_request", error.message, where=error.where) from None
-    return cast("dict[str, Any]", asked) if isinstance(asked, dict) else {}
+    return cast("dict[str, Any]", decoded) if isinstance(decoded, dict) else {}

@@ -19,41 +19,41 @@ from dragoman.wire.pointer import escape
 _MAX_LIMIT = 100
 _DEFAULT_LIMIT = "20"
 _TYPES_WITH_STATUS = frozenset({"message", "function_call", "function_call_output", "custom_tool_call_output"})
-"""Items whose status is told also where the client did not tell it."""
+"""Item types that are listed with a status even if the client sent none."""
 
 
 def render_item(item: Item) -> dict[str, Any]:
-    """Return an item as it is listed: under its id, its content in parts."""
+    """Render an item for a list: with its id, and with text content as parts."""
     body: dict[str, Any] = json.decode(item.body)
     kind = body.get("type") or "message"
-    stated = {"status": "completed"} if kind in _TYPES_WITH_STATUS else {}
-    shown = {**stated, **body, "id": item.id, "type": kind}
+    status = {"status": "completed"} if kind in _TYPES_WITH_STATUS else {}
+    shown = {**status, **body, "id": item.id, "type": kind}
     if isinstance(shown.get("content"), str) and kind == "message":
-        is_said = shown.get("role") == "assistant"
-        part: dict[str, Any] = {"type": "output_text", "annotations": []} if is_said else {"type": "input_text"}
+        is_output = shown.get("role") == "assistant"
+        part: dict[str, Any] = {"type": "output_text", "annotations": []} if is_output else {"type": "input_text"}
         shown["content"] = [{**part, "text": shown["content"]}]
     return shown
 
 
 def render_page(items: Sequence[Item], query: Mapping[str, str]) -> dict[str, Any]:
-    """Return one page of items, the newest first unless `order` says otherwise."""
+    """Render one page of items, newest first unless `order` is asc."""
     order, limit, after = query.get("order", "desc"), query.get("limit", _DEFAULT_LIMIT), query.get("after", "")
     if order not in {"asc", "desc"}:
         raise Problem("invalid_request", f"order must be asc or desc, not {order!r}", where="/order")
     if not limit.isdecimal() or len(limit) > len(str(_MAX_LIMIT)) or not 1 <= int(limit) <= _MAX_LIMIT:
         raise Problem("invalid_request", f"limit must be from 1 to {_MAX_LIMIT}, not {limit!r}", where="/limit")
     ordered = items if order == "asc" else items[::-1]
-    begins = 0
+    start = 0
     if after:
-        begins = next((at for at, item in enumerate(ordered, 1) if item.id == after), 0)
-        if not begins:
+        start = next((at for at, item in enumerate(ordered, 1) if item.id == after), 0)
+        if not start:
             raise Problem("invalid_request", f"Item with id '{after}' not found.", where="/after")
-    shown = ordered[begins : begins + int(limit)]
-    return render_list(shown, has_more=begins + len(shown) < len(ordered))
+    shown = ordered[start : start + int(limit)]
+    return render_list(shown, has_more=start + len(shown) < len(ordered))
 
 
 def render_list(items: Sequence[Item], *, has_more: bool = False) -> dict[str, Any]:
-    """Return items as a list."""
+    """Render items as a list object."""
     ids = [item.id for item in items] or [None]
     data = [render_item(item) for item in items]
     return {"object": "list", "data": data, "first_id": ids[0], "last_id": ids[-1], "has_more": has_more}
@@ -68,7 +68,7 @@ _ADD_MEMBERS = frozenset({"items"})
 
 
 async def create_conversation(store: Store, owner: str, body: bytes) -> dict[str, Any]:
-    """Make a conversation."""
+    """Create a conversation."""
     members = _decode_members(body or b"{}", _CREATE_MEMBERS)
     now = int(time())
     conversation = Conversation(
@@ -83,12 +83,12 @@ async def create_conversation(store: Store, owner: str, body: bytes) -> dict[str
 
 
 async def show_conversation(store: Store, owner: str, name: str) -> dict[str, Any]:
-    """Show a conversation."""
+    """Return a conversation."""
     return _render_conversation(await _find_conversation(store, owner, name))
 
 
 async def update_conversation(store: Store, owner: str, name: str, body: bytes) -> dict[str, Any]:
-    """Change what a client notes beside a conversation."""
+    """Replace the metadata of a conversation."""
     conversation = await _find_conversation(store, owner, name)
     members = _decode_members(body, _UPDATE_MEMBERS)
     if "metadata" not in members:
@@ -99,19 +99,19 @@ async def update_conversation(store: Store, owner: str, name: str, body: bytes) 
 
 
 async def delete_conversation(store: Store, owner: str, name: str) -> dict[str, Any]:
-    """Forget a conversation."""
+    """Delete a conversation."""
     if not await store.delete_conversation(owner, name):
         raise _build_not_found(name)
     return {"id": name, "object": "conversation.deleted", "deleted": True}
 
 
 async def list_items(store: Store, owner: str, name: str, query: Mapping[str, str]) -> dict[str, Any]:
-    """List what was said."""
+    """List the items of a conversation."""
     return render_page(await _load_items(store, owner, name), query)
 
 
 async def add_items(store: Store, owner: str, name: str, body: bytes) -> dict[str, Any]:
-    """Add what was said elsewhere."""
+    """Append items to a conversation."""
     opened = await store.load_conversation(owner, name)
     if opened is None:
         raise _build_not_found(name)
@@ -122,19 +122,19 @@ async def add_items(store: Store, owner: str, name: str, body: bytes) -> dict[st
     return render_list(turn.items)
 
 
-async def show_item(store: Store, owner: str, name: str, wanted_id: str) -> dict[str, Any]:
-    """Show one item."""
-    one = next((one for one in await _load_items(store, owner, name) if one.id == wanted_id), None)
-    if one is None:
-        raise Problem("not_found", f"Item with id '{wanted_id}' not found.")
-    return render_item(one)
+async def show_item(store: Store, owner: str, name: str, item_id: str) -> dict[str, Any]:
+    """Return one item."""
+    found = next((item for item in await _load_items(store, owner, name) if item.id == item_id), None)
+    if found is None:
+        raise Problem("not_found", f"Item with id '{item_id}' not found.")
+    return render_item(found)
 
 
-async def delete_item(store: Store, owner: str, name: str, wanted_id: str) -> dict[str, Any]:
-    """Take an item out of a conversation."""
+async def delete_item(store: Store, owner: str, name: str, item_id: str) -> dict[str, Any]:
+    """Delete an item of a conversation."""
     conversation = await _find_conversation(store, owner, name)
-    if not await store.delete_item(conversation, wanted_id):
-        raise Problem("not_found", f"Item with id '{wanted_id}' not found.")
+    if not await store.delete_item(conversation, item_id):
+        raise Problem("not_found", f"Item with id '{item_id}' not found.")
     return _render_conversation(conversation)
 
 
@@ -151,8 +151,8 @@ async def _load_items(store: Store, owner: str, name: str) -> Sequence[Item]:
         raise _build_not_found(name)
     conversation, history = opened
     if conversation.dialect != DIALECT:
-        words = f"the conversation '{name}' is kept in {conversation.dialect}, whose items are no Responses items"
-        raise Problem("unsupported", words)
+        message = f"conversation '{name}' is stored in the dialect {conversation.dialect} and has no Responses items"
+        raise Problem("unsupported", message)
     return history.items
 
 
@@ -170,8 +170,8 @@ def _render_conversation(conversation: Conversation) -> dict[str, Any]:
 
 
 def _build_turn(conversation: Conversation, items: tuple[Item, ...]) -> Turn:
-    """Return items as a turn in which nothing was answered."""
-    body = b'{"model":"","input":[' + b",".join(one.body for one in items) + b"]}"
+    """Return a turn of the given items without a reply."""
+    body = b'{"model":"","input":[' + b",".join(item.body for item in items) + b"]}"
     messages = dialect_named(DIALECT).parse_request(Call(body)).messages
     calls = [part for message in messages for part in message.parts if isinstance(part, ToolCall)]
     return Turn(
@@ -185,22 +185,24 @@ def _build_turn(conversation: Conversation, items: tuple[Item, ...]) -> Turn:
 
 
 def _decode_members(body: bytes, known: frozenset[str]) -> dict[str, Raw]:
-    """Read a body; what nobody would heed is refused, as the vendor does."""
+    """Decode a body; unknown fields are rejected, as OpenAI does."""
     members = json.decode_object(body)
     for name in members:
         if name not in known:
-            words = f"Unknown parameter: '{name}'."
-            raise Problem("invalid_request", words, where=f"/{escape(name)}", code="unknown_parameter")
+            message = f"Unknown parameter: '{name}'."
+            raise Problem("invalid_request", message, where=f"/{escape(name)}", code="unknown_parameter")
     return members
 
 
 def _parse_metadata(members: Mapping[str, Raw]) -> bytes:
-    said: Any = json.decode(members["metadata"]) if "metadata" in members else None
-    if said is None:
+    value: Any = json.decode(members["metadata"]) if "metadata" in members else None
+    if value is None:
         return b"{}"
-    pairs = cast("dict[str, Any]", said) if isinstance(said, dict) else {}
-    if not isinstance(said, dict) or len(pairs) > _MAX_METADATA or not all(isinstance(v, str) for v in pairs.values()):
-        raise Problem("invalid_request", f"metadata has {_MAX_METADATA} pairs of strings at most", where="/metadata")
+    pairs = cast("dict[str, Any]", value) if isinstance(value, dict) else {}
+    if not isinstance(value, dict) or len(pairs) > _MAX_METADATA or not all(isinstance(v, str) for v in pairs.values()):
+        raise Problem(
+            "invalid_request", f"metadata must be an object of at most {_MAX_METADATA} strings", where="/metadata"
+        )
     return json.encode(pairs)
 
 
@@ -208,8 +210,8 @@ def _parse_items(members: Mapping[str, Raw], *, minimum: int) -> tuple[Item, ...
     raw = members.get("items")
     bodies = json.decode_array(raw) if raw is not None and json.first_byte(raw) == b"[" else []
     if len(bodies) < minimum or len(bodies) > _MAX_ADDED:
-        raise Problem("invalid_request", f"items has {minimum} to {_MAX_ADDED} items", where="/items")
+        raise Problem("invalid_request", f"items must be an array of {minimum} to {_MAX_ADDED} items", where="/items")
     for at, body in enumerate(bodies):
         if json.first_byte(body) != b"{":
-            raise Problem("invalid_request", "an item is an object", where=f"/items/{at}")
+            raise Problem("invalid_request", "an item must be an object", where=f"/items/{at}")
     return tuple(Item(find_or_generate_id(bytes(body)), bytes(body)) for body in bodies)

@@ -1,9 +1,9 @@
 """Handlers of all operations but generate: each reads its request, calls its module, and sends the response.
 
-The model decides which upstream a request is passed on to, where one is named: in the path, in a JSON body or in a
-form. Else the path names the upstream, or there is only one of that vendor. A key with a list of models needs one that
-fits: the model as it asks for it or, for a path that names an upstream, `upstream/model` and `upstream/v1/files`. An
-error is sent in the client's dialect.
+A request for pass-through goes to the upstream of its model, if it names one in the path, in a JSON body or in a form.
+Otherwise the path must name the upstream, or the vendor must have only one. If a key has a list of models, one pattern
+must match the requested model or, for a path that names an upstream, `upstream/model` or `upstream/v1/files`. Errors
+are sent in the client's dialect.
 """
 
 import asyncio
@@ -37,7 +37,7 @@ ReadRequest = Callable[[Request, PathMatch, Key], tuple[ClientRequest, Conversat
 
 
 class Services(Struct, frozen=True):
-    """What the handlers of a server use."""
+    """The dependencies of the request handlers."""
 
     gateway_services: GatewayServices
     access: Access
@@ -45,11 +45,11 @@ class Services(Struct, frozen=True):
     mcp_endpoint: mcp.McpEndpoint
     interception: Interception
     strict: bool = False
-    """Requests are strict unless they say otherwise."""
+    """Whether all requests are strict."""
 
 
 class Endpoints:
-    """Answers requests for all operations but generate."""
+    """Handlers of all operations but generate."""
 
     def __init__(self, services: Services, background: Background, read_request: ReadRequest) -> None:
         self._services = services
@@ -72,8 +72,8 @@ class Endpoints:
         }
 
     async def _show_health(self, exchange: Exchange, _path: PathMatch, _key: Key, _record: Record) -> None:
-        is_known = self._services.access.is_authorized(exchange.request)
-        await exchange.send(200, JSON_HEADERS, self._services.mcp_endpoint.render_health(shows_servers=is_known))
+        is_authorized = self._services.access.is_authorized(exchange.request)
+        await exchange.send(200, JSON_HEADERS, self._services.mcp_endpoint.render_health(shows_servers=is_authorized))
 
     async def _show_metrics(self, exchange: Exchange, _path: PathMatch, _key: Key, _record: Record) -> None:
         from dragoman.server.exposition import render_metrics  # noqa: PLC0415  slow to load, and not needed before
@@ -107,20 +107,20 @@ class Endpoints:
 
     async def _forward(self, exchange: Exchange, path: PathMatch, key: Key, record: Record) -> None:
         if path.passthrough is None:
-            raise Problem("not_found", f"{exchange.request.path} is not served here")
-        going = route_passthrough(exchange.request, path.passthrough, record.dialect, self._gateway.routes, key)
-        record.dialect, record.model = going.request.target.upstream.dialect, going.model
+            raise Problem("not_found", f"{exchange.request.path} does not exist")
+        routed = route_passthrough(exchange.request, path.passthrough, record.dialect, self._gateway.routes, key)
+        record.dialect, record.model = routed.request.target.upstream.dialect, routed.model
         cancel_on_disconnect(exchange)
         with self._quotas.slot(key):
-            await self._gateway.forward(going.request, exchange, record)
+            await self._gateway.forward(routed.request, exchange, record)
 
     async def _count_tokens(self, exchange: Exchange, path: PathMatch, key: Key, record: Record) -> None:
         request, _ = self._read_request(exchange.request, path, key)
         if path.google and not path.wrapped:
             request = structs.replace(request, call=unwrap_request(request.call))
-        desk = self._services.gateway_services.conversations
-        options = desk.read_options(request, exchange.request.headers_by_name)
-        opened = await desk.load(request, options) if options is not None else None
+        conversations = self._services.gateway_services.conversations
+        options = conversations.read_options(request, exchange.request.headers_by_name)
+        opened = await conversations.load(request, options) if options is not None else None
         request = opened.ask if opened is not None else request
         record.model = request.call.model
         if not key.allows(request.call.model):
@@ -129,16 +129,16 @@ class Endpoints:
         with self._quotas.slot(key):
             body, estimated = await self._gateway.count_tokens(request, record)
         record.status, record.outcome = 200, "answered"
-        labelled = {**JSON_HEADERS, "x-dragoman-estimate": "true"} if estimated else JSON_HEADERS
-        await exchange.send(200, build_response_headers(record, labelled), body)
+        headers = {**JSON_HEADERS, "x-dragoman-estimate": "true"} if estimated else JSON_HEADERS
+        await exchange.send(200, build_response_headers(record, headers), body)
 
 
 _MODEL_PREFIX = "models/"
-"""Google's clients write it before a model's name, or do not."""
+"""Prefix of model names that Google's clients may send or omit."""
 
 
 class RoutedPassthrough(Struct, frozen=True):
-    """A passage, and the model it is for."""
+    """A request for pass-through with its upstream, and the model it names."""
 
     request: PassthroughRequest
     model: str
@@ -147,46 +147,45 @@ class RoutedPassthrough(Struct, frozen=True):
 def route_passthrough(
     request: Request, path_match: PassthroughPath, dialect: str, routes: Routes, key: Key
 ) -> RoutedPassthrough:
-    """Return where a request is passed on to, or raise the `Problem` for which it is rejected."""
+    """Choose the upstream of a pass-through request and check the key; raises a `Problem`."""
     form = (
         ModelBody(request.body) if path_match.model else parse_model_body(request.body, request.header("content-type"))
     )
     model = (path_match.model or form.model).removeprefix(_MODEL_PREFIX)
-    target, asked = _find_target(path_match, model, dialect, routes)
-    if not key.allows(asked):
-        raise Problem("permission", f"this API key is not allowed to use {asked!r}")
-    there = model if path_match.upstream else target.model.removeprefix(_MODEL_PREFIX)
+    target, permission = _find_target(path_match, model, dialect, routes)
+    if not key.allows(permission):
+        raise Problem("permission", f"this API key is not allowed to use {permission!r}")
+    upstream_model = model if path_match.upstream else target.model.removeprefix(_MODEL_PREFIX)
     if not path_match.model:
         prefix = _MODEL_PREFIX if form.model.startswith(_MODEL_PREFIX) else ""
         return RoutedPassthrough(
-            PassthroughRequest(target=target, path=path_match.path, body=form.with_model(prefix + there)), model
+            PassthroughRequest(target=target, path=path_match.path, body=form.with_model(prefix + upstream_model)),
+            model,
         )
-    path = path_match.path.replace(f"/models/{model}:", f"/models/{there}:", 1)
-    body = request.body if there == model else rename_nested_models(request.body, model, there)
+    path = path_match.path.replace(f"/models/{model}:", f"/models/{upstream_model}:", 1)
+    body = request.body if upstream_model == model else rename_nested_models(request.body, model, upstream_model)
     return RoutedPassthrough(PassthroughRequest(target=target, path=path, body=body), model)
 
 
 def _find_target(path_match: PassthroughPath, model: str, dialect: str, routes: Routes) -> tuple[Target, str]:
-    """Return the upstream, and the name by which a key is allowed to ask there."""
+    """Return the upstream of a pass-through request, and the name that the key's model patterns must match."""
     if path_match.upstream:
         target = routes.find_named(path_match.upstream, model)
         if target is None:
-            raise Problem("not_found", f"there is no upstream {path_match.upstream!r}", code="unknown_url")
+            raise Problem("not_found", f"upstream {path_match.upstream!r} does not exist", code="unknown_url")
         return target, f"{path_match.upstream}/{model}" if model else path_match.upstream + path_match.path
     vendor = dialect_named(dialect).issuer
     if model:
-        fitting = [target for target in routes.find_targets(model) if _has_vendor_endpoints(target.upstream, vendor)]
-        if not fitting:
-            raise Problem(
-                "not_found", f"the upstream of the model {model!r} has no {path_match.path}", code="unknown_url"
-            )
-        return fitting[0], model
-    those = [upstream for upstream in routes.upstreams if _has_vendor_endpoints(upstream, vendor)]
-    if len(those) != 1:
-        names = ", ".join(f"/upstreams/{upstream.name}{path_match.path}" for upstream in those)
-        words = f"say which upstream is meant: {names}" if those else f"no upstream has {path_match.path}"
-        raise Problem("not_found", words, code="unknown_url")
-    return routes.target_for(those[0]), those[0].name + path_match.path
+        matching = [target for target in routes.find_targets(model) if _has_vendor_endpoints(target.upstream, vendor)]
+        if not matching:
+            raise Problem("not_found", f"the upstream of model {model!r} has no {path_match.path}", code="unknown_url")
+        return matching[0], model
+    candidates = [upstream for upstream in routes.upstreams if _has_vendor_endpoints(upstream, vendor)]
+    if len(candidates) != 1:
+        names = ", ".join(f"/upstreams/{upstream.name}{path_match.path}" for upstream in candidates)
+        message = f"name the upstream; use one of {names}" if candidates else f"no upstream has {path_match.path}"
+        raise Problem("not_found", message, code="unknown_url")
+    return routes.target_for(candidates[0]), candidates[0].name + path_match.path
 
 
 def _has_vendor_endpoints(upstream: Upstream, vendor: str) -> bool:
@@ -194,20 +193,20 @@ def _has_vendor_endpoints(upstream: Upstream, vendor: str) -> bool:
 
 
 async def reject_websocket(exchange: Exchange, record: Record) -> None:
-    """Reject a WebSocket with a status upon which clients that prefer one use HTTP at once."""
-    reply = dialect_named(record.dialect).build_error(Problem("unsupported", "use HTTP here, not a WebSocket"))
+    """Reject a WebSocket with 426, upon which clients that prefer WebSockets use HTTP at once."""
+    reply = dialect_named(record.dialect).build_error(Problem("unsupported", "WebSockets are not supported; use HTTP"))
     await exchange.send(426, reply.headers, reply.body)
 
 
 async def reject_path(paths: Paths, exchange: Exchange, record: Record) -> None:
-    """Reject a path that does not exist, or that has other methods."""
+    """Reject a path that does not exist with 404, or one that has other methods with 405."""
     request = exchange.request
     methods = paths.find_methods(request.path, request.target.partition("?")[0])
     if not methods:
-        raise Problem("not_found", f"there is no {request.method} {request.path} here", code="unknown_url")
+        raise Problem("not_found", f"{request.method} {request.path} does not exist", code="unknown_url")
     allowed = ", ".join(methods)
-    words = f"{request.path} is asked with {allowed} here, not with {request.method}"
-    reply = dialect_named(record.dialect).build_error(Problem("invalid_request", words, status=405))
+    message = f"{request.method} is not allowed on {request.path}; use {allowed}"
+    reply = dialect_named(record.dialect).build_error(Problem("invalid_request", message, status=405))
     record.status, record.outcome = 405, "refused"
     await exchange.send(
         405, build_response_headers(record, {**reply.headers, "allow": allowed}), add_id(reply.body, record)
@@ -215,7 +214,7 @@ async def reject_path(paths: Paths, exchange: Exchange, record: Record) -> None:
 
 
 async def send_error(problem: Problem, exchange: Exchange, record: Record) -> None:
-    """Send an error in the client's dialect; cut a response that has started."""
+    """Send an error in the client's dialect; truncate a response that has started."""
     record.problem = problem
     record.outcome = "failed" if record.upstream else "refused"
     if exchange.started:
@@ -224,7 +223,7 @@ async def send_error(problem: Problem, exchange: Exchange, record: Record) -> No
     if record.operation == "mcp":
         rejection = mcp.build_rejection(problem)
         record.status = rejection.status
-        # It is no dialect of a model's, and has no place for the name of a request.
+        # MCP is not a dialect, and its errors have no field for the exchange id.
         await exchange.send(rejection.status, {**rejection.headers, "x-dragoman-exchange": record.id}, rejection.body)
         return
     reply = dialect_named(record.dialect).build_error(problem)
@@ -235,20 +234,20 @@ async def send_error(problem: Problem, exchange: Exchange, record: Record) -> No
     await exchange.send(reply.status, headers, add_id(reply.body, record))
 
 
-_SAID: dict[int, tuple[Kind, str]] = {
-    400: ("invalid_request", "this is no HTTP request, or one that could be read in two ways"),
-    408: ("timeout", "the body of the request did not come in time"),
-    413: ("too_large", "the request is larger than this server takes"),
-    415: ("unsupported", "the body is encoded in a way that is not known here: send it plain, or with gzip or deflate"),
-    431: ("invalid_request", "the headers of the request are larger than this server takes"),
+_REJECTIONS: dict[int, tuple[Kind, str]] = {
+    400: ("invalid_request", "not a valid HTTP request, or an ambiguous one"),
+    408: ("timeout", "the request body did not arrive in time"),
+    413: ("too_large", "the request is larger than the limit of this server"),
+    415: ("unsupported", "the content-encoding is not supported; send the body uncompressed, or with gzip or deflate"),
+    431: ("invalid_request", "the request headers are larger than the limit of this server"),
 }
 
 
 def build_rejection(paths: Paths, status: int, request: Request) -> tuple[Headers, bytes]:
-    """Return the error for something that is no request; of the request only its first lines are known."""
+    """Render the error for an invalid request, of which only the head may be known."""
     path = paths.find("POST", request.path)
     dialect = (path.dialect if path is not None else "") or paths.dialect_of(request.path, dict(request.headers))
     record = Record(dialect=dialect, status=status)
-    kind, words = _SAID[status]
-    told = dialect_named(dialect).build_error(Problem(kind, words, status=status))
-    return tuple(build_response_headers(record, told.headers).items()), add_id(told.body, record)
+    kind, message = _REJECTIONS[status]
+    reply = dialect_named(dialect).build_error(Problem(kind, message, status=status))
+    return tuple(build_response_headers(record, reply.headers).items()), add_id(reply.body, record)

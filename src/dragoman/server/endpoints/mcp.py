@@ -1,6 +1,6 @@
-"""The door for MCP, in a gateway and on a pipe: opened by the first who comes, because the SDK is slow to load.
+"""The MCP endpoint, over HTTP and standard input: created on the first request, because the SDK is slow to load.
 
-Who may come in is decided before, as for every path. What goes wrong before the SDK has a say is told as it would.
+Authorization happens before, as for every path. Errors before the SDK handles a request have the SDK's format.
 """
 
 import asyncio
@@ -27,13 +27,13 @@ if TYPE_CHECKING:
 
 _SERVER_MODULE = "dragoman.mcp.server.server"
 _REJECTED_CODE = -32000
-"""JSON-RPC leaves this number to servers."""
+"""A JSON-RPC error code reserved for servers."""
 _CLIENT_NAME = "mcp"
 _DAY = 86_400.0
 
 
 class McpEndpoint:
-    """Opens the MCP server when somebody comes."""
+    """Creates the MCP server on the first request and forwards requests to it."""
 
     def __init__(self, services: AgentServices) -> None:
         self._services = services
@@ -41,17 +41,17 @@ class McpEndpoint:
         self._server: McpApp | None = None
 
     async def handle_request(self, exchange: Exchange, key: Key, record: Record) -> None:
-        """Answer one request."""
+        """Answer one MCP request."""
         if key.tools:
-            # What is asked for here has all tools: a key that may have some run must not get at the others this way.
-            raise Problem("permission", "this key may have only some tools run, and so not ask here", status=403)
-        serving = await self.open_server()
-        await serving.handle_request(exchange, key.name, key.allows)
-        # What goes wrong before is told by way of a dialect that has errors.
+            # MCP gives access to all tools, so a key that is restricted to some must not use it.
+            raise Problem("permission", "a key restricted to some tools cannot use /mcp", status=403)
+        server = await self.open_server()
+        await server.handle_request(exchange, key.name, key.allows)
+        # Not earlier: an error before this point is rendered by the record's dialect.
         record.dialect = _CLIENT_NAME
 
     async def open_server(self) -> "McpApp":
-        """Return the server, after making it if nobody has."""
+        """Return the MCP server; create it on the first call."""
         async with self._lock:
             if self._server is None:
                 try:
@@ -62,7 +62,7 @@ class McpEndpoint:
             return self._server
 
     def render_health(self, *, shows_servers: bool) -> bytes:
-        """Return how the gateway does, and the servers whose tools it runs."""
+        """Render the health of the gateway and its MCP servers as JSON."""
         return render_health(self._services.tool_services.list_statuses(), shows_servers=shows_servers)
 
     async def close(self) -> None:
@@ -74,10 +74,10 @@ class McpEndpoint:
         from dragoman.mcp.server.server import McpApp, load_fixtures  # noqa: PLC0415
         from dragoman.mcp.server.service import Service, ServiceSettings  # noqa: PLC0415  the SDK is an extra
 
-        bench = self._services
-        table = bench.config.mcp
+        services = self._services
+        table = services.config.mcp
         settings = ServiceSettings(
-            model=bench.default_model,
+            model=services.default_model,
             search_model=table.search_model,
             system=table.system_prompt,
             max_turns=table.max_turns,
@@ -86,31 +86,31 @@ class McpEndpoint:
         )
         service = Service(
             settings=settings,
-            model=lambda owner: bench.build_model(owner, _CLIENT_NAME),
+            model=lambda owner: services.build_model(owner, _CLIENT_NAME),
             search_tool=self._find_search_tool,
-            executor=bench.tool_services.executor,
-            # What a search found often stands behind a redirect of the search's own.
-            read_page=lambda url, owner: bench.tool_services.web.read(url, "anywhere", owner),
-            conversations=bench.build_conversations(table.session_hours),
-            carrier=bench.gateway_services.carrier,
+            executor=services.tool_services.executor,
+            # URLs in search results are often redirects through the search engine's own host.
+            read_page=lambda url, owner: services.tool_services.web.read(url, "anywhere", owner),
+            conversations=services.build_conversations(table.session_hours),
+            carrier=services.gateway_services.carrier,
         )
         return McpApp(
             service,
             version=__version__,
-            max_body=bench.config.server.limits.body,
+            max_body=services.config.server.limits.body,
             fixtures=load_fixtures() if table.fixtures else None,
-            retention=bench.config.sessions.keep_days * _DAY,
+            retention=services.config.sessions.keep_days * _DAY,
         )
 
     def _find_search_tool(self, model: str) -> NativeTool | None:
-        """Return what makes a model search, in the words of the upstream that answers for it."""
+        """Return the native search tool of the dialect of the model's upstream; None if it has none."""
         return find_tool_for(
             "search", self._services.gateway_services.gateway.routes.find_targets(model)[0].upstream.dialect
         )
 
 
 def build_rejection(problem: Problem) -> ErrorReply:
-    """Return what a client is told that is not let in, or cannot be served."""
+    """Render an error as a JSON-RPC response, for a client that is not authorized or cannot be served."""
     error = {"jsonrpc": "2.0", "id": None, "error": {"code": _REJECTED_CODE, "message": problem.message}}
     headers = {"content-type": "application/json"}
     if problem.status == 401:
@@ -122,7 +122,7 @@ _HEALTHY = b'{"status":"ok"}'
 
 
 def render_health(statuses: Sequence[ServerStatus], *, shows_servers: bool) -> bytes:
-    """Return the answer to who asks; `known` if it may hear of the servers by name."""
+    """Render the health response; `shows_servers` adds the MCP servers by name, for authorized clients."""
     if not statuses:
         return _HEALTHY
     connected = sum(status.connected for status in statuses)
@@ -133,11 +133,11 @@ def render_health(statuses: Sequence[ServerStatus], *, shows_servers: bool) -> b
 
 
 def _render_server(status: ServerStatus, statuses: Sequence[ServerStatus]) -> dict[str, Any]:
-    told = {
+    rendered = {
         "name": status.name,
         "connected": status.connected,
         "tools": len(status.tools),
         "blocked": [each.tool for each in status.blocked],
         "unusable": sorted(status.unusable),
     }
-    return told if status.connected else {**told, "error": find_server_error(status.name, statuses)}
+    return rendered if status.connected else {**rendered, "error": find_server_error(status.name, statuses)}

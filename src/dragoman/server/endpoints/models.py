@@ -1,7 +1,7 @@
-"""Lists of models in each vendor's shape, with the pages its clients ask for.
+"""Model lists in the format and with the pagination of each vendor.
 
-A row of the client's own vendor is shown as the upstream gave it, under the name by which it is asked for here. Of
-others' models the same is told as far as it is known.
+A model of the client's own vendor is listed with all fields of the upstream, under its name in the gateway. Models of
+other vendors are listed with the fields that are known.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -14,7 +14,7 @@ from dragoman.upstreams.model_list import Row
 from dragoman.wire import json
 
 _CREATED = 1767225600
-"""A list needs a date for each model; nobody here knows the true one."""
+"""Each model needs a creation date; the true one is not known."""
 _CREATED_TEXT = "2026-01-01T00:00:00Z"
 _METHODS = ["generateContent", "streamGenerateContent", "countTokens"]
 _MAX_DIGITS = 9
@@ -24,32 +24,32 @@ Query = Mapping[str, str]
 async def list_models(
     catalogue: Catalogue, model: str, allows: Callable[[str], bool], dialect: str, query: Query
 ) -> bytes:
-    """Show a model, or list all of those that are allowed."""
+    """Render one model, or the list of all allowed models if `model` is empty."""
     model = model.removeprefix("models/")
     if not model:
         shown = [entry for name, entry in (await catalogue.list_entries()).items() if allows(name)]
         return render_page(dialect, shown, query)
     if not allows(model):
-        raise Problem("not_found", f"there is no model {model!r}", code="model_not_found")
+        raise Problem("not_found", f"model {model!r} does not exist", code="model_not_found")
     return render_model(dialect, await catalogue.find_entry(model))
 
 
 def render_model(dialect: str, entry: ModelEntry) -> bytes:
-    """Show one model."""
+    """Render one model."""
     return json.encode(_render_row(dialect, entry))
 
 
 def render_page(dialect: str, entries: Sequence[ModelEntry], query: Query) -> bytes:
-    """List models, as many as the client wants to see at once."""
-    make_page = _PAGE_BUILDERS.get(dialect_named(dialect).issuer, _openai_page)
-    return json.encode(make_page([_render_row(dialect, entry) for entry in entries], query))
+    """Render one page of models."""
+    build_page = _PAGE_BUILDERS.get(dialect_named(dialect).issuer, _openai_page)
+    return json.encode(build_page([_render_row(dialect, entry) for entry in entries], query))
 
 
 def _render_row(dialect: str, entry: ModelEntry) -> Row:
     issuer = dialect_named(dialect).issuer
-    named, made = _ROW_BUILDERS.get(issuer, _ROW_BUILDERS[_DEFAULT_ISSUER])
+    build_name, build_row = _ROW_BUILDERS.get(issuer, _ROW_BUILDERS[_DEFAULT_ISSUER])
     own = entry.listed.row if entry.listed is not None and entry.issuer == issuer else {}
-    return {**made(entry), **own, **named(entry.name)}
+    return {**build_row(entry), **own, **build_name(entry.name)}
 
 
 def _openai_row(entry: ModelEntry) -> Row:
@@ -91,7 +91,7 @@ def _google_row(entry: ModelEntry) -> Row:
 
 
 def _openai_page(rows: list[Row], query: Query) -> Row:
-    del query  # its clients take the whole list
+    del query  # OpenAI's list has no pages
     return {"object": "list", "data": rows}
 
 
@@ -122,16 +122,16 @@ def _google_page(rows: list[Row], query: Query) -> Row:
 
 
 def _parse_size(query: Query, name: str, default: int, maximum: int) -> int:
-    said = query.get(name) or str(default)
-    # Python refuses to count with some thousand digits.
-    if not said.isdecimal() or len(said) > _MAX_DIGITS or int(said) == 0:
+    size = query.get(name) or str(default)
+    # Python does not parse numbers of thousands of digits.
+    if not size.isdecimal() or len(size) > _MAX_DIGITS or int(size) == 0:
         raise Problem("invalid_request", f"{name} must be a number from 1 to {maximum}", where=f"/{name}")
-    return min(int(said), maximum)
+    return min(int(size), maximum)
 
 
 def _find_index(names: list[Any], name: str) -> int:
     if name not in names:
-        raise Problem("invalid_request", f"there is no page that begins at {name!r}")
+        raise Problem("invalid_request", f"there is no page at {name!r}")
     return names.index(name)
 
 
@@ -141,7 +141,7 @@ _ROW_BUILDERS: dict[str, tuple[Callable[[str], Row], Callable[[ModelEntry], Row]
     "google": (lambda name: {"name": f"models/{name}"}, _google_row),
 }
 _DEFAULT_ISSUER = "openai"
-"""The vendor whose form of a list is used for vendors without one of their own, as most servers do."""
+"""The vendor whose list format is used for vendors without their own, as most servers do."""
 _PAGE_BUILDERS: dict[str, Callable[[list[Row], Query], Row]] = {
     "openai": _openai_page,
     "anthropic": _anthropic_page,

@@ -1,4 +1,4 @@
-"""Stored answers by id: `/v1/responses/{id}` and below, and the paths of conversations."""
+"""Stored responses by id (`/v1/responses/{id}` and below), and the dispatch of conversation paths."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Mapping
@@ -24,7 +24,7 @@ from dragoman.wire import json
 
 
 async def find_turn(store: Store, owner: str, name: str) -> Turn:
-    """Return a kept answer, or refuse in OpenAI's words."""
+    """Return a stored response; raises a `Problem` with OpenAI's message if there is none."""
     turn = await store.find_turn(owner, name)
     if turn is None:
         raise Problem("not_found", f"Response with id '{name}' not found.", where="/response_id")
@@ -32,22 +32,22 @@ async def find_turn(store: Store, owner: str, name: str) -> Turn:
 
 
 async def show_response(store: Store, owner: str, name: str, background: Background) -> Raw:
-    """Show an answer as its client got it."""
+    """Return a response as its client received it."""
     return Raw((await background.refresh_turn(await find_turn(store, owner, name))).reply)
 
 
 def parse_starting_after(value: str) -> int:
-    """Return the number of the event behind which a client wants to go on."""
+    """Parse `starting_after`: the sequence number of the event after which a stream resumes."""
     if not value.removeprefix("-").isdecimal():
-        words = "starting_after must be the sequence_number of an event"
-        raise Problem("invalid_request", words, where="/starting_after")
+        message = "starting_after must be the sequence_number of an event"
+        raise Problem("invalid_request", message, where="/starting_after")
     return int(value)
 
 
 async def replay_events(
     store: Store, owner: str, name: str, background: Background, after: int
 ) -> AsyncGenerator[bytes]:
-    """Tell an answer as a stream, from its beginning or behind an event; one that is being made, until it is whole."""
+    """Return the events of a response after the event `after`; for one in progress, until it is complete."""
     turn = await background.refresh_turn(await find_turn(store, owner, name))
     if turn.status == "in_progress":
         return _stream_live(store, turn, background, after)
@@ -56,12 +56,12 @@ async def replay_events(
     if first:
         return _prepend_event(first, events)
     if turn.status != "completed":
-        raise Problem("unsupported", f"Response with id '{name}' was not streamed: ask for it without stream.")
+        raise Problem("unsupported", f"Response with id '{name}' was not streamed; request it without `stream`.")
     return iter_events_after(render_stream(turn), after)
 
 
 async def _stream_live(store: Store, turn: Turn, background: Background, after: int) -> AsyncGenerator[bytes]:
-    """Tell an answer while it is made; one that comes whole, when it is there."""
+    """Yield the events of a response in progress; of one that is not streamed, after it is complete."""
     is_streamed = False
     async for event in background.watch_events(turn, after):
         is_streamed = True
@@ -79,7 +79,7 @@ async def _prepend_event(first: bytes, events: AsyncGenerator[bytes]) -> AsyncGe
 
 
 async def delete_response(store: Store, owner: str, name: str, background: Background) -> dict[str, Any]:
-    """Forget an answer; one that is being made is made no more."""
+    """Delete a response; one in progress is stopped."""
     turn = await find_turn(store, owner, name)
     await background.stop(turn)
     await store.delete_turn(turn)
@@ -88,41 +88,41 @@ async def delete_response(store: Store, owner: str, name: str, background: Backg
 
 
 async def cancel_response(store: Store, owner: str, name: str, background: Background) -> Raw:
-    """Stop an answer that is made in the background."""
+    """Cancel a background response."""
     return Raw(await background.cancel(await find_turn(store, owner, name)))
 
 
 async def list_input_items(store: Store, owner: str, name: str, query: Mapping[str, str]) -> dict[str, Any]:
-    """List what an answer was given to."""
+    """List the input items of a response."""
     turn = await find_turn(store, owner, name)
     return render_page([item for item in turn.items if not item.said], query)
 
 
 _HEARTBEAT_SECONDS = 15.0
-"""Seconds without an event after which a client is told that it still waits."""
+"""Seconds without an event after which a heartbeat is sent."""
 _SSE_HEADERS = {"content-type": "text/event-stream; charset=utf-8", "cache-control": "no-cache"}
 
 
 async def handle_request(background: Background, path: PathMatch, owner: str, exchange: Exchange) -> None:
-    """Answer a question about what is kept."""
+    """Handle a request for a stored response or a conversation."""
     store = background.store
     try:
         if path.action == "responses.retrieve" and exchange.request.query.get("stream") == "true":
             after = exchange.request.query.get("starting_after", "-1")
-            told = await replay_events(store, owner, path.name, background, parse_starting_after(after))
-            await _send_stream(told, exchange, _SSE_HEADERS)
+            events = await replay_events(store, owner, path.name, background, parse_starting_after(after))
+            await _send_stream(events, exchange, _SSE_HEADERS)
             return
         await exchange.send(200, JSON_HEADERS, json.encode(await _run_action(background, path, owner, exchange)))
     except Unavailable:
         raise build_unavailable_error() from None
     except Conflict:
-        raise Problem("conflict", f"the conversation {path.name!r} has changed meanwhile: ask again") from None
+        raise Problem("conflict", f"conversation {path.name!r} was changed by another request; try again") from None
     except json.Malformed as error:
         raise build_body_error(error) from None
 
 
 async def send_queued(background: Background, turn: Turn, exchange: Exchange, record: Record) -> None:
-    """Tell a client of an answer that is made from now on, whether it listens or not."""
+    """Send a background response: its events as they come, or its queued state."""
     record.status, record.outcome = 200, "answered"
     if record.stream:
         await _send_stream(background.watch_events(turn), exchange, build_response_headers(record, _SSE_HEADERS))
@@ -131,24 +131,24 @@ async def send_queued(background: Background, turn: Turn, exchange: Exchange, re
 
 
 async def _send_stream(events: AsyncGenerator[bytes], exchange: Exchange, headers: Mapping[str, str]) -> None:
-    """Send events as they come, with a sign of life while none do."""
+    """Send events as they come, with heartbeats in between."""
     exchange.start(200, headers)
-    coming: asyncio.Task[bytes] | None = None
+    pending: asyncio.Task[bytes] | None = None
     try:
         while True:
-            coming = coming or start_task(_next_event(events), "next event")
-            await asyncio.wait([coming], timeout=_HEARTBEAT_SECONDS)
-            if not coming.done():
+            pending = pending or start_task(_next_event(events), "next event")
+            await asyncio.wait([pending], timeout=_HEARTBEAT_SECONDS)
+            if not pending.done():
                 await exchange.write(b"\n")
                 continue
-            told, coming = coming.result(), None
-            if not told:
+            event, pending = pending.result(), None
+            if not event:
                 break
-            await exchange.write(told)
+            await exchange.write(event)
         await exchange.end()
     finally:
-        if coming is not None:
-            await stop_tasks(coming)
+        if pending is not None:
+            await stop_tasks(pending)
         await events.aclose()
 
 

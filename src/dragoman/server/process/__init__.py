@@ -1,1 +1,1 @@
-"""Processes that serve: one or several on one port, started, watched and stopped."""
+"""Worker processes: start, supervise and stop one or several processes on one port."""

@@ -1,6 +1,6 @@
-"""A worker and its peers: a socket for each in a directory that only its owner can enter.
+"""Communication between workers: one Unix socket each, in a directory that only its owner can enter.
 
-The one question is what became of an exchange, by its id and owner. A worker that does not respond knows nothing.
+The only request is for an exchange by its id and owner. A worker that does not respond counts as not having it.
 """
 
 import asyncio
@@ -21,7 +21,7 @@ FindExchange = Callable[[str, str], bytes]
 
 
 class Peers:
-    """The other workers, as one of them sees them."""
+    """The socket of this worker, and the sockets of the other workers."""
 
     def __init__(self, directory: Path, worker: int, workers: int) -> None:
         self._own = _socket_path(directory, worker)
@@ -29,7 +29,7 @@ class Peers:
 
     @asynccontextmanager
     async def serve(self, find: FindExchange) -> AsyncGenerator[None]:
-        """Answer the others as long as the block runs."""
+        """Answer requests of other workers while the block runs; `find` looks up an exchange."""
 
         async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
             with suppress(OSError, TimeoutError, ValueError):
@@ -39,7 +39,7 @@ class Peers:
                     await writer.drain()
             writer.close()
 
-        self._own.unlink(missing_ok=True)  # one who died has left it
+        self._own.unlink(missing_ok=True)  # a crashed predecessor may have left it
         server = await asyncio.start_unix_server(answer, self._own)
         try:
             yield
@@ -47,18 +47,18 @@ class Peers:
             server.close()
 
     async def find_exchange(self, name: str, owner: str) -> bytes:
-        """Return what the others know of an exchange; nothing if they do not."""
-        told = await asyncio.gather(*(_ask_peer(other, name, owner) for other in self._others))
-        return next((answer for answer in told if answer), b"")
+        """Return an exchange from any other worker; empty if none has it."""
+        answers = await asyncio.gather(*(_ask_peer(other, name, owner) for other in self._others))
+        return next((answer for answer in answers if answer), b"")
 
 
 class WorkerContext(Struct, frozen=True, kw_only=True):
-    """What a worker is given by its parent."""
+    """What the parent process gives to a worker."""
 
     worker: int
     counters: SharedCounters
     socket: socket.socket
-    """Listens already."""
+    """A socket that is already listening."""
     peers: Peers
 
 

@@ -1,7 +1,7 @@
-"""Processes that stay: each job runs in a process of its own, and one that dies is started again.
+"""Process supervisor: runs each job in its own process, and restarts a process that exits.
 
-Told to stop, every process is told, and waited for; told twice, they are killed. The parent only waits: it has no
-event loop and no threads, so it can fork at any time. A job notices by the pipe it is given that the parent has died.
+On SIGTERM or SIGINT it sends SIGTERM to every process and waits; on a second signal it kills them. The parent has no
+event loop and no threads, so it can fork at any time. A job detects the death of the parent by a pipe.
 """
 
 import os
@@ -12,21 +12,21 @@ import traceback
 from collections.abc import Callable, Iterable, Mapping
 
 Job = Callable[[int], int]
-"""Runs in a process of its own until it is told to stop. Is given a file that ends when the parent does."""
+"""A function that runs in its own process until SIGTERM; its argument is a pipe that closes when the parent exits."""
 EXIT_UNUSABLE = 2
-"""A job ends with this where starting it again would not help, unless it was done before: what fails then may pass."""
+"""Exit code of a job for which a restart is useless. It is restarted nevertheless if any job has worked before."""
 _HANDLED_SIGNALS = frozenset({signal.SIGTERM, signal.SIGINT, signal.SIGCHLD, signal.SIGALRM})
 _STABLE_SECONDS = 5.0
-"""Seconds after which a death is no sign that the next one comes soon."""
+"""A job that ran at least this many seconds is restarted without a longer delay."""
 _FIRST_WAIT, _LONGEST_WAIT = 0.05, 5.0
 
 
 def _do_nothing(*_: object) -> None:
-    """Keep the system from ignoring a signal that is waited for."""
+    """Signal handler that does nothing: `sigwait` needs a handler other than the default."""
 
 
 class Supervisor:
-    """Keeps processes running."""
+    """Starts jobs in processes and restarts them when they exit."""
 
     def __init__(
         self,
@@ -39,11 +39,11 @@ class Supervisor:
     ) -> None:
         self._jobs = {**dependencies, **jobs}
         self._dependencies = dependencies
-        """Jobs that the others cannot do without: they are told to stop when the others are gone."""
+        """Jobs that the others need: they are stopped after the others have exited."""
         self._notify_exit = on_exit
         self._notify_stop = on_stop
         self._has_worked = has_worked
-        """Tells whether any job has ever come to do its work."""
+        """Returns whether any job has ever started to work."""
         self._running: dict[int, tuple[str, float]] = {}
         self._restart_waits: dict[str, float] = {}
         self._restart_times: dict[str, float] = {}
@@ -52,8 +52,8 @@ class Supervisor:
         self._code = 0
 
     def run(self, on_start: Callable[[], None]) -> int:
-        """Run every job until told to stop; `begun` is called when all have been started."""
-        before = {name: signal.signal(name, _do_nothing) for name in _HANDLED_SIGNALS}
+        """Run all jobs until a stop signal and return the exit code; `on_start` is called when all are started."""
+        previous_handlers = {name: signal.signal(name, _do_nothing) for name in _HANDLED_SIGNALS}
         self._original_mask = signal.pthread_sigmask(signal.SIG_BLOCK, _HANDLED_SIGNALS)
         self._pipe = os.pipe()
         try:
@@ -73,7 +73,7 @@ class Supervisor:
             for end in self._pipe:
                 os.close(end)
             signal.pthread_sigmask(signal.SIG_SETMASK, self._original_mask)
-            for name, handler in before.items():
+            for name, handler in previous_handlers.items():
                 signal.signal(name, handler)
         return self._code
 
@@ -90,16 +90,16 @@ class Supervisor:
             self._stopped = True
             self._restart_times.clear()
             self._notify_stop()
-        first = signal_number == signal.SIGTERM
-        self._send_signal(self._jobs.keys() - self._dependencies.keys() if first else self._jobs, signal_number)
+        is_graceful = signal_number == signal.SIGTERM
+        self._send_signal(self._jobs.keys() - self._dependencies.keys() if is_graceful else self._jobs, signal_number)
 
     def _send_signal(self, names: Iterable[str], signal_number: signal.Signals) -> None:
         for pid in self._pids_of(names):
             os.kill(pid, signal_number)
 
     def _pids_of(self, names: Iterable[str]) -> list[int]:
-        wanted = set(names)
-        return [pid for pid, (name, _) in self._running.items() if name in wanted]
+        selected = set(names)
+        return [pid for pid, (name, _) in self._running.items() if name in selected]
 
     def _reap(self) -> None:
         while self._running:
@@ -117,14 +117,14 @@ class Supervisor:
             self._code = code
             self._stop_jobs(signal.SIGTERM)
             return
-        lived = time.monotonic() - since
+        uptime = time.monotonic() - since
         wait = (
             _FIRST_WAIT
-            if lived > _STABLE_SECONDS
+            if uptime > _STABLE_SECONDS
             else min(_LONGEST_WAIT, self._restart_waits.get(name, _FIRST_WAIT / 2) * 2)
         )
         self._restart_waits[name] = wait
-        sys.stderr.write(f"dragoman: {name} ended with {code}, and is started again\n")
+        sys.stderr.write(f"dragoman: {name} exited with code {code}; restarting it\n")
         self._restart_times[name] = time.monotonic() + wait
         self._start_due()
 
@@ -145,15 +145,15 @@ class Supervisor:
         self._running[pid] = (name, time.monotonic())
 
     def _run_job(self, name: str) -> int:
-        """Do a job, in its own process."""
+        """Run a job in the current (forked) process and return its exit code."""
         code = 1
         try:
             os.close(self._pipe[1])
-            for each in _HANDLED_SIGNALS:
-                signal.signal(each, signal.SIG_DFL)
+            for number in _HANDLED_SIGNALS:
+                signal.signal(number, signal.SIG_DFL)
             signal.pthread_sigmask(signal.SIG_SETMASK, self._original_mask)
             code = self._jobs[name](self._pipe[0])
-        except BaseException:  # noqa: BLE001  nothing of the parent's may run on in here
+        except BaseException:  # noqa: BLE001  the child must never continue with the parent's code
             traceback.print_exc()
         sys.stdout.flush()
         sys.stderr.flush()

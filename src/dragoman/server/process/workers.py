@@ -1,7 +1,6 @@
-"""Several processes serve one port: each has a listening socket of its own, and the system spreads clients over them.
+"""Serve one port with several processes: each has its own listening socket, and the kernel distributes connections.
 
-The parent holds the sockets, so that none is lost with the worker that listens on it: clients wait in it for the next
-worker.
+The parent keeps the sockets open, so that none is lost when its worker dies: new connections wait for the next worker.
 """
 
 import gc
@@ -30,40 +29,40 @@ RunCoroutine = Callable[[Coroutine[Any, Any, None]], None]
 
 
 class Workers:
-    """The processes of one gateway."""
+    """The worker processes of one gateway."""
 
     def __init__(self, config: Config, count: int, run: RunCoroutine) -> None:
         if sys.platform == "win32":
-            raise ConfigError(config.source, "--workers", "there is one process only on this system")
+            raise ConfigError(config.source, "--workers", "several workers are not supported on Windows; use one")
         self._run = run
         self._sockets = bind_sockets(*listen_address(config), count)
         self._simulator = bind_sockets("127.0.0.1", 0, 1)[0] if _needs_simulator(config) else None
         self._config = config if self._simulator is None else _use_shared_simulator(config, url_of(self._simulator))
         self._counters = SharedCounters(count, len(config.keys))
         self._served = allocate_shared(1)
-        """Is one as soon as any worker has taken clients: the configuration can be used."""
+        """Set to 1 as soon as any worker has served: the configuration works."""
         self._directory = Path(tempfile.mkdtemp(prefix="dragoman-"))
 
     @property
     def base_url(self) -> str:
-        """Where they listen."""
+        """The URL of the gateway."""
         return url_of(self._sockets[0])
 
     def serve(self, on_start: Callable[[], None]) -> int:
-        """Serve until told to stop."""
+        """Serve until a stop signal, and return the exit code."""
         names = [f"worker {at}" for at in range(len(self._sockets))]
         jobs: dict[str, Job] = {name: partial(self._run_worker, at) for at, name in enumerate(names)}
-        needed: dict[str, Job] = {} if self._simulator is None else {_SIMULATOR: self._run_simulator}
+        dependencies: dict[str, Job] = {} if self._simulator is None else {_SIMULATOR: self._run_simulator}
 
         def on_exit(name: str) -> None:
             if name in names:
                 self._counters.reset_open(names.index(name))
 
-        # What is loaded by now is never collected, so that processes go on sharing it.
+        # Objects loaded by now are excluded from garbage collection, so that the processes keep sharing their memory.
         gc.freeze()
         try:
             return Supervisor(
-                jobs, needed, on_exit=on_exit, on_stop=self._close_sockets, has_worked=self._has_served
+                jobs, dependencies, on_exit=on_exit, on_stop=self._close_sockets, has_worked=self._has_served
             ).run(on_start)
         finally:
             self._close_sockets()
@@ -76,17 +75,17 @@ class Workers:
         self._served[0] = 1
 
     def _close_sockets(self) -> None:
-        """Take no more clients here; the workers have sockets of their own."""
-        for each in self._sockets:
-            each.close()
+        """Close the sockets in this process; the workers have their own copies."""
+        for sock in self._sockets:
+            sock.close()
 
     def _run_worker(self, worker: int, parent_pipe: int) -> int:
         own = self._sockets[worker].dup()
         self._close_sockets()
-        siblings = Peers(self._directory, worker, len(self._sockets))
-        seat = WorkerContext(worker=worker, counters=self._counters, socket=own, peers=siblings)
+        peers = Peers(self._directory, worker, len(self._sockets))
+        context = WorkerContext(worker=worker, counters=self._counters, socket=own, peers=peers)
         try:
-            self._run(serve(self._config, on_start=self._mark_served, worker_context=seat, parent_pipe=parent_pipe))
+            self._run(serve(self._config, on_start=self._mark_served, worker_context=context, parent_pipe=parent_pipe))
         except (ConfigError, OSError) as error:
             sys.stderr.write(f"dragoman: {error}\n")
             return EXIT_UNUSABLE
@@ -95,11 +94,11 @@ class Workers:
     def _run_simulator(self, parent_pipe: int) -> int:
         self._close_sockets()
 
-        # An interrupt from a terminal comes to every process, and what the workers have open still needs answers.
+        # Ctrl-C in a terminal reaches every process, but open requests of the workers still need the simulator.
         signal.signal(signal.SIGINT, signal.SIG_IGN)
 
         async def simulate() -> None:
-            from dragoman.simulator.runner import running  # noqa: PLC0415  only who has no model pays for it
+            from dragoman.simulator.runner import running  # noqa: PLC0415  only needed with a simulator upstream
 
             async with running(sock=self._simulator):
                 await watch_stop_signals(parent_pipe, [signal.SIGTERM]).wait()
@@ -109,32 +108,32 @@ class Workers:
 
 
 def bind_sockets(host: str, port: int, count: int) -> list[socket.socket]:
-    """Listen on one address with several sockets; with one for all where clients are not spread over several."""
+    """Listen on one address with `count` sockets; outside Linux they are duplicates of a single one."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    alone = _open_socket(family, host, port, reuses_port=False)
+    single = _open_socket(family, host, port, reuses_port=False)
     if count == 1:
-        return [alone]
+        return [single]
     if not sys.platform.startswith("linux"):
-        return [alone, *(alone.dup() for _ in range(count - 1))]
-    # Sockets that share an address would also share it with another gateway; the first one shows that there is none.
-    port = alone.getsockname()[1]
-    alone.close()
+        return [single, *(single.dup() for _ in range(count - 1))]
+    # Sockets with SO_REUSEPORT would also share the port with another gateway; a first socket without it detects that.
+    port = single.getsockname()[1]
+    single.close()
     return [_open_socket(family, host, port, reuses_port=True) for _ in range(count)]
 
 
 def _open_socket(family: socket.AddressFamily, host: str, port: int, *, reuses_port: bool) -> socket.socket:
-    made = socket.socket(family, socket.SOCK_STREAM)
+    sock = socket.socket(family, socket.SOCK_STREAM)
     try:
-        made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         if reuses_port:
-            made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
-        made.bind((host, port))
-        made.listen(_BACKLOG)
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        sock.bind((host, port))
+        sock.listen(_BACKLOG)
     except OSError as error:
-        made.close()
+        sock.close()
         raise OSError(error.errno, f"cannot listen on {host}:{port}: {error.strerror}") from None
-    made.setblocking(False)  # noqa: FBT003
-    return made
+    sock.setblocking(False)  # noqa: FBT003
+    return sock
 
 
 def _needs_simulator(config: Config) -> bool:
@@ -142,7 +141,7 @@ def _needs_simulator(config: Config) -> bool:
 
 
 def _use_shared_simulator(config: Config, base_url: str) -> Config:
-    """Let every upstream that is the simulator be the one that all workers share."""
+    """Point every simulator upstream to the one simulator that all workers share."""
     upstreams = {
         name: replace(table, base_url=base_url) if table.kind == "simulator" and not table.base_url else table
         for name, table in config.upstreams.items()

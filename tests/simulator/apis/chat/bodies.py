@@ -63,13 +63,13 @@ def refused(**members: Any) -> Violation:
     return result
 
 
-def called(*ids: str, name: str = "get_weather") -> dict[str, Any]:
+def assistant_calls(*ids: str, name: str = "get_weather") -> dict[str, Any]:
     """Return an assistant message with tool calls."""
     calls = [{"id": each, "type": "function", "function": {"name": name, "arguments": "{}"}} for each in ids]
     return {"role": "assistant", "content": None, "tool_calls": calls}
 
 
-def answered(call_id: str, content: Any = "sunny") -> dict[str, Any]:
+def tool_result(call_id: str, content: Any = "sunny") -> dict[str, Any]:
     """Return a tool result."""
     return {"role": "tool", "tool_call_id": call_id, "content": content}
 

@@ -3,7 +3,7 @@
 import pytest
 
 from dragoman.simulator.conversation import AskResult, AskTool, AskToolChoice, AskTurn, Call
-from simulator.apis.chat.bodies import CALCULATOR, STRICT, WEATHER, accepted, answered, called
+from simulator.apis.chat.bodies import CALCULATOR, STRICT, WEATHER, accepted, assistant_calls, tool_result
 
 PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR4nGNg+M9QDwADhgGAWjTQ7gAAAABJRU5ErkJggg=="
 LOOKUP = {"type": "function", "function": {"name": "find"}}
@@ -80,9 +80,9 @@ def test_turns_are_read_with_calls_and_results():
         {"role": "system", "content": "Be brief."},
         {"role": "developer", "content": [{"type": "text", "text": "Be"}, {"type": "text", "text": "kind."}]},
         {"role": "user", "content": "Weather?"},
-        {**called("a", "b"), "content": "Looking."},
-        answered("b", "rain"),
-        answered("a", [{"type": "text", "text": "sun"}]),
+        {**assistant_calls("a", "b"), "content": "Looking."},
+        tool_result("b", "rain"),
+        tool_result("a", [{"type": "text", "text": "sun"}]),
         {"role": "assistant", "content": None, "refusal": "No more."},
         {"role": "user", "content": "Thanks"},
     ]
@@ -108,13 +108,13 @@ def test_turns_are_read_with_calls_and_results():
 )
 def test_arguments_that_are_no_object_stay_text(written, read):
     call = {"id": "a", "type": "function", "function": {"name": "find", "arguments": written}}
-    turns = asked(messages=[{"role": "assistant", "tool_calls": [call]}, answered("a")]).turns
+    turns = asked(messages=[{"role": "assistant", "tool_calls": [call]}, tool_result("a")]).turns
     assert turns[0].calls == (Call(id="a", name="find", arguments=read),)
 
 
 def test_a_custom_call_is_read_as_text():
     call = {"id": "a", "type": "custom", "custom": {"name": "calculate", "input": '{"not": "read"}'}}
-    turns = asked(messages=[{"role": "assistant", "tool_calls": [call]}, answered("a")]).turns
+    turns = asked(messages=[{"role": "assistant", "tool_calls": [call]}, tool_result("a")]).turns
     assert turns[0].calls == (Call(id="a", name="calculate", arguments='{"not": "read"}'),)
 
 
