@@ -1,4 +1,4 @@
-"""Calls in streams of OpenAI Chat Completions, told apart whatever the server makes of ids and indexes."""
+"""Calls in Chat Completions streams are distinguished whatever ids and indexes the server sends."""
 
 import json
 from typing import Any

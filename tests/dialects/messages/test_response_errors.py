@@ -1,4 +1,4 @@
-"""An error that came with status 200: told as the error it is, and nothing else is taken for one."""
+"""Errors with status 200 are raised as errors, and nothing else is treated as one."""
 
 import json
 

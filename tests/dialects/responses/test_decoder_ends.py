@@ -1,4 +1,4 @@
-"""Events nobody knows, and how a stream ends."""
+"""Unknown events, and how a stream ends."""
 
 import json
 from typing import Any

@@ -31,7 +31,7 @@ class Upstream:
         self._said = said
         self.asked = asyncio.Semaphore(0)
         self.left: asyncio.Queue[float] = asyncio.Queue()
-        """When whoever asked had left."""
+        """When the client had disconnected."""
         self.requests = 0
         self._writers: list[asyncio.StreamWriter] = []
 
