@@ -56,7 +56,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session", autouse=True)
 def state_of_their_own() -> Generator[None]:
-    """Keep what gateways keep where nobody else looks: a test must not find, or leave, a user's conversations."""
+    """Use a temporary directory for stored data: a test must not find, or leave, a user's conversations."""
     before = os.environ.get("XDG_STATE_HOME")
     with TemporaryDirectory() as directory:
         os.environ["XDG_STATE_HOME"] = directory

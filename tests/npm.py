@@ -51,7 +51,7 @@ def _install(sources: Path, final: Path) -> None:
 
 
 def assert_no_registry_is_named(sources: Path) -> None:
-    """Whoever installs chooses where packages come from; what they are is pinned by their hashes."""
+    """The registry is configurable; the packages are pinned by their hashes."""
     packages = json.loads((sources / "package-lock.json").read_text(encoding="utf-8"))["packages"]
     assert not [name for name, package in packages.items() if "resolved" in package]
     assert all("integrity" in package for name, package in packages.items() if name)

@@ -1,4 +1,4 @@
-"""The reference shelf beside the project: recorded exchanges, samples, schemas.
+"""The reference data next to the project: recorded exchanges, samples, schemas.
 
 Tests that need it are skipped, visibly, where it is absent.
 """

@@ -1,4 +1,4 @@
-"""A model that says what it is told to say, and remembers what it was asked."""
+"""A model that returns scripted replies and records its requests."""
 
 import asyncio
 import json

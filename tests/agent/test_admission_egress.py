@@ -56,7 +56,7 @@ class Outside:
 
 
 def obeying(*first):
-    """A model that reads, and then does what it was told by what it read."""
+    """A model that reads content and then follows the instructions in it."""
     return Scripted(
         list(first),
         [call("secret", {}, "s")],

@@ -1,4 +1,4 @@
-"""The loop on every kind of upstream: what it asks is accepted by the strict stand-ins of the vendors' APIs."""
+"""The loop on every kind of upstream: its requests are accepted by the strict simulators of the vendors' APIs."""
 
 import asyncio
 from contextlib import asynccontextmanager

@@ -1,4 +1,4 @@
-"""An engine that outlives a process can carry runs: a small one, that keeps steps as bytes and dies wherever it is told."""
+"""Agent runs on a durable engine: a small one that stores steps as bytes and crashes at given points."""
 
 import asyncio
 from typing import Any
@@ -20,7 +20,7 @@ class Died(BaseException):
 
 
 class Engine(InProcess):
-    """Keeps what steps returned, and what was said about topics, where a new process finds it."""
+    """Stores the results of steps and the messages of topics, so that a new process finds them."""
 
     def __init__(self, run: str, memory: dict[str, bytes], dies_at: str = "", *, after: bool = False) -> None:
         super().__init__(run, max_pending=10**6)

@@ -1,4 +1,4 @@
-"""What whoever watches a run hears beside its events: how far calls are, and one record of each run."""
+"""Additional reports of a run: the progress of calls, and one record of each run."""
 
 import asyncio
 import logging

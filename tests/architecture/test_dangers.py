@@ -1,4 +1,4 @@
-"""What a gateway must not do with what it is told: run it, load it as objects, or put it into SQL or a shell."""
+"""Received data must not be executed, unpickled, or put into SQL or a shell."""
 
 import ast
 import re
@@ -40,7 +40,7 @@ def test_no_shell_is_started_and_processes_only_where_it_is_known(path):
 
 
 def constants(tree: ast.Module) -> set[str]:
-    """Names that stand for texts of ours, and for nothing else, wherever they are given a value."""
+    """Names that are only ever assigned constant texts."""
     given = [node for node in ast.walk(tree) if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name)]
     plain = {node.targets[0].id for node in given if isinstance(node.value, ast.Constant)}
     return plain - {node.targets[0].id for node in given if not isinstance(node.value, ast.Constant)}
@@ -48,7 +48,7 @@ def constants(tree: ast.Module) -> set[str]:
 
 @each([path for path in SOURCES if "sessions" in path.parts])
 def test_no_value_is_written_into_a_statement(path):
-    """What stands in the braces of a statement is a text of ours: a list of columns, a condition."""
+    """The values in the braces of a statement are constant texts: a list of columns, a condition."""
     tree = parsed(path)
     ours = constants(tree)
     for node in ast.walk(tree):

@@ -6,7 +6,7 @@ from architecture.tree import PACKAGE, modules, parsed
 from dragoman.dialects import NAMES
 
 HOMES = ("dialects", "upstreams", "simulator")
-"""A folder for each dialect, a file for each upstream, and the strict stand-ins for the vendors' APIs."""
+"""A folder for each dialect, a file for each upstream, and the strict simulators of the vendors' APIs."""
 ELSEWHERE = {
     "server/endpoints/conversations.py": {"responses": "the Conversations API is a part of the Responses API"},
     "intercept/settings.py": {"gemini": "the clients that are intercepted are Gemini CLI and Google's SDKs"},

@@ -35,7 +35,7 @@ def help_text(verbs: tuple[str, ...]) -> str:
 
 @functools.cache
 def commands() -> dict[tuple[str, ...], set[str]]:
-    """Every chain of verbs and the options it takes, as the command itself tells them."""
+    """Every subcommand with its options, as the command's parser has them."""
     found: dict[tuple[str, ...], set[str]] = {}
     waiting: list[tuple[str, ...]] = [()]
     while waiting:

@@ -1,4 +1,4 @@
-"""Tasks are started in one module: elsewhere nobody would hold them, name them, or hear of their failures."""
+"""Tasks are started in one module, which references and names them and reports their failures."""
 
 import ast
 
@@ -19,7 +19,7 @@ def creates_task(node: ast.AST) -> bool:
 
 
 def drops_task(node: ast.AST) -> bool:
-    """Whether a started task is referenced by nobody, so that it may be collected before it ends."""
+    """Whether a started task is not referenced, so that it may be garbage collected before it ends."""
     return (
         isinstance(node, ast.Expr)
         and isinstance(node.value, ast.Call)

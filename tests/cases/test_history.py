@@ -1,4 +1,4 @@
-"""A history is told in the target's turns: every call has its result right behind it, in order."""
+"""A history is rendered in the target's turns: every call is followed by its result, in order."""
 
 import json
 

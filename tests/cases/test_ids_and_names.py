@@ -1,4 +1,4 @@
-"""Ids and names a target does not take get a stand-in, and the client sees its own."""
+"""Ids and names that a target rejects get an alias, and the client sees its own."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""Whatever a target cannot be told is in the losses, by its own pointer."""
+"""Every parameter that a target cannot express is in the losses, by its own pointer."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Thinking goes back to models that want it, and how much to think is said in the model's own words."""
+"""Reasoning is sent back to models that require it, and the thinking level in the model's own field."""
 
 import pytest
 

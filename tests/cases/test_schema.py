@@ -31,7 +31,7 @@ CLAUDE = "claude-opus-4-8"
 
 
 def declared(schema, model=GEMINI):
-    """The declaration Gemini gets for a tool with `schema`, and what was booked inside the schema."""
+    """The declaration Gemini gets for a tool with `schema`, and the losses inside the schema."""
     asked = translate_to("chat", "gemini", chat_request(tools=[chat_tool("f", schema)]), model=model)
     (declaration,) = asked.body["tools"][0]["functionDeclarations"]
     return declaration, asked

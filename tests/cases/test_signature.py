@@ -1,4 +1,4 @@
-"""Signatures reach the vendor that issued them, on the part they sign, and nobody else."""
+"""Signatures reach only the vendor that issued them, on the part they sign."""
 
 import json
 import re

@@ -93,5 +93,5 @@ def frames_of(raw: bytes) -> list[Any]:
 
 
 def loss_pointers(told: Asked | Answered, kind: str = "") -> set[str]:
-    """Where losses were booked."""
+    """Return the pointers of the losses."""
     return {loss.where for loss in told.losses if not kind or loss.kind == kind}

@@ -9,7 +9,7 @@ from dragoman.cli import main
 
 
 def run(monkeypatch, tmp_path, arguments, given=b""):
-    """Run the command; return its exit code, what it wrote, and what it told on standard error."""
+    """Run the command; return its exit code, its output, and its standard error."""
     source = tmp_path / "stdin"
     source.write_bytes(given)
     written, told = io.BytesIO(), io.StringIO()

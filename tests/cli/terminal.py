@@ -1,4 +1,4 @@
-"""The command on a terminal: a process with a pseudo terminal of its own, and somebody who types and reads."""
+"""The command on a pseudo terminal, with methods to type and to read its output."""
 
 import contextlib
 import os
@@ -72,7 +72,7 @@ class Terminal:
         self.type(CTRL_C)
 
     def expect(self, words: str, seconds: float = 40.0) -> str:
-        """Read on until words stand there; return what stands between what was read before and their end."""
+        """Read until the given text appears; return the output since the last read, up to its end."""
         end = time.monotonic() + seconds
         while (at := self.seen.find(words, self._read)) < 0:
             assert time.monotonic() < end, f"{words!r} did not come after {self.seen[self._read :]!r}"

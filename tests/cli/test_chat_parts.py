@@ -1,4 +1,4 @@
-"""Pieces of `dragoman chat` by themselves: what a person reads, and what a word of theirs covers."""
+"""Parts of `dragoman chat` in isolation: the output, and what an approval covers."""
 
 import io
 import json

@@ -21,7 +21,7 @@ def simulator():
 
 @pytest.fixture
 def replay(tmp_path, monkeypatch, capsysbinary, simulator):
-    """Save an exchange and replay it; returns the exit code, what was printed and told, and what the upstream heard."""
+    """Save an exchange and replay it; return the exit code, the output, the errors and the upstream's requests."""
     (tmp_path / "dragoman.toml").write_text(
         f'[upstreams.google]\nkind = "simulator"\nbase_url = "{simulator.base_url}"\n'
         '[intercept.client]\nupstream = "google"\nsystem = "Be brief."\n[tools.broken]\ncommand = "/no/such/server"\n'

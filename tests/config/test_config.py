@@ -1,4 +1,4 @@
-"""What a configuration says, and what is said of a wrong one."""
+"""Configuration files, and the errors for invalid ones."""
 
 import re
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The table `[web]`: what it says is what the tool does, and what is wrong with it is told."""
+"""The table `[web]` configures the tool, and its errors are reported."""
 
 import asyncio
 import json

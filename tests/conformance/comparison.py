@@ -11,11 +11,11 @@ _OBJECTS = {"messages", "gemini"}
 _REFUSAL_FIELD = {"chat", "responses"}
 _DECLINED = {"filtered", "refused"}
 _NO_WORD = {"malformed_call", "other"}
-"""Ends that only Gemini has words for; to every other client they are an error."""
+"""Finish reasons that only Gemini has; for every other client they are an error."""
 
 
 def same_reading(theirs: Reading, mine: Reading, *, exact: bool) -> Iterator[str]:
-    """Tell where two readings of the same bytes differ; exact compares arguments as text."""
+    """Return the differences between two parses of the same bytes; `exact` compares arguments as text."""
     if theirs.problem or mine.problem:
         if bool(theirs.problem) != bool(mine.problem):
             yield f"problem {theirs.problem!r} != {mine.problem!r}"
@@ -30,7 +30,7 @@ def same_reading(theirs: Reading, mine: Reading, *, exact: bool) -> Iterator[str
 
 
 def expected(source: Reading, target: str, *, streamed: bool) -> Reading:
-    """What a client of `target` should read where the upstream said `source`; `problem` says that it must fail."""
+    """Return what a client of `target` should read for a reply of `source`; `problem` means that it must fail."""
     kept = [call for call in source.calls if _sayable(call, source.finish, target, streamed=streamed)]
     finish = source.finish
     if finish == "tool_calls" and len(kept) < len(source.calls):
@@ -51,7 +51,7 @@ def expected(source: Reading, target: str, *, streamed: bool) -> Reading:
 
 
 def _sayable(call: Call, finish: str, target: str, *, streamed: bool) -> bool:
-    """Arguments that are no object cannot be said as one; a stream of Messages may still be cut inside them."""
+    """Arguments that are not an object cannot be rendered as one; a Messages stream may still be cut inside them."""
     if target not in _OBJECTS or call.form == "text" or _is_object(call.arguments) or _is_nothing(call):
         return True
     return target == "messages" and streamed and finish != "tool_calls" and call.arguments.lstrip().startswith("{")
@@ -65,7 +65,7 @@ def _consistent(usage: Usage | None, target: str) -> Usage | None:
 
 
 def same_meaning(wanted: Reading, got: Reading, *, exact: bool) -> Iterator[str]:
-    """Tell where a translated reply does not mean what it should."""
+    """Return where a translated reply differs in meaning."""
     if wanted.problem or got.problem:
         if bool(wanted.problem) != bool(got.problem):
             yield f"problem: wanted {wanted.problem!r}, got {got.problem!r}"

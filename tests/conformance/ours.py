@@ -23,7 +23,7 @@ def read(dialect: str, body: bytes, *, streamed: bool) -> Reading:
 
 
 def translate(body: bytes, source: str, target: str, *, streamed: bool) -> bytes | Problem:
-    """Say a reply in another dialect; a whole reply that cannot be said is a problem."""
+    """Translate a reply to another dialect; a whole reply that cannot be expressed is a problem."""
     if streamed:
         translator = StreamTranslator(source, target)
         return translator.feed(body) + translator.close()

@@ -122,7 +122,7 @@ SLOW: dict[str, dict[str, set[str]]] = {
         },
     },
 }
-"""Members that are not declared, as Struct.member, and tags that nobody knows; by dialect and reason."""
+"""Undeclared fields, as Struct.member, and unknown tags; by dialect and reason."""
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""Every recorded error, said in every dialect, raises in the official client as its status says, with its words."""
+"""Every recorded error, translated to every dialect, raises the right exception in the official client with its message."""
 
 import pytest
 

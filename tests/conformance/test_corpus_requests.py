@@ -1,4 +1,4 @@
-"""Every recorded request, said in every other dialect, passes the target's own request types and rules of pairing."""
+"""Every recorded request, translated to every other dialect, passes the target's request types and pairing rules."""
 
 import re
 

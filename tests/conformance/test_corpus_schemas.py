@@ -1,4 +1,4 @@
-"""Every recorded tool schema through every conversion; what comes out is judged by checkers that know nothing of ours."""
+"""Every recorded tool schema through every conversion; the results are validated by independent checkers."""
 
 import functools
 import json
@@ -97,7 +97,7 @@ def scalar_offences(schema: dict[str, Any], *, vertex: bool, where: str) -> list
 
 
 def object_offences(schema: dict[str, Any], *, where: str) -> list[str]:
-    """What is refused of properties and what is said about them."""
+    """Forbidden and descriptive keywords of properties."""
     found: list[str] = []
     properties = schema.get("properties", {})
     if "properties" in schema and (not properties or schema.get("type") != "OBJECT"):

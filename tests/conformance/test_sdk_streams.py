@@ -32,7 +32,7 @@ RAISES = {
     "messages": ("APIStatusError", 200, {"overloaded_error"}),
     "gemini": ("ServerError", 503, {"UNAVAILABLE"}),
 }
-"""Class, status and type of an overload told in-band; Anthropic's exception has the status of the stream."""
+"""Class, status and type of an overload error inside a stream; Anthropic's exception has the status of the stream."""
 
 
 def sample(dialect: str, name: str) -> bytes:

@@ -63,7 +63,7 @@ def _set_fields(value: Struct) -> Iterator[tuple[str, Any]]:
 
 
 def marked(document: Any, where: str = "") -> Any:
-    """The document with a member nobody knows in every object, which says where it stands."""
+    """The document with an unknown field in every object, whose value is its pointer."""
     if isinstance(document, dict):
         members = {name: marked(value, f"{where}/{name}") for name, value in document.items()}
         return {**members, "zz": where}

@@ -1,4 +1,4 @@
-"""Whether a dialect's table of pointers tells the truth about its own requests."""
+"""Check a dialect's table of pointers against its own requests."""
 
 import copy
 import json

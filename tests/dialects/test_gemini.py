@@ -48,6 +48,6 @@ def test_a_reply_in_this_dialect_holds_what_the_vendor_documents():
     )
 
 
-def test_every_pointer_of_the_record_leads_to_what_its_field_says():
+def test_every_pointer_of_the_record_leads_to_its_field():
     enveloped = [{"model": "m", "project": "p", "request": document} for document in (REQUESTS["gemini"], OTHER)]
     check_pointers(DIALECT, [REQUESTS["gemini"], OTHER, *enveloped])

@@ -57,7 +57,7 @@ def encode(events, request=None):
 
 
 def understood(response):
-    """Say of a core reply what `official.told` says of the SDK's."""
+    """Return the same values of a core reply as `official.parse_parts` returns of the SDK's."""
     return {
         "text": "".join(part.text for part in response.parts if isinstance(part, Text)),
         "thought": "".join(text for part in response.parts if isinstance(part, Reasoning) for text in part.texts),

@@ -55,5 +55,5 @@ def test_a_reply_in_this_dialect_holds_what_the_vendor_documents():
     )
 
 
-def test_every_pointer_of_the_record_leads_to_what_its_field_says():
+def test_every_pointer_of_the_record_leads_to_its_field():
     check_pointers(DIALECT, [REQUESTS["responses"], OTHER])

@@ -131,7 +131,7 @@ class TestLibrary:
         assert frames(told)[-1] == STREAM[-1]
 
     @pytest.mark.parametrize("other", NAMES)
-    def test_an_error_is_told_in_both_directions(self, toy, other):
+    def test_an_error_is_translated_in_both_directions(self, toy, other):
         error = encoded({"error": {"kind": "rate_limit", "message": "slower, please"}})
         there = translate_error(429, {}, error, "toy", other)
         assert (there.status, b"slower, please" in there.body) == (429, True)
@@ -143,13 +143,13 @@ class TestLibrary:
         told = translator.feed(SSE[: SSE.index(b'data: {"close"')]) + translator.close()
         assert b"the stream ended before its last event" in told
 
-    def test_unknown_fields_are_losses_elsewhere_and_stay_at_home(self, toy):
+    def test_unknown_fields_are_losses_elsewhere_and_stay_in_the_same_dialect(self, toy):
         asked = {**ASKED, "loud": False, "pitch": 3}
         assert [loss.where for loss in translate_request(Call(encoded(asked)), "toy", "chat").losses] == ["/pitch"]
         parsed = DIALECT.parse_request(Call(encoded(asked)))
         assert json.loads(DIALECT.render_request(parsed, DIALECT.traits[0][1]).body) == asked
 
-    def test_thoughts_that_toy_cannot_say_are_reported(self, toy):
+    def test_thoughts_that_toy_cannot_express_are_reported(self, toy):
         reply = {"id": "m", "type": "message", "role": "assistant", "model": "c", "stop_reason": "end_turn"}
         content = [{"type": "thinking", "thinking": "hm", "signature": "s"}, {"type": "text", "text": "yes"}]
         told = translate_response(encoded({**reply, "content": content, "usage": {}}), "messages", "toy", Context())
@@ -173,7 +173,7 @@ class TestRegistry:
         with pytest.raises(ValueError, match="openai"):
             upstreams.unregister("openai")
 
-    def test_without_registration_nobody_knows_it(self, tmp_path):
+    def test_without_registration_the_dialect_is_unknown(self, tmp_path):
         with pytest.raises(Problem, match="unknown dialect 'toy'"):
             translate_request(Call(encoded(ASKED)), "toy", "chat")
         file = tmp_path / "dragoman.toml"
@@ -264,7 +264,7 @@ def gateways(toy):
 @pytest.mark.parametrize("stream", [False, True])
 class TestGateway:
     @pytest.mark.parametrize("model", ["gem", "claude", "gpt", "resp"])
-    def test_a_client_speaks_toy_and_the_upstream_another_dialect(self, gateways, model, stream):
+    def test_a_client_uses_toy_and_the_upstream_another_dialect(self, gateways, model, stream):
         asked = {
             "model": model,
             "lines": [{"type": "say", "by": "human", "text": QUESTION}],
@@ -276,7 +276,7 @@ class TestGateway:
         asked["lines"] += [call, {"type": "result", "of": call["id"], "text": "21 degrees"}]
         assert "21 degrees" in talk(gateways[0], asked)[-1]["text"]
 
-    def test_a_client_speaks_chat_and_the_upstream_toy(self, gateways, stream):
+    def test_a_client_uses_chat_and_the_upstream_toy(self, gateways, stream):
         function = {"name": "get_weather", "parameters": TOOL["takes"]}
         asked = {
             "model": "toy-gem",
@@ -288,7 +288,7 @@ class TestGateway:
         assert (told.status_code, told.headers["x-dragoman-upstream"]) == (200, "toys")
         assert "get_weather" in told.text
 
-    def test_a_client_and_the_upstream_speak_toy(self, gateways, stream):
+    def test_a_client_and_the_upstream_use_toy(self, gateways, stream):
         asked = {
             "model": "toy-gem",
             "lines": [{"type": "say", "by": "human", "text": QUESTION}],

@@ -10,7 +10,7 @@ from end_to_end.scenarios import IMAGE, SYSTEM, THOUGHT, Scenario
 from end_to_end.talk import Heard, HeardResult, Reply, Result
 
 _OWN_SIGNATURE = "ZHJhZ29tYW4tc2lt"
-"""How every signature of the simulator begins: one that does not is a stand-in."""
+"""Prefix of every signature of the simulator; a signature without it is a placeholder."""
 
 
 def check(cell: Cell, client: str, upstream: str, scenario: Scenario, *, streamed: bool) -> None:

@@ -92,7 +92,7 @@ class Cell(Struct, frozen=True, kw_only=True):
     model: str
     streamed: bool
     status: int
-    """What the client must see; 0 where the error stands in the stream, behind some text."""
+    """The status that the client must see; 0 if the error is in the stream, after some text."""
 
     @property
     def name(self) -> str:

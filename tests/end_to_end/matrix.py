@@ -49,9 +49,9 @@ class Cell(Struct, frozen=True):
     heard: tuple[Heard, ...]
     requests: tuple[Seen, ...]
     losses: tuple[tuple[str, ...], ...]
-    """What was lost, as `/v1/exchanges` tells it."""
+    """The losses as in `/v1/exchanges`."""
     headers: tuple[str, ...]
-    """What `x-dragoman-losses` said."""
+    """The values of `x-dragoman-losses`."""
 
 
 class Bench:

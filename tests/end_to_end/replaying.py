@@ -29,7 +29,7 @@ _BODIES: dict[str, dict[str, Any]] = {
 _PATHS = {"chat": "/v1/chat/completions", "responses": "/v1/responses", "messages": "/v1/messages"}
 _WORDS = re.compile(rb'"(?:type|finish_reason|finishReason|stop_reason|reason)":\s*"(\w+)"')
 _WRAPPED = "codeassist/"
-"""What stands in Code Assist's envelope is taken out of it."""
+"""Replies in Code Assist's envelope are unwrapped."""
 _BEHIND = re.compile(rb'data: \[DONE\]\s*|event: ping\ndata: {"type":"ping","cost":"0"}\s*')
 """What compatible hosts say behind the last event of Responses."""
 

@@ -71,7 +71,7 @@ class Heard(Struct, frozen=True, kw_only=True):
     calls: tuple[Call, ...]
     results: tuple[HeardResult, ...]
     images: tuple[bytes, ...]
-    """Images that stand behind the results, not in them."""
+    """Images that follow the results and are not in them."""
     thoughts: tuple[str, ...]
     """Reasoning that came back."""
     signatures: tuple[str, ...]

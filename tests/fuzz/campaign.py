@@ -1,4 +1,4 @@
-"""Run many inputs, each drawn from a seed and its own number, and tell every distinct way one failed."""
+"""Run many inputs, each drawn from a seed and its own number, and report every distinct failure."""
 
 import base64
 import contextlib
@@ -14,7 +14,7 @@ from dragoman.wire.json import Malformed
 from fuzz.targets import Broken, Target, targets
 
 SECONDS = 5.0
-"""No input may take longer, in CPU time of this process: neighbours are no fault of ours."""
+"""Maximum seconds for one input, in CPU time of this process."""
 _VOLATILE = re.compile(r"\d+|'[^']*'|\"[^\"]*\"")
 
 
@@ -93,7 +93,7 @@ def shrunk(failure: Failure, attempts: int = 600) -> Failure:
 
 
 def _what(error: BaseException, target: Target) -> str:
-    """Tell failures apart by kind and place, not by the values at hand."""
+    """Distinguish failures by kind and location, not by values."""
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if "/dragoman/" in frame.filename]
     # The wire only says what is wrong; the fault is with whoever did not expect it.
     frames = [frame for frame in frames if "/dragoman/wire/" not in frame.filename] or frames
@@ -109,7 +109,7 @@ def _what(error: BaseException, target: Target) -> str:
 def run(
     seed: int, numbers: range, chosen: list[Target] | None = None, before: Callable[[int], None] | None = None
 ) -> dict[str, Failure]:
-    """Run inputs `numbers` of campaign `seed`; `before` is told each number first."""
+    """Run inputs `numbers` of campaign `seed`; `before` is called with each number first."""
     failures: dict[str, Failure] = {}
     chosen = chosen or list(targets().values())
     with time_limit() as restart:

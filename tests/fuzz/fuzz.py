@@ -38,7 +38,7 @@ class Job:
 
 
 def work(seed: int, numbers: range, names: list[str], at: Any, results: Any) -> None:
-    """Run in a process of its own; tell failures as they gather."""
+    """Run in a separate process; report failures as they occur."""
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
     chosen = [targets()[name] for name in names]
 
@@ -69,7 +69,7 @@ class Campaign:
         return Job(process, at, since=time.monotonic())
 
     def note(self, failure: campaign.Failure) -> None:
-        """Tell a new failure at once; count a known one."""
+        """Report a new failure at once; count a known one."""
         known = self.failures.get(failure.what)
         if known is not None:
             known.merge(failure)
@@ -81,13 +81,13 @@ class Campaign:
         print(failure.describe(), flush=True)
 
     def drain(self) -> None:
-        """Take what the jobs have told."""
+        """Receive the reports of the jobs."""
         while not self.results.empty():
             for failure in self.results.get():
                 self.note(failure)
 
     def lost(self, job: Job) -> campaign.Failure | None:
-        """What a process that died or stands still was at; None while it is well."""
+        """Return the input of a process that died or hangs; None while it is running well."""
         now = time.monotonic()
         if job.at.value != job.last:
             job.last, job.since = job.at.value, now
@@ -141,7 +141,7 @@ def matching(words: str) -> list[str]:
 
 
 def main() -> int:
-    """Read the command line, run, tell."""
+    """Parse the command line, run, and report."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--inputs", type=int, default=1_000_000)

@@ -124,7 +124,7 @@ def run_parse_request(name: str, data: bytes, chance: random.Random) -> None:
 
 
 def run_translate_request(source: str, target: str, data: bytes, chance: random.Random) -> None:
-    """Say a request in another dialect; what is said must be a request there."""
+    """Translate a request to another dialect; the result must be a valid request there."""
     model = chance.choice((*MODELS[target], ""))
     call = Call(data, "some-model", stream=chance.random() < 0.5)
     try:
@@ -156,7 +156,7 @@ def run_parse_response(name: str, data: bytes, chance: random.Random) -> None:
 
 
 def run_translate_response(source: str, target: str, data: bytes, chance: random.Random) -> None:
-    """Say a reply in another dialect; what is said must be a reply there."""
+    """Translate a reply to another dialect; the result must be a valid reply there."""
     try:
         told = translate_response(data, source, target)
     except Problem:

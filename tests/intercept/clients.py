@@ -1,4 +1,4 @@
-"""A client that speaks Gemini in every form there is and remembers what was said, and callers in every dialect."""
+"""A Gemini program in every format, with a history, and callers in every dialect."""
 
 import http.client
 import json
@@ -114,7 +114,7 @@ class Caller:
         return getattr(self, f"_{self.dialect}")(prompt, [])
 
     def answer(self, results: list[tuple[Call, str]], prompt: str = "") -> tuple[str, list[Call]]:
-        """Give results, and a prompt beside them if there is one."""
+        """Send results, and a prompt with them if there is one."""
         return getattr(self, f"_{self.dialect}")(prompt, results)
 
     def _responses(self, prompt: str, results: list[tuple[Call, str]]) -> tuple[str, list[Call]]:

@@ -1,4 +1,4 @@
-"""A simulator, a gateway before it that stands between, and threads for those who wait."""
+"""A simulator, an intercepting gateway in front of it, and threads for waiting callers."""
 
 from collections.abc import Generator
 from concurrent.futures import ThreadPoolExecutor
@@ -29,7 +29,7 @@ def script(received: Received) -> Answer | None:
 
 @pytest.fixture(scope="session")
 def simulator() -> Generator[Running]:
-    """A simulator that calls what it is told to."""
+    """A simulator that calls the tools that the prompt names."""
     with in_thread(script=script) as one:
         yield one
 

@@ -25,7 +25,7 @@ Answer = Callable[[Exchange], Awaitable[None]]
 
 
 class Upstream:
-    """A server that answers as it is told, and remembers what it was asked."""
+    """A server with prepared answers that records its requests."""
 
     def __init__(self) -> None:
         self.heard: list[Request] = []
@@ -51,7 +51,7 @@ def upstream() -> Generator[Upstream]:
 
 
 class Between:
-    """A gateway that stands between, and what passed."""
+    """An intercepting gateway, and the exchanges that passed through."""
 
     def __init__(self, base_url: str, interception: Interception) -> None:
         self.base_url = base_url
@@ -111,7 +111,7 @@ def session_of(middle: Between, entry: str, session: str = "", owner: str = "loc
 
 
 def is_awaited(middle: Between, entry: str, session: str = "") -> bool:
-    """Tell whether a caller waits for a client to ask."""
+    """Return whether a caller waits for a request of the program."""
     found = session_of(middle, entry, session)
     return found is not None and found.turn is not None and found.turn.is_followed and not found.turn.is_over
 
@@ -119,14 +119,14 @@ def is_awaited(middle: Between, entry: str, session: str = "") -> bool:
 def start_caller(
     pool: Executor, middle: Between, entry: str, session: str, work: Callable[..., Any], *given: Any
 ) -> Future[Any]:
-    """Begin what a caller waits for, and return once it does."""
+    """Start a caller in a thread, and return once it waits for the program."""
     waiting = pool.submit(work, *given)
     until(lambda: is_awaited(middle, entry, session) or waiting.done())
     return waiting
 
 
 class Gates:
-    """An upstream whose answers wait until they are let go, each for its own prompt."""
+    """An upstream whose answers are held until they are released, each for its own prompt."""
 
     def __init__(self, server: Upstream, answers: dict[str, tuple[int, bytes, bytes]]) -> None:
         self._answers = answers

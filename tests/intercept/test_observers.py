@@ -1,4 +1,4 @@
-"""Those who look on see every exchange whole; where nobody does, nothing is kept."""
+"""Observers see every exchange whole; without observers nothing is stored."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""Recorded replies and histories: captured or not, what the client is told is as valid as what came."""
+"""Recorded replies and histories: captured or not, the program gets a valid reply."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""Each rule by itself: what it changes, and that it leaves all else as it stands, to the byte."""
+"""Each rewrite rule in isolation: what it changes, and that all other bytes stay the same."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""What the steps of fitting share: names for the target and the way back."""
+"""Shared state of the adaptation steps: names for the target and the undo."""
 
 from dragoman.core.request import Tool
 from dragoman.interpreter.adaptation import Adaptation, traits_for

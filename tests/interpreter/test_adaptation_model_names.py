@@ -1,4 +1,4 @@
-"""Names that platforms make of a model's, and models that nobody has heard of yet."""
+"""Platform-specific spellings of model names, and unknown models."""
 
 import pytest
 

@@ -24,7 +24,7 @@ def text(words="hi", **more):
 
 
 def fitted(dialect, model, role, *parts):
-    """The parts of one message for a target, and what was booked; pointers are those of Messages."""
+    """Return the parts of one message for a target, and its losses; pointers are those of Messages."""
     fitting = fitting_for(dialect, model, source="messages")
     (message,) = adapt_messages((build_message(role, *parts, where="/m"),), fitting)
     return message.parts, loss_pointers(fitting)

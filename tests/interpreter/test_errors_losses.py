@@ -1,4 +1,4 @@
-"""What an upstream's error says and the client's does not is booked; what the client's can say is carried."""
+"""Fields of an upstream's error are sent if the client's format has them, and are losses otherwise."""
 
 import itertools
 import json

@@ -16,7 +16,7 @@ GOOGLE, ANTHROPIC, OPENAI = (Signature(issuer, "s") for issuer in ("google", "an
 
 
 def fitted(dialect, model, *parts, role="assistant", **options):
-    """The parts of one message for a target, and what was booked; pointers are those of Messages."""
+    """Return the parts of one message for a target, and its losses; pointers are those of Messages."""
     fitting = fitting_for(dialect, model, source="messages", **options)
     (message,) = adapt_messages((build_message(role, *parts, where="/m"),), fitting)
     return message.parts, loss_pointers(fitting)

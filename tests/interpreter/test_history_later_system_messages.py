@@ -1,4 +1,4 @@
-"""Claude takes a later system message between the user's words and the answer to them; elsewhere the user tells it."""
+"""Claude accepts a later system message between a user message and its answer; elsewhere it becomes user text."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""The ledger: losses by place or by field, told with exact pointers when it is read."""
+"""The ledger: losses by pointer or by field, with exact pointers when it is read."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Media as their callers give them: data in links, data without a type, links that not everybody follows."""
+"""Media as callers give them: data URLs, data without a media type, links that some targets do not fetch."""
 
 import json
 

@@ -25,7 +25,7 @@ def fitted(target, kind, media_type, source=None, **changes):
 
 
 def shown(url, target):
-    """What a picture in Chat becomes, what was booked, and what the target's stand-in says to it."""
+    """Return what an image in Chat becomes, its losses, and the verdict of the target's simulator."""
     content = [{"type": "image_url", "image_url": {"url": url}}]
     body = {"model": "m", "messages": [{"role": "user", "content": content}]}
     told = translate_request(Call(json.dumps(body).encode(), "m"), "chat", target, model=MODELS[target])

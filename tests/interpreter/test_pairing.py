@@ -1,4 +1,4 @@
-"""Calls and results in pairs: each repair, and what it books."""
+"""Pairing of calls and results: each repair and its losses."""
 
 import pytest
 from msgspec import structs

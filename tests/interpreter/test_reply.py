@@ -32,7 +32,7 @@ CLIENTS = ["chat", "responses", "messages", "gemini"]
 
 
 def fitted(client, *events, whole=False, salt="", source_issuer="nobody"):
-    """What a client is told of these events, and what was booked."""
+    """Return the adapted events for a client, and the losses."""
     ledger = Ledger({"part.signature": ("/signature",)})
     options = ReplyOptions(salt, is_whole=whole)
     fitter = EventAdapter(nobodys_dialect(source_issuer), dialect_named(client), ledger, options)

@@ -1,4 +1,4 @@
-"""A reply as clients are told it: calls with one id, sources named elsewhere, dialects that hold less."""
+"""Edge cases of reply adaptation: calls with the same id, citations elsewhere, dialects with fewer capabilities."""
 
 import pytest
 from msgspec import structs

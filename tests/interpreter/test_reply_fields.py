@@ -1,4 +1,4 @@
-"""What a reply says beside its words and calls is told where the client has a place for it, else booked."""
+"""Reply fields other than text and calls are sent if the client's dialect has them, and are losses otherwise."""
 
 import itertools
 import json

@@ -1,4 +1,4 @@
-"""Signatures in a reply: told natively, sealed in an envelope, carried by an empty thought, or dropped."""
+"""Signatures in a reply: sent natively, in an envelope, in an empty reasoning part, or dropped."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Calls of one reply that share an id: the client must tell them apart, in a stream as in a whole reply."""
+"""Calls of one reply that share an id get distinct ids for the client, in a stream as in a whole reply."""
 
 import json
 

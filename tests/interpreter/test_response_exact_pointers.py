@@ -1,4 +1,4 @@
-"""What a reply loses is told without looking it up in its document, and is what looking it up would tell."""
+"""The loss pointers of a reply are computed without its document, and equal those found in the document."""
 
 import json
 from typing import Any
@@ -37,7 +37,7 @@ REPLY = {
 
 
 def outcomes(body: bytes, source: str) -> list[Any]:
-    """What every other client is told of a reply."""
+    """Return the reply and losses for every other client."""
     told: list[Any] = []
     for client in DIALECTS:
         try:

@@ -35,7 +35,7 @@ def event(kind, **members):
 
 
 def stream():
-    """As OpenAI tells it: each item is announced, grows and is done."""
+    """A stream as OpenAI sends it: each item is added, gets deltas and is done."""
     text = {"item_id": "msg_1", "output_index": 1}
     frames = [event("response.created", response={**REPLY, "status": "in_progress", "output": []})]
     for index, item in enumerate(OUTPUT):

@@ -1,4 +1,4 @@
-"""Calls whose signatures nobody has looked up are taken for unsigned, and that is kept only until somebody knows better."""
+"""Calls whose signatures were not looked up count as unsigned, and that is cached only until they are found."""
 
 import json
 from typing import Any
@@ -18,7 +18,7 @@ MODEL = "gemini-3-flash"
 
 
 class Signer:
-    """Knows what it was told; of other calls not even that they are unsigned."""
+    """Has the given signatures; other calls are unknown rather than unsigned."""
 
     scope = "owner"
 

@@ -1,4 +1,4 @@
-"""What a stream translator knows of the stream it has told: whether it began, how it ended, what it cost."""
+"""The state of a stream translator: whether the stream has started, how it ended, and its usage."""
 
 import pytest
 

@@ -30,7 +30,7 @@ def fitting_to(target, **options):
 
 
 def fitted(target, *tools, messages=(), choice=None, **options):
-    """The tools for a target, what was booked, and the way back."""
+    """Return the tools for a target, the losses, and the undo."""
     fitting = fitting_to(target, **options)
     told, chosen = adapt_request_tools(build_request(*messages, tools=tools, tool_choice=choice), fitting)
     assert chosen is None or choice is not None or messages or fitting.validated

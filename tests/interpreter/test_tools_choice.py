@@ -27,7 +27,7 @@ BENT, GONE = ("approximated", "/tool_choice"), ("dropped", "/tool_choice")
 
 
 def chosen(target, choice, tools=TOOLS, **options):
-    """The choice, the names of the tools sent, what was booked, and what is requested in the prompt."""
+    """Return the choice, the names of the sent tools, the losses, and the instructions added as text."""
     fitting = fitting_for(DIALECTS.get(target, target), TARGETS[target], **options)
     told, fitted = adapt_request_tools(build_request(tools=tools, tool_choice=choice), fitting)
     names = tuple(tool.name for tool in told if isinstance(tool, Tool))

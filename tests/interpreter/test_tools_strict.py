@@ -1,4 +1,4 @@
-"""Calls held to a schema: said where the target can hold to the schema as it is, never by narrowing the schema."""
+"""Strict tools: strict is sent if the target can enforce the schema as it is, never by narrowing the schema."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""Requests that a vendor would refuse as they stand are adapted, and that is booked."""
+"""Requests that a vendor would reject are adapted, and the changes are losses."""
 
 import json
 

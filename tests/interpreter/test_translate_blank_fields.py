@@ -1,4 +1,4 @@
-"""What the caller leaves blank: a request in which nobody speaks, stop sequences that nobody sees."""
+"""Blank fields of a request: no messages, stop sequences of whitespace."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""What only says what holds anyway, or is heeded in the reply, is booked nowhere; what is asked for beyond that is."""
+"""Fields that state the default, or that are applied to the reply, are no losses; any other value is."""
 
 import pytest
 

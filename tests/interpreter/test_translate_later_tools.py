@@ -1,4 +1,4 @@
-"""Tools that a Responses conversation declares on its way: at home where they stand, elsewhere among the others."""
+"""Tools that a Responses conversation declares later: unchanged in the same dialect, elsewhere among the other tools."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""A loss stands at the very leaf that is gone: its neighbours, which survive, are not booked."""
+"""A loss has the pointer of the dropped leaf; neighbouring leaves that are sent are not losses."""
 
 import json
 

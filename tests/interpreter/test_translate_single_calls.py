@@ -1,4 +1,4 @@
-"""Choices that some targets have no word for: one call at a time, and what is said beside "none"."""
+"""Tool choices that some targets cannot express: parallel off, and fields next to "none"."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""What the user says beside tool results: behind them, and for newer Gemini in a content of its own."""
+"""User text next to tool results is sent after them, and for newer Gemini in a separate content."""
 
 import json
 

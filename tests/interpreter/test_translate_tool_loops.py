@@ -67,7 +67,7 @@ def reply(said: Any, target: str) -> bytes:
 
 
 def calls_in(translation: Translation, target: str) -> list[Any]:
-    """The arguments of all calls that the model is told of."""
+    """Return the arguments of all calls in the translated request."""
     body = json.loads(translation.call.body)
     match target:
         case "gemini":

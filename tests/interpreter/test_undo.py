@@ -1,4 +1,4 @@
-"""The way back: a target's names, wrapped inputs and changed values in the caller's terms again."""
+"""The undo: aliased names, wrapped inputs and changed values are restored for the caller."""
 
 import pytest
 

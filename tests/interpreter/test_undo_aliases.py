@@ -1,4 +1,4 @@
-"""Stand-ins for ids and names: only where needed, always the same, never two alike."""
+"""Aliases of ids and names: only where needed, deterministic and unique."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""A bench to fit values on: one fitting for one target, and what it booked."""
+"""Helpers to adapt values for one target and to inspect the losses."""
 
 import json
 
@@ -24,7 +24,7 @@ def fitting_for(dialect, model="", *, source="chat", document=None, **changes):
 
 
 def loss_pointers(told):
-    """Kind and place of every loss in a fitting, a ledger or a tuple of losses."""
+    """Return kind and pointer of every loss in an adaptation, a ledger or a tuple of losses."""
     ledger = getattr(told, "ledger", told)
     return [(loss.kind, loss.where) for loss in (ledger.losses() if isinstance(ledger, Ledger) else ledger)]
 

@@ -1,4 +1,4 @@
-"""What may be said of an external server, in the file and in the variable, and what is said of a wrong entry."""
+"""Settings of external servers in the file and in the variable, and the errors for invalid entries."""
 
 import json
 

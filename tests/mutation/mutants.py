@@ -50,7 +50,7 @@ class Mutant:
 
 
 def find(source: bytes) -> list[Mutant]:
-    """Every mutant of a source that still compiles, in the order they stand."""
+    """Yield every mutant of a source that still compiles, in source order."""
     tree = ast.parse(source)
     starts = [0]
     for line in source.splitlines(keepends=True):

@@ -70,7 +70,7 @@ def _without_deltas(sse: bytes) -> bytes:
 
 
 class _Growth:
-    """What the deltas alone tell, and whether events are numbered without gaps."""
+    """Return the content of the deltas alone, and whether events are numbered without gaps."""
 
     def __init__(self) -> None:
         self._expected = 0

@@ -28,7 +28,7 @@ class Upstream(NamedTuple):
     kind: str
     model: str
     api: str
-    """What the simulator calls the API that is asked then."""
+    """The simulator's name of the API that is used then."""
     path: str = ""
 
 
@@ -39,7 +39,7 @@ UPSTREAMS = {
     "responses": Upstream("openai-responses", "gpt-5.2", "responses", "/v1"),
 }
 _UNSIGNED = b"skip_thought_signature_validator"
-"""What Google is told of a call whose signature was lost on the way; here none need be."""
+"""The value that replaces a lost signature for Google; it must not occur here."""
 _SERVE = "import sys; from dragoman.cli import main; sys.exit(main(['serve', '--config', sys.argv[1]]))"
 
 
@@ -103,7 +103,7 @@ def _configured(simulated: str, models: Mapping[str, str], log: Path) -> str:
 
 @contextmanager
 def _gateway(config: Path) -> Generator[str]:
-    """Run `dragoman serve` as a process; it ends when it is told to, and well."""
+    """Run `dragoman serve` as a process; it must stop cleanly on a signal."""
     environment = {"PATH": os.environ["PATH"], "PYTHONPATH": str(SOURCE)}
     with subprocess.Popen(  # noqa: S603  our own command
         [sys.executable, "-c", _SERVE, str(config)], env=environment, stdout=subprocess.PIPE, text=True

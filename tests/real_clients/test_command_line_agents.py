@@ -16,7 +16,7 @@ IN_OPENCODE = Tools("read", "filePath", "bash", "command")
 
 
 def assert_used(plot: Plot, printed: str) -> None:
-    """What only the tools could tell came to the model, and from there to who asked."""
+    """The results of the tools reached the model, and from there the user."""
     told = [result.text for result in plot.told]
     assert len(told) == 3
     for word, text in zip((plot.note, plot.rest, "No such file"), told, strict=True):

@@ -1,4 +1,4 @@
-"""Gemini CLI, told nothing of where to ask: its requests to Google's hosts come through a real mitmproxy to the gateway."""
+"""Gemini CLI without any configuration: its requests to Google's hosts reach the gateway through a real mitmproxy."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""Gemini CLI, unmodified, is stood between: it calls tools it never heard of, and a caller elsewhere answers them."""
+"""Unmodified Gemini CLI is intercepted: it calls tools that a caller added and answers."""
 
 import json
 import os
@@ -32,7 +32,7 @@ ENTRIES = {"gemini-cli": "google", "gemini-cli-code-assist": "assist"}
 
 
 def script(received: Received) -> Answer | None:
-    """Open the safe if there is such a tool, and tell what was in it."""
+    """Call the safe tool if it exists, and report its result."""
     last = received.ask.turns[-1]
     if last.results:
         return Answer(text=f"In the safe is {last.results[0].text}")

@@ -26,7 +26,7 @@ def call(number: int, name: str, arguments: dict[str, str]) -> Answer:
 
 
 def opens_the_vault(received: Received) -> Answer | None:
-    """Find the tool, among those that are declared or by the client's own search, call it and tell what it said."""
+    """Find the tool among the declared ones or by the client's own search, call it and report its result."""
     asked = received.ask
     results = [result for turn in asked.turns for result in turn.results]
     names = [tool.name for tool in asked.tools]

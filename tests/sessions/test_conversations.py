@@ -1,4 +1,4 @@
-"""What was said is kept as it was, for its owner, for some hours and up to some length."""
+"""Conversations are stored unchanged, by owner, for some hours and up to some length."""
 
 import asyncio
 

@@ -34,7 +34,7 @@ def post(simulator: Running, path: str, body: Any, **headers: str) -> httpx2.Res
 
 
 @pytest.mark.parametrize("api", PATHS)
-def test_every_api_answers_and_says_that_it_is_a_simulator(simulator, api):
+def test_every_api_answers_and_identifies_itself_as_a_simulator(simulator, api):
     reply = post(simulator, *PATHS[api])
     assert reply.status_code == 200
     assert "simulator" in reply.text
@@ -50,7 +50,7 @@ def test_every_api_streams(simulator, api):
 
 
 @pytest.mark.parametrize("api", PATHS)
-def test_a_key_that_is_not_accepted_is_told_in_the_vendors_words(simulator, simulate, api):
+def test_an_invalid_key_is_rejected_with_the_vendors_wording(simulator, simulate, api):
     for running, key in ((simulator, "invalid-key"), (simulate(key="right"), "wrong")):
         reply = post(running, *PATHS[api], authorization=f"Bearer {key}", x_api_key=key)
         assert reply.status_code in {400, 401}
@@ -76,7 +76,7 @@ def test_a_body_that_is_not_json_is_refused(simulator, api):
 
 
 @pytest.mark.parametrize("path", ["/v1/embeddings", "/v1beta/nothing", "/v1/messages/batches", "/"])
-def test_a_path_nobody_has_is_not_found(simulator, path):
+def test_an_unknown_path_is_not_found(simulator, path):
     reply = post(simulator, path, {})
     assert reply.status_code == 404
     assert "error" in reply.json()
@@ -90,7 +90,7 @@ def test_a_status_is_a_fault_with_the_time_to_wait(simulator, api):
     assert post(simulator, *PATHS[api], x_dragoman_fault="burn").status_code == 400
 
 
-def test_a_fault_stands_behind_the_models_name_and_can_be_over(simulator):
+def test_a_fault_follows_the_model_name_and_can_end(simulator):
     body = HELLO | {"model": "gpt-4.1~503,times=2"}
     statuses = [post(simulator, "/v1/chat/completions", body).status_code for _ in range(3)]
     assert statuses == [503, 503, 200]
@@ -229,7 +229,7 @@ def test_a_stream_in_an_array_breaks_off_with_an_element(simulator):
     assert last["error"]["code"] == 500
 
 
-def test_gemini_streams_one_array_to_who_does_not_ask_for_events(simulator):
+def test_gemini_streams_one_array_without_alt_sse(simulator):
     reply = post(simulator, "/v1beta/models/gemini-3.8-flash:streamGenerateContent", ASKED)
     assert reply.headers["content-type"] == "application/json"
     assert "candidates" in reply.json()[0]
@@ -299,7 +299,7 @@ def test_tokens_for_tests_of_credentials_are_given(simulator):
     assert httpx2.post(simulator.base_url + "/token", data={"grant_type": "password"}).status_code == 400
 
 
-def test_who_asks_only_for_the_head_gets_only_that(simulator):
+def test_a_head_request_gets_no_body(simulator):
     reply = httpx2.head(simulator.base_url + "/health")
     assert (reply.status_code, reply.text, int(reply.headers["content-length"]) > 0) == (200, "", True)
 

@@ -15,7 +15,7 @@ SOCKET = {
 }
 
 
-def test_a_client_that_wants_a_socket_is_told_to_use_http(simulator):
+def test_a_websocket_client_is_directed_to_http(simulator):
     told = httpx2.get(simulator.base_url + "/v1/responses", headers=SOCKET, timeout=10)
     assert (told.status_code, told.headers["upgrade"]) == (426, "HTTP/1.1")
     assert told.headers["x-dragoman-rule"] == "path"
@@ -39,7 +39,7 @@ def test_without_wanting_a_socket_there_is_nothing_to_get(simulator):
         ("GET", "/v1/conversations/conv_1/items"),
     ],
 )
-def test_who_asks_for_what_is_kept_needs_a_key_that_is_accepted(simulator, method, path):
+def test_stored_replies_require_a_valid_key(simulator, method, path):
     statuses = [
         httpx2.request(method, simulator.base_url + path, headers=headers, timeout=10).status_code
         for headers in ({}, {"authorization": "Bearer invalid-key"}, {"authorization": "Bearer k"})
@@ -48,7 +48,7 @@ def test_who_asks_for_what_is_kept_needs_a_key_that_is_accepted(simulator, metho
     assert statuses[2] in {200, 404}
 
 
-def test_a_scripted_refusal_is_told_as_one(simulate):
+def test_a_scripted_refusal_is_rendered_as_a_refusal(simulate):
     running = simulate(script=lambda _: Answer(refusal="I will not."))
     asked = {"chat/completions": {"messages": [{"role": "user", "content": "Hi."}]}, "responses": {"input": "Hi."}}
     told = {

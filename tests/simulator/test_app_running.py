@@ -36,7 +36,7 @@ def test_the_same_seed_gives_the_same_answer():
     assert said(1) == said(1)
 
 
-def test_a_port_that_is_taken_is_told_to_who_starts_it():
+def test_a_port_in_use_is_reported_at_startup():
     with (
         simulator.in_thread() as running,
         pytest.raises(OSError, match="in use"),
@@ -46,7 +46,7 @@ def test_a_port_that_is_taken_is_told_to_who_starts_it():
 
 
 @pytest.mark.parametrize("options", [{"fault": "burn"}, {"chunk": -1}, {"delay": float("nan")}, {"split": -3}])
-def test_settings_that_make_no_sense_are_told_to_who_starts_it(options):
+def test_invalid_settings_are_reported_at_startup(options):
     with (
         pytest.raises(ValueError, match=r"not a fault|must be 0 or a positive finite number"),
         simulator.in_thread(**options),
@@ -54,7 +54,7 @@ def test_settings_that_make_no_sense_are_told_to_who_starts_it(options):
         pass
 
 
-def test_nobody_is_told_twice_how_to_behave():
+def test_settings_and_keyword_options_cannot_be_combined():
     with (
         pytest.raises(TypeError, match="Pass either settings or keyword options"),
         simulator.in_thread(Settings(), seed=1),
@@ -79,6 +79,6 @@ def test_a_mark_sets_how_it_behaves(dragoman_simulator):
     assert httpx2.post(dragoman_simulator.base_url + "/v1/chat/completions", json=BODY, headers=KEY).status_code == 503
 
 
-def test_names_that_are_not_there_are_told():
+def test_unknown_names_are_reported():
     with pytest.raises(AttributeError, match="no attribute 'walking'"):
         simulator.walking  # noqa: B018

@@ -93,7 +93,7 @@ def test_googles_models_have_members_that_google_has_and_are_read_by_the_sdk(sim
 
 
 @pytest.mark.parametrize("listed", LISTS)
-def test_models_are_listed_for_who_has_a_key(simulator, listed):
+def test_models_are_listed_with_a_valid_key(simulator, listed):
     path, headers, status = LISTS[listed]
     without = httpx2.get(simulator.base_url + path, headers=headers)
     assert without.status_code == status
@@ -105,7 +105,7 @@ def test_models_are_listed_for_who_has_a_key(simulator, listed):
     assert given.status_code == 200
 
 
-def test_a_list_is_refused_in_the_words_of_the_vendor_who_was_asked(simulator):
+def test_a_list_is_rejected_with_the_wording_of_the_requested_vendor(simulator):
     url = simulator.base_url + "/v1/models"
     assert httpx2.get(url, headers=ANTHROPIC_HEADERS).json()["type"] == "error"
     assert httpx2.get(url, headers={"x-goog-api-key": "invalid"}).json()["error"]["status"] == "INVALID_ARGUMENT"
@@ -120,10 +120,10 @@ def test_only_the_wanted_key_is_shown_models(simulate):
 
 
 @pytest.mark.parametrize("path", ["/health", "/rules", "/requests"])
-def test_what_the_simulator_tells_of_itself_needs_no_key(simulator, path):
+def test_the_simulators_own_endpoints_need_no_key(simulator, path):
     assert httpx2.get(simulator.base_url + path).status_code == 200
 
 
 @pytest.mark.parametrize("path", ["/v1/responses/resp_1", "/v1/conversations/conv_1"])
-def test_what_is_kept_is_told_to_who_has_a_key(simulator, path):
+def test_stored_data_requires_a_key(simulator, path):
     assert httpx2.get(simulator.base_url + path).status_code == 401

@@ -35,6 +35,6 @@ def test_a_model_that_does_not_exist_does_not_exist_anywhere(simulator, api, sta
 
 
 @pytest.mark.parametrize("api", ["chat", "responses", "messages", "gemini"])
-def test_a_model_nobody_knows_is_answered(simulator, api):
+def test_an_unknown_model_is_answered(simulator, api):
     assert not is_absent("brand-new-model")
     assert ask(simulator, api, "brand-new-model").status_code == 200

@@ -62,7 +62,7 @@ def test_what_is_declared_is_taken(body):
         ({"mode": "d", "x": 1}, "enum", "/mode", ""),
     ],
 )
-def test_the_first_departure_is_told_with_its_place(body, fault, where, name):
+def test_the_first_violation_is_reported_with_its_pointer(body, fault, where, name):
     found = find_first_mismatch(BODY, body)
     assert found is not None
     assert (found.reason, found.where, found.name) == (fault, where, name)
@@ -80,7 +80,7 @@ def test_a_tag_that_is_required_is_missed():
     assert (found.reason, found.name) == ("required", "type")
 
 
-def test_a_form_may_itself_be_told_apart_by_a_member():
+def test_a_form_may_itself_be_distinguished_by_a_field():
     message = TaggedUnion("role", {"user": {"type?": str, "text": str}, "tool": {"type?": str, "id": str}})
     kind = TaggedUnion("type", {"message": message, "stop": {}})
     assert find_first_mismatch(kind, {"type": "message", "role": "tool", "id": "1"}) is None

@@ -24,7 +24,7 @@ def test_a_fault_is_read(written, fault):
 @pytest.mark.parametrize(
     "written", ["", "200", "600", "99", "status", "burn", "cut,after=x", "cut,depth=3", "cut;after=3", "html,status=no"]
 )
-def test_what_is_no_fault_is_told(written):
+def test_an_unknown_fault_is_reported(written):
     with pytest.raises(UnknownFault) as caught:
         read_fault(written)
     assert written in str(caught.value) or "depth" in str(caught.value)
@@ -33,13 +33,13 @@ def test_what_is_no_fault_is_told(written):
 @pytest.mark.parametrize(
     "written", ["429,after=1", "cut,retry-after=1", "hang,delay=1", "drip,status=500", "empty,after=1"]
 )
-def test_an_option_that_a_fault_does_not_have_is_told(written):
+def test_an_unknown_option_of_a_fault_is_reported(written):
     with pytest.raises(UnknownFault, match="has no option"):
         read_fault(written)
 
 
 @pytest.mark.parametrize("written", ["drip,delay=nan", "503,retry-after=inf", "slow-headers,delay=x"])
-def test_a_time_that_is_none_is_told(written):
+def test_an_invalid_time_is_reported(written):
     with pytest.raises(UnknownFault, match="not a fault"):
         read_fault(written)
 
@@ -57,5 +57,5 @@ def test_every_fault_that_is_listed_is_known(name):
         ("a~b~cut", ("a~b", "cut")),
     ],
 )
-def test_a_fault_stands_behind_the_models_name(model, parts):
+def test_a_fault_follows_the_model_name(model, parts):
     assert split_model(model) == parts

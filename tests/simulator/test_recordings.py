@@ -24,7 +24,7 @@ def exchange(said: str, **fields: Any) -> dict[str, Any]:
     return {"url_path": PATH, "request": {"a": 1, "b": [2]}, "status": 200, "response": {"said": said}, **fields}
 
 
-def test_a_request_is_known_by_its_path_and_what_it_says(tmp_path):
+def test_a_request_is_matched_by_its_path_and_body(tmp_path):
     known = recordings(tmp_path, exchange("x"))
     told = known.find(PATH + "?key=secret", b'{ "b": [2], "a": 1 }')
     assert told is not None
@@ -76,7 +76,7 @@ def asked(running: Any, path: str = PATH, **headers: str) -> httpx2.Response:
     return httpx2.post(running.base_url + path, json={"a": 1, "b": [2]}, headers=key)
 
 
-def test_a_recording_is_served_on_any_path_to_who_has_a_key(tmp_path, simulate):
+def test_a_recording_is_served_on_any_path_with_a_valid_key(tmp_path, simulate):
     running = simulate(recordings=recordings(tmp_path, exchange("x"), exchange("y", url_path="/proxy/v7/chat")))
     assert asked(running).json() == {"said": "x"}
     assert asked(running, "/proxy/v7/chat").json() == {"said": "y"}
@@ -103,7 +103,7 @@ def test_a_recording_is_found_behind_a_fault_in_the_models_name(tmp_path, simula
 
 
 @pytest.mark.parametrize("line", ["nonsense", '{"url_path": "/"}', '{"url_path": 1, "request": {}}', "[1]"])
-def test_a_line_that_is_no_exchange_is_told_by_its_number(tmp_path, line):
+def test_an_invalid_line_is_reported_by_its_number(tmp_path, line):
     with pytest.raises(ValueError, match=r"recorded\.jsonl, line 2 is not"):
         recordings(tmp_path, exchange("x"), line)
 

@@ -128,5 +128,5 @@ def test_a_path_belongs_to_an_api(method, path, route):
         ("/", "chat"),
     ],
 )
-def test_a_path_that_nobody_has_is_refused_by_the_vendor_it_sounds_like(path, api):
+def test_an_unknown_path_is_rejected_by_the_vendor_it_resembles(path, api):
     assert api_of(path) == api

@@ -40,7 +40,7 @@ def test_a_value_is_refused_by_its_test_and_condition():
     )
 
 
-def test_a_check_is_not_asked_about_a_request_without_its_member():
+def test_a_check_is_not_called_for_a_request_without_its_field():
     def check(request, _):
         yield Violation(str(request.document["tools"]))
 

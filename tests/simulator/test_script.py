@@ -74,7 +74,7 @@ def test_a_step_applies_when_all_its_conditions_hold(tmp_path, when, holds):
     assert steps(received(*turns)) == (Answer(text="yes") if holds else None)
 
 
-def test_a_step_with_a_condition_applies_again_and_again_unless_told_how_often(tmp_path):
+def test_a_step_with_a_condition_applies_repeatedly_unless_limited(tmp_path):
     steps = script(tmp_path, '[[step]]\nwhen = { turn = 1 }\ntimes = 2\ntext = "a"\n[[step]]\nwhen = {}\ntext = "b"\n')
     assert [steps(received()).text for _ in range(4)] == ["a", "a", "b", "b"]
 
@@ -89,7 +89,7 @@ def test_a_step_may_be_a_fault(tmp_path):
     assert steps(received()) == read_fault("429,retry-after=1")
 
 
-def test_a_request_that_is_not_what_is_expected_is_told_with_the_difference(tmp_path):
+def test_an_unexpected_request_is_reported_with_the_difference(tmp_path):
     steps = script(
         tmp_path,
         '[[step]]\nexpect = { "/temperature" = 0.2, "/tools/0/name" = "f", "/tools/1" = "(absent)" }\ntext = "a"\n',
@@ -103,7 +103,7 @@ def test_a_request_that_is_not_what_is_expected_is_told_with_the_difference(tmp_
     assert steps(received(body={"temperature": 0.2, "tools": [{"name": "f"}]})) == Answer(text="a")
 
 
-def test_a_date_that_is_expected_is_told_like_any_other_value(tmp_path):
+def test_an_expected_date_is_reported_like_any_other_value(tmp_path):
     steps = script(tmp_path, '[[step]]\nexpect = { "/day" = 2027-03-05 }\ntext = "a"\n')
     with pytest.raises(Unmet, match="2027-03-05"):
         steps(received(body={"day": "never"}))
@@ -126,13 +126,13 @@ def test_a_date_that_is_expected_is_told_like_any_other_value(tmp_path):
         ("[[steps]]\n", "step"),
     ],
 )
-def test_a_file_that_is_no_script_is_told_by_name_and_what_is_wrong(tmp_path, text, words):
+def test_an_invalid_script_file_is_reported_by_name_and_reason(tmp_path, text, words):
     with pytest.raises(ValueError, match=r"script\.toml is not a script") as caught:
         script(tmp_path, text)
     assert words in str(caught.value)
 
 
-def test_a_file_of_other_bytes_is_told_by_name(tmp_path):
+def test_a_binary_file_is_reported_by_name(tmp_path):
     path = tmp_path / "script.toml"
     path.write_bytes(b"\xff\xfe")
     with pytest.raises(ValueError, match=r"script\.toml is not a script"):
@@ -160,7 +160,7 @@ def test_a_file_in_toml_is_read_as_such(tmp_path):
         ("def", "SyntaxError"),
     ],
 )
-def test_a_file_in_python_that_is_no_script_is_told_by_name(tmp_path, text, words):
+def test_a_python_file_that_is_no_script_is_reported_by_name(tmp_path, text, words):
     path = tmp_path / "script.py"
     path.write_text(text)
     with pytest.raises(ValueError, match=r"script\.py is not a script") as caught:

@@ -1,4 +1,4 @@
-"""Progress of a tool is heard by whoever runs it."""
+"""Progress of a tool is reported to the caller that runs it."""
 
 import asyncio
 

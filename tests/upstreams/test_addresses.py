@@ -1,4 +1,4 @@
-"""Where each upstream is asked, and with which headers."""
+"""The URLs and headers of each upstream."""
 
 import asyncio
 

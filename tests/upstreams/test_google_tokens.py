@@ -1,4 +1,4 @@
-"""Google's credentials: what a file holds becomes a token, once, and a bad one is told as ours to mend."""
+"""Google's credentials: a file becomes a token, once, and an invalid one is a gateway error."""
 
 import asyncio
 import json
@@ -101,7 +101,7 @@ def test_errors_do_not_contain_the_path_of_the_credentials(tmp_path, monkeypatch
 
 
 class Account:
-    """Credentials as google-auth has them: their end is told in UTC, without saying so."""
+    """Credentials as google-auth has them: their expiry is in UTC without a time zone."""
 
     token = ""
 

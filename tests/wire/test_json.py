@@ -1,4 +1,4 @@
-"""Raw JSON: what is put back stands where it stood, and no byte beside it moves."""
+"""Raw JSON: a replaced value is at its place, and no other byte changes."""
 
 import json
 

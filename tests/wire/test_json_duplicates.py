@@ -1,4 +1,4 @@
-"""A name that stands twice in an object is found wherever it stands and however it is written, and nothing else is."""
+"""Every duplicate key in an object is found, at any depth and in any spelling, and nothing else is."""
 
 import json
 from typing import Any

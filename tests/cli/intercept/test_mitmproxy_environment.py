@@ -1,4 +1,4 @@
-"""What a command that is stood between finds in its environment, and what it finds no more."""
+"""The environment variables that are set and removed for an intercepted command."""
 
 import ssl
 from pathlib import Path

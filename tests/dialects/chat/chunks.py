@@ -1,4 +1,4 @@
-"""Write chunks and read the events they tell."""
+"""Write chunks and decode their events."""
 
 import json
 from typing import Any

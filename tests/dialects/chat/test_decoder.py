@@ -35,7 +35,7 @@ def test_every_recorded_stream_is_whole_at_any_byte_boundary(streams: list[Any],
 
 
 @needs_shelf
-def test_every_recorded_stream_says_what_the_official_sdk_yields(streams: list[Any], ask: Any):
+def test_every_recorded_stream_matches_the_official_sdk(streams: list[Any], ask: Any):
     for name, stream in streams:
         if name not in FAILS:
             response = collect(decode(stream))
@@ -113,7 +113,7 @@ def test_a_stream_folds_into_the_whole_reply(name: str):
     assert streamed.model == whole.model
 
 
-def test_text_is_told_as_it_grows():
+def test_text_is_emitted_as_it_arrives():
     events = decode(
         chunk({"role": "assistant", "content": ""}) + chunk({"content": "He"}) + chunk({"content": "y"}) + STOP
     )
@@ -166,12 +166,12 @@ def test_a_stream_that_is_not_finished_fails(stream: bytes):
     assert failure(stream).kind == "malformed_reply"
 
 
-def test_nothing_is_told_after_done():
+def test_nothing_is_emitted_after_done():
     events = decode(chunk({"content": "x"}, "stop") + DONE + frame({"choices": [], "cost": "0"}))
     assert isinstance(events[-1], Finished)
 
 
-def test_an_error_in_the_stream_keeps_its_class_and_words():
+def test_an_error_in_the_stream_keeps_its_class_and_message():
     problem = failure(
         chunk({"content": "x"}), frame({"error": {"message": "busy", "type": "server_error", "code": "slow_down"}})
     )
@@ -188,7 +188,7 @@ def test_an_empty_error_is_none():
     assert read(chunk({"content": "x"}, error=None), chunk({}, "stop", error={}), DONE).parts == (Text(text="x"),)
 
 
-def test_the_first_text_beside_an_empty_call_list_is_not_lost():
+def test_the_first_text_with_an_empty_call_list_is_not_lost():
     assert read(chunk({"content": "He", "tool_calls": []}), chunk({"content": "y"}), STOP).parts == (Text(text="Hey"),)
 
 
@@ -197,14 +197,14 @@ def test_a_refusal_is_refused():
     assert (response.parts, response.finish) == ((Refusal(text="No."),), Finish("refused", "stop"))
 
 
-def test_both_words_for_reasoning_are_one_reasoning():
+def test_both_field_names_of_reasoning_are_one_part():
     response = read(
         chunk({"reasoning": "a", "reasoning_content": "a"}), chunk({"reasoning": "b"}), chunk({"content": "x"}), STOP
     )
     assert response.parts == (Reasoning(texts=("ab",)), Text(text="x"))
 
 
-def test_content_in_parts_is_told_by_kind():
+def test_content_in_parts_is_emitted_by_kind():
     thinking = {"type": "thinking", "thinking": [{"type": "text", "text": "hm"}]}
     response = read(
         chunk({"content": [thinking]}),
@@ -254,7 +254,7 @@ def test_azures_empty_first_chunk_does_not_name_the_reply():
     )
 
 
-def test_usage_is_told_before_a_failure():
+def test_usage_is_emitted_before_a_failure():
     usage = {"prompt_tokens": 1, "completion_tokens": 2, "total_tokens": 3}
     events = decode(chunk({"content": "x"}, usage=usage))
     assert [type(event) for event in events[-2:]] == [UsageSeen, Failed]
@@ -290,7 +290,7 @@ def test_comments_line_ends_and_split_letters_do_not_matter():
         chunk({"content": "b"}, system_fingerprint="?").replace(b"?", b"\xff"),
     ],
 )
-def test_a_chunk_of_text_tells_the_same_as_if_it_could_hold_anything(monkeypatch, second):
+def test_the_fast_path_for_text_chunks_matches_the_general_one(monkeypatch, second):
     stream = chunk({"content": "a"}, system_fingerprint="fp", provider="p") + second + second + STOP
     directly = decode(stream)
     monkeypatch.setattr(ChatDecoder, "_append_text", lambda _self, _data: False)

@@ -1,4 +1,4 @@
-"""Calls in streams of OpenAI Chat Completions, told apart whatever the server makes of ids and indexes."""
+"""Calls in Chat Completions streams are distinguished whatever ids and indexes the server sends."""
 
 import json
 from typing import Any
@@ -14,7 +14,7 @@ from dragoman.wire.json import encode
 from dragoman.wire.sse import render_data_frame
 
 
-def test_arguments_beside_the_name_are_not_lost():
+def test_arguments_with_the_name_are_not_lost():
     response = read(calls({"index": 0, "id": "a", "name": "f", "args": '{"x":1}'}), TOOLS)
     assert response.parts == (ToolCall(id="a", name="f", arguments='{"x":1}'),)
 
@@ -26,7 +26,7 @@ def test_a_repeated_id_continues_its_call():
     assert response.parts == (ToolCall(id="a", name="f", arguments="{}"),)
 
 
-def test_odd_indexes_are_told_apart_by_id_then_index_then_order():
+def test_calls_with_odd_indexes_are_matched_by_id_then_index_then_order():
     response = read(
         calls({"index": 1, "id": "a", "name": "f"}),
         calls({"index": 1, "args": '{"n":1}'}),
@@ -213,7 +213,7 @@ def test_a_google_signature_and_vendor_fields_of_a_call_are_kept():
         ([{"id": "a", "name": "f"}, {"args": "{"}, {"args": "}"}], [("a", "f", "{}")]),
     ],
 )
-def test_pieces_belong_to_the_call_that_their_id_index_and_name_say(pieces: Any, told: Any):
+def test_deltas_belong_to_the_call_of_their_id_index_and_name(pieces: Any, told: Any):
     parts = read(*map(calls, pieces), TOOLS).parts
     assert [(part.id, part.name, part.arguments) for part in parts if isinstance(part, ToolCall)] == told
 
@@ -257,12 +257,12 @@ def test_pieces_belong_to_the_call_that_their_id_index_and_name_say(pieces: Any,
         ([{"index": 0, "id": "a"}, {"index": 1, "id": "a", "name": "f", "args": "{}"}], [("a", "f", "{}")]),
     ],
 )
-def test_calls_that_share_an_id_are_told_apart_by_index_and_name(pieces: Any, told: Any):
+def test_calls_that_share_an_id_are_distinguished_by_index_and_name(pieces: Any, told: Any):
     parts = read(*map(calls, pieces), TOOLS).parts
     assert [(part.id, part.name, part.arguments) for part in parts if isinstance(part, ToolCall)] == told
 
 
-def test_a_streamed_call_says_where_it_stands_in_the_whole_reply():
+def test_a_streamed_call_has_its_pointer_in_the_whole_reply():
     pieces = [{"index": 3, "id": "a", "name": "f"}, {"index": 7, "id": "b", "name": "f"}]
     assert [part.where for part in read(*map(calls, pieces), TOOLS).parts] == [
         "/choices/0/message/tool_calls/0",

@@ -15,7 +15,7 @@ def choices(*given: dict[str, Any], **fields: Any) -> bytes:
     return frame({"id": "chatcmpl-1", "model": "m", "choices": list(given), **fields})
 
 
-def test_what_is_said_is_told_part_by_part():
+def test_content_is_emitted_part_by_part():
     stream = [
         chunk({"role": "assistant", "content": "", "reasoning_content": "r"}),
         chunk({"reasoning_content": "s", "reasoning": "t"}),
@@ -75,7 +75,7 @@ Finished finish=Finish(reason='refused', raw='stop')
     )
 
 
-def test_content_given_as_parts_is_told_part_by_part():
+def test_content_given_as_parts_is_emitted_part_by_part():
     parts = [
         {"type": "thinking", "thinking": [{"type": "text", "text": "t"}, {"type": "text", "text": "u"}]},
         {"type": "text", "text": ""},
@@ -110,7 +110,7 @@ Finished finish=Finish(reason='refused', raw='stop')
     )
 
 
-def test_calls_are_told_with_all_they_have():
+def test_calls_are_emitted_with_all_their_fields():
     sign = {"google": {"thought_signature": "s"}}
     stream = [
         chunk({"content": "x"}),
@@ -249,7 +249,7 @@ def test_a_reply_that_does_not_end_well_fails(stream: bytes, last: str):
     assert last in outline(decode(stream)[-1])
 
 
-def test_a_failure_tells_what_was_used():
+def test_a_failure_has_the_usage():
     stream = chunk({"content": "x"}, usage={"prompt_tokens": 1}) + frame({"error": {"message": "m"}})
     assert (
         outline(decode(stream)[-2:])

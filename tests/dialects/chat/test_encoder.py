@@ -79,7 +79,7 @@ def test_every_recorded_reply_survives_being_streamed(replies: list[Any]):
 
 
 @needs_shelf
-def test_every_recorded_stream_survives_being_told_again(streams: list[Any]):
+def test_every_recorded_stream_survives_a_round_trip(streams: list[Any]):
     for name, stream in streams:
         decoder = DIALECT.decoder()
         events = [*decoder.feed(stream), *decoder.close()]
@@ -113,7 +113,7 @@ def test_the_official_sdk_reads_every_recorded_reply_we_stream(replies: list[Any
         assert (message.get("content") or "") == "".join(p.text for p in response.parts if isinstance(p, Text)), name
 
 
-def test_a_call_says_its_id_type_and_name_once():
+def test_a_call_has_its_id_type_and_name_once():
     stream = encode(
         [
             Started("r", "m", 5),
@@ -183,7 +183,7 @@ def test_a_signature_of_a_part_without_a_place_for_it_is_left_out():
     assert encode([*start, PartSigned(0, Signature("google", "x"))]) == encode(start)
 
 
-def test_usage_is_for_those_who_asked():
+def test_usage_is_sent_only_if_requested():
     events: list[Event] = [Started("r", "m"), UsageSeen(Usage(input=1, output=2)), Finished(Finish("stop"))]
 
     def last(options: bytes | None) -> Any:
@@ -199,7 +199,7 @@ def test_usage_is_for_those_who_asked():
     assert chunks(encode(events))[0]["usage"] is None
 
 
-def test_a_failure_is_told_in_the_vendors_form_and_raised_by_the_official_sdk(ask: Any):
+def test_a_failure_has_the_vendors_format_and_is_raised_by_the_official_sdk(ask: Any):
     import openai
 
     stream = encode(
@@ -219,7 +219,7 @@ def test_a_malformed_call_ends_in_an_error_and_never_in_stop():
     assert last["error"]["code"] == "malformed_function_call"
 
 
-def test_a_refusal_is_told_as_one():
+def test_a_refusal_is_rendered_as_a_refusal():
     stream = encode_reply(Refusal(text="No."), finish="refused")
     assert {"refusal": "No."} in deltas(stream)
     assert decode(stream).finish == Finish("refused", "stop")

@@ -133,7 +133,7 @@ def test_every_event_is_encoded_to_the_last_byte():
     )
 
 
-def test_who_did_not_ask_for_usage_gets_none():
+def test_usage_is_not_sent_if_not_requested():
     asked = {
         b'{"include_usage": true}': True,
         b'{"include_usage":1}': False,
@@ -164,7 +164,7 @@ def test_who_did_not_ask_for_usage_gets_none():
         (ToolCall(id="", name="f", arguments="", spelling="chat function_call"), Finish("tool_calls"), "function_call"),
     ],
 )
-def test_the_last_chunk_says_why(part: Any, finish: Finish, word: str):
+def test_the_last_chunk_has_the_finish_reason(part: Any, finish: Finish, word: str):
     frames = encode([Started("r", "m"), PartStarted(0, part), PartEnded(0), Finished(finish)]).split("\n\n")
     assert json.loads(frames[-3].removeprefix("data: "))["choices"][0]["finish_reason"] == word
 

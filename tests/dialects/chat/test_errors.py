@@ -48,7 +48,7 @@ def test_the_code_decides_then_the_type_then_the_status(status: int, error: Any,
 
 
 @needs_shelf
-def test_every_recorded_error_keeps_its_words(exchanges: list[Any]):
+def test_every_recorded_error_keeps_its_message(exchanges: list[Any]):
     seen = 0
     for row in exchanges:
         if row["status"] != 200:
@@ -84,7 +84,7 @@ def test_a_body_of_any_kind_is_read(body: bytes, message: str):
     assert DIALECT.parse_error(502, {}, body).message == message
 
 
-def test_the_wait_is_read_wherever_it_stands():
+def test_the_retry_delay_is_parsed_wherever_it_is():
     assert parse(429, {}, retry_after="7").retry_after == 7
     assert parse(429, {}, retry_after_ms="1500").retry_after == 1.5
     assert parse(429, {"error": {"message": "Please try again in 11.05s."}}).retry_after == 11.05
@@ -122,12 +122,12 @@ def test_every_kind_has_an_envelope_the_official_sdk_understands(kind: Any, ask:
         ("timeout", 504, "timeout"),
     ],
 )
-def test_foreign_statuses_become_ones_this_sdk_knows(kind: Any, status: int, code: str):
+def test_foreign_statuses_become_ones_that_this_sdk_handles(kind: Any, status: int, code: str):
     reply = DIALECT.build_error(Problem(kind, "m", status=529))
     assert (reply.status, json.loads(reply.body)["error"]["code"]) == (status, code)
 
 
-def test_the_wait_is_told_in_the_header_and_in_words():
+def test_the_retry_delay_is_in_the_header_and_in_the_message():
     reply = DIALECT.build_error(Problem("rate_limit", "Slow down.", retry_after=1.5))
     assert reply.headers["retry-after"] == "2"
     assert json.loads(reply.body)["error"]["message"] == "Slow down. Please try again in 1.5s."
@@ -141,6 +141,6 @@ def test_a_message_that_was_changed_is_not_taken_back_from_the_detail():
     assert (error["message"], error["code"]) == ("redacted", "c")
 
 
-def test_foreign_detail_is_not_told():
+def test_foreign_error_details_are_not_sent():
     problem = Problem("internal", "m", detail=b'{"error":{"status":"INTERNAL"}}', detail_dialect="gemini")
     assert "status" not in json.loads(DIALECT.build_error(problem).body)["error"]

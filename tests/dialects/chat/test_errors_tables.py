@@ -124,7 +124,7 @@ def test_a_type_decides_against_the_status(word: str, kind: str):
 
 
 @pytest.mark.parametrize(("status", "kind"), STATUSES.items())
-def test_a_status_decides_where_no_word_does(status: int, kind: str):
+def test_the_status_decides_the_kind_if_no_code_does(status: int, kind: str):
     problem = parsed(status, {"message": "m", "type": "api_error", "code": 7})
     assert (problem.kind, problem.status, problem.code) == (kind, status, None)
     for word in ("status_code", "code", "status"):
@@ -152,7 +152,7 @@ def test_a_weak_type_decides_only_where_there_is_no_status(word: str, kind: str)
         "The input token count 9 exceeds 5",
     ],
 )
-def test_words_about_length_decide_where_the_status_allows_it(message: str):
+def test_a_message_about_length_decides_the_kind_where_the_status_allows_it(message: str):
     assert {status: parsed(status, {"message": message}).kind for status in (400, 413, 422, 404, 500)} == {
         400: "context_length",
         413: "context_length",
@@ -163,7 +163,7 @@ def test_words_about_length_decide_where_the_status_allows_it(message: str):
     assert read({"message": message}).kind == "context_length"
 
 
-def test_an_error_in_a_reply_keeps_all_it_said():
+def test_an_error_in_a_reply_keeps_all_its_fields():
     raw = b'{"message":"Please try again in 2s","type":"tokens","code":"c"}'
     problem = read_error(raw)
     assert vars(problem) == vars(
@@ -242,7 +242,7 @@ def test_the_vendors_own_members_survive_and_nulls_give_way():
 
 
 @pytest.mark.parametrize("word", ["message", "detail", "error_description"])
-def test_a_message_is_found_under_any_of_its_words(word: str):
+def test_a_message_is_found_under_any_of_its_field_names(word: str):
     assert parsed(500, {word: "m"}).message == "m"
     assert DIALECT.parse_error(500, {}, json.dumps({word: {"a": 1}}).encode()).message == '{"a":1}'
     outer = json.dumps({"error": {"code": 1}, word: "outer"}).encode()

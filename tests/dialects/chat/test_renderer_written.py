@@ -182,7 +182,7 @@ def test_a_message_is_written_whole(role: Any, parts: Any, fields: Any, message:
     assert written(role, *parts, **fields) == [message]
 
 
-def test_results_come_before_what_the_user_says_of_them():
+def test_results_come_before_user_text_about_them():
     results = [
         ToolResult(call_id="a", name="f", content=(HI,)),
         ToolResult(call_id="b", content=(HI, Data(json=b"1")), extras=Extras("chat", {"/a": b"1"})),

@@ -48,7 +48,7 @@ def without_null(value: Any) -> Any:
 
 
 @needs_shelf
-def test_every_recorded_request_comes_home_as_it_was(requests: list[Any]):
+def test_every_recorded_request_survives_a_round_trip(requests: list[Any]):
     assert len(requests) > 900
     wrong = [name for name, body in requests if without_null(render_of(body)) != without_null(body)]
     assert wrong == []
@@ -82,7 +82,7 @@ def test_rendering_twice_gives_the_same_bytes_and_leaves_the_request_alone(reque
         assert DIALECT.parse_request(Call(json.dumps(body).encode())) == request
 
 
-def test_developer_is_system_and_keeps_its_word():
+def test_developer_is_parsed_as_system_and_rendered_as_developer():
     body = [
         {"role": "developer", "content": "be brief"},
         {"role": "system", "content": [{"type": "text", "text": "x"}]},
@@ -106,7 +106,7 @@ def test_a_tool_message_without_a_call_id_is_refused_by_its_pointer():
     assert (caught.value.kind, caught.value.where) == ("invalid_request", "/messages/0/tool_call_id")
 
 
-def test_legacy_functions_come_home_as_functions():
+def test_legacy_functions_are_rendered_as_functions():
     body: dict[str, Any] = {
         "messages": [
             {"role": "assistant", "content": None, "function_call": {"name": "f", "arguments": "{}"}},
@@ -144,7 +144,7 @@ def test_an_assistant_message_reads_as_reasoning_text_refusal_calls():
     )
 
 
-def test_reasoning_keeps_the_word_its_server_uses():
+def test_reasoning_keeps_the_field_name_of_its_server():
     for words in (
         {"reasoning": "a"},
         {"reasoning_content": "a"},
@@ -322,12 +322,12 @@ def test_known_fields_with_unknown_values_stay_extras():
         ),
     ],
 )
-def test_each_form_of_tool_choice_is_read_and_comes_home(choice: Any, expected: ToolChoice):
+def test_each_form_of_tool_choice_survives_a_round_trip(choice: Any, expected: ToolChoice):
     assert parse(tool_choice=choice).tool_choice == expected
     assert home(tool_choice=choice)["tool_choice"] == choice
 
 
-def test_parallel_alone_says_nothing_about_the_mode():
+def test_parallel_alone_does_not_set_the_mode():
     assert parse(parallel_tool_calls=False).tool_choice == ToolChoice(parallel=False)
     assert home(parallel_tool_calls=False) == {"model": "m", "messages": [], "parallel_tool_calls": False}
 
@@ -379,13 +379,13 @@ def test_a_broken_request_is_refused_by_its_pointer(body: bytes, where: str):
     assert (caught.value.kind, caught.value.status, caught.value.where) == ("invalid_request", 400, where)
 
 
-def test_the_model_may_stand_in_the_url_only():
+def test_the_model_may_be_only_in_the_url():
     request = DIALECT.parse_request(Call(b'{"messages":[]}', model="deployment", stream=True))
     assert (request.model, request.stream) == ("deployment", True)
     assert "model" not in render(request)
 
 
-def test_empty_text_beside_calls_is_no_part_but_comes_home():
+def test_empty_text_with_calls_is_no_part_but_survives_a_round_trip():
     body = [
         {
             "role": "assistant",

@@ -39,7 +39,7 @@ def test_a_plain_text_document_becomes_a_data_url():
     ]
 
 
-def test_a_foreign_choice_of_a_custom_tool_says_custom():
+def test_a_foreign_choice_of_a_custom_tool_has_type_custom():
     request = Request(
         model="m",
         messages=(),
@@ -54,7 +54,7 @@ def foreign(*messages: Message, **fields: Any) -> Request:
     return Request(model="m", messages=messages, **fields)
 
 
-def test_a_foreign_limit_uses_the_word_of_the_target():
+def test_a_foreign_token_limit_uses_the_field_of_the_target():
     request = foreign(sampling=Sampling(max_tokens=5))
     assert render(request)["max_completion_tokens"] == 5
     assert render(request, max_tokens_word="max_tokens")["max_tokens"] == 5
@@ -82,7 +82,7 @@ def test_a_user_turn_with_results_becomes_tool_messages_and_one_user_message():
     ]
 
 
-def test_content_is_null_only_beside_calls():
+def test_content_is_null_only_with_calls():
     call = ToolCall(id="a", name="f", arguments="{}")
     messages = render(foreign(Message(role="assistant", parts=(call,)), Message(role="assistant", parts=())))[
         "messages"
@@ -101,7 +101,7 @@ def test_foreign_reasoning_is_joined_and_redacted_reasoning_left_out():
     assert message == {"role": "assistant", "content": "hi", "reasoning_content": "a\n\nb"}
 
 
-def test_what_cannot_be_said_is_left_out_without_a_crash():
+def test_unsupported_parts_are_omitted_without_a_crash():
     opaque = Opaque(dialect="gemini", raw=b"{}")
     request = foreign(
         Message(role="user", parts=(opaque, Text(text="a"))), tools=(NativeTool(dialect="gemini", raw=b"{}"),)
@@ -129,7 +129,7 @@ def test_a_foreign_request_satisfies_the_official_types():
     adapter.validate_python(render(request))
 
 
-def test_the_words_of_other_dialects_mean_nothing_here():
+def test_spellings_of_other_dialects_are_ignored():
     request = foreign(
         Message(role="system", parts=(Text(text="s"),), spelling="item developer list"),
         Message(

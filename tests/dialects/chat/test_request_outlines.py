@@ -353,13 +353,13 @@ def test_a_request_is_written_as_it_was(name: str):
 
 
 @pytest.mark.parametrize("name", DOCUMENTS)
-def test_a_field_nobody_knows_belongs_to_the_nearest_value(name: str):
+def test_an_unknown_field_belongs_to_the_nearest_value(name: str):
     found = list(owned(parse(marked(DOCUMENTS[name]))))
     assert [where for where, _ in found] == [said for _, said in found]
 
 
 @pytest.mark.parametrize("message", [*HISTORY["messages"], *CALLS["messages"]])
-def test_a_message_reads_the_same_beside_fields_nobody_knows(message: dict[str, Any]):
+def test_a_message_is_parsed_alike_with_unknown_fields(message: dict[str, Any]):
     """A request without such fields is read in one pass of its own."""
     alone = parse(messages(message))
     beside = parse({**messages(message), "vendor": 1})

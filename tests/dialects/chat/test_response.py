@@ -69,7 +69,7 @@ def test_every_recorded_reply_survives_the_round_trip(replies: list[Any]):
 
 
 @needs_shelf
-def test_every_recorded_reply_says_what_the_official_sdk_reads(replies: list[Any], ask: Any):
+def test_every_recorded_reply_matches_the_official_sdk(replies: list[Any], ask: Any):
     for name, body in replies[::5]:
         response = DIALECT.parse_response(body)
         message = ask(body).to_dict()["choices"][0]["message"]
@@ -165,7 +165,7 @@ def test_free_text_that_the_limit_ends_is_not_trusted_to_be_whole():
         (None, "stop"),
     ],
 )
-def test_finish_words(word: str | None, reason: str):
+def test_finish_reasons(word: str | None, reason: str):
     assert reply({"content": "x"}, word).finish == Finish(reason, word or "")  # pyright: ignore[reportArgumentType]
 
 
@@ -181,7 +181,7 @@ def test_finish_words(word: str | None, reason: str):
         ("other", "content_filter"),
     ],
 )
-def test_foreign_reasons_get_the_nearest_word(reason: str, word: str):
+def test_foreign_finish_reasons_get_the_nearest_one(reason: str, word: str):
     assert build(Text(text="x"), finish=reason, raw="whatever")["choices"][0]["finish_reason"] == word
 
 
@@ -195,7 +195,7 @@ def test_a_malformed_call_is_an_error_and_never_an_answer():
     )
 
 
-def test_a_refusal_is_refused_and_comes_home_as_stop():
+def test_a_refusal_has_finish_refusal_and_is_rendered_as_stop():
     response = reply({"content": None, "refusal": "I cannot."})
     assert response.finish == Finish("refused", "stop")
     assert response.parts == (Refusal(text="I cannot."),)
@@ -307,7 +307,7 @@ def test_a_total_that_is_no_sum_survives():
     assert build(usage=read)["usage"] == usage
 
 
-def test_reasoning_counted_beside_the_completion_is_counted_in_it():
+def test_reasoning_tokens_counted_separately_are_added_to_the_completion():
     usage = {
         "prompt_tokens": 10,
         "completion_tokens": 5,
@@ -378,7 +378,7 @@ WITH_COUNTS = {
         ({}, "stop", {"created": 0, "id": None, "model": None, "usage": None, "provider": "p", "x_groq": {"id": "g"}}),
     ],
 )
-def test_declared_members_are_read_as_they_are_beside_an_unknown_one(message, finish, fields):
+def test_known_fields_are_parsed_alike_next_to_an_unknown_one(message, finish, fields):
     known = reply(message, finish, **fields)
     other = reply(message, finish, **fields, unheard=1)
     extras = known.extras.fields if known.extras is not None else {}

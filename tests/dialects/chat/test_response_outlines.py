@@ -243,7 +243,7 @@ FINISHES = {
 
 
 @pytest.mark.parametrize(("reason", "word"), FINISHES.items())
-def test_every_finish_has_its_word(reason: Any, word: str):
+def test_every_finish_reason_is_rendered(reason: Any, word: str):
     assert write_finish(Finish(reason, "x"), has_refusal=False, is_legacy=False) == word
     refusal = "stop" if reason == "refused" else word
     assert write_finish(Finish(reason), has_refusal=True, is_legacy=False) == refusal

@@ -34,12 +34,12 @@ def test_an_enveloped_request_is_read_with_pointers_into_the_envelope():
     }
 
 
-def test_an_enveloped_request_comes_home():
+def test_an_enveloped_request_survives_a_round_trip():
     call = DIALECT.render_request(parse(ENVELOPE), Traits(dialect="gemini"))
     assert json.loads(call.body) == ENVELOPE
 
 
-def test_an_enveloped_reply_comes_home():
+def test_an_enveloped_reply_survives_a_round_trip():
     body = {
         "response": {
             "candidates": [

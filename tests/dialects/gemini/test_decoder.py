@@ -70,7 +70,7 @@ def test_unfinished_recordings_fail():
 
 
 @shelf.needs_shelf
-def test_a_bare_json_error_in_the_middle_of_sse_is_told_at_any_chunk_size():
+def test_a_bare_json_error_in_the_middle_of_sse_is_emitted_at_any_chunk_size():
     stream = recordings.stream("gemini/vertexai-sdk-test-data-0027")
     for size in (0, 1, 7, 64):
         events = decode(stream, size)
@@ -99,14 +99,14 @@ def test_recorded_partial_arguments_are_assembled():
     assert response.finish == Finish("tool_calls", "STOP")
 
 
-def test_text_is_told_as_it_comes_and_the_finish_at_the_end():
+def test_text_is_emitted_as_it_arrives_and_the_finish_at_the_end():
     decoder = DIALECT.decoder()
     assert decoder.feed(frame({"text": "Hel"})) == [Started("", ""), PartStarted(0, Text(text="")), PartDelta(0, "Hel")]
     assert decoder.feed(frame({"text": "lo"}, finishReason="STOP")) == [PartDelta(0, "lo")]
     assert decoder.close() == [PartEnded(0), Finished(Finish("stop", "STOP"))]
 
 
-def test_usage_is_told_when_first_seen_and_once_more_at_the_end():
+def test_usage_is_emitted_when_first_seen_and_again_at_the_end():
     chunks = [
         b'data: {"candidates":[{"content":{"parts":[{"text":"a"}]},"finishReason":"STOP"}],'
         b'"usageMetadata":{"promptTokenCount":5,"candidatesTokenCount":%d}}\n\n' % count
@@ -170,7 +170,7 @@ def test_a_stream_that_is_cut_or_broken_fails(stream):
 
 
 @pytest.mark.parametrize("form", [b"data: %b\n\n", b"data: [%b]\n\n", b"[%b]"])
-def test_an_error_in_the_stream_keeps_its_class_and_words(form):
+def test_an_error_in_the_stream_keeps_its_class_and_message(form):
     problem = failure(form % b'{"error":{"code":429,"message":"Slow down.","status":"RESOURCE_EXHAUSTED"}}')
     assert (problem.kind, problem.status, problem.message) == ("rate_limit", 429, "Slow down.")
 
@@ -193,7 +193,7 @@ def test_other_candidates_are_kept_apart():
     }
 
 
-def test_a_streamed_call_is_told_whole_and_may_interleave_with_thoughts():
+def test_a_streamed_call_is_emitted_whole_and_may_interleave_with_thoughts():
     stream = (
         frame({**call(name="f", id="i", willContinue=True), "thoughtSignature": "s"})
         + frame(call(partialArgs=[{"jsonPath": "$.a", "stringValue": "x", "willContinue": True}], willContinue=True))

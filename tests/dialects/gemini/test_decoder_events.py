@@ -64,7 +64,7 @@ CHUNKS = [
 ]
 
 
-def test_a_stream_is_told_part_by_part():
+def test_a_stream_is_emitted_part_by_part():
     assert (
         outline(decode(sse(*CHUNKS)))
         == """\
@@ -221,7 +221,7 @@ def test_a_reply_that_does_not_end_well_fails(stream: bytes, problem: str):
     assert isinstance(decode(stream, 5)[-1], Failed)
 
 
-def test_a_failure_tells_what_was_used():
+def test_a_failure_has_the_usage():
     stream = sse(
         chunk({"text": "a"}), chunk(usageMetadata={"promptTokenCount": 1}), chunk(usageMetadata={"promptTokenCount": 2})
     )
@@ -299,7 +299,7 @@ COUNTED = {"promptTokenCount": 1, "candidatesTokenCount": 2, "totalTokenCount": 
         chunk({"text": "b"}, error={"code": 500, "message": "late", "status": "INTERNAL"}),
     ],
 )
-def test_a_chunk_of_text_tells_the_same_as_if_it_could_hold_anything(monkeypatch, second, thought):
+def test_the_fast_path_for_text_chunks_matches_the_general_one(monkeypatch, second, thought):
     first = chunk({"text": "a", "thought": thought}, usageMetadata=COUNTED)
     stream = sse(first, second, second, STOP)
     directly = decode(stream)

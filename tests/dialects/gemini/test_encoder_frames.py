@@ -174,7 +174,7 @@ def test_the_envelope_is_put_around_every_chunk():
     assert json.loads(wrapped[-1].removeprefix("data: ")) == {"response": last, "traceId": "t"}
 
 
-def test_a_reply_without_a_start_names_the_model_that_was_asked():
+def test_a_reply_without_a_start_has_the_requested_model():
     request = Request(model="asked", messages=())
     assert encode([PartStarted(0, Text(text="")), PartDelta(0, "x")], request) == (
         'data: {"candidates":[{"content":{"parts":[{"text":"x"}],"role":"model"},"index":0}],"modelVersion":"asked"}\r\n\r\n'

@@ -44,7 +44,7 @@ def write(problem):
         (599, "", "internal"),
     ],
 )
-def test_status_words_and_statuses_are_read(status, word, kind):
+def test_status_names_and_codes_are_parsed(status, word, kind):
     problem = read(status, word)
     assert (problem.kind, problem.status, problem.message) == (kind, status, "m")
 
@@ -53,7 +53,7 @@ def test_a_bad_key_is_authentication_though_its_status_is_400():
     assert read(400, "INVALID_ARGUMENT", details=[BAD_KEY]).kind == "authentication"
 
 
-def test_a_prompt_that_is_too_long_is_recognised_by_its_words():
+def test_a_context_overflow_is_recognised_by_its_message():
     words = "The input token count (1200000) exceeds the maximum number of tokens allowed (1048576)."
     assert read(400, "INVALID_ARGUMENT", words).kind == "context_length"
 
@@ -93,7 +93,7 @@ def test_an_array_around_the_error_is_read():
 
 
 @shelf.needs_shelf
-def test_recorded_errors_come_home():
+def test_recorded_errors_survive_a_round_trip():
     count = 0
     for name, status, body in recordings.errors():
         problem = DIALECT.parse_error(status, {}, body)

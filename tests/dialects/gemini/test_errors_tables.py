@@ -79,13 +79,13 @@ def parsed(status: int, headers: dict[str, str] | None = None, /, **error: Any) 
 
 
 @pytest.mark.parametrize(("word", "kind"), WORDS.items())
-def test_a_word_decides_against_the_status(word: str, kind: str):
+def test_the_status_name_has_precedence_over_the_status(word: str, kind: str):
     problem = parsed(503 if kind != "overloaded" else 500, status=word, message="m")
     assert (problem.kind, problem.code) == (kind, word)
 
 
 @pytest.mark.parametrize(("status", "kind"), STATUSES.items())
-def test_a_status_decides_where_no_word_does(status: int, kind: str):
+def test_the_status_decides_the_kind_if_no_status_name_does(status: int, kind: str):
     assert (parsed(status).kind, parsed(status).message) == (kind, f"the upstream answered with HTTP status {status}")
     frame = read_frame(json.dumps({"error": {"code": status, "message": "m"}}).encode())
     assert (frame.kind, frame.status) == (kind, status)
@@ -114,7 +114,7 @@ def test_a_frame_without_a_status_is_an_internal_error():
         (429, {"details": ["x", {"violations": "x"}]}, "rate_limit"),
     ],
 )
-def test_what_the_details_and_the_message_say_decides_first(status: int, error: Any, kind: str):
+def test_details_and_message_decide_the_kind_first(status: int, error: Any, kind: str):
     assert parsed(status, **error).kind == kind
 
 
@@ -175,7 +175,7 @@ def test_every_kind_is_written_by_its_row(kind: Any):
     ("given", "written", "word"),
     [(400, 400, "W"), (599, 599, "W"), (529, 503, "UNAVAILABLE"), (399, 503, "UNAVAILABLE"), (600, 503, "UNAVAILABLE")],
 )
-def test_the_vendors_own_words_survive(given: int, written: int, word: str):
+def test_the_vendors_own_status_names_are_kept(given: int, written: int, word: str):
     info = {"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "9s"}
     detail = json.dumps({"error": {"message": "old", "status": "W", "details": [info, {"a": 1}, 7]}}).encode()
     problem = Problem(
@@ -217,7 +217,7 @@ FINISHES: dict[Any, str] = {
 
 
 @pytest.mark.parametrize(("word", "reason"), FINISHES.items())
-def test_every_finish_is_read_and_comes_home(word: str, reason: Any):
+def test_every_finish_reason_survives_a_round_trip(word: str, reason: Any):
     assert read_finish(word, has_call=False) == Finish(reason, word)
     called = Finish("tool_calls" if reason in ("stop", "other") else reason, word)
     assert read_finish(word, has_call=True) == called
@@ -243,7 +243,7 @@ def test_enums_by_number_are_read():
         ("other", "OTHER"),
     ],
 )
-def test_every_finish_has_its_word(reason: Any, word: str):
+def test_every_finish_reason_is_rendered(reason: Any, word: str):
     assert write_finish(Finish(reason)) == write_finish(Finish(reason, "end_turn")) == word
     assert write_finish(Finish("length", "STOP")) == "MAX_TOKENS"
     assert write_finish(Finish("tool_calls", "MAX_TOKENS")) == "STOP"
@@ -258,7 +258,7 @@ def test_every_finish_has_its_word(reason: Any, word: str):
         ({"safetyRatings": []}, ""),
     ],
 )
-def test_a_refused_prompt_says_why(feedback: Any, word: str):
+def test_a_blocked_prompt_has_its_reason(feedback: Any, word: str):
     assert read_block_reason(json.dumps(feedback).encode()) == word
 
 

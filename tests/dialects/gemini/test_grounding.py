@@ -169,7 +169,7 @@ FULL = reply(
 
 
 @pytest.mark.parametrize("client", ["chat", "responses", "messages"])
-def test_what_citations_say_is_not_booked_and_the_rest_is(client):
+def test_grounding_in_citations_is_no_loss_and_the_rest_is(client):
     whole = translate_response(json.dumps(FULL).encode(), "gemini", client)
     translator = StreamTranslator("gemini", client)
     translator.feed(sse(reply("x ", finishReason=None), {**FULL, "candidates": [{**FULL["candidates"][0]}]}))
@@ -188,7 +188,7 @@ def test_what_citations_say_is_not_booked_and_the_rest_is(client):
         ]
 
 
-def test_metadata_that_citations_say_whole_is_no_loss():
+def test_metadata_that_citations_cover_completely_is_no_loss():
     body = json.dumps(reply("x", **grounded(support(0, 1, "x", 0, 1)))).encode()
     assert translate_response(body, "gemini", "responses").losses == ()
 

@@ -47,7 +47,7 @@ def test_supports_are_citations_on_the_text_they_are_about():
 
 
 @pytest.mark.parametrize("text", ["Ça coûte 5 €. Fin.", "😀😀 ok. Zürich — 東京 ist groß.", "é", "ascii only"])
-def test_bytes_are_told_as_characters(text):
+def test_byte_offsets_become_character_offsets(text):
     for start in range(len(text)):
         for end in range(start + 1, len(text) + 1):
             first, last = len(text[:start].encode()), len(text[:end].encode())
@@ -78,7 +78,7 @@ def test_spans_that_cannot_be_are_clamped(start, end, told):
     assert spans(response) == told
 
 
-def test_words_are_trusted_more_than_numbers():
+def test_the_cited_text_has_precedence_over_offsets():
     text = "one two one two one"
     one_off = [support(9, 12, "one", 0), support(5, 8, "two", 0), support(3, 6, "one", 1), support(1, 4, "no such", 1)]
     assert spans(parse(text, **grounded(*one_off))) == [(8, 11), (4, 7), (0, 3), (1, 4)]
@@ -101,7 +101,7 @@ def test_a_part_is_named_by_its_number_among_those_that_were_sent():
     assert [second.text[item.start : item.end] for item in second.citations] == ["three"]
 
 
-def test_without_a_number_all_that_is_said_is_counted():
+def test_without_a_part_index_offsets_count_the_whole_text():
     parts = [{"toolCall": {"id": "x"}}, {"text": "Hm.", "thought": True}, "é one. ", CALL, "two"]
     first, second = (
         part
@@ -119,7 +119,7 @@ def test_what_has_an_address_is_a_source(word):
     assert cited(response) == [("x", "https://a.org")]
 
 
-def test_what_has_no_address_is_told_only_at_home():
+def test_sources_without_a_url_are_sent_only_in_the_same_dialect():
     chunks = [
         {"retrievedContext": {"title": "T", "text": "t"}},
         {"web": {"uri": ""}},
@@ -172,7 +172,7 @@ def test_pages_an_answer_repeats_are_citations_too(name):
         {"citations": 1, "citationSources": [{"uri": 3}]},
     ],
 )
-def test_odd_metadata_names_nothing_and_comes_home(metadata):
+def test_odd_metadata_has_no_citations_and_survives_a_round_trip(metadata):
     body = reply("x", groundingMetadata=metadata, citationMetadata=metadata)
     response = DIALECT.parse_response(json.dumps(body).encode())
     assert response.parts == (Text(text="x"),)
@@ -193,7 +193,7 @@ def test_snake_case_is_read_and_booked_whole():
     assert "/candidates/0/grounding_metadata/grounding_supports/0/segment/end_index" in losses
 
 
-def test_metadata_comes_home_once_and_unchanged():
+def test_metadata_is_rendered_back_once_and_unchanged():
     body = reply("x y", **grounded(support(0, 1, "x", 0), webSearchQueries=["q"]), citationMetadata={"citations": []})
     response = DIALECT.parse_response(json.dumps(body).encode())
     written = DIALECT.build_response(response, None)
@@ -265,7 +265,7 @@ def test_metadata_of_several_chunks_is_put_together():
 
 
 @shelf.needs_shelf
-def test_recorded_words_are_found_where_google_says():
+def test_recorded_cited_text_is_found_at_googles_offsets():
     count = 0
     for name, body in with_sources():
         for part in DIALECT.parse_response(body).parts:

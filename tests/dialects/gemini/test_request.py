@@ -274,7 +274,7 @@ def test_leading_system_messages_are_one_instruction():
     assert body["contents"] == [{"role": "user", "parts": [{"text": "c"}]}]
 
 
-def test_functions_from_elsewhere_share_one_tool_object_beside_googles_own():
+def test_foreign_functions_share_one_tool_object_next_to_native_tools():
     tools = (
         Tool(name="f", spelling="strict", parameters=b'{"type":"object"}'),
         NativeTool(dialect="gemini", raw=b'{"googleSearch":{}}'),
@@ -306,7 +306,7 @@ def test_choices_from_elsewhere_are_written(choice, config):
     assert render(tool_choice=choice)["toolConfig"] == {"functionCallingConfig": config}
 
 
-def test_a_choice_that_says_nothing_gemini_knows_is_not_written():
+def test_a_choice_without_a_gemini_counterpart_is_not_rendered():
     assert "toolConfig" not in render(tool_choice=ToolChoice(parallel=False))
 
 
@@ -343,7 +343,7 @@ def test_results_from_elsewhere_are_written_by_one_rule(content, failed, respons
     assert answer(*content, failed=failed) == {"id": "c", "name": "f", "response": response}
 
 
-def test_media_of_a_result_from_elsewhere_stand_beside_its_response():
+def test_media_of_a_foreign_result_are_next_to_its_response():
     image = Media(kind="image", media_type="image/png", source=Inline("aGk="), name="a.png")
     assert answer(Text(text="see"), image, Opaque(dialect="chat", raw=b"{}")) == {
         "id": "c",

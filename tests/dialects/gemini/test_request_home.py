@@ -40,7 +40,7 @@ def home(body):
 
 
 @shelf.needs_shelf
-def test_every_recorded_request_comes_home():
+def test_every_recorded_request_survives_a_round_trip():
     count = 0
     for name, body in recordings.requests():
         assert normal(home(body)) == normal(body), name
@@ -95,7 +95,7 @@ def test_every_recorded_request_comes_home():
         {"contents": [], "labels": {}, "cachedContent": "c", "safetySettings": [], "model": "models/x", "request": 1},
     ],
 )
-def test_unusual_spellings_of_a_request_come_home(body):
+def test_unusual_spellings_of_a_request_survive_a_round_trip(body):
     assert home(body) == body
 
 
@@ -138,12 +138,12 @@ def test_unusual_spellings_of_a_request_come_home(body):
         },
     ],
 )
-def test_unusual_parts_come_home(part):
+def test_unusual_parts_survive_a_round_trip(part):
     body = {"contents": [{"role": "user", "parts": [{"text": "first"}, part]}]}
     assert home(body) == body
 
 
-def test_unread_members_of_snake_case_documents_come_home_in_their_place():
+def test_unknown_fields_of_snake_case_documents_survive_a_round_trip_in_place():
     body = {
         "contents": [{"role": "user", "parts": [{"function_response": {"name": "f", "response": {}, "new_field": 1}}]}],
         "system_instruction": {"parts": [{"text": "x", "part_metadata": 1}]},

@@ -35,7 +35,7 @@ def test_any_other_number_may_be_a_text_too():
 
 @pytest.mark.parametrize("written", ["", " 7", "7 ", "x", "NaN", "Infinity", "1e999", "9" * 5000, "0x7", "1_0"])
 @pytest.mark.parametrize("name", ["maxOutputTokens", "temperature", "topP", "topK", "seed", "candidateCount"])
-def test_a_text_that_is_no_number_is_refused_where_it_stands(written, name):
+def test_text_that_is_not_a_number_is_rejected_with_its_pointer(written, name):
     with pytest.raises(Problem, match="not a number") as caught:
         parse({name: written})
     assert (caught.value.kind, caught.value.where) == ("invalid_request", f"/generationConfig/{name}")
@@ -50,13 +50,13 @@ def test_a_fraction_is_no_whole_number(written, name):
 
 
 @pytest.mark.parametrize("name", ["presencePenalty", "frequencyPenalty"])
-def test_a_penalty_that_is_no_number_is_refused_where_it_stands(name):
+def test_a_penalty_that_is_not_a_number_is_rejected_with_its_pointer(name):
     with pytest.raises(Problem) as caught:
         parse({name: "much"})
     assert caught.value.where == f"/generationConfig/{name}"
 
 
-def test_a_budget_that_is_no_number_is_refused_where_it_stands_in_the_envelope():
+def test_a_budget_that_is_not_a_number_is_rejected_with_its_pointer_in_the_envelope():
     inner = {"contents": [], "generationConfig": {"thinkingConfig": {"thinkingBudget": "much"}}}
     with pytest.raises(Problem) as caught:
         DIALECT.parse_request(Call(json.dumps({"model": "m", "request": inner}).encode()))

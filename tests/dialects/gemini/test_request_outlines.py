@@ -327,7 +327,7 @@ def test_every_form_of_a_choice_is_read_whole_and_written_again(given: Any, read
     assert render(parse(marked(body))) == marked(body)
 
 
-def test_a_mode_nobody_knows_says_nothing():
+def test_an_unknown_mode_is_ignored():
     body = {"contents": [], "toolConfig": {"functionCallingConfig": {"mode": "MODE_UNSPECIFIED"}}}
     assert (
         outline(parse(body).tool_choice)
@@ -344,7 +344,7 @@ def test_a_request_is_written_as_it_was(name: str):
 
 
 @pytest.mark.parametrize("name", ["parts", "turns"])
-def test_a_field_nobody_knows_belongs_to_the_nearest_value(name: str):
+def test_an_unknown_field_belongs_to_the_nearest_value(name: str):
     found = [one for one in owned(parse(marked(DOCUMENTS[name]))) if "functionResponse/parts" not in one[1]]
     assert [where for where, _ in found] == [said for _, said in found]
     assert found

@@ -104,7 +104,7 @@ def test_a_signature_seals_the_text_it_signs():
     )
 
 
-def test_empty_texts_say_nothing():
+def test_empty_texts_are_no_parts():
     call = {"functionCall": {"name": "f"}}
     assert parse_parts({"text": ""}, call, {"text": ""}).parts == (ToolCall(id="", name="f", arguments="{}"),)
 
@@ -116,7 +116,7 @@ def test_unknown_parts_and_media_keep_their_place():
     assert [type(part) for part in response.parts] == [Opaque, Media, Opaque]
 
 
-def test_members_nobody_reads_are_kept_by_pointer():
+def test_unknown_fields_are_kept_by_pointer():
     body = {
         "candidates": [
             {
@@ -175,7 +175,7 @@ def test_members_nobody_reads_are_kept_by_pointer():
         ("A_NEW_WORD", "other"),
     ],
 )
-def test_every_finish_word_is_read_and_comes_home(word, reason):
+def test_every_finish_reason_survives_a_round_trip(word, reason):
     response = parse_parts({"text": "x"}, finish=word)
     assert response.finish == Finish(reason, word)
     assert build(response)["candidates"][0]["finishReason"] == word
@@ -211,11 +211,11 @@ def test_a_call_makes_a_plain_end_a_tool_turn(word, reason):
         (Finish("length", "STOP"), "MAX_TOKENS"),
     ],
 )
-def test_finishes_from_elsewhere_are_written_with_the_nearest_word(finish, word):
+def test_foreign_finish_reasons_are_rendered_as_the_nearest_one(finish, word):
     assert build(Response(id="", model="", parts=(), finish=finish))["candidates"][0]["finishReason"] == word
 
 
-def test_a_blocked_prompt_is_filtered_and_comes_home_without_candidates():
+def test_a_blocked_prompt_is_filtered_and_rendered_without_candidates():
     body = {"promptFeedback": {"blockReason": "JAILBREAK", "blockReasonMessage": "m"}}
     response = DIALECT.parse_response(json.dumps(body).encode())
     assert (response.finish, response.parts) == (Finish("filtered", "JAILBREAK"), ())
@@ -349,6 +349,6 @@ def test_a_whole_reply_is_read_as_a_stream_of_one_chunk_is(body):
         b"[]",
     ],
 )
-def test_what_is_not_text_or_says_nothing_is_no_reply(body):
+def test_an_invalid_or_empty_document_is_not_a_reply(body):
     with pytest.raises(Problem):
         DIALECT.parse_response(body)

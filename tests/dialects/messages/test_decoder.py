@@ -100,7 +100,7 @@ def test_every_recorded_stream_keeps_the_grammar_at_any_chunk_size():
 
 
 @shelf.needs_shelf
-def test_every_recorded_stream_says_what_the_official_accumulator_says():
+def test_every_recorded_stream_matches_the_official_accumulator():
     for name, stream in whole_streams():
         response, message = collect(decode(stream)), official.accumulated(stream.replace(FOREIGN_TAIL, b""))
         assert (response.id, response.finish.raw) == (message.id, message.stop_reason)
@@ -176,7 +176,7 @@ def test_blocks_may_be_whole_in_message_start():
     assert response.parts == (Text(text="hi"), ToolCall(id="t", name="n", arguments='{"a": 1}'))
 
 
-def test_a_call_cut_off_at_the_limit_is_told_as_incomplete():
+def test_a_call_cut_off_at_the_limit_is_emitted_as_incomplete():
     response = collect(reply(*block(CALL, fragment('{"ci')), reason="max_tokens"))
     assert response.parts == (ToolCall(id="t", name="n", arguments='{"ci', complete=False),)
     assert response.finish == Finish("length", "max_tokens")
@@ -186,7 +186,7 @@ def test_a_complete_call_outweighs_end_turn():
     assert collect(reply(*block(CALL))).finish == Finish("tool_calls", "end_turn")
 
 
-def test_a_server_tool_is_told_whole_when_it_stops():
+def test_a_server_tool_is_emitted_whole_when_it_stops():
     server = {"type": "server_tool_use", "id": "s", "name": "web_search", "input": {}}
     events = reply(*block(server, fragment('{"query"'), fragment(': "x"}')))
     part = collect(events).parts[0]
@@ -264,7 +264,7 @@ def test_the_same_start_twice_is_one_start():
     assert [event for event in reply(START) if isinstance(event, Started)] == [Started("msg_1", "m")]
 
 
-def test_nothing_is_told_after_the_end():
+def test_nothing_is_emitted_after_the_end():
     decoder = DIALECT.decoder()
     assert isinstance(decoder.feed(sse(START, end(), STOP) + b"data: [DONE]\n\n")[-1], Finished)
     assert decoder.feed(sse(START)) == []
@@ -310,7 +310,7 @@ def test_a_stream_that_breaks_or_just_ends_is_a_failure(stream):
         (b'event: error\ndata: {"message":"Busy"}\n\n', "internal", 500),
     ],
 )
-def test_an_error_in_the_stream_keeps_its_class_and_words(stream, kind, status):
+def test_an_error_in_the_stream_keeps_its_class_and_message(stream, kind, status):
     last = decode(sse(START, *block({"type": "text", "text": "a"})[:1]) + stream)[-1]
     assert isinstance(last, Failed)
     assert (last.problem.kind, last.problem.message, last.problem.status) == (kind, "Busy", status)

@@ -52,7 +52,7 @@ END: dict[str, Any] = {"type": "message_delta", "delta": {"stop_reason": "end_tu
 STOP: dict[str, Any] = {"type": "message_stop"}
 
 
-def test_text_and_thinking_are_told_as_they_grow():
+def test_text_and_thinking_are_emitted_as_they_arrive():
     assert (
         outline_events(
             START,
@@ -121,7 +121,7 @@ Finished finish=Finish(reason='stop', raw='end_turn')
     )
 
 
-def test_calls_are_told_as_they_grow():
+def test_calls_are_emitted_as_they_arrive():
     use = {"type": "tool_use", "name": "f"}
     assert (
         outline_events(
@@ -162,7 +162,7 @@ Finished finish=Finish(reason='length', raw='max_tokens', sequence='END')
     )
 
 
-def test_blocks_nobody_knows_are_told_whole_when_they_stop():
+def test_unknown_blocks_are_emitted_whole_when_they_stop():
     assert (
         outline_events(
             START,
@@ -202,7 +202,7 @@ Finished finish=Finish(reason='stop', raw='end_turn')
     )
 
 
-def test_what_a_message_says_of_itself_is_told():
+def test_the_fields_of_the_message_are_emitted():
     carried = {name: {"a": 1} for name in ("stop_details", "container", "context_management", "diagnostics")}
     usage = {"input_tokens": 1, "cache_read_input_tokens": 2, "service_tier": "x", "new": 1}
     parts = [{"type": "text", "text": "given"}, {"type": "tool_use", "id": "c", "name": "f"}]
@@ -264,7 +264,7 @@ Finished finish=Finish(reason='tool_calls', raw='stop_sequence', sequence='END')
     )
 
 
-def test_a_stream_without_its_start_or_its_stops_is_still_told():
+def test_a_stream_without_its_start_or_stops_is_still_emitted():
     started, grown, _ = block(7, text("x"), type="text", text="")
     assert (
         outline_events(

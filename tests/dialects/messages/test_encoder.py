@@ -49,7 +49,7 @@ def test_every_recorded_reply_can_be_streamed_and_read_back():
 
 
 def foreign_events():
-    """A reply as another dialect tells it: no ids, usage at the end, separate summaries."""
+    """A reply as another dialect has it: no ids, usage at the end, separate summaries."""
     return [
         Started("", "gemini-3"),
         PartStarted(0, Reasoning()),

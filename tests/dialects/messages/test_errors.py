@@ -31,7 +31,7 @@ def parse(status, body, **headers):
 
 
 @pytest.mark.parametrize(("status", "word", "kind"), TABLE)
-def test_each_row_is_read_and_comes_home(status, word, kind):
+def test_each_row_survives_a_round_trip(status, word, kind):
     body = envelope(word, request_id="req_1")
     problem = parse(status, body)
     assert (problem.kind, problem.message, problem.status) == (kind, "words", status)
@@ -77,7 +77,7 @@ def test_a_more_exact_status_of_the_same_class_is_kept(kind, status):
         "input length and `max_tokens` exceed context limit: 199000 + 8000 > 200000",
     ],
 )
-def test_a_prompt_that_is_too_long_is_told_by_its_words(message):
+def test_a_context_overflow_is_recognised_by_its_message(message):
     problem = parse(400, envelope("invalid_request_error", message))
     assert problem.kind == "context_length"
     assert json.loads(DIALECT.build_error(problem).body)["error"] == {
@@ -86,7 +86,7 @@ def test_a_prompt_that_is_too_long_is_told_by_its_words(message):
     }
 
 
-def test_a_foreign_context_overflow_gets_the_words_clients_look_for():
+def test_a_foreign_context_overflow_gets_the_message_that_clients_look_for():
     body = json.loads(DIALECT.build_error(Problem("context_length", "maximum context length is 8192 tokens")).body)
     assert body["error"]["message"] == "prompt is too long: maximum context length is 8192 tokens"
 
@@ -166,7 +166,7 @@ def test_odd_bodies_are_still_problems(status, body, kind, message):
 
 
 @shelf.needs_shelf
-def test_every_recorded_error_comes_home():
+def test_every_recorded_error_survives_a_round_trip():
     count = 0
     for name, status, body in recordings.errors():
         problem = parse(status, body)

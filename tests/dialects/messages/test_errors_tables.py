@@ -92,7 +92,7 @@ def test_a_status_decides_where_no_type_does(status: int, kind: str):
         ("other", "invalid_request"),
     ],
 )
-def test_words_decide_only_among_invalid_requests(message: str, kind: str):
+def test_the_message_decides_only_among_invalid_requests(message: str, kind: str):
     assert parsed(400, {"type": "invalid_request_error", "message": message}).kind == kind
     assert parsed(400, {"type": "api_error", "message": message}).kind == "internal"
 

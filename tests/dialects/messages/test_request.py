@@ -52,7 +52,7 @@ def without_nulls(value):
 
 
 @shelf.needs_shelf
-def test_every_recorded_request_comes_home_as_it_left():
+def test_every_recorded_request_survives_a_round_trip():
     count = 0
     for name, body in recordings.requests():
         assert without_nulls(home(body)) == without_nulls(body), name
@@ -127,7 +127,7 @@ def test_media_sources_are_read_and_written(source, kind, expected):
     assert home(body) == body
 
 
-def test_a_document_keeps_its_title_and_what_only_anthropic_knows():
+def test_a_document_keeps_its_title_and_anthropics_own_fields():
     block = {
         "type": "document",
         "source": {"type": "url", "url": "https://x"},
@@ -151,7 +151,7 @@ def test_a_document_keeps_its_title_and_what_only_anthropic_knows():
         {"type": "block_of_the_future", "text": 5},
     ],
 )
-def test_a_block_nobody_else_understands_is_kept_whole(block):
+def test_a_block_without_a_counterpart_is_kept_whole(block):
     part = first(ask(block))
     assert isinstance(part, Opaque)
     assert json.loads(part.raw) == block
@@ -171,7 +171,7 @@ def test_a_block_nobody_else_understands_is_kept_whole(block):
         {"content": "text", "cache_control": {"type": "ephemeral"}},
     ],
 )
-def test_a_tool_result_comes_home_in_the_form_it_had(result):
+def test_a_tool_result_is_rendered_in_its_original_form(result):
     body = ask({"type": "tool_result", "tool_use_id": "t", **result})
     part = first(body)
     assert isinstance(part, ToolResult)
@@ -253,7 +253,7 @@ def test_foreign_tool_choices_take_the_nearest_legal_form(choice, expected):
     assert render(request).get("tool_choice") == expected
 
 
-def test_no_parallel_calls_without_tools_says_nothing():
+def test_parallel_off_without_tools_is_ignored():
     assert "tool_choice" not in render(Request(model="m", messages=(), tool_choice=ToolChoice(parallel=False)))
 
 
@@ -273,7 +273,7 @@ def test_no_parallel_calls_without_tools_says_nothing():
         ({"thinking": {"type": "adaptive", "display": "sung"}}, Thinking(mode="adaptive")),
     ],
 )
-def test_thinking_is_read_and_comes_home(members, expected):
+def test_thinking_survives_a_round_trip(members, expected):
     body = ask(**members)
     assert parse(body).thinking == expected
     assert home(body) == body
@@ -305,11 +305,11 @@ def test_both_spellings_of_an_output_schema_are_read(members):
         {"temperature": 1.0, "top_p": 1, "top_k": 5, "stop_sequences": ["a", "b"]},
     ],
 )
-def test_what_is_empty_or_unknown_comes_home_too(members):
+def test_empty_and_unknown_fields_survive_a_round_trip_too(members):
     assert home(ask(**members)) == ask(**members)
 
 
-def test_model_and_streaming_may_stand_in_the_url():
+def test_model_and_streaming_may_be_in_the_url():
     body = {"anthropic_version": "vertex-2023-10-16", "max_tokens": 1, "messages": []}
     request = parse(body, model="claude@1", stream=True)
     assert (request.model, request.stream) == ("claude@1", True)
@@ -333,7 +333,7 @@ def test_model_and_streaming_may_stand_in_the_url():
         (b'{"messages": [], "tools": [{"name": "n", "cache_control": {"type": "x"}}]}', "/tools/0/cache_control/type"),
     ],
 )
-def test_a_broken_request_is_a_problem_that_says_where(body, where):
+def test_a_broken_request_is_a_problem_with_a_pointer(body, where):
     with pytest.raises(Problem) as caught:
         DIALECT.parse_request(Call(body))
     assert caught.value.kind == "invalid_request"

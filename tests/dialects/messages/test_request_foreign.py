@@ -90,7 +90,7 @@ def test_what_is_rendered_for_a_foreign_request_passes_the_official_types():
     assert body["metadata"] == {"user_id": "u"}
 
 
-def test_what_cannot_be_said_is_left_out_rather_than_raised():
+def test_unsupported_parts_are_omitted_rather_than_raised():
     parts = (
         Text(text="a"),
         Opaque(dialect="gemini", raw=b"{}"),

@@ -241,7 +241,7 @@ def test_a_request_is_written_as_it_was(name: str):
 
 
 @pytest.mark.parametrize("name", ["blocks", "settings"])
-def test_a_field_nobody_knows_belongs_to_the_nearest_value(name: str):
+def test_an_unknown_field_belongs_to_the_nearest_value(name: str):
     found = list(owned(parse(marked(DOCUMENTS[name]))))
     assert [where for where, _ in found] == [said for _, said in found]
     assert found
@@ -307,7 +307,7 @@ def test_every_form_of_the_answer_is_read_whole_and_written_again(given: Any, re
     assert render(parse(marked(body))) == marked(body)
 
 
-def test_what_the_url_says_counts_where_the_body_is_silent():
+def test_the_url_counts_where_the_body_has_no_value():
     request = parse({"messages": []}, model="m", stream=True)
     assert (request.model, request.stream, sorted(request.spelling)) == ("m", True, ["no model", "no stream"])
     call = DIALECT.render_request(request, Traits(dialect="messages"))

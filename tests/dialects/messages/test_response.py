@@ -52,7 +52,7 @@ def test_no_reply_we_build_has_a_fault_by_the_official_types_that_the_recorded_o
 
 
 @shelf.needs_shelf
-def test_every_recorded_reply_says_what_the_official_types_read():
+def test_every_recorded_reply_matches_the_official_types():
     from anthropic.types.beta import BetaMessage
 
     for name, body in recordings.replies():
@@ -81,7 +81,7 @@ def test_every_recorded_reply_says_what_the_official_types_read():
         ("compaction", "other"),
     ],
 )
-def test_stop_reasons_are_read_and_come_home(word, reason):
+def test_stop_reasons_survive_a_round_trip(word, reason):
     response = parse(stop_reason=word)
     assert response.finish == Finish(reason, word)
     assert build(response)["stop_reason"] == word
@@ -106,7 +106,7 @@ def test_a_stop_sequence_is_named():
         (Finish("length", "end_turn"), "max_tokens"),
     ],
 )
-def test_foreign_reasons_take_the_nearest_word(finish, word):
+def test_foreign_finish_reasons_become_the_nearest_one(finish, word):
     assert build(reply(finish=finish))["stop_reason"] == word
 
 
@@ -118,7 +118,7 @@ def test_foreign_reasons_take_the_nearest_word(finish, word):
         (Finish("other"), None),
     ],
 )
-def test_an_end_without_a_word_is_a_problem_and_never_end_turn(finish, code):
+def test_a_missing_stop_reason_is_a_problem_and_never_end_turn(finish, code):
     with pytest.raises(Problem) as caught:
         DIALECT.build_response(reply(finish=finish), None)
     assert (caught.value.kind, caught.value.status, caught.value.code) == ("malformed_reply", 502, code)
@@ -202,7 +202,7 @@ def test_foreign_parts_take_the_nearest_block():
     assert [citation["url"] for citation in text["citations"]] == ["https://x"]
 
 
-def test_citations_say_what_others_can_say_too():
+def test_citations_have_the_fields_that_other_dialects_share():
     raw = {
         "type": "web_search_result_location",
         "url": "https://x",

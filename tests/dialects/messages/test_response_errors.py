@@ -1,4 +1,4 @@
-"""An error that came with status 200: told as the error it is, and nothing else is taken for one."""
+"""Errors with status 200 are raised as errors, and nothing else is treated as one."""
 
 import json
 
@@ -18,7 +18,7 @@ OVERLOADED = {"type": "overloaded_error", "message": "Overloaded"}
 
 
 @pytest.mark.parametrize("body", [{"type": "error", "error": OVERLOADED}, {"error": OVERLOADED}])
-def test_an_error_in_the_place_of_a_reply_is_told_as_that_error(body):
+def test_an_error_in_place_of_a_reply_is_raised_as_that_error(body):
     assert refused(body) == ("overloaded", "Overloaded")
 
 
@@ -35,5 +35,5 @@ def test_an_error_envelope_without_an_error_is_still_one():
         {"id": "error"},
     ],
 )
-def test_the_word_error_elsewhere_makes_no_error_of_a_reply_without_content(body):
+def test_the_word_error_elsewhere_does_not_make_an_empty_reply_an_error(body):
     assert refused(body) == ("malformed_reply", "the reply has no content")

@@ -117,7 +117,7 @@ FINISHES = {
 
 
 @pytest.mark.parametrize(("word", "reason"), FINISHES.items())
-def test_every_finish_is_read_and_comes_home(word: str, reason: Any):
+def test_every_finish_reason_survives_a_round_trip(word: str, reason: Any):
     assert read_finish(word, "x", has_call=False) == Finish(reason, word, "x")
     called = "tool_calls" if reason in ("stop", "paused", "other") else reason
     assert read_finish(word, None, has_call=True) == Finish(called, word)
@@ -135,7 +135,7 @@ def test_every_finish_is_read_and_comes_home(word: str, reason: Any):
         ("paused", "pause_turn"),
     ],
 )
-def test_every_finish_has_its_word(reason: Any, word: str):
+def test_every_finish_reason_is_rendered(reason: Any, word: str):
     assert write_finish(Finish(reason)) == write_finish(Finish(reason, "STOP")) == word
     assert read_finish(None, None, has_call=False) == read_finish("", None, has_call=False) == Finish("other", "")
 
@@ -151,7 +151,7 @@ def test_every_finish_has_its_word(reason: Any, word: str):
         (Finish("other"), "message=\"the model stopped with finish reason ''\", status=502"),
     ],
 )
-def test_an_end_without_a_word_is_an_error(finish: Finish, problem: str):
+def test_a_missing_stop_reason_is_an_error(finish: Finish, problem: str):
     with pytest.raises(Problem) as caught:
         write_finish(finish)
     assert short(caught.value) == f"Problem(kind='malformed_reply', {problem})"
@@ -175,7 +175,7 @@ def test_a_broken_reply_is_a_problem(body: bytes, problem: str):
     assert problem in short(caught.value)
 
 
-def test_an_error_in_the_place_of_a_reply_is_the_problem_it_says():
+def test_an_error_in_place_of_a_reply_is_raised_as_its_problem():
     body = b'{"type":"error","error":{"type":"overloaded_error","message":"m"}}'
     with pytest.raises(Problem) as caught:
         DIALECT.parse_response(body)

@@ -31,19 +31,19 @@ from dragoman.core.stream import replay
 from dragoman.dialects.responses import DIALECT
 
 
-def test_items_that_only_the_terminal_object_has_are_told():
+def test_items_only_in_the_terminal_object_are_emitted():
     whole = {**CALL, "arguments": "{}", "status": "completed"}
     response = outcome(decode(sse(CREATED, completed(text("hi"), whole))))
     assert [type(part) for part in response.parts] == [Text, ToolCall]
     assert response.finish.reason == "tool_calls"
 
 
-def test_items_that_only_events_have_are_told_once():
+def test_items_only_in_events_are_emitted_once():
     response = outcome(decode(sse(CREATED, added(text("")), done(text("hi")), completed())))
     assert [part.text for part in response.parts] == ["hi"]
 
 
-def test_items_in_events_and_terminal_object_are_told_once_though_their_ids_change():
+def test_items_in_events_and_terminal_object_are_emitted_once_though_their_ids_change():
     first, second = text("hi", id="a"), text("hi", id="b")
     response = outcome(decode(sse(CREATED, added(text("", id="x", content=[])), done(first), completed(second))))
     assert [part.text for part in response.parts] == ["hi"]
@@ -91,7 +91,7 @@ def test_items_are_found_by_id_though_every_output_index_is_zero():
         (arguments('{"a":1}'), done(CALL)),
     ],
 )
-def test_arguments_are_whole_whoever_tells_them(last):
+def test_arguments_are_complete_from_deltas_done_or_the_item(last):
     response = outcome(decode(sse(CREATED, added(CALL), *last, completed())))
     assert response.parts[0].arguments == '{"a":1}'
 
@@ -145,7 +145,7 @@ def test_several_summaries_are_one_part_with_the_final_signature():
     assert outcome(events).parts[0].texts == ("one", "")
 
 
-def test_raw_reasoning_is_told_and_encoded_as_content():
+def test_raw_reasoning_is_emitted_and_encoded_as_content():
     item = {"type": "reasoning", "id": "rs_1", "summary": []}
     final = {**item, "content": [{"type": "reasoning_text", "text": "hmm"}]}
     delta = {
@@ -162,7 +162,7 @@ def test_raw_reasoning_is_told_and_encoded_as_content():
     assert told[-1][1]["response"]["output"][0]["content"] == final["content"]
 
 
-def test_a_text_without_announcement_is_told():
+def test_a_text_without_an_added_event_is_emitted():
     delta = {
         "type": "response.output_text.delta",
         "item_id": "msg_1",
@@ -173,7 +173,7 @@ def test_a_text_without_announcement_is_told():
     assert outcome(decode(sse(CREATED, delta, completed()))).parts[0].text == "hi"
 
 
-def test_a_source_is_told_once():
+def test_a_citation_is_emitted_once():
     note = {"type": "url_citation", "url": "https://x", "title": "t", "start_index": 0, "end_index": 2}
     final = text("hi")
     final["content"][0]["annotations"] = [note, {**note, "url": "https://y"}]
@@ -189,7 +189,7 @@ def test_a_source_is_told_once():
     assert [citation.url for citation in response.parts[0].citations] == ["https://x", "https://y"]
 
 
-def test_hosted_items_are_told_whole_and_in_order():
+def test_hosted_items_are_emitted_whole_and_in_order():
     first = {"type": "mcp_list_tools", "id": "a", "server_label": "x", "tools": []}
     second = {**first, "id": "b"}
     progress = {"type": "response.mcp_list_tools.completed", "output_index": 1, "item_id": "b"}
@@ -253,14 +253,14 @@ def test_a_stream_without_its_terminal_event_fails(tail):
     assert outcome(decode(data)).kind == "malformed_reply"
 
 
-def test_nothing_is_told_after_the_end():
+def test_nothing_is_emitted_after_the_end():
     decoder = DIALECT.decoder()
     events = decoder.feed(sse(CREATED, completed(), completed(text("again"))))
     assert [type(event) for event in events] == [Started, Finished]
     assert decoder.feed(sse(CREATED)) == decoder.close() == []
 
 
-def test_usage_and_fields_of_the_terminal_object_are_told():
+def test_usage_and_fields_of_the_terminal_object_are_emitted():
     terminal = completed()
     terminal["response"] |= {
         "usage": {"input_tokens": 3, "output_tokens": 4, "total_tokens": 7},

@@ -1,4 +1,4 @@
-"""Events nobody knows, and how a stream ends."""
+"""Unknown events, and how a stream ends."""
 
 import json
 from typing import Any
@@ -20,7 +20,7 @@ def event(kind: str, **members: Any) -> dict[str, Any]:
     return {"type": f"response.{kind}", **members}
 
 
-def test_events_nobody_knows_are_kept():
+def test_unknown_events_are_kept():
     events = [
         {"type": "odd", "a": 1},
         {"type": "ping"},
@@ -49,7 +49,7 @@ Finished finish=Finish(reason='stop', raw='completed')
 
 
 @pytest.mark.parametrize("status", ["completed", "cancelled"])
-def test_the_terminal_events_name_says_the_status_where_the_object_does_not(status: str):
+def test_the_terminal_events_name_gives_the_status_if_the_object_has_none(status: str):
     end = event(status, response={"id": "r", "model": "m"})
     reason = "stop" if status == "completed" else "other"
     assert (
@@ -141,7 +141,7 @@ def test_the_progress_of_every_hosted_tool_is_padding(kind: str):
     assert outline_events(CREATED, event(f"{kind}s.in_progress"), completed()) != nothing
 
 
-def test_an_item_that_leaves_out_its_text_leaves_what_was_told():
+def test_a_done_item_without_its_text_keeps_the_emitted_text():
     message = {"type": "message", "id": "msg_1", "role": "assistant", "content": []}
     delta = event("output_text.delta", item_id="msg_1", output_index=0, delta="Hi")
     ended = "PartDelta index=0 text='Hi'\nPartEnded index=0\nFinished"

@@ -29,7 +29,7 @@ NOTE = {"type": "url_citation", "url": "u"}
 AT: dict[str, Any] = {"item_id": "msg_1", "output_index": 0, "content_index": 0}
 
 
-def test_a_message_is_told_as_it_grows():
+def test_a_message_is_emitted_as_it_arrives():
     whole = {"type": "output_text", "text": "Hi!", "annotations": [NOTE], "logprobs": [], "x": 1}
     refusal = {"type": "refusal", "refusal": "No."}
     second = {**AT, "content_index": 1}
@@ -74,7 +74,7 @@ Finished finish=Finish(reason='refused', raw='completed')
     )
 
 
-def test_calls_are_told_as_they_grow():
+def test_calls_are_emitted_as_they_arrive():
     whole = {**CALL, "arguments": '{"a":1}', "status": "completed", "x": 1}
     custom = {**CUSTOM, "input": "text", "status": "completed"}
     at = {"item_id": "ctc_1", "output_index": 1}
@@ -112,7 +112,7 @@ Finished finish=Finish(reason='tool_calls', raw='completed')
     )
 
 
-def test_reasoning_is_told_as_it_grows():
+def test_reasoning_is_emitted_as_it_arrives():
     at = {"item_id": "rs_1", "output_index": 0}
     raw = {"type": "reasoning", "id": "rs_2", "summary": [], "content": [{"type": "reasoning_text", "text": "raw"}]}
     summaries = [{"type": "summary_text", "text": word} for word in ("ab", "c", "d")]
@@ -160,7 +160,7 @@ Finished finish=Finish(reason='stop', raw='completed')
     )
 
 
-def test_items_nobody_announced_are_told_too():
+def test_items_without_an_added_event_are_emitted_too():
     assert (
         outline_events(
             event("output_text.delta", delta="a"),
@@ -198,7 +198,7 @@ Finished finish=Finish(reason='refused', raw='completed')
     )
 
 
-def test_items_that_only_the_terminal_object_has_are_told_from_there():
+def test_items_only_in_the_terminal_object_are_emitted_from_there():
     search = {"type": "web_search_call", "id": "ws_1"}
     assert (
         outline_events(
@@ -221,7 +221,7 @@ Finished finish=Finish(reason='tool_calls', raw='completed')
     )
 
 
-def test_hosted_items_are_told_whole_and_in_their_order():
+def test_hosted_items_are_emitted_whole_and_in_their_order():
     first, second = ({"type": "web_search_call", "id": name, "status": "completed"} for name in ("a", "b"))
     assert (
         outline_events(
@@ -301,7 +301,7 @@ Finished finish=Finish(reason='tool_calls', raw='completed')
     )
 
 
-def test_reasoning_that_says_nothing_keeps_its_place():
+def test_empty_reasoning_keeps_its_position():
     assert (
         outline_events(
             CREATED,
@@ -325,7 +325,7 @@ Finished finish=Finish(reason='tool_calls', raw='completed')
     )
 
 
-def test_a_part_that_was_announced_is_told_though_it_never_grew():
+def test_an_added_part_without_deltas_is_emitted():
     assert (
         outline_events(
             CREATED, added(MESSAGE), event("content_part.added", **AT, part={"type": "output_text"}), completed()
@@ -369,7 +369,7 @@ Finished finish=Finish(reason='tool_calls', raw='completed')
     )
 
 
-def test_a_part_that_is_done_is_told_whole_though_it_names_no_place():
+def test_a_done_part_without_an_index_is_emitted_whole():
     whole = {"type": "output_text", "text": "Hi!", "annotations": [NOTE]}
     done_part = event("content_part.done", item_id="msg_1", part=whole)
     events = outline_events(
@@ -378,7 +378,7 @@ def test_a_part_that_is_done_is_told_whole_though_it_names_no_place():
     assert "PartDelta index=0 text='i!'\nPartCited index=0" in events
 
 
-def test_raw_reasoning_that_was_announced_is_told_though_it_never_grew():
+def test_added_raw_reasoning_without_deltas_is_emitted():
     announced = event("content_part.added", item_id="rs_1", output_index=0, part={"type": "reasoning_text"})
     assert "part=Reasoning(where='/output/0', spelling='content'" in outline_events(
         CREATED, added(REASONING), announced, completed()

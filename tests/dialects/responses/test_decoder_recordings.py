@@ -50,7 +50,7 @@ def comparable(response):
 
 @needs_shelf
 @pytest.mark.parametrize("longest", [4_000, pytest.param(20_000, marks=pytest.mark.slow)])
-def test_every_recorded_stream_is_told_the_same_at_any_chunk_size(longest):
+def test_every_recorded_stream_is_decoded_alike_at_any_chunk_size(longest):
     assert len(recorded()) > 255
     for name, data in recorded().items():
         whole = outcome(decode(data))
@@ -80,7 +80,7 @@ def test_a_stream_folds_into_its_terminal_object():
 
 
 @needs_shelf
-def test_a_stream_tells_the_words_of_a_terminal_object_that_differs_otherwise():
+def test_a_stream_has_the_text_of_a_terminal_object_that_differs_otherwise():
     def words(response):
         return [
             getattr(part, "text", None) or getattr(part, "arguments", None) for part in response.parts

@@ -117,7 +117,7 @@ def test_an_announced_item_is_in_progress_and_unsigned():
     assert [item.get("status") for item in added[1:4]] == ["in_progress"] * 3
 
 
-def test_a_failure_is_told_to_codex_and_to_the_official_client():
+def test_a_failure_reaches_codex_and_the_official_client():
     import openai
 
     data = encode(

@@ -266,7 +266,7 @@ def test_items_that_do_not_grow_are_encoded_at_once():
     )
 
 
-def test_a_reply_that_fails_says_so_twice():
+def test_a_failed_reply_has_two_error_events():
     assert (
         lines(
             [

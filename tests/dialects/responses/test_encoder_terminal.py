@@ -84,7 +84,7 @@ def test_the_terminal_object_is_the_whole_reply():
     ("status", "name"),
     [("completed", "response.completed"), ("queued", "response.incomplete"), ("odd", "response.completed")],
 )
-def test_a_status_of_this_dialect_comes_home(status: str, name: str):
+def test_a_status_of_this_dialect_survives_a_round_trip(status: str, name: str):
     given: list[Event] = [Native("responses", "/status", b'"odd"')] if status == "odd" else []
     finish = Finish("stop" if status == "completed" else "other", status)
     told, last = frames(encode([STARTED, *given, Finished(finish)]))[-1]
@@ -111,7 +111,7 @@ def test_a_failure_before_the_start_begins_the_reply():
     assert frames(encode([Failed(Problem("internal", "m"))]))[0][1]["response"]["model"] == ""
 
 
-def test_what_belongs_to_no_open_part_says_nothing():
+def test_events_without_an_open_part_are_ignored():
     begun = encode([STARTED])
     late: list[Event] = [
         PartDelta(0, "x"),

@@ -52,7 +52,7 @@ def test_an_error_is_known_by_code_then_type_then_status(status, body, kind):
 
 
 @needs_shelf
-def test_every_recorded_error_keeps_its_words():
+def test_every_recorded_error_keeps_its_message():
     rows = [row for row in exchanges("responses") if row["status"] != 200 and isinstance(row.get("response"), dict)]
     assert len(rows) > 10
     for row in rows:
@@ -121,7 +121,7 @@ def test_a_bad_gateway_stays_one(kind, given, status):
     assert DIALECT.build_error(Problem(kind, "words", status=given)).status == status
 
 
-def test_a_rate_limit_says_its_delay_in_the_words_codex_reads():
+def test_a_rate_limit_has_its_delay_in_the_wording_that_codex_parses():
     reply = DIALECT.build_error(Problem("rate_limit", "Too fast.", retry_after=2.5))
     assert (reply.headers["retry-after"], reply.headers["retry-after-ms"]) == ("3", "2500")
     assert json.loads(reply.body)["error"]["message"] == "Too fast. Please try again in 2.5s."

@@ -113,7 +113,7 @@ def test_a_type_decides_against_the_status(word: str, kind: str):
 
 
 @pytest.mark.parametrize(("status", "kind"), STATUSES.items())
-def test_a_status_decides_where_no_word_does(status: int, kind: str):
+def test_the_status_decides_the_kind_if_no_code_does(status: int, kind: str):
     problem = parsed(status, {"message": "m", "type": "invalid_request_error"})
     assert (problem.kind, problem.status) == (kind, status)
     assert parsed(status, {"message": "m"}).kind == kind
@@ -123,7 +123,7 @@ def test_a_status_decides_where_no_word_does(status: int, kind: str):
     assert parsed(status, {"message": "m", "code": "server_error"}).kind == served
 
 
-def test_without_a_status_only_words_decide():
+def test_without_a_status_only_codes_decide_the_kind():
     assert read_error({"type": "invalid_request_error", "message": "m"}, None).kind == "invalid_request"
     assert read_error({"type": "server_error", "message": "m"}, None).kind == "internal"
     assert read_error({"message": "m"}, None).kind == "internal"
@@ -133,7 +133,7 @@ def test_without_a_status_only_words_decide():
     "message",
     ["Context length", "the context window", "Maximum context of 5", "prompt is too long", "too many input tokens"],
 )
-def test_words_about_length_decide_where_the_kind_allows_it(message: str):
+def test_a_message_about_length_decides_where_the_kind_allows_it(message: str):
     kinds = {status: parsed(status, {"message": message}).kind for status in (400, 413, 404, 500)}
     assert kinds == {400: "context_length", 413: "context_length", 404: "not_found", 500: "internal"}
 
@@ -186,7 +186,7 @@ def test_a_wait_is_read_from_its_first_source(headers: dict[str, str], message: 
     assert parsed(429, {"message": message}, headers).retry_after == seconds
 
 
-def test_a_wait_is_read_beside_a_body_nobody_can_read():
+def test_a_retry_delay_is_parsed_with_an_unparsable_body():
     assert DIALECT.parse_error(429, {"retry-after": "9"}, b"<html>").retry_after == 9
 
 
@@ -204,7 +204,7 @@ def test_every_kind_is_written_by_its_row(kind: Any):
         assert DIALECT.build_error(Problem(kind, "m", status=other)).status == status
 
 
-def test_a_wait_is_written_in_the_header_and_in_words_once():
+def test_a_retry_delay_is_once_in_the_header_and_once_in_the_message():
     reply = DIALECT.build_error(Problem("rate_limit", "Slow. ", retry_after=4.5))
     assert reply.headers == {"content-type": "application/json", "retry-after": "5", "retry-after-ms": "4500"}
     assert json.loads(reply.body)["error"]["message"] == "Slow. Please try again in 4.5s."
@@ -227,7 +227,7 @@ def test_a_wait_is_written_in_the_header_and_in_words_once():
         (b'{"a":1}', 500, {"message": "m", "type": "server_error", "param": "x", "code": "server_error"}),
     ],
 )
-def test_the_vendors_own_words_survive(detail: bytes, status: int, error: Any):
+def test_the_vendors_own_codes_are_kept(detail: bytes, status: int, error: Any):
     problem = Problem("internal", "m", status=418, where="/x", detail=detail, detail_dialect="responses")
     reply = DIALECT.build_error(problem)
     assert (reply.status, json.loads(reply.body)) == (status, {"error": error})

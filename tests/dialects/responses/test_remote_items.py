@@ -11,7 +11,7 @@ from dragoman.dialects.responses.wire import NAME
 CALL = ToolCall(id="mcp_1", name="fail", arguments="{}")
 
 
-def test_a_call_that_failed_says_so_in_the_form_of_the_official_types():
+def test_a_failed_call_has_the_error_form_of_the_official_types():
     (item,) = render_call(
         "loc", CALL, ToolResult(call_id="mcp_1", content=(Text(text="no such file"),), failed=True), ""
     )
@@ -21,7 +21,7 @@ def test_a_call_that_failed_says_so_in_the_form_of_the_official_types():
     assert read.error.content == [{"type": "text", "text": "no such file"}]
 
 
-def test_what_a_call_failed_for_comes_back_as_it_was_said():
+def test_the_error_of_a_failed_call_survives_a_round_trip():
     (item,) = render_call(
         "loc", CALL, ToolResult(call_id="mcp_1", content=(Text(text="no such file"),), failed=True), ""
     )

@@ -259,7 +259,7 @@ def test_a_tool_is_written_whole(tool: Any, value: Any):
     assert render(tools=(tool, foreign)) == {"input": [], "tools": [value]}
 
 
-def test_tools_of_one_namespace_stand_together():
+def test_tools_of_one_namespace_are_grouped():
     def tool(name: str, namespace: str, spelling: str = "no strict,no parameters") -> Tool:
         return Tool(name=name, namespace=namespace, spelling=spelling)
 
@@ -358,7 +358,7 @@ def test_a_broken_request_is_refused_by_its_pointer(body: Any, where: str):
     assert (caught.value.kind, caught.value.where) == ("invalid_request", where)
 
 
-def test_what_the_url_says_counts_where_the_body_is_silent():
+def test_the_url_counts_where_the_body_has_no_value():
     request = DIALECT.parse_request(Call(b"{}", "m", stream=True))
     assert (request.model, request.stream) == ("m", True)
     call = DIALECT.render_request(request, Traits(dialect="responses"))
@@ -389,7 +389,7 @@ def test_a_text_keeps_its_kind_in_any_mouth(content: Any):
         ({"type": "json_schema", "name": "n", "schema": {}}, OutputFormat(kind="json_schema", name="n", schema=b"{}")),
     ],
 )
-def test_every_form_of_the_answer_is_read_and_comes_home(form: Any, read: OutputFormat):
+def test_every_output_format_survives_a_round_trip(form: Any, read: OutputFormat):
     body = {"input": [], "text": {"format": form}}
     request = DIALECT.parse_request(Call(json.dumps(body).encode()))
     assert request.output == read

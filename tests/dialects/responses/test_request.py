@@ -53,7 +53,7 @@ def recorded():
 
 
 @needs_shelf
-def test_every_recorded_request_comes_home_as_it_was():
+def test_every_recorded_request_survives_a_round_trip():
     assert len(recorded()) > 690
     assert any(name.startswith("codex") for name in recorded())
     changed = {
@@ -63,7 +63,7 @@ def test_every_recorded_request_comes_home_as_it_was():
 
 
 @needs_shelf
-def test_every_value_stands_where_it_says():
+def test_every_value_is_at_its_pointer():
     from dragoman.wire.lookup import lookup
 
     for body in recorded().values():
@@ -117,7 +117,7 @@ def test_a_string_input_is_one_user_message():
         {"type": "a_thing_of_next_year", "payload": [1, {"b": None}]},
     ],
 )
-def test_an_item_comes_home_as_it_was(item):
+def test_an_item_survives_a_round_trip(item):
     body = {"model": "m", "input": [item, {"role": "user", "content": "next"}]}
     request = parse(body)
     assert len(request.messages) == 2
@@ -154,7 +154,7 @@ def test_a_cache_mark_keeps_its_lifetime():
     assert request.messages[0].parts[0].cache == ""
 
 
-def test_calls_results_and_reasoning_mean_what_they_say():
+def test_calls_results_and_reasoning_are_parsed():
     request = parse(
         {
             "model": "m",
@@ -283,7 +283,7 @@ def test_every_tool_choice_is_read_and_written_back(choice, meaning):
         {"tools": [{"type": "custom", "name": "g", "format": {"type": "text"}}]},
     ],
 )
-def test_settings_come_home_as_they_were(settings):
+def test_settings_survive_a_round_trip(settings):
     body = {"model": "m", "input": [], **settings}
     assert render(parse(body)) == body
 

@@ -380,12 +380,12 @@ def test_a_request_is_written_as_it_was(name: str):
 
 
 @pytest.mark.parametrize("item", ITEMS["input"])
-def test_an_item_reads_the_same_beside_others_nobody_knows(item: dict[str, Any]):
+def test_an_item_is_parsed_alike_next_to_unknown_ones(item: dict[str, Any]):
     assert outline(parse({"input": [item]}).messages) == outline(parse({"input": [item, {"type": "odd"}]}).messages[:1])
 
 
 @pytest.mark.parametrize("tool", SETTINGS["tools"])
-def test_a_tool_reads_the_same_beside_others_nobody_knows(tool: dict[str, Any]):
+def test_a_tool_is_parsed_alike_next_to_unknown_ones(tool: dict[str, Any]):
     alone = parse({"tools": [tool]})
     several = parse({"tools": [tool, {"type": "function", "name": "z", "zz": 1}]}).tools
     assert outline(alone.tools) == outline(several[:-1])
@@ -393,7 +393,7 @@ def test_a_tool_reads_the_same_beside_others_nobody_knows(tool: dict[str, Any]):
 
 
 @pytest.mark.parametrize("name", ["items", "media"])
-def test_a_field_nobody_knows_belongs_to_the_nearest_value(name: str):
+def test_an_unknown_field_belongs_to_the_nearest_value(name: str):
     found = list(owned(parse(marked(DOCUMENTS[name]))))
     assert [where for where, _ in found] == [said for _, said in found]
     assert found

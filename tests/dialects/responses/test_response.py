@@ -52,7 +52,7 @@ def built(response, request=None):
 
 
 @needs_shelf
-def test_every_recorded_reply_is_read_and_told_again():
+def test_every_recorded_reply_survives_a_round_trip():
     assert len(recorded()) > 460
     for name, body in recorded().items():
         first = DIALECT.parse_response(body)
@@ -135,7 +135,7 @@ def test_a_message_of_several_parts_stays_one_item():
         ({"status": "pondering"}, Finish("other", "pondering")),
     ],
 )
-def test_the_finish_is_derived_and_told_again(members, finish):
+def test_the_finish_reason_is_derived_and_survives_a_round_trip(members, finish):
     message = {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "x"}]}
     response = DIALECT.parse_response(reply(output=[message], **members))
     assert response.finish == finish
@@ -162,7 +162,7 @@ def test_a_refusal_is_the_finish():
     assert DIALECT.parse_response(reply(output=[message])).finish.reason == "refused"
 
 
-def test_a_failed_reply_raises_what_it_says():
+def test_a_failed_reply_raises_its_error():
     error = {"code": "rate_limit_exceeded", "message": "Please try again in 1.5s."}
     with pytest.raises(Problem) as caught:
         DIALECT.parse_response(reply(status="failed", error=error))
@@ -262,7 +262,7 @@ def test_a_foreign_reply_becomes_valid_items():
         ("other", (Text(text="x"),), "failed", "server_error"),
     ],
 )
-def test_a_foreign_finish_is_said_in_the_nearest_words(finish, parts, status, word):
+def test_a_foreign_finish_reason_is_rendered_as_the_nearest_status(finish, parts, status, word):
     body = built(Response(id="x", model="m", parts=parts, finish=Finish(finish, "FOREIGN_WORD")))
     assert body["status"] == status
     told = body["error"]["code"] if status == "failed" else (body["incomplete_details"] or {}).get("reason")

@@ -127,7 +127,7 @@ def test_every_finish_has_its_outcome(finish: Finish, parts: Any, outcome: str):
     assert short(find_outcome(finish, parts)) == outcome
 
 
-def test_a_finish_that_cannot_be_said_fails_the_reply():
+def test_a_finish_reason_without_a_counterpart_fails_the_reply():
     document = built(Response(id="r", model="m", parts=(), finish=Finish("other", "x")))
     error = {"code": "server_error", "message": "the model stopped for an unknown reason (x)"}
     assert (document["status"], document["error"]) == ("failed", error)

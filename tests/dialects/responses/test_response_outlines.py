@@ -254,7 +254,7 @@ ECHOED = (
 )
 
 
-def test_a_reply_echoes_what_the_client_asked():
+def test_a_reply_echoes_the_clients_request():
     fields = {f"/{name}": b'{"a":1}' for name in ECHOED} | {"/include": b"[]", "/reasoning/b": b"2"}
     request = Request(
         model="other",
@@ -323,7 +323,7 @@ def test_a_broken_reply_is_a_problem(document: Any, problem: str):
     assert short(caught.value).startswith(problem)
 
 
-def test_an_error_beside_an_answer_is_kept():
+def test_an_error_next_to_an_answer_is_kept():
     assert parse({"status": "completed", "output": [], "error": {"code": "x"}}).extras == Extras(
         "responses", {"/error": b'{"code": "x"}'}
     )

@@ -75,5 +75,5 @@ class ReplyShape(Wire):
 
 
 def extras_of(fields: dict[str, bytes] | None) -> Extras | None:
-    """Return members that nobody reads as extras of this dialect."""
+    """Return unknown fields as extras of this dialect."""
     return Extras(NAME, fields) if fields else None

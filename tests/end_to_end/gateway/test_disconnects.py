@@ -31,7 +31,7 @@ class Upstream:
         self._said = said
         self.asked = asyncio.Semaphore(0)
         self.left: asyncio.Queue[float] = asyncio.Queue()
-        """When whoever asked had left."""
+        """When the client had disconnected."""
         self.requests = 0
         self._writers: list[asyncio.StreamWriter] = []
 
@@ -112,7 +112,7 @@ def test_a_client_that_leaves_while_another_try_is_waited_for_ends_the_waiting(s
         async with Upstream(BUSY) as upstream:
             gateway = serve(upstreams={"mine": upstream.table})
             gone = await left(gateway, upstream, streamed=streamed, hears=False)
-            records = await asyncio.to_thread(gateway.told, 1)
+            records = await asyncio.to_thread(gateway.wait_for_records, 1)
             assert time.monotonic() - gone < 2
             assert [(record.outcome, record.tries) for record in records] == [("left", 1)]
             assert upstream.requests == 1

@@ -17,7 +17,7 @@ HOLDS_IMAGES = True
 REPLAYS = True
 _MODES = {"AUTO": "auto", "NONE": "none", "VALIDATED": "auto"}
 _FREE = frozenset({"args", "response", "parametersJsonSchema"})
-"""What stands in these is the caller's own."""
+"""The contents of these fields are the caller's own."""
 _NOTHING: dict[str, Any] = {"type": "object", "properties": {}}
 """A declaration without parameters is one of a tool that takes none."""
 _UNDERSCORE = re.compile(r"_([a-z])")

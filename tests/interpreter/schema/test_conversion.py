@@ -1,4 +1,4 @@
-"""What is known of a conversion beside the schema that it gives."""
+"""The notes and the undo of a schema conversion."""
 
 import pytest
 from msgspec import structs

@@ -1,4 +1,4 @@
-"""What a model said is said to it again as it said it, though the caller has it in other terms."""
+"""Arguments in a history are converted back to the form in which the model wrote them."""
 
 import json
 

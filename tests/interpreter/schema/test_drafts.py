@@ -1,4 +1,4 @@
-"""Schemas of older drafts, and what is not quite a schema, are said in draft 2020-12 with their meaning kept."""
+"""Schemas of older drafts, and malformed schemas, are converted to draft 2020-12 with their meaning kept."""
 
 import json
 

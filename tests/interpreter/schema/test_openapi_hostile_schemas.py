@@ -1,4 +1,4 @@
-"""Schemas made to crash, hang or blow up whoever converts them."""
+"""Schemas made to crash, hang or blow up the converter."""
 
 import json
 import time

@@ -1,4 +1,4 @@
-"""Circles that every value has to go round: Gemini refuses them, so they are opened, and that is booked."""
+"""Cycles of required properties: Gemini rejects them, so they are cut, and that is a loss."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""References to other documents: vendors refuse them, nobody fetches them, and words take their place."""
+"""References to other documents: vendors reject them, so they are not fetched but replaced by descriptions."""
 
 import json
 

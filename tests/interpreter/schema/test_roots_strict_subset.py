@@ -1,4 +1,4 @@
-"""What OpenAI takes as a strict schema, told without changing it."""
+"""Detect the schemas that OpenAI accepts as strict without a change."""
 
 import json
 

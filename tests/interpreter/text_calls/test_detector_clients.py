@@ -1,4 +1,4 @@
-"""A reply in which calls stand as text, told to clients of every dialect, whole and streamed."""
+"""A reply with calls as text, translated for clients of every dialect, whole and streamed."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""A request with tools, said in words to a model that has none."""
+"""A request with tools, rendered as text for a model without tool support."""
 
 import json
 from base64 import b64encode

@@ -1,4 +1,4 @@
-"""What stands in a list of tools and is none, in both revisions of the protocol."""
+"""Invalid entries in a list of tools, in both revisions of the protocol."""
 
 import pytest
 from mcp.shared.message import SessionMessage

@@ -1,4 +1,4 @@
-"""Long runs as tasks: told in the words of the protocol, by whichever process is asked, whatever becomes of them."""
+"""Long runs as MCP tasks: every process reports their state in the protocol's format, whatever the outcome."""
 
 import asyncio
 from typing import Any
@@ -39,7 +39,7 @@ class Room:
         return f"task-{desk.state.task_id}"
 
     async def wait_for_status(self, run: str, status: str, *questions: str) -> Any:
-        """Return what the other process tells, once it is that."""
+        """Wait until the other process reports this status, and return it."""
         async with asyncio.timeout(10):
             while True:
                 told = build_state(await self.there.state("ann", run))

@@ -55,7 +55,7 @@ def test_what_openai_answered_is_accepted():
 
 
 @needs_shelf
-def test_what_openai_refused_is_refused_in_its_words():
+def test_requests_that_openai_rejected_are_rejected_with_its_wording():
     for exchange in recordings(400, 401, 404):
         result = judged(exchange["request"])
         if exchange["id"] in NOT_IN_THE_BODY:
@@ -138,12 +138,12 @@ def test_the_valid_side_of_a_rule_is_accepted(members):
         ("lark", '?start: NUMBER ("+" NUMBER)*\nNUMBER: /[0-9]+/\n'),
     ],
 )
-def test_a_grammar_may_speak_of_the_signs_it_may_not_use(syntax, definition):
+def test_a_grammar_may_mention_the_forbidden_characters(syntax, definition):
     grammar = {"type": "grammar", "grammar": {"syntax": syntax, "definition": definition}}
     accepted(tools=[{"type": "custom", "custom": {"name": "by_grammar", "format": grammar}}])
 
 
-def test_a_stream_is_asked_for_in_the_body():
+def test_a_stream_is_requested_in_the_body():
     assert accepted(stream=True).stream
     assert not accepted().stream
     assert not accepted(stream=None).stream

@@ -64,7 +64,7 @@ def test_a_refusal_is_raised_as_the_sdks_own_exception(refusal, kind, code, exce
 
 
 @pytest.mark.parametrize(("seconds", "header", "milliseconds"), [(20, "20", "20000"), (1.5, "2", "1500")])
-def test_a_wait_is_told_in_the_headers(seconds, header, milliseconds):
+def test_a_retry_delay_is_in_the_headers(seconds, header, milliseconds):
     told = API.render_error(ApiRejection(status=429, message="Slow down.", retry_after=seconds))
     assert (told.headers["retry-after"], told.headers["retry-after-ms"]) == (header, milliseconds)
 
@@ -102,7 +102,7 @@ def test_a_stream_breaks_off_with_an_error_that_the_sdk_raises():
         list(stream)
 
 
-def test_who_has_no_key_is_told_so_without_a_code():
+def test_a_missing_key_is_an_error_without_a_code():
     told = API.render_error(API.no_key)
     error = json.loads(told.body)["error"]
     assert error["message"].startswith("You didn't provide an API key.")

@@ -49,12 +49,12 @@ def test_rules_are_named_once():
 
 
 @pytest.mark.parametrize("note", API.rules, ids=lambda note: note.name)
-def test_a_rule_says_one_sentence_and_tells_its_source(note):
+def test_a_rule_has_one_sentence_and_a_source(note):
     assert note.says.endswith(".")
     assert note.source.startswith(("wire/", "recorded: openai_chat/", "reported", "openai-python", "no source: "))
 
 
-def test_a_rule_without_a_source_says_so():
+def test_a_rule_without_a_source_is_marked():
     assert {note.name for note in API.rules if note.source.startswith("no source")} == {
         "chat.tool-name-duplicate",
         "chat.allowed-tools-empty",

@@ -305,7 +305,7 @@ CASES = [
 
 
 @pytest.mark.parametrize(("members", "param", "code", "message"), CASES, ids=[case[3][:60] for case in CASES])
-def test_a_fault_is_told_as_openai_tells_it(members, param, code, message):
+def test_an_error_has_openais_wording(members, param, code, message):
     violation = refused(**members)
     refusal = ApiRejection(
         status=violation.status, message=violation.message, where=violation.where, rule=violation.rule

@@ -116,7 +116,7 @@ def test_recorded_refusals_are_refused_unless_the_reason_is_not_in_the_body():
 
 
 @pytest.mark.parametrize("name", ["", "gemini-9.9-ultra", "my-tuned-model", "claude-sonnet-4-6"])
-def test_a_model_nobody_knows_is_answered(name):
+def test_an_unknown_model_is_answered(name):
     accepted({"contents": [user("Hi.")]}, situation(name))
 
 
@@ -148,7 +148,7 @@ def test_what_is_too_long_to_answer_can_be_counted():
 
 
 @pytest.mark.parametrize("vertex", [False, True])
-def test_a_count_is_told_in_the_form_of_the_surface(vertex):
+def test_a_token_count_has_the_format_of_the_api(vertex):
     given = accepted({"contents": [user("Hello")]}, situation(counting=True, vertex=vertex))
     told = json.loads(API.render_token_count(given, 7))
     assert told["totalTokens"] == 7

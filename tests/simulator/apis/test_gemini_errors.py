@@ -32,7 +32,7 @@ def raised(told):
 
 
 @pytest.mark.parametrize(("status", "word"), STATUSES.items())
-def test_every_status_has_its_word_and_the_sdk_raises_it(status, word):
+def test_every_status_has_its_name_and_the_sdk_raises_it(status, word):
     error = raised(API.render_error(ApiRejection(status=status, message="No.")))
     assert (error.code, error.status, error.message) == (status, word, "No.")
     assert isinstance(error, errors.ClientError if status < 500 else errors.ServerError)
@@ -44,7 +44,7 @@ def test_a_refusal_names_the_rule():
     assert json.loads(told.body)["error"]["message"] == "No. [rule: gemini.role]"
 
 
-def test_when_to_come_back_is_told_twice():
+def test_the_retry_delay_is_in_header_and_details():
     told = API.render_error(ApiRejection(status=429, message="Too much.", retry_after=1.5))
     details = json.loads(told.body)["error"]["details"]
     assert told.headers["retry-after"] == "2"
@@ -58,12 +58,12 @@ def test_a_bad_key_is_a_bad_argument_with_a_reason():
     assert error["details"][0]["reason"] == "API_KEY_INVALID"
 
 
-def test_another_word_for_a_status_may_be_given():
+def test_another_status_name_may_be_given():
     told = API.render_error(ApiRejection(status=400, message="Not here.", kind="FAILED_PRECONDITION"))
     assert json.loads(told.body)["error"]["status"] == "FAILED_PRECONDITION"
 
 
-def test_a_field_that_does_not_fit_stands_in_the_details():
+def test_an_invalid_field_is_in_the_details():
     found = refused({"contents": [{"parts": [{"type": "text"}]}]})
     told = API.render_error(ApiRejection(status=400, message=found.message, rule=found.rule))
     [details] = json.loads(told.body)["error"]["details"]

@@ -59,7 +59,7 @@ def test_every_rule_has_a_mutator():
     assert MUTATORS.keys() == {rule.name for rule in API.rules}
 
 
-def test_rules_have_names_of_their_own_and_tell_their_source():
+def test_rules_have_unique_names_and_a_source():
     names = [rule.name for rule in API.rules]
     assert len(set(names)) == len(names)
     assert all(name.startswith("gemini.") for name in names)
@@ -270,7 +270,7 @@ def configured(**config):
         ),
     ],
 )
-def test_what_is_wrong_is_said_in_googles_words(body, given, words):
+def test_errors_have_googles_wording(body, given, words):
     found = refused(body, given)
     assert words in found.message
     assert found.status == 400

@@ -51,7 +51,7 @@ def test_without_the_setting_only_the_vendors_own_signatures_are_refused():
 
 
 @needs_shelf
-def test_what_the_vendor_refused_is_refused_in_its_words():
+def test_requests_that_the_vendor_rejected_are_rejected_with_its_wording():
     words = {one["id"]: one["response"]["error"]["message"] for one in exchanges("messages") if one["status"] == 400}
     requests = recorded(400)
     assert set(words) == set(requests)

@@ -113,7 +113,7 @@ def test_a_structured_answer_is_not_begun_for_the_model():
 
 
 @pytest.mark.parametrize(("key", "words"), [("invalid", "invalid x-api-key"), ("", "x-api-key header is required")])
-def test_who_has_no_good_key_is_told_so(simulator, key, words):
+def test_an_invalid_key_is_an_error(simulator, key, words):
     headers = {"anthropic-version": "2023-06-01", **({"x-api-key": key} if key else {})}
     reply = httpx2.post(f"{simulator.base_url}/v1/messages", json=asks(), headers=headers)
     assert (reply.status_code, reply.json()["error"]["type"]) == (401, "authentication_error")
@@ -125,7 +125,7 @@ def google(simulator, token):
     return AnthropicVertex(**place, base_url=f"{simulator.base_url}/v1", max_retries=0)
 
 
-def test_vertex_itself_refuses_who_it_does_not_know_and_what_it_does_not_have(simulator):
+def test_vertex_itself_rejects_unknown_clients_and_models(simulator):
     with pytest.raises(anthropic.AuthenticationError) as stranger:
         google(simulator, "invalid").messages.create(**asks())
     assert stranger.value.body["error"]["status"] == "UNAUTHENTICATED"
@@ -135,7 +135,7 @@ def test_vertex_itself_refuses_who_it_does_not_know_and_what_it_does_not_have(si
     assert missing.value.response.headers["x-dragoman-rule"] == "messages.model-exists"
 
 
-def test_an_answer_tells_its_request_and_what_is_left_of_the_limits(simulator):
+def test_a_response_has_headers_for_its_request_id_and_remaining_limits(simulator):
     client = Anthropic(api_key="k", base_url=simulator.base_url, max_retries=0)
     raw = client.messages.with_raw_response.create(**asks())
     assert raw.request_id == raw.headers["request-id"]

@@ -78,7 +78,7 @@ def test_every_rule_has_a_mutator():
     assert MUTATORS.keys() == {note.name for note in API.rules}
 
 
-def test_every_rule_says_what_it_is_and_where_it_comes_from():
+def test_every_rule_has_a_description_and_a_source():
     names = [note.name for note in API.rules]
     assert len(names) == len(set(names))
     for note in API.rules:

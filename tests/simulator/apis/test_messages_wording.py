@@ -70,7 +70,7 @@ def test_a_fault_of_shape_names_its_path_with_the_types_on_the_way(body, words, 
     assert (found.message, found.where) == (words, where)
 
 
-def test_a_type_that_is_not_listed_is_told_with_the_list():
+def test_an_unknown_type_is_reported_with_the_valid_ones():
     found = refused(asks(user({"type": "input_text", "text": "a"})))
     assert found.message.startswith("messages.0.content.0: Input tag 'input_text' found using 'type' does not match")
     assert "'tool_result'" in found.message
@@ -108,7 +108,7 @@ def test_turns_are_counted_as_the_vendor_merges_them():
     )
 
 
-def test_a_model_nobody_has_is_not_found():
+def test_an_unknown_model_is_not_found():
     found = refused(asks(model="no-such-model"))
     assert (found.status, found.message) == (404, "model: no-such-model")
 

@@ -36,7 +36,7 @@ def test_recorded_requests_that_the_vendor_took_are_accepted():
 
 
 @needs_shelf
-def test_recorded_requests_that_the_vendor_refused_are_refused_in_its_words():
+def test_recorded_requests_that_the_vendor_rejected_are_rejected_with_its_wording():
     said = {
         "openai_responses/mirascope-0057": "Invalid schema for function 'get_current_weather': In context=(), 'required' is required to be supplied and to be an array including every key in properties. Missing 'unit'.",
         "openai_responses/pydantic-ai-0078": "The file type you uploaded is not supported. Please try again with a pdf",

@@ -27,7 +27,7 @@ def again(items):
     return [item.model_dump(exclude_none=True, warnings=False) for item in items]
 
 
-def test_what_users_said_is_kept_and_all_else_is_sealed(sdk):
+def test_user_messages_are_kept_and_everything_else_is_encrypted(sdk):
     short = sdk.responses.compact(model=MODEL, input=SAID)
     assert (short.object, short.usage.input_tokens > 0) == ("response.compaction", True)
     assert list(extras(short)) == []
@@ -38,7 +38,7 @@ def test_what_users_said_is_kept_and_all_else_is_sealed(sdk):
     assert reply.status == "completed"
 
 
-def test_what_was_sealed_is_not_told_again(sdk):
+def test_encrypted_content_is_not_repeated(sdk):
     short = sdk.responses.compact(model=MODEL, input=SAID)
     twice = sdk.responses.compact(model=MODEL, input=[*again(short.output), {"role": "user", "content": "And?"}])
     assert [item.content[0].text for item in twice.output[:-1]] == ["And?"]

@@ -33,7 +33,7 @@ CODES = [
 
 
 @pytest.mark.parametrize(("members", "param", "code"), CODES, ids=str)
-def test_an_error_tells_its_parameter_and_code(members, param, code):
+def test_an_error_has_its_parameter_and_code(members, param, code):
     found = refused(asks(**members))
     told = API.render_error(
         ApiRejection(status=found.status, message=found.message, where=found.where, rule=found.rule)
@@ -62,13 +62,13 @@ def test_a_status_has_its_type_and_code(status, kind, expected):
     assert error["message"] == "No."
 
 
-def test_when_to_come_again_is_told_in_headers():
+def test_the_retry_delay_is_in_the_headers():
     headers = API.render_error(ApiRejection(status=429, message="Slow down.", retry_after=1.5)).headers
     assert (headers["retry-after"], headers["retry-after-ms"]) == ("2", "1500")
     assert "x-dragoman-rule" not in headers
 
 
-def test_the_key_that_is_not_taken_is_told_so():
+def test_an_invalid_key_is_an_error():
     error = json.loads(API.render_error(API.bad_key).body)["error"]
     assert (API.bad_key.status, error["code"]) == (401, "invalid_api_key")
 
@@ -107,7 +107,7 @@ def test_tokens_are_counted():
     assert told == {"object": "response.input_tokens", "input_tokens": 61}
 
 
-def test_who_has_no_key_is_told_so_without_a_code():
+def test_a_missing_key_is_an_error_without_a_code():
     told = API.render_error(API.no_key)
     error = json.loads(told.body)["error"]
     assert error["message"].startswith("You didn't provide an API key.")

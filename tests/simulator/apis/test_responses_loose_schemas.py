@@ -42,7 +42,7 @@ def test_an_object_that_may_hold_anything_leaves_its_tool_loose(schema, strict):
         ),
     ],
 )
-def test_a_loose_tool_may_stand_wherever_tools_are_told(asked):
+def test_a_non_strict_tool_is_accepted_wherever_tools_are_declared(asked):
     assert accepted(asked).ask.tools[0].schema == OPEN
 
 

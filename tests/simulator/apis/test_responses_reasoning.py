@@ -128,7 +128,7 @@ def test_another_simulators_content_is_foreign():
     assert refused(follow_up(output()), signer=TokenSigner(6)).rule == "responses.encrypted-content"
 
 
-def test_a_request_that_goes_on_from_a_stored_reply_is_judged_as_a_whole():
+def test_a_request_that_continues_a_stored_reply_is_validated_as_a_whole():
     first = accepted(asks(tools=[WEATHER], input="Paris?"))
     reply = json.loads(API.render_reply(ANSWER, first, occasion()))
     stored = [ASKED, *reply["output"]]

@@ -64,7 +64,7 @@ def judge(schema: Any) -> jsonschema_rs.Validator:
         {"type": "string", "format": "ipv6"},
     ],
 )
-def test_what_a_schema_asks_for_is_given(schema):
+def test_the_value_matches_the_schema(schema):
     for prompt in PROMPTS:
         assert judge(schema).is_valid(filled(schema, prompt))
 

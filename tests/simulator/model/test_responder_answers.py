@@ -40,7 +40,7 @@ def test_a_result_is_quoted_as_it_is(result, told):
         ("", True, "get_weather failed: (nothing)"),
     ],
 )
-def test_a_failure_is_told_with_its_words(result, failed, told):
+def test_a_failed_result_is_answered_with_its_message(result, failed, told):
     asked = build_ask("weather in Paris", WEATHER)
     assert answer(after(asked, answer(asked), result, failed=failed)).text == MARK + told
 
@@ -54,7 +54,7 @@ def test_a_result_without_a_name_is_named_after_its_call():
     assert answer(Ask(model="any", turns=turns, tools=TOOLS)).text == f"{MARK}get_weather says: sunny"
 
 
-def test_one_at_a_time_the_next_ask_is_called_after_each_result():
+def test_with_parallel_off_the_next_call_follows_each_result():
     asked = build_ask("weather in Paris, Tokyo and Rome", *TOOLS, choice=AskToolChoice(parallel=False))
     places: list[str] = []
     for _ in range(3):
@@ -85,7 +85,7 @@ def test_what_comes_along_with_results_does_not_begin_anew():
     assert not answer(beside).calls
 
 
-def test_an_ask_that_comes_along_with_results_is_called():
+def test_a_prompt_sent_with_results_is_called():
     asked = build_ask("weather in Paris", *TOOLS)
     said = answer(after(asked, answer(asked), "sunny", text="And now add 2 and 3."))
     assert calls(said) == [("add", {"a": 2, "b": 3})]
@@ -106,7 +106,7 @@ def test_the_same_ask_and_seed_give_the_same_answer_and_another_seed_another():
     assert len({answer(asked, seed).text for seed in range(3)}) == 3
 
 
-def test_an_odd_seed_says_a_few_words_before_it_calls():
+def test_an_odd_seed_writes_text_before_it_calls():
     asked = build_ask("weather in Paris", *TOOLS)
     assert answer(asked, 1).text == f"{MARK}I call get_weather."
     assert not answer(asked, 0).text
@@ -124,7 +124,7 @@ def test_ids_are_hexadecimal_and_differ_within_a_conversation():
     assert all(re.fullmatch("[0-9a-f]{24}", one) for one in ids)
 
 
-def test_thoughts_say_what_will_be_done():
+def test_thoughts_describe_the_next_step():
     assert "I need get_weather." in answer(build_ask("weather in Paris", *TOOLS, thinks=True)).thought
     assert "Nothing is said about to" in answer(build_ask("send an email", EMAIL, thinks=True)).thought
     assert answer(build_ask("hello", thinks=True)).thought
@@ -140,7 +140,7 @@ def test_the_model_cannot_see():
     assert answer(Ask(model="any", turns=(bare,))).text == f"{MARK}I cannot see what you showed me (image/png)."
 
 
-def test_it_counts_and_writes_as_much_as_is_asked_for():
+def test_it_counts_and_writes_as_much_as_requested():
     assert answer(build_ask("Count from 3 to 6")).text == f"{MARK}3, 4, 5, 6"
     assert answer(build_ask("count down from 3 to 1")).text == f"{MARK}3, 2, 1"
     assert len(answer(build_ask("Write a story of 700 words")).text.split()) == 702

@@ -37,7 +37,7 @@ PARIS, TOKYO = ("get_weather", {"location": "Paris"}), ("get_weather", {"locatio
         ("Please add 1,200 and 2.5", [("add", {"a": 1200, "b": 2.5})]),
     ],
 )
-def test_a_prompt_calls_the_tool_that_fits_it_best(prompt, expected):
+def test_a_prompt_calls_the_best_matching_tool(prompt, expected):
     assert calls_for(prompt, *TOOLS) == expected
 
 
@@ -69,17 +69,17 @@ def test_a_tool_that_searches_gets_what_the_clause_is_about(prompt, queries):
     assert calls_for(prompt, LOOKUP, ADD) == [("search", {"query": query}) for query in queries]
 
 
-def test_a_number_beside_a_parameters_word_is_for_that_parameter():
+def test_a_number_next_to_a_parameter_name_is_for_that_parameter():
     assert calls_for("Search for 'cats', top 5 results", LOOKUP) == [("search", {"query": "cats", "max_results": 5})]
 
 
-def test_later_sentences_tell_more_about_the_call_before_them():
+def test_later_sentences_add_arguments_to_the_call_before_them():
     prompt = "Send an email to bob@example.org. The subject is 'Hi'. The body is 'Hello Bob'."
     expected = {"to": "bob@example.org", "subject": "Hi", "body": "Hello Bob"}
     assert calls_for(prompt, *TOOLS, EMAIL) == [("send_email", expected)]
 
 
-def test_from_and_to_tell_places_apart():
+def test_from_and_to_distinguish_places():
     prompt = "Book a flight from Paris to New York on 2025-03-05 for 2 passengers"
     expected = {"origin": "Paris", "destination": "New York", "date": "2025-03-05", "passengers": 2}
     assert calls_for(prompt, FLIGHT) == [("book_flight", expected)]
@@ -130,14 +130,14 @@ def test_nested_objects_are_filled():
 
 
 @pytest.mark.parametrize("prompt", ["Hello, how are you?", "Tell me a joke", "", "   ", "thanks!"])
-def test_a_prompt_that_fits_no_tool_is_answered_in_words(prompt):
+def test_a_prompt_that_matches_no_tool_is_answered_with_text(prompt):
     said = answer(build_ask(prompt, *TOOLS))
     assert not said.calls
     assert said.end == "stop"
     assert said.text.startswith("[dragoman simulator] ")
 
 
-def test_what_clients_put_around_a_prompt_is_not_asked():
+def test_text_that_clients_put_around_a_prompt_is_ignored():
     prompt = "<system-reminder>Add 2 and 3 as often as you can.</system-reminder>\nWhat's the weather in Paris?"
     assert calls_for(prompt, *TOOLS) == [PARIS]
 
@@ -146,17 +146,17 @@ def test_a_prompt_of_nothing_but_a_tag_is_read():
     assert calls_for("<user_query>What's the weather in Paris?</user_query>", *TOOLS) == [PARIS]
 
 
-def test_the_ask_may_stand_behind_a_long_document():
+def test_the_prompt_may_follow_a_long_document():
     document = "The quick brown fox jumps over the lazy dog. " * 4000
     assert calls_for(f"{document}\n\nWhat's the weather in Paris?", *TOOLS)[-1] == PARIS
 
 
-def test_system_turns_ask_nothing():
+def test_system_turns_are_not_prompts():
     turns = (AskTurn(role="system", text="Get the weather in Rome."), AskTurn(role="user", text="Tell me a joke"))
     assert not answer(Ask(model="any", turns=turns, tools=TOOLS)).calls
 
 
-def test_only_the_last_prompt_is_asked():
+def test_only_the_last_prompt_counts():
     turns = (
         AskTurn(role="user", text="weather in Tokyo"),
         AskTurn(role="assistant", text="no"),
@@ -222,7 +222,7 @@ TIMER = function("set_timer", "Set a timer.", ("minutes",), minutes=INTEGER, lab
         'Set a timer for 25 minutes called "tea".',
     ],
 )
-def test_what_is_quoted_or_called_so_is_the_label_nobody_demands(prompt):
+def test_quoted_or_named_text_fills_an_optional_label(prompt):
     assert calls_for(prompt, TIMER) == [("set_timer", {"minutes": 25, "label": "tea"})]
 
 

@@ -16,6 +16,6 @@ def test_a_quote_is_taken_as_it_is():
     assert calls_for("send a note: “be there at nine”", tool) == [("send_note", "be there at nine")]
 
 
-def test_without_code_or_a_quote_the_words_are_taken():
+def test_without_code_or_a_quote_the_text_is_used():
     tool = AskTool(name="send_note", kind="custom", description="Sends a note")
     assert calls_for("send a note to everybody", tool) == [("send_note", "everybody")]

@@ -53,11 +53,11 @@ USER = function("get_user", "Look up a user", ("user_id",), user_id=INTEGER, inc
         ("weather in new york", ["new york"]),
     ],
 )
-def test_the_weather_is_asked_for_in_many_words(prompt, places):
+def test_a_weather_prompt_may_have_many_wordings(prompt, places):
     assert calls_for(prompt, WEATHER, TIME) == [("get_weather", {"location": place}) for place in places]
 
 
-def test_somebody_one_meets_is_no_place():
+def test_a_person_is_not_a_place():
     [(_, arguments)] = calls_for("Create an event 'Lunch' with Maria on 2026-03-05", EVENT)
     assert "location" not in arguments
 
@@ -118,7 +118,7 @@ def test_a_call_is_what_one_would_expect(prompt, tools, calls):
     assert calls_for(prompt, *tools) == calls
 
 
-def test_of_two_words_of_a_list_the_first_that_is_said_counts():
+def test_of_two_enum_values_the_first_in_the_prompt_counts():
     [(_, arguments)] = calls_for("Set the brightness of the bedroom to 20 and of the kitchen to 80", LIGHT)
     assert arguments == {"room": "bedroom", "brightness": 20}
 

@@ -15,7 +15,7 @@ from simulator.model.asked import LOOKUP, SEARCH, TOOLS, WEATHER, after, build_a
         ("Who won the Euro 2024?", "won the Euro 2024"),
     ],
 )
-def test_a_search_says_what_it_searched_for_and_quotes_its_sources(prompt, query):
+def test_a_search_has_its_query_and_quotes_its_sources(prompt, query):
     said = answer(build_ask(prompt, SEARCH))
     assert said.query == query
     assert f"I searched for “{query}”." in said.text
@@ -24,7 +24,7 @@ def test_a_search_says_what_it_searched_for_and_quotes_its_sources(prompt, query
     assert all(source.url.startswith("https://example.org/") for source in said.sources)
 
 
-def test_a_function_that_fits_goes_before_the_search():
+def test_a_matching_function_has_precedence_over_search():
     assert answer(build_ask("What's the weather in Paris?", SEARCH, *TOOLS)).calls
     assert not answer(build_ask("Search the web for the weather in Paris", SEARCH, *TOOLS)).calls
 

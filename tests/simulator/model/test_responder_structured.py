@@ -40,7 +40,7 @@ def test_the_answer_is_filled_from_the_prompt():
     }
 
 
-def test_a_tool_goes_before_the_answer_and_what_it_says_goes_into_it():
+def test_a_tool_is_called_before_the_answer_and_its_result_is_used():
     report = {
         "type": "object",
         "properties": {"location": TEXT, "temperature": {"type": "number"}},

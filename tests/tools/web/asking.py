@@ -24,7 +24,7 @@ sys.addaudithook(_hear)
 
 
 class Names:
-    """A resolver that answers as it is told, and the last answer again and again."""
+    """A resolver with prepared answers, of which the last is repeated."""
 
     def __init__(self, *answers: list[str]) -> None:
         self.answers = list(answers) or [[]]
@@ -36,7 +36,7 @@ class Names:
 
 
 async def call_web_fetch(web: Web, url: str, **more: Any) -> ToolResult:
-    """Return what a model is told that asks for an address."""
+    """Return the result that a model gets for a URL."""
     executor = Executor(Registry(web_fetch(web=web)))
     return await executor.execute(ToolCall(id="1", name="web_fetch", arguments=json.dumps({"url": url, **more})))
 
@@ -46,7 +46,7 @@ def text_of(result: ToolResult) -> str:
 
 
 class Listener:
-    """A server that says the same to everybody, and notes what it heard."""
+    """A server that sends the same response to every client, and records their requests."""
 
     def __init__(self, say: "bytes | Callable[[bytes, asyncio.StreamWriter], Awaitable[None]]") -> None:
         self._say = say
@@ -71,7 +71,7 @@ class Listener:
             writer.transport.abort()
 
     async def end(self) -> None:
-        """End what is still being said."""
+        """Cancel the responses in progress."""
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)

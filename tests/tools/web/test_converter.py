@@ -1,4 +1,4 @@
-"""What a parser can do to the process it runs in, done on purpose by one that stands in for it."""
+"""Faults of a parser in its process, caused on purpose by a fake parser."""
 
 import asyncio
 import signal
@@ -128,7 +128,7 @@ def test_a_hanging_process_ends_itself_if_its_parent_is_gone(parser):
 
 
 def test_a_process_that_answers_with_too_much_is_not_believed(parser, monkeypatch):
-    """Whoever took a process over could promise more than there is memory for."""
+    """A compromised process could announce more data than there is memory for."""
     script = Path(parser, "liar.py")
     script.write_text(
         "import sys, struct\n"

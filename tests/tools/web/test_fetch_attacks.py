@@ -51,7 +51,7 @@ ODD = [
 
 
 def nobody_is_asked(steps: Callable[[int], Awaitable[ToolResult]]) -> ToolResult:
-    """Run steps next to listeners on loopback, of both kinds, and see that nobody comes to them or goes elsewhere."""
+    """Run steps next to listeners on loopback, IPv4 and IPv6, and check that no connection is made to them or elsewhere."""
 
     async def run() -> ToolResult:
         async with listening(SECRET, "127.0.0.1") as listener:

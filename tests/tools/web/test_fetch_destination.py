@@ -31,7 +31,7 @@ TRICKS = [
 
 
 def reads_alike(url: str) -> None:
-    """Where both find a host, it is the same one; the tool may refuse what the loop would let go."""
+    """If both parse a host, it is the same one; the tool may refuse URLs that the loop would allow."""
     seen = host_of(url)
     try:
         place = parse_location(url.strip())
@@ -61,7 +61,7 @@ def secret() -> str:
 
 
 def obeyed(way: str) -> tuple[list[bytes], list[bytes]]:
-    """Run a model that does what a page tells it, and return what two servers heard: the page's and the thief's."""
+    """Run a model that obeys a page, and return the requests of two servers: the page's and the attacker's."""
 
     async def steps() -> tuple[list[bytes], list[bytes]]:
         async with listening(reply("got it")) as thief:
@@ -98,7 +98,7 @@ def test_a_page_that_is_obeyed_gets_nothing_to_a_place_that_is_not_listed(way):
 
 
 def sent_on(written: bool, read_before: bool) -> tuple[str, list[bytes]]:
-    """Let a model ask for a page that has moved to another host, and return what it is told and what that host heard."""
+    """Let a model request a page that has moved to another host; return its result and the requests of that host."""
 
     async def steps() -> tuple[str, list[bytes]]:
         async with listening(reply("The page.", "text/plain")) as other:

@@ -1,4 +1,4 @@
-"""What a model is told of a page: readable, in stretches, and marked as somebody else's words."""
+"""The result of a page for a model: readable, in ranges, and marked as untrusted content."""
 
 import asyncio
 import base64

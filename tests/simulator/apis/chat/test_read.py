@@ -129,7 +129,7 @@ def test_a_call_of_old_and_its_result_are_read():
     )
 
 
-def test_what_is_shown_is_told_by_its_type():
+def test_media_parts_are_parsed_by_type():
     content = [
         {"type": "text", "text": "Look:"},
         {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{PIXEL}"}},

@@ -14,14 +14,14 @@ ALL = pytest.mark.parametrize(("members", "answer"), CASES.values(), ids=CASES.k
 
 
 @ALL
-def test_a_reply_has_only_members_the_sdk_knows(members, answer):
+def test_a_reply_has_only_fields_of_the_sdk(members, answer):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert list(extras(typed(whole(members, answer)))) == []
 
 
 @ALL
-def test_a_reply_says_what_the_model_said(members, answer):
+def test_a_reply_contains_the_models_answer(members, answer):
     reply = typed(whole(members, answer))
     assert reply.id == "chatcmpl-0123456789abcdef01234567"
     assert reply.created == 1_790_000_000
@@ -38,7 +38,7 @@ def test_a_reply_says_what_the_model_said(members, answer):
             assert (written.arguments if is_text else json.loads(written.arguments)) == meant.arguments
 
 
-def test_a_thought_is_counted_and_not_told():
+def test_a_thought_is_counted_and_not_sent():
     reply = whole({"reasoning_effort": "high"}, Answer(text="Hello.", thought="Secret plan.", usage=USED))
     assert "Secret" not in json.dumps(reply)
     assert reply["usage"]["completion_tokens_details"]["reasoning_tokens"] == 8
@@ -88,7 +88,7 @@ FINISHES = [
 
 
 @pytest.mark.parametrize(("members", "answer", "reason"), FINISHES)
-def test_an_end_has_openais_word(members, answer, reason):
+def test_an_end_has_openais_finish_reason(members, answer, reason):
     assert whole(members, answer)["choices"][0]["finish_reason"] == reason
 
 
@@ -128,7 +128,7 @@ def test_a_source_is_cited_where_the_text_quotes_it():
 @pytest.mark.parametrize(
     ("asked", "told"), [(None, "default"), ("auto", "default"), ("flex", "flex"), ("fast", "priority")]
 )
-def test_the_tier_that_served_is_told(asked, told):
+def test_the_service_tier_is_in_the_reply(asked, told):
     assert whole({"service_tier": asked}, Answer(text="a"))["service_tier"] == told
 
 

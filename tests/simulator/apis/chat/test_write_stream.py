@@ -33,7 +33,7 @@ def deltas(sent):
 
 
 @ALL
-def test_a_chunk_has_only_members_the_sdk_knows(members, answer):
+def test_a_chunk_has_only_fields_of_the_sdk(members, answer):
     found = {name for chunk in chunks(members, answer) for name in extras(typed_chunk(chunk))}
     assert found == ({UNTYPED} if answer.sources else set())
 
@@ -111,7 +111,7 @@ def test_interleaved_calls_grow_in_turns():
     assert len(set(opened)) == 2
 
 
-def test_a_call_without_arguments_still_says_so():
+def test_a_call_without_arguments_has_an_empty_object():
     call_without = Call(id="call_1", name="get_weather", arguments={})
     told = accumulated(chunks(TOOLS, Answer(calls=(call_without,), end="calls")))
     assert told.choices[0].message.tool_calls[0].function.arguments == "{}"
@@ -137,7 +137,7 @@ def test_a_custom_call_grows_in_its_input():
     assert "".join(delta["tool_calls"][0]["custom"]["input"] for delta in others[:-1]) == "2+3*4-5"
 
 
-def test_usage_is_told_only_when_asked_for():
+def test_usage_is_sent_only_if_requested():
     for options in ({"include_usage": False}, {"include_obfuscation": True}):
         sent = chunks({}, Answer(text="Hello", usage=USED), options=options)
         assert all("usage" not in chunk and chunk["choices"] for chunk in sent)
@@ -174,7 +174,7 @@ def test_a_refusal_grows_in_its_own_member():
 
 
 @pytest.mark.parametrize("options", [{"include_usage": True}, {"include_usage": False}])
-def test_what_a_moderator_said_comes_with_the_last_chunk(options):
+def test_the_moderation_result_is_in_the_last_chunk(options):
     members, answer = CASES["moderated"]
     *others, last = chunks({**members, "n": 2}, answer, options=options)
     assert last["moderation"] == whole(members, answer)["moderation"]

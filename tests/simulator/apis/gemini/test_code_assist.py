@@ -46,7 +46,7 @@ def test_only_a_request_to_count_tokens_names_the_model_within():
     assert (found.rule, found.where) == ("gemini.unknown-field", "/request/model")
 
 
-def test_a_flag_that_is_known_but_not_heeded_is_left_out():
+def test_a_known_but_unsupported_flag_is_omitted():
     request = {**REQUEST, "toolConfig": {"includeServerSideToolInvocations": True, "retrievalConfig": {}}}
     assert json.loads(opened({"model": NEW, "request": request})[1])["toolConfig"] == {"retrievalConfig": {}}
 
@@ -66,7 +66,7 @@ def test_an_envelope_that_is_none_is_refused(body, rule):
 
 
 @shelf.needs_shelf
-def test_a_user_on_board_is_told_the_tier_and_the_project():
+def test_an_onboarded_user_gets_the_tier_and_the_project():
     [path] = shelf.samples("code_assist", "load_code_assist.request.json")
     answer = json.loads(handle_setup_call("loadCodeAssist", "", path.read_bytes()))
     [sample] = shelf.samples("code_assist", "load_code_assist.response.json")
@@ -75,7 +75,7 @@ def test_a_user_on_board_is_told_the_tier_and_the_project():
     assert answer["cloudaicompanionProject"] == "my-gcp-project"
 
 
-def test_a_new_user_is_told_the_tiers_and_comes_on_board_at_once():
+def test_a_new_user_gets_the_tiers_and_is_onboarded_at_once():
     answer = json.loads(handle_setup_call("loadCodeAssist", "", b'{"cloudaicompanionProject": "new-one"}'))
     assert "currentTier" not in answer
     assert [tier["id"] for tier in answer["allowedTiers"] if tier["isDefault"]] == ["standard-tier"]
@@ -120,7 +120,7 @@ def test_a_call_that_is_no_message_is_refused_with_googles_error(simulator, meth
     ],
 )
 @pytest.mark.parametrize("headers", [{}, {"authorization": "Bearer invalid"}], ids=["none", "invalid"])
-def test_who_comes_on_board_has_a_token(simulator, method, path, headers):
+def test_code_assist_calls_require_a_token(simulator, method, path, headers):
     reply = httpx2.request(method, f"{simulator.base_url}/v1internal{path}", headers=headers)
     assert (reply.status_code, reply.json()["error"]["status"]) == (401, "UNAUTHENTICATED")
     assert reply.headers["x-dragoman-rule"] == "key"
@@ -164,7 +164,7 @@ def test_to_come_on_board_may_take_time(simulator):
     assert done["response"]["cloudaicompanionProject"]["id"] == "new-slow-one"
 
 
-def test_what_the_cli_asks_beside_answers_is_answered(simulator):
+def test_the_other_calls_of_the_cli_are_answered(simulator):
     [bucket, *_] = post(simulator, "retrieveUserQuota", {"project": "p"}).json()["buckets"]
     assert (bucket["modelId"], bucket["remainingFraction"]) == (NEW, 1)
     assert post(simulator, "listExperiments", {"project": "p"}).json() == {"experimentIds": [], "flags": []}
@@ -177,7 +177,7 @@ def test_what_the_cli_asks_beside_answers_is_answered(simulator):
     assert asked.json()["freeTierDataCollectionOptin"] is False
 
 
-def test_an_error_is_told_without_an_envelope(simulator):
+def test_an_error_has_no_envelope(simulator):
     url = f"{simulator.base_url}/v1internal:streamGenerateContent?alt=sse"
     body = {"model": NEW, "request": {"contents": []}}
     reply = httpx2.post(url, json=body, headers={"authorization": "Bearer t"})

@@ -159,5 +159,5 @@ def test_a_schema_of_vertex_may_refer_within_itself():
         ("gemini-2.0-flash", {}, False),
     ],
 )
-def test_models_think_from_2_5_on_unless_told_not_to(name, config, thinks):
+def test_models_think_from_2_5_on_unless_disabled(name, config, thinks):
     assert ask({"contents": [user("a")], "generationConfig": config}, situation(name)).thinks is thinks

@@ -136,7 +136,7 @@ def test_protobufs_json_is_lenient_where_google_is():
         ([], "type", "", 'Invalid JSON payload received. Unknown name "": Root element must be a message.'),
     ],
 )
-def test_what_does_not_fit_is_told_in_googles_words(body, fault, where, words):
+def test_type_errors_have_googles_wording(body, fault, where, words):
     found = find_violation(body)
     assert (found.rule, found.where, found.message) == (f"gemini.{fault}", where, words)
 

@@ -36,7 +36,7 @@ def following(said, *more):
     return asking(user("Weather?"), said, results(said), *more)
 
 
-def test_what_the_model_said_comes_back_and_is_accepted():
+def test_the_models_own_reply_is_accepted_in_a_history():
     for name in ("call", "calls"):
         accepted(following(content(name)))
     accepted(asking(user("Hi."), content("text"), user("And?")))
@@ -88,7 +88,7 @@ def test_an_earlier_turn_needs_no_signature():
 
 
 @pytest.mark.parametrize("word", SKIP_TOKENS)
-def test_the_documented_words_stand_for_a_signature(word):
+def test_the_documented_skip_values_replace_a_signature(word):
     said = content()
     for form in (word, b64encode(word.encode()).decode(), urlsafe_b64encode(word.encode()).decode().rstrip("=")):
         said["parts"][1]["thoughtSignature"] = form
@@ -172,7 +172,7 @@ def test_a_signature_on_a_text_of_another_model_is_refused():
         ("gemini-3.1-pro-preview", "gemini-3.1-pro-preview-customtools"),
     ],
 )
-def test_a_model_knows_its_signatures_under_all_its_names_and_on_all_surfaces(one, other):
+def test_a_model_accepts_its_signatures_under_all_its_names_and_on_all_apis(one, other):
     accepted(following(build_content(one)), situation(other))
     accepted(following(build_content(one)), situation(other, vertex=True))
     accepted(following(build_content(other, vertex=True)), situation(one))

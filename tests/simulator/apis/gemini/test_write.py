@@ -80,7 +80,7 @@ def check(name, replies):
 
 @pytest.mark.parametrize("kind", SITUATIONS)
 @pytest.mark.parametrize("name", ANSWERS)
-def test_a_whole_reply_is_of_the_sdks_types_and_says_the_answer(name, kind):
+def test_a_whole_reply_has_the_sdks_types_and_the_answer(name, kind):
     body = API.render_reply(ANSWERS[name], given(kind), occasion())
     # The types forbid unknown fields.
     types.GenerateContentResponse.model_validate(json.loads(body))
@@ -92,7 +92,7 @@ def test_a_whole_reply_is_of_the_sdks_types_and_says_the_answer(name, kind):
 @pytest.mark.parametrize("pace", PACES)
 @pytest.mark.parametrize("kind", SITUATIONS)
 @pytest.mark.parametrize("name", ANSWERS)
-def test_a_stream_is_of_the_sdks_types_and_says_the_answer(name, kind, pace):
+def test_a_stream_has_the_sdks_types_and_the_answer(name, kind, pace):
     frames = list(API.render_stream(ANSWERS[name], given(kind), occasion(**PACES[pace])))
     for frame in frames:
         assert frame.startswith(b"data: {")
@@ -103,7 +103,7 @@ def test_a_stream_is_of_the_sdks_types_and_says_the_answer(name, kind, pace):
 
 
 @pytest.mark.parametrize(("end", "finish"), [("stop", "STOP"), ("filtered", "SAFETY")])
-def test_a_refusal_is_said_as_text(end, finish):
+def test_a_refusal_is_rendered_as_text(end, finish):
     answer = Answer(text="Well.", refusal="I will not.", end=end, usage=USAGE)
     whole = types.GenerateContentResponse.model_validate(json.loads(API.render_reply(answer, given(), occasion())))
     frames = [json.loads(frame[6:]) for frame in API.render_stream(answer, given(), occasion())]
@@ -115,7 +115,7 @@ def test_a_refusal_is_said_as_text(end, finish):
 
 @pytest.mark.parametrize("kind", SITUATIONS)
 @pytest.mark.parametrize("name", ANSWERS)
-def test_a_stream_says_the_same_as_the_whole(name, kind):
+def test_a_stream_has_the_same_content_as_a_whole_reply(name, kind):
     answer, request = ANSWERS[name], given(kind)
     whole = json.loads(API.render_reply(answer, request, occasion()))
     chunks = [json.loads(frame[6:]) for frame in API.render_stream(answer, request, occasion())]
@@ -173,7 +173,7 @@ def test_streamed_calls_end_as_they_were_recorded(kind, shapes):
     assert [" ".join(next(iter(part)) for part in one) for one in parts] == shapes
 
 
-def test_thoughts_are_shown_only_where_they_are_asked_for():
+def test_thoughts_are_included_only_if_requested():
     hidden = accepted(asking())
     reply = json.loads(API.render_reply(ANSWERS["thought"], hidden, occasion()))
     assert [part["text"] for part in reply["candidates"][0]["content"]["parts"]] == [TEXT]
@@ -201,7 +201,7 @@ def test_places_of_sources_are_counted_in_bytes():
     assert metadata["webSearchQueries"] == ["weather in Paris"]
 
 
-def test_a_search_is_shown_where_that_is_asked_for():
+def test_a_search_is_included_if_requested():
     request = accepted(
         {
             "contents": [user("Hi.")],
@@ -224,7 +224,7 @@ def test_a_search_is_shown_where_that_is_asked_for():
     )
 
 
-def test_a_word_of_an_enum_is_written_bare():
+def test_an_enum_answer_is_written_without_quotes():
     config = {"responseMimeType": "text/x.enum", "responseSchema": {"type": "STRING", "enum": ["a"]}}
     request = accepted({"contents": [user("Hi.")], "generationConfig": config})
     reply = json.loads(API.render_reply(ANSWERS["text"].__class__(text='"a"', usage=USAGE), request, occasion()))
@@ -257,7 +257,7 @@ def rebuilt(chunks):
 
 
 @pytest.mark.parametrize("asked", [True, False])
-def test_vertex_streams_arguments_in_pieces_where_that_is_asked_for(asked):
+def test_vertex_streams_partial_arguments_if_requested(asked):
     calling = {"streamFunctionCallArguments": True} if asked else {}
     request = accepted(asking(toolConfig={"functionCallingConfig": calling}), situation(vertex=True))
     frames = list(API.render_stream(ANSWERS["calls"], request, occasion(size=2, partial_args=not asked)))
@@ -324,6 +324,6 @@ def test_an_answer_can_be_taken_out_of_a_reply():
     types.GenerateContentResponse.model_validate(reply)
 
 
-def test_the_api_knows_its_other_forms():
+def test_the_api_has_an_envelope_and_an_array_form():
     assert API.name == "gemini"
     assert (API.envelope.unwrap, API.envelope.wrap, API.render_array) == (unwrap_request, wrap_reply, render_array)

@@ -55,6 +55,6 @@ def test_a_token_that_was_not_given_is_refused(client):
         client.models.generate_content(model=ARGON, contents="Go on.", config=config)
 
 
-def test_older_models_say_everything_at_once(client, saying):
+def test_older_models_send_everything_in_one_chunk(client, saying):
     assert client.models.generate_content(model=NEW, contents="Go on and on.").text == LONG
     assert len(saying.requests) == 1

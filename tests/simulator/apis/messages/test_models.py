@@ -94,7 +94,7 @@ def test_a_turn_that_was_paused_can_be_sent_back_to_any_model():
     accepted(asks(user("Hi"), assistant(search), tools=[{"type": "web_search_20260318", "name": "web_search"}]))
 
 
-def test_the_model_may_speak_first_where_that_was_recorded():
+def test_an_assistant_message_may_come_first_where_that_was_recorded():
     first = [assistant("How can I help?"), user("Hi")]
     accepted(asks(*first, model="claude-sonnet-4-6"))
     assert refused(asks(*first)).rule == "messages.first-turn"

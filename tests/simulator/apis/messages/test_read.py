@@ -12,7 +12,7 @@ def ask(body):
     return accepted(body, recorded=True).ask
 
 
-def test_turns_are_merged_and_told_with_calls_results_and_media():
+def test_turns_are_merged_and_parsed_with_calls_results_and_media():
     body = asks(
         user(text("Look."), IMAGE),
         assistant(text("Both."), call(1), call(2, input={"city": "Tokyo"})),
@@ -43,12 +43,12 @@ def test_turns_are_merged_and_told_with_calls_results_and_media():
     )
 
 
-def test_a_tool_is_told_with_its_schema():
+def test_a_tool_is_parsed_with_its_schema():
     (tool,) = ask(asks(tools=[WEATHER])).tools
     assert (tool.name, tool.kind, tool.schema) == ("get_weather", "function", WEATHER["input_schema"])
 
 
-def test_tools_of_the_vendor_are_told_apart():
+def test_native_tools_are_distinguished():
     tools = [
         {"type": "web_search_20260318", "name": "web_search"},
         {"type": "bash_20250124", "name": "bash"},
@@ -78,7 +78,7 @@ def test_a_tool_that_was_withdrawn_is_not_seen():
     assert ask(body).tools == ()
 
 
-def test_the_choice_of_tools_is_told():
+def test_the_tool_choice_is_parsed():
     old = {"model": "claude-sonnet-4-5", "tools": [WEATHER]}
     assert ask(asks(**old)).choice == AskToolChoice()
     assert ask(asks(**old, tool_choice={"type": "none"})).choice == AskToolChoice(mode="none")
@@ -90,14 +90,14 @@ def test_the_choice_of_tools_is_told():
     assert not ask(asks(**old, tool_choice={"type": "auto", "disable_parallel_tool_use": True})).choice.parallel
 
 
-def test_limits_and_the_shape_of_the_answer_are_told():
+def test_limits_and_the_output_format_are_parsed():
     told = ask(
         asks(stop_sequences=["END"], max_tokens=77, output_config={"format": {"type": "json_schema", "schema": SCHEMA}})
     )
     assert (told.stop, told.max_tokens, told.output_schema) == (("END",), 77, SCHEMA)
 
 
-def test_the_model_thinks_by_its_generation_unless_told():
+def test_thinking_has_a_default_by_generation():
     assert ask(asks()).thinks
     assert ask(asks(model="claude-sonnet-5")).thinks
     assert not ask(asks(model="claude-sonnet-5", thinking={"type": "disabled"})).thinks
@@ -111,6 +111,6 @@ def test_between_tools_the_model_thinks_after_results_only():
     assert ask(asks(user("a"), assistant(call()), user(result()), **setting)).thinks
 
 
-def test_a_stream_is_asked_for_in_the_body():
+def test_a_stream_is_requested_in_the_body():
     assert accepted(asks(stream=True)).stream
     assert not accepted(asks()).stream

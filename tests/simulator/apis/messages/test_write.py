@@ -183,7 +183,7 @@ def test_the_events_come_in_the_order_of_the_vendor():
     assert data[4]["delta"]["partial_json"] == '{"city": "Paris", "unit": "celsius"}'
 
 
-def test_a_thought_whose_words_are_left_out_has_only_its_signature():
+def test_a_thought_with_omitted_text_has_only_its_signature():
     data = [json.loads(frame.split(b"data: ")[1]) for frame in frames(ANSWERS["thought"], BODIES["newest"])]
     deltas = [one["delta"]["type"] for one in data if one.get("index") == 0 and "delta" in one]
     assert deltas == ["signature_delta"]
@@ -205,7 +205,7 @@ def test_white_space_between_quotations_is_no_block_of_its_own():
     assert texts == [PAGE.quote, f" {OTHER.quote}"]
 
 
-def test_a_refusal_is_said_and_explained():
+def test_a_refusal_is_rendered_with_its_explanation():
     reply = json.loads(whole(Answer(text="Well.", refusal="I will not.", usage=USAGE), BODIES["newest"]))
     assert [block["text"] for block in reply["content"]] == ["Well.", "I will not."]
     assert reply["stop_details"] == {"type": "refusal", "category": None, "explanation": "I will not."}

@@ -61,7 +61,7 @@ def test_a_thought_that_was_edited_is_refused(body):
     "spoil",
     [lambda token: token[:40] + "xy" + token[42:], lambda token: token[:-8], lambda _: "EqQBopaque==", lambda _: ""],
 )
-def test_a_signature_that_is_not_ours_is_refused(body, spoil):
+def test_a_foreign_signature_is_rejected(body, spoil):
     once = answered(body, reply_to(body))
     thought = once["messages"][1]["content"][0]
     thought["signature"] = spoil(thought["signature"])
@@ -82,7 +82,7 @@ def test_a_thought_of_another_simulator_is_refused(body):
     assert refused(answered(body, reply_to(body)), TokenSigner(4)).rule == "messages.thinking-signature"
 
 
-def test_a_thought_stands_once(body):
+def test_a_thought_appears_once(body):
     first = reply_to(body)
     once = answered(body, first)
     again = answered(once, {"content": [first["content"][0], text("18.")]})
@@ -120,7 +120,7 @@ def test_what_the_vendor_does_not_count_as_a_change_is_none():
     accepted(moved, SIGNER)
 
 
-def test_a_caller_may_ask_that_thoughts_of_other_conversations_be_dropped():
+def test_a_caller_may_request_that_thoughts_of_other_conversations_are_dropped():
     body = asks(tools=[WEATHER], system="Be brief.")
     moved = answered({**body, "system": "Other."}, reply_to(body))
     binding = {"block_binding": {"prefix_mismatch_behavior": "drop_block"}}
@@ -135,7 +135,7 @@ def test_the_newest_models_leave_out_a_thought_of_another_model_and_refuse_none(
     assert "input_transformations" not in reply_to(switched)
 
 
-def test_with_the_beta_a_reply_tells_of_thoughts_of_another_model():
+def test_with_the_beta_a_reply_reports_thoughts_of_another_model():
     older = asks(tools=[WEATHER], model="claude-opus-4-8", thinking={"type": "adaptive"})
     switched = {**answered(older, reply_to(older)), "model": NEWEST}
     found = accepted(switched, SIGNER, betas=("thinking-binding-controls-2026-08-01",))
@@ -166,7 +166,7 @@ def test_thoughts_are_left_out_where_the_model_does_so_and_still_come_back():
     accepted(answered(body, reply), SIGNER)
 
 
-def test_words_put_into_a_thought_that_came_without_are_ignored():
+def test_text_added_to_a_thought_without_text_is_ignored():
     body = asks(tools=[WEATHER])
     once = answered(body, reply_to(body))
     once["messages"][1]["content"][0]["thinking"] = "Something."

@@ -30,7 +30,7 @@ def test_a_conversation_is_made_changed_and_deleted(sdk):
         sdk.conversations.retrieve(made.id)
 
 
-def test_a_tool_flow_goes_on_in_a_conversation(sdk):
+def test_a_tool_flow_continues_in_a_conversation(sdk):
     talk = sdk.conversations.create(items=[{"role": "developer", "content": "Be brief."}])
     asked = {"model": MODEL, "conversation": talk.id, "tools": [WEATHER]}
     first = sdk.responses.create(**asked, input="What is the weather in Paris?")
@@ -104,7 +104,7 @@ def test_nothing_cannot_be_added(sdk):
     assert caught.value.code == "missing_required_parameter"
 
 
-def test_a_conversation_nobody_knows_cannot_be_gone_on_with(sdk):
+def test_an_unknown_conversation_cannot_be_continued(sdk):
     with pytest.raises(openai.NotFoundError) as caught:
         sdk.responses.create(model=MODEL, conversation="conv_unknown", input="Hello")
     assert caught.value.response.headers["x-dragoman-rule"] == "stored"

@@ -20,7 +20,7 @@ def ask(**members):
     return accepted(asks(**members)).ask
 
 
-def test_the_conversation_is_told_turn_by_turn():
+def test_the_conversation_is_parsed_turn_by_turn():
     turns = ask(
         instructions="Be brief.",
         input=[
@@ -65,7 +65,7 @@ def test_the_conversation_is_told_turn_by_turn():
     )
 
 
-def test_what_is_shown_is_told_by_its_type():
+def test_media_parts_are_parsed_by_type():
     picture = {"type": "input_image", "image_url": "data:image/png;base64,AAAA", "detail": "low"}
     linked = {"type": "input_image", "image_url": "https://example.com/a.jpg", "detail": "low"}
     paper = {"type": "input_file", "filename": "a.pdf", "file_data": "data:application/pdf;base64,AAAA"}
@@ -74,7 +74,7 @@ def test_what_is_shown_is_told_by_its_type():
     assert turn.media == ("image/png", "image/*", "application/pdf", "audio/wav")
 
 
-def test_tools_are_told_with_their_kinds():
+def test_tools_are_parsed_with_their_kinds():
     group = {
         "type": "namespace",
         "name": "crm",
@@ -93,7 +93,7 @@ def test_tools_are_told_with_their_kinds():
     assert tools[0] == AskTool(name="get_weather", description="Weather in a city", schema=WEATHER["parameters"])
 
 
-def test_tools_of_one_name_are_told_apart_by_their_namespaces():
+def test_tools_of_one_name_are_distinguished_by_their_namespaces():
     groups = [
         {"type": "namespace", "name": name, "description": name, "tools": [{**WEATHER, "name": "find"}]}
         for name in ("a", "b")
@@ -148,15 +148,15 @@ CHOICES = [
 
 
 @pytest.mark.parametrize(("choice", "expected"), CHOICES, ids=str)
-def test_a_choice_is_told(choice, expected):
+def test_a_tool_choice_is_parsed(choice, expected):
     assert ask(tools=[WEATHER, PATCH, {"type": "web_search"}], tool_choice=choice).choice == expected
 
 
-def test_calls_one_at_a_time_are_told():
+def test_parallel_off_is_parsed():
     assert ask(tools=[WEATHER], parallel_tool_calls=False).choice == AskToolChoice(parallel=False)
 
 
-def test_limits_and_formats_are_told():
+def test_limits_and_formats_are_parsed():
     schema = {"type": "object", "properties": {}}
     assert ask(max_output_tokens=99).max_tokens == 99
     assert ask(text={"format": {"type": "json_schema", "name": "n", "schema": schema}}).output_schema == schema
@@ -181,7 +181,7 @@ def test_whether_the_model_thinks_depends_on_its_name_and_the_effort(members, th
     assert ask(**members).thinks is thinks
 
 
-def test_the_last_word_on_the_effort_holds():
+def test_the_last_effort_setting_counts():
     update = {"type": "configuration_update", "reasoning": {"effort": "none"}}
     members = {"model": "gpt-6-sol", "reasoning": {"effort": "high"}}
     assert ask(**members, input=[{"role": "user", "content": "Hi"}]).thinks
@@ -210,7 +210,7 @@ def test_a_joined_request_holds_what_is_stored_before_its_own_input():
     assert found["previous_response_id"] == "resp_1"
 
 
-def test_items_that_are_referred_to_stand_where_they_are_referred_to():
+def test_referenced_items_are_inserted_at_their_reference():
     said = {"type": "message", "role": "assistant", "id": "msg_1", "content": "Hi."}
     again = [{"role": "user", "content": "Hello"}, {"type": "item_reference", "id": "msg_1"}]
     found = expand_input(asks(input=again), [said], {"msg_1": said})

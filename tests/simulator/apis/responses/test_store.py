@@ -62,7 +62,7 @@ def test_a_stream_in_the_background_is_taken_up_again_behind_any_event(sdk):
     assert sdk.responses.retrieve(reply.id) == events[-1].response
 
 
-def test_a_stream_that_was_cut_goes_on_in_the_background(sdk):
+def test_a_disconnected_stream_continues_in_the_background(sdk):
     cut = {"x-dragoman-fault": "cut,after=4"}
     stream = in_background(sdk, stream=True, extra_headers=cut)
     reply = next(stream).response
@@ -78,7 +78,7 @@ def test_what_was_not_streamed_is_not_streamed_later(sdk):
 
 
 @pytest.mark.parametrize("action", ["retrieve", "cancel", "delete"])
-def test_a_reply_nobody_knows_is_not_found(sdk, action):
+def test_an_unknown_reply_is_not_found(sdk, action):
     with pytest.raises(openai.NotFoundError) as caught:
         getattr(sdk.responses, action)("resp_unknown")
     assert caught.value.code == "not_found"
@@ -163,7 +163,7 @@ def test_a_recorded_request_may_go_on_from_what_only_the_vendor_keeps(simulate):
             assert client.responses.create(model=MODEL, **members).status == "completed"
 
 
-def test_an_answer_tells_its_request_and_what_is_left(sdk):
+def test_a_response_has_headers_for_its_request_id_and_remaining_limits(sdk):
     raw = sdk.responses.with_raw_response.create(model=MODEL, input="Hello")
     assert raw.headers["x-request-id"].startswith("req_")
     assert raw.headers["openai-version"] == "2020-10-01"

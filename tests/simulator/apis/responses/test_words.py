@@ -158,7 +158,7 @@ SAID = [
 @pytest.mark.parametrize(
     ("members", "where", "message"), SAID, ids=lambda value: value if isinstance(value, str) else None
 )
-def test_the_vendors_words(members, where, message):
+def test_the_vendors_wording(members, where, message):
     found = refused(asks(**{"model": "gpt-5.6-terra", **members}))
     assert (found.where, found.message) == (where, message)
 

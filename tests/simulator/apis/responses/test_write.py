@@ -18,14 +18,14 @@ STATUS = {
 
 
 @ALL
-def test_a_whole_reply_has_only_members_the_sdk_knows(members, answer):
+def test_a_whole_reply_has_only_fields_of_the_sdk(members, answer):
     reply = typed(whole(members, answer))
     assert list(extras(reply)) == []
     assert reply.status == STATUS[answer.end]
 
 
 @ALL
-def test_an_event_has_only_members_the_sdk_knows(members, answer):
+def test_an_event_has_only_fields_of_the_sdk(members, answer):
     for number, told in enumerate(events(members, answer)):
         event = TYPED_EVENT.validate_python(told)
         assert event.type == told["type"]
@@ -162,7 +162,7 @@ def test_the_events_come_in_the_vendors_order():
     assert types("a custom call") == [*BEGIN, *custom, "completed"]
 
 
-def test_a_search_tells_its_steps_and_its_citations():
+def test_a_search_has_its_steps_and_its_citations():
     search = [
         "output_item.added",
         *(f"web_search_call.{step}" for step in ("in_progress", "searching", "completed")),
@@ -177,7 +177,7 @@ def test_a_search_tells_its_steps_and_its_citations():
     assert whole(*CASES["search"])["tool_usage"]["web_search"] == {"num_requests": 1}
 
 
-def test_encrypted_content_comes_when_asked_for_or_when_nothing_is_stored():
+def test_encrypted_content_is_sent_if_requested_or_if_nothing_is_stored():
     assert "encrypted_content" not in whole(*CASES["untold thought"])["output"][0]
     for name in ("sealed thought", "included thought"):
         assert whole(*CASES[name])["output"][0]["encrypted_content"]
@@ -190,7 +190,7 @@ def test_the_encrypted_content_of_an_item_that_is_only_begun_is_not_the_real_one
     assert added["encrypted_content"] != done["encrypted_content"]
 
 
-def test_messages_of_newer_models_tell_their_phase():
+def test_messages_of_newer_models_have_their_phase():
     assert whole(*CASES["text"])["output"][0]["phase"] == "final_answer"
     assert whole(*CASES["two calls"])["output"][0]["phase"] == "commentary"
     assert "phase" not in whole(*CASES["an older model"])["output"][0]
@@ -209,19 +209,19 @@ def test_a_deferred_tool_is_loaded_once_before_it_is_called():
     assert output[3]["namespace"] == "get_later"
 
 
-def test_a_grouped_call_tells_its_namespace():
+def test_a_grouped_call_has_its_namespace():
     (item,) = whole(*CASES["a grouped call"])["output"]
     assert (item["namespace"], item["name"]) == ("crm", "get_customer")
 
 
-def test_a_cut_reply_says_so_and_why():
+def test_a_truncated_reply_has_its_status_and_reason():
     reply = whole(*CASES["length"])
     assert reply["incomplete_details"] == {"reason": "max_output_tokens"}
     assert reply["output"][0]["status"] == "incomplete"
     assert whole(*CASES["filtered"])["incomplete_details"] == {"reason": "content_filter"}
 
 
-def test_a_tool_without_strict_is_told_as_the_strict_one_the_vendor_made_of_it():
+def test_a_tool_without_strict_is_echoed_as_the_strict_one_that_the_vendor_made_of_it():
     from simulator.apis.responses.bodies import WEATHER
 
     schema = WEATHER["parameters"]
@@ -240,7 +240,7 @@ def test_a_tool_without_strict_is_told_as_the_strict_one_the_vendor_made_of_it()
     assert tool["parameters"] == free["parameters"]
 
 
-def test_a_silenced_reply_says_nothing():
+def test_a_dropped_answer_has_no_output():
     import json
 
     from dragoman.simulator.apis.responses import API
@@ -263,7 +263,7 @@ def test_log_probabilities_cover_the_text_whole_and_streamed():
     assert [token["token"] for token in done["logprobs"]] == [token["token"] for token in part["logprobs"]]
 
 
-def test_deltas_are_padded_when_that_is_asked_for():
+def test_deltas_are_padded_if_requested():
     _, answer = CASES["text"]
     padded = events({"stream_options": {"include_obfuscation": True}}, answer)
     assert all(isinstance(event["obfuscation"], str) for event in padded if "delta" in event)
@@ -274,13 +274,13 @@ def test_deltas_are_padded_when_that_is_asked_for():
     assert unpadded == plain
 
 
-def test_a_prompt_that_is_only_put_into_the_cache_says_nothing():
+def test_a_prompt_that_only_fills_the_cache_has_no_output():
     reply = typed(whole({"prompt_cache_options": {"prewarm": True}}, CASES["thought"][1]))
     assert (reply.status, reply.output) == ("completed", [])
     assert (reply.usage.input_tokens, reply.usage.output_tokens) == (40, 0)
 
 
-def test_what_became_of_the_cache_is_told_to_who_compares():
+def test_prompt_cache_diagnostics_compare_with_an_earlier_response():
     _, answer = CASES["text"]
     earlier = whole({}, answer)["id"]
     for name, used, told in (
