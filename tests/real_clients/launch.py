@@ -27,7 +27,11 @@ def claude_code(
     variables, (name, *mode) = shell("claude-code", stage.base_url)
     if model:
         variables["ANTHROPIC_MODEL"] = model
-    options = [*mode, "--allowedTools", ",".join(["Bash", "Read", "ToolSearch", *(f"mcp__{name}" for name in servers or ())])]
+    options = [
+        *mode,
+        "--allowedTools",
+        ",".join(["Bash", "Read", "ToolSearch", *(f"mcp__{name}" for name in servers or ())]),
+    ]
     if servers:
         options += ["--mcp-config", json.dumps({"mcpServers": servers})]
     return stage.run([*programs[name], "-p", prompt, *options], variables)

@@ -45,8 +45,8 @@ _UNSUPPORTED = re.compile(
 )
 """Sequences that pyte does not know, whose characters it would show."""
 _UNFINISHED = re.compile(r"\x1b(?:\[[^@-~]*|[P_^X](?:(?!\x1b\\).)*)?\Z", re.DOTALL)
-_SELECTED = re.compile(r"^[\s│]*[❯›●] +(.*)$", re.MULTILINE)
-"""The line of a list that Enter would choose, as each program marks it."""
+_SELECTED = re.compile("^[\\s│]*[\u276f\u203a\u25cf] +[\u2714\\d. ]*(.*)$", re.MULTILINE)
+"""The line of a list that Enter would choose, by the arrow or dot of each program, without its number or tick."""
 
 
 class _Screen(pyte.Screen):
@@ -90,8 +90,14 @@ class Terminal:
         """The screen, without empty lines."""
         return "\n".join(line.rstrip() for line in self._screen.display if line.strip())
 
+    @property
+    def selected(self) -> list[str]:
+        """The selected lines of the lists on the screen."""
+        return _SELECTED.findall(self.text)
+
     def type(self, text: str) -> None:
         """Type a line: the text and, when the screen shows it and what it may be completed to, Enter."""
+        self.wait_until_still()
         for key in text:
             self._send(key)
             time.sleep(_BETWEEN_KEYS)
@@ -108,12 +114,11 @@ class Terminal:
         self.wait_for(label)
         self.wait_until_still()
         for _ in range(10):
-            lines = [line.lstrip("✔1234567890. ") for line in self._selected()]
-            if any(line.startswith(label) for line in lines):
+            before = self.selected
+            if any(line.startswith(label) for line in before):
                 return self.press("enter")
-            before = self._selected()
             self.press("down")
-            self._wait(lambda before=before: self._selected() != before, "another selected line")
+            self._wait(lambda before=before: self.selected != before, "another selected line")
         raise AssertionError(f"{label!r} cannot be selected; the screen:\n{self.text}")
 
     def wait_for(self, *texts: str) -> None:
@@ -130,9 +135,6 @@ class Terminal:
         """Wait until the program has ended; return its exit status."""
         self._wait(lambda: self._process.poll() is not None, "the end of the program")
         return self._process.returncode
-
-    def _selected(self) -> list[str]:
-        return _SELECTED.findall(self.text)
 
     def _wait(self, is_shown: Callable[[], bool], what: str) -> None:
         deadline = time.monotonic() + PATIENCE

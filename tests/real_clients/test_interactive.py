@@ -3,7 +3,6 @@ the dialogs of the first start, a task, the question whether a command may run, 
 """
 
 import secrets
-import subprocess
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -22,7 +21,6 @@ COMMAND = "tee copy.txt < note.txt"
 """Writes a file, so that every program asks before it runs the command."""
 ESCALATED = {"sandbox_permissions": "require_escalated", "justification": "May I copy the note?"}
 """Codex runs commands in a sandbox without asking, and asks when the model wants one to run outside of it."""
-API_KEY_QUESTION = "Do you want to use this API key?"
 
 
 class CopyTask:
@@ -104,8 +102,11 @@ def test_claude_code_with_an_api_key_asks_for_more(programs, stage, folder):
         answer_first_questions(screen)
         leave(screen, "/exit")
     with claude_code(here, programs, **key) as screen:
-        screen.wait_for(API_KEY_QUESTION, "❯ No (recommended)")
+        screen.wait_for("Do you want to use this API key?")
+        screen.wait_until_still()
+        assert screen.selected == ["No (recommended)"]
         screen.choose("Yes")
+        screen.wait_for("manual mode on")
         task.run(screen, "Do you want to proceed?", "Yes")
         leave(screen, "/exit")
 
@@ -136,7 +137,7 @@ def test_codex(programs, stage, folder, upstream, window):
         settings = settings.replace("#model_context_window", "model_context_window")
     (here.home / ".codex").mkdir()
     (here.home / ".codex" / "config.toml").write_text(settings, encoding="utf-8")
-    subprocess.run(["git", "init", "-q", folder], check=True)  # noqa: S607  as a person has it: Codex asks in repositories
+    here.run(["git", "init", "-q"], {})  # Codex asks for trust in repositories
     variables, (name, *options) = shell("codex", here.base_url, CONNECT)
     with terminal([*programs[name], *options], folder, {**here.environment, **variables}) as screen:
         screen.choose("Trust and continue")
