@@ -10,6 +10,7 @@ import fcntl
 import os
 import pty
 import re
+import secrets
 import select
 import signal
 import struct
@@ -27,7 +28,7 @@ pyte = pytest.importorskip("pyte", reason="the terminal emulator of the lock, py
 ROWS, COLUMNS = 60, 120
 PATIENCE = 60.0
 """Seconds that a step waits for the screen: far more than any takes on an idle machine."""
-_KEYS = {"enter": "\r", "down": "\x1b[B", "escape": "\x1b", "ctrl-c": "\x03"}
+_KEYS = {"enter": "\r", "down": "\x1b[B", "ctrl-o": "\x0f"}
 _BETWEEN_KEYS = 0.02
 """Seconds between two keys: programs take what comes faster for pasted text, in which Enter is a line break."""
 _STILL = 0.5
@@ -170,13 +171,14 @@ def _words(text: str) -> str:
 
 @contextlib.contextmanager
 def terminal(command: Sequence[str | Path], folder: Path, environment: Mapping[str, str]) -> Generator[Terminal]:
-    """Run a program at a terminal; in the end it is killed, with all that it left running with the same HOME."""
+    """Run a program at a terminal; in the end it is killed, with all that it left running."""
+    mark = f"DRAGOMAN_TEST_TERMINAL={secrets.token_hex(8)}"
     master, slave = pty.openpty()
     fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", ROWS, COLUMNS, 0, 0))
     with subprocess.Popen(  # noqa: S603  programs that the lock names
         [sys.executable, "-c", _OWN_TERMINAL, *map(str, command)],
         cwd=folder,
-        env=dict(environment),
+        env=dict([mark.split("="), *environment.items()]),
         stdin=slave,
         stdout=slave,
         stderr=slave,
@@ -187,14 +189,13 @@ def terminal(command: Sequence[str | Path], folder: Path, environment: Mapping[s
             yield Terminal(process, master)
         finally:
             process.kill()
-            _kill_descendants(environment["HOME"])
+            _kill_descendants(mark)
             os.close(master)
 
 
-def _kill_descendants(home: str) -> None:
-    """Kill what the program started: Codex leaves a server, which is nobody's child when Codex has ended."""
-    wanted = f"HOME={home}".encode()
+def _kill_descendants(mark: str) -> None:
+    """Kill what has our variable in its environment: Codex leaves a server, which is nobody's child in the end."""
     for path in Path("/proc").glob("[0-9]*/environ"):
         with contextlib.suppress(OSError):  # not ours, or gone
-            if wanted in path.read_bytes().split(b"\0"):
+            if mark.encode() in path.read_bytes().split(b"\0"):
                 os.kill(int(path.parent.name), signal.SIGKILL)

@@ -44,7 +44,7 @@ class CopyTask:
         return Answer(text=f"Backwards: {rest[:16][::-1]}." if found else "There is no word.")
 
     def run(self, screen: Terminal, question: str, yes: str) -> None:
-        """Give the task, allow the command when the program asks, and wait for the result and the answer."""
+        """Give the task, allow the command when the program asks, and wait for the answer."""
         screen.type(TASK)
         screen.wait_for(question, COMMAND)
         assert not (self._folder / "copy.txt").exists()
@@ -85,6 +85,12 @@ def test_claude_code_with_a_token(programs, stage, folder):
         screen.wait_for("manual mode on")
         assert "isn't recognized" not in screen.text
         task.run(screen, "Do you want to proceed?", "Yes")
+        screen.wait_for("Ran 1 shell command")
+        screen.wait_until_still()
+        screen.press("ctrl-o")
+        screen.wait_for(f"The word is {task.word}.")
+        screen.wait_until_still()
+        screen.press("ctrl-o")
         leave(screen, "/exit")
     assert here.outside.asked <= {"downloads.claude.ai", "github.com"}
 
