@@ -3,6 +3,7 @@ the dialogs of the first start, a task, the question whether a command may run, 
 """
 
 import secrets
+import shutil
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -61,6 +62,20 @@ def claude_code(stage: Stage, programs: Programs, *mode: str, **variables: str |
     changed = {key: value for key, value in {**stage.environment, **exported, **variables}.items() if value is not None}
     with terminal([*programs[name], *(mode or options)], stage.folder, changed) as screen:
         yield screen
+
+
+@contextmanager
+def codex(stage: Stage, programs: Programs, settings: str) -> Generator[Terminal]:
+    """Start Codex as the how-to page says."""
+    home = stage.home / ".codex"
+    home.mkdir()
+    (home / "config.toml").write_text(settings, encoding="utf-8")
+    variables, (name, *options) = shell("codex", stage.base_url, CONNECT)
+    try:
+        with terminal([*programs[name], *options], stage.folder, {**stage.environment, **variables}) as screen:
+            yield screen
+    finally:
+        shutil.rmtree(home / "packages", ignore_errors=True)  # its background server is a copy of 400 MB
 
 
 def answer_first_questions(screen: Terminal) -> None:
@@ -141,11 +156,8 @@ def test_codex(programs, stage, folder, upstream, window):
     settings = block("toml", "codex", here.base_url, CONNECT)
     if window == "122K":
         settings = settings.replace("#model_context_window", "model_context_window")
-    (here.home / ".codex").mkdir()
-    (here.home / ".codex" / "config.toml").write_text(settings, encoding="utf-8")
     here.run(["git", "init", "-q"], {})  # Codex asks for trust in repositories
-    variables, (name, *options) = shell("codex", here.base_url, CONNECT)
-    with terminal([*programs[name], *options], folder, {**here.environment, **variables}) as screen:
+    with codex(here, programs, settings) as screen:
         screen.choose("Trust and continue")
         screen.wait_for("Ask Codex to do anything")
         task.run(screen, "Would you like to run the following command?", "Yes, proceed")
