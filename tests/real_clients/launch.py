@@ -24,10 +24,14 @@ def claude_code(
     stage: Stage, programs: Programs, prompt: str, *, model: str = "", servers: Mapping[str, Any] | None = None
 ) -> str:
     """Run Claude Code."""
-    variables, (name,) = shell("claude-code", stage.base_url)
+    variables, (name, *mode) = shell("claude-code", stage.base_url)
     if model:
         variables["ANTHROPIC_MODEL"] = model
-    options = ["--allowedTools", ",".join(["Bash", "Read", "ToolSearch", *(f"mcp__{name}" for name in servers or ())])]
+    options = [
+        *mode,
+        "--allowedTools",
+        ",".join(["Bash", "Read", "ToolSearch", *(f"mcp__{name}" for name in servers or ())]),
+    ]
     if servers:
         options += ["--mcp-config", json.dumps({"mcpServers": servers})]
     return stage.run([*programs[name], "-p", prompt, *options], variables)
@@ -84,8 +88,8 @@ def opencode(stage: Stage, programs: Programs, prompt: str, *, provider: str) ->
 
 def claude_code_again(stage: Stage, programs: Programs, prompt: str, model: str) -> str:
     """Take up Claude Code's last conversation, with another model."""
-    variables, (name,) = shell("claude-code", stage.base_url)
-    return stage.run([*programs[name], "-c", "-p", prompt], {**variables, "ANTHROPIC_MODEL": model})
+    variables, (name, *mode) = shell("claude-code", stage.base_url)
+    return stage.run([*programs[name], *mode, "-c", "-p", prompt], {**variables, "ANTHROPIC_MODEL": model})
 
 
 def codex_again(stage: Stage, programs: Programs, prompt: str, model: str) -> str:

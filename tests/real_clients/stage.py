@@ -53,20 +53,23 @@ class Stage:
         self.folder = folder
         self.home = home
 
-    def run(self, command: Sequence[str | Path], variables: Mapping[str, str], within: float = 90) -> str:
-        """Run a program until it ends well; return what it printed."""
-        environment = {
+    @property
+    def environment(self) -> dict[str, str]:
+        """The variables of a program, without its own settings."""
+        return {
             "PATH": os.pathsep.join([str(NODE.parent), os.environ["PATH"]]),
             "HOME": str(self.home),
             "LANG": "C.UTF-8",
             "TERM": "xterm-256color",
             **self.outside.environment,
-            **variables,
         }
+
+    def run(self, command: Sequence[str | Path], variables: Mapping[str, str], within: float = 90) -> str:
+        """Run a program until it ends well; return what it printed."""
         done = subprocess.run(  # noqa: S603  programs that the lock names
             [str(word) for word in command],
             cwd=self.folder,
-            env=environment,
+            env={**self.environment, **variables},
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
