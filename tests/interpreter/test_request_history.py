@@ -75,8 +75,10 @@ def talk() -> Talk:
     return begun
 
 
-def test_a_history_that_comes_for_the_first_time_is_translated_as_one():
-    assert Talk().prefix(LOOP) is NO_PREFIX
+def test_the_prefix_of_a_history_is_stored_the_first_time_it_comes():
+    begun = Talk()
+    assert begun.prefix(LOOP) is not NO_PREFIX
+    assert begun.at(LOOP).prefix_length == 4
 
 
 def test_a_small_request_is_not_looked_at(monkeypatch):
@@ -213,8 +215,8 @@ def test_system_instructions_outside_the_history_may_change():
         body = json.dumps({"model": "m", "max_tokens": 9, "messages": turns, **others}).encode()
         conversation = history_of(body, "messages", cache)
         told.append((prefix_of(conversation), conversation.request.messages))
-    assert told[0][0] is NO_PREFIX
-    assert len(told[1][0].messages) == 3
+    assert len(told[0][0].messages) == 3
+    assert told[1][0] is told[0][0]
     assert told[2][0] is told[3][0] is told[1][0]
     assert [len(messages) for _, messages in told] == [6, 6, 5, 6]
     assert told[3][1][0].parts[0].text == "two"

@@ -63,7 +63,7 @@ def on() -> Caches:
 
 def tiny() -> Caches:
     """Caches that evict all the time."""
-    return Caches(ToolsCache(max_bytes=20_000), PrefixCache(min_bytes=64, max_bytes=2_000, max_keys=2))
+    return Caches(ToolsCache(max_bytes=20_000), PrefixCache(min_bytes=64, max_bytes=4_000))
 
 
 def _translated(body: bytes, source: str, target: str, caches: Caches, **options: Any) -> Translation | tuple[str, ...]:

@@ -15,7 +15,7 @@ from dragoman.interpreter.prefix_cache import NO_PREFIX, Prefix
 from dragoman.interpreter.tools_cache import ToolSet
 from dragoman.interpreter.translate import Caches
 from dragoman.wire import array, json
-from dragoman.wire.json import find_duplicate_key
+from dragoman.wire.json import decode_distinct
 from dragoman.wire.pointer import escape, split
 
 _PLACEHOLDER = Raw(b"0")
@@ -32,23 +32,23 @@ class DuplicateKeyChecker:
         self._prefixes = caches.prefixes
 
     def require_distinct(self, body: bytes, dialect: Dialect) -> Any:
-        """Raise a `Problem` with the pointer of a duplicate key; return the decoded body if it was decoded whole."""
+        """Raise a `Problem` with the pointer of a duplicate key; return the decoded body, without what was skipped."""
         if len(body) < SMALL_BODY:
             return require_distinct_keys(body)
         try:
             prefix = self._find_prefix(body, dialect)
             shorter, skipped = _drop_prefix(body, dialect.history, prefix)
-            where = self._find_duplicate(shorter, dialect)
+            value, where = self._decode_distinct(shorter, dialect)
             if where is not None:
                 raise build_duplicate_key_error(_shift_pointer(where, dialect.history, skipped))
             if prefix is not None:
                 self._cache_prefix(body, shorter, dialect, prefix)
         except json.Malformed as error:
             raise build_body_error(error) from None
-        return None
+        return value
 
-    def _find_duplicate(self, body: bytes, dialect: Dialect) -> str | None:
-        """Return the pointer of a duplicate key; tools that were checked before are skipped."""
+    def _decode_distinct(self, body: bytes, dialect: Dialect) -> tuple[Any, str | None]:
+        """Return the decoded body and the pointer of a duplicate key; tools that were checked before are skipped."""
         tools = None
         try:
             members = json.decode_object(Raw(body))  # UTF-8 is checked when the request is parsed
@@ -56,13 +56,13 @@ class DuplicateKeyChecker:
             if _TOOLS in members and len(json.encode(members)) == len(body):
                 tools = self._read_tools(bytes(members[_TOOLS]), dialect)
         except json.Malformed:
-            return find_duplicate_key(body)
+            return decode_distinct(body)
         if tools is None or not tools.is_distinct:
-            where = find_duplicate_key(body)
+            value, where = decode_distinct(body)
             if tools is not None and where is None:
                 tools.is_distinct = True
-            return where
-        return find_duplicate_key(json.encode({**members, _TOOLS: _PLACEHOLDER}))
+            return value, where
+        return decode_distinct(json.encode({**members, _TOOLS: _PLACEHOLDER}))
 
     def _read_tools(self, raw: bytes, dialect: Dialect) -> ToolSet | None:
         try:
@@ -71,7 +71,7 @@ class DuplicateKeyChecker:
             return None  # reported when the request is parsed
 
     def _find_prefix(self, body: bytes, dialect: Dialect) -> Prefix | None:
-        """Return the checked prefix of a long history; `NO_PREFIX` if only its key is cached, else None."""
+        """Return the checked prefix of a long history, or `NO_PREFIX`; None if the body has no long history."""
         if len(body) < 2 * self._prefixes.min_bytes:
             return None
         start = array.find_top_array(body, dialect.history)

@@ -58,30 +58,24 @@ NO_PREFIX = Prefix()
 class PrefixCache:
     """A least-recently-used cache of up to `max_bytes` bytes of prefixes, each of at least `min_bytes` bytes.
 
-    Most conversations are never continued. So the first time a history comes, only its key is kept: a hash of its first
-    `min_bytes` bytes. If the key comes again, the conversation continues, and its prefix is stored. There is no lock:
-    every step replaces a whole value, and a race can lose no more than an entry.
+    Its keys are hashes of the first `min_bytes` bytes of a history. There is no lock: every step replaces a whole
+    value, and a race can lose no more than an entry.
     """
 
-    def __init__(self, *, min_bytes: int = 32 << 10, max_bytes: int = 64 << 20, max_keys: int = 4096) -> None:
+    def __init__(self, *, min_bytes: int = 32 << 10, max_bytes: int = 64 << 20) -> None:
         self.min_bytes = min_bytes
         self._max_bytes = max_bytes
-        self._max_keys = max_keys
         self._size = 0
         self._prefixes: dict[_Key, tuple[Prefix, ...]] = {}
         """By key, the least recently used first."""
 
-    def find(self, scope: Scope, body: bytes, start: int) -> Prefix | None:
-        """Return the longest cached prefix of the array whose items start at byte `start` of the body.
-
-        `NO_PREFIX` means that the key was seen before but no prefix matches; None means that the key is new.
-        """
+    def find(self, scope: Scope, body: bytes, start: int) -> Prefix:
+        """Return the longest cached prefix of the items that start at byte `start` of the body, or `NO_PREFIX`."""
         key = self._build_key(scope, body, start)
         known = self._prefixes.pop(key, None)
-        self._prefixes[key] = known or ()
         if known is None:
-            self._evict()
-            return None
+            return NO_PREFIX
+        self._prefixes[key] = known
         found = [one for one in known if body.startswith(one.items, start)]
         return max(found, key=lambda one: len(one.items), default=NO_PREFIX)
 
@@ -101,10 +95,11 @@ class PrefixCache:
 
     def _evict(self) -> None:
         """Evict the least recently used entries until the cache is within its limits."""
-        while self._prefixes and (self._size > self._max_bytes or len(self._prefixes) > self._max_keys):
+        while self._prefixes and self._size > self._max_bytes:
             evicted = self._prefixes.pop(next(iter(self._prefixes)), ())
             self._size -= sum(map(_measure_prefix, evicted))
 
 
 def _measure_prefix(prefix: Prefix) -> int:
-    return len(prefix.items) + len(prefix.written)
+    """Return the estimated memory of a prefix; its messages take about as much as their bytes."""
+    return 2 * len(prefix.items) + len(prefix.written)

@@ -72,13 +72,12 @@ class RequestHistory:
             return here.parse_request(call, read_tools=self._read_tools)
         self._start = start
         known = cache.find(self._scope, call.body, start)
-        if known is not None and known.unconfirmed:
+        if known.unconfirmed:
             known = self._confirm_unsigned(known)
-        request = self._parse_new(known) if known is not None and known is not NO_PREFIX else None
+        request = self._parse_new(known) if known is not NO_PREFIX else None
         if request is None:
             request = here.parse_request(call, read_tools=self._read_tools)
-            if known is not None:
-                self._new_items, self._tail = array.read_items(call.body, here.history, start) or ([], 0)
+            self._new_items, self._tail = array.read_items(call.body, here.history, start) or ([], 0)
         return request
 
     def _confirm_unsigned(self, prefix: Prefix) -> Prefix:

@@ -76,13 +76,18 @@ class ToolsCache:
         self._size = 0
         self._sets: dict[_Key, ToolSet] = {}
         """The least recently used first."""
+        self._last: tuple[_Key, ToolSet] | None = None
+        """The entry found last. A request looks its tools up twice; to compare them is cheaper than to hash them."""
 
     def find(self, dialect: Dialect, raw: bytes, where: str) -> ToolSet | None:
         """Return the cached array, or None."""
         key = (dialect.name, where, raw)
+        if self._last is not None and self._last[0] == key and self._last[1].is_kept:
+            return self._last[1]
         found = self._sets.pop(key, None)
         if found is not None:
             self._sets[key] = found
+            self._last = (key, found)
         return found
 
     def read(self, dialect: Dialect, raw: bytes, where: str) -> ToolSet:
@@ -92,7 +97,9 @@ class ToolsCache:
             tools = dialect.read_tools(raw, where)
             found = ToolSet(tools, 2 * len(raw) + _TOOL_COST * (1 + len(tools)))
             if found.size <= self._max_bytes // 8:
-                self._sets[dialect.name, where, raw] = found
+                key = (dialect.name, where, raw)
+                self._sets[key] = found
+                self._last = (key, found)
                 found.is_kept = True
                 self._resize(found, found.size)
         return found

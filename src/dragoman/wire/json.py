@@ -199,11 +199,6 @@ class _Members(list[tuple[str, Any]]):
     """The members of an object, including duplicate keys."""
 
 
-def find_duplicate_key(body: bytes) -> str | None:
-    """Return the pointer of the first duplicate key; None if there is none, or the body is not JSON."""
-    return decode_distinct(body)[1]
-
-
 def decode_distinct(body: bytes) -> tuple[Any, str | None]:
     """Return the decoded document and the pointer of the first duplicate key, None if there is none.
 
