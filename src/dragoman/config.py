@@ -93,7 +93,8 @@ class ServerTable(Table, frozen=True):
     """Host names that clients may use in addition to the listen address and loopback names."""
     origins: tuple[str, ...] = ()
     """Patterns of the web origins whose pages may send requests, in addition to the server's own origins."""
-    strict: bool = False
+    strict: bool | Literal["all"] = False
+    """Reject material losses, or with "all" every loss."""
     limits: LimitsTable = LimitsTable()
     retries: RetriesTable = RetriesTable()
     hold: float = 10.0

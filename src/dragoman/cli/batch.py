@@ -12,6 +12,7 @@ from msgspec import UNSET, Raw, Struct, UnsetType
 
 from dragoman.cli.choices import CORE, OPERATIONS, targets_of
 from dragoman.cli.job import Job, open_stream, perform
+from dragoman.core.losses import Strict
 from dragoman.core.problems import Problem
 from dragoman.dialects.registry import DIALECTS
 from dragoman.wire import json
@@ -32,7 +33,7 @@ class Line(Struct, rename={"operation": "op", "source": "from", "target": "to"})
     model: str | None = None
     status: int | None = None
     stream: bool = False
-    strict: bool = False
+    strict: Strict = False
     body: Raw | UnsetType = UNSET
     sse: str | UnsetType = UNSET
     request: Raw | UnsetType = UNSET
@@ -41,7 +42,7 @@ class Line(Struct, rename={"operation": "op", "source": "from", "target": "to"})
 _LINE = msgspec.json.Decoder(Line)
 
 
-def run_batch(lines: BinaryIO, results: BinaryIO, *, strict: bool) -> int:
+def run_batch(lines: BinaryIO, results: BinaryIO, *, strict: Strict) -> int:
     """Translate each line and return exit code 0; the error of a line is in its result."""
     for line in lines:
         if line.strip():
@@ -50,7 +51,7 @@ def run_batch(lines: BinaryIO, results: BinaryIO, *, strict: bool) -> int:
     return 0
 
 
-def run_line(line: bytes, *, strict: bool = False) -> dict[str, Any]:
+def run_line(line: bytes, *, strict: Strict = False) -> dict[str, Any]:
     """Translate one line and return its result object."""
     identifier: Any = None
     try:
@@ -83,7 +84,7 @@ def _build_failure(identifier: Any, problem: Problem) -> dict[str, Any]:
     return {"id": identifier, "ok": False, "problem": shown}
 
 
-def _translate_line(work: Line, *, strict: bool) -> dict[str, Any]:
+def _translate_line(work: Line, *, strict: Strict) -> dict[str, Any]:
     _check(work)
     if work.operation == "stream":
         return _translate_stream(work)

@@ -11,7 +11,7 @@ import msgspec
 from msgspec import Raw, Struct
 
 from dragoman.cli.choices import CORE
-from dragoman.core.losses import Loss
+from dragoman.core.losses import Loss, Strict
 from dragoman.core.parts import Inline, Link, Part, Plain, Stored
 from dragoman.core.problems import Problem
 from dragoman.core.request import NativeTool, Tool
@@ -20,7 +20,7 @@ from dragoman.dialects import FORMS
 from dragoman.dialects.record import Call, Dialect
 from dragoman.dialects.registry import DIALECTS, dialect_named
 from dragoman.interpreter.errors import translate_error
-from dragoman.interpreter.ledger import reject_losses
+from dragoman.interpreter.ledger import list_leaves, reject_losses
 from dragoman.interpreter.pairing import identify_parts, identify_reply, identify_request
 from dragoman.interpreter.reply_adapter import NO_CONTEXT, Context
 from dragoman.interpreter.response import translate_response
@@ -137,7 +137,9 @@ class Job(Struct, frozen=True, kw_only=True):
     body: bytes
     model: str = ""
     status: int = 500
-    strict: bool = False
+    strict: Strict = False
+    by_leaf: bool = False
+    """List every leaf of a dropped value."""
     stream: bool = False
     request: bytes | None = None
 
@@ -171,13 +173,13 @@ def perform(job: Job) -> JobResult:
                 job.body, job.source, target, context_of(job.source, job.target, job.model, job.request)
             )
             if job.strict:
-                reject_losses(rendered.losses, "reply")
-            return JobResult(body=rendered.body, losses=rendered.losses)
+                reject_losses(rendered.losses, "reply", strict=job.strict)
+            return JobResult(body=rendered.body, losses=_list_losses(rendered.losses, job))
         case "error":
             target, _ = target_of(job.target)
             reply = translate_error(job.status, {}, job.body, job.source, target)
             if job.strict:
-                reject_losses(reply.losses, "error")
+                reject_losses(reply.losses, "error", strict=job.strict)
             return JobResult(body=reply.body, losses=reply.losses, status=reply.status, headers=reply.headers)
         case _:
             assert_never(job.operation)
@@ -189,7 +191,12 @@ def _perform_request(job: Job) -> JobResult:
     call = Call(job.body, job.model, job.stream)
     translation = translate_request(call, job.source, target, model=job.model, strict=job.strict, form=form)
     call = translation.call
-    return JobResult(body=call.body, losses=translation.losses, model=call.model, stream=call.stream)
+    losses = _list_losses(translation.losses, job)
+    return JobResult(body=call.body, losses=losses, model=call.model, stream=call.stream)
+
+
+def _list_losses(losses: tuple[Loss, ...], job: Job) -> tuple[Loss, ...]:
+    return list_leaves(losses, job.body) if job.by_leaf else losses
 
 
 def context_of(source: str, target: str, model: str, request: bytes | None) -> Context:
@@ -230,12 +237,15 @@ class TranslatingStream(Protocol):
     def losses(self) -> tuple[Loss, ...]: ...
 
 
-def open_stream(source: str, target: str, model: str = "", request: bytes | None = None) -> TranslatingStream:
-    """Return a translator for a stream."""
+def open_stream(
+    source: str, target: str, model: str = "", request: bytes | None = None, *, by_leaf: bool = False
+) -> TranslatingStream:
+    """Return a translator for a stream; with `by_leaf` its losses list every leaf of a dropped value."""
     if target == CORE:
         return _NeutralStream(source)
     client, _ = target_of(target)
-    return StreamTranslator(source, client, context_of(source, target, model, request))
+    context = context_of(source, target, model, request)
+    return StreamTranslator(source, client, msgspec.structs.replace(context, by_leaf=by_leaf))
 
 
 class _NeutralStream:

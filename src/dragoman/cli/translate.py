@@ -33,12 +33,17 @@ def add_to(verbs: "_SubParsersAction[ArgumentParser]", *, chosen: bool) -> None:
     parser.add_argument("--model", default="", help="the model at the target; its traits decide what is adapted")
     parser.add_argument("--status", type=int, default=500, help="HTTP status of an error (default 500)")
     parser.add_argument("--request", metavar="FILE", help="the client's request that the response or stream answers")
-    parser.add_argument("--strict", action="store_true", help="fail if the translation has losses")
+    parser.add_argument(
+        "--strict", action="store_const", const=True, default=False, help="fail if the translation has a material loss"
+    )
+    parser.add_argument(
+        "--strict-all", action="store_const", const="all", dest="strict", help="fail if the translation has any loss"
+    )
     parser.add_argument(
         "--losses",
-        choices=("text", "json"),
+        choices=("text", "json", "leaves"),
         default="text",
-        help="format of the losses on standard error (default text)",
+        help="format of the losses on standard error: text (default), json, or leaves: text with every dropped leaf",
     )
     parser.add_argument("--batch", action="store_true", help="read and write one JSON object a line")
     parser.set_defaults(run=run, parser=parser)
@@ -75,7 +80,8 @@ def print_losses(losses: "tuple[Loss, ...]", form: str) -> None:
         sys.stderr.write(json.encode(losses).decode() + "\n")
         return
     for loss in losses:
-        sys.stderr.write(f"{loss.kind} {loss.where or '/'}: {loss.what}\n")
+        leaves = f" ({loss.leaves} values)" if loss.leaves > 1 else ""
+        sys.stderr.write(f"{loss.grade} {loss.kind} {loss.where or '/'}{leaves}: {loss.what}\n")
 
 
 def _translate_document(options: argparse.Namespace) -> "tuple[Loss, ...]":
@@ -90,6 +96,7 @@ def _translate_document(options: argparse.Namespace) -> "tuple[Loss, ...]":
         strict=options.strict,
         body=sys.stdin.buffer.read(),
         request=_read_request(options),
+        by_leaf=options.losses == "leaves",
     )
     done = perform(job)
     sys.stdout.buffer.write(done.body + b"\n")
@@ -110,7 +117,8 @@ def _translate_stream(options: argparse.Namespace) -> "tuple[Loss, ...]":
     """Translate a stream from a pipe and flush after each chunk."""
     from dragoman.cli.job import open_stream  # noqa: PLC0415  kept light for --help
 
-    stream = open_stream(options.source, options.target, options.model, _read_request(options))
+    by_leaf = options.losses == "leaves"
+    stream = open_stream(options.source, options.target, options.model, _read_request(options), by_leaf=by_leaf)
     write, flush = sys.stdout.buffer.write, sys.stdout.buffer.flush
     with open(sys.stdin.fileno(), "rb", buffering=0, closefd=False) as pipe:
         while chunk := pipe.read(_CHUNK):

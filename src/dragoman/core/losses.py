@@ -4,6 +4,15 @@ from typing import Literal
 
 from msgspec import Struct
 
+Grade = Literal["material", "informational"]
+"""A material loss changes what the model sees or does, or what the client can do with the answer.
+
+An informational loss is a vendor's bookkeeping without a counterpart. The tables of the dialects list those; every
+other loss is material.
+"""
+Strict = bool | Literal["all"]
+"""Whether material losses are rejected, or all losses."""
+
 
 class Loss(Struct, frozen=True, order=True, gc=False):
     """One thing that the target cannot express, at `where` (JSON pointer) in the document that was translated."""
@@ -11,3 +20,11 @@ class Loss(Struct, frozen=True, order=True, gc=False):
     where: str
     what: str
     kind: Literal["dropped", "approximated"]
+    grade: Grade = "material"
+    leaves: int = 1
+    """How many leaves of the document are at and below `where`."""
+
+    @property
+    def is_material(self) -> bool:
+        """Whether the loss is material."""
+        return self.grade == "material"

@@ -14,7 +14,7 @@ from dragoman.core.losses import Loss
 from dragoman.core.parts import ToolCall, ToolResult
 from dragoman.core.problems import Kind, Problem
 from dragoman.core.request import Message, NativeTool, Request, Tool, ToolChoice
-from dragoman.core.response import Response
+from dragoman.core.response import Response, Usage
 from dragoman.core.traits import Traits
 from dragoman.dialects.api import Api
 from dragoman.dialects.decoder import Decoder, Encoder
@@ -191,9 +191,24 @@ NOT_STORED = "with false, neither the target nor the gateway stores the request"
 DEFAULT_TIER = "the default tier"
 NO_PADDING = "the gateway does not pad streams"
 TEXT_ANYWAY = "every model returns text"
+DEVELOPER_PAYS = "the owner of the API key pays"
+CALLED_BY_MODEL = "only the model calls tools"
+NOTHING_COUNTED = "nothing was counted"
+COMPLETE = "the items of a reply are complete"
+CACHE_ONLY = "it changes what a request costs, not what the model sees"
+CALLER_ID = "an identifier for the vendor's own monitoring"
+VENDOR_TIER = "a tier of the vendor's own capacity"
+VENDOR_LABELS = "labels for the vendor's own records"
+VENDOR_RATINGS = "ratings of the vendor's own filter, which let the content pass"
+VENDOR_COST = "what the vendor charges"
+VENDOR_TIMES = "how long the vendor took"
+VENDOR_VERSION = "a version or place of the vendor's own system"
+VENDOR_STORE = "an id that only the vendor's own store knows"
+DETAILED_COUNT = "a detail of a count that is sent"
+ENVELOPE_FIELD = "a field of the vendor's envelope"
 LOADED_AT_ONCE = "every tool is declared at the start"
 DEFAULT_DETAIL = "the default: the model chooses the resolution"
-"""Reasons of `Implied` that several dialects share."""
+"""Reasons that several dialects share, why a value is implied or its loss informational."""
 
 
 class VendorTool(Struct, frozen=True):
@@ -264,6 +279,14 @@ class Dialect(Struct, frozen=True, kw_only=True):
     """
     implied: Mapping[str, Implied] = {}
     """Request fields that are no loss at another dialect, by JSON pointer with `#` for an index."""
+    implied_replies: Mapping[str, Implied] = {}
+    """Reply fields that are no loss for a client of another dialect, by JSON pointer with `#` for an index."""
+    informational: Mapping[str, str] = {}
+    """Request fields whose loss is informational, by JSON pointer with `#` for an index, each with the reason."""
+    informational_replies: Mapping[str, str] = {}
+    """Reply fields whose loss is informational, by JSON pointer with `#` for an index, each with the reason."""
+    repeats_count: Callable[[str, bytes, Usage], bool] | None = None
+    """Return whether an extra usage field only repeats one of the counts; None if the dialect has no such field."""
     vendor_tools: Mapping[str, VendorTool] = {}
     """Its versions of tools that several vendors run, by purpose, such as "search"."""
     shared_fields: frozenset[str] = frozenset()

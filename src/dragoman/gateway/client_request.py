@@ -12,6 +12,7 @@ from typing import Any, Literal, cast
 import msgspec
 from msgspec import Struct
 
+from dragoman.core.losses import Strict
 from dragoman.core.problems import Problem
 from dragoman.core.request import Request
 from dragoman.dialects.record import Call, Dialect
@@ -42,7 +43,7 @@ class ClientRequest(Struct, frozen=True, kw_only=True):
     """Whether its history comes from the store; then calls and results are paired for every upstream."""
     framing: Framing = "sse"
     """How the events of a stream are framed; only Gemini has a choice."""
-    strict: bool = False
+    strict: Strict = False
     owner: str = ""
     headers: Headers = ()
     """The client's headers to forward to an upstream of the same dialect."""

@@ -10,7 +10,7 @@ from contextlib import aclosing
 from msgspec import Struct, structs
 
 from dragoman.core.events import Event, Failed, Finished, PartStarted, Started, UsageSeen
-from dragoman.core.losses import Loss
+from dragoman.core.losses import Loss, Strict
 from dragoman.core.parts import ToolCall
 from dragoman.core.problems import Problem
 from dragoman.core.request import Request
@@ -27,7 +27,7 @@ from dragoman.http.message import Headers
 from dragoman.http.upstream_connection import ConnectionFailure
 from dragoman.interpreter.core_request import TranslationOptions, translate_core_request
 from dragoman.interpreter.errors import adapt_error_reply
-from dragoman.interpreter.ledger import Ledger
+from dragoman.interpreter.ledger import open_reply_ledger
 from dragoman.interpreter.signatures import find_unknown_ids, find_unsigned_calls
 from dragoman.interpreter.text_calls.detector import CallDetector
 from dragoman.interpreter.translation import Links, MissingLinks, Translation
@@ -42,7 +42,7 @@ class Asker(Struct, frozen=True, kw_only=True):
     """The dialect that its requests were parsed from; "" for requests that the gateway makes itself."""
     document: bytes = b""
     """The body that they were parsed from, so that losses and errors have pointers into it."""
-    strict: bool = False
+    strict: Strict = False
     headers: Headers = ()
     """Headers to forward to an upstream of the same dialect."""
 
@@ -173,7 +173,7 @@ class _ReplyReader:
         self._ids = {part.id for part in parts if isinstance(part, ToolCall)}
         self._call_count = 0
         self._reply_id = ""
-        self._ledger = Ledger(dialect.reply_pointers)
+        self._ledger = open_reply_ledger(dialect)
         text_calls = translation.undo.text_calls
         self._call_detector = (
             CallDetector(text_calls, dialect.call_prefix, self._salt, self._ledger, runs_calls=True)

@@ -145,9 +145,14 @@ def build_response_headers(record: Record, content_headers: Mapping[str, str]) -
 
 
 def format_losses(losses: Sequence[Loss]) -> str:
-    """Return the number of losses, then as many of them as fit into a header, in printable ASCII."""
-    items = [f"; {loss.kind} {loss.where}: {loss.what}" for loss in losses]
-    line = f"{len(losses)}{''.join(items)}"
+    """Return the numbers of all and of material losses, then as many losses as fit into a header, material ones first.
+
+    The result is printable ASCII.
+    """
+    material = [loss for loss in losses if loss.is_material]
+    others = [loss for loss in losses if not loss.is_material]
+    items = [f"; {loss.kind} {loss.where}: {loss.what}" for loss in (*material, *others)]
+    line = f"{len(losses)}; material={len(material)}{''.join(items)}"
     while len(line) > _MAX_HEADER:
         line = line[: -len(items.pop())]
     if line.isascii() and line.isprintable():

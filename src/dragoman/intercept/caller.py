@@ -18,7 +18,7 @@ from contextlib import aclosing
 from msgspec import Struct, structs
 
 from dragoman.core.events import Event
-from dragoman.core.losses import Loss
+from dragoman.core.losses import Loss, Strict
 from dragoman.core.parts import AnyPart, Text, ToolCall, ToolResult
 from dragoman.core.problems import Problem
 from dragoman.core.request import Message, Request
@@ -64,7 +64,7 @@ class CallerRequest(Struct, frozen=True, kw_only=True):
     losses: tuple[Loss, ...] = ()
 
 
-def parse_caller_request(request: Request, document: bytes, dialect: str, *, strict: bool = False) -> CallerRequest:
+def parse_caller_request(request: Request, document: bytes, dialect: str, *, strict: Strict = False) -> CallerRequest:
     """Extract the prompt, the results and the tools of a caller's request; `document` is its original body."""
     new = _find_new_parts(request.messages)
     prompt = "\n\n".join(part.text for part in new if isinstance(part, Text))

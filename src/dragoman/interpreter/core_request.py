@@ -12,7 +12,7 @@ from typing import Literal
 
 from msgspec import Struct, structs
 
-from dragoman.core.losses import Loss
+from dragoman.core.losses import Loss, Strict
 from dragoman.core.parts import AnyPart, Text, ToolResult
 from dragoman.core.problems import Problem
 from dragoman.core.request import AnyTool, Message, Request, Tool, ToolChoice
@@ -22,7 +22,7 @@ from dragoman.dialects.record import Call, Dialect
 from dragoman.dialects.registry import DIALECTS, dialect_named
 from dragoman.interpreter.adapt import adapt, adapt_turns
 from dragoman.interpreter.adaptation import Adaptation, traits_for
-from dragoman.interpreter.ledger import Ledger, reject_losses
+from dragoman.interpreter.ledger import Ledger, open_request_ledger, reject_losses
 from dragoman.interpreter.pairing import pair_calls
 from dragoman.interpreter.signature_envelopes import remove_foreign_envelopes
 from dragoman.interpreter.signatures import find_unsigned_calls, has_envelope, restore_signatures
@@ -51,7 +51,7 @@ class TranslationOptions(Struct, frozen=True, kw_only=True):
     """The dialect the request was parsed from; "" for one that the program built."""
     document: bytes = b""
     """The body the request was parsed from."""
-    strict: bool = False
+    strict: Strict = False
     form: str = ""
     signer: SignatureLookup | None = None
     links: Links | None = None
@@ -63,7 +63,7 @@ def translate_core_request(request: Request, target: str, model: str, options: T
     there = dialect_named(target)
     here = dialect_named(options.source) if options.source else None
     traits = traits_for(target, model, options.text_calls)
-    ledger = Ledger(here.pointers if here is not None else _CORE_POINTERS, options.document)
+    ledger = Ledger(_CORE_POINTERS) if here is None else open_request_ledger(here, options.document)
     whole = _restore_signatures(
         complete_request(_set_added_pointers(request), here if here is not there else None, ledger), options.signer
     )
@@ -77,7 +77,8 @@ def translate_core_request(request: Request, target: str, model: str, options: T
     losses = ledger.losses() if len(ledger) else ()
     if options.strict:
         # Strict mode is about the client's own request, not about content that the gateway added.
-        reject_losses(tuple(loss for loss in losses if here is None or not loss.where.startswith(ADDED_POINTER)))
+        own = [loss for loss in losses if here is None or not loss.where.startswith(ADDED_POINTER)]
+        reject_losses(own, strict=options.strict)
     call = render(structs.replace(adapted, model=model), traits, there, options.form)
     return Translation(call=call, losses=losses, undo=undo, request=request)
 

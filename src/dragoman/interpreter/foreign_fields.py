@@ -1,24 +1,25 @@
 """Decide for each field of the source dialect whether it is sent, implied or reported as a loss.
 
 A field is sent if both dialects are of one vendor and share it. It is implied, and no loss, if the gateway does what it
-requests when it writes the reply, or if its value is what the target does anyway; each dialect lists such values, with
-the reasons, in its `compat.py`. Every other field is reported as a loss.
+requests when it writes the reply, or if its value is what the target does anyway. A field of a reply is implied if its
+value is what every reply has. Each dialect lists such values, with the reasons, in its `compat.py`. Every other field
+is reported as a loss.
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from typing import Any, cast
 
 from msgspec import Struct
 
 from dragoman.core.value import Value
-from dragoman.dialects.record import Implied
+from dragoman.dialects.record import Dialect, Implied
 from dragoman.dialects.registry import DIALECTS, dialect_named
 from dragoman.interpreter.adaptation import Adaptation
 from dragoman.interpreter.ledger import Ledger
 from dragoman.wire import json
-from dragoman.wire.pointer import escape
+from dragoman.wire.pointer import escape, normalise
 
 UNKNOWN = "not known to the target"
 
@@ -40,29 +41,41 @@ def report_unknown(where: str, raw: bytes, source: str, target: str, ledger: Led
     """Report the value at `where` in a document of `source` as unknown to `target`, except for implied values."""
     if raw == b"null":
         return  # null is the same as an absent field
-    table, shape = _find_table(source), _normalise_pointer(where)
+    table = _find_table(source)
+    for pointer, _ in _find_unknown(where, raw, table, target):
+        ledger.report_dropped(pointer, UNKNOWN)
+
+
+def report_unknown_in_reply(where: str, raw: bytes, source: Dialect, ledger: Ledger, reason: str) -> None:
+    """Report the value at `where` in a reply of `source` as lost for `reason`, except for implied values."""
+    table = _find_reply_table(source.name)
+    for pointer, value in _find_unknown(where, raw, table, ""):
+        ledger.report_dropped_value(pointer, raw if pointer == where else json.encode(value), reason)
+
+
+def _find_unknown(where: str, raw: bytes, table: _Table, target: str) -> Iterable[tuple[str, Any]]:
+    """Return the pointers and values at and below `where` that are not implied."""
+    shape = normalise(where)
     row = table.rows.get(shape)
     if row is None and shape not in table.parents:
-        ledger.report_dropped(where, UNKNOWN)
-        return
+        return ((where, None),)
     value = json.peek(raw)
-    if row is None or not _is_implied(value, row, target):
-        for pointer in _find_not_implied(value, where, shape, table, target):
-            ledger.report_dropped(pointer, UNKNOWN)
+    if row is not None and _is_implied(value, row, target):
+        return ()
+    return _find_not_implied(value, where, shape, table, target)
 
 
-def _find_not_implied(value: Any, where: str, shape: str, table: _Table, target: str) -> Iterator[str]:
-    """Yield the pointers in a value that are not implied: the value itself if the table has no row below it."""
+def _find_not_implied(value: Any, where: str, shape: str, table: _Table, target: str) -> Iterator[tuple[str, Any]]:
+    """Yield the pointers and values that are not implied: the value itself if the table has no row below it."""
     inside: list[tuple[str, str, Any]] = []
     if shape in table.parents and isinstance(value, dict):
         inside = [
-            (name, f"{shape}/{_normalise_spelling(name)}", member)
-            for name, member in cast("dict[str, Any]", value).items()
+            (name, f"{shape}{normalise(f'/{name}')}", member) for name, member in cast("dict[str, Any]", value).items()
         ]
     elif shape in table.parents and isinstance(value, list):
         inside = [(str(index), f"{shape}/#", item) for index, item in enumerate(cast("list[Any]", value))]
     if not inside:
-        yield where
+        yield where, value
     for name, below, member in inside:
         row = table.rows.get(below)
         if row is None or not _is_implied(member, row, target):
@@ -79,18 +92,8 @@ def _is_implied(value: Any, row: Implied, target: str) -> bool:
     return any(type(value) is type(one) and value == one for one in implied)
 
 
-def _normalise_pointer(where: str) -> str:
-    tokens = ["#" if token.isdecimal() else token for token in where.removeprefix("/request").split("/")]
-    return _normalise_spelling("/".join(tokens))
-
-
-def _normalise_spelling(pointer: str) -> str:
-    """Return a pointer in one form for both of Google's spellings, camelCase and snake_case."""
-    return pointer.replace("_", "").lower()
-
-
 def _build_table(rows: Mapping[str, Implied]) -> _Table:
-    plain = {_normalise_spelling(pointer): row for pointer, row in rows.items()}
+    plain = {normalise(pointer): row for pointer, row in rows.items()}
     tokens = [pointer.split("/") for pointer in plain]
     return _Table(plain, frozenset("/".join(names[:end]) for names in tokens for end in range(2, len(names))))
 
@@ -98,6 +101,11 @@ def _build_table(rows: Mapping[str, Implied]) -> _Table:
 @cache
 def _find_table(dialect: str) -> _Table:
     return _build_table(dialect_named(dialect).implied)
+
+
+@cache
+def _find_reply_table(dialect: str) -> _Table:
+    return _build_table(dialect_named(dialect).implied_replies)
 
 
 def find_shared_fields(source: str, target: str) -> frozenset[str]:

@@ -193,7 +193,7 @@ def arrange_turns(
         for result in notes.renamed:
             ledger.report_dropped_field("result.name", "the name of the call is used", result)
         for call in notes.unsigned:
-            ledger.report_approximated_once(call.where, SKIP_SIGNATURE_USED)
+            ledger.report_placeholder_once(call.where, SKIP_SIGNATURE_USED)
     return tuple(messages)
 
 

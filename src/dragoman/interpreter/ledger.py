@@ -1,31 +1,36 @@
 """The loss ledger: what a translation could not express, by JSON pointer into the caller's document.
 
 Losses are reported by pointer (a value's `where`) or by core field; they are resolved in the document only when the
-ledger is read, so a translation without losses pays nothing. A dropped object or array is reported leaf by leaf.
+ledger is read, so a translation without losses pays nothing. One thing that is lost is one loss, at the highest pointer
+under which nothing else is in the document, with the number of its leaves; `list_leaves` lists every leaf.
 """
 
-from collections.abc import Iterable, Mapping
-from itertools import repeat
-from typing import Literal
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
-from dragoman.core.losses import Loss
+from dragoman.core.losses import Grade, Loss, Strict
 from dragoman.core.problems import Problem
 from dragoman.core.value import Value
+from dragoman.dialects.record import Dialect
+from dragoman.dialects.registry import dialect_named
 from dragoman.wire import json
 from dragoman.wire.lookup import Document
+from dragoman.wire.pointer import normalise
 
 _ROOT = ("",)
 _BRACKETS = (b"{", b"[")
-_DROPPED: Iterable[Literal["dropped"]] = repeat("dropped")
 
 
 class _Entry(Struct, frozen=True, gc=False):
     pointers: tuple[str, ...]
     what: str
     dropped: bool
-    with_leaves: bool
+    leaves: int = 0
+    """The number of leaves at the only pointer; 0 if the pointers are still to be looked up in the document."""
+    grade: Grade | None = None
+    """The grade, if it does not depend on the pointer."""
 
 
 Entries = tuple[_Entry, ...]
@@ -33,7 +38,11 @@ Entries = tuple[_Entry, ...]
 
 
 class Ledger:
-    """Collects losses while a document is translated. `pointers` is the source dialect's table of field pointers."""
+    """Collects losses while a document is translated.
+
+    `pointers` is the source dialect's table of field pointers, `informational` has the normalised pointers of fields
+    whose loss is informational.
+    """
 
     _document: Document | None = None
     _earlier_losses: tuple[Loss, ...] = ()
@@ -42,42 +51,43 @@ class Ledger:
         self,
         pointers: Mapping[str, tuple[str, ...]],
         document: bytes = b"",
-        reported_once: frozenset[str] = frozenset(),
+        informational: frozenset[str] = frozenset(),
         *,
         exact: bool = False,
+        by_leaf: bool = False,
     ) -> None:
         self.pointers = pointers
         self._text = document
+        self._informational = informational
         self._exact = exact or not document
         """Reported pointers are exact, or there is no document: they need not be looked up in it."""
-        self.reported_once = reported_once
+        self._by_leaf = by_leaf
+        """Dropped values are reported leaf by leaf, because there is no document to look the leaves up in later."""
+        self.reported_once: frozenset[str] = frozenset()
         """Reasons that are reported once for a whole document, and have been."""
         self._entries: dict[_Entry, None] = {}
-        self._leaves: dict[str, str] = {}
-        """The reason for each dropped leaf, by its exact pointer."""
 
     def __len__(self) -> int:
-        return len(self._entries) + len(self._leaves) + len(self._earlier_losses)
+        return len(self._entries) + len(self._earlier_losses)
 
-    def resume(self, reported_once: frozenset[str], losses: tuple[Loss, ...]) -> None:
+    def resume(self, reported_once: frozenset[str], losses: tuple[Loss, ...] = ()) -> None:
         """Take over what was reported for a prefix of the document."""
         self.reported_once |= reported_once
         self._earlier_losses = losses
 
     def fork(self) -> "Ledger":
         """Return an empty ledger over the same document."""
-        return Ledger(self.pointers, self._text, exact=self._exact)
+        return Ledger(self.pointers, self._text, self._informational, exact=self._exact)
 
     def entries(self) -> Entries:
         """Return the losses so far, with their pointers resolved in the document."""
-        leaves = [_Entry((where,), what, dropped=True, with_leaves=False) for where, what in self._leaves.items()]
-        resolved = [
-            _Entry(tuple(self._resolve(entry)), entry.what, entry.dropped, with_leaves=False)
-            if entry.with_leaves
-            else entry
-            for entry in self._entries
-        ]
-        return (*resolved, *leaves)
+        return tuple(
+            [
+                _Entry((where,), entry.what, entry.dropped, leaves, entry.grade)
+                for entry in self._entries
+                for where, leaves in self._resolve(entry)
+            ]
+        )
 
     def add(self, entries: Entries) -> None:
         """Add the losses of another ledger."""
@@ -85,31 +95,31 @@ class Ledger:
 
     def report_dropped(self, where: str, what: str) -> None:
         """Report that everything at and below `where` is dropped."""
-        self._entries[_Entry((where,), what, dropped=True, with_leaves=True)] = None
+        self._entries[_Entry((where,), what, dropped=True)] = None
 
     def report_dropped_value(self, where: str, raw: bytes, what: str) -> None:
-        """Report that the value `raw` at `where` is dropped, leaf by leaf even if the ledger has no document."""
+        """Report that the value `raw` at `where` is dropped."""
         if not self._exact:
             self.report_dropped(where, what)
-        elif raw.startswith(_BRACKETS):
-            self.report_dropped_leaves(json.find_leaves(raw, where), what)
+        elif not raw.startswith(_BRACKETS):
+            self._entries[_Entry((where,), what, dropped=True, leaves=1)] = None
+        elif self._by_leaf:
+            for leaf in json.find_leaves(raw, where):
+                self._entries[_Entry((leaf,), what, dropped=True, leaves=1)] = None
         else:
-            self._leaves.setdefault(where, what)
+            self._entries[_Entry((where,), what, dropped=True, leaves=json.count_leaves(raw))] = None
 
-    def report_dropped_leaves(self, pointers: Iterable[str], what: str) -> None:
-        """Report that the values at these pointers are dropped; they must be leaves."""
-        if not self._exact:
-            for pointer in pointers:
-                self.report_dropped(pointer, what)
-        elif self._leaves:
-            for pointer in pointers:
-                self._leaves.setdefault(pointer, what)
+    def report_dropped_leaves(self, where: str, leaves: Sequence[str], what: str) -> None:
+        """Report that the value at `where`, which is in no document and has these leaves, is dropped."""
+        if self._by_leaf:
+            for leaf in leaves:
+                self._entries[_Entry((leaf,), what, dropped=True, leaves=1)] = None
         else:
-            self._leaves = dict.fromkeys(pointers, what)
+            self._entries[_Entry((where,), what, dropped=True, leaves=len(leaves))] = None
 
     def report_approximated(self, where: str, what: str) -> None:
         """Report that the value at `where` is sent in another form."""
-        self._entries[_Entry((where,), what, dropped=False, with_leaves=False)] = None
+        self._entries[_Entry((where,), what, dropped=False, leaves=1)] = None
 
     def report_approximated_once(self, where: str, what: str) -> None:
         """Report that the value at `where` is sent in another form, unless `what` was reported before."""
@@ -117,14 +127,25 @@ class Ledger:
             self.reported_once |= {what}
             self.report_approximated(where, what)
 
-    def report_dropped_field(self, field: str, what: str, owner: Value | None = None) -> None:
+    def report_placeholder_once(self, where: str, what: str) -> None:
+        """Report that a placeholder is sent with the value at `where`, unless `what` was reported before.
+
+        The loss is informational: everything that the caller sent is sent.
+        """
+        if what not in self.reported_once:
+            self.reported_once |= {what}
+            self._entries[_Entry((where,), what, dropped=False, leaves=1, grade="informational")] = None
+
+    def report_dropped_field(
+        self, field: str, what: str, owner: Value | None = None, grade: Grade | None = None
+    ) -> None:
         """Report that the core field `field` (of `owner`, for fields of parts and tools) is dropped."""
-        self._entries[_Entry(self.list_pointers(field, owner), what, dropped=True, with_leaves=True)] = None
+        self._entries[_Entry(self.list_pointers(field, owner), what, dropped=True, grade=grade)] = None
 
     def report_approximated_field(self, field: str, what: str, owner: Value | None = None) -> None:
         """Report that the core field `field` (of `owner`, for fields of parts and tools) is sent in another form."""
-        is_known = field in self.pointers
-        self._entries[_Entry(self.list_pointers(field, owner), what, dropped=False, with_leaves=is_known)] = None
+        leaves = 0 if field in self.pointers else 1
+        self._entries[_Entry(self.list_pointers(field, owner), what, dropped=False, leaves=leaves)] = None
 
     def list_pointers(self, field: str, owner: Value | None = None) -> tuple[str, ...]:
         """Return the pointers at which `field` may be in the document."""
@@ -153,26 +174,54 @@ class Ledger:
 
     def losses(self) -> tuple[Loss, ...]:
         """Return all losses, each with an exact pointer, in the order of the pointers."""
-        dropped = self._leaves
-        if not self._entries and not self._earlier_losses:
-            pointers = sorted(dropped)
-            return tuple(map(Loss, pointers, map(dropped.__getitem__, pointers), _DROPPED))
-        dropped = dropped.copy()
-        approximated: dict[str, list[str]] = {}
+        dropped: dict[str, Loss] = {}
+        approximated: dict[str, Loss] = {}
         for entry in self._entries:
-            for where in self._resolve(entry) if entry.with_leaves else entry.pointers:
-                # A leaf is dropped once; a value may be approximated for several reasons.
+            for where, leaves in self._resolve(entry):
+                grade = entry.grade or self._find_grade(where)
                 if entry.dropped:
-                    dropped.setdefault(where, entry.what)
-                elif entry.what not in (reasons := approximated.setdefault(where, [])):
-                    reasons.append(entry.what)
-        losses = [*self._earlier_losses]
-        for where, what in dropped.items():
-            losses.append(Loss(where, what, "dropped"))
-        for where, reasons in approximated.items():
-            losses.append(Loss(where, "; ".join(reasons), "approximated"))
+                    _add_dropped(Loss(where, entry.what, "dropped", grade, leaves), dropped)
+                else:
+                    _add_approximated(Loss(where, entry.what, "approximated", grade, leaves), approximated)
+        if len(dropped) > 1 or not self._exact:
+            _remove_covered(dropped)
+            self._join_siblings(dropped)
+        losses = [*self._earlier_losses, *dropped.values()]
+        losses += [loss for loss in approximated.values() if not _is_covered(loss.where, dropped)]
         losses.sort()
         return tuple(losses)
+
+    def _find_grade(self, where: str) -> Grade:
+        """Return "informational" if the table of the dialect has this pointer or one above it."""
+        rows = self._informational
+        if rows:
+            shape = normalise(where)
+            while shape:
+                if shape in rows:
+                    return "informational"
+                shape = shape.rpartition("/")[0]
+        return "material"
+
+    def _join_siblings(self, dropped: dict[str, Loss]) -> None:
+        """Replace the losses of all members of an object or array by one loss, if their reason is the same."""
+        level = list(dropped)
+        while level:
+            joined: list[str] = []
+            for parent in {where.rpartition("/")[0] for where in level}:
+                members = [loss for loss in dropped.values() if loss.where.rpartition("/")[0] == parent]
+                # In a reply most values have siblings that are sent: a single one is not looked up.
+                if not parent or len(members) <= self._exact:
+                    continue
+                first = members[0]
+                found = self._find(parent)
+                total = json.count_leaves(found[1]) if found is not None else 0
+                is_alike = all(loss.what == first.what and loss.grade == first.grade for loss in members)
+                if is_alike and total == sum(loss.leaves for loss in members):
+                    for loss in members:
+                        del dropped[loss.where]
+                    dropped[parent] = structs.replace(first, where=parent, leaves=total)
+                    joined.append(parent)
+            level = joined
 
     def _find(self, where: str) -> tuple[str, bytes] | None:
         if not self._text:
@@ -181,19 +230,77 @@ class Ledger:
             self._document = Document(self._text)
         return self._document.find(where)
 
-    def _resolve(self, entry: _Entry) -> list[str]:
-        found: list[str] = []
-        for candidate in entry.pointers:
-            match = self._find(candidate)
-            if match is not None:
-                found.extend(json.find_leaves(match[1], match[0]))
-        return found or [entry.pointers[0]]
+    def _resolve(self, entry: _Entry) -> Iterable[tuple[str, int]]:
+        """Return the pointers of an entry in the document, each with its number of leaves."""
+        if entry.leaves:
+            return ((entry.pointers[0], entry.leaves),)
+        matches = [match for candidate in entry.pointers if (match := self._find(candidate)) is not None]
+        return [(where, json.count_leaves(raw)) for where, raw in matches] or ((entry.pointers[0], 1),)
 
 
-def reject_losses(losses: tuple[Loss, ...], document: str = "request") -> None:
-    """Raise a `Problem` that lists the losses, if there are any; strict mode calls it."""
-    messages = [f"{loss.kind} {loss.where or '/'}: {loss.what}" for loss in losses]
-    if messages:
+def _add_dropped(loss: Loss, dropped: dict[str, Loss]) -> None:
+    """Add a dropped value; of several reasons the first counts. A value of a stream may come in several events."""
+    before = dropped.setdefault(loss.where, loss)
+    if before.leaves < loss.leaves:
+        dropped[loss.where] = structs.replace(before, leaves=loss.leaves)
+
+
+def _add_approximated(loss: Loss, approximated: dict[str, Loss]) -> None:
+    """Add an approximated value, which may be approximated for several reasons; one of them may make it material."""
+    before = approximated.setdefault(loss.where, loss)
+    if loss.what not in before.what.split("; "):
+        grade = "material" if loss.is_material else before.grade
+        approximated[loss.where] = structs.replace(before, what=f"{before.what}; {loss.what}", grade=grade)
+
+
+def _is_covered(where: str, dropped: Mapping[str, Loss]) -> bool:
+    """Return whether a value above `where` is dropped."""
+    while where:
+        where = where.rpartition("/")[0]
+        if where in dropped:
+            return True
+    return False
+
+
+def _remove_covered(dropped: dict[str, Loss]) -> None:
+    """Remove the losses of values that are inside another dropped value."""
+    for where in [where for where in dropped if _is_covered(where, dropped)]:
+        del dropped[where]
+
+
+def list_leaves(losses: Iterable[Loss], document: bytes) -> tuple[Loss, ...]:
+    """Return the losses with one loss for each leaf of a dropped value."""
+    listed: list[Loss] = []
+    values = Document(document)
+    for loss in losses:
+        found = values.find(loss.where) if loss.kind == "dropped" and loss.leaves > 1 else None
+        leaves = [loss.where] if found is None else json.find_leaves(found[1], loss.where)
+        listed += [structs.replace(loss, where=leaf, leaves=1) for leaf in leaves]
+    return tuple(listed)
+
+
+def open_request_ledger(dialect: Dialect, body: bytes = b"") -> Ledger:
+    """Return a ledger for a request of a dialect."""
+    return Ledger(dialect.pointers, body, _find_informational(dialect.name, is_reply=False))
+
+
+def open_reply_ledger(dialect: Dialect, body: bytes = b"", *, exact: bool = False, by_leaf: bool = False) -> Ledger:
+    """Return a ledger for a reply of a dialect; a stream has no body."""
+    rows = _find_informational(dialect.name, is_reply=True)
+    return Ledger(dialect.reply_pointers, body, rows, exact=exact, by_leaf=by_leaf)
+
+
+@cache
+def _find_informational(dialect: str, *, is_reply: bool) -> frozenset[str]:
+    found = dialect_named(dialect)
+    return frozenset(map(normalise, found.informational_replies if is_reply else found.informational))
+
+
+def reject_losses(losses: Iterable[Loss], document: str = "request", *, strict: Strict = True) -> None:
+    """Raise a `Problem` that lists the material losses, or all with `strict="all"`, if there are any."""
+    rejected = [loss for loss in losses if strict == "all" or loss.is_material]
+    if rejected:
+        messages = [f"{loss.kind} {loss.where or '/'}: {loss.what}" for loss in rejected]
         more = f" (and {len(messages) - 20} more)" if len(messages) > 20 else ""
         message = f"strict mode: the {document} cannot be translated without loss: {'; '.join(messages[:20])}{more}"
-        raise Problem("unsupported", message, where=next(loss.where for loss in losses))
+        raise Problem("unsupported", message, where=rejected[0].where)

@@ -13,7 +13,7 @@ from dragoman.core.problems import Problem
 from dragoman.core.request import Message
 from dragoman.dialects.record import Call, Dialect
 from dragoman.interpreter.adaptation import traits_for
-from dragoman.interpreter.ledger import Ledger, reject_losses
+from dragoman.interpreter.ledger import Ledger, open_request_ledger, reject_losses
 from dragoman.interpreter.pairing import NO_LOSSES, pair_calls
 from dragoman.interpreter.signature_envelopes import ENVELOPE_MARKER, remove_foreign_envelopes
 from dragoman.interpreter.tool_errors import build_problem, find_all_faults
@@ -69,7 +69,7 @@ def pair_request(call: Call, dialect: Dialect, model: str) -> tuple[Call, tuple[
     """
     request = dialect.parse_request(call)
     traits = traits_for(dialect.name, model)
-    ledger = Ledger(dialect.pointers, call.body)
+    ledger = open_request_ledger(dialect, call.body)
     messages = list(request.messages)
     found = pair_calls(messages, traits, ledger)
     if found is messages:
@@ -80,7 +80,7 @@ def pair_request(call: Call, dialect: Dialect, model: str) -> tuple[Call, tuple[
 def pass_on(task: TranslationTask, _links: Links | None) -> Translation:
     """Forward a request in its own dialect: the same bytes, except for foreign signatures and an envelope."""
     call, dialect, model = task.call, task.here, task.model
-    ledger = Ledger(dialect.pointers, call.body)
+    ledger = open_request_ledger(dialect, call.body)
     passed, request = remove_foreign_signatures(call, dialect, model, ledger), None
     unwrapped = dialect.unwrap(passed) if dialect.unwrap is not None else None
     if unwrapped is not None:
@@ -90,7 +90,7 @@ def pass_on(task: TranslationTask, _links: Links | None) -> Translation:
             ledger.report_dropped(where, "only the envelope has a field for it")
     losses = ledger.losses() if len(ledger) else ()
     if task.strict:
-        reject_losses(losses)
+        reject_losses(losses, strict=task.strict)
     return Translation(call=_replace_model(passed, model, dialect) if model else passed, losses=losses, request=request)
 
 

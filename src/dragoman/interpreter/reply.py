@@ -163,13 +163,11 @@ class EventAdapter(ReplyAdapter):
     def _report_dropped_part(self, open_part: _OpenPart) -> None:
         """Report a dropped part. A stream has no document for pointers, so the part is rendered again to find them."""
         reason, open_part.drop_reason = open_part.drop_reason, ""
-        if reason:
-            for leaf in (
-                list_part_leaves(open_part.build(), self.source)
-                if self.ledger.has_no_document
-                else (open_part.part.where,)
-            ):
-                self.ledger.report_dropped(leaf, reason)
+        where = open_part.part.where
+        if reason and self.ledger.has_no_document:
+            self.ledger.report_dropped_leaves(where, list_part_leaves(open_part.build(), self.source), reason)
+        elif reason:
+            self.ledger.report_dropped(where, reason)
 
     def _start_part(self, event: PartStarted) -> list[Event]:
         part = event.part

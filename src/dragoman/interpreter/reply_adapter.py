@@ -2,9 +2,9 @@
 
 `Context` describes the request that a reply answers: the client's request, the undo, the envelope. A part that the
 client's dialect cannot express is dropped and reported, never distorted. Usage counts, citations and fields that the
-client's dialect does not have are reported leaf by leaf. An empty leaf (null, a count of zero, an empty text or
-container) is no loss, and neither is one that is not about the answer: the kind of document (`object`, `type`, `role`),
-the index of a choice, a call or an event, the creation time.
+client's dialect does not have are reported. An empty value (null, a count of zero, an empty text or container) is no
+loss, and neither is one that is not about the answer: the kind of document (`object`, `type`, `role`), the index of a
+choice, a call or an event, the creation time. Members that only repeat the request are no loss either.
 """
 
 from msgspec import Struct, structs
@@ -15,6 +15,7 @@ from dragoman.core.request import Request
 from dragoman.core.response import Finish, Usage
 from dragoman.dialects.record import Dialect
 from dragoman.interpreter.adaptation import ENVELOPES
+from dragoman.interpreter.foreign_fields import report_unknown_in_reply
 from dragoman.interpreter.ledger import Ledger
 from dragoman.interpreter.signature_envelopes import UNSIGNED, find_item_id, seal_signature
 from dragoman.interpreter.text_calls.detector import CallDetector
@@ -41,6 +42,8 @@ class Context(Struct, frozen=True):
     form: str = ""
     now: int | None = None
     """The creation time for a reply that has none, in seconds since 1970."""
+    by_leaf: bool = False
+    """The losses of a stream are reported leaf by leaf."""
 
     @property
     def salt(self) -> str:
@@ -182,7 +185,10 @@ class ReplyAdapter:
         if is_call and "call" not in self.capabilities.signatures and "reasoning" in self.capabilities.signatures:
             return seal_signature(signature, "call", self.client.issuer)
         reason = f"the client's dialect has no field for {signature.issuer}'s signature here"
-        self.ledger.report_dropped_field("part.redacted" if _is_redacted(part) else "part.signature", reason, part)
+        field = "part.redacted" if _is_redacted(part) else "part.signature"
+        # No vendor requires the signature of a text: it only helps its own model.
+        grade = "informational" if isinstance(part, Text) else None
+        self.ledger.report_dropped_field(field, reason, part, grade)
         return None
 
     def seal_unsigned(self) -> Signature | None:
@@ -198,9 +204,8 @@ class ReplyAdapter:
         sealed_item, find_pointer = json.encode(item) if item else b"", self.source.field_place
         for field, raw in fields.items():
             if raw != sealed_item:
-                self.ledger.report_dropped_value(
-                    where + field if find_pointer is None else find_pointer(where, field), raw, UNKNOWN_TO_CLIENT
-                )
+                pointer = where + field if find_pointer is None else find_pointer(where, field)
+                report_unknown_in_reply(pointer, raw, self.source, self.ledger, UNKNOWN_TO_CLIENT)
 
     def adapt_usage(self, usage: Usage) -> Usage:
         """Return the usage counts that the client's dialect has; report all others."""
@@ -210,14 +215,15 @@ class ReplyAdapter:
         if usage.extras is None:
             return usage
         (base,) = ledger.list_pointers("usage")
-        counted = ledger.pointers.get("usage.counted", ())
+        counted, repeats_count = ledger.pointers.get("usage.counted", ()), self.source.repeats_count
         for field, raw in usage.extras.fields.items():
             where = base + field
-            counts = json.find_leaves(raw, where)
-            if where not in counted:
-                ledger.report_dropped_leaves(filter(counts.get, counts), _NO_COUNT)
-            elif any(counts.values()):
+            if not any(json.find_leaves(raw, where).values()):
+                continue  # nothing was counted
+            if where in counted:
                 ledger.report_approximated(where, "included in another usage count")
+            elif repeats_count is None or not repeats_count(field, raw, usage):
+                report_unknown_in_reply(where, raw, self.source, ledger, _NO_COUNT)
         return structs.replace(usage, extras=None)
 
     def adapt_finish(self, finish: Finish) -> Finish:

@@ -1,4 +1,4 @@
-"""Report the fields of a reply that the client's dialect does not have, leaf by leaf.
+"""Report the fields of a reply that the client's dialect does not have.
 
 An empty leaf (null, an empty text or container) is no loss, and neither is a leaf that citations have sent.
 """
@@ -11,11 +11,11 @@ from dragoman.core.parts import AnyPart, Citation, Opaque
 from dragoman.core.problems import Problem
 from dragoman.core.response import Finish, Response
 from dragoman.dialects.record import Dialect
+from dragoman.interpreter.foreign_fields import report_unknown_in_reply
 from dragoman.interpreter.reply_adapter import UNKNOWN_TO_CLIENT, ReplyAdapter
 from dragoman.wire import json
 from dragoman.wire.lookup import lookup
 
-_REPEATED = "the client's dialect does not repeat request fields in the reply"
 _ONLY_FIRST_ANSWER = "only the first candidate is sent"
 _ANSWERS = ("/candidates/", "/choices/")
 _FIRST_ANSWER = ("/candidates/0/", "/choices/0/")
@@ -69,12 +69,15 @@ def drop_reply_fields(adapter: ReplyAdapter, fields: dict[str, bytes]) -> None:
             for where in json.find_leaves(raw, field).keys() - cited[field]:
                 ledger.report_dropped(where, UNKNOWN_TO_CLIENT)
             continue
-        reason = UNKNOWN_TO_CLIENT
         if repeated and (field in repeated or "/" + field.split("/", 2)[1] in repeated):
-            reason = _REPEATED
-        elif field.startswith(_ANSWERS) and not f"{field}/".startswith(_FIRST_ANSWER):
+            continue  # it only repeats the request
+        reason = UNKNOWN_TO_CLIENT
+        if field.startswith(_ANSWERS) and not f"{field}/".startswith(_FIRST_ANSWER):
             reason = _ONLY_FIRST_ANSWER
-        ledger.report_dropped_value(field, raw, reason)
+            if not ledger.has_no_document:
+                ledger.report_dropped("/".join(field.split("/", 3)[:3]), reason)
+                continue
+        report_unknown_in_reply(field, raw, adapter.source, ledger, reason)
 
 
 def list_part_leaves(part: AnyPart, source: Dialect) -> list[str]:

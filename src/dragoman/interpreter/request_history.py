@@ -19,7 +19,7 @@ from dragoman.dialects.record import Call, Dialect, ReadTools
 from dragoman.interpreter.adapt import adapt_turns
 from dragoman.interpreter.adaptation import Adaptation
 from dragoman.interpreter.cache_marks import are_marks_compatible
-from dragoman.interpreter.ledger import Ledger
+from dragoman.interpreter.ledger import open_request_ledger
 from dragoman.interpreter.prefix_cache import NO_PREFIX, Prefix, PrefixCache, Scope
 from dragoman.interpreter.signature_envelopes import open_envelopes
 from dragoman.interpreter.signatures import find_unknown_ids, find_unsigned_calls, has_envelope
@@ -184,7 +184,8 @@ class RequestHistory:
         """Translate the messages by which a prefix is longer than the cached one."""
         traits = longer.traits
         assert traits is not None  # noqa: S101  it is set where a prefix is made longer
-        ledger = Ledger(self._here.pointers, self._call.body, longer.reported_once)
+        ledger = open_request_ledger(self._here, self._call.body)
+        ledger.resume(longer.reported_once)
         adaptation = Adaptation(traits, ledger, self._here.issuer, history_changes=longer.history_changes, links=links)
         adaptation.runs, adaptation.unnamed = longer.runs, longer.unnamed
         turns = adapt_turns(segment, adaptation, is_start=self._prefix is NO_PREFIX)

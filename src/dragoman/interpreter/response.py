@@ -8,7 +8,7 @@ from dragoman.core.response import Response
 from dragoman.core.stream import replay
 from dragoman.dialects.registry import dialect_named
 from dragoman.interpreter.history_parts import wrap_free_text
-from dragoman.interpreter.ledger import Ledger
+from dragoman.interpreter.ledger import open_reply_ledger
 from dragoman.interpreter.reply_adapter import (
     CUT_OFF,
     NO_CONTEXT,
@@ -39,7 +39,7 @@ def translate_response(body: bytes, source: str, target: str, context: Context =
     if here is there and context.passes and not has_other_envelope(here, body, context):
         return TranslatedResponse(body)
     response = here.parse_response(body)
-    ledger = Ledger(here.reply_pointers, body, exact=not response.spelling)
+    ledger = open_reply_ledger(here, body, exact=not response.spelling)
     detector = context.call_detector(there, ledger)
     if detector is not None:
         response = detect_calls(response, detector)

@@ -10,7 +10,7 @@ from dragoman.core.events import Event, Failed, Finished, PartDelta, Started, Us
 from dragoman.core.losses import Loss
 from dragoman.core.problems import Problem
 from dragoman.dialects.registry import dialect_named
-from dragoman.interpreter.ledger import Ledger
+from dragoman.interpreter.ledger import open_reply_ledger
 from dragoman.interpreter.reply import EventAdapter
 from dragoman.interpreter.reply_adapter import NO_CONTEXT, Context, has_other_envelope
 from dragoman.interpreter.signatures import CallRecorder
@@ -43,7 +43,7 @@ class StreamTranslator:
         self._context = context
         self._same: bool | None = None if here is there and context.passes else False
         self._decoder = here.decoder()
-        self._ledger = Ledger(here.reply_pointers)
+        self._ledger = open_reply_ledger(here, by_leaf=context.by_leaf)
         self._adapter = None if here is there else EventAdapter(here, there, self._ledger, context.reply_options())
         adapter = self._adapter
         self._pipeline = ReplyPipeline(context.undo) if adapter is None else ReplyPipeline(context.undo, adapter.feed)

@@ -8,7 +8,7 @@ from functools import partial
 
 from msgspec import Struct, structs
 
-from dragoman.core.losses import Loss
+from dragoman.core.losses import Loss, Strict
 from dragoman.core.parts import Text
 from dragoman.core.request import Message, Request
 from dragoman.core.traits import TextCalls, Traits
@@ -16,7 +16,7 @@ from dragoman.dialects.record import Call, Dialect, Tools
 from dragoman.dialects.registry import dialect_named
 from dragoman.interpreter.adapt import adapt
 from dragoman.interpreter.adaptation import ENVELOPES, Adaptation, traits_for
-from dragoman.interpreter.ledger import Ledger, reject_losses
+from dragoman.interpreter.ledger import Ledger, open_request_ledger, reject_losses
 from dragoman.interpreter.passthrough import pass_on, remove_foreign_signatures
 from dragoman.interpreter.prefix_cache import PrefixCache
 from dragoman.interpreter.request_history import RequestHistory
@@ -81,7 +81,7 @@ class ParsedRequest:
         here, there = task.here, task.there
         request = self._restore_signatures() if self._unsigned_calls else self.request
         traits = traits_for(there.name, task.model or request.model)
-        ledger = Ledger(here.pointers, task.call.body)
+        ledger = open_request_ledger(here, task.call.body)
         if here is there:
             adapted, undo = structs.replace(request, model=task.model or request.model), NO_UNDO
         else:
@@ -124,7 +124,7 @@ def translate_request(  # noqa: PLR0913  a call, two dialects, and independent o
     target: str,
     *,
     model: str = "",
-    strict: bool = False,
+    strict: Strict = False,
     form: str = "",
     signer: SignatureLookup | None = None,
     links: Links | None = None,
@@ -132,11 +132,11 @@ def translate_request(  # noqa: PLR0913  a call, two dialects, and independent o
 ) -> Translation:
     """Translate a request of the dialect `source` to `target`, for its model `model` (the request's own if empty).
 
-    `form` names a variant of the target's envelope, such as Gemini's "code_assist". With `strict`, any loss is an
-    error. `signer` returns signatures that the target requires and the caller did not send. With `links`, media that
-    the target does not fetch itself is replaced by its fetched content; `MissingLinks` is raised for links that must be
-    fetched first. With `text_calls`, the target has no tool support: tools are described in the prompt, and calls are
-    parsed from the model's text.
+    `form` names a variant of the target's envelope, such as Gemini's "code_assist". With `strict`, a material loss is
+    an error; with "all", any loss is. `signer` returns signatures that the target requires and the caller did not send.
+    With `links`, media that the target does not fetch itself is replaced by its fetched content; `MissingLinks` is
+    raised for links that must be fetched first. With `text_calls`, the target has no tool support: tools are described
+    in the prompt, and calls are parsed from the model's text.
     """
     here, there = dialect_named(source), dialect_named(target)
     task = TranslationTask(call, here, there, model, form, strict, signer, links, text_calls)
@@ -168,7 +168,7 @@ def _render(adapted: Request, traits: Traits, ledger: Ledger, task: TranslationT
     """Render an adapted request; return it and the losses, or raise a `Problem` for those in strict mode."""
     losses = ledger.losses() if len(ledger) else ()
     if task.strict:
-        reject_losses(losses)
+        reject_losses(losses, strict=task.strict)
     return render(adapted, traits, task.there, task.form), losses
 
 
@@ -186,7 +186,7 @@ def _translate_as_text(task: TranslationTask, links: Links | None) -> Translatio
     The target may have the caller's own dialect. The caches are not used: their entries are for models with tools.
     """
     here, there = task.here, task.there
-    ledger = Ledger(here.pointers, task.call.body)
+    ledger = open_request_ledger(here, task.call.body)
     call = remove_foreign_signatures(task.call, here, task.model, ledger) if here is there else task.call
     request = here.parse_request(call)
     model = task.model or request.model

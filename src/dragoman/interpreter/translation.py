@@ -9,7 +9,7 @@ from typing import Protocol
 
 from msgspec import Struct, field
 
-from dragoman.core.losses import Loss
+from dragoman.core.losses import Loss, Strict
 from dragoman.core.parts import Link, Media, MediaKind, Signature
 from dragoman.core.request import Request
 from dragoman.core.traits import TextCalls, Traits
@@ -106,7 +106,7 @@ class TranslationTask(Struct, frozen=True):
     """The target's dialect."""
     model: str = ""
     form: str = ""
-    strict: bool = False
+    strict: Strict = False
     signer: SignatureLookup | None = None
     links: Links | None = None
     text_calls: TextCalls = ""

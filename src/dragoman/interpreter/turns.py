@@ -281,7 +281,7 @@ def sign_steps(messages: tuple[Message, ...], traits: Traits, ledger: Ledger) ->
         if message.role != "assistant" or has_call or first is None or first.signature is not None:
             finished.append(message)
         else:
-            ledger.report_approximated_once(first.where, SKIP_SIGNATURE_USED)
+            ledger.report_placeholder_once(first.where, SKIP_SIGNATURE_USED)
             signed = structs.replace(first, signature=SKIP_SIGNATURE)
             parts = tuple(signed if part is first else part for part in message.parts)
             finished.append(structs.replace(message, parts=parts))

@@ -44,9 +44,9 @@ class App:
 
     def __init__(self, services: Services) -> None:
         gateway_services, observability = services.gateway_services, services.observability
+        self._services = services
         self.interception = services.interception
         self._access = services.access
-        self._strict = services.strict
         self._gateway = gateway_services.gateway
         self._conversations = gateway_services.conversations
         self._observers = observability.observers
@@ -160,12 +160,11 @@ class App:
             elif path.flat:
                 call = flatten_tools(call)
         is_json_array = path.google and path.stream and request.query.get("alt") != "sse"
-        strict = headers.get("x-dragoman-strict")
         client_request = ClientRequest(
             dialect=path.dialect,
             call=call,
             framing="array" if is_json_array else "sse",
-            strict=self._strict if strict is None else parse_strict(strict, default=self._strict),
+            strict=parse_strict(headers.get("x-dragoman-strict"), default=self._services.strict),
             owner=key.name,
             headers=() if self._forwarded_headers.isdisjoint(headers) else self._select_headers(request.headers),
             target=drop_key_from_target(request.target) if path.queried and "?" in request.target else "",

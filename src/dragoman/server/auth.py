@@ -19,6 +19,7 @@ from urllib.parse import parse_qsl
 from msgspec import Struct
 
 from dragoman.config import ANONYMOUS_NAME, Config
+from dragoman.core.losses import Strict
 from dragoman.core.problems import Problem
 from dragoman.http.exchange import Exchange
 from dragoman.http.message import Request
@@ -146,18 +147,23 @@ def _find_keys(request: Request) -> set[str]:
     return keys - {""}
 
 
-_BOOLEANS = (
-    {"": False} | dict.fromkeys(("true", "1", "yes", "on"), True) | dict.fromkeys(("false", "0", "no", "off"), False)
-)
+_STRICT_VALUES: dict[str, Strict] = {
+    "": False,
+    "all": "all",
+    **dict.fromkeys(("true", "1", "yes", "on"), True),
+    **dict.fromkeys(("false", "0", "no", "off"), False),
+}
 
 
-def parse_strict(value: str, *, default: bool) -> bool:
-    """Parse the x-dragoman-strict header; it can turn strict mode on, but not off if it is the default."""
-    parsed = _BOOLEANS.get(value.strip().lower())
+def parse_strict(value: str | None, *, default: Strict) -> Strict:
+    """Parse the x-dragoman-strict header; it can make a request stricter than the default, but not less strict."""
+    if value is None:
+        return default
+    parsed = _STRICT_VALUES.get(value.strip().lower())
     if parsed is None:
-        message = f"x-dragoman-strict must be true or false (or 1, yes, on; 0, no, off), not {value!r}"
+        message = f"x-dragoman-strict must be true, false (or 1, yes, on; 0, no, off) or all, not {value!r}"
         raise Problem("invalid_request", message)
-    return default or parsed
+    return "all" if "all" in (default, parsed) else default or parsed
 
 
 class Quotas:

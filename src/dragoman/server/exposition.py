@@ -50,10 +50,14 @@ class _CounterCollector(Collector):
         yield _build_histogram(
             "dragoman_first_token_seconds", "Seconds until the first token of a stream.", models, FIRST_TOKEN_OFFSET
         )
-        yield _build_counter("dragoman_tokens", "Tokens as reported by upstreams.", models, TOKENS, TOKENS_OFFSET)
-        yield _build_counter(
-            "dragoman_losses", "Losses of translations, dropped or approximated.", models, LOSSES, LOSSES_OFFSET
+        tokens = CounterMetricFamily(
+            "dragoman_tokens", "Tokens as reported by upstreams.", labels=(*_MODEL_LABELS, "kind")
         )
+        yield _fill_counter(tokens, models, [(kind,) for kind in TOKENS], TOKENS_OFFSET)
+        losses = CounterMetricFamily(
+            "dragoman_losses", "Losses of translations, by kind and grade.", labels=(*_MODEL_LABELS, "kind", "grade")
+        )
+        yield _fill_counter(losses, models, LOSSES, LOSSES_OFFSET)
         retries = CounterMetricFamily("dragoman_retries", "Upstream calls after the first.", labels=_MODEL_LABELS)
         for key, numbers in models.items():
             retries.add_metric(key, numbers[RETRIES_OFFSET])
@@ -85,9 +89,11 @@ def _build_histogram(name: str, description: str, models: _Rows, offset: int) ->
     return family
 
 
-def _build_counter(name: str, description: str, models: _Rows, kinds: Sequence[str], offset: int) -> Metric:
-    family = CounterMetricFamily(name, description, labels=(*_MODEL_LABELS, "kind"))
+def _fill_counter(
+    family: CounterMetricFamily, models: _Rows, labels: Sequence[tuple[str, ...]], offset: int
+) -> CounterMetricFamily:
+    """Add the counters from `offset` on, one for each of `labels`, and return the family."""
     for key, numbers in models.items():
-        for kind, count in zip(kinds, numbers[offset : offset + len(kinds)], strict=True):
-            family.add_metric((*key, kind), count)
+        for values, count in zip(labels, numbers[offset : offset + len(labels)], strict=True):
+            family.add_metric((*key, *values), count)
     return family

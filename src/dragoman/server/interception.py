@@ -43,7 +43,7 @@ from dragoman.intercept.sessions import (
     restore_session,
 )
 from dragoman.intercept.settings import DIALECT, InterceptTable
-from dragoman.interpreter.ledger import Ledger
+from dragoman.interpreter.ledger import open_reply_ledger
 from dragoman.interpreter.reply import EventAdapter
 from dragoman.interpreter.reply_adapter import ReplyOptions
 from dragoman.interpreter.undo import NO_UNDO, ReplyPipeline, generate_id
@@ -300,7 +300,7 @@ class CallerReply:
         source_dialect, target_dialect = dialect_named(source), dialect_named(client_request.dialect)
         self._record = record
         self._prefix = target_dialect.reply_prefix
-        self._ledger = Ledger(source_dialect.reply_pointers)
+        self._ledger = open_reply_ledger(source_dialect)
         self._pipeline = ReplyPipeline(NO_UNDO)
         if source_dialect is not target_dialect:
             options = ReplyOptions(salt=record.id, is_whole=not client_request.call.stream)

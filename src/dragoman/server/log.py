@@ -144,7 +144,7 @@ class Log:
         self.log_crash(error if isinstance(error, BaseException) else RuntimeError(message), message=message)
 
     def _build_line(self, record: Record) -> LogLine:
-        problem, usage = record.problem, record.usage
+        problem, usage, losses = record.problem, record.usage, record.all_losses
         model, upstream_model = record.model, record.upstream_model
         if record.outcome != "answered":
             # A model that answered has a real name; any other name is untrusted text from the client.
@@ -165,7 +165,8 @@ class Log:
             None if record.first_token_seconds is None else int(record.first_token_seconds * 10_000) / 10,
             None if record.seconds is None else int(record.seconds * 10_000) / 10,
             record.finish,
-            len(record.losses) + len(record.reply_losses),
+            len(losses),
+            sum([loss.is_material for loss in losses]),
             UNSET if usage is None else LoggedTokens(usage.input, usage.output, usage.cached, usage.reasoning),
             UNSET if problem is None else problem.kind,
             UNSET if problem is None else self._sanitize(problem.message),

@@ -42,6 +42,7 @@ class LogLine(Struct, frozen=True):
     total_ms: float | None
     finish: str
     losses: int
+    material_losses: int
     tokens: LoggedTokens | UnsetType = UNSET
     problem: str | UnsetType = UNSET
     message: str | UnsetType = UNSET
@@ -62,7 +63,7 @@ def render_text(line: LogLine) -> bytes:
     if line.tokens is not UNSET:
         fields.append(f"{line.tokens.input}+{line.tokens.output} tokens")
     if line.losses:
-        fields.append(f"{line.losses} losses")
+        fields.append(f"{line.losses} losses ({line.material_losses} material)")
     if line.tries > 1:
         fields.append(f"{line.tries} tries")
     if line.problem is not UNSET:

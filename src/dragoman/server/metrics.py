@@ -85,7 +85,13 @@ def allocate_shared(size: int) -> mmap:
 BOUNDS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 20.0, 40.0, 80.0, 160.0, 320.0, 640.0)
 """Upper bounds in seconds of the histogram buckets; one more bucket counts longer times."""
 TOKENS = ("input", "output", "cached", "cache_written", "reasoning")
-LOSSES = ("dropped", "approximated")
+LOSSES = (
+    ("dropped", "material"),
+    ("dropped", "informational"),
+    ("approximated", "material"),
+    ("approximated", "informational"),
+)
+"""The kinds and grades of losses, each with its own counter."""
 BUCKET_COUNT = len(BOUNDS) + 1
 FIRST_TOKEN_OFFSET = BUCKET_COUNT + 1
 """Offset of the first-token histogram, after the buckets and the sum of the request histogram."""
@@ -207,9 +213,7 @@ def _add_to_row(record: Record, numbers: "memoryview[float]") -> None:
             for at, tokens in enumerate((usage.cached, usage.cache_written, usage.reasoning), TOKENS_OFFSET + 2):
                 numbers[at] += tokens or 0
     if record.losses or record.reply_losses:
-        kinds = [loss.kind for loss in (*record.losses, *record.reply_losses)]
-        dropped = kinds.count("dropped")
-        numbers[LOSSES_OFFSET] += dropped
-        numbers[LOSSES_OFFSET + 1] += len(kinds) - dropped
+        for loss in record.all_losses:
+            numbers[LOSSES_OFFSET + LOSSES.index((loss.kind, loss.grade))] += 1
     if record.tries > 1:
         numbers[RETRIES_OFFSET] += record.tries - 1

@@ -195,6 +195,20 @@ def _add_leaves(value: Any, where: str, found: dict[str, Any]) -> None:
             found[below] = member
 
 
+def count_leaves(raw: bytes | Raw) -> int:
+    """Return the number of leaves of a value; an empty container is a leaf."""
+    try:
+        return _count_leaves(_ANY_NUMBER.decode(raw))
+    except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
+        return 1  # as `find_leaves`
+
+
+def _count_leaves(value: Any) -> int:
+    if not value or value.__class__ not in _CONTAINERS:
+        return 1
+    return sum([_count_leaves(item) for item in (value if value.__class__ is list else value.values())])
+
+
 class _Members(list[tuple[str, Any]]):
     """The members of an object, including duplicate keys."""
 

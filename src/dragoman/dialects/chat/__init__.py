@@ -1,7 +1,14 @@
 """The OpenAI Chat Completions dialect, as OpenAI and compatible servers implement it."""
 
 from dragoman.dialects.chat.api import API
-from dragoman.dialects.chat.compat import IMPLIED, SHARED_FIELDS, TURNS
+from dragoman.dialects.chat.compat import (
+    IMPLIED,
+    IMPLIED_REPLIES,
+    INFORMATIONAL,
+    INFORMATIONAL_REPLIES,
+    SHARED_FIELDS,
+    TURNS,
+)
 from dragoman.dialects.chat.decoder import ChatDecoder
 from dragoman.dialects.chat.encoder import ChatEncoder
 from dragoman.dialects.chat.errors import ERROR_WORDS, build_error, parse_error
@@ -59,6 +66,9 @@ DIALECT = Dialect(
     error_words=ERROR_WORDS,
     id_header="x-request-id",
     implied=IMPLIED,
+    implied_replies=IMPLIED_REPLIES,
+    informational=INFORMATIONAL,
+    informational_replies=INFORMATIONAL_REPLIES,
     shared_fields=SHARED_FIELDS,
     image_detail="/image_url/detail",
 )

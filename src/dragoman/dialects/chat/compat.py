@@ -5,13 +5,23 @@ import re
 from msgspec import Raw
 
 from dragoman.dialects.record import (
+    CACHE_ONLY,
+    CALLER_ID,
     DEFAULT_DETAIL,
     DEFAULT_TIER,
+    DETAILED_COUNT,
     NO_PADDING,
     NOT_STORED,
     NOTHING_EXTRA,
     SAYS_NOTHING,
     TEXT_ANYWAY,
+    VENDOR_COST,
+    VENDOR_LABELS,
+    VENDOR_RATINGS,
+    VENDOR_STORE,
+    VENDOR_TIER,
+    VENDOR_TIMES,
+    VENDOR_VERSION,
     ConversationFormat,
     Implied,
 )
@@ -36,6 +46,57 @@ IMPLIED = {
 
 A field that changes the result and is not sent has no row, however common it is: cache marks, cache keys, metadata.
 """
+
+IMPLIED_REPLIES = {
+    "/service_tier": Implied(("default", "auto", "on_demand"), DEFAULT_TIER),
+    "/usage/service_tier": Implied(("standard", "default"), DEFAULT_TIER),
+    "/choices/#/message/annotations": Implied(([],), SAYS_NOTHING),
+    "/choices/#/content_filter_results": Implied(({},), SAYS_NOTHING),
+}
+"""Values of a reply that are no loss for a client of another dialect."""
+
+INFORMATIONAL = {
+    "/user": CALLER_ID,
+    "/safety_identifier": CALLER_ID,
+    "/service_tier": VENDOR_TIER,
+    "/metadata": VENDOR_LABELS,
+    "/prompt_cache_key": CACHE_ONLY,
+    "/prompt_cache_retention": CACHE_ONLY,
+    "/prompt_cache_options": CACHE_ONLY,
+    "/cache_control": CACHE_ONLY,
+    "/messages/#/cache_control": CACHE_ONLY,
+    "/messages/#/content/#/cache_control": CACHE_ONLY,
+    "/messages/#/content/#/prompt_cache_breakpoint": CACHE_ONLY,
+    "/messages/#/tool_calls/#/cache_control": CACHE_ONLY,
+    "/tools/#/cache_control": CACHE_ONLY,
+    "/tools/#/function/cache_control": CACHE_ONLY,
+    "/usage": "OpenRouter's switch for the cost in the usage of a reply",
+    "/provider": "OpenRouter's choice of a provider",
+    "/stream_options": "how chunks are framed",
+}
+"""Request fields whose loss is informational."""
+
+INFORMATIONAL_REPLIES = {
+    "/system_fingerprint": VENDOR_VERSION,
+    "/service_tier": VENDOR_TIER,
+    "/usage/service_tier": VENDOR_TIER,
+    "/provider": VENDOR_VERSION,
+    "/choices/#/native_finish_reason": "another word for the finish reason, which is sent",
+    "/choices/#/content_filter_results": VENDOR_RATINGS,
+    "/prompt_filter_results": VENDOR_RATINGS,
+    "/choices/#/message/provider_metadata": VENDOR_VERSION,
+    "/usage": DETAILED_COUNT,
+    "/metadata": VENDOR_LABELS,
+    "/cost": VENDOR_COST,
+    "/timings": VENDOR_TIMES,
+    "/x_groq": VENDOR_STORE,
+    "/generationId": VENDOR_STORE,
+    "/request_id": VENDOR_STORE,
+    "/prompt": "the prompt once more, as Together sends it",
+    "/choices/#/seed": VENDOR_VERSION,
+    "/venice_parameters": VENDOR_VERSION,
+}
+"""Reply fields whose loss is informational."""
 
 SHARED_FIELDS = frozenset(
     {

@@ -2,7 +2,15 @@
 
 from dragoman.dialects.gemini.api import API
 from dragoman.dialects.gemini.code_assist import is_wrapped, unwrap_request
-from dragoman.dialects.gemini.compat import IMPLIED, TURNS, VENDOR_TOOLS
+from dragoman.dialects.gemini.compat import (
+    IMPLIED,
+    IMPLIED_REPLIES,
+    INFORMATIONAL,
+    INFORMATIONAL_REPLIES,
+    TURNS,
+    VENDOR_TOOLS,
+    repeats_count,
+)
 from dragoman.dialects.gemini.decoder import GeminiDecoder
 from dragoman.dialects.gemini.encoder import GeminiEncoder
 from dragoman.dialects.gemini.errors import ERROR_WORDS, build_error, parse_error
@@ -58,5 +66,9 @@ DIALECT = Dialect(
     unwrap=unwrap_request,
     count=TokenCountFormat("totalTokens"),
     implied=IMPLIED,
+    implied_replies=IMPLIED_REPLIES,
+    informational=INFORMATIONAL,
+    informational_replies=INFORMATIONAL_REPLIES,
+    repeats_count=repeats_count,
     vendor_tools=VENDOR_TOOLS,
 )

@@ -4,13 +4,21 @@ import re
 
 from msgspec import Raw
 
+from dragoman.core.response import Usage
 from dragoman.dialects.record import (
     DEFAULT_DETAIL,
     DEFAULT_TIER,
+    DETAILED_COUNT,
+    ENVELOPE_FIELD,
     NOT_STORED,
     NOTHING_EXTRA,
     SAYS_NOTHING,
     TEXT_ANYWAY,
+    VENDOR_LABELS,
+    VENDOR_RATINGS,
+    VENDOR_STORE,
+    VENDOR_TIER,
+    VENDOR_TIMES,
     ConversationFormat,
     Implied,
     VendorTool,
@@ -29,6 +37,49 @@ IMPLIED = {
     "/serviceTier": Implied(("standard",), DEFAULT_TIER),
 }
 """No row for a field whose effect the caller loses, however common it is: cache breakpoints, keys, labels."""
+
+IMPLIED_REPLIES = {
+    "/usageMetadata/serviceTier": Implied(("standard",), DEFAULT_TIER),
+    "/usageMetadata/trafficType": Implied(("ON_DEMAND",), DEFAULT_TIER),
+    "/candidates/#/finishMessage": Implied(("Model generated function call(s).",), "the finish reason is sent"),
+}
+"""Values of a reply that are no loss for a client of another dialect."""
+
+INFORMATIONAL = {
+    "/labels": VENDOR_LABELS,
+    "/contents/#/parts/#/thoughtSignature": "only Google can read it; the part that it signs is sent",
+    "/serviceTier": VENDOR_TIER,
+    "/model": "the model is named in the path",
+    "/project": ENVELOPE_FIELD,
+    "/user_prompt_id": ENVELOPE_FIELD,
+    "/session_id": ENVELOPE_FIELD,
+}
+"""Request fields whose loss is informational."""
+
+INFORMATIONAL_REPLIES = {
+    "/usageMetadata": DETAILED_COUNT,
+    "/candidates/#/avgLogprobs": "an average that no client of another dialect has a field for",
+    "/candidates/#/finishMessage": "a description of the finish reason, which is sent",
+    "/candidates/#/safetyRatings": VENDOR_RATINGS,
+    "/promptFeedback/safetyRatings": VENDOR_RATINGS,
+    "/createTime": VENDOR_TIMES,
+    "/turnToken": VENDOR_STORE,
+    "/traceId": VENDOR_STORE,
+}
+"""Reply fields whose loss is informational."""
+
+_TEXT_COUNTS = {"/promptTokensDetails": "input", "/candidatesTokensDetails": "output"}
+
+
+def repeats_count(field: str, raw: bytes, usage: Usage) -> bool:
+    """Return whether a list of counts by modality has only text, and its count is one that is sent."""
+    name = _TEXT_COUNTS.get(field)
+    if name is None or (count := getattr(usage, name)) is None:
+        return False
+    # Google counts candidates without the reasoning, which the core's output includes.
+    sent = count - (usage.reasoning or 0) if name == "output" else count
+    return json.peek(raw) == [{"modality": "TEXT", "tokenCount": sent}]
+
 
 VENDOR_TOOLS = {
     "search": VendorTool(("googleSearch", "google_search", "googleSearchRetrieval"), b'{"googleSearch":{}}'),

@@ -1,7 +1,14 @@
 """The Anthropic Messages dialect."""
 
 from dragoman.dialects.messages.api import API
-from dragoman.dialects.messages.compat import IMPLIED, TURNS, VENDOR_TOOLS
+from dragoman.dialects.messages.compat import (
+    IMPLIED,
+    IMPLIED_REPLIES,
+    INFORMATIONAL,
+    INFORMATIONAL_REPLIES,
+    TURNS,
+    VENDOR_TOOLS,
+)
 from dragoman.dialects.messages.decoder import MessagesDecoder
 from dragoman.dialects.messages.encoder import MessagesEncoder
 from dragoman.dialects.messages.errors import ERROR_WORDS, build_error, parse_error
@@ -61,5 +68,8 @@ DIALECT = Dialect(
     id_header="request-id",
     id_member="request_id",
     implied=IMPLIED,
+    implied_replies=IMPLIED_REPLIES,
+    informational=INFORMATIONAL,
+    informational_replies=INFORMATIONAL_REPLIES,
     vendor_tools=VENDOR_TOOLS,
 )

@@ -6,10 +6,17 @@ from msgspec import Raw
 
 from dragoman.core.request import ToolChoice
 from dragoman.dialects.record import (
+    CACHE_ONLY,
+    CALLED_BY_MODEL,
+    CALLER_ID,
     DEFAULT_TIER,
+    DETAILED_COUNT,
+    ENVELOPE_FIELD,
     LOADED_AT_ONCE,
     NOTHING_EXTRA,
     SAYS_NOTHING,
+    VENDOR_STORE,
+    VENDOR_TIER,
     ConversationFormat,
     Implied,
     VendorTool,
@@ -26,12 +33,40 @@ IMPLIED = {
     ),
     "/tools/#/defer_loading": Implied((False,), LOADED_AT_ONCE),
     "/tools/#/eager_input_streaming": Implied((False,), "arguments are sent as they arrive", streaming_values=(True,)),
-    "/tools/#/allowed_callers": Implied((["direct"],), "only the model calls tools"),
+    "/tools/#/allowed_callers": Implied((["direct"],), CALLED_BY_MODEL),
     "/tools/#/input_examples": Implied(([],), SAYS_NOTHING),
-    "/messages/#/content/#/caller": Implied(({"type": "direct"},), "only the model calls tools"),
+    "/messages/#/content/#/caller": Implied(({"type": "direct"},), CALLED_BY_MODEL),
     "/messages/#/content/#/citations": Implied(({"enabled": False},), NOTHING_EXTRA),
 }
 """No row for a field whose effect the caller loses, however common it is: cache breakpoints, keys, labels."""
+
+IMPLIED_REPLIES = {
+    "/usage/service_tier": Implied(("standard",), DEFAULT_TIER),
+    "/usage/inference_geo": Implied(("not_available", "global"), "no region was asked for"),
+    "/content/#/caller": Implied(({"type": "direct"},), CALLED_BY_MODEL),
+    "/context_management/applied_edits": Implied(([],), SAYS_NOTHING),
+}
+"""Values of a reply that are no loss for a client of another dialect."""
+
+INFORMATIONAL = {
+    "/anthropic_version": ENVELOPE_FIELD,
+    "/metadata": CALLER_ID,
+    "/service_tier": VENDOR_TIER,
+    "/cache_control": CACHE_ONLY,
+    "/system/#/cache_control": CACHE_ONLY,
+    "/messages/#/content/#/cache_control": CACHE_ONLY,
+    "/messages/#/content/#/content/#/cache_control": CACHE_ONLY,
+    "/tools/#/cache_control": CACHE_ONLY,
+    "/tools/#/eager_input_streaming": "in which pieces the vendor streams arguments",
+}
+"""Request fields whose loss is informational."""
+
+INFORMATIONAL_REPLIES = {
+    "/usage": DETAILED_COUNT,
+    "/container": VENDOR_STORE,
+    "/context_management": "an account of what the vendor removed from its own prompt",
+}
+"""Reply fields whose loss is informational."""
 
 VENDOR_TOOLS = {
     "search": VendorTool(

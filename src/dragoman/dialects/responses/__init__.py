@@ -2,7 +2,14 @@
 
 from dragoman.dialects.record import Dialect, ReplyCapabilities, TokenCountFormat
 from dragoman.dialects.responses.api import API
-from dragoman.dialects.responses.compat import IMPLIED, TURNS, VENDOR_TOOLS
+from dragoman.dialects.responses.compat import (
+    IMPLIED,
+    IMPLIED_REPLIES,
+    INFORMATIONAL,
+    INFORMATIONAL_REPLIES,
+    TURNS,
+    VENDOR_TOOLS,
+)
 from dragoman.dialects.responses.decoder import ResponsesDecoder
 from dragoman.dialects.responses.encoder import ResponsesEncoder
 from dragoman.dialects.responses.errors import ERROR_WORDS, build_error, parse_error
@@ -65,6 +72,9 @@ DIALECT = Dialect(
     count=TokenCountFormat("input_tokens", {"object": "response.input_tokens"}),
     id_header="x-request-id",
     implied=IMPLIED,
+    implied_replies=IMPLIED_REPLIES,
+    informational=INFORMATIONAL,
+    informational_replies=INFORMATIONAL_REPLIES,
     vendor_tools=VENDOR_TOOLS,
     image_detail="/detail",
 )

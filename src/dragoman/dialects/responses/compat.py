@@ -7,13 +7,26 @@ from msgspec import Raw
 from dragoman.core.request import ToolChoice
 from dragoman.core.value import Extras
 from dragoman.dialects.record import (
+    CACHE_ONLY,
+    CALLER_ID,
+    COMPLETE,
     DEFAULT_DETAIL,
     DEFAULT_TIER,
+    DETAILED_COUNT,
+    DEVELOPER_PAYS,
     LOADED_AT_ONCE,
     NO_PADDING,
     NOT_STORED,
+    NOTHING_COUNTED,
     NOTHING_EXTRA,
     SAYS_NOTHING,
+    VENDOR_COST,
+    VENDOR_LABELS,
+    VENDOR_RATINGS,
+    VENDOR_STORE,
+    VENDOR_TIER,
+    VENDOR_TIMES,
+    VENDOR_VERSION,
     ConversationFormat,
     Implied,
     VendorTool,
@@ -44,6 +57,57 @@ IMPLIED = {
 
 A field that changes the result and is not sent has no row, however common it is: cache marks, cache keys, metadata.
 """
+
+IMPLIED_REPLIES = {
+    "/service_tier": Implied(("default", "auto"), DEFAULT_TIER),
+    "/billing": Implied(({"payer": "developer"},), DEVELOPER_PAYS),
+    "/output/#/id": Implied((), "the id is only used in OpenAI's store; the item itself is sent", _ITEM_IDS),
+    "/output/#/status": Implied(("completed",), COMPLETE),
+    "/output/#/phase": Implied(("final_answer",), "a message is the answer"),
+    "/output/#/content/#/logprobs": Implied(([],), SAYS_NOTHING),
+    "/tool_usage/image_gen/input_tokens": Implied((0,), NOTHING_COUNTED),
+    "/tool_usage/image_gen/output_tokens": Implied((0,), NOTHING_COUNTED),
+    "/tool_usage/image_gen/total_tokens": Implied((0,), NOTHING_COUNTED),
+    "/tool_usage/image_gen/input_tokens_details/image_tokens": Implied((0,), NOTHING_COUNTED),
+    "/tool_usage/image_gen/input_tokens_details/text_tokens": Implied((0,), NOTHING_COUNTED),
+    "/tool_usage/image_gen/output_tokens_details/image_tokens": Implied((0,), NOTHING_COUNTED),
+    "/tool_usage/image_gen/output_tokens_details/text_tokens": Implied((0,), NOTHING_COUNTED),
+    "/tool_usage/web_search/num_requests": Implied((0,), NOTHING_COUNTED),
+}
+"""Values of a reply that are no loss for a client of another dialect."""
+
+INFORMATIONAL = {
+    "/user": CALLER_ID,
+    "/safety_identifier": CALLER_ID,
+    "/service_tier": VENDOR_TIER,
+    "/metadata": VENDOR_LABELS,
+    "/client_metadata": VENDOR_LABELS,
+    "/prompt_cache_key": CACHE_ONLY,
+    "/prompt_cache_retention": CACHE_ONLY,
+    "/prompt_cache_options": CACHE_ONLY,
+    "/input/#/content/#/prompt_cache_breakpoint": CACHE_ONLY,
+    "/input/#/id": VENDOR_STORE,
+    "/input/#/status": "the state of an item in the vendor's own store",
+    "/input/#/phase": "the vendor's own label of a message, which is sent",
+    "/stream_options": "how chunks are framed",
+}
+"""Request fields whose loss is informational."""
+
+INFORMATIONAL_REPLIES = {
+    "/service_tier": VENDOR_TIER,
+    "/billing": VENDOR_COST,
+    "/completed_at": VENDOR_TIMES,
+    "/system_fingerprint": VENDOR_VERSION,
+    "/tool_usage": VENDOR_COST,
+    "/conversation": VENDOR_STORE,
+    "/output_text": "the text of the output once more",
+    "/output/#/id": VENDOR_STORE,
+    "/output/#/status": "the state of an item in the vendor's own store",
+    "/output/#/phase": "the vendor's own label of a message, which is sent",
+    "/content_filters": VENDOR_RATINGS,
+    "/usage": DETAILED_COUNT,
+}
+"""Reply fields whose loss is informational."""
 
 VENDOR_TOOLS = {
     "search": VendorTool(

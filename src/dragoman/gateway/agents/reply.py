@@ -46,7 +46,7 @@ from dragoman.core.stream import replay_part
 from dragoman.dialects.record import Dialect
 from dragoman.dialects.registry import dialect_named
 from dragoman.gateway.agents.toolset import Toolset
-from dragoman.interpreter.ledger import Ledger
+from dragoman.interpreter.ledger import Ledger, open_reply_ledger
 from dragoman.interpreter.reply import EventAdapter
 from dragoman.interpreter.reply_adapter import ReplyOptions
 from dragoman.interpreter.turns import SKIP_SIGNATURE
@@ -162,7 +162,7 @@ class RunReply:
                 yield structs.replace(handler.definition, name=origin.tool)
 
     def _build_adapter(self, source: Dialect) -> EventAdapter:
-        self._ledgers.append(Ledger(source.reply_pointers))
+        self._ledgers.append(open_reply_ledger(source))
         choice = self._toolset.client_request.tool_choice
         single = choice is not None and choice.parallel is False
         return EventAdapter(source, self._client, self._ledgers[-1], ReplyOptions(self._run, single, self._is_whole))

@@ -58,7 +58,7 @@ class Agents:
         tools = (*toolset.request.tools, *toolset.registry.definitions, *toolset.approval_registry.definitions)
         await require_valid_tools(client_request.call, dialect, structs.replace(toolset.request, tools=tools))
         if client_request.strict:
-            reject_losses(toolset.losses)
+            reject_losses(toolset.losses, strict=client_request.strict)
         record.losses = (*record.losses, *toolset.losses)
         asker = Asker(
             owner=owner,
@@ -123,7 +123,7 @@ class Agents:
             messages = remote.restore_calls(messages, self.agent_registry.servers)
         losses = await self._hidden_turns.find_unrestorable(client_request.owner, messages)
         if client_request.strict:
-            reject_losses(losses)
+            reject_losses(losses, strict=client_request.strict)
         record.losses = (*record.losses, *losses)
         messages = await self._hidden_turns.restore(client_request.owner, messages)
         applied = await apply_approvals(

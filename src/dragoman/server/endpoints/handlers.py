@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable, Mapping
 
 from msgspec import Struct, structs
 
+from dragoman.core.losses import Strict
 from dragoman.core.problems import Kind, Problem
 from dragoman.dialects.registry import dialect_named
 from dragoman.gateway.client_request import ClientRequest, require_distinct_keys
@@ -44,8 +45,8 @@ class Services(Struct, frozen=True):
     observability: Observability
     mcp_endpoint: mcp.McpEndpoint
     interception: Interception
-    strict: bool = False
-    """Whether all requests are strict."""
+    strict: Strict = False
+    """Which losses are rejected in all requests."""
 
 
 class Endpoints:
