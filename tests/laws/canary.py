@@ -1,9 +1,10 @@
 """Replace one leaf of a request by a unique valid value and follow it through a translation."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
+from dragoman.core.losses import Loss
 from laws.documents import leaves
 
 TOKEN = "Q0FOQVJZ7919"  # noqa: S105  base64 and a plain word at once
@@ -110,3 +111,24 @@ def _renamed(value: Any, old: str, new: str) -> Any:
 def survives(wanted: str, output: bytes) -> bool:
     """Return whether the canary is in the translated request."""
     return wanted in output.decode()
+
+
+def find_covering(where: str, losses: Iterable[Loss]) -> Loss | None:
+    """Return the loss that covers a leaf: at its own pointer, or above it if all below it is dropped or counted."""
+    own = next((loss for loss in losses if loss.where == where), None)
+    if own is not None:
+        return own
+    above = [loss for loss in losses if where.startswith(f"{loss.where}/")]
+    above = [loss for loss in above if loss.kind == "dropped" or loss.leaves > 1]
+    return above[0] if above else None
+
+
+def find_miscounts(body: Any, losses: Iterable[Loss]) -> list[str]:
+    """Return the dropped values whose number of leaves in the document is not the one that was reported."""
+    values = leaves(body)
+    wrong: list[str] = []
+    for loss in losses:
+        count = sum(where == loss.where or where.startswith(f"{loss.where}/") for where, _ in values)
+        if loss.kind == "dropped" and count != loss.leaves and count:
+            wrong.append(f"{loss.where}: {loss.leaves} leaves reported, {count} in the document")
+    return wrong

@@ -104,16 +104,16 @@ class Ledger:
         elif not raw.startswith(_BRACKETS):
             self._entries[_Entry((where,), what, dropped=True, leaves=1)] = None
         elif self._by_leaf:
-            for leaf in json.find_leaves(raw, where):
-                self._entries[_Entry((leaf,), what, dropped=True, leaves=1)] = None
+            self.report_dropped_leaves(where, [*json.find_leaves(raw, where)], what)
         else:
             self._entries[_Entry((where,), what, dropped=True, leaves=json.count_leaves(raw))] = None
 
     def report_dropped_leaves(self, where: str, leaves: Sequence[str], what: str) -> None:
         """Report that the value at `where`, which is in no document and has these leaves, is dropped."""
         if self._by_leaf:
+            grade = self._find_grade(where)
             for leaf in leaves:
-                self._entries[_Entry((leaf,), what, dropped=True, leaves=1)] = None
+                self._entries[_Entry((leaf,), what, dropped=True, leaves=1, grade=grade)] = None
         else:
             self._entries[_Entry((where,), what, dropped=True, leaves=len(leaves))] = None
 
@@ -273,7 +273,7 @@ def list_leaves(losses: Iterable[Loss], document: bytes) -> tuple[Loss, ...]:
     listed: list[Loss] = []
     values = Document(document)
     for loss in losses:
-        found = values.find(loss.where) if loss.kind == "dropped" and loss.leaves > 1 else None
+        found = values.find(loss.where) if loss.kind == "dropped" else None
         leaves = [loss.where] if found is None else json.find_leaves(found[1], loss.where)
         listed += [structs.replace(loss, where=leaf, leaves=1) for leaf in leaves]
     return tuple(listed)

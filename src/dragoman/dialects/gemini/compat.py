@@ -61,7 +61,6 @@ INFORMATIONAL_REPLIES = {
     "/candidates/#/avgLogprobs": "an average that no client of another dialect has a field for",
     "/candidates/#/finishMessage": "a description of the finish reason, which is sent",
     "/candidates/#/safetyRatings": VENDOR_RATINGS,
-    "/promptFeedback/safetyRatings": VENDOR_RATINGS,
     "/createTime": VENDOR_TIMES,
     "/turnToken": VENDOR_STORE,
     "/traceId": VENDOR_STORE,
