@@ -142,10 +142,13 @@ class Ledger:
         """Report that the core field `field` (of `owner`, for fields of parts and tools) is dropped."""
         self._entries[_Entry(self.list_pointers(field, owner), what, dropped=True, grade=grade)] = None
 
-    def report_approximated_field(self, field: str, what: str, owner: Value | None = None) -> None:
+    def report_approximated_field(
+        self, field: str, what: str, owner: Value | None = None, grade: Grade | None = None
+    ) -> None:
         """Report that the core field `field` (of `owner`, for fields of parts and tools) is sent in another form."""
         leaves = 0 if field in self.pointers else 1
-        self._entries[_Entry(self.list_pointers(field, owner), what, dropped=False, leaves=leaves)] = None
+        pointers = self.list_pointers(field, owner)
+        self._entries[_Entry(pointers, what, dropped=False, leaves=leaves, grade=grade)] = None
 
     def list_pointers(self, field: str, owner: Value | None = None) -> tuple[str, ...]:
         """Return the pointers at which `field` may be in the document."""

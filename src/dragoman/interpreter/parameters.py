@@ -158,7 +158,10 @@ def _to_effort(
     _report_budget(thinking, adaptation)
     if requested is None:
         if thinking.mode is not None:
-            adaptation.ledger.report_approximated_field("thinking.mode", "how much to think is left to the model")
+            # "adaptive" leaves it to the model too, and so does a target that has only levels and is sent none.
+            adaptation.ledger.report_approximated_field(
+                "thinking.mode", "how much to think is left to the model", grade="informational"
+            )
         return Thinking(visible=visible) if visible is not None else None
     return Thinking(effort=_find_nearest_effort(requested, adaptation, _list_set_fields(thinking)), visible=visible)
 
