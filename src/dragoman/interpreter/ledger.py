@@ -11,6 +11,7 @@ from functools import cache
 from msgspec import Struct, structs
 
 from dragoman.core.losses import Grade, Loss, Strict
+from dragoman.core.parts import Reasoning
 from dragoman.core.problems import Problem
 from dragoman.core.value import Value
 from dragoman.dialects.record import Dialect
@@ -148,6 +149,14 @@ class Ledger:
         has_pointer = field in self.pointers
         pointers, leaves = self.list_pointers(field, owner), 0 if has_pointer else 1
         self._entries[_Entry(pointers, what, dropped=has_pointer, leaves=leaves, grade=grade)] = None
+
+    def report_dropped_signature(self, part: Value, what: str) -> None:
+        """Report that the signature of a part of a request is dropped.
+
+        The loss is material only for reasoning: a text or a call is sent, and no other vendor can read its signature.
+        """
+        grade = None if isinstance(part, Reasoning) else "informational"
+        self.report_dropped_field("part.signature", what, part, grade)
 
     def report_approximated_field(self, field: str, what: str, owner: Value | None = None) -> None:
         """Report that the core field `field` (of `owner`, for fields of parts and tools) is sent in another form."""
