@@ -136,8 +136,8 @@ OPTIONS = "/prompt_cache_options"
             [("dropped", f"{OPTIONS}/prewarm"), ("approximated", f"{OPTIONS}/ttl")],
         ),
         ("gpt-5.6", b'{"ttl":"ever"}', None, [("approximated", f"{OPTIONS}/ttl")]),
-        ("gpt-4o", b'{"ttl":"12h"}', None, [("dropped", f"{OPTIONS}/ttl")]),
-        ("nobody", b'{"ttl":"12h"}', None, [("dropped", f"{OPTIONS}/ttl")]),
+        ("gpt-4o", b'{"ttl":"12h"}', None, [("dropped", OPTIONS)]),
+        ("nobody", b'{"ttl":"12h"}', None, [("dropped", OPTIONS)]),
         ("gpt-5.6", b'"x"', None, [("dropped", OPTIONS)]),
     ],
 )
@@ -147,7 +147,7 @@ def test_cache_options_of_responses_reach_chat_in_its_own_fields(model, raw, kep
 
 @pytest.mark.parametrize(
     ("model", "kept", "losses"),
-    [("gpt-5.6", {"ttl": "30m"}, []), ("gpt-5.2", None, [("dropped", f"{OPTIONS}/ttl")])],
+    [("gpt-5.6", {"ttl": "30m"}, []), ("gpt-5.2", None, [("dropped", OPTIONS)])],
 )
 def test_cache_options_of_chat_reach_models_that_have_them_on_responses(model, kept, losses):
     assert options("chat", "responses", model, b'{"ttl":"30m"}') == (kept, losses)
@@ -172,6 +172,6 @@ def test_marks_of_claude_make_a_request_that_openais_types_take(target):
     told = translate_request(Call(encoded(body)), "messages", target, model=MODELS[target])
     assert check_request(target, told.call.body) == []
     assert told.call.body.count(b'"ttl":"30m"') == 3
-    assert [loss.where for loss in told.losses if loss.kind == "dropped"] == [
-        f"/messages/1/content/{index}/cache_control/{name}" for index in (0, 1) for name in ("ttl", "type")
+    assert [(loss.where, loss.grade, loss.leaves) for loss in told.losses if loss.kind == "dropped"] == [
+        (f"/messages/1/content/{index}/cache_control", "informational", 2) for index in (0, 1)
     ]

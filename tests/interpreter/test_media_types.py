@@ -117,7 +117,7 @@ def test_text_that_is_not_in_its_charset_is_no_text(charset):
 def test_claude_fetches_by_https_only_and_the_rest_is_left_out_and_booked():
     body, losses, verdict = shown("http://a.example/x.png", "messages")
     assert "[image left out: the target fetches nothing by http:]" in body
-    assert losses == [("dropped", "/messages/0/content/0/image_url/url"), ("dropped", "/messages/0/content/0/type")]
+    assert losses == [("dropped", "/messages/0/content")]
     assert not isinstance(verdict, Violation)
 
 

@@ -126,7 +126,7 @@ def test_losses_of_what_is_known_are_kept(talk):
     ]
     longer = talk.prefix([*odd, DONE, USER])
     assert longer.losses[:2] == beginning.losses
-    assert [loss.where for loss in longer.losses[2:]] == ["/messages/4/audio/id"]
+    assert [loss.where for loss in longer.losses[2:]] == ["/messages/4/audio"]
 
 
 def test_an_alias_of_a_name_is_kept(talk):

@@ -14,7 +14,7 @@ OUTPUT = [
     {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "e"},
     {
         "type": "message",
-        "id": "msg_1",
+        "id": "own.1",
         "role": "assistant",
         "phase": "final",
         "status": "completed",
@@ -23,7 +23,7 @@ OUTPUT = [
             {"type": "output_text", "text": "b", "annotations": []},
         ],
     },
-    {"type": "function_call", "id": "fc_1", "call_id": "c", "name": "f", "arguments": "{}", "status": "completed"},
+    {"type": "function_call", "id": "own.2", "call_id": "c", "name": "f", "arguments": "{}", "status": "completed"},
 ]
 REPLY = {"id": "resp_1", "object": "response", "created_at": 1, "model": "m", "status": "completed", "output": OUTPUT}
 PLACES = {"/output/1/id", "/output/1/phase", "/output/1/content/0/odd", "/output/2/id"}
@@ -36,7 +36,7 @@ def event(kind, **members):
 
 def stream():
     """A stream as OpenAI sends it: each item is added, gets deltas and is done."""
-    text = {"item_id": "msg_1", "output_index": 1}
+    text = {"item_id": "own.1", "output_index": 1}
     frames = [event("response.created", response={**REPLY, "status": "in_progress", "output": []})]
     for index, item in enumerate(OUTPUT):
         begun = {**item, "content": []} if "content" in item else {**item, "arguments": ""}

@@ -104,7 +104,7 @@ def _adapt_text(part: Text, message: Message, adaptation: Adaptation) -> Adapted
         changes["citations"] = ()
     if part.signature is not None and not adaptation.traits.text_signatures:
         if not is_placeholder(part.signature):
-            adaptation.ledger.report_dropped_field("part.signature", "the target takes no signature on text", part)
+            adaptation.ledger.report_dropped_signature(part, "the target takes no signature on text")
         changes["signature"] = None
     return replace_fields(part, changes)
 

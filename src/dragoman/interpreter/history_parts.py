@@ -98,7 +98,7 @@ def remove_foreign_fields(part: Part, role: Role, adaptation: Adaptation) -> dic
 def drop_signature(part: Part, signature: Signature, adaptation: Adaptation) -> None:
     """Report a signature that the target cannot use, unless it is a placeholder for a missing one."""
     if not is_placeholder(signature):
-        adaptation.ledger.report_dropped_field("part.signature", f"signed by {signature.issuer}", part)
+        adaptation.ledger.report_dropped_signature(part, f"signed by {signature.issuer}")
 
 
 Adapted = AnyPart | tuple[AnyPart, ...] | None
@@ -116,7 +116,7 @@ def adapt_reasoning(part: Reasoning, message: Message, adaptation: Adaptation) -
     if traits.reasoning_text and part.texts:
         changes = remove_foreign_fields(part, message.role, adaptation)
         if part.signature is not None:
-            adaptation.ledger.report_dropped_field("part.signature", "the target has no field for it", part)
+            adaptation.ledger.report_dropped_signature(part, "the target has no field for it")
             changes["signature"] = None
         return replace_fields(part, changes)
     if traits.shows_thinking and part.signature is not None and part.signature.issuer == traits.issuer:

@@ -5,12 +5,13 @@ ledger is read, so a translation without losses pays nothing. One thing that is 
 under which nothing else is in the document, with the number of its leaves; `list_leaves` lists every leaf.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 
 from msgspec import Struct, structs
 
 from dragoman.core.losses import Grade, Loss, Strict
+from dragoman.core.parts import Reasoning
 from dragoman.core.problems import Problem
 from dragoman.core.value import Value
 from dragoman.dialects.record import Dialect
@@ -47,18 +48,20 @@ class Ledger:
     _document: Document | None = None
     _earlier_losses: tuple[Loss, ...] = ()
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  a document, its dialect's tables, and independent options
         self,
         pointers: Mapping[str, tuple[str, ...]],
         document: bytes = b"",
         informational: frozenset[str] = frozenset(),
         *,
+        is_reply: bool = False,
         exact: bool = False,
         by_leaf: bool = False,
     ) -> None:
         self.pointers = pointers
         self._text = document
         self._informational = informational
+        self._is_reply = is_reply
         self._exact = exact or not document
         """Reported pointers are exact, or there is no document: they need not be looked up in it."""
         self._by_leaf = by_leaf
@@ -77,7 +80,7 @@ class Ledger:
 
     def fork(self) -> "Ledger":
         """Return an empty ledger over the same document."""
-        return Ledger(self.pointers, self._text, self._informational, exact=self._exact)
+        return Ledger(self.pointers, self._text, self._informational, is_reply=self._is_reply, exact=self._exact)
 
     def entries(self) -> Entries:
         """Return the losses so far, with their pointers resolved in the document."""
@@ -139,8 +142,21 @@ class Ledger:
     def report_dropped_field(
         self, field: str, what: str, owner: Value | None = None, grade: Grade | None = None
     ) -> None:
-        """Report that the core field `field` (of `owner`, for fields of parts and tools) is dropped."""
-        self._entries[_Entry(self.list_pointers(field, owner), what, dropped=True, grade=grade)] = None
+        """Report that the core field `field` (of `owner`, for fields of parts and tools) is dropped.
+
+        If the dialect has no pointer for the field, its owner is approximated: it is sent without the field.
+        """
+        has_pointer = field in self.pointers
+        pointers, leaves = self.list_pointers(field, owner), 0 if has_pointer else 1
+        self._entries[_Entry(pointers, what, dropped=has_pointer, leaves=leaves, grade=grade)] = None
+
+    def report_dropped_signature(self, part: Value, what: str) -> None:
+        """Report that the signature of a part of a request is dropped.
+
+        The loss is material only for reasoning: a text or a call is sent, and no other vendor can read its signature.
+        """
+        grade = None if isinstance(part, Reasoning) else "informational"
+        self.report_dropped_field("part.signature", what, part, grade)
 
     def report_approximated_field(
         self, field: str, what: str, owner: Value | None = None, grade: Grade | None = None
@@ -186,9 +202,9 @@ class Ledger:
                     _add_dropped(Loss(where, entry.what, "dropped", grade, leaves), dropped)
                 else:
                     _add_approximated(Loss(where, entry.what, "approximated", grade, leaves), approximated)
-        if len(dropped) > 1 or not self._exact:
+        if len(dropped) > 1 or not self._is_reply:
             _remove_covered(dropped)
-            self._join_siblings(dropped)
+            self._join_siblings(dropped, approximated)
         losses = [*self._earlier_losses, *dropped.values()]
         losses += [loss for loss in approximated.values() if not _is_covered(loss.where, dropped)]
         losses.sort()
@@ -205,26 +221,31 @@ class Ledger:
                 shape = shape.rpartition("/")[0]
         return "material"
 
-    def _join_siblings(self, dropped: dict[str, Loss]) -> None:
+    def _join_siblings(self, dropped: dict[str, Loss], approximated: Mapping[str, Loss]) -> None:
         """Replace the losses of all members of an object or array by one loss, if their reason is the same."""
-        level = list(dropped)
+        kept = {above for where in approximated for above in (where, *_list_above(where))}
+        level = {where.rpartition("/")[0] for where in dropped}
         while level:
-            joined: list[str] = []
-            for parent in {where.rpartition("/")[0] for where in level}:
-                members = [loss for loss in dropped.values() if loss.where.rpartition("/")[0] == parent]
-                # In a reply most values have siblings that are sent: a single one is not looked up.
-                if not parent or len(members) <= self._exact:
-                    continue
-                first = members[0]
-                found = self._find(parent)
-                total = json.count_leaves(found[1]) if found is not None else 0
-                is_alike = all(loss.what == first.what and loss.grade == first.grade for loss in members)
-                if is_alike and total == sum(loss.leaves for loss in members):
-                    for loss in members:
-                        del dropped[loss.where]
-                    dropped[parent] = structs.replace(first, where=parent, leaves=total)
-                    joined.append(parent)
-            level = joined
+            members: dict[str, list[Loss]] = {parent: [] for parent in level if parent and parent not in kept}
+            for loss in dropped.values():
+                if (siblings := members.get(loss.where.rpartition("/")[0])) is not None:
+                    siblings.append(loss)
+            level = {
+                parent.rpartition("/")[0] for parent, losses in members.items() if self._join(parent, losses, dropped)
+            }
+
+    def _join(self, parent: str, members: list[Loss], dropped: dict[str, Loss]) -> bool:
+        """Replace the losses of `members` by one of `parent` if nothing else is in it; return whether it was done."""
+        # In a reply most values have siblings that are sent: a single one is not looked up.
+        if len(members) <= self._is_reply or len({(loss.what, loss.grade) for loss in members}) > 1:
+            return False
+        found = self._find(parent)
+        if found is None or json.count_leaves(found[1]) != sum(loss.leaves for loss in members):
+            return False
+        for loss in members:
+            del dropped[loss.where]
+        dropped[parent] = structs.replace(members[0], where=parent, leaves=sum(loss.leaves for loss in members))
+        return True
 
     def _find(self, where: str) -> tuple[str, bytes] | None:
         if not self._text:
@@ -256,13 +277,16 @@ def _add_approximated(loss: Loss, approximated: dict[str, Loss]) -> None:
         approximated[loss.where] = structs.replace(before, what=f"{before.what}; {loss.what}", grade=grade)
 
 
-def _is_covered(where: str, dropped: Mapping[str, Loss]) -> bool:
-    """Return whether a value above `where` is dropped."""
+def _list_above(where: str) -> Iterator[str]:
+    """Yield the pointers above `where`."""
     while where:
         where = where.rpartition("/")[0]
-        if where in dropped:
-            return True
-    return False
+        yield where
+
+
+def _is_covered(where: str, dropped: Mapping[str, Loss]) -> bool:
+    """Return whether a value above `where` is dropped."""
+    return any(above in dropped for above in _list_above(where))
 
 
 def _remove_covered(dropped: dict[str, Loss]) -> None:
@@ -290,7 +314,7 @@ def open_request_ledger(dialect: Dialect, body: bytes = b"") -> Ledger:
 def open_reply_ledger(dialect: Dialect, body: bytes = b"", *, exact: bool = False, by_leaf: bool = False) -> Ledger:
     """Return a ledger for a reply of a dialect; a stream has no body."""
     rows = _find_informational(dialect.name, is_reply=True)
-    return Ledger(dialect.reply_pointers, body, rows, exact=exact, by_leaf=by_leaf)
+    return Ledger(dialect.reply_pointers, body, rows, is_reply=True, exact=exact, by_leaf=by_leaf)
 
 
 @cache

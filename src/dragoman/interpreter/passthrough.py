@@ -127,9 +127,7 @@ def _remove_signature(part: AnyPart, dialect: Dialect, ledger: Ledger) -> AnyPar
         return part
     if part.signature.issuer not in dialect.holds.call_issuers:
         return part
-    ledger.report_dropped_field(
-        "part.signature", f"signed by {part.signature.issuer}: only its models can read it", part
-    )
+    ledger.report_dropped_signature(part, f"signed by {part.signature.issuer}: only its models can read it")
     return structs.replace(part, signature=None)
 
 

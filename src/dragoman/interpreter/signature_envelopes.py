@@ -214,5 +214,5 @@ def _remove_from_parts(parts: tuple[AnyPart, ...], issuer: str, ledger: Ledger) 
         elif isinstance(part, Reasoning):
             ledger.report_dropped(part.where, _FOREIGN)
         else:
-            ledger.report_dropped_field("part.signature", f"signed by {found[0].issuer}", part)
+            ledger.report_dropped_signature(part, f"signed by {found[0].issuer}")
             yield structs.replace(part, signature=None)

@@ -39,4 +39,9 @@ def normalise(pointer: str) -> str:
 
     The first step into an envelope (`/request` or `/response`) is left out.
     """
-    return _INDEX.sub("/#", _ENVELOPE.sub("", pointer)).replace("_", "").lower()
+    return fold_case(_INDEX.sub("/#", _ENVELOPE.sub("", pointer)))
+
+
+def fold_case(pointer: str) -> str:
+    """Return a pointer in one form for camelCase and snake_case names."""
+    return pointer.replace("_", "").lower()

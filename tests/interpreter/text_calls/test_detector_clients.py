@@ -187,7 +187,7 @@ def test_fields_of_a_text_that_is_only_a_call_are_losses():
     extras = Extras("chat", {"/logprobs": b"[1]"})
     called = Text(text="TOOL_CALL: get_time\n", where="/t", extras=extras)
     assert detect_calls(reply(called), hearing(ledger)).parts[0].extras is None
-    assert [(loss.where, loss.kind) for loss in ledger.losses()] == [("/t/logprobs/0", "dropped")]
+    assert [(loss.where, loss.kind) for loss in ledger.losses()] == [("/t/logprobs", "dropped")]
     ledger = Ledger({})
     beside = Text(text="Now.\nTOOL_CALL: get_time\nTOOL_CALL: get_time\nThen.", where="/t", extras=extras)
     told = detect_calls(reply(beside), hearing(ledger)).parts

@@ -47,7 +47,6 @@ IMPLIED_REPLIES = {
 
 INFORMATIONAL = {
     "/labels": VENDOR_LABELS,
-    "/contents/#/parts/#/thoughtSignature": "only Google can read it; the part that it signs is sent",
     "/serviceTier": VENDOR_TIER,
     "/model": "the model is named in the path",
     "/project": ENVELOPE_FIELD,

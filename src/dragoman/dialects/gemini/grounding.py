@@ -20,6 +20,7 @@ from msgspec import Raw, Struct, structs
 from dragoman.core.parts import AnyPart, Citation, Text
 from dragoman.dialects.gemini.wire import CITATIONS, GROUNDING, NAME, GroundingChunk, Segment, Source
 from dragoman.wire import json
+from dragoman.wire.pointer import fold_case
 
 GROUNDING_FIELD = "/candidates/0/groundingMetadata"
 CITATION_FIELD = "/candidates/0/citationMetadata"
@@ -148,7 +149,7 @@ class Metadata:
         self.mentions = Mentions()
         members = {name: bytes(raw) for name, raw in self._members.items() if name in _SOURCE_MEMBERS}
         raw = json.with_members(b"{}", members)
-        leaves = frozenset(json.find_leaves(raw, GROUNDING_FIELD))
+        leaves = {fold_case(leaf): leaf for leaf in json.find_leaves(raw, GROUNDING_FIELD)}
         for mention in _read_supports(raw):
             self.mentions.add(_keep_existing_places(mention, leaves))
 
@@ -160,12 +161,13 @@ class Metadata:
                 where = f"{CITATION_FIELD}/{name}/{number}"
                 mention = _read_citation(item, where)
                 if mention is not None:
-                    self.mentions.add(_keep_existing_places(mention, frozenset(json.find_leaves(item, where))))
+                    leaves = {fold_case(leaf): leaf for leaf in json.find_leaves(item, where)}
+                    self.mentions.add(_keep_existing_places(mention, leaves))
 
 
-def _keep_existing_places(mention: Mention, leaves: frozenset[str]) -> Mention:
-    """Return a mention with only those pointers that exist in the metadata."""
-    places = tuple([place for place in mention.places if place in leaves])
+def _keep_existing_places(mention: Mention, leaves: dict[str, str]) -> Mention:
+    """Return a mention with only those pointers that exist in the metadata, in camelCase or snake_case."""
+    places = tuple([leaves[name] for place in mention.places if (name := fold_case(place)) in leaves])
     return Mention(mention.url, mention.title, places, mention.quote, mention.part, mention.start, mention.end)
 
 
