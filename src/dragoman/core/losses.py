@@ -23,8 +23,3 @@ class Loss(Struct, frozen=True, order=True, gc=False):
     grade: Grade = "material"
     leaves: int = 1
     """How many leaves of the document are at and below `where`."""
-
-    @property
-    def is_material(self) -> bool:
-        """Whether the loss is material."""
-        return self.grade == "material"

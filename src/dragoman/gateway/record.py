@@ -149,8 +149,8 @@ def format_losses(losses: Sequence[Loss]) -> str:
 
     The result is printable ASCII.
     """
-    material = [loss for loss in losses if loss.is_material]
-    others = [loss for loss in losses if not loss.is_material]
+    material = [loss for loss in losses if loss.grade == "material"]
+    others = [loss for loss in losses if loss.grade != "material"]
     items = [f"; {loss.kind} {loss.where}: {loss.what}" for loss in (*material, *others)]
     line = f"{len(losses)}; material={len(material)}{''.join(items)}"
     while len(line) > _MAX_HEADER:

@@ -17,9 +17,9 @@ from dragoman.core.value import Value
 from dragoman.dialects.record import Dialect, Implied
 from dragoman.dialects.registry import DIALECTS, dialect_named
 from dragoman.interpreter.adaptation import Adaptation
-from dragoman.interpreter.ledger import Ledger
+from dragoman.interpreter.ledger import Ledger, normalise_pointer
 from dragoman.wire import json
-from dragoman.wire.pointer import escape, normalise
+from dragoman.wire.pointer import escape
 
 UNKNOWN = "not known to the target"
 
@@ -55,7 +55,7 @@ def report_unknown_in_reply(where: str, raw: bytes, source: Dialect, ledger: Led
 
 def _find_unknown(where: str, raw: bytes, table: _Table, target: str) -> Iterable[tuple[str, Any]]:
     """Return the pointers and values at and below `where` that are not implied."""
-    shape = normalise(where)
+    shape = normalise_pointer(where)
     row = table.rows.get(shape)
     if row is None and shape not in table.parents:
         return ((where, None),)
@@ -70,7 +70,8 @@ def _find_not_implied(value: Any, where: str, shape: str, table: _Table, target:
     inside: list[tuple[str, str, Any]] = []
     if shape in table.parents and isinstance(value, dict):
         inside = [
-            (name, f"{shape}{normalise(f'/{name}')}", member) for name, member in cast("dict[str, Any]", value).items()
+            (name, f"{shape}{normalise_pointer(f'/{name}')}", member)
+            for name, member in cast("dict[str, Any]", value).items()
         ]
     elif shape in table.parents and isinstance(value, list):
         inside = [(str(index), f"{shape}/#", item) for index, item in enumerate(cast("list[Any]", value))]
@@ -93,7 +94,7 @@ def _is_implied(value: Any, row: Implied, target: str) -> bool:
 
 
 def _build_table(rows: Mapping[str, Implied]) -> _Table:
-    plain = {normalise(pointer): row for pointer, row in rows.items()}
+    plain = {normalise_pointer(pointer): row for pointer, row in rows.items()}
     tokens = [pointer.split("/") for pointer in plain]
     return _Table(plain, frozenset("/".join(names[:end]) for names in tokens for end in range(2, len(names))))
 

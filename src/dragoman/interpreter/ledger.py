@@ -5,6 +5,7 @@ ledger is read, so a translation without losses pays nothing. One thing that is 
 under which nothing else is in the document, with the number of its leaves; `list_leaves` lists every leaf.
 """
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 
@@ -18,10 +19,11 @@ from dragoman.dialects.record import Dialect
 from dragoman.dialects.registry import dialect_named
 from dragoman.wire import json
 from dragoman.wire.lookup import Document
-from dragoman.wire.pointer import normalise
 
 _ROOT = ("",)
 _BRACKETS = (b"{", b"[")
+_ENVELOPE = re.compile(r"^/(?:request|response)(?=/)")
+_INDEX = re.compile(r"/\d+(?=/|$)")
 
 
 class _Entry(Struct, frozen=True, gc=False):
@@ -214,7 +216,7 @@ class Ledger:
         """Return "informational" if the table of the dialect has this pointer or one above it."""
         rows = self._informational
         if rows:
-            shape = normalise(where)
+            shape = normalise_pointer(where)
             while shape:
                 if shape in rows:
                     return "informational"
@@ -273,7 +275,7 @@ def _add_approximated(loss: Loss, approximated: dict[str, Loss]) -> None:
     """Add an approximated value, which may be approximated for several reasons; one of them may make it material."""
     before = approximated.setdefault(loss.where, loss)
     if loss.what not in before.what.split("; "):
-        grade = "material" if loss.is_material else before.grade
+        grade = "material" if loss.grade == "material" else before.grade
         approximated[loss.where] = structs.replace(before, what=f"{before.what}; {loss.what}", grade=grade)
 
 
@@ -306,6 +308,14 @@ def list_leaves(losses: Iterable[Loss], document: bytes) -> tuple[Loss, ...]:
     return tuple(listed)
 
 
+def normalise_pointer(pointer: str) -> str:
+    """Return a pointer with `#` for each index, in one form for camelCase and snake_case names.
+
+    The first step into an envelope (`/request` or `/response`) is left out.
+    """
+    return _INDEX.sub("/#", _ENVELOPE.sub("", pointer)).replace("_", "").lower()
+
+
 def open_request_ledger(dialect: Dialect, body: bytes = b"") -> Ledger:
     """Return a ledger for a request of a dialect."""
     return Ledger(dialect.pointers, body, _find_informational(dialect.name, is_reply=False))
@@ -320,12 +330,12 @@ def open_reply_ledger(dialect: Dialect, body: bytes = b"", *, exact: bool = Fals
 @cache
 def _find_informational(dialect: str, *, is_reply: bool) -> frozenset[str]:
     found = dialect_named(dialect)
-    return frozenset(map(normalise, found.informational_replies if is_reply else found.informational))
+    return frozenset(map(normalise_pointer, found.informational_replies if is_reply else found.informational))
 
 
 def reject_losses(losses: Iterable[Loss], document: str = "request", *, strict: Strict = True) -> None:
     """Raise a `Problem` that lists the material losses, or all with `strict="all"`, if there are any."""
-    rejected = [loss for loss in losses if strict == "all" or loss.is_material]
+    rejected = [loss for loss in losses if strict == "all" or loss.grade == "material"]
     if rejected:
         messages = [f"{loss.kind} {loss.where or '/'}: {loss.what}" for loss in rejected]
         more = f" (and {len(messages) - 20} more)" if len(messages) > 20 else ""

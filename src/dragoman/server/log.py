@@ -166,7 +166,7 @@ class Log:
             None if record.seconds is None else int(record.seconds * 10_000) / 10,
             record.finish,
             len(losses),
-            sum([loss.is_material for loss in losses]),
+            sum([loss.grade == "material" for loss in losses]),
             UNSET if usage is None else LoggedTokens(usage.input, usage.output, usage.cached, usage.reasoning),
             UNSET if problem is None else problem.kind,
             UNSET if problem is None else self._sanitize(problem.message),

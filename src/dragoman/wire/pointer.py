@@ -2,8 +2,6 @@
 
 import re
 
-_ENVELOPE = re.compile(r"^/(?:request|response)(?=/)")
-_INDEX = re.compile(r"/\d+(?=/|$)")
 _STEP = re.compile(r"\.([^.\[\]]+)|\[(\d+|\.\.\.)\]")
 
 
@@ -32,14 +30,6 @@ def to_path(where: str) -> str:
     """Convert a pointer to a path such as `messages[0].content`, the form in which vendors name parameters."""
     steps = (f"[{token}]" if token.isdigit() else f".{token}" for token in split(where))
     return "".join(steps).removeprefix(".")
-
-
-def normalise(pointer: str) -> str:
-    """Return a pointer with `#` for each index, in one form for camelCase and snake_case names.
-
-    The first step into an envelope (`/request` or `/response`) is left out.
-    """
-    return fold_case(_INDEX.sub("/#", _ENVELOPE.sub("", pointer)))
 
 
 def fold_case(pointer: str) -> str:
