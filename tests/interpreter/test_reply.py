@@ -275,7 +275,7 @@ def test_a_source_is_named_where_the_client_can_hold_it(client, citation, kept):
 @pytest.mark.parametrize("reason", ["stop", "length", "tool_calls", "filtered", "refused"])
 def test_common_finish_reasons_are_unchanged(client, reason):
     end = Finished(Finish(reason, "raw", "seq"))
-    assert fitted(client, end) == ([end], [] if client == "messages" else [("dropped", "")])
+    assert fitted(client, end) == ([end], [] if client == "messages" else [("approximated", "")])
     assert fitted(client, Finished(Finish(reason, "raw"))) == ([Finished(Finish(reason, "raw"))], [])
 
 

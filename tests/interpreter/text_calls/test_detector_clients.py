@@ -202,7 +202,7 @@ def test_citations_of_a_text_are_kept_unless_a_call_was_removed_from_it():
     ledger = Ledger({})
     cut = reply(Text(text="Look.\nTOOL_CALL: get_time\n", where="/t", citations=(source,)))
     assert detect_calls(cut, hearing(ledger)).parts[0].citations == ()
-    assert [(loss.where, loss.kind) for loss in ledger.losses()] == [("/t", "dropped")]
+    assert [(loss.where, loss.kind) for loss in ledger.losses()] == [("/t", "approximated")]
 
 
 def test_fields_that_come_with_a_text_stay_on_it():
