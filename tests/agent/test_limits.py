@@ -1,6 +1,7 @@
 """How far a run goes, and that its history is valid wherever it ends."""
 
 import asyncio
+import time
 
 import pytest
 
@@ -280,8 +281,9 @@ def test_the_clients_calls_are_left_open_also_at_a_limit():
 
 
 def test_statistics_include_the_duration():
+    began = time.monotonic()
     reached = ended(agent(Scripted(counting), count))
-    assert 0 < reached.statistics.seconds < 5
+    assert 0 < reached.statistics.seconds <= time.monotonic() - began + 1e-6
 
 
 def test_turn_ended_carries_the_models_whole_reply():
