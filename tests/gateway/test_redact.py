@@ -2,12 +2,12 @@
 
 import json
 import string
-import time
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cpu_limit import cpu_limit
 from dragoman.gateway.redact import REDACTED, credentials_of, redact, redact_known
 from dragoman.http.client import Outgoing
 from dragoman.http.message import Origin
@@ -114,6 +114,5 @@ NASTY = ["a", "key=", "eyJ-", "sk-", "bearer ", "://:", "?key=", "aB1-", "token:
 
 @pytest.mark.parametrize("piece", NASTY)
 def test_a_long_text_is_read_in_a_time_that_grows_with_its_length(piece):
-    began = time.process_time()
-    redact((piece * 100_000)[:100_000])
-    assert time.process_time() - began < 1
+    with cpu_limit():
+        redact((piece * 500_000)[:500_000])
