@@ -1,10 +1,10 @@
 """What is passed on in its own dialect: streams of any shape, requests in an envelope or with foreign signatures."""
 
 import json
-import time
 
 import pytest
 
+from cpu_limit import cpu_limit
 from dragoman.core.losses import Loss
 from dragoman.core.parts import Signature
 from dragoman.core.problems import Problem
@@ -25,12 +25,11 @@ LIMIT = 1000
 
 def test_a_long_frame_that_comes_line_by_line_is_looked_at_once():
     translator = StreamTranslator("chat", "chat")
-    started = time.process_time()
-    for _ in range(40_000):
-        assert translator.feed(b": keep waiting\n") == b""
-    assert time.process_time() - started < 10
+    with cpu_limit():
+        for _ in range(400_000):
+            assert translator.feed(b": keep waiting\n") == b""
     assert translator.feed(HELLO[:-2]) == b""
-    assert translator.feed(b"\n\n") == b": keep waiting\n" * 40_000 + HELLO
+    assert translator.feed(b"\n\n") == b": keep waiting\n" * 400_000 + HELLO
 
 
 @pytest.mark.parametrize("end", [b"\n\n", b"\r\n\r\n", b"\n\r\n"])

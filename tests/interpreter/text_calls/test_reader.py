@@ -1,13 +1,13 @@
 """Calls in a model's text: every form of them, in whatever pieces the text comes."""
 
 import json
-import time
 from itertools import pairwise
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cpu_limit import cpu_limit
 from dragoman.interpreter.text_calls.forms import UnreadableText, WrittenCall
 from dragoman.interpreter.text_calls.reader import TextCallReader
 from strategies import words
@@ -242,17 +242,12 @@ def test_after_the_end_of_a_broken_call_the_next_is_detected():
     assert read(f'{broken}\n<tool_call>{{"name": "b"}}</tool_call>') == [broken, ("b", "{}")]
 
 
-def test_a_long_call_in_small_pieces_takes_time_in_proportion():
-    def seconds(size):
-        text = '<tool_call>{"name": "a", "arguments": {"text": "' + "x{}" * size + '"}}</tool_call>'
-        reader = TextCallReader()
-        began = time.process_time()
+def test_a_long_call_in_small_pieces_is_not_read_again_with_each_piece():
+    text = '<tool_call>{"name": "a", "arguments": {"text": "' + "x{}" * 1_600_000 + '"}}</tool_call>'
+    reader = TextCallReader()
+    with cpu_limit():
         told = [one for at in range(0, len(text), 6) for one in reader.feed(text[at : at + 6])]
-        assert len(told) == 1
-        return time.process_time() - began
-
-    seconds(1000)
-    assert seconds(80_000) < 40 * max(seconds(10_000), 0.001)
+    assert len(told) == 1
 
 
 def stretches(text, size):
