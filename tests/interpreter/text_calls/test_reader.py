@@ -245,7 +245,7 @@ def test_after_the_end_of_a_broken_call_the_next_is_detected():
 def test_a_long_call_in_small_pieces_is_not_read_again_with_each_piece():
     text = '<tool_call>{"name": "a", "arguments": {"text": "' + "x{}" * 1_600_000 + '"}}</tool_call>'
     reader = TextCallReader()
-    with cpu_limit():
+    with cpu_limit(20):
         told = [one for at in range(0, len(text), 6) for one in reader.feed(text[at : at + 6])]
     assert len(told) == 1
 
