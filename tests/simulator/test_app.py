@@ -8,6 +8,7 @@ import pytest
 
 from dragoman.simulator import Answer, Call, Fault, Received, Unmet, read_fault
 from dragoman.simulator.runner import Running
+from server.processes import until
 
 HELLO = {"model": "gpt-4.1", "messages": [{"role": "user", "content": "Say hello."}]}
 CLAUDE = {"model": "claude-opus-4-8", "max_tokens": 99, "messages": [{"role": "user", "content": "Say hello."}]}
@@ -219,7 +220,14 @@ def test_a_request_that_hangs_is_listed_while_it_does(simulate):
     running = simulate(fault="hang")
     with pytest.raises(httpx2.ReadTimeout):
         httpx2.post(running.base_url + PATHS["chat"][0], json=HELLO, headers=KEYS, timeout=0.3)
-    assert [(seen.status, seen.rule) for seen in running.requests] == [(0, "fault")]
+    until(lambda: [(seen.status, seen.rule) for seen in running.requests] == [(0, "fault")])
+
+
+def test_a_late_reply_is_not_sent_once_its_client_has_left(simulate):
+    running = simulate(fault="slow-headers,delay=600")
+    with pytest.raises(httpx2.ReadTimeout):
+        httpx2.post(running.base_url + PATHS["chat"][0], json=HELLO, headers=KEYS, timeout=0.3)
+    until(lambda: [(seen.status, seen.rule) for seen in running.requests] == [(0, "fault")])
 
 
 def test_a_stream_in_an_array_breaks_off_with_an_element(simulator):

@@ -186,6 +186,16 @@ def find_early_status(fault: Fault) -> int | None:
             return None
 
 
+async def is_disconnected_within(exchange: Exchange, seconds: float) -> bool:
+    """Wait that long, or until the client disconnects; return whether it did."""
+    try:
+        async with asyncio.timeout(seconds):
+            await exchange.wait_disconnected()
+    except TimeoutError:
+        return False
+    return True
+
+
 async def send_early_fault(exchange: Exchange, fault: Fault) -> None:
     """Send what a fault sends instead of an answer."""
     match fault.name:

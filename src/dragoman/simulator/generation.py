@@ -3,7 +3,6 @@
 The reply is sent whole or as a stream; a fault can make either go wrong.
 """
 
-import asyncio
 import time
 from collections.abc import Iterable, Mapping
 from functools import partial
@@ -24,6 +23,7 @@ from dragoman.simulator.faults import (
     SendOptions,
     UnknownFault,
     find_early_status,
+    is_disconnected_within,
     read_fault,
     send_early_fault,
     send_frames,
@@ -119,8 +119,9 @@ class AnswerHandler:
             raise RequestRejected(
                 ApiRejection(status=fault.status, message=message, rule="fault", retry_after=fault.retry_after)
             )
-        if fault.name == "slow-headers":
-            await asyncio.sleep(fault.delay)
+        if fault.name == "slow-headers" and await is_disconnected_within(self._exchange, fault.delay):
+            self._simulator.record_request(self._request, self._api.name, 0, "fault")
+            return True
         status = find_early_status(fault)
         if status is None:
             return False
