@@ -19,9 +19,7 @@ from dragoman.core.parts import (
 from dragoman.core.request import (
     Message,
     NativeTool,
-    OutputFormat,
     Request,
-    Thinking,
     Tool,
     ToolChoice,
 )
@@ -30,17 +28,14 @@ from dragoman.core.value import own_extras
 from dragoman.dialects.gemini import code_assist, wire
 from dragoman.dialects.gemini.fields import (
     CONFIG_FIELDS,
-    JSON,
-    LEVEL,
     NO_STOPS,
     NO_THINKING,
-    PLAIN,
     PRESENT,
     REQUEST_FIELDS,
     SAMPLING_FIELDS,
-    THINKING_FIELDS,
     THINKING_PRESENT,
-    UNSPECIFIED,
+    write_output,
+    write_thinking,
 )
 from dragoman.dialects.gemini.parts import Written, write_part
 from dragoman.dialects.gemini.request import (
@@ -67,15 +62,6 @@ from dragoman.wire import json
 from dragoman.wire.splice import graft
 
 _WIRE_MODES = {"auto": "AUTO", "required": "ANY", "none": "NONE"}
-_LEVELS: dict[str, str] = {
-    "none": "MINIMAL",
-    "minimal": "MINIMAL",
-    "low": "LOW",
-    "medium": "MEDIUM",
-    "high": "HIGH",
-    "xhigh": "HIGH",
-    "max": "HIGH",
-}
 _get_details = attrgetter("spelling", "signature", "extras")
 _NO_DETAILS = _get_details(Text(text=""))
 """The details of a plain text, as most texts are."""
@@ -243,26 +229,9 @@ def write_config(request: Request) -> dict[str, Any] | None:
     if request.candidates is not None:
         config |= CONFIG_FIELDS.write(request)
     if request.output is not None:
-        config |= _write_output(request.output)
+        config |= write_output(request.output)
     if request.thinking is not None or THINKING_PRESENT in spelling:
-        thinking = _write_thinking(request.thinking or NO_THINKING, spelling)
+        thinking = write_thinking(request.thinking or NO_THINKING, spelling)
         if thinking or THINKING_PRESENT in spelling:
             config["thinkingConfig"] = thinking
     return config if config or PRESENT in spelling else None
-
-
-def _write_output(output: OutputFormat) -> dict[str, Any]:
-    if output.kind != "json_schema" or output.schema is None:
-        return {"responseMimeType": PLAIN if output.kind == "text" else JSON}
-    schema = "responseSchema" if output.openapi else "responseJsonSchema"
-    return {"responseMimeType": JSON, schema: Raw(output.schema)}
-
-
-def _write_thinking(thinking: Thinking, spelling: frozenset[str]) -> dict[str, Any]:
-    written = THINKING_FIELDS.write(thinking)
-    level = next((flag[len(LEVEL) :] for flag in spelling if flag.startswith(LEVEL)), "")
-    if thinking.effort is not None:
-        written["thinkingLevel"] = level if level.lower() == thinking.effort else _LEVELS[thinking.effort]
-    elif level == UNSPECIFIED:
-        written["thinkingLevel"] = level
-    return written
