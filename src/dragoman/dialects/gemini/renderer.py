@@ -93,23 +93,12 @@ def render_request(request: Request, traits: Traits) -> Call:  # noqa: ARG001 - 
     encoded = json.encode(body)
     extras = own_extras(request, NAME) if request.extras is not None else None
     if extras or code_assist.SPELLING in spelling:
-        encoded = _wrap(encoded, request, extras)
+        encoded = code_assist.add_extras(encoded, request, extras)
     return Call(body=encoded, model=request.model, stream=request.stream)
 
 
 def _is_system(message: Message) -> bool:
     return message.role == "system"
-
-
-def _wrap(encoded: bytes, request: Request, extras: dict[str, bytes] | None) -> bytes:
-    """Insert extras, and wrap the request in Code Assist's envelope if it was received in one."""
-    # Pointers of extras refer to the received body: only those of a request in the envelope start at the envelope.
-    from_envelope = all(message.where.startswith(code_assist.INNER + "/") for message in request.messages)
-    if extras and not from_envelope:
-        encoded = graft(encoded, extras)
-    if code_assist.SPELLING in request.spelling:
-        encoded = code_assist.wrap_request(encoded, request.model)
-    return graft(encoded, extras) if extras and from_envelope else encoded
 
 
 def _write_tool_config(request: Request, body: dict[str, Any]) -> None:
