@@ -6,7 +6,8 @@ import time
 import pytest
 
 from agent.scripted import Scripted, agent, call, ended, results_of, steps, text_of, user_request, whole
-from dragoman.agent import CallEnded, CallStarted, Limits, RunEnded, TurnEnded
+from dragoman.agent import CallEnded, CallStarted, RunEnded, TurnEnded
+from dragoman.agent.limits import Limits
 from dragoman.core.events import PartDelta, PartStarted, Started
 from dragoman.core.parts import Reasoning, Text, ToolCall, ToolResult
 from dragoman.core.problems import Problem

@@ -5,7 +5,8 @@ import asyncio
 import pytest
 
 from agent.scripted import Scripted, agent, call, ended, reply, results_of, steps, text_of, user_request, whole
-from dragoman.agent import Agent, CallEnded, CallStarted, InProcess, Limits, RunEnded, TurnEnded
+from dragoman.agent import CallEnded, CallStarted, InProcess, Limits, RunEnded, TurnEnded
+from dragoman.agent.loop import Agent
 from dragoman.core.events import Finished, Started, UsageSeen
 from dragoman.core.parts import Reasoning, Signature, Text, ToolCall, ToolResult
 from dragoman.core.request import Message, Tool, ToolChoice

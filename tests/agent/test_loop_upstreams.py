@@ -8,7 +8,8 @@ import pytest
 from msgspec import structs
 
 from agent.scripted import user_request
-from dragoman.agent import Agent, CallEnded, Compaction, Limits, RunEnded, closed
+from dragoman.agent import CallEnded, Compaction, Limits, RunEnded, closed
+from dragoman.agent.loop import Agent
 from dragoman.config import Config, RetriesTable, ServerTable, SessionsTable
 from dragoman.core.parts import Text, ToolCall, ToolResult
 from dragoman.core.request import Message, Tool, ToolChoice

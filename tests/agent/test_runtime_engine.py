@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 
 from agent.scripted import Scripted, call, reply, text_of, user_request
-from dragoman.agent import Agent, Approvals, InProcess, Limits, RunEnded
+from dragoman.agent import Agent, Approvals, Limits, RunEnded
+from dragoman.agent.runtime import InProcess
 from dragoman.agent.values import decode_value, encode_value
 from dragoman.core.parts import Text
 from dragoman.core.stream import replay

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from dragoman.core.request import Tool
-from dragoman.tools import Executor, Handler, Invocation, Registry, ToolFailure, invocation, tool
+from dragoman.tools import Handler, Invocation, Registry, ToolFailure, invocation, tool
+from dragoman.tools.executor import Executor
 from tools.tool_calls import ANY_OBJECT, call, executor, handler, run, text_of
 
 

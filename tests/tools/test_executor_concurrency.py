@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from dragoman.core.parts import ToolCall, ToolResult
-from dragoman.tools import Executor, tool
+from dragoman.tools import tool
+from dragoman.tools.executor import Executor
 from tools.tool_calls import call, executor, handler, run, text_of
 
 

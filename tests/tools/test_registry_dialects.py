@@ -8,7 +8,8 @@ import msgspec
 import pytest
 
 import dragoman
-from dragoman.tools import Executor, Handler, Registry, tool
+from dragoman.tools import Executor, Handler, tool
+from dragoman.tools.registry import Registry
 from tools.tool_calls import call, handler, text_of
 
 DIALECTS = ("chat", "responses", "messages", "gemini")

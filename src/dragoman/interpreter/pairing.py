@@ -6,6 +6,7 @@ history whose calls and results are paired already is returned unchanged.
 """
 
 from collections.abc import Iterator, Sequence
+from typing import assert_never
 
 from msgspec import Struct, field, structs
 
@@ -375,4 +376,6 @@ def _orphan_to_text(result: ToolResult) -> list[AnyPart]:
                 texts.append(value.decode())
             case Media() | Opaque():
                 others.append(item)
+            case _:
+                assert_never(item)
     return [Text(text="\n".join(texts)), *others]

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from dragoman.mcp.client import open_servers
 from dragoman.mcp.client.connection import ServerConnection
+from dragoman.mcp.client.servers import open_servers
 from dragoman.mcp.settings import ToolServer
 from dragoman.tools import Registry, tool
 from mcp_peers import Visit, eventually, plain, text_of, visiting

@@ -10,7 +10,7 @@ import pytest
 
 from dragoman.core.parts import Inline, Media, ToolCall, ToolResult
 from dragoman.tools import Executor, Handler, Registry
-from dragoman.tools.web import Settings, Web, web_fetch
+from dragoman.tools.web.fetch import Settings, Web, web_fetch
 from tools.web.asking import call_web_fetch, listening, one_page, reply, text_of
 
 HTML = """<!doctype html><html><head><title>Ships &amp; sails</title><script>alert(1)</script></head>

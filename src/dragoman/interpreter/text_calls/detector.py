@@ -1,6 +1,7 @@
 """Detect tool calls in the text of a model without tool support, and emit them as events of call parts."""
 
 from collections.abc import Iterable, Sequence
+from typing import assert_never
 
 from msgspec import structs
 
@@ -221,6 +222,8 @@ class CallDetector:
                     ledger.report_dropped_field("part.citations", _CALL_CUT_OUT, part)
                 case PartNative(_, _, field, raw):
                     ledger.report_dropped_value(part.where + field, raw, _CALL_CUT_OUT)
+                case _:
+                    assert_never(event)
         if part.extras is not None and not open_text.piece_count:
             for field, raw in part.extras.fields.items():
                 ledger.report_dropped_value(part.where + field, raw, _CALL_CUT_OUT)

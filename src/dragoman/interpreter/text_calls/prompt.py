@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterable, Sequence
 from itertools import groupby
-from typing import Any, Literal
+from typing import Any, Literal, assert_never
 
 from msgspec import Raw, Struct, structs
 
@@ -315,6 +315,8 @@ class _HistoryRenderer:
                     moved.append(item)
                 case Opaque():
                     adaptation.ledger.report_dropped(item.where, "it has no form as text")
+                case _:
+                    assert_never(item)
         text = "\n".join(texts)
         if (safe := escape_protocol(text)) != text:
             adaptation.ledger.report_approximated(result.where, _ESCAPED)
