@@ -57,7 +57,7 @@ def test_only_what_is_new_of_a_long_conversation_is_looked_at(looked_at):
     assert max(later) < 10_000
 
 
-def test_what_comes_after_the_known_beginning_is_found_with_its_place_in_the_whole(looked_at):
+def test_a_duplicate_after_the_checked_prefix_has_its_pointer_in_the_whole_body(looked_at):
     watch = keys()
     for _ in range(2):
         require(watch, body_of(turns(60)))

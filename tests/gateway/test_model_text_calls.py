@@ -12,7 +12,7 @@ from dragoman.core.request import Message, Request
 from dragoman.core.stream import collect
 from dragoman.dialects.record import Call as WireCall
 from dragoman.dialects.registry import dialect_named
-from dragoman.gateway.model import Asker
+from dragoman.gateway.model import ModelCaller
 from dragoman.gateway.record import Record
 from dragoman.simulator import Answer
 from dragoman.tools import Executor, Registry, tool
@@ -23,8 +23,8 @@ CALLS = 'I ask.\n<tool_call>{"name": "weather.of/city", "arguments": {"city": "P
 
 def text_then_words(received):
     """Call a tool as text, then repeat its result."""
-    assert not received.ask.tools
-    said = received.ask.turns[-1].text
+    assert not received.request.tools
+    said = received.request.turns[-1].text
     return Answer(text=f"So: {said}" if "<tool_result" in said else CALLS)
 
 
@@ -40,7 +40,7 @@ async def textual(script):
 @awaited
 async def test_every_kind_of_upstream_gets_tools_as_text(upstream, stream):
     async with textual(text_then_words) as (relay, simulator):
-        model = relay.model(Asker(owner="ann"), Record())
+        model = relay.model(ModelCaller(owner="ann"), Record())
         request = request_for(upstream, stream=stream)
         first = collect(await collect_events(model, request))
         text, call = first.parts
@@ -63,7 +63,7 @@ async def test_fields_of_the_clients_dialect_reach_only_that_dialect_with_tools_
         request = structs.replace(
             read, model=f"{upstream}/{KINDS[upstream]}", tools=request_for(upstream).tools, stream=True
         )
-        model = relay.model(Asker(dialect="chat", document=wire), Record())
+        model = relay.model(ModelCaller(dialect="chat", document=wire), Record())
         reply = collect(await collect_events(model, request))
         assert [part.name for part in reply.parts if isinstance(part, ToolCall)] == ["weather.of/city"]
         sent = json.loads(simulator.requests[-1].body)
@@ -82,7 +82,7 @@ async def test_the_loop_runs_calls_in_text_and_asks_the_model_to_correct_a_wrong
         return f"sun in {city}"
 
     def script(received):
-        said = received.ask.turns[-1].text
+        said = received.request.turns[-1].text
         if "sun in" in said:
             return Answer(text="Sun.")
         if "failed" in said:
@@ -90,7 +90,7 @@ async def test_the_loop_runs_calls_in_text_and_asks_the_model_to_correct_a_wrong
         return Answer(text='<tool_call>{"name": "get_wether", "arguments": {"city": "Rome"}}</tool_call>')
 
     async with textual(script) as (relay, _):
-        agent = Agent(relay.model(Asker()), Executor(Registry(get_weather)))
+        agent = Agent(relay.model(ModelCaller()), Executor(Registry(get_weather)))
         question = Message(role="user", parts=(Text(text="weather?"),))
         request = Request(model="openai/gpt-5.2", messages=(question,), stream=True)
         steps = [step async for step in agent.steps(request)]
@@ -105,7 +105,7 @@ async def test_the_loop_runs_calls_in_text_and_asks_the_model_to_correct_a_wrong
 async def test_an_unparsable_call_is_returned_as_text_and_reported_as_a_loss():
     async with textual(lambda _: Answer(text="TOOL_CALL: f\nARGUMENTS: {,}")) as (relay, _):
         record = Record()
-        reply = collect(await collect_events(relay.model(Asker(), record), request_for("openai")))
+        reply = collect(await collect_events(relay.model(ModelCaller(), record), request_for("openai")))
         assert [part.text for part in reply.parts] == ["TOOL_CALL: f\nARGUMENTS: {,}"]
         assert any("cannot be parsed" in loss.what for loss in record.reply_losses)
         assert reply.finish.reason == "malformed_call"
@@ -122,7 +122,7 @@ async def test_the_loop_retries_an_unparsable_call():
         return f"sun in {city}"
 
     def script(received):
-        said = received.ask.turns[-1].text
+        said = received.request.turns[-1].text
         if "sun in" in said:
             return Answer(text="Sun.")
         comma = "" if "cannot be read" in said else ","
@@ -130,7 +130,7 @@ async def test_the_loop_retries_an_unparsable_call():
 
     for upstream in ("openai", "gemini", "anthropic", "responses"):
         async with textual(script) as (relay, _):
-            agent = Agent(relay.model(Asker()), Executor(Registry(get_weather)))
+            agent = Agent(relay.model(ModelCaller()), Executor(Registry(get_weather)))
             ended = await agent.run("weather?", model=f"{upstream}/{KINDS[upstream]}")
         assert (ended.stop, ended.text) == ("finished", "Sun.")
     assert asked == ["Rome"] * 4
@@ -141,7 +141,7 @@ async def test_the_loop_retries_an_unparsable_call():
 async def test_an_open_model_gets_tools_as_text_on_every_server(model):
     async with textual(text_then_words) as (relay, simulator):
         request = structs.replace(request_for("openai"), model=model)
-        reply = collect(await collect_events(relay.model(Asker()), request))
+        reply = collect(await collect_events(relay.model(ModelCaller()), request))
         assert [part.name for part in reply.parts if isinstance(part, ToolCall)] == ["weather.of/city"]
         assert simulator.requests[-1].status == 200
         assert b"<tool_result" in simulator.requests[-1].body, "it is stopped where it makes up results"

@@ -85,7 +85,7 @@ def test_of_a_private_key_that_is_cut_nothing_is_left():
         "the key: value pairs of /tools/0/function/parameters/properties/city must be strings",
         "maximum context length is 128000 tokens, however you requested 130123 tokens",
         "https://ai.google.dev/gemini-api/docs/function-calling?hl=en",
-        "no API key was given",
+        "no API key was given; send one as a bearer token, in x-api-key or in x-goog-api-key",
         "claude-sonnet-4-5-20250929 with secret: none",
     ],
 )

@@ -27,7 +27,7 @@ def found(routed: Routes, model: str) -> list[str]:
     return [f"{target.upstream.name}/{target.model}" for target in routed.find_targets(model)]
 
 
-def test_a_full_name_goes_before_a_pattern_and_the_longest_pattern_before_others():
+def test_an_exact_name_wins_over_patterns_and_the_longest_pattern_over_others():
     routed = routes({"gemini-*": ["google/a"], "gemini-3-*": ["google/b-*"], "gemini-3-flash": ["claude/c"]})
     assert found(routed, "gemini-3-flash") == ["claude/c"]
     assert found(routed, "gemini-3-pro") == ["google/b-pro"]

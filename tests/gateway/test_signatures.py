@@ -31,7 +31,7 @@ def store():
     return Store()
 
 
-def test_what_comes_while_a_lookup_is_under_way_is_looked_up_together(store):
+def test_ids_that_arrive_during_a_lookup_are_looked_up_together(store):
     async def run():
         vault = SignatureStore(store)
         store.free.clear()

@@ -110,7 +110,7 @@ def test_several_added_instructions_are_on_separate_lines():
 SHARED = Extras("chat", {"/store": b"true", "/logit_bias": b'{"1":1}'})
 
 
-def test_fields_that_kin_share_cross_over_and_others_are_booked():
+def test_fields_that_dialects_share_are_sent_and_others_are_reported():
     fitted, _, losses = adapted("responses", "gpt-4.1", ask(extras=SHARED))
     assert fitted.extras == Extras("responses", {"/store": b"true"})
     # What is kept as a response cannot be fetched as a chat completion.

@@ -15,7 +15,7 @@ def test_a_legal_name_is_kept_and_nothing_is_remembered():
     assert fitting.build_undo() == Undo()
 
 
-def test_an_illegal_name_is_remembered_for_the_way_back():
+def test_an_illegal_name_is_recorded_in_the_undo():
     fitting = fitting_for("chat", "gpt-4.1")
     assert fitting.alias_tool("a b") == "a_b_c8687a08"
     assert fitting.build_undo() == Undo({"a_b_c8687a08": ("", "a b")})
@@ -33,7 +33,7 @@ def test_a_namespace_stays_separate_if_the_target_has_namespaces():
     assert fitting.build_undo() == Undo()
 
 
-def test_notes_of_a_conversion_are_booked_below_the_schema_that_the_document_has():
+def test_notes_of_a_conversion_are_reported_below_the_schema_that_the_document_has():
     function = {"name": "f", "parameters": {"properties": {"a": {"x": 1, "y": 2}}}}
     fitting = fitting_for("gemini", document={"tools": [{"function": function}]})
     tool = Tool(name="f", parameters=encoded(function["parameters"]), where="/tools/0")
@@ -51,7 +51,7 @@ def test_no_notes_book_nothing():
     assert len(fitting.ledger) == 0
 
 
-def test_the_way_back_has_names_free_form_tools_and_arguments():
+def test_the_undo_has_names_free_form_tools_and_arguments():
     fitting = fitting_for("chat")
     step = ArgumentUndo(parse=True)
     fitting.custom = frozenset({"shell"})

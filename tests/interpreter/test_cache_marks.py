@@ -72,7 +72,7 @@ def test_a_cache_marker_requests_a_lifetime_that_the_target_supports(role, diale
 
 @pytest.mark.parametrize(("dialect", "model"), WITHOUT)
 @pytest.mark.parametrize("role", ["user", "assistant"])
-def test_a_mark_is_booked_where_there_are_none(dialect, model, role):
+def test_a_mark_is_reported_where_there_are_none(dialect, model, role):
     assert fitted(dialect, model, role, text(cache="1h")) == ((text(),), [("dropped", MARK)])
 
 

@@ -70,8 +70,8 @@ def test_a_choice_is_read_and_written(dialect):
 @pytest.mark.parametrize(
     ("dialect", "written", "told"),
     [
-        ("chat", "auto", [("dropped", "set outside the choice: /parallel_tool_calls is false")]),
-        ("responses", "auto", [("dropped", "set outside the choice: /parallel_tool_calls is false")]),
+        ("chat", "auto", [("dropped", "sent in another field of the request: /parallel_tool_calls is false")]),
+        ("responses", "auto", [("dropped", "sent in another field of the request: /parallel_tool_calls is false")]),
         ("messages", {"type": "auto", "disable_parallel_tool_use": True}, []),
     ],
 )
@@ -82,7 +82,7 @@ def test_parallel_off_is_a_loss_if_the_choice_cannot_express_it(dialect, written
 
 
 @pytest.mark.parametrize("dialect", FORCED)
-def test_several_calls_at_a_time_are_what_everybody_makes_anyway(dialect):
+def test_parallel_calls_are_the_default_of_every_dialect(dialect):
     assert choice_to(dialect, ToolChoice(mode="auto", parallel=True), [TOOL], MODELS[dialect])[1] == ()
 
 

@@ -61,7 +61,7 @@ def test_empty_text_is_left_out_where_it_is_refused(dialect, model, words, kept,
     assert fitted(dialect, model, text(words)) == ((text(words),) if kept else (), losses)
 
 
-def test_empty_text_with_fields_of_its_own_is_booked_when_it_is_left_out():
+def test_empty_text_with_fields_of_its_own_is_reported_when_it_is_left_out():
     part = text("", extras=Extras("messages", {"/x": b"1"}))
     assert fitted("gemini", "gemini-3-pro", part) == ((), [("dropped", "/p")])
 

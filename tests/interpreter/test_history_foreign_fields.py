@@ -122,7 +122,7 @@ def picture(kind="image", **more):
     return Media(kind=kind, media_type="", source=Link("https://a.example/b"), where="/p", **more)
 
 
-def test_a_field_of_an_image_that_kin_share_crosses_over_under_its_name_there():
+def test_a_field_of_an_image_that_dialects_share_is_sent_under_its_name_there():
     fitting = fitting_for("responses", "gpt-5.6")
     part = picture(extras=Extras("chat", {"/image_url/detail": b'"low"', "/x": b"1"}))
     after = picture(extras=Extras("responses", {"/detail": b'"low"'}))

@@ -114,9 +114,9 @@ def test_text_that_is_not_in_its_charset_is_no_text(charset):
     assert losses == [("dropped", "/p")]
 
 
-def test_claude_fetches_by_https_only_and_the_rest_is_left_out_and_booked():
+def test_claude_fetches_by_https_only_and_the_rest_is_left_out_and_reported():
     body, losses, verdict = shown("http://a.example/x.png", "messages")
-    assert "[image left out: the target fetches nothing by http:]" in body
+    assert "[image left out: the target does not fetch http: links]" in body
     assert losses == [("dropped", "/messages/0/content/0/image_url/url"), ("dropped", "/messages/0/content/0/type")]
     assert not isinstance(verdict, Violation)
 

@@ -104,7 +104,7 @@ def test_a_format_without_a_schema_is_any_value(schema):
     assert (json.loads(told.schema), losses) == ({"title": "n"}, [])
 
 
-def test_a_schema_that_is_no_object_is_any_value_and_booked():
+def test_a_schema_that_is_no_object_becomes_any_value_and_is_reported():
     output = OutputFormat(kind="json_schema", schema=b"true", name="n")
     told, losses, _ = shaped("gemini", "gemini-3-pro", output)
     assert json.loads(told.schema)["title"] == "n"
@@ -189,7 +189,7 @@ def test_a_users_name_is_shortened_to_what_the_target_takes_and_stays_apart_from
     assert identity(dialect, model, user="u" * 128 + "a", source="messages")[0] == one
 
 
-def test_one_candidate_is_what_everybody_gives():
+def test_one_candidate_is_the_default_of_every_target():
     assert identity("messages", candidates=1) == ({"candidates": None}, [])
 
 

@@ -253,7 +253,7 @@ def test_a_result_before_its_call_does_not_answer_it():
     assert losses == [("approximated", "/calls/a"), ("approximated", "/results/ok")]
 
 
-def test_a_result_takes_name_and_form_of_its_call_and_another_name_is_booked():
+def test_a_result_takes_name_and_form_of_its_call_and_another_name_is_reported():
     history, losses = repaired(
         build_message("assistant", call("a", "f", form="text"), call("b", "g")),
         build_message("user", result("b", "2", "g"), result("a", "1", "other")),

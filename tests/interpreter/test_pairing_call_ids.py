@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from dragoman.cli.job import Job, open_stream, perform
+from dragoman.cli.job import TranslationJob, open_stream, perform
 from dragoman.core.parts import Text, ToolCall, ToolResult
 from dragoman.interpreter.chunks import ChunkReader, read_chunks
 from dragoman.interpreter.pairing import add_ids, find_call_id, identify_parts
@@ -33,7 +33,9 @@ def core_ids(operation, body):
         stream = open_stream("gemini", "core")
         view = json.loads(stream.feed(framed(body)) + stream.close())
     else:
-        view = json.loads(perform(Job(operation=operation, source="gemini", target="core", body=encoded(body))).body)
+        view = json.loads(
+            perform(TranslationJob(operation=operation, source="gemini", target="core", body=encoded(body))).body
+        )
     return [part["id"] for part in view["parts"]]
 
 
@@ -142,7 +144,9 @@ def test_a_request_is_shown_with_ids():
         {"role": "model", "parts": [{"functionCall": {"name": "f", "args": {}}}]},
         {"role": "user", "parts": [{"functionResponse": {"name": "f", "response": {}}}]},
     ]
-    done = perform(Job(operation="request", source="gemini", target="core", body=encoded({"contents": contents})))
+    done = perform(
+        TranslationJob(operation="request", source="gemini", target="core", body=encoded({"contents": contents}))
+    )
     made, answered = (message["parts"][0] for message in json.loads(done.body)["messages"])
     assert made["id"] == answered["call_id"]
     assert made["id"].startswith("call_")

@@ -43,7 +43,7 @@ def test_a_refusal_becomes_text(message, where):
     assert losses == [("approximated", where)]
 
 
-def test_sound_is_left_out_and_booked():
+def test_sound_is_left_out_and_reported():
     sound = {"type": "input_audio", "input_audio": {"data": "QUJD", "format": "wav"}}
     items, losses = translate("chat", {"model": "m", "messages": [{"role": "user", "content": [sound]}]})
     assert items[0]["content"] == "[audio left out: the target takes no audio]"

@@ -125,7 +125,7 @@ def test_streamed_reasoning_of_gpt_is_restored_with_its_text(keep):
     assert losses == ()
 
 
-def test_the_pieces_of_a_thought_the_target_cannot_take_are_booked_each_at_its_place():
+def test_the_pieces_of_a_thought_the_target_cannot_take_are_reported_each_at_its_place():
     contents = gathered(contents_of("messages", claude_thinks("Thi", "nk")))
     body, losses = returned("responses", contents)
     assert all(item["type"] != "reasoning" for item in body["input"])
@@ -182,7 +182,7 @@ def test_unsigned_reasoning_is_joined_where_any_reasoning_is_accepted():
     assert join_thoughts(messages, fitting_for("messages", "claude-opus-5")) is messages
 
 
-def test_what_only_gemini_understands_of_the_pieces_and_their_messages_is_booked():
+def test_what_only_gemini_understands_of_the_pieces_and_their_messages_is_reported():
     extras = Extras("gemini", {"/x": b"1"})
     first = Message(role="assistant", parts=(piece("a", extras=extras, where="/0/p"),), extras=extras, where="/0")
     fitting = fitting_for("messages", "claude-opus-5", source="gemini")
@@ -202,7 +202,7 @@ def test_in_the_same_dialect_all_pieces_of_foreign_reasoning_are_removed():
     )
     assert ledger.losses() == (
         Loss("/0/p", FOREIGN, "dropped"),
-        Loss("/0/x", "its message has no other content", "dropped"),
+        Loss("/0/x", "its message is dropped: nothing else in it can be sent", "dropped"),
         Loss("/1/p", FOREIGN, "dropped"),
     )
 

@@ -104,7 +104,7 @@ def test_property_names_that_claude_rejects_get_aliases_that_are_restored(target
     (tool,), losses, undo = fitted(target, structs.replace(TOOL, parameters=encoded(schema)), document=document)
     assert list(json.loads(tool.parameters)["properties"]) == ["a_b" if renamed else "a b"]
     assert losses == ([("approximated", "/tools/0/function/parameters/properties/a b")] if renamed else [])
-    assert undo.arguments == ({"f": (ArgumentUndo(renamed={"a_b": "a b"}, retold=True),)} if renamed else {})
+    assert undo.arguments == ({"f": (ArgumentUndo(renamed={"a_b": "a b"}, converts_history=True),)} if renamed else {})
 
 
 STRICT = structs.replace(TOOL, strict=True)
@@ -163,7 +163,7 @@ def test_a_strict_schema_for_claude_is_closed():
 def test_a_strict_schema_of_any_dialect_requires_every_property_at_openai(source):
     (tool,), losses, undo = fitted("chat", LOOSE, source=source)
     assert json.loads(tool.parameters)["required"] == ["a", "n"]
-    assert undo.arguments == {"f": (ArgumentUndo(optional=frozenset({"n"}), order=("a", "n"), retold=True),)}
+    assert undo.arguments == {"f": (ArgumentUndo(optional=frozenset({"n"}), order=("a", "n"), converts_history=True),)}
     assert losses
 
 
@@ -179,7 +179,7 @@ def test_a_duplicate_tool_declaration_does_not_affect_how_arguments_are_restored
     fitting = fitting_to("messages")
     twins = [structs.replace(TOOL, parameters=encoded(schema), where=f"/tools/{index}") for index in range(2)]
     adapt_request_tools(build_request(tools=tuple(twins)), fitting)
-    assert fitting.arguments == {"f": (ArgumentUndo(renamed={"a_b": "a b"}, retold=True),)}
+    assert fitting.arguments == {"f": (ArgumentUndo(renamed={"a_b": "a b"}, converts_history=True),)}
 
 
 @pytest.mark.parametrize("target", ["messages", "responses"])

@@ -103,7 +103,7 @@ def test_an_open_object_is_closed_for_validated_calls(dialect, model):
 
 
 @pytest.mark.parametrize(("dialect", "model"), ANYWHERE)
-def test_validated_calls_of_a_schema_that_would_change_are_booked_and_not_strict(dialect, model):
+def test_validated_calls_of_a_schema_that_would_change_are_reported_and_not_strict(dialect, model):
     schema = {"type": "object", "properties": {"limit": {"type": "integer", "minimum": 1}, "any": {}}}
     told, losses = fitted(schema, dialect, model, source="gemini", choice=VALIDATED, strict=None)
     assert not told.strict
@@ -129,7 +129,7 @@ def test_googles_own_schema_language_is_read_before_it_is_judged():
     assert (told.strict, losses) == (True, [])
 
 
-def test_validated_calls_are_booked_where_no_tool_can_be_strict():
+def test_validated_calls_are_reported_where_no_tool_can_be_strict():
     tools = (Tool(name="f", parameters=encoded(CLOSED), where="/tools/0"),)
     fitting = fitting_for("messages", "claude-opus-5", source="gemini", strict_tools=False)
     told, _ = adapt_request_tools(build_request(tools=tools, tool_choice=VALIDATED), fitting)

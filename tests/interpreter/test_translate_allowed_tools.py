@@ -55,7 +55,7 @@ def test_a_vendors_own_tools_are_sent_only_if_they_are_on_the_list(target, liste
     assert not [where for kind, where in losses if kind == "dropped" and where.startswith("/tool_choice/tools/")]
 
 
-def test_a_listed_tool_that_is_not_sent_is_booked():
+def test_a_listed_tool_that_is_not_sent_is_reported():
     _, losses = allowed("messages", {"type": "function", "name": "f"}, {"type": "mcp", "server_label": "x"})
     assert ("dropped", "/tool_choice/tools/1/server_label") in losses
 

@@ -45,7 +45,7 @@ def test_disabled_thinking_is_implied_for_a_model_without_thinking(source, body)
     assert translate_to(source, "chat", body, model=GPT, strict=True).losses == ()
 
 
-def test_thoughts_that_are_not_to_be_seen_are_booked_only_where_a_server_may_show_them():
+def test_hidden_thinking_is_reported_only_if_the_target_may_show_it():
     body = {**HELLO, "thinking": {"type": "adaptive", "display": "omitted"}, "output_config": {"effort": "high"}}
     assert "/thinking/display" not in loss_pointers(translate_to("messages", "chat", body, model="gpt-5.2"))
     assert "/thinking/display" in loss_pointers(translate_to("messages", "chat", body, model="a-server-of-ones-own"))

@@ -50,7 +50,7 @@ def test_tools_declared_later_follow_the_others(target, model):
 
 
 @pytest.mark.parametrize(("target", "model"), TARGETS)
-def test_that_they_are_declared_from_the_start_is_booked_and_nothing_of_them_is_lost(target, model):
+def test_tools_declared_later_are_reported_as_declared_from_the_start_and_lose_nothing(target, model):
     asked = translate_to("responses", target, ASKED, model=model)
     assert "/input/1" in loss_pointers(asked, "approximated")
     assert loss_pointers(asked, "dropped") == set()

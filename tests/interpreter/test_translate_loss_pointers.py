@@ -34,7 +34,7 @@ PLACE = {"type": "char_location", "cited_text": "w", "document_index": 0}
 PAGE = {"type": "web_search_result_location", "url": "https://example.com/a", "title": "A", "cited_text": "w"}
 
 
-def test_a_source_that_cannot_be_named_is_booked_and_the_text_it_is_about_is_not():
+def test_a_source_that_cannot_be_named_is_reported_and_the_text_it_is_about_is_not():
     block = {"type": "text", "text": "x", "citations": [PAGE, PLACE]}
     told = answer("messages", "chat", {**REPLY, "content": [block]})
     assert told.body["choices"][0]["message"]["content"] == "x"
@@ -42,7 +42,7 @@ def test_a_source_that_cannot_be_named_is_booked_and_the_text_it_is_about_is_not
     assert loss_pointers(told, "dropped") == {"/content/0/citations/0/cited_text", *lost}
 
 
-def test_a_source_in_a_stream_that_cannot_be_named_is_booked_by_its_number():
+def test_a_source_in_a_stream_that_cannot_be_named_is_reported_by_its_number():
     frames = [
         {"type": "message_start", "message": {**REPLY, "stop_reason": None, "content": []}},
         {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}},

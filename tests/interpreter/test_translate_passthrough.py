@@ -63,7 +63,7 @@ def test_a_frame_that_is_too_large_for_one_dialect_is_so_for_all():
 
 INNER = b'{"contents": [ {"parts":[{"text":"hi"}], "role":"user"} ], "labels":{"a":"b"}}'
 ENVELOPE = b'{"model":"models/gemini-3-pro","project":"p","a/b":1,"request": ' + INNER + b"}"
-LEFT = "only the envelope has a field for it"
+LEFT = "a field of the envelope: this upstream takes requests without one"
 
 
 def test_a_request_to_plain_gemini_is_taken_out_of_its_envelope_and_not_changed():

@@ -102,4 +102,4 @@ def test_every_reason_for_changing_a_call_is_reported():
     asked = translate_to("chat", "gemini", body, model="gemini-3-pro")
     (loss,) = [loss for loss in asked.losses if loss.where == "/messages/1/tool_calls/0"]
     assert "has no result" in loss.what
-    assert "skip value" in loss.what
+    assert "placeholder" in loss.what

@@ -318,7 +318,7 @@ def test_a_result_that_names_its_tool_books_nothing():
     assert losses == []
 
 
-def test_the_first_call_of_each_step_carries_googles_skip_value_and_that_is_booked_once():
+def test_the_first_call_of_each_step_gets_googles_placeholder_and_that_is_reported_once():
     own = Signature("google", "own")
     history = (
         HI,

@@ -123,7 +123,7 @@ def test_an_implied_value_is_a_loss_for_no_target(dialect, where):
 
 
 @pytest.mark.parametrize(("dialect", "where"), ALL)
-def test_another_value_at_the_same_place_is_booked(dialect, where):
+def test_another_value_at_the_same_place_is_reported(dialect, where):
     place, body = placed(dialect, where, "WITNESS")
     for target in DIALECTS:
         if (

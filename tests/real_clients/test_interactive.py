@@ -36,9 +36,9 @@ class CopyTask:
 
     def __call__(self, received: Received) -> Answer | None:
         """Answer a request with the tool; the simulator answers others, such as one for a title."""
-        if self._call.name not in {tool.name for tool in received.ask.tools}:
+        if self._call.name not in {tool.name for tool in received.request.tools}:
             return None
-        self.results = [result.text for turn in received.ask.turns for result in turn.results]
+        self.results = [result.text for turn in received.request.turns for result in turn.results]
         if not self.results:
             return Answer(calls=(self._call,), end="calls")
         _, found, rest = self.results[-1].partition("The word is ")
@@ -159,7 +159,7 @@ def test_codex(programs, stage, folder, upstream, window):
     here.run(["git", "init", "-q"], {})  # Codex asks for trust in repositories
     with codex(here, programs, settings) as screen:
         screen.choose("Trust and continue")
-        screen.wait_for("Ask Codex to do anything")
+        screen.wait_for("ModelRequest Codex to do anything")
         task.run(screen, "Would you like to run the following command?", "Yes, proceed")
         screen.wait_for("You approved codex to run", f"└ The word is {task.word}.")
         screen.type("/status")

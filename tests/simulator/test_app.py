@@ -164,7 +164,7 @@ def test_a_script_in_python_answers(simulate):
     def script(received: Received) -> Answer | Fault | None:
         if received.body.get("user") == "stranger":
             raise Unmet("no strangers")
-        if received.ask.turns[-1].text == "fault":
+        if received.request.turns[-1].text == "fault":
             return read_fault("503")
         return Answer(calls=(Call(id="1", name="f", arguments={"a": 1}),), end="calls")
 
@@ -180,7 +180,7 @@ def test_a_script_in_python_answers(simulate):
 @pytest.mark.parametrize(
     ("fault", "status", "text"), [("html", 502, "<!DOCTYPE html>"), ("empty", 200, ""), ("bad-json", 200, '{"id"')]
 )
-def test_a_script_goes_wrong_in_any_way(simulate, fault, status, text):
+def test_a_script_may_fail_in_any_way(simulate, fault, status, text):
     reply = post(simulate(script=lambda _received: read_fault(fault)), *PATHS["chat"])
     assert (reply.status_code, reply.text[: len(text) or 1]) == (status, text)
 

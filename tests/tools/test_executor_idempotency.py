@@ -152,7 +152,7 @@ def test_a_call_that_was_cancelled_before_it_began_may_run():
 
 def test_the_memory_is_bounded_and_forgets_the_oldest_first():
     till = Till()
-    runner = executor(till.handler, remembered=3)
+    runner = executor(till.handler, max_cached_results=3)
 
     async def steps() -> list[str]:
         for n in range(5):
@@ -164,7 +164,7 @@ def test_the_memory_is_bounded_and_forgets_the_oldest_first():
 
 
 def test_the_memory_is_bounded_in_bytes(monkeypatch):
-    monkeypatch.setattr("dragoman.tools.executor.REMEMBERED_BYTES", 1000)
+    monkeypatch.setattr("dragoman.tools.executor.MAX_CACHED_BYTES", 1000)
     runner = executor(handler(lambda arguments: "x" * 400, side_effects=True))
 
     async def steps() -> None:

@@ -138,7 +138,7 @@ def test_a_history_that_was_made_shorter_is_read_so(url):
     assert len(run.history) == 2
 
 
-def test_a_long_run_gives_signs_of_life(url):
+def test_a_long_run_sends_heartbeats(url):
     release = asyncio.Event()
 
     @tool

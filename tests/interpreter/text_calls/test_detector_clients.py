@@ -174,7 +174,7 @@ def test_an_unparsable_call_is_emitted_as_text_and_is_a_loss():
     ]
 
 
-def test_what_signs_a_text_that_held_a_call_is_booked():
+def test_what_signs_a_text_that_held_a_call_is_reported():
     ledger = Ledger({"part.signature": ("/signature",)})
     said = reply(Text(text=SAID, where="/t", signature=Signature("google", "s")))
     told = detect_calls(said, hearing(ledger))
@@ -268,7 +268,7 @@ def test_the_tool_loop_is_notified_of_a_truncated_call():
     assert (part.text, part.unread) == ("TOOL_CALL: get_time", True)
 
 
-def test_everybody_else_has_every_character_as_text():
+def test_every_other_client_gets_every_character_as_text():
     said = reply(Text(text=f"Look.\n\n{BROKEN}"))
     assert listened(said).parts == said.parts
 

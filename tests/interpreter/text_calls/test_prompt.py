@@ -187,7 +187,7 @@ def test_a_text_with_other_fields_stays_a_separate_part():
     assert request.messages[2].parts[1] is signed
 
 
-def test_what_only_its_dialect_understands_of_a_call_is_booked():
+def test_what_only_its_dialect_understands_of_a_call_is_reported():
     call = structs.replace(CALL, extras=Extras("messages", {"/caller": b'"x"'}), signature=Signature("google", "s"))
     block = Opaque(dialect="messages", raw=b"{}", where="/r")
     found = ToolResult(call_id="a", content=(block,))

@@ -19,7 +19,7 @@ def sifted(version, *tools):
 
 
 @pytest.mark.parametrize("version", ["2025-11-25", "2026-07-28"])
-def test_only_what_is_no_tool_goes(version):
+def test_only_invalid_tools_are_removed(version):
     result, left_out = sifted(version, {"name": "bad", "inputSchema": {"type": "array"}}, GOOD)
     assert result == {"tools": [GOOD], "nextCursor": "2"}
     assert left_out == {"bad": "its definition is not valid MCP: Input should be 'object' at inputSchema.type"}

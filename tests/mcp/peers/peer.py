@@ -105,14 +105,14 @@ def mumble(words: str) -> str:
 
 @server.tool()
 async def ask(ctx: Context[Any, Any]) -> str:
-    """Ask the user."""
+    """ModelRequest the user."""
     answer = await ctx.elicit("Your name?", Sum)
     return str(answer)
 
 
 @server.tool()
 async def inquire(ctx: Context[Any, Any]) -> str | InputRequiredResult:
-    """Ask the user, by the answer."""
+    """ModelRequest the user, by the answer."""
     answer: Any = (ctx.input_responses or {}).get("total")
     if answer is not None:
         return f"told {answer.content}"

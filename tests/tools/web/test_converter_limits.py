@@ -231,7 +231,7 @@ def test_many_pages_at_once_are_all_read():
 @pytest.mark.parametrize(
     "body", ["\x01" * 5_000_000, "a\r" * 2_500_000, "\u200b" * 1_600_000], ids=["unseen", "lines", "wide"]
 )
-def test_a_text_that_is_slow_to_clean_does_not_hold_up_everybody(body):
+def test_a_text_that_is_slow_to_clean_does_not_block_other_threads(body):
     async def steps() -> float:
         async with listening(reply(body, "text/plain")) as listener:
             place = f"127.0.0.1:{listener.port}"

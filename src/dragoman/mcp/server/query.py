@@ -84,7 +84,8 @@ class QueryRequest(Struct, frozen=True, kw_only=True):
 
     session: str
     model: str
-    said: bytes
+    prompt: bytes
+    """The new user message, encoded."""
     effort: ThinkingEffort | None = None
     turns: int
     seconds: float
@@ -126,7 +127,7 @@ class Query:
             query = QueryRequest(
                 session=session_id or uuid4().hex,
                 model=self._choose_model(model, caller),
-                said=encode_messages([message]),
+                prompt=encode_messages([message]),
                 effort=thinking,
                 turns=min(max_turns or limit, limit),
                 seconds=APPROVAL_SECONDS if supports_elicitation(ctx) else 0.0,
@@ -140,7 +141,7 @@ class Query:
         except Unavailable:
             return _build_error(_UNREACHABLE)
         return await self._run_shielded(
-            self._answer_query(query, caller.owner, WaitingHost(ctx, self._service.carrier))
+            self._answer_query(query, caller.owner, WaitingHost(ctx, self._service.job_runner))
         )
 
     async def _run_shielded(self, answer: Coroutine[Any, Any, CallToolResult]) -> CallToolResult:
@@ -202,7 +203,7 @@ class Query:
         )
         request = Request(
             model=query.model,
-            messages=(*head, *unfinished.history, *decode_messages(query.said)),
+            messages=(*head, *unfinished.history, *decode_messages(query.prompt)),
             thinking=Thinking(effort=query.effort) if query.effort is not None else None,
             stream=True,
         )

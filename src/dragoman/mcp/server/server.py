@@ -171,7 +171,7 @@ class McpApp:
         mounts = (self._query.mount, SearchTools(service).mount)
         ttl = min(TTL, retention) if retention else TTL
         tools = {query.NAME: self._query.task, **(fixtures.tasks if fixtures else {})}
-        server = build_server(mounts, Tasks(service.carrier, tools, ttl), version=version, fixtures=fixtures)
+        server = build_server(mounts, Tasks(service.job_runner, tools, ttl), version=version, fixtures=fixtures)
         self._low_level_server = configure_low_level(server, max_body=max_body, fixtures=fixtures)
         self._endpoint = HttpEndpoint(server)
         self._has_sessions = fixtures is not None
