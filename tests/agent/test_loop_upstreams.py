@@ -55,7 +55,7 @@ def result_texts(received):
 
 
 def two_rounds(received):
-    """ModelRequest for two cities at once, then for a third, then say what was found."""
+    """Ask for two cities at once, then for a third, then say what was found."""
     results = result_texts(received)
     if len(results) < 2:
         calls = [

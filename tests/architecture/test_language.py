@@ -30,7 +30,6 @@ MODEL_TEXTS = (
     "ran, but what it returned cannot be told",
     "Whoever stands there made it",
     "What stands between the two lines with",
-    "images, documents, sounds and films beside",
 )
 """Sentences that models read, and that come back in histories: they do not change with the language of the project."""
 VENDOR_TEXTS = "src/dragoman/simulator/apis/"

@@ -38,7 +38,7 @@ class Listener:
         self._genai = gateway.open(genai.Client(api_key="any", http_options={"base_url": base}))
 
     def listen(self, client: str, model: str, *, streamed: bool) -> Heard:
-        """ModelRequest, and listen to the end."""
+        """Ask, and listen to the end."""
         heard = Heard()
         ask = getattr(self, f"_{client}_{'streamed' if streamed else 'whole'}")
         try:

@@ -109,7 +109,7 @@ class Caller:
         self.header = {"x-dragoman-conversation": conversation}
 
     def ask(self, prompt: str) -> tuple[str, list[Call]]:
-        """ModelRequest something; return the words and the calls that come back."""
+        """Ask something; return the words and the calls that come back."""
         self.history.append(prompt)
         return getattr(self, f"_{self.dialect}")(prompt, [])
 

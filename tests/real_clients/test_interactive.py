@@ -159,7 +159,7 @@ def test_codex(programs, stage, folder, upstream, window):
     here.run(["git", "init", "-q"], {})  # Codex asks for trust in repositories
     with codex(here, programs, settings) as screen:
         screen.choose("Trust and continue")
-        screen.wait_for("ModelRequest Codex to do anything")
+        screen.wait_for("Ask Codex to do anything")
         task.run(screen, "Would you like to run the following command?", "Yes, proceed")
         screen.wait_for("You approved codex to run", f"└ The word is {task.word}.")
         screen.type("/status")

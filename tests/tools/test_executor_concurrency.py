@@ -128,10 +128,7 @@ def test_a_call_that_takes_too_long_is_stopped_and_reported():
             stopped.append("cleaned up")
 
     result = run(handler(work, timeout=0.02))
-    assert (
-        text_of(result)
-        == "work took longer than 0.02 seconds and was stopped. ModelRequest for less, or go on without it."
-    )
+    assert text_of(result) == "work took longer than 0.02 seconds and was stopped. Ask for less, or go on without it."
     assert result.failed
     assert stopped == ["cleaned up"]
 

@@ -49,7 +49,7 @@ _REMEDIES: Mapping[Kind, str] = {
     "permission": "the account may not use this model: enable it there, or test another with --model {name}/MODEL",
     "not_found": "use a model that the upstream has, with --model {name}/MODEL and in [models]",
     "rate_limit": "wait, or raise the quota of the account",
-    "billing": "the account needs credit",
+    "billing": "add credit to the account",
     "overloaded": "the upstream is overloaded: try again later",
     "timeout": "try again with a longer --timeout; check the status of the upstream",
     "unreachable": "check base_url in [upstreams.{name}], the network and HTTPS_PROXY",

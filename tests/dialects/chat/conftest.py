@@ -46,7 +46,7 @@ def streams(exchanges: list[dict[str, Any]]) -> list[tuple[str, bytes]]:
 
 @pytest.fixture
 def ask() -> Iterator[Callable[..., Any]]:
-    """ModelRequest the official client, which gets the given bytes for an answer."""
+    """Ask the official client, which gets the given bytes for an answer."""
     import httpx2
     import openai
 

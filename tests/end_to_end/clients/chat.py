@@ -42,7 +42,7 @@ class Client:
             self._asked["reasoning_effort"] = "high"
 
     def turn(self, *, streamed: bool) -> Reply:
-        """ModelRequest, and keep the answer as the SDK has it."""
+        """Ask, and keep the answer as the SDK has it."""
         if streamed:
             counted = {"include_usage": True}
             with self._sdk.chat.completions.stream(**self._asked, stream_options=counted) as stream:

@@ -38,7 +38,7 @@ class Client:
         self._asked: dict[str, Any] = {"model": model, "contents": self._contents, "config": config}
 
     def turn(self, *, streamed: bool) -> Reply:
-        """ModelRequest, and keep the answer as the SDK has it."""
+        """Ask, and keep the answer as the SDK has it."""
         if streamed:
             chunks: list[Any] = list(self._sdk.models.generate_content_stream(**self._asked))
         else:

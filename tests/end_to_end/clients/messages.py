@@ -39,7 +39,7 @@ class Client:
             self._asked["thinking"] = {"type": "adaptive", "display": "summarized"}
 
     def turn(self, *, streamed: bool) -> Reply:
-        """ModelRequest, and keep the answer as the SDK has it."""
+        """Ask, and keep the answer as the SDK has it."""
         if streamed:
             with self._sdk.messages.stream(**self._asked) as stream:
                 message: Any = stream.get_final_message()

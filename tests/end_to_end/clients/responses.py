@@ -44,7 +44,7 @@ class Client:
             }
 
     def turn(self, *, streamed: bool) -> Reply:
-        """ModelRequest, and keep the answer as the SDK has it."""
+        """Ask, and keep the answer as the SDK has it."""
         if streamed:
             with self._sdk.responses.stream(**self._asked) as stream:
                 response: Any = stream.get_final_response()

@@ -42,7 +42,7 @@ def gateway():
 
 
 def parsed(gateway, dialect, model, *, stream):
-    """ModelRequest an official SDK for an answer of a type."""
+    """Ask an official SDK for an answer of a type."""
     asked = [{"role": "user", "content": "Add."}]
     match dialect:
         case "chat" | "responses":

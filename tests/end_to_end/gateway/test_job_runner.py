@@ -1,6 +1,6 @@
 """All agent runs use one job runner: in requests, in background responses and in MCP tasks.
 
-The job_runner here keeps what steps returned, as an engine does that outlives a process, and stands still where it is
+The job runner here keeps what steps returned, as an engine does that outlives a process, and stands still where it is
 told. What another gateway carries on from there is not done twice.
 """
 

@@ -70,7 +70,7 @@ class Stage:
             return (await http.post(self.url, json=body, headers=headers)).json()
 
     async def ended(self, task: str) -> dict[str, Any]:
-        """ModelRequest for a task as its client would, until it has ended."""
+        """Ask for a task as its client would, until it has ended."""
         for _ in range(500):
             told = (await self.post("tasks/get", task, taskId=task))["result"]
             if told["status"] != "working":

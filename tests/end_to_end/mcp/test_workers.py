@@ -30,7 +30,7 @@ TRIES = 8
 
 
 def call_mcp(base_url: str, method: str, target: str, **params: Any) -> dict[str, Any]:
-    """ModelRequest over a connection of its own: which worker takes it is chance."""
+    """Ask over a connection of its own: which worker takes it is chance."""
     headers = {"accept": "application/json, text/event-stream", "mcp-protocol-version": "2026-07-28"}
     headers |= {"mcp-method": method, "mcp-name": target}
     body = {"jsonrpc": "2.0", "id": 1, "method": method, "params": {**params, "_meta": META}}

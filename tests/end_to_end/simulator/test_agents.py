@@ -180,9 +180,9 @@ def test_an_agent_hands_over_to_another(desk, streamed):
 def test_an_agent_is_the_tool_of_another(desk, streamed):
     def asking(model):
         expert = reporter(name="Expert")(model)
-        return reporter(
-            tools=[expert.as_tool("ask_expert", "ModelRequest an expert about the weather.", run_config=QUIET)]
-        )(model)
+        return reporter(tools=[expert.as_tool("ask_expert", "Ask an expert about the weather.", run_config=QUIET)])(
+            model
+        )
 
     run, _ = desk.run(asking, QUESTION, streamed)
     assert "cloudy in Paris" in run.final_output

@@ -105,14 +105,14 @@ def mumble(words: str) -> str:
 
 @server.tool()
 async def ask(ctx: Context[Any, Any]) -> str:
-    """ModelRequest the user."""
+    """Ask the user."""
     answer = await ctx.elicit("Your name?", Sum)
     return str(answer)
 
 
 @server.tool()
 async def inquire(ctx: Context[Any, Any]) -> str | InputRequiredResult:
-    """ModelRequest the user, by the answer."""
+    """Ask the user, by the answer."""
     answer: Any = (ctx.input_responses or {}).get("total")
     if answer is not None:
         return f"told {answer.content}"

@@ -1,4 +1,4 @@
-"""ModelRequest `web_fetch` like a model does, with names and servers of the test's own."""
+"""Ask `web_fetch` like a model does, with names and servers of the test's own."""
 
 import asyncio
 import json
@@ -104,7 +104,7 @@ def moved(to: str, **headers: str) -> bytes:
 
 
 def one_page(say: Any, path: str = "/", settings: dict[str, Any] | None = None, **more: Any) -> ToolResult:
-    """ModelRequest for a page of a server that says this."""
+    """Ask for a page of a server that says this."""
 
     async def steps() -> ToolResult:
         async with listening(say) as listener:

@@ -233,7 +233,7 @@ class Background:
                 record.problem, record.outcome, failure = error, "failed", error
             elif error is not None:
                 record.crash, record.outcome = error, "failed"
-                failure = Problem("internal", f"internal error (exchange {record.id}); see the gateway log")
+                failure = Problem("internal", f"Internal error (exchange {record.id}). See the gateway log.")
         finally:
             if job.run in self._on_end_callbacks:
                 self._on_end_callbacks.pop(job.run)()

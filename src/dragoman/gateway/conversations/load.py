@@ -225,7 +225,9 @@ class ConversationLoader:
         if not (options.is_saved or options.previous or (is_stateful and REFERENCE_TYPE in client_request.call.body)):
             return None
         if dialect.unwrap is not None and dialect.unwrap(client_request.call) is not None:
-            raise Problem("unsupported", "a request in an envelope cannot be part of a stored conversation")
+            raise Problem(
+                "unsupported", "a Code Assist request cannot be part of a stored conversation; use the Gemini API"
+            )
         return await load_request(
             self.store, client_request, members, structs.replace(options, owner=client_request.owner)
         )

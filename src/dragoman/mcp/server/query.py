@@ -113,12 +113,14 @@ class Query:
         self,
         *,
         ctx: AnyContext,
-        prompt: Annotated[str, Field(description="what to ask", min_length=1)],
+        prompt: Annotated[str, Field(description="the question or task", min_length=1)],
         session_id: Annotated[str | None, Field(description="continue this conversation", max_length=200)] = None,
-        model: Annotated[str | None, Field(description="another model than the usual one")] = None,
-        parts: Annotated[list[Part] | None, Field(description="images, documents, sounds and films beside")] = None,
+        model: Annotated[str | None, Field(description="model to use instead of the default")] = None,
+        parts: Annotated[
+            list[Part] | None, Field(description="images, documents, audio and video for the prompt")
+        ] = None,
         thinking: Annotated[ThinkingEffort | None, Field(description="how much the model thinks")] = None,
-        max_turns: Annotated[int | None, Field(description="how often the model may use tools", ge=1)] = None,
+        max_turns: Annotated[int | None, Field(description="maximum number of turns with tools", ge=1)] = None,
     ) -> Annotated[CallToolResult, Answer]:
         """Answer a call of the tool."""
         caller, limit = caller_of(ctx.request_context), self._service.settings.max_turns

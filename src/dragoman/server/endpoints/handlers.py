@@ -239,10 +239,10 @@ async def send_error(problem: Problem, exchange: Exchange, record: Record) -> No
 
 _REJECTIONS: dict[int, tuple[Kind, str]] = {
     400: ("invalid_request", "the request is not valid HTTP, or two servers could read it differently"),
-    408: ("timeout", "the request body did not arrive in time"),
-    413: ("too_large", "the request is larger than the limit of this server"),
+    408: ("timeout", "the request body did not arrive in time; the limit is `body_seconds` in [server.limits]"),
+    413: ("too_large", "the request body is too large; the limit is `body` in [server.limits]"),
     415: ("unsupported", "the content-encoding is not supported; send the body uncompressed, or with gzip or deflate"),
-    431: ("invalid_request", "the request headers are larger than the limit of this server"),
+    431: ("invalid_request", "the request headers are too large; the limit is `head` in [server.limits]"),
 }
 
 

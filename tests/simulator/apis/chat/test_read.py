@@ -1,4 +1,4 @@
-"""Tests of the conversion of a Chat Completions request to an `ModelRequest`."""
+"""Tests of the conversion of a Chat Completions request to a `ModelRequest`."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Tests of the conversion of a Messages request to an `ModelRequest`."""
+"""Tests of the conversion of a Messages request to a `ModelRequest`."""
 
 from dragoman.simulator.conversation import Call, RequestResult, RequestToolChoice, RequestTurn
 from simulator.apis.messages.bodies import WEATHER, accepted, asks, assistant, call, result, text, user

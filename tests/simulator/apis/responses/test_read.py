@@ -1,4 +1,4 @@
-"""Tests of the conversion of a Responses request to an `ModelRequest`."""
+"""Tests of the conversion of a Responses request to a `ModelRequest`."""
 
 import pytest
 
