@@ -45,8 +45,8 @@ def test_a_value_with_a_vendors_prefix_is_redacted(secret, mark, before, after):
 
 @given(SECRETS, st.sampled_from(MARKS), st.sampled_from(PLACES))
 def test_secrets_in_json_and_in_json_within_json_are_taken_out_and_leave_json(secret, mark, place):
-    told = json.dumps({"error": json.dumps({"message": place.format(mark + secret)})})
-    clean = redact(told)
+    output = json.dumps({"error": json.dumps({"message": place.format(mark + secret)})})
+    clean = redact(output)
     assert secret not in clean
     assert json.loads(clean)
 

@@ -61,10 +61,10 @@ def test_the_only_upstream_gets_unconfigured_models():
 
 
 def test_a_model_without_an_upstream_is_not_found_and_the_error_lists_the_models():
-    with pytest.raises(Problem) as told:
+    with pytest.raises(Problem) as result:
         routes({"fast": ["google/x"]}).find_targets("qwen3")
-    assert (told.value.kind, told.value.code) == ("not_found", "model_not_found")
-    assert "fast" in told.value.message
+    assert (result.value.kind, result.value.code) == ("not_found", "model_not_found")
+    assert "fast" in result.value.message
 
 
 def test_a_pattern_matches_around_its_star_without_overlap():

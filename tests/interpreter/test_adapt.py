@@ -271,7 +271,7 @@ def test_a_loop_may_be_all_that_there_is_of_a_history():
     assert (len(fitted.messages), fitted.thinking) == (2, Thinking(mode="disabled"))
 
 
-def test_a_history_that_begins_with_the_assistant_gets_a_beginning():
+def test_a_history_that_starts_with_the_assistant_gets_a_user_message_first():
     fitted, _, losses = adapted("messages", "claude-opus-5", ask(build_message("assistant", "hello", where="/m"), HI))
     assert [message.role for message in fitted.messages] == ["user", "assistant", "user"]
     assert losses == [("approximated", "/m")]

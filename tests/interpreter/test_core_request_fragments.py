@@ -68,17 +68,17 @@ def test_a_choice_is_read_and_written(dialect):
 
 
 @pytest.mark.parametrize(
-    ("dialect", "written", "told"),
+    ("dialect", "written", "actual"),
     [
         ("chat", "auto", [("dropped", "sent in another field of the request: /parallel_tool_calls is false")]),
         ("responses", "auto", [("dropped", "sent in another field of the request: /parallel_tool_calls is false")]),
         ("messages", {"type": "auto", "disable_parallel_tool_use": True}, []),
     ],
 )
-def test_parallel_off_is_a_loss_if_the_choice_cannot_express_it(dialect, written, told):
+def test_parallel_off_is_a_loss_if_the_choice_cannot_express_it(dialect, written, actual):
     choice = ToolChoice(mode="auto", parallel=False)
     found, losses = choice_to(dialect, choice, [TOOL], MODELS[dialect])
-    assert (json.loads(found), [(loss.kind, loss.what) for loss in losses]) == (written, told)
+    assert (json.loads(found), [(loss.kind, loss.what) for loss in losses]) == (written, actual)
 
 
 @pytest.mark.parametrize("dialect", FORCED)
@@ -93,10 +93,10 @@ def test_calls_and_results_are_written(dialect):
         build_message("user", ToolResult(call_id="a", content=(Text(text="ok"),))),
     ]
     written, losses = messages_to(dialect, history, MODELS[dialect])
-    told = json.loads(written)
+    actual = json.loads(written)
     if dialect == "chat":
-        told[0].setdefault("content", None)
-    assert (told, losses) == (HISTORY[dialect], ())
+        actual[0].setdefault("content", None)
+    assert (actual, losses) == (HISTORY[dialect], ())
 
 
 @pytest.mark.parametrize("dialect", HISTORY)

@@ -42,10 +42,10 @@ def test_googles_error_details_are_losses_except_the_retry_delay(client):
 
 
 def test_the_parameter_at_fault_is_sent_if_the_clients_errors_have_a_field_for_it():
-    told, lost, _ = translated({"error": WRONG}, 400, "chat", "responses")
-    assert (told["error"]["param"], lost) == ("messages[2].content", ["/error/code"])
-    told, lost, _ = translated({"error": WRONG}, 400, "chat", "gemini")
-    assert told["error"]["details"][0]["fieldViolations"][0]["field"] == "messages[2].content"
+    result, lost, _ = translated({"error": WRONG}, 400, "chat", "responses")
+    assert (result["error"]["param"], lost) == ("messages[2].content", ["/error/code"])
+    result, lost, _ = translated({"error": WRONG}, 400, "chat", "gemini")
+    assert result["error"]["details"][0]["fieldViolations"][0]["field"] == "messages[2].content"
     assert lost == ["/error/code"]
     assert translated({"error": WRONG}, 400, "chat", "messages")[1] == ["/error/code", "/error/param"]
 
@@ -86,10 +86,10 @@ def test_every_leaf_of_a_recorded_error_is_sent_or_a_loss_or_the_name_of_its_kin
     words = dialect_named(source).error_words
     for recorded in errors(source):
         reply = translate_error(recorded.status, recorded.headers, recorded.body, source, client)
-        booked = {loss.where for loss in reply.losses}
-        told = reply.body.decode() + json.dumps(reply.headers)
+        reported = {loss.where for loss in reply.losses}
+        result = reply.body.decode() + json.dumps(reply.headers)
         for where, value in leaves(json.loads(recorded.body)) if recorded.body.startswith(b"{") else ():
             if value in (None, "", [], {}) or value in words or value in (recorded.status, str(recorded.status)):
                 continue
             text = json.dumps(value, ensure_ascii=False).strip('"')
-            assert where in booked or text in told or where.endswith("/retryDelay"), (recorded.id, where)
+            assert where in reported or text in result or where.endswith("/retryDelay"), (recorded.id, where)

@@ -24,7 +24,7 @@ def read_ids(body, size=0):
     raw = framed(body)
     step = size or len(raw)
     reader = ChunkReader("gemini")
-    chunks = [told for at in range(0, len(raw), step) for told in reader.feed(raw[at : at + step])] + reader.close()
+    chunks = [output for at in range(0, len(raw), step) for output in reader.feed(raw[at : at + step])] + reader.close()
     return [chunk.call.id for chunk in chunks if chunk.call is not None and chunk.call.name]
 
 
@@ -63,9 +63,9 @@ def test_a_call_without_an_id_is_emitted_when_it_is_complete():
 
     pieces = [{"name": "f", "arguments": '{"a":'}, {"arguments": "1}"}]
     stream = [frame({"tool_calls": [{"index": 0, "function": piece}]}) for piece in pieces]
-    told = [chunk.call for chunk in read_chunks([*stream, frame({}, "tool_calls")], "chat") if chunk.call is not None]
+    output = [chunk.call for chunk in read_chunks([*stream, frame({}, "tool_calls")], "chat") if chunk.call is not None]
     wanted = find_call_id(ToolCall(id="", name="f", arguments='{"a":1}'), "", 1)
-    assert [(call.index, call.id, call.name, call.arguments) for call in told] == [
+    assert [(call.index, call.id, call.name, call.arguments) for call in output] == [
         (0, wanted, "f", ""),
         (0, "", "", '{"a":1}'),
     ]

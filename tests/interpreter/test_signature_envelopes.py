@@ -175,5 +175,5 @@ OWN = Signature("anthropic", "own")
     ],
 )
 def test_in_the_same_dialect_envelopes_are_removed_unless_they_are_the_vendors_own(part, after, losses):
-    told = (build_message("assistant", after),) if after is not None else ()
-    assert kept_native(part) == ((build_message("user", "hi"), *told), losses)
+    result = (build_message("assistant", after),) if after is not None else ()
+    assert kept_native(part) == ((build_message("user", "hi"), *result), losses)

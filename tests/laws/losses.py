@@ -89,10 +89,10 @@ def _heeded() -> str:
 def _values(row: Implied, dialect: str) -> str:
     if len(row.values) > 3:
         return f"`{row.values[0]}` to `{row.values[-1]}`"
-    said = [f"`{json.dumps(value)}`" for value in row.values]
+    content = [f"`{json.dumps(value)}`" for value in row.values]
     streaming = [name for name in DIALECTS if name != dialect and dialect_named(name).holds.partial_calls]
-    said += [f"`{json.dumps(value)}` for {target}" for target in streaming for value in row.streaming_values]
-    return ", ".join([*said, *([f"`{row.form}`".replace("|", "\\|")] if row.form else [])])
+    content += [f"`{json.dumps(value)}` for {target}" for target in streaming for value in row.streaming_values]
+    return ", ".join([*content, *([f"`{row.form}`".replace("|", "\\|")] if row.form else [])])
 
 
 def _section(source: str, target: str) -> str:

@@ -266,7 +266,7 @@ def test_models_are_listed_in_each_vendors_shape(simulator):
     assert google["models"][0]["name"].startswith("models/")
 
 
-def test_responses_are_remembered_until_they_are_deleted(simulator):
+def test_responses_are_stored_until_they_are_deleted(simulator):
     first = post(simulator, *PATHS["responses"]).json()
     url = f"{simulator.base_url}/v1/responses/{first['id']}"
     assert httpx2.get(url, headers=KEYS).json() == first
@@ -284,7 +284,7 @@ def test_responses_are_remembered_until_they_are_deleted(simulator):
 TURN = [{"role": "user", "content": "Go on."}]
 
 
-def test_a_streamed_response_is_remembered_too(simulator):
+def test_a_streamed_response_is_stored_too(simulator):
     stream = post(simulator, *STREAMS["responses"]).text
     last = json.loads([line for line in stream.splitlines() if line.startswith("data: ")][-1][6:])
     url = f"{simulator.base_url}/v1/responses/{last['response']['id']}"

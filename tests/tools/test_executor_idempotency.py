@@ -43,7 +43,7 @@ def test_the_same_key_gives_the_same_result_without_running_twice():
     assert till.runs == 1
 
 
-def test_a_failure_is_remembered_too_for_it_may_have_had_its_effect():
+def test_a_failure_is_cached_too_because_it_may_have_had_its_effect():
     till = Till()
     first, second = asyncio.run(twice(executor(till.handler), {"broken": True}))
     assert first == second == "charge failed: RuntimeError: the card was eaten"

@@ -22,9 +22,9 @@ async def forever(_job: Job, _runtime: Runtime) -> bytes:
 
 async def asking(_job: Job, runtime: Runtime) -> bytes:
     await runtime.emit(b"one;")
-    said = await runtime.wait("word")
+    content = await runtime.wait("word")
     await runtime.emit(b"two;")
-    return str(said).encode()
+    return str(content).encode()
 
 
 async def breaking(_job: Job, _runtime: Runtime) -> bytes:

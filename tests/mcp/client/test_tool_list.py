@@ -44,7 +44,7 @@ def test_before_the_revision_is_known_and_in_other_answers_nothing_is_touched():
     assert answer.result == {"tools": {"listChanged": True}}
 
 
-def test_of_a_list_that_is_none_not_everything_is_remembered():
+def test_only_some_names_of_an_invalid_tool_list_are_kept():
     result, left_out = sifted("2025-11-25", *range(1000))
     assert result["tools"] == []
     assert len(left_out) == 200

@@ -46,7 +46,7 @@ def test_a_domain_matches_itself_and_its_subdomains(allow, deny, url, may):
             DomainFilter(allow, deny).require_allowed(parse_location(url))
 
 
-def test_a_host_that_is_denied_is_not_even_looked_up():
+def test_a_denied_host_is_not_resolved():
     names = Names(["8.8.8.8"])
     told = asyncio.run(
         call_web_fetch(Web(Settings(deny=("evil.example",)), resolve=names), "https://sub.evil.example/")
