@@ -42,7 +42,34 @@ MODEL_WORDS = "src/dragoman/simulator/model/"
 SQL = re.compile(r"^(SELECT|INSERT|UPDATE|DELETE|CREATE|WITH)\b")
 
 PRIVATE_NAMES = frozenset(
-    ["told", "said", "heard", "heeded", "minted", "booked", "borne", "spoken", "retold", "wish", "asker", "carrier", "carry", "carrying", "roster", "crew", "bench", "desk", "vault", "pulse", "knobs", "kin", "looker", "onlooker", "remembered", "onward"]
+    [
+        "told",
+        "said",
+        "heard",
+        "heeded",
+        "minted",
+        "booked",
+        "borne",
+        "spoken",
+        "retold",
+        "wish",
+        "asker",
+        "carrier",
+        "carry",
+        "carrying",
+        "roster",
+        "crew",
+        "bench",
+        "desk",
+        "vault",
+        "pulse",
+        "knobs",
+        "kin",
+        "looker",
+        "onlooker",
+        "remembered",
+        "onward",
+    ]
 )
 """Words that no class, function, parameter or variable has in its name."""
 
