@@ -287,6 +287,6 @@ def test_statistics_include_the_duration():
     assert 0 < reached.statistics.seconds <= time.monotonic() - began + 1e-6
 
 
-def test_turn_ended_carries_the_models_whole_reply():
+def test_turn_ended_has_the_models_whole_reply():
     turn = next(step for step in steps(agent(Scripted(counting), count)) if isinstance(step, TurnEnded))
     assert turn.response.id == "reply_1"

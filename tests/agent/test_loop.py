@@ -303,7 +303,7 @@ def test_turn_ended_contains_the_added_messages():
     assert isinstance(turns[0].messages[1].parts[0], ToolResult)
 
 
-def test_a_second_run_of_one_id_is_refused_while_the_first_is_under_way():
+def test_a_second_run_with_the_same_id_is_refused_while_the_first_is_active():
     async def twice():
         made = agent(Scripted([Text(text="x")]), add)
         first = made.steps(user_request(), run="r")

@@ -227,7 +227,7 @@ def test_a_body_that_cannot_be_unpacked_is_refused(run, encoding, body, status):
     assert (b"accept-encoding: gzip, deflate" in told) == (status == b"415")
 
 
-def test_a_bomb_is_refused_before_it_goes_off(run):
+def test_a_decompression_bomb_is_rejected_before_it_expands(run):
     bomb = gzip.compress(bytes(60 << 20))
     told = run(lambda server: exchange_bytes(server, packed("gzip", bomb)), limits=ClientLimits())
     assert told.startswith(b"HTTP/1.1 413")
@@ -295,7 +295,7 @@ def test_of_requests_that_wait_only_some_bytes_are_read(run):
     assert sizes == [8_000_000] * 3 + [0]
 
 
-def test_what_is_no_request_behind_one_in_the_same_packet_does_not_come_before_its_answer(run):
+def test_an_invalid_request_after_a_valid_one_is_rejected_after_its_answer(run):
     async def steps(server: Server) -> bytes:
         reader, writer = await asyncio.open_connection(*server.address)
         writer.write(POST + b"Content-Length: 2\r\n\r\nhigarbage\r\n\r\n")

@@ -33,7 +33,7 @@ def fitted(*lifetimes, traits=CLAUDE):
 
 
 @pytest.mark.parametrize(
-    ("asked", "told", "losses"),
+    ("marks", "expected", "losses"),
     [
         (("1h", "1h", "5m", ""), ["1h", "1h", "5m", ""], []),
         (("", "5m", ""), ["", "5m", ""], []),
@@ -48,8 +48,8 @@ def fitted(*lifetimes, traits=CLAUDE):
         ((None, None), [None, None], []),
     ],
 )
-def test_the_last_four_cache_markers_are_kept_and_none_outlives_an_earlier_one(asked, told, losses):
-    assert fitted(*asked) == (told, losses)
+def test_the_last_four_cache_markers_are_kept_and_none_outlives_an_earlier_one(marks, expected, losses):
+    assert fitted(*marks) == (expected, losses)
 
 
 def test_valid_cache_markers_leave_turns_unchanged():

@@ -69,7 +69,7 @@ def test_usage_loses_what_only_the_source_counts():
     assert fitted("gemini", UsageSeen(usage)) == ([UsageSeen(Usage(input=1))], [("dropped", "/x")])
 
 
-def test_fields_of_the_reply_and_of_its_parts_are_dropped_and_booked():
+def test_fields_of_the_reply_and_of_its_parts_are_dropped_and_reported():
     stream = [
         Native("chat", "/fingerprint", b"1"),
         PartStarted(0, Text(text="", where="/t", extras=Extras("chat", {"/x": b"1"}))),

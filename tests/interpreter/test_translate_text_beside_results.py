@@ -56,7 +56,7 @@ def test_older_models_get_the_text_in_the_content_of_the_results(model):
     assert [next(iter(part)) for part in only["parts"]] == ["functionResponse", "functionResponse", "text"]
 
 
-def test_nothing_is_booked_where_nothing_but_the_content_changes():
+def test_nothing_is_reported_if_only_the_content_changes():
     _, losses = translate("gemini-3.8-flash", result("a"), result("b"), WORDS)
     assert not [loss for loss in losses if loss.where.startswith("/messages/2")]
 

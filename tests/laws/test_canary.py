@@ -24,18 +24,20 @@ def test_every_leaf_survives_or_is_in_the_ledger(source, target, step):
     for name, body in distinct_requests(source)[::step]:
         for where, wanted, changed in canaries(body):
             try:
-                told = translate_request(Call(json.dumps(changed).encode(), "m"), source, target, model=MODELS[target])
+                result = translate_request(
+                    Call(json.dumps(changed).encode(), "m"), source, target, model=MODELS[target]
+                )
             except Problem as problem:
                 counts["refused"] += 1
                 if problem.kind not in {"unsupported", "invalid_request"}:
                     wrong.setdefault(f"{_shape(where)} refused", f"{name}: {problem}")
                 continue
-            booked = {loss.where for loss in told.losses}
-            alive = survives(wanted, told.call.body)
+            reported = {loss.where for loss in result.losses}
+            alive = survives(wanted, result.call.body)
             counts["alive" if alive else "booked"] += 1
-            if alive and where in booked and where.rsplit("/", 1)[-1] not in IDS:
+            if alive and where in reported and where.rsplit("/", 1)[-1] not in IDS:
                 wrong.setdefault(f"{_shape(where)} survived but is booked", name)
-            elif not alive and where not in booked:
+            elif not alive and where not in reported:
                 wrong.setdefault(f"{_shape(where)} vanished", f"{name} {where}")
     assert not wrong, "\n".join(f"{what}: {example}" for what, example in sorted(wrong.items()))
     assert counts["alive"] > 1000 // step

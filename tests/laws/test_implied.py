@@ -123,7 +123,7 @@ def test_an_implied_value_is_a_loss_for_no_target(dialect, where):
 
 
 @pytest.mark.parametrize(("dialect", "where"), ALL)
-def test_another_value_at_the_same_place_is_booked(dialect, where):
+def test_another_value_at_the_same_place_is_reported(dialect, where):
     place, body = placed(dialect, where, "WITNESS")
     for target in DIALECTS:
         if (
@@ -155,17 +155,17 @@ def test_a_value_implied_at_some_targets_is_a_loss_at_others():
 
 
 def test_fields_next_to_an_implied_value_are_reported_leaf_by_leaf():
-    said = {
+    written = {
         "include": ["reasoning.encrypted_content", "file_search_call.results"],
         "stream_options": {"include_obfuscation": False, "other": {"a": 1}},
     }
-    body = json.dumps({"model": "m", "input": "hi", **said}).encode()
+    body = json.dumps({"model": "m", "input": "hi", **written}).encode()
     assert loss_pointers("responses", "gemini", body) == ["/include/1", "/stream_options/other/a"]
     edits = [{"type": "clear_thinking_20251015", "keep": "all"}, {"type": "clear_thinking_20251015", "keep": 1}]
-    said = {**BASES["messages"], "context_management": {"edits": edits}}
-    body = json.dumps({"model": "m", **said}).encode()
-    told = ["/context_management/edits/1/keep", "/context_management/edits/1/type"]
-    assert loss_pointers("messages", "chat", body) == told
+    written = {**BASES["messages"], "context_management": {"edits": edits}}
+    body = json.dumps({"model": "m", **written}).encode()
+    result = ["/context_management/edits/1/keep", "/context_management/edits/1/type"]
+    assert loss_pointers("messages", "chat", body) == result
 
 
 def test_googles_other_spelling_is_implied_alike():

@@ -28,18 +28,18 @@ def test_every_leaf_of_a_reply_survives_or_is_in_the_ledger(source, client):
     counts: collections.Counter[str] = collections.Counter()
     for name, where, wanted, body in canaries(source):
         try:
-            told = translate_response(body, source, client)
+            result = translate_response(body, source, client)
         except Problem as problem:
             if problem.kind not in {"malformed_reply", "policy"}:
                 wrong.setdefault(f"{shape(where)} refused", f"{name}: {problem}")
             continue
-        dropped = {loss.where for loss in told.losses if loss.kind == "dropped"}
-        booked = {loss.where for loss in told.losses}
-        alive = survives(wanted, told.body)
+        dropped = {loss.where for loss in result.losses if loss.kind == "dropped"}
+        reported = {loss.where for loss in result.losses}
+        alive = survives(wanted, result.body)
         counts["alive" if alive else "booked"] += 1
         if alive and where in dropped:
             wrong.setdefault(f"{shape(where)} survived but is booked", name)
-        elif not alive and where not in booked and shape(where) not in INCIDENTAL | COUNTED_TOGETHER:
+        elif not alive and where not in reported and shape(where) not in INCIDENTAL | COUNTED_TOGETHER:
             wrong.setdefault(f"{shape(where)} vanished", f"{name} {where}")
     assert not wrong, "\n".join(f"{what}: {example}" for what, example in sorted(wrong.items()))
     assert counts["alive"] > 20
@@ -56,8 +56,8 @@ def differences(source: str, client: str, whole: bytes, stream: bytes) -> str:
     translator.feed(stream)
     translator.close()
     streamed = {loss.where for loss in translator.losses if loss.what not in UNTOLD_ONLY_WHOLE}
-    booked = {loss.where for loss in losses if loss.what not in UNTOLD_ONLY_WHOLE}
-    missing, invented = booked - streamed, streamed - booked
+    reported = {loss.where for loss in losses if loss.what not in UNTOLD_ONLY_WHOLE}
+    missing, invented = reported - streamed, streamed - reported
     return f"missing {sorted(missing)[:5]}, invented {sorted(invented)[:5]}" if missing or invented else ""
 
 

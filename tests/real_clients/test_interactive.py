@@ -38,9 +38,9 @@ class CopyTask:
 
     def __call__(self, received: Received) -> Answer | None:
         """Answer a request with the tool; the simulator answers others, such as one for a title."""
-        if self._call.name not in {tool.name for tool in received.ask.tools}:
+        if self._call.name not in {tool.name for tool in received.request.tools}:
             return None
-        self.results = [result.text for turn in received.ask.turns for result in turn.results]
+        self.results = [result.text for turn in received.request.turns for result in turn.results]
         if not self.results:
             return Answer(calls=(self._call,), end="calls")
         _, found, rest = self.results[-1].partition("The word is ")

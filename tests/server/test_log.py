@@ -197,7 +197,7 @@ def test_a_text_line_contains_tries_losses_and_problems():
     assert b"1000 ms (first 250 ms) 1+2 tokens 3 tries timeout: too slow" in lines_for(record, form="text")[0]
 
 
-def test_a_file_that_is_moved_away_is_begun_anew(tmp_path):
+def test_a_log_file_that_is_moved_away_is_created_again(tmp_path):
     file = tmp_path / "log"
     lines = LogWriter(file)
     lines.add(b"one")
@@ -208,7 +208,7 @@ def test_a_file_that_is_moved_away_is_begun_anew(tmp_path):
     assert ((tmp_path / "log.1").read_text(), file.read_text()) == ("one\n", "two\n")
 
 
-def test_a_file_that_cannot_be_begun_anew_leaves_the_connections_of_others_alone(tmp_path, monkeypatch):
+def test_a_log_file_that_cannot_be_created_again_closes_no_other_connection(tmp_path, monkeypatch):
     failures: list[OSError] = []
     open_file = log._open_file
 

@@ -165,7 +165,7 @@ def test_a_script_in_python_answers(simulate):
     def script(received: Received) -> Answer | Fault | None:
         if received.body.get("user") == "stranger":
             raise Unmet("no strangers")
-        if received.ask.turns[-1].text == "fault":
+        if received.request.turns[-1].text == "fault":
             return read_fault("503")
         return Answer(calls=(Call(id="1", name="f", arguments={"a": 1}),), end="calls")
 
@@ -181,7 +181,7 @@ def test_a_script_in_python_answers(simulate):
 @pytest.mark.parametrize(
     ("fault", "status", "text"), [("html", 502, "<!DOCTYPE html>"), ("empty", 200, ""), ("bad-json", 200, '{"id"')]
 )
-def test_a_script_goes_wrong_in_any_way(simulate, fault, status, text):
+def test_a_script_may_fail_in_any_way(simulate, fault, status, text):
     reply = post(simulate(script=lambda _received: read_fault(fault)), *PATHS["chat"])
     assert (reply.status_code, reply.text[: len(text) or 1]) == (status, text)
 
@@ -274,7 +274,7 @@ def test_models_are_listed_in_each_vendors_shape(simulator):
     assert google["models"][0]["name"].startswith("models/")
 
 
-def test_responses_are_remembered_until_they_are_deleted(simulator):
+def test_responses_are_stored_until_they_are_deleted(simulator):
     first = post(simulator, *PATHS["responses"]).json()
     url = f"{simulator.base_url}/v1/responses/{first['id']}"
     assert httpx2.get(url, headers=KEYS).json() == first
@@ -292,7 +292,7 @@ def test_responses_are_remembered_until_they_are_deleted(simulator):
 TURN = [{"role": "user", "content": "Go on."}]
 
 
-def test_a_streamed_response_is_remembered_too(simulator):
+def test_a_streamed_response_is_stored_too(simulator):
     stream = post(simulator, *STREAMS["responses"]).text
     last = json.loads([line for line in stream.splitlines() if line.startswith("data: ")][-1][6:])
     url = f"{simulator.base_url}/v1/responses/{last['response']['id']}"

@@ -148,7 +148,7 @@ def nested(depth: int) -> str:
     [(recursive_in_two_ways(), nested(40)), (recursive_in_two_ways(), nested(400))],
     ids=["recursive", "deep"],
 )
-def test_a_schema_that_doubles_the_work_at_each_level_is_not_begun(schema, text):
+def test_a_schema_that_doubles_the_work_at_each_level_is_not_validated(schema, text):
     with cpu_limit():
         assert "to be checked against the schema" in wrong(schema, text)
 

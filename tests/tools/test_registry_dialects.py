@@ -79,4 +79,4 @@ def test_a_call_of_every_dialect_is_run_and_its_result_rendered_in_it(dialect):
     told, losses = dragoman.messages_to(dialect, [turn, answer], model=MODELS[dialect])
     assert b"1 stops by ship" in told
     # No model of Google's made this call, so none signed it.
-    assert {loss.what for loss in losses} <= {"unsigned calls carry Google's documented skip value"}
+    assert {loss.what for loss in losses} <= {"a call without a signature is sent with Google's documented placeholder"}

@@ -128,7 +128,7 @@ def _tool_members(tools: Any) -> set[str]:
     return {name for tool in listed if isinstance(tool, dict) for name in cast("dict[str, Any]", tool)}
 
 
-class Job(Struct, frozen=True, kw_only=True):
+class TranslationJob(Struct, frozen=True, kw_only=True):
     """A document to translate and how."""
 
     operation: Literal["request", "response", "error"]
@@ -158,7 +158,7 @@ def target_of(name: str) -> tuple[str, str]:
     return FORMS.get(name, (name, ""))
 
 
-def perform(job: Job) -> JobResult:
+def perform(job: TranslationJob) -> JobResult:
     """Translate one document."""
     if job.target == CORE:
         return _perform_neutral(job)
@@ -183,7 +183,7 @@ def perform(job: Job) -> JobResult:
             assert_never(job.operation)
 
 
-def _perform_request(job: Job) -> JobResult:
+def _perform_request(job: TranslationJob) -> JobResult:
     target, form = target_of(job.target)
     # Most dialects have the model in the body; this one is used only by a dialect that does not (Gemini).
     call = Call(job.body, job.model, job.stream)
@@ -205,7 +205,7 @@ def context_of(source: str, target: str, model: str, request: bytes | None) -> C
     return Context(parsed, translation.undo, form)
 
 
-def _perform_neutral(job: Job) -> JobResult:
+def _perform_neutral(job: TranslationJob) -> JobResult:
     dialect = dialect_named(job.source)
     match job.operation:
         case "request":

@@ -17,7 +17,7 @@ from dragoman.gateway.client_stream import UpstreamStream
 from dragoman.gateway.context import RequestContext
 from dragoman.gateway.errors import map_error_in_reply
 from dragoman.gateway.heartbeat import Heartbeat
-from dragoman.gateway.model import Asker, UpstreamDeps, UpstreamModel
+from dragoman.gateway.model import ModelCaller, UpstreamDeps, UpstreamModel
 from dragoman.gateway.passthrough import PassthroughRequest, build_outgoing, forward_request
 from dragoman.gateway.record import Record
 from dragoman.gateway.response_writer import write_reply
@@ -59,10 +59,10 @@ class Gateway:
         self.has_tools = agents is not None
         """Whether there are server-side tools."""
 
-    def model(self, asker: Asker, record: Record | None = None) -> UpstreamModel:
+    def model(self, caller: ModelCaller, record: Record | None = None) -> UpstreamModel:
         """Return a function that calls any model for a caller; attempts and losses are noted in `record`."""
         return UpstreamModel(
-            UpstreamDeps(self.routes, self._upstreams, self._timing.retry, self._budget), asker, record
+            UpstreamDeps(self.routes, self._upstreams, self._timing.retry, self._budget), caller, record
         )
 
     def runs_tools_for(self, request: ClientRequest) -> bool:

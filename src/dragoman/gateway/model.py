@@ -34,7 +34,7 @@ from dragoman.interpreter.translation import Links, MissingLinks, Translation
 from dragoman.interpreter.undo import ReplyPipeline, generate_id
 
 
-class Asker(Struct, frozen=True, kw_only=True):
+class ModelCaller(Struct, frozen=True, kw_only=True):
     """The caller for whom a model is called."""
 
     owner: str = ""
@@ -64,10 +64,10 @@ class UpstreamDeps(Struct, frozen=True):
 class UpstreamModel:
     """Calls any configured model for one caller. Attempts and losses are noted in `record`."""
 
-    def __init__(self, deps: UpstreamDeps, asker: Asker, record: Record | None = None) -> None:
+    def __init__(self, deps: UpstreamDeps, caller: ModelCaller, record: Record | None = None) -> None:
         self._deps = deps
-        self._asker = asker
-        self._record = record or Record(owner=asker.owner, dialect=asker.dialect)
+        self._caller = caller
+        self._record = record or Record(owner=caller.owner, dialect=caller.dialect)
         self.last_dialect = ""
         """The dialect of the upstream that replied last."""
 
@@ -100,18 +100,18 @@ class UpstreamModel:
 
     async def _call_target(self, request: Request, target: Target) -> AsyncGenerator[Event]:
         """Call one upstream and yield its reply, starting when the first event with content arrives."""
-        asker, record, upstreams, upstream = self._asker, self._record, self._deps.upstreams, target.upstream
+        caller, record, upstreams, upstream = self._caller, self._record, self._deps.upstreams, target.upstream
         translation = await self._translate(request, target)
         record.note_attempt(upstream.name, target.model)
-        headers = asker.headers if upstream.dialect == asker.dialect else ()
+        headers = caller.headers if upstream.dialect == caller.dialect else ()
         outgoing = await upstream.generate(translation.call, headers, translated=True)
         incoming = await upstreams.send(outgoing, target)
         if not incoming.is_success:
             rejection = await upstreams.read_rejection(incoming, outgoing, target)
-            raise map_rejection(rejection, target, translation, asker.dialect, asker.document)
+            raise map_rejection(rejection, target, translation, caller.dialect, caller.document)
         record.losses = tuple(dict.fromkeys((*record.losses, *translation.losses)))
         self.last_dialect = upstream.dialect
-        reply = _ReplyReader(dialect_named(upstream.dialect), translation, request, asker.issuer)
+        reply = _ReplyReader(dialect_named(upstream.dialect), translation, request, caller.issuer)
         buffer: list[Event] | None = []
         try:
             with incoming:
@@ -129,20 +129,20 @@ class UpstreamModel:
         record.reply_losses = tuple(dict.fromkeys((*record.reply_losses, *reply.losses)))
 
     async def _translate(self, request: Request, target: Target) -> Translation:
-        upstream, asker = target.upstream, self._asker
+        upstream, caller = target.upstream, self._caller
         dialect = dialect_named(upstream.dialect)
         store = (
-            self._deps.upstreams.signature_store if target.signs_calls and upstream.dialect != asker.dialect else None
+            self._deps.upstreams.signature_store if target.signs_calls and upstream.dialect != caller.dialect else None
         )
-        signer = store.signer_for(asker.owner) if store is not None else None
+        signer = store.signer_for(caller.owner) if store is not None else None
         if store is not None and signer is not None:
             unknown = find_unknown_ids(find_unsigned_calls(request.messages), signer)
             if unknown:
-                await store.look_up(asker.owner, unknown)
+                await store.look_up(caller.owner, unknown)
         options = TranslationOptions(
-            source=asker.dialect,
-            document=asker.document,
-            strict=asker.strict,
+            source=caller.dialect,
+            document=caller.document,
+            strict=caller.strict,
             form=upstream.form,
             signer=signer,
             text_calls=target.text_calls,

@@ -36,7 +36,7 @@ class CallNotes(Struct):
     renamed: list[ToolResult] = field(default_factory=list[ToolResult])
     """Results whose name differed from that of their call."""
     unsigned: list[ToolCall] = field(default_factory=list[ToolCall])
-    """First calls of a step that had no signature and got the skip value."""
+    """First calls of a step that had no signature and got Google's placeholder."""
 
 
 def name_calls(messages: list[Message], traits: Traits) -> tuple[list[Message], CallNotes]:

@@ -290,12 +290,12 @@ class EventAdapter(ReplyAdapter):
                 open_part.held_events.append(PartSigned(-1, held))
             return [] if open_part.index is None else [PartSigned(open_part.index, held)]
         is_call = open_part.kind is ToolCall and open_part.held_events is not None
-        carrier = self.seal_for_call(signature, open_part.part, is_call=is_call)
-        if carrier is None:
+        job_runner = self.seal_for_call(signature, open_part.part, is_call=is_call)
+        if job_runner is None:
             return []
         index = self._next_index
         self._next_index += 1
-        return [PartStarted(index, Reasoning()), PartSigned(index, carrier), PartEnded(index)]
+        return [PartStarted(index, Reasoning()), PartSigned(index, job_runner), PartEnded(index)]
 
     def _cite(self, event: PartCited) -> list[Event]:
         opened = self._parts[event.index]

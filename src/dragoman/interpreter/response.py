@@ -147,7 +147,7 @@ class ResponseAdapter(ReplyAdapter):
         """Return the signature that a part holds; one that a call cannot hold goes on a reasoning part before it."""
         held = self.adapt_signature(signature, kind, part)
         if held is None:
-            carrier = self.seal_for_call(signature, part, is_call=kind is ToolCall)
-            if carrier is not None:
-                adapted.append(Reasoning(signature=carrier))
+            job_runner = self.seal_for_call(signature, part, is_call=kind is ToolCall)
+            if job_runner is not None:
+                adapted.append(Reasoning(signature=job_runner))
         return held

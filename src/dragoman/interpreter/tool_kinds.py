@@ -139,11 +139,11 @@ def report_mode(tools: tuple[AnyTool, ...], adaptation: Adaptation) -> None:
     for tool in functions:
         if tool.strict:
             adaptation.ledger.report_approximated_field(
-                "tool.strict", "the calling mode sets it for all tools at once", tool
+                "tool.strict", "sent as the calling mode, which applies to all tools", tool
             )
         elif tool.strict is False:
             adaptation.ledger.report_approximated_field(
-                "tool.strict", "the calling mode enforces the schemas of all tools", tool
+                "tool.strict", "the calling mode, which another tool needs, enforces the schemas of all tools", tool
             )
 
 

@@ -97,7 +97,7 @@ def adapt_tools(tools: tuple[AnyTool, ...], adaptation: Adaptation) -> AdaptedTo
     if is_enforced:
         report_mode(tools, own)
     arguments = own.arguments
-    history_changes = {name: steps for name, steps in arguments.items() if any(step.retold for step in steps)}
+    history_changes = {name: steps for name, steps in arguments.items() if any(step.converts_history for step in steps)}
     losses = own.ledger.entries() if len(own.ledger) else ()
     return AdaptedTools(traits, adapted, own.names, arguments, history_changes, own.custom, is_enforced, losses)
 
@@ -212,7 +212,7 @@ def _adapt_parameters(
     if strict and (traits.output_strict_only or needs_closing(schema, adaptation)):
         closed = to_strict(schema, adaptation)
         if closed.narrowed:
-            reason = "closing the schema for strict would narrow it: it is sent unchanged and not enforced"
+            reason = "a strict schema could not express all of it: it is sent unchanged and not enforced"
             adaptation.ledger.report_dropped_field("tool.strict", reason, tool)
             strict = False
         else:

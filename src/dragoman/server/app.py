@@ -52,7 +52,7 @@ class App:
         self._observers = observability.observers
         self._quotas = observability.quotas
         self._background = Background(
-            self._conversations.store, self._gateway, observability.observers, gateway_services.carrier
+            self._conversations.store, self._gateway, observability.observers, gateway_services.job_runner
         )
         self._has_callers = services.interception.has_callers
         self._stateful_dialects = frozenset(
@@ -131,7 +131,7 @@ class App:
                 runs_in_background = True
                 await stored.send_queued(self._background, turn, exchange, record)
             else:
-                context.request, context.recorder = opened.ask, self._conversations.build_recorder(opened)
+                context.request, context.recorder = opened.client_request, self._conversations.build_recorder(opened)
                 await self._gateway.generate(context)
                 await context.recorder.mark_delivered()
         finally:

@@ -54,7 +54,11 @@ class _CounterCollector(Collector):
         yield _build_counter(
             "dragoman_losses", "Losses of translations, dropped or approximated.", models, LOSSES, LOSSES_OFFSET
         )
-        retries = CounterMetricFamily("dragoman_retries", "Upstream calls after the first.", labels=_MODEL_LABELS)
+        retries = CounterMetricFamily(
+            "dragoman_retries",
+            "Retries and fallbacks: upstream calls after the first of an exchange.",
+            labels=_MODEL_LABELS,
+        )
         for key, numbers in models.items():
             retries.add_metric(key, numbers[RETRIES_OFFSET])
         yield retries

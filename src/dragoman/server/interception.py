@@ -103,7 +103,7 @@ class Interception:
         except Problem as problem:
             if problem.kind != "authentication":
                 raise
-            message = f"{problem.message} in x-dragoman-key; other credentials are for the upstream"
+            message = "send a key of the gateway in x-dragoman-key; other credentials are for the upstream"
             raise Problem(problem.kind, message) from None
 
     async def handle_request(self, exchange: Exchange, path: PathMatch, key: Key, record: Record) -> None:

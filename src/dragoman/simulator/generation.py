@@ -83,12 +83,12 @@ class AnswerHandler:
                 return None
         accepted = self._accept()
         if self._route.operation == "count":
-            counted = self._api.render_token_count(accepted, model.count_ask_tokens(accepted.ask))
+            counted = self._api.render_token_count(accepted, model.count_request_tokens(accepted.model_request))
             return HttpReply(
                 200, JSON_HEADERS, self._envelope.wrap_count(counted) if self._envelope is not None else counted
             )
         if self._route.operation == "compact" and self._api.compact is not None:
-            tokens = model.count_ask_tokens(accepted.ask)
+            tokens = model.count_request_tokens(accepted.model_request)
             return HttpReply(200, JSON_HEADERS, self._api.compact(accepted, self._build_reply_meta(), tokens))
         await self._answer(accepted)
         return None
@@ -179,7 +179,7 @@ class AnswerHandler:
             if await self._apply_early_fault():
                 return
         if not isinstance(reply, Answer):
-            reply = model.answer(accepted.ask, self._settings.seed, self._simulator.prompt_cache)
+            reply = model.answer(accepted.model_request, self._settings.seed, self._simulator.prompt_cache)
         reply = _apply_answer_fault(reply, self._fault)
         meta = self._build_reply_meta()
         if accepted.stream or self._route.stream:
@@ -203,7 +203,7 @@ class AnswerHandler:
         """Return the script's answer or fault; None if no step applies or there is no script."""
         if self._settings.script is None:
             return None
-        received = Received(api=self._api.name, ask=accepted.ask, body=msgspec.json.decode(self._body))
+        received = Received(api=self._api.name, request=accepted.model_request, body=msgspec.json.decode(self._body))
         try:
             scripted = self._settings.script(received)
         except (Unmet, AssertionError) as unmet:
@@ -211,7 +211,7 @@ class AnswerHandler:
             raise RequestRejected(ApiRejection(status=400, message=message, rule="script")) from None
         if isinstance(scripted, Answer):
             return structs.replace(
-                scripted, usage=model.count_usage(accepted.ask, scripted, self._simulator.prompt_cache)
+                scripted, usage=model.count_usage(accepted.model_request, scripted, self._simulator.prompt_cache)
             )
         return scripted
 

@@ -66,18 +66,18 @@ def test_every_recorded_error_keeps_its_message(exchanges: list[Any]):
 @pytest.mark.parametrize(
     ("body", "message"),
     [
-        (b"<html>gateway secrets</html>", "the upstream returned status 502 without an error message"),
-        (b"", "the upstream returned status 502 without an error message"),
-        (b"null", "the upstream returned status 502 without an error message"),
-        (b"[]", "the upstream returned status 502 without an error message"),
-        (b'"oops"', "the upstream returned status 502 without an error message"),
+        (b"<html>gateway secrets</html>", "the upstream returned HTTP status 502 without an error message"),
+        (b"", "the upstream returned HTTP status 502 without an error message"),
+        (b"null", "the upstream returned HTTP status 502 without an error message"),
+        (b"[]", "the upstream returned HTTP status 502 without an error message"),
+        (b'"oops"', "the upstream returned HTTP status 502 without an error message"),
         (b'[{"error":{"message":"wrapped"}}]', "wrapped"),
         (b'{"error":"only text"}', "only text"),
         (b'{"object":"error","message":"flat","code":40303}', "flat"),
         (b'{"detail":[{"loc":["body"],"msg":"missing"}]}', '[{"loc":["body"],"msg":"missing"}]'),
         (b'{"error":{"message":{"why":"nested"}}}', '{"why":"nested"}'),
-        (b'{"error":{"code":[1]}}', "the upstream returned status 502 without an error message"),
-        (b"\xff\xfe", "the upstream returned status 502 without an error message"),
+        (b'{"error":{"code":[1]}}', "the upstream returned HTTP status 502 without an error message"),
+        (b"\xff\xfe", "the upstream returned HTTP status 502 without an error message"),
     ],
 )
 def test_a_body_of_any_kind_is_read(body: bytes, message: str):

@@ -182,7 +182,7 @@ def test_odd_metadata_has_no_citations_and_survives_a_round_trip(metadata):
     assert again.parts == (Text(text="xxx"),)
 
 
-def test_snake_case_is_read_and_booked_whole():
+def test_snake_case_is_read_and_reported_whole():
     segment = {"start_index": 0, "end_index": 1, "text": "x"}
     metadata = {
         "grounding_chunks": WEB,

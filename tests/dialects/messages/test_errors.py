@@ -146,17 +146,32 @@ def test_retry_after_is_written_in_whole_seconds():
 @pytest.mark.parametrize(
     ("status", "body", "kind", "message"),
     [
-        (502, b"<html><h1>Bad Gateway</h1></html>", "internal", "the upstream answered 502 without a message"),
-        (503, b"", "overloaded", "the upstream answered 503 without a message"),
-        (401, b"\xff\xfe\x00", "authentication", "the upstream answered 401 without a message"),
+        (
+            502,
+            b"<html><h1>Bad Gateway</h1></html>",
+            "internal",
+            "the upstream returned HTTP status 502 without an error message",
+        ),
+        (503, b"", "overloaded", "the upstream returned HTTP status 503 without an error message"),
+        (401, b"\xff\xfe\x00", "authentication", "the upstream returned HTTP status 401 without an error message"),
         (400, b"upstream connect error", "invalid_request", "upstream connect error"),
         (429, b'[{"error":{"code":429,"message":"Quota","status":"RESOURCE_EXHAUSTED"}}]', "rate_limit", "Quota"),
         (403, b'{"message":"no access"}', "permission", "no access"),
         (418, b'{"error":"short and stout"}', "invalid_request", "short and stout"),
-        (500, b'{"error":{"type":5,"message":[]}}', "internal", "the upstream answered 500 without a message"),
+        (
+            500,
+            b'{"error":{"type":5,"message":[]}}',
+            "internal",
+            "the upstream returned HTTP status 500 without an error message",
+        ),
         (500, b"null", "internal", "null"),
-        (400, b'{"type":"error","error":null}', "invalid_request", "the upstream answered 400 without a message"),
-        (400, b"[" * 100_000, "invalid_request", "the upstream answered 400 without a message"),
+        (
+            400,
+            b'{"type":"error","error":null}',
+            "invalid_request",
+            "the upstream returned HTTP status 400 without an error message",
+        ),
+        (400, b"[" * 100_000, "invalid_request", "the upstream returned HTTP status 400 without an error message"),
     ],
 )
 def test_odd_bodies_are_still_problems(status, body, kind, message):

@@ -38,7 +38,7 @@ def test_a_body_that_is_too_large_is_refused_in_the_clients_dialect(serve, clien
     told = httpx2.post(gateway.base_url + PATHS[client].replace("MODEL", "gem"), content=b" " * 5000)
     assert told.status_code == 413
     error = told.json()["error"]
-    assert "larger" in error["message"]
+    assert "too large" in error["message"]
     assert error.get("type") in {"invalid_request_error", "request_too_large", None}
     assert told.headers["x-dragoman-exchange"]
 

@@ -215,7 +215,7 @@ def test_a_tool_that_sends_an_elicitation_fails_unless_a_program_answers(address
     assert "7" in text_of(told)
 
 
-def test_a_trace_goes_along(http):
+def test_a_trace_context_is_forwarded(http):
     context = trace.SpanContext(0xABC, 0xDEF, is_remote=True, trace_flags=trace.TraceFlags(1))
 
     async def visit(peer: Visit):

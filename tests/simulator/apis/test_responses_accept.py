@@ -73,7 +73,7 @@ def test_foreign_signatures_pass_only_in_recordings():
 
 @pytest.mark.parametrize("name", ["my-own-model", "gpt-7-nova", "grok-4.3"])
 def test_an_unknown_model_is_taken_for_a_new_one(name):
-    assert accepted(asks(model=name)).ask.thinks
+    assert accepted(asks(model=name)).model_request.thinks
 
 
 def test_a_model_that_does_not_exist_is_refused():

@@ -140,7 +140,7 @@ def test_a_request_that_continues_a_stored_reply_is_validated_as_a_whole():
         return expand_input(asks(tools=[WEATHER], previous_response_id=reply["id"], input=deepcopy(items)), stored, {})
 
     again = accepted(going_on(known), signer=SIGNER)
-    assert [result.name for result in again.ask.turns[-1].results] == ["get_weather", "get_weather"]
+    assert [result.name for result in again.model_request.turns[-1].results] == ["get_weather", "get_weather"]
     assert json.loads(API.render_reply(ANSWER, again, occasion()))["previous_response_id"] == reply["id"]
     assert refused(going_on(known[:1]), signer=SIGNER).rule == "responses.call-answered"
     lost = {"type": "function_call_output", "call_id": "call_lost", "output": "?"}

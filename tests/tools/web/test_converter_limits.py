@@ -212,7 +212,7 @@ def test_a_page_with_too_much_html_is_marked_as_incomplete():
     assert "too long to be read to its end" in text_of(told)
 
 
-def test_of_a_text_that_is_very_long_the_beginning_is_read():
+def test_only_the_start_of_a_very_long_text_is_read():
     told = one_page(reply("x" * 2_000_001, "text/plain"), start=1_999_990)
     assert "characters 1999990 to 2000000 of 2000000" in text_of(told)
     assert "too long to be read to its end" in text_of(told)

@@ -25,7 +25,9 @@ def add_to(verbs: "_SubParsersAction[ArgumentParser]") -> None:
     parser = verbs.add_parser("intercept", help="intercept the requests of a program to the Gemini API", usage=_USAGE)
     parser.add_argument("--config", type=Path, help="configuration file (default: $DRAGOMAN_CONFIG, ./dragoman.toml)")
     parser.add_argument("--name", default="", help="an entry [intercept.NAME] or an upstream (default: all entries)")
-    parser.add_argument("--session", default="", metavar="ID", help="the intercept session of the program")
+    parser.add_argument(
+        "--session", default="", metavar="ID", help="session of the program, if several use one entry (default: none)"
+    )
     parser.add_argument("--listen", default="", help="HOST:PORT of the gateway; overrides `listen` in [server]")
     parser.add_argument("--gateway", default="", metavar="URL", help="use the running gateway at this URL")
     parser.add_argument("--install", action="store_true", help="install mitmproxy if it is missing, without asking")

@@ -82,7 +82,7 @@ def parse_error(status: int, headers: Mapping[str, str], body: bytes) -> Problem
     """Parse an error reply."""
     error = _find_error(body)
     status_name = _get_text(error, "status")
-    message = _get_text(error, "message") or f"the upstream answered with HTTP status {status}"
+    message = _get_text(error, "message") or f"the upstream returned HTTP status {status} without an error message"
     details = _list_objects(error.get("details"))
     retry_after = _parse_seconds(headers.get("retry-after", ""))
     return Problem(

@@ -17,18 +17,20 @@ from dragoman.dialects.record import (
 from dragoman.wire import json
 from dragoman.wire.lookup import lookup
 
+_ONLY_MODEL_CALLS = "the target has no other callers: only the model calls tools"
+
 IMPLIED = {
     "/service_tier": Implied(("auto",), DEFAULT_TIER),
     "/mcp_servers": Implied(([],), SAYS_NOTHING),
     "/context_management/edits": Implied(([],), SAYS_NOTHING),
     "/context_management/edits/#": Implied(
-        ({"type": "clear_thinking_20251015", "keep": "all"},), "no target clears thinking"
+        ({"type": "clear_thinking_20251015", "keep": "all"},), "no target removes thinking from the history"
     ),
     "/tools/#/defer_loading": Implied((False,), LOADED_AT_ONCE),
     "/tools/#/eager_input_streaming": Implied((False,), "arguments are sent as they arrive", streaming_values=(True,)),
-    "/tools/#/allowed_callers": Implied((["direct"],), "only the model calls tools"),
+    "/tools/#/allowed_callers": Implied((["direct"],), _ONLY_MODEL_CALLS),
     "/tools/#/input_examples": Implied(([],), SAYS_NOTHING),
-    "/messages/#/content/#/caller": Implied(({"type": "direct"},), "only the model calls tools"),
+    "/messages/#/content/#/caller": Implied(({"type": "direct"},), _ONLY_MODEL_CALLS),
     "/messages/#/content/#/citations": Implied(({"enabled": False},), NOTHING_EXTRA),
 }
 """No row for a field whose effect the caller loses, however common it is: cache breakpoints, keys, labels."""

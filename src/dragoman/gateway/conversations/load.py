@@ -142,7 +142,7 @@ def build_echo(options: ConversationOptions, dialect: Dialect) -> dict[str, byte
 class LoadedRequest(Struct, frozen=True, kw_only=True):
     """A completed request, and how its reply is saved."""
 
-    ask: ClientRequest
+    client_request: ClientRequest
     question: Question
     again: Turn | None = None
     """The earlier turn that this request repeats; its reply is sent again."""
@@ -191,7 +191,9 @@ async def _load_request(
         reply_member=dialect.turns.reply_member,
     )
     return LoadedRequest(
-        ask=complete_request(client_request, members, [*new_items.earlier_items, *new_items.items], settings, dialect),
+        client_request=complete_request(
+            client_request, members, [*new_items.earlier_items, *new_items.items], settings, dialect
+        ),
         question=question,
         again=await find_repeated_turn(store, continuation, new_items, options, digest),
     )
@@ -223,7 +225,9 @@ class ConversationLoader:
         if not (options.is_saved or options.previous or (is_stateful and REFERENCE_TYPE in client_request.call.body)):
             return None
         if dialect.unwrap is not None and dialect.unwrap(client_request.call) is not None:
-            raise Problem("unsupported", "a request in an envelope cannot be part of a stored conversation")
+            raise Problem(
+                "unsupported", "a Code Assist request cannot be part of a stored conversation; use the Gemini API"
+            )
         return await load_request(
             self.store, client_request, members, structs.replace(options, owner=client_request.owner)
         )

@@ -74,7 +74,11 @@ def read_body_options(members: Mapping[str, Raw], headers: ConversationOptions) 
         _read_flag(members, "background", default=False),
     )
     if is_background and not is_named:
-        raise Problem("invalid_request", "a background response must be stored", where="/background")
+        raise Problem(
+            "invalid_request",
+            "a background response must be stored; set `store` to true or remove `background`",
+            where="/background",
+        )
     return ConversationOptions(
         conversation=conversation or headers.conversation,
         previous=previous,

@@ -69,7 +69,7 @@ async def find_repeated_turn(
 
 
 def _has_calls(turn: Turn) -> bool:
-    output = [item.body for item in turn.items if item.said]
+    output = [item.body for item in turn.items if item.is_output]
     messages = parse_messages(output, dialect_named(turn.dialect))
     return any(isinstance(part, ToolCall) for message in messages for part in message.parts)
 

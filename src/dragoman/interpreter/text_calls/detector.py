@@ -39,7 +39,7 @@ def _normalise_name(name: str) -> str:
 
 
 _COMPLETE_REASONS = frozenset({"stop", "tool_calls"})
-_CALL_CUT_OUT = "it belongs to a text that contained a call"
+_CALL_CUT_OUT = "it is about a text from which a call was parsed"
 
 
 class _OpenText:

@@ -314,7 +314,7 @@ class _HistoryRenderer:
                     texts.append(f"[{kind} follows]")
                     moved.append(item)
                 case Opaque():
-                    adaptation.ledger.report_dropped(item.where, "it has no form as text")
+                    adaptation.ledger.report_dropped(item.where, "it cannot be sent as text")
                 case _:
                     assert_never(item)
         text = "\n".join(texts)

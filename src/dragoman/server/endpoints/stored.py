@@ -95,7 +95,7 @@ async def cancel_response(store: Store, owner: str, name: str, background: Backg
 async def list_input_items(store: Store, owner: str, name: str, query: Mapping[str, str]) -> dict[str, Any]:
     """List the input items of a response."""
     turn = await find_turn(store, owner, name)
-    return render_page([item for item in turn.items if not item.said], query)
+    return render_page([item for item in turn.items if not item.is_output], query)
 
 
 _HEARTBEAT_SECONDS = 15.0

@@ -13,7 +13,7 @@ from dragoman.simulator.apis.messages.errors import (
     render_error,
     render_stream_error,
 )
-from dragoman.simulator.apis.messages.read import read_ask
+from dragoman.simulator.apis.messages.read import read_model_request
 from dragoman.simulator.apis.messages.request import MessagesRequest, build_request
 from dragoman.simulator.apis.messages.write import drop_content, render_reply, render_stream
 from dragoman.simulator.conversation import TokenSigner
@@ -62,7 +62,9 @@ def accept(body: bytes, context: CheckContext, signer: TokenSigner) -> AcceptedR
         violation = find_first_violation(RULES, request, context)
         if violation is not None:
             return violation
-        return AcceptedRequest(ask=read_ask(request), body=request, stream=bool(request.get("stream")))
+        return AcceptedRequest(
+            model_request=read_model_request(request), body=request, stream=bool(request.get("stream"))
+        )
     except (Malformed, RecursionError) as error:
         words = error.message if isinstance(error, Malformed) else "nested too deeply"
         return Violation(f"The request body is not valid JSON: {words}", rule="messages.json")

@@ -11,7 +11,7 @@ from dragoman.simulator.apis.openai.replies import BAD_KEY, NO_KEY, build_answer
 from dragoman.simulator.apis.openai.words import describe_unknown
 from dragoman.simulator.apis.responses import rules_items, rules_reasoning, rules_settings, rules_tools
 from dragoman.simulator.apis.responses.body import BODY, ResponsesRequest, normalise
-from dragoman.simulator.apis.responses.read import read_ask
+from dragoman.simulator.apis.responses.read import read_model_request
 from dragoman.simulator.apis.responses.store import ResponseStore
 from dragoman.simulator.apis.responses.words import build_violation
 from dragoman.simulator.apis.responses.write import (
@@ -104,7 +104,9 @@ def _accept_document(document: Json, context: CheckContext, signer: TokenSigner)
     items: list[Json] = [] if isinstance(document.get("input"), str) else document.get("input") or []
     request = ResponsesRequest(document, model=model, family=find_responses_family(model), signer=signer, items=items)
     wrong = find_first_violation(RULES, request, context)
-    return wrong or AcceptedRequest(ask=read_ask(request), body=request, stream=bool(request.get("stream")))
+    return wrong or AcceptedRequest(
+        model_request=read_model_request(request), body=request, stream=bool(request.get("stream"))
+    )
 
 
 def _find_unsupported_member(document: Json, context: CheckContext) -> str | None:
