@@ -11,7 +11,7 @@ from dragoman.core.events import Failed, Started
 from dragoman.core.problems import Problem
 from dragoman.dialects.registry import dialect_named
 from dragoman.gateway.client_request import ClientRequest
-from dragoman.gateway.conversations.recorder import ConversationRecorder
+from dragoman.gateway.conversation_recorder import ConversationRecorder
 from dragoman.gateway.errors import add_id_to_event
 from dragoman.gateway.record import Record, build_response_headers
 from dragoman.http.exchange import Exchange

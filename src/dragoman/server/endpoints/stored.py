@@ -7,8 +7,8 @@ from typing import Any
 from msgspec import Raw
 
 from dragoman.core.problems import Problem
+from dragoman.gateway.conversation_recorder import build_unavailable_error
 from dragoman.gateway.conversations.background import Background, iter_events_after
-from dragoman.gateway.conversations.recorder import build_unavailable_error
 from dragoman.gateway.conversations.repeats import render_stream
 from dragoman.gateway.errors import build_body_error
 from dragoman.gateway.record import Record, build_response_headers
