@@ -42,6 +42,8 @@ class Endpoint(Struct, frozen=True, kw_only=True):
     """Requests and replies are wrapped in Code Assist's envelope."""
     name: str = ""
     """The stored object, exchange or method that the path names."""
+    item: str = ""
+    """The item of a stored object that the path names."""
     action: str = ""
     """The action on a stored object."""
     queried: bool = False

@@ -28,7 +28,7 @@ from dragoman.http.message import Headers, Request
 from dragoman.interpreter.translate import CACHES
 from dragoman.server.auth import Key, cancel_on_disconnect, parse_strict
 from dragoman.server.endpoints import stored
-from dragoman.server.endpoints.handlers import (
+from dragoman.server.handlers import (
     EndpointHandler,
     Endpoints,
     Services,

@@ -33,7 +33,6 @@ class PathMatch(Endpoint, frozen=True, kw_only=True):
     dialect: str = ""
     """The dialect of errors; "" if several vendors share the path, and the headers decide."""
     model: str = ""
-    item: str = ""
     passthrough: PassthroughPath | None = None
     """Set for a vendor endpoint that is forwarded unchanged."""
 
