@@ -11,7 +11,7 @@ from itertools import count
 from typing import Any
 
 from dragoman.simulator import Answer, Received
-from dragoman.simulator.conversation import Ask, AskResult, AskTool, AskTurn, Call
+from dragoman.simulator.apis.conversation import Ask, AskResult, AskTool, AskTurn, Call
 from dragoman.simulator.model import answer
 
 _TAGGED = re.compile(r"<tool_call>\s*(\{.*?\})\s*</tool_call>", re.DOTALL)

@@ -17,7 +17,7 @@ from dragoman.gateway.model import Asker
 from dragoman.server.services import open_gateway_services
 from dragoman.simulator import Answer, running
 from dragoman.simulator import Call as Said
-from dragoman.simulator.conversation import AskToolChoice
+from dragoman.simulator.apis.conversation import AskToolChoice
 from dragoman.tools import Executor, Registry, tool
 from server.conftest import upstreams
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from dragoman.simulator.conversation import Ask, AskResult, AskTool, AskToolChoice, AskTurn, Call
+from dragoman.simulator.apis.conversation import Ask, AskResult, AskTool, AskToolChoice, AskTurn, Call
 from dragoman.simulator.model import PromptCache, answer
 from shelf import exchanges, needs_shelf
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from dragoman.simulator.conversation import Ask, AskTool, AskToolChoice, AskTurn
+from dragoman.simulator.apis.conversation import Ask, AskTool, AskToolChoice, AskTurn
 from dragoman.simulator.model import answer
 from simulator.model.asked import (
     ADD,

@@ -1,6 +1,6 @@
 """Inputs of custom tools."""
 
-from dragoman.simulator.conversation import AskTool
+from dragoman.simulator.apis.conversation import AskTool
 from simulator.model.asked import ADD, calls_for
 
 PYTHON = AskTool(name="code_exec", kind="custom", description="Executes arbitrary Python code")

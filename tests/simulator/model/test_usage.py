@@ -1,6 +1,6 @@
 """Token counts, and the prefix cache."""
 
-from dragoman.simulator.conversation import Ask, AskTurn
+from dragoman.simulator.apis.conversation import Ask, AskTurn
 from dragoman.simulator.model import PromptCache, answer, count_ask_tokens
 from simulator.model.asked import TOOLS, after, build_ask
 

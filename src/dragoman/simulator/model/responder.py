@@ -11,7 +11,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from dragoman.simulator.conversation import Answer, AnswerEnd, AnswerSource, Ask, AskResult, AskTurn, Call
+from dragoman.simulator.apis.conversation import Answer, AnswerEnd, AnswerSource, Ask, AskResult, AskTurn, Call
 from dragoman.simulator.model.filler import fill
 from dragoman.simulator.model.planner import PlannedCall, ToolCandidate, plan_calls, plan_forced_call, read_tools
 from dragoman.simulator.model.prompt import Evidence, read_clause

@@ -1,6 +1,6 @@
 import pytest
 
-from dragoman.simulator.conversation import AskResult, AskTool, AskToolChoice, AskTurn, Call
+from dragoman.simulator.apis.conversation import AskResult, AskTool, AskToolChoice, AskTurn, Call
 from simulator.apis.gemini.asking import OLD, WEATHER, accepted, asking, call, model, result, situation, user
 
 SKIP = "skip_thought_signature_validator"

@@ -1,6 +1,6 @@
 """Tests of the conversion of a Messages request to an `Ask`."""
 
-from dragoman.simulator.conversation import AskResult, AskToolChoice, AskTurn, Call
+from dragoman.simulator.apis.conversation import AskResult, AskToolChoice, AskTurn, Call
 from simulator.apis.messages.bodies import WEATHER, accepted, asks, assistant, call, result, text, user
 
 PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR4nGNg+M9QDwADhgGAWjTQ7gAAAABJRU5ErkJggg=="

@@ -5,9 +5,9 @@ from json import JSONDecodeError, loads
 from typing import Any, cast
 
 from dragoman.simulator.apis.chat.body import ChatCompletionsRequest
+from dragoman.simulator.apis.conversation import Ask, AskResult, AskTool, AskToolChoice, AskTurn, Call
 from dragoman.simulator.apis.openai.models import is_search_model, is_thinking
-from dragoman.simulator.conversation import Ask, AskResult, AskTool, AskToolChoice, AskTurn, Call
-from dragoman.simulator.rule import Json
+from dragoman.simulator.apis.rule import Json
 
 SEARCH = "web_search"
 """The name of a search model's built-in search tool; clients never see it."""

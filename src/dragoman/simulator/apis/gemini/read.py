@@ -4,10 +4,10 @@ import json
 from collections.abc import Iterable, Iterator
 from typing import Any, cast
 
+from dragoman.simulator.apis.conversation import Ask, AskResult, AskTool, AskToolChoice, AskTurn, Call, ChoiceMode
 from dragoman.simulator.apis.gemini.proto import to_snake_case
 from dragoman.simulator.apis.gemini.request import GeminiRequest, PlacedPart
-from dragoman.simulator.conversation import Ask, AskResult, AskTool, AskToolChoice, AskTurn, Call, ChoiceMode
-from dragoman.simulator.rule import Json
+from dragoman.simulator.apis.rule import Json
 
 _MODES: dict[str, ChoiceMode] = {"AUTO": "auto", "ANY": "required", "NONE": "none", "VALIDATED": "validated"}
 _SEARCHES = frozenset({"googleSearch", "googleSearchRetrieval", "enterpriseWebSearch"})

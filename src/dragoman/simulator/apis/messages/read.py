@@ -3,6 +3,7 @@
 import json
 from typing import Any
 
+from dragoman.simulator.apis.conversation import Ask, AskResult, AskTool, AskToolChoice, AskTurn, Call
 from dragoman.simulator.apis.messages.request import (
     Block,
     MessagesRequest,
@@ -10,8 +11,7 @@ from dragoman.simulator.apis.messages.request import (
     find_output_schemas,
     read_tool_type,
 )
-from dragoman.simulator.conversation import Ask, AskResult, AskTool, AskToolChoice, AskTurn, Call
-from dragoman.simulator.rule import Json
+from dragoman.simulator.apis.rule import Json
 
 _STRING = {"type": "string"}
 _BASH = {"type": "object", "properties": {"command": _STRING}, "required": ["command"]}
