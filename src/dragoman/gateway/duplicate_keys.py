@@ -16,7 +16,7 @@ from dragoman.interpreter.tools_cache import ToolSet
 from dragoman.interpreter.translate import Caches
 from dragoman.wire import array, json
 from dragoman.wire.json import find_duplicate_key
-from dragoman.wire.pointer import escape, split
+from dragoman.wire.pointer import join, split
 
 _PLACEHOLDER = Raw(b"0")
 _TOOLS = "tools"
@@ -109,4 +109,4 @@ def _shift_pointer(where: str, history: str, items: int) -> str:
     if name != history or not rest or not items:
         return where
     tokens = [name, str(int(rest[0]) + items), *rest[1:]]
-    return "".join(f"/{escape(token)}" for token in tokens)
+    return join(tokens)

@@ -21,7 +21,7 @@ from dragoman.interpreter.tools import find_duplicates, find_faults_in
 from dragoman.interpreter.undo import Undo, alias_id
 from dragoman.wire import json
 from dragoman.wire.lookup import Document, lookup
-from dragoman.wire.pointer import escape, split
+from dragoman.wire.pointer import join, split
 
 
 def explain_tools(problem: Problem, call: Call, dialect: Dialect) -> Problem:
@@ -315,7 +315,7 @@ def _locate_tool(problem: Problem, chain: list[tuple[str, Any]], sent: SentReque
             if schema is None:
                 return found.where
             pointer = Ledger(original.dialect.pointers, original.body).find_pointer("tool.parameters", found)
-            inner = "".join(f"/{escape(step)}" for step in steps[schema + 1 :])
+            inner = join(steps[schema + 1 :])
             return _trim_to_existing(original.body, pointer + inner)
     return tools[0].where.rpartition("/")[0] if tools else ""
 
