@@ -34,8 +34,8 @@ class Endpoint(Struct, frozen=True, kw_only=True):
     stream: bool = False
     google: bool = False
     """Google's rules: a stream is a JSON array unless `alt=sse` is set; countTokens may wrap a whole request."""
-    flat: bool = False
-    """Tools are flat objects in this API, but some clients send the nested form of Chat Completions."""
+    convert: Callable[[bytes], bytes] | None = None
+    """Converts a body that some clients send in another format; None if the API has only one."""
     in_url: bool = False
     """The path names the model and says whether the reply is streamed."""
     wrapped: bool = False

@@ -11,7 +11,6 @@ from dragoman.gateway.client_request import (
     CONVERSATION_HEADERS,
     SMALL_BODY,
     ClientRequest,
-    flatten_tools,
     read_call,
     require_distinct_keys,
 )
@@ -157,8 +156,8 @@ class App:
             call = read_call(body, value)
             if path.wrapped:
                 call = Call(body, call.model, path.stream)
-            elif path.flat:
-                call = flatten_tools(call)
+            elif path.convert is not None:
+                call = Call(path.convert(body), call.model, call.stream)
         is_json_array = path.google and path.stream and request.query.get("alt") != "sse"
         strict = headers.get("x-dragoman-strict")
         client_request = ClientRequest(
