@@ -20,6 +20,7 @@ from dragoman.interpreter.tool_choice import find_choice_faults
 from dragoman.interpreter.tool_errors import build_problem, find_all_faults
 from dragoman.interpreter.tools import are_valid, count_unproven_bytes
 from dragoman.interpreter.tools_cache import NO_PROOFS, ToolSet
+from dragoman.wire.duplicates import search_objects
 from dragoman.wire.json import Malformed, decode_distinct
 
 Framing = Literal["sse", "array"]
@@ -58,7 +59,8 @@ SMALL_BODY = 8 << 10
 def require_distinct_keys(body: bytes) -> Any:
     """Decode a body and return it; raise a `Problem` for a duplicate key, which two parsers could read differently."""
     try:
-        value, where = decode_distinct(body)
+        value, is_distinct = decode_distinct(body)
+        where = None if is_distinct else search_objects(body)
     except Malformed as error:
         raise build_body_error(error) from None
     if where is not None:

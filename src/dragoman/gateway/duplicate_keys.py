@@ -15,7 +15,7 @@ from dragoman.interpreter.prefix_cache import NO_PREFIX, Prefix
 from dragoman.interpreter.tools_cache import ToolSet
 from dragoman.interpreter.translate import Caches
 from dragoman.wire import array, json
-from dragoman.wire.json import find_duplicate_key
+from dragoman.wire.duplicates import find_duplicate_key
 from dragoman.wire.pointer import join, split
 
 _PLACEHOLDER = Raw(b"0")

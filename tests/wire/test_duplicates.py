@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman.wire.json import Malformed, find_duplicate_key
+from dragoman.wire.duplicates import find_duplicate_key
+from dragoman.wire.json import Malformed
 
 
 @pytest.mark.parametrize(
