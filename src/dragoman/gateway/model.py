@@ -28,11 +28,12 @@ from dragoman.http.message import Headers
 from dragoman.http.upstream_connection import ConnectionFailure
 from dragoman.interpreter.core_request import TranslationOptions, translate_core_request
 from dragoman.interpreter.errors import adapt_error_reply
+from dragoman.interpreter.ids import generate_id
 from dragoman.interpreter.ledger import Ledger
 from dragoman.interpreter.signatures import find_unknown_ids, find_unsigned_calls
 from dragoman.interpreter.text_calls.detector import CallDetector
 from dragoman.interpreter.translation import Links, MissingLinks, Translation
-from dragoman.interpreter.undo import ReplyPipeline, generate_id
+from dragoman.interpreter.undo import ReplyPipeline
 
 
 class Asker(Struct, frozen=True, kw_only=True):

@@ -15,10 +15,11 @@ from dragoman.core.problems import Kind, Problem
 from dragoman.core.request import AnyTool, Request, Tool
 from dragoman.dialects.record import Call, Dialect
 from dragoman.interpreter.adaptation import traits_for
+from dragoman.interpreter.ids import alias_id
 from dragoman.interpreter.ledger import Ledger
 from dragoman.interpreter.schema.drafts import Fault
 from dragoman.interpreter.tools import find_duplicates, find_faults_in
-from dragoman.interpreter.undo import Undo, alias_id
+from dragoman.interpreter.undo import Undo
 from dragoman.wire import json
 from dragoman.wire.lookup import Document, lookup
 from dragoman.wire.pointer import join, split
