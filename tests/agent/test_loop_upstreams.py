@@ -18,7 +18,7 @@ from dragoman.gateway.model import ModelCaller
 from dragoman.server.services import open_gateway_services
 from dragoman.simulator import Answer, running
 from dragoman.simulator import Call as Said
-from dragoman.simulator.conversation import RequestToolChoice
+from dragoman.simulator.apis.conversation import RequestToolChoice
 from dragoman.tools import Executor, Registry, tool
 from server.conftest import upstreams
 

@@ -20,13 +20,13 @@ from dragoman.interpreter.translate import Caches
 def checked_bodies(monkeypatch):
     """The number of searched bytes for each body."""
     sizes: list[int] = []
-    whole = distinct.decode_distinct
+    whole = distinct.decode_and_search
 
     def decode(body: bytes) -> tuple[Any, str | None]:
         sizes.append(len(body))
         return whole(body)
 
-    monkeypatch.setattr(distinct, "decode_distinct", decode)
+    monkeypatch.setattr(distinct, "decode_and_search", decode)
     return sizes
 
 
@@ -182,7 +182,7 @@ def test_whatever_came_before_a_body_is_refused_as_if_it_were_the_first(data):
     for _ in range(8):
         texts = data.draw(st.lists(st.sampled_from(["a", "b", '],"x":[1]}']), max_size=3))
         body = broken(data, short(*texts, **data.draw(st.sampled_from(some))).decode()).encode()
-        where = distinct.decode_distinct(body)[1]
+        where = distinct.decode_and_search(body)[1]
         if where is None:
             require(watch, body)
             continue

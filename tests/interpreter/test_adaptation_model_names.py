@@ -7,8 +7,8 @@ from dragoman.dialects.registry import DIALECTS
 from dragoman.interpreter.adaptation import strip_platform, traits_for
 from dragoman.interpreter.translate import translate_request
 from dragoman.simulator.apis import APIS
-from dragoman.simulator.conversation import TokenSigner
-from dragoman.simulator.rule import CheckContext, Violation
+from dragoman.simulator.apis.conversation import TokenSigner
+from dragoman.simulator.apis.rule import CheckContext, Violation
 from interpreter.workbench import encoded
 
 

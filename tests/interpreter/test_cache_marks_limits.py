@@ -12,8 +12,8 @@ from dragoman.interpreter.cache_marks import are_marks_compatible, limit_marks
 from dragoman.interpreter.ledger import Ledger
 from dragoman.interpreter.translate import translate_request
 from dragoman.simulator.apis import APIS
-from dragoman.simulator.conversation import TokenSigner
-from dragoman.simulator.rule import CheckContext, Violation
+from dragoman.simulator.apis.conversation import TokenSigner
+from dragoman.simulator.apis.rule import CheckContext, Violation
 from interpreter.workbench import build_message, encoded
 
 CLAUDE = traits_for("messages", "claude-opus-5")

@@ -6,8 +6,8 @@ import pytest
 
 from dragoman.core.problems import Problem
 from dragoman.core.request import OutputFormat, Tool
-from dragoman.interpreter.adapt import adapt_identity
 from dragoman.interpreter.parameters import adapt_output
+from dragoman.interpreter.request_fields import adapt_identity
 from interpreter.workbench import adaptation_for, build_message, build_request, encoded, loss_pointers
 
 SCHEMA = {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"], "additionalProperties": False}

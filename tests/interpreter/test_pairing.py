@@ -6,9 +6,9 @@ from msgspec import structs
 from dragoman.core.parts import Data, Inline, Media, Opaque, Text, ToolCall, ToolResult
 from dragoman.core.request import Message
 from dragoman.interpreter.adaptation import traits_for
+from dragoman.interpreter.ids import generate_id
 from dragoman.interpreter.ledger import Ledger
 from dragoman.interpreter.pairing import MISSING_RESULT, pair_calls
-from dragoman.interpreter.undo import generate_id
 from interpreter.workbench import build_message, exactly, loss_pointers
 
 CHAT = traits_for("chat", "gpt-4.1")

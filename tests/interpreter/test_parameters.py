@@ -3,8 +3,8 @@
 import pytest
 
 from dragoman.core.request import Sampling, Thinking, Tool
-from dragoman.interpreter.adapt import adapt_sampling
 from dragoman.interpreter.parameters import adapt_thinking
+from dragoman.interpreter.request_fields import adapt_sampling
 from interpreter.workbench import adaptation_for, build_request, loss_pointers
 
 ALL = Sampling(

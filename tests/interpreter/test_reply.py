@@ -22,10 +22,10 @@ from dragoman.core.problems import Problem
 from dragoman.core.response import Finish, Usage
 from dragoman.core.value import Extras
 from dragoman.dialects.registry import dialect_named
+from dragoman.interpreter.ids import build_call_id_stem, hash_text
 from dragoman.interpreter.ledger import Ledger
 from dragoman.interpreter.reply import EventAdapter
 from dragoman.interpreter.reply_adapter import ReplyOptions
-from dragoman.interpreter.undo import build_call_id_stem, hash_text
 from interpreter.workbench import exactly, loss_pointers, nobodys_dialect
 
 CLIENTS = ["chat", "responses", "messages", "gemini"]

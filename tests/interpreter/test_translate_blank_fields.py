@@ -7,7 +7,7 @@ import pytest
 from dragoman.core.losses import Loss
 from dragoman.core.request import Sampling
 from dragoman.dialects.record import Call
-from dragoman.interpreter.adapt import adapt_sampling
+from dragoman.interpreter.request_fields import adapt_sampling
 from dragoman.interpreter.translate import translate_request
 from interpreter.workbench import adaptation_for, encoded
 

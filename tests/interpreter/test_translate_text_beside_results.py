@@ -6,10 +6,10 @@ import pytest
 
 from dragoman.dialects.record import Call
 from dragoman.interpreter.translate import translate_request
-from dragoman.simulator.api import AcceptedRequest
+from dragoman.simulator.apis.api import AcceptedRequest
+from dragoman.simulator.apis.conversation import TokenSigner
 from dragoman.simulator.apis.gemini import API
-from dragoman.simulator.conversation import TokenSigner
-from dragoman.simulator.rule import CheckContext
+from dragoman.simulator.apis.rule import CheckContext
 from interpreter.workbench import encoded
 
 NEWER = ["gemini-3.6-flash", "gemini-3.8-flash", "gemini-3.8-pro", "gemini-4", "gemini-3.5-flash-lite"]

@@ -7,9 +7,9 @@ from dragoman.core.parts import Inline, Media, Opaque, Reasoning, Signature, Tex
 from dragoman.core.request import Message
 from dragoman.interpreter.adaptation import traits_for
 from dragoman.interpreter.history import arrange_turns
+from dragoman.interpreter.ids import alias_id
 from dragoman.interpreter.ledger import Ledger
 from dragoman.interpreter.turns import CONTINUE, CONTINUED, EMPTY, SKIP_SIGNATURE
-from dragoman.interpreter.undo import alias_id
 from interpreter.workbench import build_message, exactly, loss_pointers
 
 CHAT = traits_for("chat", "gpt-4.1")

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from dragoman.simulator import Answer, Call, Received
-from dragoman.simulator.conversation import RequestResult, RequestTurn
+from dragoman.simulator.apis.conversation import RequestResult, RequestTurn
 
 PROMPT = "Look into note.txt, then find out the rest."
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from dragoman.simulator.conversation import Answer, Call, ModelRequest, RequestResult, RequestTurn
+from dragoman.simulator.apis.conversation import Answer, Call, ModelRequest, RequestResult, RequestTurn
 from dragoman.simulator.faults import read_fault
 from dragoman.simulator.script import Received, TomlScript, Unmet, read_script
 

@@ -23,9 +23,9 @@ from dragoman.core.parts import (
 from dragoman.core.request import Message, Request
 from dragoman.core.response import Response
 from dragoman.core.traits import Traits
+from dragoman.interpreter.ids import alias_id, generate_id
 from dragoman.interpreter.ledger import Ledger
 from dragoman.interpreter.turns import SKIP_SIGNATURE
-from dragoman.interpreter.undo import alias_id, generate_id
 
 
 class CallNotes(Struct):

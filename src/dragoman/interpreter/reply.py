@@ -24,6 +24,7 @@ from dragoman.core.problems import Problem
 from dragoman.dialects.record import Dialect
 from dragoman.interpreter.errors import adapt_problem
 from dragoman.interpreter.history_parts import wrap_free_text
+from dragoman.interpreter.ids import generate_id
 from dragoman.interpreter.ledger import Ledger
 from dragoman.interpreter.reply_adapter import (
     CUT_OFF,
@@ -34,7 +35,6 @@ from dragoman.interpreter.reply_adapter import (
     ReplyOptions,
 )
 from dragoman.interpreter.reply_fields import can_cite, drop_reply_fields, list_part_leaves
-from dragoman.interpreter.undo import generate_id
 from dragoman.wire import json
 
 _NO_OPTIONS = ReplyOptions()

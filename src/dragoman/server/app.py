@@ -11,7 +11,6 @@ from dragoman.gateway.client_request import (
     CONVERSATION_HEADERS,
     SMALL_BODY,
     ClientRequest,
-    flatten_tools,
     read_call,
     require_distinct_keys,
 )
@@ -28,7 +27,7 @@ from dragoman.http.message import Headers, Request
 from dragoman.interpreter.translate import CACHES
 from dragoman.server.auth import Key, cancel_on_disconnect, parse_strict
 from dragoman.server.endpoints import stored
-from dragoman.server.endpoints.handlers import (
+from dragoman.server.handlers import (
     EndpointHandler,
     Endpoints,
     Services,
@@ -157,8 +156,8 @@ class App:
             call = read_call(body, value)
             if path.wrapped:
                 call = Call(body, call.model, path.stream)
-            elif path.flat:
-                call = flatten_tools(call)
+            elif path.convert is not None:
+                call = Call(path.convert(body), call.model, call.stream)
         is_json_array = path.google and path.stream and request.query.get("alt") != "sse"
         strict = headers.get("x-dragoman-strict")
         client_request = ClientRequest(

@@ -43,10 +43,11 @@ from dragoman.intercept.sessions import (
     restore_session,
 )
 from dragoman.intercept.settings import DIALECT, InterceptTable
+from dragoman.interpreter.ids import generate_id
 from dragoman.interpreter.ledger import Ledger
 from dragoman.interpreter.reply import EventAdapter
 from dragoman.interpreter.reply_adapter import ReplyOptions
-from dragoman.interpreter.undo import NO_UNDO, ReplyPipeline, generate_id
+from dragoman.interpreter.undo import NO_UNDO, ReplyPipeline
 from dragoman.server.auth import Access, Key
 from dragoman.server.routes import PathMatch
 from dragoman.sessions.store import Store

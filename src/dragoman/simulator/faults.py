@@ -16,7 +16,7 @@ from msgspec import Struct
 
 from dragoman.http.exchange import Exchange
 from dragoman.http.message import JSON_HEADERS
-from dragoman.simulator.api import HttpReply
+from dragoman.simulator.apis.api import HttpReply
 
 FaultName = Literal[
     "status",

@@ -14,9 +14,11 @@ from msgspec import Struct, structs
 from dragoman.http.exchange import Exchange
 from dragoman.http.message import JSON_HEADERS, Request
 from dragoman.simulator import model
-from dragoman.simulator.api import AcceptedRequest, ApiRejection, Chunking, HttpReply, ReplyMeta
 from dragoman.simulator.apis import APIS
-from dragoman.simulator.conversation import Answer
+from dragoman.simulator.apis.api import AcceptedRequest, ApiRejection, Chunking, HttpReply, ReplyMeta
+from dragoman.simulator.apis.conversation import Answer
+from dragoman.simulator.apis.routes import Route
+from dragoman.simulator.apis.rule import CheckContext, Violation
 from dragoman.simulator.faults import (
     Fault,
     RenderFailure,
@@ -33,8 +35,6 @@ from dragoman.simulator.faults import (
     transform_frames,
 )
 from dragoman.simulator.recordings import SSE
-from dragoman.simulator.routes import Route
-from dragoman.simulator.rule import CheckContext, Violation
 from dragoman.simulator.script import Received, Unmet
 from dragoman.simulator.state import State
 from dragoman.wire.json import Malformed

@@ -30,7 +30,7 @@ import msgspec
 from msgspec import Struct, field
 
 from dragoman.guard import attempt
-from dragoman.simulator.conversation import Answer, AnswerEnd, Call, ModelRequest
+from dragoman.simulator.apis.conversation import Answer, AnswerEnd, Call, ModelRequest
 from dragoman.simulator.faults import Fault, read_fault
 from dragoman.wire.pointer import split
 

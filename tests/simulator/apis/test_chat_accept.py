@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from dragoman.simulator.api import AcceptedRequest
-from dragoman.simulator.rule import Violation
+from dragoman.simulator.apis.api import AcceptedRequest
+from dragoman.simulator.apis.rule import Violation
 from shelf import needs_shelf, samples
 from simulator.apis.chat.bodies import (
     CALCULATOR,

@@ -4,9 +4,9 @@ import pytest
 from msgspec import structs
 
 import shelf
-from dragoman.simulator.api import AcceptedRequest
+from dragoman.simulator.apis.api import AcceptedRequest
 from dragoman.simulator.apis.gemini import API
-from dragoman.simulator.rule import CheckContext, Violation
+from dragoman.simulator.apis.rule import CheckContext, Violation
 from simulator.apis.gemini.asking import (
     NEW,
     SIGNER,

@@ -2,9 +2,9 @@
 
 import pytest
 
-from dragoman.simulator.api import AcceptedRequest
-from dragoman.simulator.conversation import Answer, TokenSigner
-from dragoman.simulator.rule import CheckContext
+from dragoman.simulator.apis.api import AcceptedRequest
+from dragoman.simulator.apis.conversation import Answer, TokenSigner
+from dragoman.simulator.apis.rule import CheckContext
 from simulator.apis.responses.answers import whole
 from simulator.apis.responses.bodies import API, accepted, asks, refused
 

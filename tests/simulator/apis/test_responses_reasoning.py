@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
+from dragoman.simulator.apis.conversation import Answer
 from dragoman.simulator.apis.responses import API
 from dragoman.simulator.apis.responses.store import expand_input
-from dragoman.simulator.conversation import Answer
 from simulator.apis.responses.answers import CASES, SIGNER, events, occasion, whole
 from simulator.apis.responses.bodies import WEATHER, accepted, asks, refused
 
@@ -123,7 +123,7 @@ def test_an_item_that_was_not_stored_cannot_be_referred_to():
 
 
 def test_another_simulators_content_is_foreign():
-    from dragoman.simulator.conversation import TokenSigner
+    from dragoman.simulator.apis.conversation import TokenSigner
 
     assert refused(follow_up(output()), signer=TokenSigner(6)).rule == "responses.encrypted-content"
 

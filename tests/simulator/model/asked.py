@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from dragoman.simulator.conversation import Answer, Call, ModelRequest, RequestResult, RequestTool, RequestTurn
+from dragoman.simulator.apis.conversation import Answer, Call, ModelRequest, RequestResult, RequestTool, RequestTurn
 from dragoman.simulator.model import answer
 
 TEXT: dict[str, Any] = {"type": "string"}

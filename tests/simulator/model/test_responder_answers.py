@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from dragoman.simulator.conversation import ModelRequest, RequestResult, RequestToolChoice, RequestTurn
+from dragoman.simulator.apis.conversation import ModelRequest, RequestResult, RequestToolChoice, RequestTurn
 from dragoman.simulator.model import answer
 from simulator.model.asked import ADD, EMAIL, TOOLS, WEATHER, after, build_ask, call, calls, function
 

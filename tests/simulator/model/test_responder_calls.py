@@ -2,7 +2,7 @@
 
 import pytest
 
-from dragoman.simulator.conversation import ModelRequest, RequestTool, RequestToolChoice, RequestTurn
+from dragoman.simulator.apis.conversation import ModelRequest, RequestTool, RequestToolChoice, RequestTurn
 from dragoman.simulator.model import answer
 from simulator.model.asked import (
     ADD,

@@ -1,6 +1,6 @@
 """Inputs of custom tools."""
 
-from dragoman.simulator.conversation import RequestTool
+from dragoman.simulator.apis.conversation import RequestTool
 from simulator.model.asked import ADD, calls_for
 
 PYTHON = RequestTool(name="code_exec", kind="custom", description="Executes arbitrary Python code")

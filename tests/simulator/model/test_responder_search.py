@@ -2,7 +2,7 @@
 
 import pytest
 
-from dragoman.simulator.conversation import RequestToolChoice
+from dragoman.simulator.apis.conversation import RequestToolChoice
 from dragoman.simulator.model import answer
 from simulator.model.asked import LOOKUP, SEARCH, TOOLS, WEATHER, after, build_ask
 

@@ -1,6 +1,6 @@
 """Token counts, and the prefix cache."""
 
-from dragoman.simulator.conversation import ModelRequest, RequestTurn
+from dragoman.simulator.apis.conversation import ModelRequest, RequestTurn
 from dragoman.simulator.model import PromptCache, answer, count_request_tokens
 from simulator.model.asked import TOOLS, after, build_ask
 

@@ -95,7 +95,7 @@ def _run_command(options: argparse.Namespace, config: "Config") -> int:
     from dragoman.cli.intercept.command import InterceptionPlan, run_intercepted  # noqa: PLC0415
     from dragoman.cli.intercept.hosts import build_routes  # noqa: PLC0415
     from dragoman.cli.intercept.show import follow_in_thread  # noqa: PLC0415
-    from dragoman.cli.loop import choose_runner  # noqa: PLC0415
+    from dragoman.http.server import choose_runner  # noqa: PLC0415
 
     if options.listen:
         config = replace(config, server=replace(config.server, listen=options.listen))
@@ -136,8 +136,8 @@ def run_replay(options: argparse.Namespace) -> int:
 
 def _replay(options: argparse.Namespace) -> int:
     from dragoman.cli.intercept.replay import ReplayRequest, parse_headers, read_saved, replay_exchange, show_saved  # noqa: PLC0415  only for this
-    from dragoman.cli.loop import choose_runner  # noqa: PLC0415
     from dragoman.config import load  # noqa: PLC0415
+    from dragoman.http.server import choose_runner  # noqa: PLC0415
 
     exchange = read_saved(options.file)
     if options.show:

@@ -5,7 +5,7 @@ repeated history does not run it again.
 """
 
 import contextlib
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack, aclosing
 from functools import partial
 from uuid import uuid4
@@ -40,14 +40,27 @@ class Agents:
     """Handles requests that use server-side tools."""
 
     def __init__(self, agent_registry: AgentRegistry, executor: Executor, store: Store, job_runner: JobRunner) -> None:
-        self.agent_registry = agent_registry
+        self._agent_registry = agent_registry
+        self.models = agent_registry.models
+        self.servers = agent_registry.servers
         self._job_runner = job_runner
         self._executor = executor
         self._store = store
         self._hidden_turns = HiddenTurns(store)
         self._taint = TaintStore(store)
 
-    async def answer(
+    def uses_tools(self, request: ClientRequest) -> bool:
+        """Return whether server-side tools run for a request."""
+        return self._agent_registry.select_tools(request) is not None
+
+    def start_answer(
+        self, context: RequestContext, build_model: Callable[[ModelCaller, Record], UpstreamModel]
+    ) -> Awaitable[None] | None:
+        """Return the awaitable that replies; None if the request uses no server-side tools."""
+        toolset = self._agent_registry.select_tools(context.request)
+        return self._answer(toolset, context, build_model) if toolset is not None else None
+
+    async def _answer(
         self, toolset: Toolset, context: RequestContext, build_model: Callable[[ModelCaller, Record], UpstreamModel]
     ) -> None:
         """Run the agent loop and send its reply; raise the `Problem` of a run that fails before the response starts."""
@@ -120,7 +133,7 @@ class Agents:
         request, remote = toolset.request, dialect_named(client_request.dialect).remote
         messages = request.messages
         if remote is not None and toolset.server_errors:
-            messages = remote.restore_calls(messages, self.agent_registry.servers)
+            messages = remote.restore_calls(messages, self.servers)
         losses = await self._hidden_turns.find_unrestorable(client_request.owner, messages)
         if client_request.strict:
             reject_losses(losses)

@@ -22,8 +22,7 @@ from dragoman.core.response import Finish
 from dragoman.core.stream import Collector
 from dragoman.dialects.registry import dialect_named
 from dragoman.gateway.context import RequestContext
-from dragoman.gateway.conversations.load import LoadedRequest
-from dragoman.gateway.conversations.recorder import (
+from dragoman.gateway.conversation_recorder import (
     ConversationRecorder,
     MemberInjector,
     Question,
@@ -31,6 +30,7 @@ from dragoman.gateway.conversations.recorder import (
     find_or_generate_id,
     response_id_of,
 )
+from dragoman.gateway.conversations.load import LoadedRequest
 from dragoman.gateway.generate import Gateway
 from dragoman.gateway.record import Observers, Record
 from dragoman.guard import attempt_async

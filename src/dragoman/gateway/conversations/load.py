@@ -13,15 +13,15 @@ from dragoman.core.request import Request, Tool
 from dragoman.dialects.record import Call, Dialect
 from dragoman.dialects.registry import dialect_named
 from dragoman.gateway.client_request import ClientRequest
-from dragoman.gateway.conversations.history import REFERENCE_TYPE, find_continuation, find_new_items
-from dragoman.gateway.conversations.options import ConversationOptions, read_body_options, read_header_options
-from dragoman.gateway.conversations.recorder import (
+from dragoman.gateway.conversation_recorder import (
     ConversationRecorder,
     Question,
     build_unavailable_error,
     find_or_generate_id,
     generate_response_id,
 )
+from dragoman.gateway.conversations.history import REFERENCE_TYPE, find_continuation, find_new_items
+from dragoman.gateway.conversations.options import ConversationOptions, read_body_options, read_header_options
 from dragoman.gateway.conversations.repeats import digest_of, find_repeated_turn
 from dragoman.gateway.errors import build_body_error
 from dragoman.sessions.store import Store

@@ -12,7 +12,7 @@ from msgspec import Raw, Struct
 from dragoman.core.problems import Problem
 from dragoman.dialects.record import Call
 from dragoman.gateway.client_request import CONVERSATION_HEADERS, read_call
-from dragoman.gateway.conversations.recorder import generate_conversation_id
+from dragoman.gateway.conversation_recorder import generate_conversation_id
 from dragoman.gateway.errors import build_body_error
 from dragoman.wire import json
 from dragoman.wire.splice import remove_member, set_member

@@ -20,10 +20,11 @@ from dragoman.core.events import (
 from dragoman.core.parts import Text, ToolCall
 from dragoman.core.response import Finish, Response
 from dragoman.core.stream import collect, replay
+from dragoman.interpreter.ids import generate_id
 from dragoman.interpreter.ledger import Ledger
 from dragoman.interpreter.text_calls.forms import UnreadableText, WrittenCall
 from dragoman.interpreter.text_calls.reader import TextCallReader
-from dragoman.interpreter.undo import NO_UNDO, ReplyPipeline, TextCallSettings, generate_id
+from dragoman.interpreter.undo import NO_UNDO, ReplyPipeline, TextCallSettings
 
 
 def match_tool_name(name: str, names: Sequence[str]) -> str:

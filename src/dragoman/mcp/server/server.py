@@ -29,7 +29,8 @@ from dragoman.mcp.server.search import SearchTools
 from dragoman.mcp.server.service import Service, ToolCaller
 from dragoman.mcp.server.stdio import serve_stdio
 from dragoman.mcp.server.tasks import TTL, Tasks, TaskTool
-from dragoman.tools.arguments import format_error, format_errors, format_pointer
+from dragoman.tools.arguments import format_error, format_errors
+from dragoman.wire.pointer import join
 
 
 class ErrorReportingServer(MCPServer[Any]):
@@ -57,9 +58,7 @@ class ErrorReportingServer(MCPServer[Any]):
         for each in error.errors():
             reason, place = each["msg"], each["loc"]
             described = properties.get(str(place[0]), {}).get("description") if len(place) == 1 else None
-            faults.append(
-                format_error(format_pointer(place), f"{reason} (expected {described})" if described else reason)
-            )
+            faults.append(format_error(join(place), f"{reason} (expected {described})" if described else reason))
         return format_errors(faults)
 
 

@@ -11,7 +11,8 @@ from functools import lru_cache
 from msgspec import Struct
 from msgspec.structs import replace
 
-from dragoman.simulator.conversation import RequestTool, ToolKind
+from dragoman.simulator.apis.conversation import RequestTool, ToolKind
+from dragoman.simulator.apis.rule import Json
 from dragoman.simulator.model.filler import fill
 from dragoman.simulator.model.prompt import (
     STOP_WORDS,
@@ -26,7 +27,6 @@ from dragoman.simulator.model.prompt import (
     split_words,
 )
 from dragoman.simulator.model.schema import Schema, as_object, encode, load_schema
-from dragoman.simulator.rule import Json
 
 _AND = re.compile(r"\s*,?\s+and\s+(?:also\s+)?|\s*,\s+(?=[a-z])", re.IGNORECASE)
 _NAME, _DESCRIPTION, _KIND, _ENOUGH = 3, 2, 2, 2

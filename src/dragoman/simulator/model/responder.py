@@ -11,7 +11,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from dragoman.simulator.conversation import (
+from dragoman.simulator.apis.conversation import (
     Answer,
     AnswerEnd,
     AnswerSource,

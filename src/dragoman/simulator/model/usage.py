@@ -3,7 +3,7 @@
 import hashlib
 from collections import OrderedDict
 
-from dragoman.simulator.conversation import Answer, AnswerUsage, Call, ModelRequest
+from dragoman.simulator.apis.conversation import Answer, AnswerUsage, Call, ModelRequest
 from dragoman.simulator.model.schema import encode
 
 CHARACTERS_PER_TOKEN = 4

@@ -2,7 +2,7 @@
 
 import pytest
 
-from dragoman.simulator.conversation import Call, RequestResult, RequestTool, RequestToolChoice, RequestTurn
+from dragoman.simulator.apis.conversation import Call, RequestResult, RequestTool, RequestToolChoice, RequestTurn
 from simulator.apis.chat.bodies import CALCULATOR, STRICT, WEATHER, accepted, assistant_calls, tool_result
 
 PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR4nGNg+M9QDwADhgGAWjTQ7gAAAABJRU5ErkJggg=="

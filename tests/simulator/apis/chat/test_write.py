@@ -6,7 +6,7 @@ import warnings
 import pytest
 
 from dragoman.simulator.apis.chat import API
-from dragoman.simulator.conversation import Answer, AnswerSource, Call
+from dragoman.simulator.apis.conversation import Answer, AnswerSource, Call
 from simulator.apis.chat.answers import CASES, FOUND, LEGACY, NAMED, TOOLS, USED, call, extras, occasion, typed, whole
 from simulator.apis.chat.bodies import CALCULATOR, WEATHER, accepted
 

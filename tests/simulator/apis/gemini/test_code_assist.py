@@ -6,7 +6,7 @@ import pytest
 import shelf
 from dragoman.simulator.apis.gemini import unwrap_request
 from dragoman.simulator.apis.gemini.code_assist import handle_setup_call
-from dragoman.simulator.rule import Violation
+from dragoman.simulator.apis.rule import Violation
 from simulator.apis.gemini.asking import NEW, accepted, asking, situation, user
 
 REQUEST = {"contents": [user("Hi.")]}

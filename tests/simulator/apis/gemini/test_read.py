@@ -1,6 +1,6 @@
 import pytest
 
-from dragoman.simulator.conversation import Call, RequestResult, RequestTool, RequestToolChoice, RequestTurn
+from dragoman.simulator.apis.conversation import Call, RequestResult, RequestTool, RequestToolChoice, RequestTurn
 from simulator.apis.gemini.asking import OLD, WEATHER, accepted, asking, call, model, result, situation, user
 
 SKIP = "skip_thought_signature_validator"

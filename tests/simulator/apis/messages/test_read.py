@@ -1,6 +1,6 @@
 """Tests of the conversion of a Messages request to a `ModelRequest`."""
 
-from dragoman.simulator.conversation import Call, RequestResult, RequestToolChoice, RequestTurn
+from dragoman.simulator.apis.conversation import Call, RequestResult, RequestToolChoice, RequestTurn
 from simulator.apis.messages.bodies import WEATHER, accepted, asks, assistant, call, result, text, user
 
 PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR4nGNg+M9QDwADhgGAWjTQ7gAAAABJRU5ErkJggg=="

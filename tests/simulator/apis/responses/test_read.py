@@ -2,6 +2,7 @@
 
 import pytest
 
+from dragoman.simulator.apis.conversation import Call, RequestResult, RequestTool, RequestToolChoice, RequestTurn
 from dragoman.simulator.apis.responses.store import (
     ResponseStore,
     expand_input,
@@ -9,7 +10,6 @@ from dragoman.simulator.apis.responses.store import (
     read_conversation_id,
     read_previous_id,
 )
-from dragoman.simulator.conversation import Call, RequestResult, RequestTool, RequestToolChoice, RequestTurn
 from simulator.apis.responses.bodies import PATCH, WEATHER, accepted, asks
 
 SEARCH = {"type": "tool_search", "execution": "client", "description": "Find tools", "parameters": {"type": "object"}}

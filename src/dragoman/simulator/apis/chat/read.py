@@ -5,8 +5,7 @@ from json import JSONDecodeError, loads
 from typing import Any, cast
 
 from dragoman.simulator.apis.chat.body import ChatCompletionsRequest
-from dragoman.simulator.apis.openai.models import is_search_model, is_thinking
-from dragoman.simulator.conversation import (
+from dragoman.simulator.apis.conversation import (
     Call,
     ModelRequest,
     RequestResult,
@@ -14,7 +13,8 @@ from dragoman.simulator.conversation import (
     RequestToolChoice,
     RequestTurn,
 )
-from dragoman.simulator.rule import Json
+from dragoman.simulator.apis.openai.models import is_search_model, is_thinking
+from dragoman.simulator.apis.rule import Json
 
 SEARCH = "web_search"
 """The name of a search model's built-in search tool; clients never see it."""

@@ -6,7 +6,8 @@ The body is the bare request. The app removes Code Assist's envelope with `unwra
 
 import msgspec
 
-from dragoman.simulator.api import AcceptedRequest, Api, Envelope
+from dragoman.simulator.apis.api import AcceptedRequest, Api, Envelope
+from dragoman.simulator.apis.conversation import TokenSigner
 from dragoman.simulator.apis.gemini import rules_contents, rules_schemas, rules_settings, signatures
 from dragoman.simulator.apis.gemini.code_assist import reduce_count, unwrap_request, wrap_reply
 from dragoman.simulator.apis.gemini.models import (
@@ -21,8 +22,7 @@ from dragoman.simulator.apis.gemini.proto import Surface, build_json_violation
 from dragoman.simulator.apis.gemini.read import read_model_request
 from dragoman.simulator.apis.gemini.request import GeminiRequest, merge_turns, read_request
 from dragoman.simulator.apis.gemini.write import drop_candidates, render_array, render_reply, render_stream
-from dragoman.simulator.conversation import TokenSigner
-from dragoman.simulator.rule import CheckContext, Rule, Violation, find_first_violation, is_absent
+from dragoman.simulator.apis.rule import CheckContext, Rule, Violation, find_first_violation, is_absent
 
 __all__ = ["API", "render_array", "unwrap_request", "wrap_reply"]
 

@@ -4,9 +4,7 @@ import json
 from collections.abc import Iterable, Iterator
 from typing import Any, cast
 
-from dragoman.simulator.apis.gemini.proto import to_snake_case
-from dragoman.simulator.apis.gemini.request import GeminiRequest, PlacedPart
-from dragoman.simulator.conversation import (
+from dragoman.simulator.apis.conversation import (
     Call,
     ChoiceMode,
     ModelRequest,
@@ -15,7 +13,9 @@ from dragoman.simulator.conversation import (
     RequestToolChoice,
     RequestTurn,
 )
-from dragoman.simulator.rule import Json
+from dragoman.simulator.apis.gemini.proto import to_snake_case
+from dragoman.simulator.apis.gemini.request import GeminiRequest, PlacedPart
+from dragoman.simulator.apis.rule import Json
 
 _MODES: dict[str, ChoiceMode] = {"AUTO": "auto", "ANY": "required", "NONE": "none", "VALIDATED": "validated"}
 _SEARCHES = frozenset({"googleSearch", "googleSearchRetrieval", "enterpriseWebSearch"})

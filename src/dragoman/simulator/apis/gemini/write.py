@@ -18,13 +18,13 @@ from urllib.parse import quote_plus
 import msgspec
 from msgspec import Struct, structs
 
-from dragoman.simulator.api import AcceptedRequest, ReplyMeta
+from dragoman.simulator.apis.api import AcceptedRequest, ReplyMeta
+from dragoman.simulator.apis.conversation import Answer, AnswerUsage, Call
 from dragoman.simulator.apis.gemini.read import ENUM, is_thinking
 from dragoman.simulator.apis.gemini.request import GeminiRequest
 from dragoman.simulator.apis.gemini.signatures import issue_continuation_token, read_continuation_token, sign
-from dragoman.simulator.conversation import Answer, AnswerUsage, Call
+from dragoman.simulator.apis.rule import Json
 from dragoman.simulator.model.usage import count_text_tokens
-from dragoman.simulator.rule import Json
 
 _FINISHES = {
     "stop": "STOP",

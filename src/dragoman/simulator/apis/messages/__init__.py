@@ -1,6 +1,8 @@
 """Anthropic Messages, in its direct form and on Vertex."""
 
-from dragoman.simulator.api import AcceptedRequest, Api
+from dragoman.simulator.apis.api import AcceptedRequest, Api
+from dragoman.simulator.apis.conversation import TokenSigner
+from dragoman.simulator.apis.declarations import Object, find_first_mismatch
 from dragoman.simulator.apis.messages import rules_history, rules_messages, rules_schemas, rules_settings, rules_tools
 from dragoman.simulator.apis.messages.body import COUNT, REQUEST, VERTEX_COUNT, VERTEX_REQUEST
 from dragoman.simulator.apis.messages.errors import (
@@ -16,9 +18,7 @@ from dragoman.simulator.apis.messages.errors import (
 from dragoman.simulator.apis.messages.read import read_model_request
 from dragoman.simulator.apis.messages.request import MessagesRequest, build_request
 from dragoman.simulator.apis.messages.write import drop_content, render_reply, render_stream
-from dragoman.simulator.conversation import TokenSigner
-from dragoman.simulator.declarations import Object, find_first_mismatch
-from dragoman.simulator.rule import CheckContext, Rule, Violation, find_first_violation
+from dragoman.simulator.apis.rule import CheckContext, Rule, Violation, find_first_violation
 from dragoman.wire.json import Malformed, decode, encode
 
 _TYPES = "wire/anthropic_messages.md sections 2 to 6 (the vendor's typed parameters)"

@@ -3,14 +3,7 @@
 import json
 from typing import Any
 
-from dragoman.simulator.apis.messages.request import (
-    Block,
-    MessagesRequest,
-    MessagesTurn,
-    find_output_schemas,
-    read_tool_type,
-)
-from dragoman.simulator.conversation import (
+from dragoman.simulator.apis.conversation import (
     Call,
     ModelRequest,
     RequestResult,
@@ -18,7 +11,14 @@ from dragoman.simulator.conversation import (
     RequestToolChoice,
     RequestTurn,
 )
-from dragoman.simulator.rule import Json
+from dragoman.simulator.apis.messages.request import (
+    Block,
+    MessagesRequest,
+    MessagesTurn,
+    find_output_schemas,
+    read_tool_type,
+)
+from dragoman.simulator.apis.rule import Json
 
 _STRING = {"type": "string"}
 _BASH = {"type": "object", "properties": {"command": _STRING}, "required": ["command"]}

@@ -4,7 +4,9 @@ from typing import Any, cast
 
 import msgspec
 
-from dragoman.simulator.api import AcceptedRequest, Api
+from dragoman.simulator.apis.api import AcceptedRequest, Api
+from dragoman.simulator.apis.conversation import TokenSigner
+from dragoman.simulator.apis.declarations import Mismatch, find_first_mismatch
 from dragoman.simulator.apis.openai.errors import NOT_JSON
 from dragoman.simulator.apis.openai.models import find_responses_family
 from dragoman.simulator.apis.openai.replies import BAD_KEY, NO_KEY, build_answer_headers
@@ -24,9 +26,7 @@ from dragoman.simulator.apis.responses.write import (
     render_stream_error,
     render_token_count,
 )
-from dragoman.simulator.conversation import TokenSigner
-from dragoman.simulator.declarations import Mismatch, find_first_mismatch
-from dragoman.simulator.rule import CheckContext, Json, Rule, Violation, find_first_violation
+from dragoman.simulator.apis.rule import CheckContext, Json, Rule, Violation, find_first_violation
 
 _SOURCE = "wire/openai_responses.md sections 1 to 4; public measurement of 2026-08-30 (gpt-5.6-terra)"
 MEMBER_RULES: tuple[Rule[ResponsesRequest], ...] = (

@@ -6,11 +6,7 @@ from typing import Any, cast
 
 import msgspec
 
-from dragoman.simulator.apis.openai.schemas import make_strict
-from dragoman.simulator.apis.responses.body import ResponsesRequest
-from dragoman.simulator.apis.responses.rules_settings import is_thinking
-from dragoman.simulator.apis.responses.rules_tools import find_client_tools, find_tools
-from dragoman.simulator.conversation import (
+from dragoman.simulator.apis.conversation import (
     Call,
     ModelRequest,
     RequestResult,
@@ -18,7 +14,11 @@ from dragoman.simulator.conversation import (
     RequestToolChoice,
     RequestTurn,
 )
-from dragoman.simulator.rule import Json
+from dragoman.simulator.apis.openai.schemas import make_strict
+from dragoman.simulator.apis.responses.body import ResponsesRequest
+from dragoman.simulator.apis.responses.rules_settings import is_thinking
+from dragoman.simulator.apis.responses.rules_tools import find_client_tools, find_tools
+from dragoman.simulator.apis.rule import Json
 
 SEARCH_NAME = "tool_search"
 _SEARCHES = ("web_search", "file_search")

@@ -24,11 +24,13 @@ from dragoman.gateway.router import Routes, Target
 from dragoman.gateway.token_count import unwrap_request
 from dragoman.http.exchange import Exchange
 from dragoman.http.message import JSON_HEADERS, Headers, Request
+from dragoman.server import mcp
 from dragoman.server.auth import Access, Key, cancel_on_disconnect
-from dragoman.server.endpoints import code_assist, mcp, models, stored
+from dragoman.server.endpoints import code_assist, models, stored
 from dragoman.server.exchanges import Observability
 from dragoman.server.interception import Interception
-from dragoman.server.routes import PassthroughPath, PathMatch, Paths
+from dragoman.server.passthrough_paths import PassthroughPath
+from dragoman.server.routes import PathMatch, Paths
 from dragoman.server.services import GatewayServices
 from dragoman.upstreams.upstream import Upstream
 

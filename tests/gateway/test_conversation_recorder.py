@@ -1,6 +1,6 @@
 """The fields about the conversation are inserted into a response, and nothing else changes."""
 
-from dragoman.gateway.conversations.recorder import MemberInjector
+from dragoman.gateway.conversation_recorder import MemberInjector
 
 
 def test_members_of_a_whole_answer_are_replaced_or_added():
