@@ -7,6 +7,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from cpu_limit import cpu_limit
 from dragoman.simulator.apis.conversation import (
     Call,
     ModelRequest,
