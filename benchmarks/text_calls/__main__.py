@@ -14,7 +14,7 @@ from benchmarks.text_calls.writing import WithoutTools, broken, careless, exact,
 from dragoman.agent import Agent, RunEnded
 from dragoman.config import Config, SessionsTable, UpstreamTable
 from dragoman.core.parts import Text
-from dragoman.gateway.model import Asker
+from dragoman.gateway.model import ModelCaller
 from dragoman.server.services import open_gateway_services
 from dragoman.simulator import running
 from dragoman.simulator.script import Script
@@ -66,7 +66,7 @@ async def measured(mode: Mode, rounds: int) -> Row:
             table = UpstreamTable(kind="openai", base_url=f"{simulator.base_url}/v1", api_key="k", text_calls=mode.form)
             sessions = SessionsTable(url=f"sqlite:///{folder}/s.db")
             async with open_gateway_services(Config(upstreams={"up": table}, sessions=sessions)) as opened:
-                agent = Agent(opened.gateway.model(Asker()), Executor(Registry(*TOOLS)))
+                agent = Agent(opened.gateway.model(ModelCaller()), Executor(Registry(*TOOLS)))
                 for _ in range(rounds):
                     began = process_time()
                     ended = [(task, await agent.run(task.prompt, model="up/gpt-4.1")) for task in TASKS]

@@ -11,7 +11,7 @@ from itertools import count
 from typing import Any
 
 from dragoman.simulator import Answer, Received
-from dragoman.simulator.conversation import Ask, AskResult, AskTool, AskTurn, Call
+from dragoman.simulator.apis.conversation import Call, ModelRequest, RequestResult, RequestTool, RequestTurn
 from dragoman.simulator.model import answer
 
 _TAGGED = re.compile(r"<tool_call>\s*(\{.*?\})\s*</tool_call>", re.DOTALL)
@@ -63,36 +63,38 @@ class WithoutTools:
 
     def __call__(self, received: Received) -> Answer:
         """Understand the words, decide, and write the decision as words."""
-        said = answer(understood(received.ask))
+        said = answer(understood(received.request))
         calls = "\n".join(self._habit(call, next(self._numbers)) for call in said.calls)
         return Answer(text="\n\n".join(part for part in (said.text, calls) if part))
 
 
-def understood(ask: Ask) -> Ask:
+def understood(ask: ModelRequest) -> ModelRequest:
     """Return what is asked, with the tools, calls and results that stand in it as text."""
-    tools: list[AskTool] = []
-    turns: list[AskTurn] = []
+    tools: list[RequestTool] = []
+    turns: list[RequestTurn] = []
     open_calls: list[str] = []
     for at, turn in enumerate(ask.turns):
         match turn.role:
             case "system":
                 declared = [json.loads(line) for line in turn.text.splitlines() if line.startswith('{"name":"')]
                 tools += [
-                    AskTool(name=one["name"], description=one.get("description", ""), schema=one.get("parameters", {}))
+                    RequestTool(
+                        name=one["name"], description=one.get("description", ""), schema=one.get("parameters", {})
+                    )
                     for one in declared
                 ]
-                turns.append(AskTurn(role="system"))
+                turns.append(RequestTurn(role="system"))
             case "assistant":
                 calls = tuple(_calls(turn.text, at))
                 open_calls = [call.id for call in calls]
-                turns.append(AskTurn(role="assistant", text="" if calls else turn.text, calls=calls))
+                turns.append(RequestTurn(role="assistant", text="" if calls else turn.text, calls=calls))
             case "user":
                 results = tuple(
-                    AskResult(call_id=call_id, name=name, text=text, failed=bool(failed))
+                    RequestResult(call_id=call_id, name=name, text=text, failed=bool(failed))
                     for call_id, (name, failed, text) in zip(open_calls, _RESULT.findall(turn.text), strict=False)
                 )
-                turns.append(AskTurn(role="user", text=_said(turn.text), results=results))
-    return Ask(model=ask.model, turns=tuple(turns), tools=tuple(tools))
+                turns.append(RequestTurn(role="user", text=_said(turn.text), results=results))
+    return ModelRequest(model=ask.model, turns=tuple(turns), tools=tuple(tools))
 
 
 def _said(text: str) -> str:

@@ -209,7 +209,7 @@ def test_a_listed_destination_needs_no_approval_and_a_lookalike_does(url, leaves
     assert outside.sent == ([url] if leaves else [])
 
 
-def test_an_address_that_the_user_wrote_carries_nothing_new():
+def test_an_address_that_the_user_wrote_leaks_nothing():
     outside = Outside()
     told = "Compare https://one.example/a with https://two.example/b?x=1, please."
     model = Scripted(

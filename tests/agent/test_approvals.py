@@ -5,7 +5,8 @@ import asyncio
 import pytest
 
 from agent.scripted import Scripted, agent, call, results_of, steps, text_of, user_request, whole
-from dragoman.agent import ApprovalAsked, Approvals, CallEnded, CallStarted, InProcess, Limits
+from dragoman.agent import ApprovalAsked, CallEnded, CallStarted, InProcess, Limits
+from dragoman.agent.approvals import Approvals
 from dragoman.core.parts import Text
 from dragoman.tools import tool
 

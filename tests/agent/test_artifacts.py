@@ -4,7 +4,8 @@ import asyncio
 import re
 
 from agent.scripted import Scripted, call, results_of, text_of, user_request
-from dragoman.agent import Agent, Artifacts
+from dragoman.agent import Agent
+from dragoman.agent.artifacts import Artifacts
 from dragoman.core.parts import Inline, Media, Text
 from dragoman.tools import Executor, Registry, tool
 

@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent.scripted import Scripted, agent, call, ended, text_of, user_request
-from dragoman.agent import Compaction, Limits, closed
+from dragoman.agent import Limits
+from dragoman.agent.history import Compaction, closed
 from dragoman.core.parts import Text, ToolCall, ToolResult
 from dragoman.core.problems import Problem
 from dragoman.core.request import Message

@@ -1,11 +1,13 @@
 """How far a run goes, and that its history is valid wherever it ends."""
 
 import asyncio
+import time
 
 import pytest
 
 from agent.scripted import Scripted, agent, call, ended, results_of, steps, text_of, user_request, whole
-from dragoman.agent import CallEnded, CallStarted, Limits, RunEnded, TurnEnded
+from dragoman.agent import CallEnded, CallStarted, RunEnded, TurnEnded
+from dragoman.agent.limits import Limits
 from dragoman.core.events import PartDelta, PartStarted, Started
 from dragoman.core.parts import Reasoning, Text, ToolCall, ToolResult
 from dragoman.core.problems import Problem
@@ -280,10 +282,11 @@ def test_the_clients_calls_are_left_open_also_at_a_limit():
 
 
 def test_statistics_include_the_duration():
+    began = time.monotonic()
     reached = ended(agent(Scripted(counting), count))
-    assert 0 < reached.statistics.seconds < 5
+    assert 0 < reached.statistics.seconds <= time.monotonic() - began + 1e-6
 
 
-def test_turn_ended_carries_the_models_whole_reply():
+def test_turn_ended_has_the_models_whole_reply():
     turn = next(step for step in steps(agent(Scripted(counting), count)) if isinstance(step, TurnEnded))
     assert turn.response.id == "reply_1"

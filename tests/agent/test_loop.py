@@ -5,7 +5,8 @@ import asyncio
 import pytest
 
 from agent.scripted import Scripted, agent, call, ended, reply, results_of, steps, text_of, user_request, whole
-from dragoman.agent import Agent, CallEnded, CallStarted, InProcess, Limits, RunEnded, TurnEnded
+from dragoman.agent import CallEnded, CallStarted, InProcess, Limits, RunEnded, TurnEnded
+from dragoman.agent.loop import Agent
 from dragoman.core.events import Finished, Started, UsageSeen
 from dragoman.core.parts import Reasoning, Signature, Text, ToolCall, ToolResult
 from dragoman.core.request import Message, Tool, ToolChoice
@@ -302,7 +303,7 @@ def test_turn_ended_contains_the_added_messages():
     assert isinstance(turns[0].messages[1].parts[0], ToolResult)
 
 
-def test_a_second_run_of_one_id_is_refused_while_the_first_is_under_way():
+def test_a_second_run_with_the_same_id_is_refused_while_the_first_is_active():
     async def twice():
         made = agent(Scripted([Text(text="x")]), add)
         first = made.steps(user_request(), run="r")

@@ -7,7 +7,8 @@ import tracemalloc
 import pytest
 
 from agent.scripted import Scripted, call, results_of, text_of, user_request
-from dragoman.agent import Agent, Artifacts, CallEnded
+from dragoman.agent import Artifacts, CallEnded
+from dragoman.agent.loop import Agent
 from dragoman.core.parts import Text, ToolResult
 from dragoman.core.stream import check_events, collect
 from dragoman.tools import Executor, Registry, tool

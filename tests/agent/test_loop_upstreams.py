@@ -8,16 +8,17 @@ import pytest
 from msgspec import structs
 
 from agent.scripted import user_request
-from dragoman.agent import Agent, CallEnded, Compaction, Limits, RunEnded, closed
+from dragoman.agent import CallEnded, Compaction, Limits, RunEnded, closed
+from dragoman.agent.loop import Agent
 from dragoman.config import Config, RetriesTable, ServerTable, SessionsTable
 from dragoman.core.parts import Text, ToolCall, ToolResult
 from dragoman.core.request import Message, Tool, ToolChoice
 from dragoman.core.stream import check_events, collect
-from dragoman.gateway.model import Asker
+from dragoman.gateway.model import ModelCaller
 from dragoman.server.services import open_gateway_services
 from dragoman.simulator import Answer, running
 from dragoman.simulator import Call as Said
-from dragoman.simulator.conversation import AskToolChoice
+from dragoman.simulator.apis.conversation import RequestToolChoice
 from dragoman.tools import Executor, Registry, tool
 from server.conftest import upstreams
 
@@ -51,7 +52,7 @@ async def hang(city: str) -> str:
 
 
 def result_texts(received):
-    return [result.text for turn in received.ask.turns for result in turn.results]
+    return [result.text for turn in received.request.turns for result in turn.results]
 
 
 def two_rounds(received):
@@ -69,7 +70,7 @@ def two_rounds(received):
 
 def endless(received):
     """Call as long as that is possible."""
-    if received.ask.choice.mode == "none":
+    if received.request.choice.mode == "none":
         return Answer(text="That far.")
     count = len(result_texts(received))
     return Answer(calls=(Said(id=f"c{count}", name="weather", arguments={"city": f"City {count}"}),), end="calls")
@@ -85,7 +86,7 @@ async def asking(script):
                 sessions=SessionsTable(url=f"sqlite:///{folder}/s.db"),
             )
             async with open_gateway_services(config) as opened:
-                yield opened.gateway.model(Asker(owner="ann")), simulator
+                yield opened.gateway.model(ModelCaller(owner="ann")), simulator
 
 
 def request_for(upstream, **more):
@@ -130,7 +131,7 @@ def test_a_model_that_calls_tools_despite_choice_none_answers_after_the_refusal(
     def deaf(received):
         if any("no more turns" in result for result in result_texts(received)):
             return Answer(text="That far.")
-        return endless(structs.replace(received, ask=structs.replace(received.ask, choice=AskToolChoice())))
+        return endless(structs.replace(received, request=structs.replace(received.request, choice=RequestToolChoice())))
 
     ended, requests = run(upstream, deaf, limits=Limits(turns=1))
     assert (ended.stop, ended.text, ended.statistics.turns) == ("turns", "That far.", 3)
@@ -142,7 +143,7 @@ def test_a_forced_first_call_is_forced_once(upstream):
     choices = []
 
     def script(received):
-        choices.append(received.ask.choice.mode)
+        choices.append(received.request.choice.mode)
         return two_rounds(received)
 
     request = request_for(upstream, tool_choice=ToolChoice(mode="required"))

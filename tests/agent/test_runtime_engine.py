@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 
 from agent.scripted import Scripted, call, reply, text_of, user_request
-from dragoman.agent import Agent, Approvals, InProcess, Limits, RunEnded
+from dragoman.agent import Agent, Approvals, Limits, RunEnded
+from dragoman.agent.runtime import InProcess
 from dragoman.agent.values import decode_value, encode_value
 from dragoman.core.parts import Text
 from dragoman.core.stream import replay
@@ -80,7 +81,7 @@ KEYS = ["model:1", "approve:a", "approve:b", "tool:a", "tool:b", "model:2", "app
 def carried(world: World, engine: Engine) -> RunEnded | None:
     async def run():
         try:
-            return await world.agent().carry(user_request("Pay."), engine, run="r")
+            return await world.agent().run_on(user_request("Pay."), engine, run="r")
         except (Died, BaseExceptionGroup):  # calls run in a group
             return None
 
@@ -97,7 +98,7 @@ def test_a_run_that_is_not_disturbed_has_these_steps():
 
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
 @pytest.mark.parametrize("key", KEYS)
-def test_wherever_the_process_dies_another_carries_the_run_on(key, after):
+def test_wherever_a_process_dies_another_one_continues_the_run(key, after):
     whole = carried(World(), Engine("r", {}))
     world, memory = World(), {}
     assert carried(world, Engine("r", memory, key, after=after)) is None
@@ -123,8 +124,8 @@ def test_an_answer_that_came_while_the_process_was_gone_is_found():
 
     async def run():
         engine = Engine("r", memory)
-        engine.tell("approval:a", "allow")
-        return await made.carry(user_request("Pay."), engine, run="r")
+        engine.answer("approval:a", "allow")
+        return await made.run_on(user_request("Pay."), engine, run="r")
 
     assert asyncio.run(run()).stop == "finished"
     assert world.charged == [1]

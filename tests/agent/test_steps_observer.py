@@ -5,7 +5,8 @@ import logging
 import threading
 
 from agent.scripted import Scripted, agent, call, ended, steps, user_request, whole
-from dragoman.agent import CallEnded, CallProgressed, CallStarted, InProcess
+from dragoman.agent import InProcess
+from dragoman.agent.steps import CallEnded, CallProgressed, CallStarted
 from dragoman.core.parts import Text
 from dragoman.tools import reporter, tool
 

@@ -19,6 +19,29 @@ ELSEWHERE = {
     "interpreter/core_request.py": {"messages": "the core field, not the dialect"},
 }
 """The files outside that may have a dialect's name as a string, and why."""
+FILES = {
+    "__init__",
+    "api",
+    "compat",
+    "decoder",
+    "encoder",
+    "errors",
+    "fields",
+    "parts",
+    "renderer",
+    "request",
+    "response",
+    "traits",
+    "wire",
+}
+"""The files that every dialect has."""
+MORE_FILES = {
+    "chat": {"decoder_state", "wire_reply"},
+    "gemini": {"code_assist", "decoder_state", "finish", "grounding"},
+    "messages": {"remote"},
+    "responses": {"decoder_state", "items", "output", "remote"},
+}
+"""Parts of an API that only some dialects have, or that need a file of their own."""
 
 
 def test_dialects_are_named_only_where_there_is_a_reason():
@@ -36,3 +59,8 @@ def test_dialects_are_named_only_where_there_is_a_reason():
 def test_only_one_folder_and_its_registry_know_a_dialect():
     folders = {path.parent.name for path in (PACKAGE / "dialects").glob("*/__init__.py")}
     assert folders == set(NAMES)
+
+
+def test_every_dialect_has_the_same_files():
+    found = {name: {path.stem for path in (PACKAGE / "dialects" / name).glob("*.py")} for name in NAMES}
+    assert found == {name: FILES | MORE_FILES[name] for name in NAMES}

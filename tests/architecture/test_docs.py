@@ -27,10 +27,10 @@ _REGISTRIES = ("pypi" + ".org", "python" + "hosted.org", "npmjs" + ".org", "npmj
 def help_text(verbs: tuple[str, ...]) -> str:
     """What `dragoman VERBS --help` prints."""
     main = importlib.import_module("dragoman.cli").main
-    told = io.StringIO()
-    with contextlib.redirect_stdout(told), contextlib.suppress(SystemExit):
+    output = io.StringIO()
+    with contextlib.redirect_stdout(output), contextlib.suppress(SystemExit):
         main([*verbs, "--help"])
-    return told.getvalue()
+    return output.getvalue()
 
 
 @functools.cache
@@ -71,6 +71,16 @@ def test_every_relative_link_leads_somewhere(path):
         if re.match(r"[a-z]+:", target) or target.startswith("#"):
             continue
         assert (path.parent / target.partition("#")[0]).exists(), f"{name_of(path)} -> {target}"
+
+
+def test_the_start_up_errors_in_troubleshooting_are_messages_of_the_code():
+    page = (ROOT / "docs" / "how-to" / "troubleshooting.md").read_text(encoding="utf-8")
+    table = page.partition("## The gateway does not start")[2].partition("\n## ")[0]
+    cells = [line.split("|")[1] for line in table.splitlines() if line.startswith("| `")]
+    pieces = [piece for cell in cells for span in re.findall("`([^`]*)`", cell) for piece in span.split("…") if piece]
+    code = "".join(path.read_text(encoding="utf-8") for path in modules("src/dragoman"))
+    assert len(pieces) > 6
+    assert not [piece for piece in pieces if piece.rstrip() not in code]
 
 
 def test_every_page_is_in_the_navigation_of_the_site():

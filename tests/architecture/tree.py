@@ -32,18 +32,18 @@ def name_of(path: Path) -> str:
 
 def published() -> list[Path]:
     """Files that git tracks or would track."""
-    told = subprocess.run(
+    listed = subprocess.run(
         ["git", "ls-files", "--cached", "--others", "--exclude-standard", "-z"],  # noqa: S607
         cwd=ROOT,
         capture_output=True,
         check=True,
         text=True,
     )
-    return sorted(ROOT / name for name in set(told.stdout.split("\0")) if name and (ROOT / name).is_file())
+    return sorted(ROOT / name for name in set(listed.stdout.split("\0")) if name and (ROOT / name).is_file())
 
 
 def each(paths: Sequence[Path]) -> Callable[[Callable[[Path], None]], Any]:
-    """Let a test look at every file, a folder at a time: a test for each file would cost more than the look."""
+    """Call a test with every file, with one pytest item for each folder: one for each file would be slower."""
     # By folder first: a folder inside another would split its files into two groups, and one of them would be lost.
     in_order = sorted(paths, key=lambda path: (path.parent, path))
     folders = {name_of(folder): list(inside) for folder, inside in groupby(in_order, lambda path: path.parent)}

@@ -77,7 +77,7 @@ def test_t003_an_id_with_an_embedded_signature_is_clean_at_a_messages_client(cal
     assert re.fullmatch(r"[a-zA-Z0-9_-]{1,64}", call["id"])
 
 
-def test_t004_a_signature_is_sent_once_on_the_call_that_carried_it():
+def test_t004_a_signature_is_sent_once_on_the_call_that_had_it():
     signed = {**chat_call("c1", "ls"), "extra_content": {"google": {"thought_signature": "S"}}}
     turn = {"role": "assistant", "content": "I will list files.", "tool_calls": [signed], "thought_signatures": ["S"]}
     asked = translate_to("chat", "gemini", chat_request(HELLO, turn, chat_result("c1", "a")), model=GEMINI)
@@ -102,7 +102,7 @@ def test_t004_distinct_signatures_of_text_and_call_are_each_sent_once_and_in_pla
     assert "".join(part.get("text", "") for part in parts) == "I will list files."
 
 
-def test_t004_a_text_signature_that_a_client_cannot_hold_is_booked():
+def test_t004_a_text_signature_that_a_client_cannot_hold_is_reported():
     reply = gemini_reply({"text": "I will list files.", "thoughtSignature": "T"}, SIGNED_CALL)
     told = answer("gemini", "chat", reply)
     assert loss_pointers(told, "dropped") == {"/candidates/0/content/parts/0/thoughtSignature"}

@@ -48,7 +48,7 @@ TOOLS = [chat_tool("f", {"type": "object", "properties": {"a": {"type": "string"
 
 
 @pytest.mark.parametrize("model", ["gemini-2.5-flash", "gemini-2.0-flash"])
-def test_t085_older_gemini_gets_the_tools_without_the_format_and_it_is_booked(model):
+def test_t085_older_gemini_gets_the_tools_without_the_format_and_it_is_reported(model):
     asked = translate_to("chat", "gemini", chat_request(tools=TOOLS, response_format=_format(SCHEMA)), model=model)
     assert asked.body["tools"]
     assert not asked.body.get("generationConfig", {}).keys() & {

@@ -53,7 +53,7 @@ def test_t073_a_forced_choice_follows_a_tool_that_is_retyped():
     assert asked.body["tool_choice"] == {"type": "web_search"}
 
 
-def test_t073_a_forced_choice_of_a_tool_that_was_dropped_is_dropped_and_booked():
+def test_t073_a_forced_choice_of_a_tool_that_was_dropped_is_dropped_and_reported():
     memory = {"type": "memory_20250818", "name": "memory"}
     body = messages_request(tools=[memory, ACT], tool_choice={"type": "tool", "name": "memory"})
     asked = translate_to("messages", "responses", body, model="gpt-5.6")
@@ -99,7 +99,7 @@ def test_t078_one_allowed_and_required_tool_is_forced_on_claude():
     assert len(asked.body["tools"]) == 3
 
 
-def test_t078_several_allowed_tools_are_sent_alone_to_claude_and_booked():
+def test_t078_several_allowed_tools_are_sent_alone_to_claude_and_reported():
     asked = translate_to("chat", "messages", _allowed("red", "blue"), model=CLAUDE)
     assert [tool["name"] for tool in asked.body["tools"]] == ["red", "blue"]
     assert asked.body["tool_choice"] == {"type": "any"}
@@ -123,7 +123,7 @@ def test_t079_tools_and_effort_go_through_responses_and_the_reply_comes_back():
     assert [call["function"] for call in choice["message"]["tool_calls"]] == [{"name": "red", "arguments": '{"a":1}'}]
 
 
-def test_t079_where_only_chat_is_left_the_effort_gives_way_to_the_tools_and_is_booked():
+def test_t079_where_only_chat_is_left_the_effort_gives_way_to_the_tools_and_is_reported():
     body = messages_request(tools=[ACT], thinking={"type": "adaptive"}, output_config={"effort": "high"})
     asked = translate_to("messages", "chat", body, model="gpt-5.4")
     assert asked.body["reasoning_effort"] == "none"
@@ -163,7 +163,7 @@ def test_t082_a_vendors_tool_is_mapped_where_there_is_one_like_it(target, model)
     assert all(word in text for word in wanted)
 
 
-def test_t082_a_vendors_tool_without_a_counterpart_is_booked():
+def test_t082_a_vendors_tool_without_a_counterpart_is_reported():
     asked = translate_to("chat", "gemini", chat_request(tools=[{"type": "image_generation"}, COLOURS[0]]), model=GEMINI)
     assert [d["name"] for tool in asked.body["tools"] for d in tool["functionDeclarations"]] == ["red"]
     assert any(where.startswith("/tools/0") for where in loss_pointers(asked, "dropped"))
@@ -211,7 +211,7 @@ def test_t084_a_custom_tool_is_a_function_with_one_text_and_comes_back_as_a_cust
     assert (done["item"]["type"], done["item"]["input"]) == ("custom_tool_call", "*** Begin\n")
 
 
-def test_t084_additional_tools_in_the_input_are_declared_with_the_others_and_booked():
+def test_t084_additional_tools_in_the_input_are_declared_with_the_others_and_reported():
     item = {"type": "additional_tools", "role": "developer", "tools": [CODEX[1]]}
     asked = translate_to(
         "responses", "messages", responses_request({"role": "user", "content": "q"}, item), model=CLAUDE

@@ -66,7 +66,7 @@ def run(capsys, *arguments):
     return code, told.out, told.err
 
 
-def test_what_holds_is_shown_with_where_it_comes_from_and_without_secrets(alone, monkeypatch, capsys):
+def test_effective_values_are_shown_with_their_source_and_without_secrets(alone, monkeypatch, capsys):
     (alone / "dragoman.toml").write_text(FILE)
     monkeypatch.setenv("GEMINI_API_KEY", "g-secret-key")
     monkeypatch.setenv("OURS", "our-secret-key")

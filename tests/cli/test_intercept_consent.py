@@ -152,4 +152,4 @@ def test_a_proxy_that_does_not_start_is_reported_with_its_own_output(alone, run)
 def test_arguments_after_two_dashes_are_only_for_commands(capsys):
     with pytest.raises(SystemExit):
         main(["config", "--", "check"])
-    assert "this verb runs no command; remove: -- check" in capsys.readouterr().err
+    assert "this subcommand runs no other command; remove: -- check" in capsys.readouterr().err

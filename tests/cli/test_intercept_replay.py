@@ -57,7 +57,7 @@ def test_what_had_left_is_sent_again_byte_for_byte_past_all_rules(replay, monkey
     assert headers_of(heard)["x-goog-api-key"] == "mine"
 
 
-def test_what_came_goes_through_the_rules_as_they_are_now(replay):
+def test_the_original_request_gets_the_current_rules(replay):
     code, _, _, (heard,) = replay("--came", "--header", "x-goog-api-key: mine")
     sent = json.loads(heard.body)
     assert code == 0

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from dragoman.cli.job import Job, JobResult, context_of, open_stream, perform, target_of
+from dragoman.cli.job import JobResult, TranslationJob, context_of, open_stream, perform, target_of
 from dragoman.core.losses import Loss
 from dragoman.core.problems import Problem
 from dragoman.interpreter.reply_adapter import NO_CONTEXT, Context
@@ -32,7 +32,7 @@ ERROR = {"error": {"message": "slow", "type": "rate_limit_error", "code": "x"}}
 
 
 def job(operation, source, target, body, **more):
-    return perform(Job(operation=operation, source=source, target=target, body=encoded(body), **more))
+    return perform(TranslationJob(operation=operation, source=source, target=target, body=encoded(body), **more))
 
 
 def test_targets_are_dialects_and_code_assist_is_one_in_its_envelope():

@@ -36,7 +36,7 @@ def test_what_is_configured_is_what_the_tool_does(tmp_path):
             return (await toolbox.executor.execute(call)).content[0].text
 
     assert "in the file" in asyncio.run(told(f"file://{tmp_path}/a.txt"))
-    assert "not among the hosts" in asyncio.run(told("https://a.evil.example/"))
+    assert "is not allowed" in asyncio.run(told("https://a.evil.example/"))
 
 
 @pytest.mark.parametrize(

@@ -249,7 +249,7 @@ class TestCommand:
 def script(received: Received) -> Answer | None:
     """Call the tool at the question; the answer to its result is the simulator's own."""
     calls = (Made(id="0" * 24, name="get_weather", arguments={"city": "Tokyo"}),)
-    return None if received.ask.turns[-1].results else Answer(calls=calls, end="calls")
+    return None if received.request.turns[-1].results else Answer(calls=calls, end="calls")
 
 
 @pytest.fixture

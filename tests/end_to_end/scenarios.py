@@ -125,7 +125,7 @@ _ANSWERS = {scenario.prompt: scenario.answer for scenario in SCENARIOS}
 
 def script(received: Received) -> Answer | None:
     """Answer as the scenario of the prompt defines; the model itself answers results."""
-    turns = received.ask.turns
+    turns = received.request.turns
     if any(turn.results for turn in turns):
         return None
     return next((_ANSWERS[turn.text] for turn in turns if turn.text in _ANSWERS), None)

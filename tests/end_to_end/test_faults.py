@@ -74,7 +74,7 @@ def test_the_retry_delay_is_where_the_client_looks_for_it(listener, client, upst
 
 
 @pytest.mark.parametrize("client", ["chat", "responses", "messages"])
-def test_a_client_is_asked_neither_to_change_its_key_nor_to_retry(listener, client):
+def test_a_rejected_gateway_key_does_not_make_the_client_change_its_key_or_retry(listener, client):
     heard = listener.listen(client, f"{UPSTREAMS['gemini']}~401", streamed=False)
     assert heard.status == 502
     assert heard.error.response.headers["x-should-retry"] == "false"

@@ -32,7 +32,7 @@ SCENARIO = Scenario(name="words", prompt="What is the weather?", answer=Answer()
 
 def script(received):
     """Write calls as text in the format that the prompt specifies; repeat the last turn if there are results."""
-    ask = received.ask
+    ask = received.request
     if received.body.get("tools") or ask.tools:
         return None
     said = ask.turns[-1].text

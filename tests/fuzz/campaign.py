@@ -1,25 +1,19 @@
 """Run many inputs, each drawn from a seed and its own number, and report every distinct failure."""
 
 import base64
-import contextlib
 import random
 import re
-import signal
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
 
+from cpu_limit import Hang, cpu_limit
 from dragoman.wire.json import Malformed
 from fuzz.targets import Broken, Target, targets
 
 SECONDS = 5.0
 """Maximum seconds for one input, in CPU time of this process."""
 _VOLATILE = re.compile(r"\d+|'[^']*'|\"[^\"]*\"")
-
-
-class Hang(BaseException):
-    """An input took too long; not an Exception, so that nothing under test can catch it."""
 
 
 @dataclass
@@ -42,21 +36,6 @@ class Failure:
         self.count += other.count
         if len(other.data) < len(self.data):
             self.target, self.data, self.trace = other.target, other.data, other.trace
-
-
-@contextlib.contextmanager
-def time_limit() -> Iterator[Callable[[], None]]:
-    """Interrupt with `Hang` whatever runs longer than `SECONDS` after the yielded function was last called."""
-
-    def ring(*_: Any) -> None:
-        raise Hang
-
-    before = signal.signal(signal.SIGPROF, ring)
-    try:
-        yield lambda: signal.setitimer(signal.ITIMER_PROF, SECONDS) and None
-    finally:
-        signal.setitimer(signal.ITIMER_PROF, 0)
-        signal.signal(signal.SIGPROF, before)
 
 
 def make(seed: int, number: int, chosen: list[Target]) -> tuple[Target, bytes]:
@@ -112,7 +91,7 @@ def run(
     """Run inputs `numbers` of campaign `seed`; `before` is called with each number first."""
     failures: dict[str, Failure] = {}
     chosen = chosen or list(targets().values())
-    with time_limit() as restart:
+    with cpu_limit(SECONDS) as restart:
         for number in numbers:
             if before is not None:
                 before(number)

@@ -15,6 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from cpu_limit import cpu_limit
+
 # In the place of this folder, where this very file would stand for the package it belongs to.
 sys.path[0] = str(Path(__file__).resolve().parents[1])
 
@@ -128,7 +130,7 @@ def replay(name: str, encoded: str) -> int:
     """Run one input again and show what it does."""
     data = base64.b64decode(encoded)
     print(data[:4000])
-    with campaign.time_limit() as restart:
+    with cpu_limit(campaign.SECONDS) as restart:
         restart()
         failure = campaign.attempt(targets()[name], data)
     print(failure.describe() if failure is not None else "all is well")

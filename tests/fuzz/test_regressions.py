@@ -45,7 +45,7 @@ def sse(*documents):
 
 @pytest.mark.parametrize("dialect", SCHEMAS)
 @pytest.mark.parametrize("schema", [b'{"title":"\xff"}', b'{"title":"\xed\xa0\x80"}'])
-def test_a_request_that_is_not_utf_8_is_refused_even_where_it_is_only_carried(dialect, schema):
+def test_a_request_that_is_not_utf_8_is_rejected_even_if_it_is_only_forwarded(dialect, schema):
     with pytest.raises(Problem) as caught:
         DIALECTS[dialect].parse_request(Call(SCHEMAS[dialect] % schema))
     assert caught.value.kind == "invalid_request"

@@ -17,7 +17,7 @@ BODY = b'{"model":"m","messages":[],"input":"","tools":[{"type":"function","func
 TOOLS = [{"type": "function", "function": {"name": "read", "parameters": {"type": "object"}}}]
 
 
-def test_what_one_dialect_reads_is_looked_at_again_in_another():
+def test_tools_validated_in_one_dialect_are_validated_again_in_another():
     cache = ToolsCache()
     require_readable(Call(BODY, "m", stream=False), dialect_named("chat"), cache)
     with pytest.raises(Problem):

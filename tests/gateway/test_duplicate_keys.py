@@ -17,16 +17,16 @@ from dragoman.interpreter.translate import Caches
 
 
 @pytest.fixture
-def looked_at(monkeypatch):
+def checked_bodies(monkeypatch):
     """The number of searched bytes for each body."""
     sizes: list[int] = []
-    whole = distinct.decode_distinct
+    whole = distinct.decode_and_search
 
     def decode(body: bytes) -> tuple[Any, str | None]:
         sizes.append(len(body))
         return whole(body)
 
-    monkeypatch.setattr(distinct, "decode_distinct", decode)
+    monkeypatch.setattr(distinct, "decode_and_search", decode)
     return sizes
 
 
@@ -48,25 +48,25 @@ def body_of(messages: list[dict[str, Any]], **more: Any) -> bytes:
     return json.dumps({"model": "m", "messages": messages, **more}).encode()
 
 
-def test_only_what_is_new_of_a_long_conversation_is_looked_at(looked_at):
+def test_only_the_new_part_of_a_long_conversation_is_checked(checked_bodies):
     watch = keys()
     for count in (60, 60, 62, 64, 64):
         require(watch, body_of(turns(count)))
-    first, *later = looked_at
+    first, *later = checked_bodies
     assert first > 60_000
     assert max(later) < 10_000
 
 
-def test_what_comes_after_the_known_beginning_is_found_with_its_place_in_the_whole(looked_at):
+def test_a_duplicate_after_the_checked_prefix_has_its_pointer_in_the_whole_body(checked_bodies):
     watch = keys()
     for _ in range(2):
         require(watch, body_of(turns(60)))
     wrong = body_of(turns(62)).replace(b'"content": "61 ', b'"role":"user","content": "61 ')
-    with pytest.raises(Problem) as told:
+    with pytest.raises(Problem) as result:
         require(watch, wrong)
-    assert looked_at[-1] < 10_000
-    assert (told.value.where, told.value.code) == ("/messages/61/role", "duplicate_key")
-    assert told.value.message == 'duplicate key "role" in the object at /messages/61'
+    assert checked_bodies[-1] < 10_000
+    assert (result.value.where, result.value.code) == ("/messages/61/role", "duplicate_key")
+    assert result.value.message == 'duplicate key "role" in the object at /messages/61'
 
 
 @pytest.mark.parametrize(
@@ -79,17 +79,17 @@ def test_what_comes_after_the_known_beginning_is_found_with_its_place_in_the_who
     ],
     ids=["behind", "the history twice", "within what was known", "before"],
 )
-def test_a_change_anywhere_is_looked_at(changed, where):
+def test_a_change_anywhere_is_checked(changed, where):
     watch = keys()
     body = body_of(turns(60))
     for _ in range(2):
         require(watch, body)
-    with pytest.raises(Problem) as told:
+    with pytest.raises(Problem) as result:
         require(watch, changed(body))
-    assert told.value.where == where
+    assert result.value.where == where
 
 
-def test_what_was_refused_is_not_remembered():
+def test_a_rejected_body_is_not_cached():
     watch = keys()
     wrong = body_of(turns(60)).replace(b'"content": "3 ', b'"role":"user","content": "3 ')
     for _ in range(2):
@@ -97,12 +97,12 @@ def test_what_was_refused_is_not_remembered():
             require(watch, wrong)
 
 
-def test_what_is_remembered_is_bounded(looked_at):
+def test_the_cache_of_checked_bodies_is_bounded(checked_bodies):
     watch = keys(most=1 << 20)
     bodies = [body_of([{"role": "user", "content": f"number {at}"}, *turns(60)]) for at in range(40)]
     for body in [*(body for body in bodies for _ in range(2)), *bodies[-2:], bodies[0]]:
         require(watch, body)
-    assert [size < 10_000 for size in looked_at[-3:]] == [True, True, False]
+    assert [size < 10_000 for size in checked_bodies[-3:]] == [True, True, False]
 
 
 def compact(**members: Any) -> bytes:
@@ -112,27 +112,27 @@ def compact(**members: Any) -> bytes:
 TOOLS = [{"type": "function", "function": {"name": f"f{at}", "description": "words " * 50}} for at in range(40)]
 
 
-def test_tools_that_come_again_are_looked_at_once(looked_at):
+def test_repeated_tools_are_checked_once(checked_bodies):
     watch = keys()
     for count in (1, 3, 5):
         require(watch, compact(messages=turns(count), tools=TOOLS))
-    first, *later = looked_at
+    first, *later = checked_bodies
     assert first > 10_000
     assert max(later) < 10_000
 
 
 @pytest.mark.parametrize("name", [b"f0", b"f39"])
-def test_tools_that_have_changed_are_looked_at_again(name):
+def test_changed_tools_are_checked_again(name):
     watch = keys()
     body = compact(messages=turns(1), tools=TOOLS)
     require(watch, body)
     for _ in range(2):
-        with pytest.raises(Problem, match='duplicate key "name"') as told:
+        with pytest.raises(Problem, match='duplicate key "name"') as result:
             require(watch, body.replace(b'"name":"%b"' % name, b'"name":"g","name":"%b"' % name))
-        assert told.value.where.endswith("/function/name")
+        assert result.value.where.endswith("/function/name")
 
 
-def test_fields_next_to_cached_tools_are_checked(looked_at):
+def test_fields_next_to_cached_tools_are_checked(checked_bodies):
     watch = keys()
     body = compact(messages=turns(1), tools=TOOLS, user="u")
     require(watch, body)
@@ -152,18 +152,18 @@ def test_a_duplicate_key_in_a_new_message_is_found_with_its_pointer_and_not_cach
         require(watch, short("a", user="u"))
     wrong = short("a", "b", user="u").replace(b'"content":"b"', b'"content":"b","content":"c"')
     for _ in range(2):
-        with pytest.raises(Problem) as told:
+        with pytest.raises(Problem) as result:
             require(watch, wrong)
-        assert (told.value.where, told.value.code) == ("/messages/1/content", "duplicate_key")
+        assert (result.value.where, result.value.code) == ("/messages/1/content", "duplicate_key")
 
 
 def test_settings_that_were_refused_are_refused_again_however_often_they_come():
     watch = keys()
     wrong = short("a", user="u").replace(b'"user":"u"', b'"user":{"a":1,"a":2}')
     for _ in range(4):
-        with pytest.raises(Problem) as told:
+        with pytest.raises(Problem) as result:
             require(watch, wrong)
-        assert told.value.where == "/user/a"
+        assert result.value.where == "/user/a"
 
 
 def broken(data: st.DataObject, text: str) -> str:
@@ -182,10 +182,10 @@ def test_whatever_came_before_a_body_is_refused_as_if_it_were_the_first(data):
     for _ in range(8):
         texts = data.draw(st.lists(st.sampled_from(["a", "b", '],"x":[1]}']), max_size=3))
         body = broken(data, short(*texts, **data.draw(st.sampled_from(some))).decode()).encode()
-        where = distinct.decode_distinct(body)[1]
+        where = distinct.decode_and_search(body)[1]
         if where is None:
             require(watch, body)
             continue
-        with pytest.raises(Problem) as told:
+        with pytest.raises(Problem) as result:
             require(watch, body)
-        assert told.value.where == where
+        assert result.value.where == where

@@ -16,7 +16,7 @@ from dragoman.core.request import Message, Request, Tool, ToolChoice
 from dragoman.core.stream import check_events, collect
 from dragoman.dialects.record import Call as WireCall
 from dragoman.dialects.registry import dialect_named
-from dragoman.gateway.model import Asker
+from dragoman.gateway.model import ModelCaller
 from dragoman.gateway.record import Record
 from dragoman.server.services import open_gateway_services
 from dragoman.simulator import Answer, running
@@ -42,10 +42,10 @@ QUESTION = Message(role="user", parts=(Text(text="What is the weather in Paris a
 
 def weather_then_words(received):
     """Call a tool twice in parallel, then repeat its results."""
-    results = received.ask.turns[-1].results
+    results = received.request.turns[-1].results
     if results:
         return Answer(text=" and ".join(result.text for result in results))
-    name = next(tool.name for tool in received.ask.tools if "weather" in tool.name)
+    name = next(tool.name for tool in received.request.tools if "weather" in tool.name)
     calls = [Scripted(id=f"c{at}", name=name, arguments={"city": city}) for at, city in enumerate(("Paris", "Rome"))]
     return Answer(thought="Both at once.", calls=tuple(calls), end="calls")
 
@@ -61,7 +61,7 @@ def awaited(test):
 
 
 @asynccontextmanager
-async def relays(script=None, *, models=None, more=None, text_calls=None, **simulate):
+async def open_gateway(script=None, *, models=None, more=None, text_calls=None, **simulate):
     """A gateway without an HTTP server, and the simulator behind it."""
     with TemporaryDirectory() as folder:
         async with running(script=script, **simulate) as simulator:
@@ -84,17 +84,17 @@ async def collect_events(model, request):
 
 
 def request_for(upstream, *, stream=True, **more):
-    asked = {"messages": (QUESTION,), "tools": (WEATHER,), "stream": stream} | more
-    return Request(model=f"{upstream}/{KINDS[upstream]}", **asked)
+    sent = {"messages": (QUESTION,), "tools": (WEATHER,), "stream": stream} | more
+    return Request(model=f"{upstream}/{KINDS[upstream]}", **sent)
 
 
 @pytest.mark.parametrize("stream", [True, False])
 @pytest.mark.parametrize("upstream", KINDS)
 @awaited
 async def test_every_kind_of_upstream_takes_part_in_a_loop_of_calls_and_results(upstream, stream):
-    async with relays(weather_then_words) as (relay, simulator):
+    async with open_gateway(weather_then_words) as (running_gateway, simulator):
         record = Record()
-        model = relay.model(Asker(owner="ann"), record)
+        model = running_gateway.model(ModelCaller(owner="ann"), record)
         request = request_for(upstream, stream=stream)
         first = collect(await collect_events(model, request))
         calls = [part for part in first.parts if isinstance(part, ToolCall)]
@@ -106,8 +106,8 @@ async def test_every_kind_of_upstream_takes_part_in_a_loop_of_calls_and_results(
         assert first.usage.input
 
         results = tuple(ToolResult(call_id=call.id, content=(Text(text=f"sun {call.id}"),)) for call in calls)
-        said = Message(role="assistant", parts=first.parts)
-        following = structs.replace(request, messages=(QUESTION, said, Message(role="user", parts=results)))
+        written = Message(role="assistant", parts=first.parts)
+        following = structs.replace(request, messages=(QUESTION, written, Message(role="user", parts=results)))
         second = collect(await collect_events(model, following))
         texts = [part.text for part in second.parts if isinstance(part, Text)]
         assert "".join(texts) == f"sun {calls[0].id} and sun {calls[1].id}"
@@ -122,14 +122,14 @@ async def test_every_kind_of_upstream_takes_part_in_a_loop_of_calls_and_results(
 @pytest.mark.parametrize("upstream", KINDS)
 @awaited
 async def test_added_turns_continue_the_request_of_a_client(client, upstream):
-    async with relays(weather_then_words) as (relay, simulator):
+    async with open_gateway(weather_then_words) as (running_gateway, simulator):
         wire = WRITTEN[client]
         read = dialect_named(client).parse_request(WireCall(wire))
         request = structs.replace(
             read, model=f"{upstream}/{KINDS[upstream]}", stream=True, tools=(WEATHER, *read.tools)
         )
         record = Record()
-        model = relay.model(Asker(owner="ann", dialect=client, document=wire), record)
+        model = running_gateway.model(ModelCaller(owner="ann", dialect=client, document=wire), record)
         first = collect(await collect_events(model, request))
         calls = [part for part in first.parts if isinstance(part, ToolCall)]
         assert [call.name for call in calls] == ["weather.of/city"] * 2
@@ -179,10 +179,10 @@ WRITTEN = {
 
 @awaited
 async def test_a_transient_error_is_retried_before_any_event():
-    async with relays(models={"busy": ("openai/gpt-5.2~503,times=2",)}) as (relay, simulator):
+    async with open_gateway(models={"busy": ("openai/gpt-5.2~503,times=2",)}) as (running_gateway, simulator):
         record = Record()
         request = Request(model="busy", messages=(QUESTION,), stream=True)
-        events = await collect_events(relay.model(Asker(), record), request)
+        events = await collect_events(running_gateway.model(ModelCaller(), record), request)
         assert isinstance(events[0], Started)
         assert isinstance(events[-1], Finished)
         assert [seen.status for seen in simulator.requests] == [503, 503, 200]
@@ -192,9 +192,11 @@ async def test_a_transient_error_is_retried_before_any_event():
 @awaited
 async def test_the_next_upstream_is_used_if_the_first_fails():
     models = {"either": ("openai/gpt-5.2~503", "anthropic/claude-opus-4-8")}
-    async with relays(models=models) as (relay, simulator):
+    async with open_gateway(models=models) as (running_gateway, simulator):
         record = Record()
-        events = await collect_events(relay.model(Asker(), record), Request(model="either", messages=(QUESTION,)))
+        events = await collect_events(
+            running_gateway.model(ModelCaller(), record), Request(model="either", messages=(QUESTION,))
+        )
         assert isinstance(events[-1], Finished)
         assert record.upstream == "anthropic"
         assert [seen.api for seen in simulator.requests] == ["chat", "messages"]
@@ -203,9 +205,9 @@ async def test_the_next_upstream_is_used_if_the_first_fails():
 @pytest.mark.parametrize("stream", [True, False])
 @awaited
 async def test_an_error_is_the_last_event_and_is_not_raised(stream):
-    async with relays(models={"broken": ("gemini/gemini-3.8-flash~400",)}) as (relay, simulator):
+    async with open_gateway(models={"broken": ("gemini/gemini-3.8-flash~400",)}) as (running_gateway, simulator):
         request = Request(model="broken", messages=(QUESTION,), stream=stream)
-        (event,) = await collect_events(relay.model(Asker()), request)
+        (event,) = await collect_events(running_gateway.model(ModelCaller()), request)
         assert isinstance(event, Failed)
         assert event.problem.kind == "invalid_request"
         assert len(simulator.requests) == 1
@@ -214,8 +216,10 @@ async def test_an_error_is_the_last_event_and_is_not_raised(stream):
 @awaited
 async def test_a_stream_that_breaks_after_its_start_is_not_retried():
     models = {"cut": ("openai/gpt-5.2~cut,after=3",)}
-    async with relays(models=models, chunk=4) as (relay, simulator):
-        events = await collect_events(relay.model(Asker()), Request(model="cut", messages=(QUESTION,), stream=True))
+    async with open_gateway(models=models, chunk=4) as (running_gateway, simulator):
+        events = await collect_events(
+            running_gateway.model(ModelCaller()), Request(model="cut", messages=(QUESTION,), stream=True)
+        )
         assert isinstance(events[0], Started)
         assert isinstance(events[-1], Failed)
         assert len(simulator.requests) == 1
@@ -223,8 +227,10 @@ async def test_a_stream_that_breaks_after_its_start_is_not_retried():
 
 @awaited
 async def test_an_unknown_model_is_an_error_event():
-    async with relays() as (relay, simulator):
-        (event,) = await collect_events(relay.model(Asker()), Request(model="nothing-such", messages=(QUESTION,)))
+    async with open_gateway() as (running_gateway, simulator):
+        (event,) = await collect_events(
+            running_gateway.model(ModelCaller()), Request(model="nothing-such", messages=(QUESTION,))
+        )
         assert isinstance(event, Failed)
         assert event.problem.code == "model_not_found"
         assert not simulator.requests
@@ -233,43 +239,51 @@ async def test_an_unknown_model_is_an_error_event():
 @awaited
 async def test_credentials_that_an_upstream_refuses_are_a_bad_gateway():
     locked = {"locked": UpstreamTable(kind="openai", base_url="", api_key="invalid")}
-    async with relays() as (_, simulator):
+    async with open_gateway() as (_, simulator):
         locked["locked"] = structs.replace(locked["locked"], base_url=f"{simulator.base_url}/v1")
-        async with relays(more=locked) as (relay, _):
-            (event,) = await collect_events(relay.model(Asker()), Request(model="locked/gpt-5.2", messages=(QUESTION,)))
+        async with open_gateway(more=locked) as (running_gateway, _):
+            (event,) = await collect_events(
+                running_gateway.model(ModelCaller()), Request(model="locked/gpt-5.2", messages=(QUESTION,))
+            )
     assert isinstance(event, Failed)
     assert (event.problem.status, event.problem.code) == (502, "credentials")
 
 
 @awaited
 async def test_an_upstream_that_falls_silent_is_given_up_in_time():
-    async with relays() as (_, simulator):
+    async with open_gateway() as (_, simulator):
         table = UpstreamTable(kind="openai", base_url=f"{simulator.base_url}/v1", api_key="k", first_byte=0.05)
-        async with relays(more={"silent": table}, models={"m": ("silent/gpt-5.2~hang",)}) as (relay, _):
-            (event,) = await collect_events(relay.model(Asker()), Request(model="m", messages=(QUESTION,), stream=True))
+        async with open_gateway(more={"silent": table}, models={"m": ("silent/gpt-5.2~hang",)}) as (running_gateway, _):
+            (event,) = await collect_events(
+                running_gateway.model(ModelCaller()), Request(model="m", messages=(QUESTION,), stream=True)
+            )
     assert isinstance(event, Failed)
     assert event.problem.kind == "timeout"
 
 
 @awaited
 async def test_closing_the_events_closes_the_connection_to_the_upstream():
-    async with relays(chunk=1, delay=0.01) as (relay, simulator):
-        events = relay.model(Asker())(Request(model="openai/gpt-5.2", messages=(QUESTION,), stream=True))
+    async with open_gateway(chunk=1, delay=0.01) as (running_gateway, simulator):
+        events = running_gateway.model(ModelCaller())(
+            Request(model="openai/gpt-5.2", messages=(QUESTION,), stream=True)
+        )
         assert isinstance(await anext(events), Started)
         await events.aclose()
-        again = await collect_events(relay.model(Asker()), Request(model="openai/gpt-5.2", messages=(QUESTION,)))
+        again = await collect_events(
+            running_gateway.model(ModelCaller()), Request(model="openai/gpt-5.2", messages=(QUESTION,))
+        )
         assert isinstance(again[-1], Finished)
         assert len(simulator.requests) == 2
 
 
 @awaited
 async def test_an_upstream_may_be_forced_to_call_one_of_the_added_tools_by_its_name_there():
-    async with relays(weather_then_words) as (relay, simulator):
+    async with open_gateway(weather_then_words) as (running_gateway, simulator):
         wire = WRITTEN["chat"]
         read = dialect_named("chat").parse_request(WireCall(wire))
         choice = ToolChoice(mode="required", names=("weather.of/city",))
         request = structs.replace(read, model="openai/gpt-5.2", tools=(WEATHER, *read.tools), tool_choice=choice)
-        await collect_events(relay.model(Asker(dialect="chat", document=wire)), request)
+        await collect_events(running_gateway.model(ModelCaller(dialect="chat", document=wire)), request)
         body = simulator.requests[-1].json()
         called = body["tool_choice"]["function"]["name"]
         assert called in {tool["function"]["name"] for tool in body["tools"]}
@@ -284,11 +298,11 @@ async def test_turns_of_another_vendor_are_sent_as_far_as_the_target_accepts_the
         Text(text="I am Gemini."),
     )
     added = (Message(role="assistant", parts=foreign), Message(role="user", parts=(Text(text="Go on."),)))
-    async with relays() as (relay, simulator):
+    async with open_gateway() as (running_gateway, simulator):
         record = Record()
         wire = WRITTEN["messages"]
         read = dialect_named("messages").parse_request(WireCall(wire))
-        model = relay.model(Asker(dialect="messages", document=wire), record)
+        model = running_gateway.model(ModelCaller(dialect="messages", document=wire), record)
         request = structs.replace(read, model="anthropic/claude-opus-4-8", messages=(*read.messages, *added))
         assert isinstance((await collect_events(model, request))[-1], Finished)
         assert simulator.requests[-1].json()["messages"][1]["content"] == "I am Gemini."
@@ -301,16 +315,16 @@ async def test_turns_of_another_vendor_are_sent_as_far_as_the_target_accepts_the
 @awaited
 async def test_many_questions_at_once_get_their_own_answers():
     def echo(received):
-        return Answer(text=received.ask.turns[-1].text)
+        return Answer(text=received.request.turns[-1].text)
 
-    async with relays(echo) as (relay, _):
-        model = relay.model(Asker())
+    async with open_gateway(echo) as (running_gateway, _):
+        model = running_gateway.model(ModelCaller())
 
         async def one(number):
             upstream = list(KINDS)[number % len(KINDS)]
             question = Message(role="user", parts=(Text(text=f"number {number}"),))
-            asked = Request(model=f"{upstream}/{KINDS[upstream]}", messages=(question,), stream=bool(number % 2))
-            return collect(await collect_events(model, asked)).parts[-1]
+            sent = Request(model=f"{upstream}/{KINDS[upstream]}", messages=(question,), stream=bool(number % 2))
+            return collect(await collect_events(model, sent)).parts[-1]
 
-        told = await asyncio.gather(*map(one, range(28)))
-    assert [part.text for part in told] == [f"number {number}" for number in range(28)]
+        output = await asyncio.gather(*map(one, range(28)))
+    assert [part.text for part in output] == [f"number {number}" for number in range(28)]

@@ -2,12 +2,12 @@
 
 import json
 import string
-import time
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cpu_limit import cpu_limit
 from dragoman.gateway.redact import REDACTED, credentials_of, redact, redact_known
 from dragoman.http.client import Outgoing
 from dragoman.http.message import Origin
@@ -45,8 +45,8 @@ def test_a_value_with_a_vendors_prefix_is_redacted(secret, mark, before, after):
 
 @given(SECRETS, st.sampled_from(MARKS), st.sampled_from(PLACES))
 def test_secrets_in_json_and_in_json_within_json_are_taken_out_and_leave_json(secret, mark, place):
-    told = json.dumps({"error": json.dumps({"message": place.format(mark + secret)})})
-    clean = redact(told)
+    output = json.dumps({"error": json.dumps({"message": place.format(mark + secret)})})
+    clean = redact(output)
     assert secret not in clean
     assert json.loads(clean)
 
@@ -85,7 +85,7 @@ def test_of_a_private_key_that_is_cut_nothing_is_left():
         "the key: value pairs of /tools/0/function/parameters/properties/city must be strings",
         "maximum context length is 128000 tokens, however you requested 130123 tokens",
         "https://ai.google.dev/gemini-api/docs/function-calling?hl=en",
-        "no API key was given",
+        "no API key was given; send one as a bearer token, in x-api-key or in x-goog-api-key",
         "claude-sonnet-4-5-20250929 with secret: none",
     ],
 )
@@ -114,6 +114,5 @@ NASTY = ["a", "key=", "eyJ-", "sk-", "bearer ", "://:", "?key=", "aB1-", "token:
 
 @pytest.mark.parametrize("piece", NASTY)
 def test_a_long_text_is_read_in_a_time_that_grows_with_its_length(piece):
-    began = time.process_time()
-    redact((piece * 100_000)[:100_000])
-    assert time.process_time() - began < 1
+    with cpu_limit():
+        redact((piece * 500_000)[:500_000])

@@ -27,7 +27,7 @@ def found(routed: Routes, model: str) -> list[str]:
     return [f"{target.upstream.name}/{target.model}" for target in routed.find_targets(model)]
 
 
-def test_a_full_name_goes_before_a_pattern_and_the_longest_pattern_before_others():
+def test_an_exact_name_wins_over_patterns_and_the_longest_pattern_over_others():
     routed = routes({"gemini-*": ["google/a"], "gemini-3-*": ["google/b-*"], "gemini-3-flash": ["claude/c"]})
     assert found(routed, "gemini-3-flash") == ["claude/c"]
     assert found(routed, "gemini-3-pro") == ["google/b-pro"]
@@ -61,10 +61,10 @@ def test_the_only_upstream_gets_unconfigured_models():
 
 
 def test_a_model_without_an_upstream_is_not_found_and_the_error_lists_the_models():
-    with pytest.raises(Problem) as told:
+    with pytest.raises(Problem) as result:
         routes({"fast": ["google/x"]}).find_targets("qwen3")
-    assert (told.value.kind, told.value.code) == ("not_found", "model_not_found")
-    assert "fast" in told.value.message
+    assert (result.value.kind, result.value.code) == ("not_found", "model_not_found")
+    assert "fast" in result.value.message
 
 
 def test_a_pattern_matches_around_its_star_without_overlap():

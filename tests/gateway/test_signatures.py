@@ -31,11 +31,13 @@ def store():
     return Store()
 
 
-def test_what_comes_while_a_lookup_is_under_way_is_looked_up_together(store):
+def test_ids_that_arrive_during_a_lookup_are_looked_up_together(store):
     async def run():
-        vault = SignatureStore(store)
+        signature_store = SignatureStore(store)
         store.free.clear()
-        lookups = [asyncio.create_task(vault.look_up("a", [name])) for name in ("one", "two", "signed", "three")]
+        lookups = [
+            asyncio.create_task(signature_store.look_up("a", [name])) for name in ("one", "two", "signed", "three")
+        ]
         await asyncio.sleep(0)
         store.free.set()
         assert await asyncio.gather(*lookups) == [False, False, True, False]
@@ -46,26 +48,26 @@ def test_what_comes_while_a_lookup_is_under_way_is_looked_up_together(store):
 
 def test_owners_do_not_wait_for_each_other_and_share_nothing(store):
     async def run():
-        vault = SignatureStore(store)
+        signature_store = SignatureStore(store)
         store.free.clear()
-        lookups = [asyncio.create_task(vault.look_up(owner, ["signed"])) for owner in ("a", "b")]
+        lookups = [asyncio.create_task(signature_store.look_up(owner, ["signed"])) for owner in ("a", "b")]
         await asyncio.sleep(0)
         assert store.asked == [("a", ("signed",)), ("b", ("signed",))]
         store.free.set()
         assert await asyncio.gather(*lookups) == [True, False]
-        assert vault.signer_for("a").find_signatures("signed") == {"digest": Signature("google", "value")}
-        assert vault.signer_for("b").find_signatures("signed") == {}
+        assert signature_store.signer_for("a").find_signatures("signed") == {"digest": Signature("google", "value")}
+        assert signature_store.signer_for("b").find_signatures("signed") == {}
 
     asyncio.run(run())
 
 
 def test_a_lookup_that_is_cancelled_leaves_its_ids_to_the_others(store):
     async def run():
-        vault = SignatureStore(store)
+        signature_store = SignatureStore(store)
         store.free.clear()
-        first = asyncio.create_task(vault.look_up("a", ["one"]))
+        first = asyncio.create_task(signature_store.look_up("a", ["one"]))
         await asyncio.sleep(0)
-        others = [asyncio.create_task(vault.look_up("a", [name])) for name in ("signed", "two")]
+        others = [asyncio.create_task(signature_store.look_up("a", [name])) for name in ("signed", "two")]
         await asyncio.sleep(0)
         first.cancel()
         await asyncio.sleep(0)
@@ -77,11 +79,11 @@ def test_a_lookup_that_is_cancelled_leaves_its_ids_to_the_others(store):
 
 def test_nothing_is_known_after_an_error_of_the_store(store):
     async def run():
-        vault = SignatureStore(store)
+        signature_store = SignatureStore(store)
         store.fails = True
-        assert not await vault.look_up("a", ["signed"])
-        assert vault.signer_for("a").find_signatures("signed") is None
+        assert not await signature_store.look_up("a", ["signed"])
+        assert signature_store.signer_for("a").find_signatures("signed") is None
         store.fails = False
-        assert await vault.look_up("a", ["signed"])
+        assert await signature_store.look_up("a", ["signed"])
 
     asyncio.run(run())

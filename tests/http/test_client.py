@@ -69,7 +69,7 @@ def test_a_second_reply_behind_the_first_is_dropped_and_its_connection_not_used_
     assert peer.connections == 2
 
 
-def test_pieces_are_handed_on_as_they_come(run):
+def test_chunks_are_delivered_as_they_arrive(run):
     go_on = asyncio.Event()
 
     async def handler(exchange: Exchange) -> None:
@@ -246,7 +246,7 @@ def test_closing_a_reply_hangs_up_on_the_server(run):
     run(steps)
 
 
-def test_the_end_of_a_reply_that_is_left_goes_by_and_the_connection_is_kept(run):
+def test_the_rest_of_an_unread_reply_is_dropped_and_the_connection_is_reused(run):
     connections: set[int] = set()
 
     async def handler(exchange: Exchange) -> None:

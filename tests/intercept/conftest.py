@@ -13,15 +13,15 @@ from intercept.surroundings import Between, Upstream, between, upstream
 
 def script(received: Received) -> Answer | None:
     """Call what the prompt names: `call a, b` calls tools a and b; then say what they answered."""
-    last = received.ask.turns[-1]
+    last = received.request.turns[-1]
     if last.results:
         said = f"; you said: {last.text}" if last.text else ""
         return Answer(text="They said: " + ", ".join(result.text for result in last.results) + said)
     before, _, named = last.text.partition("call ")
-    if not named or not received.ask.tools:
+    if not named or not received.request.tools:
         return Answer(text=f"You said: {last.text}")
     calls = [
-        Call(id=f"id-{name}-{len(received.ask.turns)}", name=name, arguments={"city": "Paris"})
+        Call(id=f"id-{name}-{len(received.request.turns)}", name=name, arguments={"city": "Paris"})
         for name in named.split(", ")
     ]
     return Answer(text=before.strip(), calls=tuple(calls), end="calls")

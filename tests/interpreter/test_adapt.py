@@ -110,7 +110,7 @@ def test_several_added_instructions_are_on_separate_lines():
 SHARED = Extras("chat", {"/store": b"true", "/logit_bias": b'{"1":1}'})
 
 
-def test_fields_that_kin_share_cross_over_and_others_are_booked():
+def test_fields_that_dialects_share_are_sent_and_others_are_reported():
     fitted, _, losses = adapted("responses", "gpt-4.1", ask(extras=SHARED))
     assert fitted.extras == Extras("responses", {"/store": b"true"})
     # What is kept as a response cannot be fetched as a chat completion.
@@ -271,7 +271,7 @@ def test_a_loop_may_be_all_that_there_is_of_a_history():
     assert (len(fitted.messages), fitted.thinking) == (2, Thinking(mode="disabled"))
 
 
-def test_a_history_that_begins_with_the_assistant_gets_a_beginning():
+def test_a_history_that_starts_with_the_assistant_gets_a_user_message_first():
     fitted, _, losses = adapted("messages", "claude-opus-5", ask(build_message("assistant", "hello", where="/m"), HI))
     assert [message.role for message in fitted.messages] == ["user", "assistant", "user"]
     assert losses == [("approximated", "/m")]

@@ -7,8 +7,8 @@ from dragoman.dialects.registry import DIALECTS
 from dragoman.interpreter.adaptation import strip_platform, traits_for
 from dragoman.interpreter.translate import translate_request
 from dragoman.simulator.apis import APIS
-from dragoman.simulator.conversation import TokenSigner
-from dragoman.simulator.rule import CheckContext, Violation
+from dragoman.simulator.apis.conversation import TokenSigner
+from dragoman.simulator.apis.rule import CheckContext, Violation
 from interpreter.workbench import encoded
 
 
@@ -78,8 +78,8 @@ def test_models_that_come_later_are_sent_nothing_that_the_newest_refuse(dialect,
         "reasoning_effort": effort,
         "temperature": 0.3,
     }
-    told = translate_request(Call(encoded(body), "m"), "chat", dialect, model=model).call
-    assert not isinstance(APIS[dialect].accept(told.body, CheckContext(model=model), TokenSigner()), Violation)
+    result = translate_request(Call(encoded(body), "m"), "chat", dialect, model=model).call
+    assert not isinstance(APIS[dialect].accept(result.body, CheckContext(model=model), TokenSigner()), Violation)
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from dragoman.interpreter.adapt import adapt
 from dragoman.interpreter.cache_marks import find_nearest_lifetime
 from dragoman.interpreter.history import adapt_messages
 from dragoman.interpreter.translate import translate_request
-from interpreter.workbench import build_message, build_request, encoded, fitting_for, loss_pointers
+from interpreter.workbench import adaptation_for, build_message, build_request, encoded, loss_pointers
 from oracles import check_request
 
 MODELS = {"messages": "claude-opus-5", "chat": "gpt-5.6", "responses": "gpt-6-luna"}
@@ -25,9 +25,9 @@ def text(words="hi", **more):
 
 def fitted(dialect, model, role, *parts):
     """Return the parts of one message for a target, and its losses; pointers are those of Messages."""
-    fitting = fitting_for(dialect, model, source="messages")
-    (message,) = adapt_messages((build_message(role, *parts, where="/m"),), fitting)
-    return message.parts, loss_pointers(fitting)
+    adaptation = adaptation_for(dialect, model, source="messages")
+    (message,) = adapt_messages((build_message(role, *parts, where="/m"),), adaptation)
+    return message.parts, loss_pointers(adaptation)
 
 
 @pytest.mark.parametrize(
@@ -53,7 +53,7 @@ def test_the_nearest_lifetime_is_the_one_that_differs_by_the_least_factor(lifeti
 
 
 @pytest.mark.parametrize(
-    ("dialect", "cache", "told", "losses"),
+    ("dialect", "cache", "output", "losses"),
     [
         ("messages", "1h", "1h", []),
         ("messages", "12h", "1h", [("approximated", f"{MARK}/ttl")]),
@@ -66,13 +66,13 @@ def test_the_nearest_lifetime_is_the_one_that_differs_by_the_least_factor(lifeti
     ],
 )
 @pytest.mark.parametrize("role", ["user", "system"])
-def test_a_cache_marker_requests_a_lifetime_that_the_target_supports(role, dialect, cache, told, losses):
-    assert fitted(dialect, MODELS[dialect], role, text(cache=cache)) == ((text(cache=told),), losses)
+def test_a_cache_marker_requests_a_lifetime_that_the_target_supports(role, dialect, cache, output, losses):
+    assert fitted(dialect, MODELS[dialect], role, text(cache=cache)) == ((text(cache=output),), losses)
 
 
 @pytest.mark.parametrize(("dialect", "model"), WITHOUT)
 @pytest.mark.parametrize("role", ["user", "assistant"])
-def test_a_mark_is_booked_where_there_are_none(dialect, model, role):
+def test_a_mark_is_reported_where_there_are_none(dialect, model, role):
     assert fitted(dialect, model, role, text(cache="1h")) == ((text(),), [("dropped", MARK)])
 
 
@@ -84,10 +84,10 @@ def test_only_claude_has_cache_markers_on_assistant_messages(dialect, kept, part
 
 
 def test_a_cache_marker_in_anthropics_format_requests_a_supported_lifetime():
-    fitting = fitting_for("responses", "gpt-6-luna")
+    adaptation = adaptation_for("responses", "gpt-6-luna")
     part = text(extras=Extras("chat", {"/cache_control": b'{"type":"ephemeral","ttl":"1h"}'}))
-    assert adapt_messages((build_message("user", part),), fitting) == [build_message("user", text(cache="30m"))]
-    assert loss_pointers(fitting) == [("approximated", f"{MARK}/ttl")]
+    assert adapt_messages((build_message("user", part),), adaptation) == [build_message("user", text(cache="30m"))]
+    assert loss_pointers(adaptation) == [("approximated", f"{MARK}/ttl")]
 
 
 PICTURE = Media(kind="image", media_type="image/png", source=Inline("QUE="), where="/q")
@@ -105,8 +105,8 @@ PICTURE = Media(kind="image", media_type="image/png", source=Inline("QUE="), whe
 )
 def test_the_cache_marker_of_a_result_is_on_its_last_part(content, after, losses):
     result = ToolResult(call_id="a", content=content, where="/p", cache="12h")
-    (told, *_), found = fitted("chat", "gpt-5.6", "user", result)
-    assert (told.content, told.cache, found) == (after, None, losses)
+    (output, *_), found = fitted("chat", "gpt-5.6", "user", result)
+    assert (output.content, output.cache, found) == (after, None, losses)
 
 
 def test_the_mark_of_a_result_stays_on_it_where_the_target_has_a_place_for_it():
@@ -115,11 +115,11 @@ def test_the_mark_of_a_result_stays_on_it_where_the_target_has_a_place_for_it():
 
 
 def options(source, target, model, raw):
-    fitting = fitting_for(target, model, source=source, document={"prompt_cache_options": json.loads(raw)})
+    adaptation = adaptation_for(target, model, source=source, document={"prompt_cache_options": json.loads(raw)})
     request = build_request(build_message("user", "hi"), extras=Extras(source, {"/prompt_cache_options": raw}))
-    adapted, _ = adapt(request, fitting)
+    adapted, _ = adapt(request, adaptation)
     kept = adapted.extras.fields.get("/prompt_cache_options") if adapted.extras is not None else None
-    return kept and json.loads(kept), loss_pointers(fitting)
+    return kept and json.loads(kept), loss_pointers(adaptation)
 
 
 OPTIONS = "/prompt_cache_options"
@@ -169,9 +169,9 @@ def test_marks_of_claude_make_a_request_that_openais_types_take(target):
             {"role": "user", "content": [result]},
         ],
     }
-    told = translate_request(Call(encoded(body)), "messages", target, model=MODELS[target])
-    assert check_request(target, told.call.body) == []
-    assert told.call.body.count(b'"ttl":"30m"') == 3
-    assert [(loss.where, loss.grade, loss.leaves) for loss in told.losses if loss.kind == "dropped"] == [
+    output = translate_request(Call(encoded(body)), "messages", target, model=MODELS[target])
+    assert check_request(target, output.call.body) == []
+    assert output.call.body.count(b'"ttl":"30m"') == 3
+    assert [(loss.where, loss.grade, loss.leaves) for loss in output.losses if loss.kind == "dropped"] == [
         (f"/messages/1/content/{index}/cache_control", "informational", 2) for index in (0, 1)
     ]

@@ -12,8 +12,8 @@ from dragoman.interpreter.cache_marks import are_marks_compatible, limit_marks
 from dragoman.interpreter.ledger import Ledger
 from dragoman.interpreter.translate import translate_request
 from dragoman.simulator.apis import APIS
-from dragoman.simulator.conversation import TokenSigner
-from dragoman.simulator.rule import CheckContext, Violation
+from dragoman.simulator.apis.conversation import TokenSigner
+from dragoman.simulator.apis.rule import CheckContext, Violation
 from interpreter.workbench import build_message, encoded
 
 CLAUDE = traits_for("messages", "claude-opus-5")
@@ -33,7 +33,7 @@ def fitted(*lifetimes, traits=CLAUDE):
 
 
 @pytest.mark.parametrize(
-    ("asked", "told", "losses"),
+    ("marks", "expected", "losses"),
     [
         (("1h", "1h", "5m", ""), ["1h", "1h", "5m", ""], []),
         (("", "5m", ""), ["", "5m", ""], []),
@@ -48,8 +48,8 @@ def fitted(*lifetimes, traits=CLAUDE):
         ((None, None), [None, None], []),
     ],
 )
-def test_the_last_four_cache_markers_are_kept_and_none_outlives_an_earlier_one(asked, told, losses):
-    assert fitted(*asked) == (told, losses)
+def test_the_last_four_cache_markers_are_kept_and_none_outlives_an_earlier_one(marks, expected, losses):
+    assert fitted(*marks) == (expected, losses)
 
 
 def test_valid_cache_markers_leave_turns_unchanged():

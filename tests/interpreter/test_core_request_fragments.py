@@ -68,21 +68,21 @@ def test_a_choice_is_read_and_written(dialect):
 
 
 @pytest.mark.parametrize(
-    ("dialect", "written", "told"),
+    ("dialect", "written", "actual"),
     [
-        ("chat", "auto", [("dropped", "set outside the choice: /parallel_tool_calls is false")]),
-        ("responses", "auto", [("dropped", "set outside the choice: /parallel_tool_calls is false")]),
+        ("chat", "auto", [("dropped", "sent in another field of the request: /parallel_tool_calls is false")]),
+        ("responses", "auto", [("dropped", "sent in another field of the request: /parallel_tool_calls is false")]),
         ("messages", {"type": "auto", "disable_parallel_tool_use": True}, []),
     ],
 )
-def test_parallel_off_is_a_loss_if_the_choice_cannot_express_it(dialect, written, told):
+def test_parallel_off_is_a_loss_if_the_choice_cannot_express_it(dialect, written, actual):
     choice = ToolChoice(mode="auto", parallel=False)
     found, losses = choice_to(dialect, choice, [TOOL], MODELS[dialect])
-    assert (json.loads(found), [(loss.kind, loss.what) for loss in losses]) == (written, told)
+    assert (json.loads(found), [(loss.kind, loss.what) for loss in losses]) == (written, actual)
 
 
 @pytest.mark.parametrize("dialect", FORCED)
-def test_several_calls_at_a_time_are_what_everybody_makes_anyway(dialect):
+def test_parallel_calls_are_the_default_of_every_dialect(dialect):
     assert choice_to(dialect, ToolChoice(mode="auto", parallel=True), [TOOL], MODELS[dialect])[1] == ()
 
 
@@ -93,10 +93,10 @@ def test_calls_and_results_are_written(dialect):
         build_message("user", ToolResult(call_id="a", content=(Text(text="ok"),))),
     ]
     written, losses = messages_to(dialect, history, MODELS[dialect])
-    told = json.loads(written)
+    actual = json.loads(written)
     if dialect == "chat":
-        told[0].setdefault("content", None)
-    assert (told, losses) == (HISTORY[dialect], ())
+        actual[0].setdefault("content", None)
+    assert (actual, losses) == (HISTORY[dialect], ())
 
 
 @pytest.mark.parametrize("dialect", HISTORY)

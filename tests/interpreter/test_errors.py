@@ -21,7 +21,7 @@ def test_a_problem_without_a_vendors_error_code_is_unchanged(code):
 
 
 @pytest.mark.parametrize(
-    ("status", "kind", "told"),
+    ("status", "kind", "result"),
     [
         (400, "invalid_request", 400),
         (401, "authentication", 401),
@@ -41,9 +41,9 @@ def test_a_problem_without_a_vendors_error_code_is_unchanged(code):
         (418, "internal", 502),
     ],
 )
-def test_a_vague_problem_is_known_by_its_status_or_is_a_bad_gateway(status, kind, told):
+def test_a_vague_problem_is_known_by_its_status_or_is_a_bad_gateway(status, kind, result):
     problem = Problem("internal", "oops", status=status, code="x", **FACTS)
-    assert adapt_error_reply(problem, "openai", "google") == Problem(kind, "oops", status=told, **FACTS)
+    assert adapt_error_reply(problem, "openai", "google") == Problem(kind, "oops", status=result, **FACTS)
 
 
 def test_a_problem_that_is_not_vague_keeps_kind_and_status():

@@ -41,17 +41,17 @@ def test_googles_error_details_are_losses_except_the_retry_delay(client):
     assert headers.get("retry-after-ms") == (None if client == "messages" else "21500")
 
 
-def test_the_parameter_at_fault_is_carried_where_the_client_has_a_place_for_it():
-    told, lost, _ = translated({"error": WRONG}, 400, "chat", "responses")
-    assert (told["error"]["param"], lost) == ("messages[2].content", ["/error/code"])
-    told, lost, _ = translated({"error": WRONG}, 400, "chat", "gemini")
-    assert told["error"]["details"][0]["fieldViolations"][0]["field"] == "messages[2].content"
+def test_the_parameter_at_fault_is_sent_if_the_clients_errors_have_a_field_for_it():
+    result, lost, _ = translated({"error": WRONG}, 400, "chat", "responses")
+    assert (result["error"]["param"], lost) == ("messages[2].content", ["/error/code"])
+    result, lost, _ = translated({"error": WRONG}, 400, "chat", "gemini")
+    assert result["error"]["details"][0]["fieldViolations"][0]["field"] == "messages[2].content"
     assert lost == ["/error/code"]
     assert translated({"error": WRONG}, 400, "chat", "messages")[1] == ["/error/code", "/error/param"]
 
 
 @pytest.mark.parametrize("client", ["chat", "responses", "gemini"])
-def test_the_id_of_a_request_is_booked_where_no_error_names_it(client):
+def test_the_id_of_a_request_is_reported_where_no_error_names_it(client):
     assert translated(BUSY, 529, "messages", client)[1] == ["/request_id"]
 
 
@@ -60,7 +60,7 @@ def test_a_message_that_is_json_is_sent_as_text():
     assert translated(body, 422, "chat", "messages")[1] == []
 
 
-def test_a_page_of_a_proxy_is_booked_whole_and_nothing_is_not():
+def test_a_proxys_page_is_reported_as_a_whole_and_an_empty_body_is_not():
     assert translated(b"<html>oops</html>", 502, "chat", "messages")[1] == [""]
     assert translated(b" ", 502, "chat", "messages")[1] == []
 
@@ -86,10 +86,10 @@ def test_every_leaf_of_a_recorded_error_is_sent_or_a_loss_or_the_name_of_its_kin
     words = dialect_named(source).error_words
     for recorded in errors(source):
         reply = translate_error(recorded.status, recorded.headers, recorded.body, source, client)
-        booked = {loss.where for loss in reply.losses}
-        told = reply.body.decode() + json.dumps(reply.headers)
+        reported = {loss.where for loss in reply.losses}
+        result = reply.body.decode() + json.dumps(reply.headers)
         for where, value in leaves(json.loads(recorded.body)) if recorded.body.startswith(b"{") else ():
             if value in (None, "", [], {}) or value in words or value in (recorded.status, str(recorded.status)):
                 continue
             text = json.dumps(value, ensure_ascii=False).strip('"')
-            assert where in booked or text in told or where.endswith("/retryDelay"), (recorded.id, where)
+            assert where in reported or text in result or where.endswith("/retryDelay"), (recorded.id, where)

@@ -5,7 +5,7 @@ import pytest
 from dragoman.interpreter.foreign_fields import find_shared_fields
 from dragoman.interpreter.history_parts import find_shared_image_fields
 from dragoman.interpreter.parameters import adapt_shared_value
-from interpreter.workbench import fitting_for, loss_pointers
+from interpreter.workbench import adaptation_for, loss_pointers
 
 OPENAI = {
     "/service_tier",
@@ -53,7 +53,7 @@ def test_fields_of_images_are_shared_by_their_pointers_in_each(source, target, f
         ("responses", b"[1]", False),
     ],
 )
-def test_a_tier_of_service_reaches_kin_that_has_it(target, tier, kept):
-    fitting = fitting_for(target, "gpt-5.6")
+def test_a_service_tier_is_sent_to_a_dialect_that_shares_it(target, tier, kept):
+    fitting = adaptation_for(target, "gpt-5.6")
     assert adapt_shared_value("/service_tier", tier, fitting) == (tier if kept else None)
     assert loss_pointers(fitting) == ([] if kept else [("dropped", "/service_tier")])

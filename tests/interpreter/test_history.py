@@ -10,16 +10,16 @@ from dragoman.core.value import Extras
 from dragoman.interpreter.history import adapt_messages
 from dragoman.interpreter.history_parts import wrap_free_text
 from dragoman.interpreter.undo import Undo
-from interpreter.workbench import build_message, exactly, fitting_for, loss_pointers
+from interpreter.workbench import adaptation_for, build_message, exactly, loss_pointers
 
 GOOGLE, ANTHROPIC, OPENAI = (Signature(issuer, "s") for issuer in ("google", "anthropic", "openai"))
 
 
 def fitted(dialect, model, *parts, role="assistant", **options):
     """Return the parts of one message for a target, and its losses; pointers are those of Messages."""
-    fitting = fitting_for(dialect, model, source="messages", **options)
-    (message,) = adapt_messages((build_message(role, *parts, where="/m"),), fitting)
-    return message.parts, loss_pointers(fitting)
+    adaptation = adaptation_for(dialect, model, source="messages", **options)
+    (message,) = adapt_messages((build_message(role, *parts, where="/m"),), adaptation)
+    return message.parts, loss_pointers(adaptation)
 
 
 def text(words="hi", **more):
@@ -39,9 +39,9 @@ def call(arguments="{}", name="f", **more):
     ],
 )
 def test_a_message_that_needs_nothing_is_the_same_object(message):
-    fitting = fitting_for("messages", "claude-opus-5")
-    assert adapt_messages((message,), fitting)[0] is message
-    assert loss_pointers(fitting) == []
+    adaptation = adaptation_for("messages", "claude-opus-5")
+    assert adapt_messages((message,), adaptation)[0] is message
+    assert loss_pointers(adaptation) == []
 
 
 @pytest.mark.parametrize(
@@ -61,7 +61,7 @@ def test_empty_text_is_left_out_where_it_is_refused(dialect, model, words, kept,
     assert fitted(dialect, model, text(words)) == ((text(words),) if kept else (), losses)
 
 
-def test_empty_text_with_fields_of_its_own_is_booked_when_it_is_left_out():
+def test_empty_text_with_fields_of_its_own_is_reported_when_it_is_left_out():
     part = text("", extras=Extras("messages", {"/x": b"1"}))
     assert fitted("gemini", "gemini-3-pro", part) == ((), [("dropped", "/p")])
 
@@ -76,12 +76,12 @@ def test_empty_text_with_fields_of_its_own_is_booked_when_it_is_left_out():
     ],
 )
 def test_a_participants_name_is_sent_if_the_target_has_a_field_for_it(dialect, model, name, losses):
-    fitting = fitting_for(dialect, model)
+    adaptation = adaptation_for(dialect, model)
     message = Message(role="user", parts=(text(),), name="ann", where="/m")
-    assert exactly(adapt_messages((message,), fitting)) == exactly(
+    assert exactly(adapt_messages((message,), adaptation)) == exactly(
         [Message(role="user", parts=(text(),), name=name, where="/m")]
     )
-    assert loss_pointers(fitting) == losses
+    assert loss_pointers(adaptation) == losses
 
 
 def test_citations_of_an_earlier_answer_are_not_sent_back():
@@ -185,9 +185,9 @@ def test_a_free_form_input_is_wrapped_as_json():
     ],
 )
 def test_a_called_name_is_what_the_target_calls_the_tool(dialect, model, part, after, names):
-    fitting = fitting_for(dialect, model)
-    assert adapt_messages((build_message("assistant", part),), fitting) == [build_message("assistant", after)]
-    assert fitting.build_undo() == Undo(names)
+    adaptation = adaptation_for(dialect, model)
+    assert adapt_messages((build_message("assistant", part),), adaptation) == [build_message("assistant", after)]
+    assert adaptation.build_undo() == Undo(names)
 
 
 @pytest.mark.parametrize(
@@ -203,10 +203,10 @@ def test_a_called_name_is_what_the_target_calls_the_tool(dialect, model, part, a
 def test_a_refusal_is_text_where_there_are_none(dialect, model, words, after):
     source = "responses" if dialect == "chat" else "chat"
     part = Refusal(text=words, where="/p", extras=Extras(source, {"/x": b"1"}))
-    told, losses = fitted(dialect, model, part)
+    result, losses = fitted(dialect, model, part)
     bent = [("approximated", "/p")] if any(isinstance(one, Text) for one in after) else []
-    assert (told, losses) == (after, [*bent, ("dropped", "/p/x")])
-    assert all(one.where == "/p" for one in told)
+    assert (result, losses) == (after, [*bent, ("dropped", "/p/x")])
+    assert all(one.where == "/p" for one in result)
 
 
 def test_a_block_only_its_own_dialect_understands_reaches_only_that():
@@ -235,7 +235,7 @@ def test_parts_around_a_changed_one_stay_in_order():
     ],
 )
 def test_empty_text_is_dropped_without_a_loss_only_if_nothing_depends_on_it(changes, losses):
-    fitting = fitting_for("messages", "claude-opus-5")
+    adaptation = adaptation_for("messages", "claude-opus-5")
     part = Text(text="", where="/p", **changes)
-    (message,) = adapt_messages((build_message("user", part, "hi"),), fitting)
-    assert (message.parts, loss_pointers(fitting)) == ((Text(text="hi"),), losses)
+    (message,) = adapt_messages((build_message("user", part, "hi"),), adaptation)
+    assert (message.parts, loss_pointers(adaptation)) == ((Text(text="hi"),), losses)

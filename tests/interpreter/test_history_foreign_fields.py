@@ -6,16 +6,16 @@ from dragoman.core.parts import Link, Media, Signature, Text, ToolCall
 from dragoman.core.request import Message
 from dragoman.core.value import Extras
 from dragoman.interpreter.history import adapt_messages
-from interpreter.workbench import build_message, exactly, fitting_for, loss_pointers
+from interpreter.workbench import adaptation_for, build_message, exactly, loss_pointers
 
 GOOGLE, ANTHROPIC, OPENAI = (Signature(issuer, "s") for issuer in ("google", "anthropic", "openai"))
 
 
 def fitted(dialect, model, *parts):
     """Return the parts of one message for a target, and its losses; pointers are those of Messages."""
-    fitting = fitting_for(dialect, model, source="messages")
-    (message,) = adapt_messages((build_message("assistant", *parts, where="/m"),), fitting)
-    return message.parts, loss_pointers(fitting)
+    adaptation = adaptation_for(dialect, model, source="messages")
+    (message,) = adapt_messages((build_message("assistant", *parts, where="/m"),), adaptation)
+    return message.parts, loss_pointers(adaptation)
 
 
 def text(words="hi", **more):
@@ -27,35 +27,37 @@ def call(**more):
 
 
 def test_fields_only_the_source_understands_are_dropped_from_part_and_message():
-    fitting = fitting_for("gemini", "gemini-3-pro")
+    adaptation = adaptation_for("gemini", "gemini-3-pro")
     part = text(extras=Extras("chat", {"/x": b"1", "/y/z": b"2"}))
     message = Message(role="user", parts=(part,), extras=Extras("chat", {"/w": b"3"}), where="/m")
-    assert exactly(adapt_messages((message,), fitting)) == exactly([Message(role="user", parts=(text(),), where="/m")])
-    assert loss_pointers(fitting) == [("dropped", "/m/w"), ("dropped", "/p/x"), ("dropped", "/p/y/z")]
+    assert exactly(adapt_messages((message,), adaptation)) == exactly(
+        [Message(role="user", parts=(text(),), where="/m")]
+    )
+    assert loss_pointers(adaptation) == [("dropped", "/m/w"), ("dropped", "/p/x"), ("dropped", "/p/y/z")]
 
 
 def test_fields_of_a_part_in_the_targets_own_format_stay():
-    fitting = fitting_for("gemini", "gemini-3-pro")
+    adaptation = adaptation_for("gemini", "gemini-3-pro")
     part = text(extras=Extras("gemini", {"/partMetadata": b"{}"}))
-    assert exactly(adapt_messages((build_message("user", part),), fitting)) == exactly([build_message("user", part)])
-    assert loss_pointers(fitting) == []
+    assert exactly(adapt_messages((build_message("user", part),), adaptation)) == exactly([build_message("user", part)])
+    assert loss_pointers(adaptation) == []
 
 
 def test_a_message_whose_only_burden_is_its_own_extras_loses_them():
-    fitting = fitting_for("gemini", "gemini-3-pro")
+    adaptation = adaptation_for("gemini", "gemini-3-pro")
     message = Message(role="user", parts=(Text(text="hi"),), extras=Extras("chat", {"/w": b"3"}), where="/m")
-    assert adapt_messages((message,), fitting) == [build_message("user", "hi")]
-    assert loss_pointers(fitting) == [("dropped", "/m/w")]
+    assert adapt_messages((message,), adaptation) == [build_message("user", "hi")]
+    assert loss_pointers(adaptation) == [("dropped", "/m/w")]
 
 
 @pytest.mark.parametrize(
     ("mark", "lifetime"), [(b'{"type":"ephemeral"}', ""), (b'{"type":"ephemeral","ttl":"1h"}', "1h")]
 )
 def test_a_cache_marker_in_anthropics_format_is_accepted_from_chat_clients(mark, lifetime):
-    fitting = fitting_for("messages", "claude-opus-5")
+    adaptation = adaptation_for("messages", "claude-opus-5")
     part = text(extras=Extras("chat", {"/cache_control": mark, "/x": b"1"}))
-    assert adapt_messages((build_message("user", part),), fitting) == [build_message("user", text(cache=lifetime))]
-    assert loss_pointers(fitting) == [("dropped", "/p/x")]
+    assert adapt_messages((build_message("user", part),), adaptation) == [build_message("user", text(cache=lifetime))]
+    assert loss_pointers(adaptation) == [("dropped", "/p/x")]
 
 
 @pytest.mark.parametrize(
@@ -68,17 +70,17 @@ def test_a_cache_marker_in_anthropics_format_is_accepted_from_chat_clients(mark,
     ],
 )
 def test_any_other_cache_mark_is_dropped(model, mark, cache):
-    fitting = fitting_for("messages", model)
+    adaptation = adaptation_for("messages", model)
     part = text(cache=cache, extras=Extras("chat", {"/cache_control": mark}))
-    assert adapt_messages((build_message("user", part),), fitting) == [build_message("user", text(cache=cache))]
-    assert loss_pointers(fitting) == [("dropped", "/p/cache_control")]
+    assert adapt_messages((build_message("user", part),), adaptation) == [build_message("user", text(cache=cache))]
+    assert loss_pointers(adaptation) == [("dropped", "/p/cache_control")]
 
 
 def test_a_cache_marker_in_anthropics_format_is_dropped_for_targets_without_markers():
-    fitting = fitting_for("gemini", "gemini-3-pro")
+    adaptation = adaptation_for("gemini", "gemini-3-pro")
     part = text(extras=Extras("chat", {"/cache_control": b'{"type":"ephemeral"}'}))
-    assert adapt_messages((build_message("user", part),), fitting) == [build_message("user", text())]
-    assert loss_pointers(fitting) == [("dropped", "/p/cache_control")]
+    assert adapt_messages((build_message("user", part),), adaptation) == [build_message("user", text())]
+    assert loss_pointers(adaptation) == [("dropped", "/p/cache_control")]
 
 
 @pytest.mark.parametrize(
@@ -122,16 +124,16 @@ def picture(kind="image", **more):
     return Media(kind=kind, media_type="", source=Link("https://a.example/b"), where="/p", **more)
 
 
-def test_a_field_of_an_image_that_kin_share_crosses_over_under_its_name_there():
-    fitting = fitting_for("responses", "gpt-5.6")
+def test_a_field_of_an_image_that_dialects_share_is_sent_under_its_name_there():
+    adaptation = adaptation_for("responses", "gpt-5.6")
     part = picture(extras=Extras("chat", {"/image_url/detail": b'"low"', "/x": b"1"}))
     after = picture(extras=Extras("responses", {"/detail": b'"low"'}))
-    assert adapt_messages((build_message("user", part),), fitting) == [build_message("user", after)]
-    assert loss_pointers(fitting) == [("dropped", "/p/x")]
+    assert adapt_messages((build_message("user", part),), adaptation) == [build_message("user", after)]
+    assert loss_pointers(adaptation) == [("dropped", "/p/x")]
 
 
 def test_fields_shared_only_for_images_are_not_sent_for_files():
-    fitting = fitting_for("chat", "gpt-5.6", source="responses", link_kinds=frozenset({"document"}))
+    adaptation = adaptation_for("chat", "gpt-5.6", source="responses", link_kinds=frozenset({"document"}))
     part = picture("document", extras=Extras("responses", {"/detail": b'"low"'}))
-    assert adapt_messages((build_message("user", part),), fitting) == [build_message("user", picture("document"))]
-    assert loss_pointers(fitting) == [("dropped", "/p/detail")]
+    assert adapt_messages((build_message("user", part),), adaptation) == [build_message("user", picture("document"))]
+    assert loss_pointers(adaptation) == [("dropped", "/p/detail")]

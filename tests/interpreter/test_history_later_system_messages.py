@@ -58,8 +58,8 @@ def test_a_later_system_message_becomes_a_user_message_elsewhere(history, after,
 
 def test_several_in_a_row_are_one():
     assert turns(HI, LATER, MORE, YES, SO) == ((HI, build_message("system", "rule", "more"), YES, SO), [])
-    told = build_message("user", "hi", TOLD, "<system>\nmore\n</system>", "so")
-    assert turns(HI, LATER, MORE, SO) == ((told,), [("approximated", "/1"), ("approximated", "/2")])
+    result = build_message("user", "hi", TOLD, "<system>\nmore\n</system>", "so")
+    assert turns(HI, LATER, MORE, SO) == ((result,), [("approximated", "/1"), ("approximated", "/2")])
 
 
 def test_a_later_system_message_with_media_becomes_a_user_message_with_its_neighbours():
@@ -89,6 +89,6 @@ def test_the_roles_of_a_translated_request_are_in_an_order_claude_takes():
     ]
     call = Call(encoded({"model": "m", "messages": [*messages, {"role": "user", "content": "so"}]}))
     translation = translate_request(call, "chat", "messages", model="claude-opus-5")
-    told = json.loads(translation.call.body)["messages"]
-    assert [message["role"] for message in told] == ["user", "assistant", "user", "system", "assistant", "user"]
+    result = json.loads(translation.call.body)["messages"]
+    assert [message["role"] for message in result] == ["user", "assistant", "user", "system", "assistant", "user"]
     assert [loss.where for loss in translation.losses] == ["/messages/2"]

@@ -5,7 +5,7 @@ import pytest
 from dragoman.core.parts import Data, Inline, Media, Opaque, Text, ToolResult
 from dragoman.core.value import Extras
 from dragoman.interpreter.history import adapt_messages
-from interpreter.workbench import build_message, fitting_for, loss_pointers
+from interpreter.workbench import adaptation_for, build_message, loss_pointers
 
 PNG = Media(kind="image", media_type="image/png", source=Inline("AAAA"), where="/p/i")
 TARGETS = {
@@ -18,9 +18,9 @@ TARGETS = {
 
 
 def fitted(target, *parts, role="user", source="messages", **changes):
-    fitting = fitting_for(target.partition(" ")[0], TARGETS[target], source=source, **changes)
-    (message,) = adapt_messages((build_message(role, *parts, where="/m"),), fitting)
-    return message.parts, loss_pointers(fitting)
+    adaptation = adaptation_for(target.partition(" ")[0], TARGETS[target], source=source, **changes)
+    (message,) = adapt_messages((build_message(role, *parts, where="/m"),), adaptation)
+    return message.parts, loss_pointers(adaptation)
 
 
 def result(*content, **more):
@@ -31,10 +31,10 @@ def result(*content, **more):
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("part", [result("ok"), result(), result("a", "b"), result(Data(json=b"{}"))])
 def test_a_plain_result_is_the_same_object(target, part):
-    fitting = fitting_for(target.partition(" ")[0], TARGETS[target])
-    (message,) = adapt_messages((build_message("user", part),), fitting)
+    adaptation = adaptation_for(target.partition(" ")[0], TARGETS[target])
+    (message,) = adapt_messages((build_message("user", part),), adaptation)
     assert message.parts[0] is part
-    assert loss_pointers(fitting) == []
+    assert loss_pointers(adaptation) == []
 
 
 @pytest.mark.parametrize(
@@ -70,8 +70,8 @@ MARKED = Text(text="bad", cache="30m")
     ],
 )
 def test_a_failure_keeps_the_media_and_the_cache_marks_of_its_result(content, after):
-    told = fitted("responses", result(*content, failed=True))
-    assert told == ((result(*after),), [("approximated", "/p/is_error")])
+    output = fitted("responses", result(*content, failed=True))
+    assert output == ((result(*after),), [("approximated", "/p/is_error")])
 
 
 @pytest.mark.parametrize(

@@ -73,7 +73,7 @@ def test_a_pointer_is_reported_once_per_kind_with_the_first_reason():
     assert book.losses() == (Loss("/max", "first", "dropped"), Loss("/max", "third", "approximated"))
 
 
-def test_losses_are_counted_as_booked_and_the_same_one_only_once():
+def test_the_same_loss_is_counted_once():
     book = ledger()
     assert len(book) == 0
     book.report_dropped("/max", "gone")

@@ -7,7 +7,7 @@ import pytest
 from dragoman.core.parts import Inline, Link, Media, Plain, Stored, Text
 from dragoman.core.value import Extras
 from dragoman.interpreter.history import adapt_messages
-from interpreter.workbench import build_message, exactly, fitting_for, loss_pointers
+from interpreter.workbench import adaptation_for, build_message, exactly, loss_pointers
 
 TARGETS = {
     "chat": "gpt-4.1",
@@ -19,9 +19,9 @@ TARGETS = {
 
 
 def fitted(target, *parts, role="user", source="messages", **changes):
-    fitting = fitting_for(target.partition(" ")[0], TARGETS[target], source=source, **changes)
-    (message,) = adapt_messages((build_message(role, *parts, where="/m"),), fitting)
-    return message.parts, loss_pointers(fitting)
+    adaptation = adaptation_for(target.partition(" ")[0], TARGETS[target], source=source, **changes)
+    (message,) = adapt_messages((build_message(role, *parts, where="/m"),), adaptation)
+    return message.parts, loss_pointers(adaptation)
 
 
 def media(kind, media_type, source, name=""):
@@ -81,9 +81,9 @@ TYPE, NAME = "/p/source/media_type", "/p/title"
     ],
 )
 def test_media_has_the_media_type_that_the_target_uses(target, part, after, losses):
-    told, booked_losses = fitted(target, part)
-    assert exactly(told) == exactly((after,))
-    assert booked_losses == losses
+    result, reported_losses = fitted(target, part)
+    assert exactly(result) == exactly((after,))
+    assert reported_losses == losses
 
 
 @pytest.mark.parametrize(
@@ -91,19 +91,19 @@ def test_media_has_the_media_type_that_the_target_uses(target, part, after, loss
     [
         ("messages", media("audio", "audio/wav", Inline("QUE=")), "the target takes no audio"),
         ("chat", media("video", "video/mp4", Inline("QUE=")), "the target takes no video"),
-        ("chat", media("document", "", Link("u")), "the target fetches no document"),
+        ("chat", media("document", "", Link("u")), "the target does not fetch document links"),
         ("responses", media("audio", "", Link("u")), "the target takes no audio"),
         ("responses", media("audio", "audio/wav", Inline("QUE=")), "the target takes no audio"),
-        ("messages", media("image", "image/png", Link("gs://b/a.png")), "the target fetches nothing by gs:"),
-        ("responses", media("image", "", Link("gs://b/a.png")), "the target fetches nothing by gs:"),
-        ("chat", media("image", "", Link("GS://b/a.png")), "the target fetches nothing by gs:"),
-        ("gemini", media("image", "image/png", Link("file:///a.png")), "the target fetches nothing by file:"),
-        ("gemini", media("image", "", Link("data:nothing")), "the target fetches nothing by data:"),
+        ("messages", media("image", "image/png", Link("gs://b/a.png")), "the target does not fetch gs: links"),
+        ("responses", media("image", "", Link("gs://b/a.png")), "the target does not fetch gs: links"),
+        ("chat", media("image", "", Link("GS://b/a.png")), "the target does not fetch gs: links"),
+        ("gemini", media("image", "image/png", Link("file:///a.png")), "the target does not fetch file: links"),
+        ("gemini", media("image", "", Link("data:nothing")), "the target does not fetch data: links"),
         ("chat", media("image", "", Stored("openai", "f")), "the target takes no image by file id"),
         (
             "gemini",
             media("image", "", Stored("openai", "f")),
-            "a file stored at openai means nothing to the target",
+            "the target cannot read files stored at openai",
         ),
         (
             "messages",
@@ -113,8 +113,8 @@ def test_media_has_the_media_type_that_the_target_uses(target, part, after, loss
     ],
 )
 def test_unsupported_media_is_replaced_by_a_placeholder_and_is_a_loss(target, part, why):
-    told = (Text(text=f"[{part.kind} left out: {why}]"),)
-    assert fitted(target, part) == (told, [("dropped", "/p")])
+    result = (Text(text=f"[{part.kind} left out: {why}]"),)
+    assert fitted(target, part) == (result, [("dropped", "/p")])
     assert fitted(target, part, role="assistant", assistant_media=True) == ((), [("dropped", "/p")])
 
 
@@ -154,8 +154,8 @@ def test_a_document_given_as_text_is_text_where_there_are_none(target, name, wor
         where="/p",
         extras=Extras("messages", {"/context": b'"c"'}),
     )
-    told, losses = fitted(target, part)
-    assert exactly(told) == exactly((Text(text=words, where="/p"),))
+    result, losses = fitted(target, part)
+    assert exactly(result) == exactly((Text(text=words, where="/p"),))
     assert losses == [("approximated", "/p"), ("dropped", "/p/context")]
 
 

@@ -8,7 +8,7 @@ from dragoman.core.parts import Inline, Link, Media, Plain, Text, ToolResult
 from dragoman.dialects.record import Call
 from dragoman.interpreter.history import adapt_messages
 from dragoman.interpreter.translate import translate_request
-from interpreter.workbench import build_message, encoded, exactly, fitting_for, loss_pointers
+from interpreter.workbench import adaptation_for, build_message, encoded, exactly, loss_pointers
 
 MODELS = {"chat": "gpt-4.1", "responses": "gpt-5.6", "messages": "claude-opus-5", "gemini": "gemini-3-pro"}
 URL = "https://a.example/b.png"
@@ -19,14 +19,14 @@ def media(kind, media_type, source, **more):
 
 
 def fitted(target, part, **changes):
-    fitting = fitting_for(target, MODELS[target], **changes)
-    (message,) = adapt_messages((build_message("user", part),), fitting)
-    return message.parts, loss_pointers(fitting)
+    adaptation = adaptation_for(target, MODELS[target], **changes)
+    (message,) = adapt_messages((build_message("user", part),), adaptation)
+    return message.parts, loss_pointers(adaptation)
 
 
 @pytest.mark.parametrize("target", ["chat", "responses", "messages", "gemini"])
 @pytest.mark.parametrize(
-    ("given", "told"),
+    ("given", "output"),
     [
         ("_-8=", "/+8="),
         ("_-8", "/+8="),
@@ -40,16 +40,16 @@ def fitted(target, part, **changes):
         ("a-b c", "a-b c"),
     ],
 )
-def test_base64_is_sent_in_the_standard_alphabet_with_padding(target, given, told):
+def test_base64_is_sent_in_the_standard_alphabet_with_padding(target, given, output):
     (after,), losses = fitted(target, media("image", "image/png", Inline(given)))
-    assert (after.source, losses) == (Inline(told), [])
+    assert (after.source, losses) == (Inline(output), [])
 
 
 def test_googles_clients_write_base64_for_urls_and_others_read_it():
     part = {"inlineData": {"mimeType": "image/png", "data": "_-8="}}
     body = encoded({"contents": [{"role": "user", "parts": [{"text": "look"}, part]}]})
-    told = translate_request(Call(body), "gemini", "messages", model="claude-opus-5")
-    content = json.loads(told.call.body)["messages"][0]["content"]
+    output = translate_request(Call(body), "gemini", "messages", model="claude-opus-5")
+    content = json.loads(output.call.body)["messages"][0]["content"]
     assert content[1]["source"] == {"type": "base64", "media_type": "image/png", "data": "/+8="}
     home = translate_request(Call(body), "gemini", "gemini")
     assert home.call.body == body
@@ -111,8 +111,8 @@ def test_unrecognized_data_gets_the_most_common_type_of_its_kind(kind, media_typ
 def test_bare_data_of_a_chat_file_reaches_gemini_with_its_type():
     file = {"type": "file", "file": {"filename": "a.pdf", "file_data": "QUJD"}}
     body = encoded({"model": "m", "messages": [{"role": "user", "content": [file]}]})
-    told = translate_request(Call(body), "chat", "gemini", model="gemini-3-pro")
-    parts = json.loads(told.call.body)["contents"][0]["parts"]
+    output = translate_request(Call(body), "chat", "gemini", model="gemini-3-pro")
+    parts = json.loads(output.call.body)["contents"][0]["parts"]
     assert parts == [{"inlineData": {"mimeType": "application/pdf", "data": "QUJD"}}]
 
 

@@ -10,27 +10,27 @@ from dragoman.dialects.record import Call
 from dragoman.interpreter.media import adapt_media
 from dragoman.interpreter.translate import translate_request
 from dragoman.simulator.apis import APIS
-from dragoman.simulator.conversation import TokenSigner
-from dragoman.simulator.rule import CheckContext, Violation
-from interpreter.workbench import build_message, fitting_for, loss_pointers
+from dragoman.simulator.apis.conversation import TokenSigner
+from dragoman.simulator.apis.rule import CheckContext, Violation
+from interpreter.workbench import adaptation_for, build_message, loss_pointers
 
 PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPhfDwAChwGA60e6kgAAAABJRU5ErkJggg=="  # a PNG
 MODELS = {"messages": "claude-opus-5", "gemini": "gemini-3.8-flash", "responses": "gpt-5.2"}
 
 
 def fitted(target, kind, media_type, source=None, **changes):
-    fitting = fitting_for(target, MODELS.get(target, "gpt-4.1"), source="messages", **changes)
+    adaptation = adaptation_for(target, MODELS.get(target, "gpt-4.1"), source="messages", **changes)
     part = Media(kind=kind, media_type=media_type, source=source or Inline("QUJD"), where="/p")
-    return adapt_media(part, build_message("user"), fitting), loss_pointers(fitting)
+    return adapt_media(part, build_message("user"), adaptation), loss_pointers(adaptation)
 
 
 def shown(url, target):
     """Return what an image in Chat becomes, its losses, and the verdict of the target's simulator."""
     content = [{"type": "image_url", "image_url": {"url": url}}]
     body = {"model": "m", "messages": [{"role": "user", "content": content}]}
-    told = translate_request(Call(json.dumps(body).encode(), "m"), "chat", target, model=MODELS[target])
-    verdict = APIS[target].accept(told.call.body, CheckContext(model=MODELS[target], recorded=True), TokenSigner())
-    return told.call.body.decode(), loss_pointers(told.losses), verdict
+    result = translate_request(Call(json.dumps(body).encode(), "m"), "chat", target, model=MODELS[target])
+    verdict = APIS[target].accept(result.call.body, CheckContext(model=MODELS[target], recorded=True), TokenSigner())
+    return result.call.body.decode(), loss_pointers(result.losses), verdict
 
 
 @pytest.mark.parametrize("target", MODELS)
@@ -114,9 +114,9 @@ def test_text_that_is_not_in_its_charset_is_no_text(charset):
     assert losses == [("dropped", "/p")]
 
 
-def test_claude_fetches_by_https_only_and_the_rest_is_left_out_and_booked():
+def test_claude_fetches_by_https_only_and_the_rest_is_left_out_and_reported():
     body, losses, verdict = shown("http://a.example/x.png", "messages")
-    assert "[image left out: the target fetches nothing by http:]" in body
+    assert "[image left out: the target does not fetch http: links]" in body
     assert losses == [("dropped", "/messages/0/content")]
     assert not isinstance(verdict, Violation)
 

@@ -6,9 +6,9 @@ import pytest
 
 from dragoman.core.problems import Problem
 from dragoman.core.request import OutputFormat, Tool
-from dragoman.interpreter.adapt import adapt_identity
 from dragoman.interpreter.parameters import adapt_output
-from interpreter.workbench import build_message, build_request, encoded, fitting_for, loss_pointers
+from dragoman.interpreter.request_fields import adapt_identity
+from interpreter.workbench import adaptation_for, build_message, build_request, encoded, loss_pointers
 
 SCHEMA = {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"], "additionalProperties": False}
 FORMAT = OutputFormat(kind="json_schema", schema=encoded(SCHEMA), name="plan", description="A plan.", strict=True)
@@ -16,8 +16,12 @@ TOOLS = (Tool(name="f"),)
 
 
 def shaped(dialect, model, output, *, source="chat", **request):
-    fitting = fitting_for(dialect, model, source=source)
-    return adapt_output(build_request(output=output, **request), fitting), loss_pointers(fitting), fitting.instructions
+    adaptation = adaptation_for(dialect, model, source=source)
+    return (
+        adapt_output(build_request(output=output, **request), adaptation),
+        loss_pointers(adaptation),
+        adaptation.instructions,
+    )
 
 
 @pytest.mark.parametrize("output", [None, OutputFormat(kind="text")])
@@ -29,10 +33,10 @@ def test_plain_text_needs_no_format(output):
     ("dialect", "model"), [("chat", "gpt-4.1"), ("responses", "gpt-5.6"), ("gemini", "gemini-3-pro")]
 )
 def test_json_without_a_schema_is_requested(dialect, model):
-    fitting = fitting_for(dialect, model)
+    adaptation = adaptation_for(dialect, model)
     request = build_request(build_message("user", "Some Json, please."), output=OutputFormat(kind="json", name="x"))
-    assert adapt_output(request, fitting) == OutputFormat(kind="json")
-    assert (loss_pointers(fitting), fitting.instructions) == ([], [])
+    assert adapt_output(request, adaptation) == OutputFormat(kind="json")
+    assert (loss_pointers(adaptation), adaptation.instructions) == ([], [])
 
 
 @pytest.mark.parametrize(("dialect", "model"), [("chat", "gpt-4.1"), ("responses", "gpt-5.6")])
@@ -100,14 +104,14 @@ def test_a_schema_with_its_own_title_and_description_keeps_them():
 @pytest.mark.parametrize("schema", [None, b"{}"])
 def test_a_format_without_a_schema_is_any_value(schema):
     output = OutputFormat(kind="json_schema", schema=schema, name="n")
-    told, losses, _ = shaped("gemini", "gemini-3-pro", output)
-    assert (json.loads(told.schema), losses) == ({"title": "n"}, [])
+    result, losses, _ = shaped("gemini", "gemini-3-pro", output)
+    assert (json.loads(result.schema), losses) == ({"title": "n"}, [])
 
 
-def test_a_schema_that_is_no_object_is_any_value_and_booked():
+def test_a_schema_that_is_no_object_becomes_any_value_and_is_reported():
     output = OutputFormat(kind="json_schema", schema=b"true", name="n")
-    told, losses, _ = shaped("gemini", "gemini-3-pro", output)
-    assert json.loads(told.schema)["title"] == "n"
+    result, losses, _ = shaped("gemini", "gemini-3-pro", output)
+    assert json.loads(result.schema)["title"] == "n"
     assert losses == [("approximated", "/response_format/json_schema/schema")]
 
 
@@ -116,21 +120,23 @@ def test_a_schema_that_is_no_object_is_any_value_and_booked():
 )
 @pytest.mark.parametrize(("dialect", "model"), [("chat", "gpt-4.1"), ("responses", "gpt-5.6")])
 def test_output_that_is_not_an_object_is_requested_from_openai_as_text(dialect, model, schema):
-    told, losses, words = shaped(dialect, model, OutputFormat(kind="json_schema", schema=schema, name="n"))
-    assert (told, losses, len(words)) == (None, [("approximated", "/response_format")], 1)
+    result, losses, words = shaped(dialect, model, OutputFormat(kind="json_schema", schema=schema, name="n"))
+    assert (result, losses, len(words)) == (None, [("approximated", "/response_format")], 1)
 
 
 def test_an_array_of_anything_has_explicit_items_for_openai():
     schema = {"type": "object", "properties": {"a": {"type": "array"}}}
-    told, losses, _ = shaped("responses", "gpt-5.6", OutputFormat(kind="json_schema", schema=encoded(schema), name="n"))
-    assert json.loads(told.schema)["properties"] == {"a": {"type": "array", "items": {}}}
+    result, losses, _ = shaped(
+        "responses", "gpt-5.6", OutputFormat(kind="json_schema", schema=encoded(schema), name="n")
+    )
+    assert json.loads(result.schema)["properties"] == {"a": {"type": "array", "items": {}}}
     assert losses == []
 
 
 @pytest.mark.parametrize("model", ["claude-3-5-sonnet", "claude-3-7-sonnet", "claude-sonnet-4"])
 def test_older_claude_gets_the_schema_as_text(model):
-    told, losses, (words,) = shaped("messages", model, FORMAT)
-    assert (told, losses) == (None, [("approximated", "/response_format")])
+    result, losses, (words,) = shaped("messages", model, FORMAT)
+    assert (result, losses) == (None, [("approximated", "/response_format")])
     assert words.startswith("Answer with one JSON value (plan: A plan.) that matches this JSON Schema")
 
 
@@ -151,8 +157,8 @@ def test_claude_gets_the_supported_subset_of_the_schema():
 
 
 def identity(dialect, model="", **request):
-    fitting = fitting_for(dialect, model, source=request.pop("source", "chat"))
-    return adapt_identity(build_request(**request), fitting), loss_pointers(fitting)
+    adaptation = adaptation_for(dialect, model, source=request.pop("source", "chat"))
+    return adapt_identity(build_request(**request), adaptation), loss_pointers(adaptation)
 
 
 WHO = {"user": "u", "metadata": {"k": "v"}, "verbosity": "low"}
@@ -189,7 +195,7 @@ def test_a_users_name_is_shortened_to_what_the_target_takes_and_stays_apart_from
     assert identity(dialect, model, user="u" * 128 + "a", source="messages")[0] == one
 
 
-def test_one_candidate_is_what_everybody_gives():
+def test_one_candidate_is_the_default_of_every_target():
     assert identity("messages", candidates=1) == ({"candidates": None}, [])
 
 
@@ -226,9 +232,9 @@ def test_definitions_have_the_name_that_the_target_reads(dialect, model, keyword
     }
     output = OutputFormat(kind="json_schema", schema=encoded(schema), name="plan")
     shape, *_ = shaped(dialect, model, output)
-    told = json.loads(shape.schema)
-    assert told["properties"] == {"a": {"$ref": f"#/{keyword}/A"}}
-    assert told[keyword] == {"A": {"type": "string"}}
+    result = json.loads(shape.schema)
+    assert result["properties"] == {"a": {"$ref": f"#/{keyword}/A"}}
+    assert result[keyword] == {"A": {"type": "string"}}
 
 
 @pytest.mark.parametrize(("dialect", "model"), [("messages", "claude-opus-5"), ("gemini", "gemini-3.8-flash")])

@@ -6,9 +6,9 @@ from msgspec import structs
 from dragoman.core.parts import Data, Inline, Media, Opaque, Text, ToolCall, ToolResult
 from dragoman.core.request import Message
 from dragoman.interpreter.adaptation import traits_for
+from dragoman.interpreter.ids import generate_id
 from dragoman.interpreter.ledger import Ledger
 from dragoman.interpreter.pairing import MISSING_RESULT, pair_calls
-from dragoman.interpreter.undo import generate_id
 from interpreter.workbench import build_message, exactly, loss_pointers
 
 CHAT = traits_for("chat", "gpt-4.1")
@@ -178,9 +178,9 @@ def test_results_of_calls_without_ids_are_found_by_name_then_by_order():
 
 
 def test_a_result_with_an_unknown_id_answers_only_a_call_without_one():
-    minted = generate_id("call_", 1, 1, "f")
+    generated = generate_id("call_", 1, 1, "f")
     assert repaired(build_message("assistant", call("", "f")), build_message("user", result("x"))) == (
-        [build_message("assistant", call(minted, "f")), build_message("user", result(minted, name="f"))],
+        [build_message("assistant", call(generated, "f")), build_message("user", result(generated, name="f"))],
         [],
     )
     history, losses = repaired(build_message("assistant", call("a", "f")), build_message("user", result("x")))
@@ -194,12 +194,12 @@ def test_a_named_result_does_not_answer_a_call_of_another_name():
 
 
 def test_an_answered_call_is_not_answered_again_by_name():
-    minted = [generate_id("call_", 1, count, "f") for count in (1, 2)]
+    generated = [generate_id("call_", 1, count, "f") for count in (1, 2)]
     history, _ = repaired(
         build_message("assistant", call("", "f"), call("", "f")),
         build_message("user", result("", "1", "f"), result("", "2", "f")),
     )
-    assert history[1] == build_message("user", result(minted[0], "1", "f"), result(minted[1], "2", "f"))
+    assert history[1] == build_message("user", result(generated[0], "1", "f"), result(generated[1], "2", "f"))
 
 
 def test_calls_of_different_turns_without_ids_get_different_ids():
@@ -253,7 +253,7 @@ def test_a_result_before_its_call_does_not_answer_it():
     assert losses == [("approximated", "/calls/a"), ("approximated", "/results/ok")]
 
 
-def test_a_result_takes_name_and_form_of_its_call_and_another_name_is_booked():
+def test_a_result_takes_name_and_form_of_its_call_and_another_name_is_reported():
     history, losses = repaired(
         build_message("assistant", call("a", "f", form="text"), call("b", "g")),
         build_message("user", result("b", "2", "g"), result("a", "1", "other")),
@@ -332,8 +332,8 @@ def test_a_result_without_an_id_reaches_back_over_the_last_256_calls_only():
     history, _ = repaired(
         build_message("assistant", *calls), build_message("user", result("", "late", "f0"), result("", "found", "f1"))
     )
-    told = {part.name: part.content[0].text for part in history[1].parts}
-    assert (told["f0"], told["f1"]) == (LOST, "found")
+    output = {part.name: part.content[0].text for part in history[1].parts}
+    assert (output["f0"], output["f1"]) == (LOST, "found")
 
 
 def test_a_system_message_between_call_and_result_is_moved_behind_the_result():

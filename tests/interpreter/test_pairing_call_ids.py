@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from dragoman.cli.job import Job, open_stream, perform
+from dragoman.cli.job import TranslationJob, open_stream, perform
 from dragoman.core.parts import Text, ToolCall, ToolResult
 from dragoman.interpreter.chunks import ChunkReader, read_chunks
 from dragoman.interpreter.pairing import add_ids, find_call_id, identify_parts
@@ -24,7 +24,7 @@ def read_ids(body, size=0):
     raw = framed(body)
     step = size or len(raw)
     reader = ChunkReader("gemini")
-    chunks = [told for at in range(0, len(raw), step) for told in reader.feed(raw[at : at + step])] + reader.close()
+    chunks = [output for at in range(0, len(raw), step) for output in reader.feed(raw[at : at + step])] + reader.close()
     return [chunk.call.id for chunk in chunks if chunk.call is not None and chunk.call.name]
 
 
@@ -33,7 +33,9 @@ def core_ids(operation, body):
         stream = open_stream("gemini", "core")
         view = json.loads(stream.feed(framed(body)) + stream.close())
     else:
-        view = json.loads(perform(Job(operation=operation, source="gemini", target="core", body=encoded(body))).body)
+        view = json.loads(
+            perform(TranslationJob(operation=operation, source="gemini", target="core", body=encoded(body))).body
+        )
     return [part["id"] for part in view["parts"]]
 
 
@@ -61,9 +63,9 @@ def test_a_call_without_an_id_is_emitted_when_it_is_complete():
 
     pieces = [{"name": "f", "arguments": '{"a":'}, {"arguments": "1}"}]
     stream = [frame({"tool_calls": [{"index": 0, "function": piece}]}) for piece in pieces]
-    told = [chunk.call for chunk in read_chunks([*stream, frame({}, "tool_calls")], "chat") if chunk.call is not None]
+    output = [chunk.call for chunk in read_chunks([*stream, frame({}, "tool_calls")], "chat") if chunk.call is not None]
     wanted = find_call_id(ToolCall(id="", name="f", arguments='{"a":1}'), "", 1)
-    assert [(call.index, call.id, call.name, call.arguments) for call in told] == [
+    assert [(call.index, call.id, call.name, call.arguments) for call in output] == [
         (0, wanted, "f", ""),
         (0, "", "", '{"a":1}'),
     ]
@@ -142,7 +144,9 @@ def test_a_request_is_shown_with_ids():
         {"role": "model", "parts": [{"functionCall": {"name": "f", "args": {}}}]},
         {"role": "user", "parts": [{"functionResponse": {"name": "f", "response": {}}}]},
     ]
-    done = perform(Job(operation="request", source="gemini", target="core", body=encoded({"contents": contents})))
+    done = perform(
+        TranslationJob(operation="request", source="gemini", target="core", body=encoded({"contents": contents}))
+    )
     made, answered = (message["parts"][0] for message in json.loads(done.body)["messages"])
     assert made["id"] == answered["call_id"]
     assert made["id"].startswith("call_")

@@ -3,9 +3,9 @@
 import pytest
 
 from dragoman.core.request import Sampling, Thinking, Tool
-from dragoman.interpreter.adapt import adapt_sampling
 from dragoman.interpreter.parameters import adapt_thinking
-from interpreter.workbench import build_request, fitting_for, loss_pointers
+from dragoman.interpreter.request_fields import adapt_sampling
+from interpreter.workbench import adaptation_for, build_request, loss_pointers
 
 ALL = Sampling(
     temperature=1.5,
@@ -45,43 +45,43 @@ IN_CHAT = {
     ],
 )
 def test_a_model_gets_just_the_knobs_it_takes(dialect, model, kept, changed):
-    fitting = fitting_for(dialect, model)
-    assert adapt_sampling(ALL, fitting) == Sampling(**{name: getattr(ALL, name) for name in kept}, **changed)
+    adaptation = adaptation_for(dialect, model)
+    assert adapt_sampling(ALL, adaptation) == Sampling(**{name: getattr(ALL, name) for name in kept}, **changed)
     dropped = [("dropped", place) for name, place in IN_CHAT.items() if name not in kept | changed.keys()]
     bent = [("approximated", IN_CHAT[name]) for name in changed]
-    assert sorted(loss_pointers(fitting)) == sorted(dropped + bent)
+    assert sorted(loss_pointers(adaptation)) == sorted(dropped + bent)
 
 
 def test_unset_parameters_are_no_losses_and_stay_the_same_object():
-    fitting = fitting_for("chat", "gpt-5.6")
+    adaptation = adaptation_for("chat", "gpt-5.6")
     sampling = Sampling(max_tokens=3)
-    assert adapt_sampling(sampling, fitting) is sampling
-    assert loss_pointers(fitting) == []
+    assert adapt_sampling(sampling, adaptation) is sampling
+    assert loss_pointers(adaptation) == []
 
 
 @pytest.mark.parametrize(("temperature", "sent", "losses"), [(1.0, 1.0, 0), (0, 0, 0), (1.25, 1.0, 1)])
 def test_a_temperature_is_clamped_to_the_models_maximum(temperature, sent, losses):
-    fitting = fitting_for("messages", "claude-opus-4-6")
-    fitted = adapt_sampling(Sampling(temperature=temperature, max_tokens=1), fitting)
+    adaptation = adaptation_for("messages", "claude-opus-4-6")
+    fitted = adapt_sampling(Sampling(temperature=temperature, max_tokens=1), adaptation)
     assert fitted == Sampling(temperature=sent, max_tokens=1)
-    assert loss_pointers(fitting) == [("approximated", "/temperature")] * losses
+    assert loss_pointers(adaptation) == [("approximated", "/temperature")] * losses
 
 
 @pytest.mark.parametrize(("count", "losses"), [(4, 0), (5, 1)])
 def test_stop_sequences_are_counted(count, losses):
-    fitting = fitting_for("chat", "gpt-4.1")
+    adaptation = adaptation_for("chat", "gpt-4.1")
     words = tuple("abcdefg"[:count])
-    assert adapt_sampling(Sampling(stop=words), fitting) == Sampling(stop=words[:4])
-    assert loss_pointers(fitting) == [("dropped", "/stop/4")] * losses
+    assert adapt_sampling(Sampling(stop=words), adaptation) == Sampling(stop=words[:4])
+    assert loss_pointers(adaptation) == [("dropped", "/stop/4")] * losses
 
 
 def test_a_refused_knob_is_not_clamped_too():
-    fitting = fitting_for("gemini", "gemini-3.8-pro", temperature_max=1.0)
-    assert adapt_sampling(Sampling(temperature=2, stop=("a",)), fitting) == Sampling(stop=("a",))
-    assert loss_pointers(fitting) == [("dropped", "/temperature")]
-    fitting = fitting_for("chat", "gpt-5.6", stop_max=1)
-    assert adapt_sampling(Sampling(stop=("a", "b")), fitting) == Sampling()
-    assert loss_pointers(fitting) == [("dropped", "/stop")]
+    adaptation = adaptation_for("gemini", "gemini-3.8-pro", temperature_max=1.0)
+    assert adapt_sampling(Sampling(temperature=2, stop=("a",)), adaptation) == Sampling(stop=("a",))
+    assert loss_pointers(adaptation) == [("dropped", "/temperature")]
+    adaptation = adaptation_for("chat", "gpt-5.6", stop_max=1)
+    assert adapt_sampling(Sampling(stop=("a", "b")), adaptation) == Sampling()
+    assert loss_pointers(adaptation) == [("dropped", "/stop")]
 
 
 @pytest.mark.parametrize(
@@ -90,9 +90,9 @@ def test_a_refused_knob_is_not_clamped_too():
     ids=["temperature", "top_p"],
 )
 def test_temperature_or_top_p_alone_is_kept(sampling):
-    fitting = fitting_for("messages", "claude-opus-4-6")
-    assert adapt_sampling(sampling, fitting) == sampling
-    assert loss_pointers(fitting) == []
+    adaptation = adaptation_for("messages", "claude-opus-4-6")
+    assert adapt_sampling(sampling, adaptation) == sampling
+    assert loss_pointers(adaptation) == []
 
 
 @pytest.mark.parametrize(
@@ -100,10 +100,10 @@ def test_temperature_or_top_p_alone_is_kept(sampling):
     [("claude-opus-5", 32_000), ("claude-opus-4-1", 8192), ("claude-3-haiku", 4096), ("claude-3-7-sonnet", 32_000)],
 )
 def test_claude_gets_a_default_max_tokens(model, limit):
-    fitting = fitting_for("messages", model)
-    assert adapt_sampling(Sampling(), fitting) == Sampling(max_tokens=limit)
-    assert adapt_sampling(Sampling(max_tokens=1), fitting) == Sampling(max_tokens=1)
-    assert loss_pointers(fitting) == []
+    adaptation = adaptation_for("messages", model)
+    assert adapt_sampling(Sampling(), adaptation) == Sampling(max_tokens=limit)
+    assert adapt_sampling(Sampling(max_tokens=1), adaptation) == Sampling(max_tokens=1)
+    assert loss_pointers(adaptation) == []
 
 
 MODE, EFFORT, BUDGET, VISIBLE = (
@@ -115,10 +115,10 @@ MODE, EFFORT, BUDGET, VISIBLE = (
 
 
 def thought(dialect, model, thinking, **request):
-    fitting = fitting_for(dialect, model, source="messages")
-    fitted = adapt_thinking(build_request(thinking=thinking, **request), fitting)
-    assert all(kind == "approximated" for kind, _ in loss_pointers(fitting))
-    return fitted, [where for _, where in loss_pointers(fitting)]
+    adaptation = adaptation_for(dialect, model, source="messages")
+    fitted = adapt_thinking(build_request(thinking=thinking, **request), adaptation)
+    assert all(kind == "approximated" for kind, _ in loss_pointers(adaptation))
+    return fitted, [where for _, where in loss_pointers(adaptation)]
 
 
 @pytest.mark.parametrize(
@@ -148,30 +148,32 @@ def test_an_effort_becomes_a_budget(effort, budget):
 
 @pytest.mark.parametrize("thinking", [Thinking(effort="max"), Thinking(budget=24_577)])
 def test_a_budget_is_not_above_the_models_most(thinking):
-    told, losses = thought("gemini", "gemini-2.5-flash", thinking)
-    assert told == Thinking(budget=24_576)
+    result, losses = thought("gemini", "gemini-2.5-flash", thinking)
+    assert result == Thinking(budget=24_576)
     assert losses == [EFFORT if thinking.effort else BUDGET]
 
 
 def test_a_limit_is_not_above_the_models_most():
-    fitting = fitting_for("messages", "claude-haiku-4-5")
-    assert adapt_sampling(Sampling(max_tokens=64_001), fitting).max_tokens == 64_000
-    assert loss_pointers(fitting) == [("approximated", "/max_completion_tokens")]
-    assert adapt_sampling(Sampling(max_tokens=64_000), fitting_for("messages", "claude-haiku-4-5")).max_tokens == 64_000
+    adaptation = adaptation_for("messages", "claude-haiku-4-5")
+    assert adapt_sampling(Sampling(max_tokens=64_001), adaptation).max_tokens == 64_000
+    assert loss_pointers(adaptation) == [("approximated", "/max_completion_tokens")]
+    assert (
+        adapt_sampling(Sampling(max_tokens=64_000), adaptation_for("messages", "claude-haiku-4-5")).max_tokens == 64_000
+    )
 
 
 def test_whitespace_stop_sequences_are_not_sent_to_claude():
-    fitting = fitting_for("messages", "claude-opus-5")
-    assert adapt_sampling(Sampling(stop=("a", " \n", "b")), fitting).stop == ("a", "b")
-    assert [kind for kind, _ in loss_pointers(fitting)] == ["dropped"]
-    assert adapt_sampling(Sampling(stop=(" ",)), fitting_for("gemini", "gemini-3-flash")).stop == (" ",)
+    adaptation = adaptation_for("messages", "claude-opus-5")
+    assert adapt_sampling(Sampling(stop=("a", " \n", "b")), adaptation).stop == ("a", "b")
+    assert [kind for kind, _ in loss_pointers(adaptation)] == ["dropped"]
+    assert adapt_sampling(Sampling(stop=(" ",)), adaptation_for("gemini", "gemini-3-flash")).stop == (" ",)
 
 
 @pytest.mark.parametrize(("given", "sent", "losses"), [(40.0, 40, 0), (39.6, 40, 1), (7, 7, 0)])
 def test_candidates_are_counted_in_whole_numbers(given, sent, losses):
-    fitting = fitting_for("messages", "claude-haiku-4-5")
-    assert adapt_sampling(Sampling(top_k=given), fitting).top_k == sent
-    assert len(loss_pointers(fitting)) == losses
+    adaptation = adaptation_for("messages", "claude-haiku-4-5")
+    assert adapt_sampling(Sampling(top_k=given), adaptation).top_k == sent
+    assert len(loss_pointers(adaptation)) == losses
 
 
 @pytest.mark.parametrize(
@@ -259,21 +261,21 @@ def test_the_thinking_level_is_sent_in_the_models_own_field(dialect, model, thin
     ("dialect", "model"), [("chat", "gpt-4.1"), ("gemini", "gemini-2.0-flash"), ("messages", "claude-3-haiku")]
 )
 def test_a_model_without_thinking_gets_no_thinking_settings(dialect, model):
-    fitting = fitting_for(dialect, model, source="messages", shows_thinking=False)
+    adaptation = adaptation_for(dialect, model, source="messages", shows_thinking=False)
     thinking = Thinking(mode="enabled", effort="low", budget=2000, visible=True)
-    assert adapt_thinking(build_request(thinking=thinking), fitting) is None
-    assert loss_pointers(fitting) == [("dropped", place) for place in sorted([MODE, EFFORT, BUDGET, VISIBLE])]
-    quiet = fitting_for(dialect, model)
+    assert adapt_thinking(build_request(thinking=thinking), adaptation) is None
+    assert loss_pointers(adaptation) == [("dropped", place) for place in sorted([MODE, EFFORT, BUDGET, VISIBLE])]
+    quiet = adaptation_for(dialect, model)
     assert adapt_thinking(build_request(thinking=Thinking()), quiet) is None
     assert loss_pointers(quiet) == []
 
 
 def test_visible_thinking_is_not_requested_from_a_target_that_cannot_show_it():
-    fitting = fitting_for("chat", "nobody", source="messages")
-    assert adapt_thinking(build_request(thinking=Thinking(effort="low", visible=False)), fitting) == Thinking(
+    adaptation = adaptation_for("chat", "nobody", source="messages")
+    assert adapt_thinking(build_request(thinking=Thinking(effort="low", visible=False)), adaptation) == Thinking(
         effort="low"
     )
-    assert loss_pointers(fitting) == [("dropped", VISIBLE)]
+    assert loss_pointers(adaptation) == [("dropped", VISIBLE)]
 
 
 TOOLS = {"tools": (Tool(name="f"),)}
@@ -297,9 +299,9 @@ def test_the_newest_gpt_takes_tools_on_chat_only_without_reasoning(model, thinki
 
 @pytest.mark.parametrize(("limit", "sent", "losses"), [(15, 16, 1), (16, 16, 0)])
 def test_a_limit_below_the_targets_minimum_is_raised(limit, sent, losses):
-    fitting = fitting_for("responses", "gpt-5.6")
-    assert adapt_sampling(Sampling(max_tokens=limit), fitting) == Sampling(max_tokens=sent)
-    assert loss_pointers(fitting) == [("approximated", "/max_completion_tokens")] * losses
+    adaptation = adaptation_for("responses", "gpt-5.6")
+    assert adapt_sampling(Sampling(max_tokens=limit), adaptation) == Sampling(max_tokens=sent)
+    assert loss_pointers(adaptation) == [("approximated", "/max_completion_tokens")] * losses
 
 
 @pytest.mark.parametrize(
@@ -312,10 +314,10 @@ def test_a_limit_below_the_targets_minimum_is_raised(limit, sent, losses):
     ],
 )
 def test_claude_takes_no_temperature_while_it_thinks(model, thinking, kept):
-    fitting = fitting_for("messages", model)
-    fitted = adapt_sampling(Sampling(temperature=0.5, top_k=3, max_tokens=9), fitting, thinking)
+    adaptation = adaptation_for("messages", model)
+    fitted = adapt_sampling(Sampling(temperature=0.5, top_k=3, max_tokens=9), adaptation, thinking)
     assert fitted == (Sampling(temperature=0.5, top_k=3, max_tokens=9) if kept else Sampling(max_tokens=9))
-    assert loss_pointers(fitting) == ([] if kept else [("dropped", "/temperature"), ("dropped", "/top_k")])
+    assert loss_pointers(adaptation) == ([] if kept else [("dropped", "/temperature"), ("dropped", "/top_k")])
 
 
 @pytest.mark.parametrize(
@@ -334,13 +336,13 @@ def test_claude_takes_no_temperature_while_it_thinks(model, thinking, kept):
     ],
 )
 def test_a_budget_leaves_room_for_an_answer_below_the_limit_on_both(limit, thinking, fitted, places):
-    fitting = fitting_for("messages", "claude-opus-4-5", source="messages")
-    fitting.max_tokens = limit
-    assert adapt_thinking(build_request(thinking=thinking), fitting) == fitted
-    assert loss_pointers(fitting) == [("approximated", place) for place in places]
+    adaptation = adaptation_for("messages", "claude-opus-4-5", source="messages")
+    adaptation.max_tokens = limit
+    assert adapt_thinking(build_request(thinking=thinking), adaptation) == fitted
+    assert loss_pointers(adaptation) == [("approximated", place) for place in places]
 
 
 def test_a_token_limit_of_any_size_is_kept_if_the_model_has_no_maximum():
-    fitting = fitting_for("chat", "gpt-4.1", document={"max_completion_tokens": 1 << 40})
-    assert adapt_sampling(Sampling(max_tokens=1 << 40), fitting, None).max_tokens == 1 << 40
-    assert loss_pointers(fitting) == []
+    adaptation = adaptation_for("chat", "gpt-4.1", document={"max_completion_tokens": 1 << 40})
+    assert adapt_sampling(Sampling(max_tokens=1 << 40), adaptation, None).max_tokens == 1 << 40
+    assert loss_pointers(adaptation) == []

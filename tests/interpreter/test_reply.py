@@ -22,10 +22,10 @@ from dragoman.core.problems import Problem
 from dragoman.core.response import Finish, Usage
 from dragoman.core.value import Extras
 from dragoman.dialects.registry import dialect_named
+from dragoman.interpreter.ids import build_call_id_stem, hash_text
 from dragoman.interpreter.ledger import Ledger
 from dragoman.interpreter.reply import EventAdapter
 from dragoman.interpreter.reply_adapter import ReplyOptions
-from dragoman.interpreter.undo import build_call_id_stem, hash_text
 from interpreter.workbench import exactly, loss_pointers, nobodys_dialect
 
 CLIENTS = ["chat", "responses", "messages", "gemini"]
@@ -69,7 +69,7 @@ def test_usage_loses_what_only_the_source_counts():
     assert fitted("gemini", UsageSeen(usage)) == ([UsageSeen(Usage(input=1))], [("dropped", "/x")])
 
 
-def test_fields_of_the_reply_and_of_its_parts_are_dropped_and_booked():
+def test_fields_of_the_reply_and_of_its_parts_are_dropped_and_reported():
     stream = [
         Native("chat", "/fingerprint", b"1"),
         PartStarted(0, Text(text="", where="/t", extras=Extras("chat", {"/x": b"1"}))),

@@ -95,7 +95,7 @@ def test_a_stream_and_a_whole_reply_of_one_id_mint_the_same_call_ids(client):
 
 
 @pytest.mark.parametrize("size", [1, 7, 64])
-def test_minted_ids_do_not_depend_on_where_the_bytes_are_cut(size):
+def test_generated_ids_do_not_depend_on_where_the_bytes_are_cut(size):
     body = reply({"text": "Let me look."}, called(page=1))
     assert flowed("messages", body, size=size) == flowed("messages", body)
 

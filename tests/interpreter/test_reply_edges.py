@@ -44,7 +44,7 @@ def test_calls_without_ids_get_distinct_ids():
     assert ledger.losses() == ()
 
 
-def test_a_minted_id_depends_on_the_reply():
+def test_a_generated_id_depends_on_the_reply():
     def minted(reply_id):
         fit, _ = fitter(dialect_named("chat"))
         return feed_events(fit, Started(reply_id, "m", 3), *call(0, ""))[1].part.id
@@ -99,7 +99,7 @@ def test_reasoning_is_left_out_where_the_client_has_no_place_for_it():
     ("signatures", "carried"),
     [({"reasoning"}, True), ({"reasoning", "call"}, False), ({"call"}, False), (set(), False)],
 )
-def test_a_thought_carries_a_calls_signature_only_where_thoughts_are_signed_and_calls_are_not(signatures, carried):
+def test_reasoning_has_a_calls_signature_only_if_reasoning_is_signed_and_calls_are_not(signatures, carried):
     client = without(dialect_named("messages"), signatures=frozenset(signatures))
     fit, ledger = fitter(client, source_issuer="google")
     start = ToolCall(id="a", name="f", arguments="", where="/c", signature=Signature("google", "s"))

@@ -61,7 +61,7 @@ def chat(usage=None, **choice):
 
 
 @pytest.mark.parametrize(("client", "more"), [("chat", set()), ("responses", set()), ("gemini", {"cache_creation"})])
-def test_counts_the_client_has_no_place_for_are_booked_and_zeros_are_not(client, more):
+def test_counts_the_client_has_no_place_for_are_reported_and_zeros_are_not(client, more):
     lost = UNCOUNTED | {f"/usage/{name}_input_tokens" for name in more}
     assert loss_pointers(answer("messages", client, message())) == lost
     assert loss_pointers(flow("messages", client, message_frames())) == lost
@@ -83,7 +83,7 @@ def test_a_count_that_is_counted_in_with_another_is_not_lost():
     ]
 
 
-def test_details_of_tokens_are_booked_leaf_by_leaf():
+def test_details_of_tokens_are_reported_leaf_by_leaf():
     details = {"cached_tokens": 1, "audio_tokens": 2}
     usage = {"prompt_tokens": 5, "completion_tokens": 6, "total_tokens": 11, "prompt_tokens_details": details}
     told = answer("chat", "messages", chat(usage))
@@ -92,7 +92,7 @@ def test_details_of_tokens_are_booked_leaf_by_leaf():
 
 
 @pytest.mark.parametrize("client", ["chat", "responses", "gemini"])
-def test_the_stop_sequence_that_was_hit_is_booked_where_there_is_no_place_for_it(client):
+def test_the_stop_sequence_that_was_hit_is_reported_where_there_is_no_place_for_it(client):
     whole = answer("messages", client, message(stop_reason="stop_sequence", stop_sequence="END"))
     assert "/stop_sequence" in loss_pointers(whole, "dropped")
     assert "/stop_sequence" in loss_pointers(
@@ -117,7 +117,7 @@ def test_the_stop_sequence_a_server_names_reaches_a_client_that_has_a_place_for_
 
 
 @pytest.mark.parametrize(("client", "reason"), [("messages", 154829), ("gemini", 154829), ("gemini", "END")])
-def test_a_token_that_ended_a_reply_and_a_sequence_without_a_place_are_booked(client, reason):
+def test_a_token_that_ended_a_reply_and_a_sequence_without_a_place_are_reported(client, reason):
     body, chunks = stopped(reason)
     assert loss_pointers(answer("chat", client, body)) == {"/choices/0/stop_reason"}
     assert loss_pointers(flow("chat", client, chunks)) == {"/choices/0/stop_reason"}
@@ -152,7 +152,7 @@ def responded(*output, **more):
 
 
 @pytest.mark.parametrize("client", ["messages", "gemini"])
-def test_the_id_of_a_thought_travels_in_the_envelope_and_is_not_booked(client):
+def test_the_id_of_a_thought_travels_in_the_envelope_and_is_not_reported(client):
     told = answer("responses", client, responded(THOUGHT, {**THOUGHT, "id": "rs.2"}))
     first, _ = open_envelope(Signature("", _signatures(told.body)[0]))
     assert (first.item, first.value) == ("rs_1", "e")
@@ -165,12 +165,12 @@ def _signatures(body):
 
 
 @pytest.mark.parametrize("client", ["chat", "messages", "gemini"])
-def test_the_id_of_a_thought_without_a_signature_is_booked(client):
+def test_the_id_of_a_thought_without_a_signature_is_reported(client):
     thought = {"type": "reasoning", "id": "rs_1", "summary": [{"type": "summary_text", "text": "hm"}]}
     assert loss_pointers(answer("responses", client, responded(thought))) == {"/output/0/id"}
 
 
-def test_fields_of_a_thought_that_was_cut_off_are_booked_too():
+def test_fields_of_a_thought_that_was_cut_off_are_reported_too():
     ledger = Ledger({})
     fitter = EventAdapter(nobodys_dialect(), dialect_named("messages"), ledger)
     fitter.feed(PartStarted(0, Reasoning(where="/p", extras=Extras("responses", {"/id": b'"rs_1"'}))))
@@ -178,7 +178,7 @@ def test_fields_of_a_thought_that_was_cut_off_are_booked_too():
     assert [loss.where for loss in ledger.losses()] == ["/p/id"]
 
 
-def test_a_field_that_merely_looks_like_the_id_of_another_thought_is_booked():
+def test_a_field_that_merely_looks_like_the_id_of_another_thought_is_reported():
     ledger = Ledger({})
     fitter = EventAdapter(nobodys_dialect(), dialect_named("messages"), ledger)
     fitter.feed(PartStarted(0, Reasoning(where="/p", extras=Extras("responses", {"/id": b'"rs_2"'}))))
@@ -193,7 +193,7 @@ def test_fields_that_only_repeat_the_request_are_no_losses():
 
 
 @pytest.mark.parametrize("client", ["chat", "messages", "gemini"])
-def test_the_namespace_of_a_call_is_booked_where_calls_have_none(client):
+def test_the_namespace_of_a_call_is_reported_where_calls_have_none(client):
     call = {"type": "function_call", "call_id": "c", "name": "f", "namespace": "crm", "arguments": "{}"}
     assert loss_pointers(answer("responses", client, responded(call))) == {"/output/0/namespace"}
 

@@ -74,7 +74,7 @@ def test_a_signature_is_in_the_clients_own_field_or_dropped(client, part, signat
 
 @pytest.mark.parametrize("client", ["messages", "responses"])
 @pytest.mark.parametrize("signature", [GOOGLE, ANTHROPIC, OPENAI])
-def test_a_calls_signature_is_carried_by_an_empty_thought_before_it_where_only_thoughts_are_signed(client, signature):
+def test_a_calls_signature_is_on_an_empty_reasoning_part_if_only_reasoning_is_signed(client, signature):
     stream = [PartStarted(0, CALL), PartSigned(0, signature), PartDelta(0, "{}"), PartEnded(0)]
     carrier = seal_signature(signature, "call", ISSUERS[client])
     assert open_envelope(carrier) == (signature, "call")

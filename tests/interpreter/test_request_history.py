@@ -68,20 +68,20 @@ def prefix_of(history: RequestHistory, traits: Traits = GEMINI) -> Prefix:
 
 @pytest.fixture
 def talk() -> Talk:
-    """A conversation that has come before, and whose beginning was remembered when it came again."""
-    begun = Talk()
-    begun.at(LOOP)
-    begun.prefix(LOOP)
-    return begun
+    """A conversation that has come before, and whose prefix is cached."""
+    started = Talk()
+    started.at(LOOP)
+    started.prefix(LOOP)
+    return started
 
 
 def test_the_prefix_of_a_history_is_stored_the_first_time_it_comes():
-    begun = Talk()
-    assert begun.prefix(LOOP) is not NO_PREFIX
-    assert begun.at(LOOP).prefix_length == 4
+    started = Talk()
+    assert started.prefix(LOOP) is not NO_PREFIX
+    assert started.at(LOOP).prefix_length == 4
 
 
-def test_a_small_request_is_not_looked_at(monkeypatch):
+def test_a_small_request_is_not_looked_up_in_the_cache(monkeypatch):
     cache = PrefixCache(min_bytes=1 << 20)
     monkeypatch.setattr(translate, "CACHES", Caches(ToolsCache(), cache))
     body = json.dumps({"model": "m", "messages": LOOP}).encode()
@@ -91,9 +91,9 @@ def test_a_small_request_is_not_looked_at(monkeypatch):
 
 
 def test_a_prefix_ends_where_the_model_began_its_last_answer():
-    begun = Talk()
-    begun.at(LOOP)
-    beginning = begun.prefix(LOOP)
+    started = Talk()
+    started.at(LOOP)
+    beginning = started.prefix(LOOP)
     assert [message.where for message in beginning.messages] == [f"/messages/{number}" for number in range(4)]
     assert beginning.ids == {"a"}
     turns = json.loads(b"[" + beginning.written + b"]")
@@ -165,17 +165,17 @@ def test_a_rest_that_continues_the_user_turn_is_translated_with_the_cached_prefi
 
 
 def test_a_prefix_without_all_its_results_is_not_kept():
-    begun = Talk()
+    started = Talk()
     history = [SYSTEM, USER, call("a"), USER, DONE, USER]
-    begun.at(history)
-    assert begun.prefix(history) is NO_PREFIX
+    started.at(history)
+    assert started.prefix(history) is NO_PREFIX
 
 
 def test_a_prefix_without_ids_is_not_kept():
-    begun = Talk()
+    started = Talk()
     history = [SYSTEM, USER, call(""), result(""), DONE, USER]
-    begun.at(history)
-    assert begun.prefix(history) is NO_PREFIX
+    started.at(history)
+    assert started.prefix(history) is NO_PREFIX
 
 
 def test_a_prefix_is_not_used_for_another_row_of_traits(talk):
@@ -210,37 +210,37 @@ def test_system_instructions_outside_the_history_may_change():
     cache = PrefixCache(min_bytes=64)
     turns = [{"role": role, "content": "y" * 64} for role in ("user", "assistant", "user", "assistant", "user")]
     bodies = [{"system": "one"}, {"system": "one"}, {}, {"system": "two"}]
-    told = []
+    actual = []
     for others in bodies:
         body = json.dumps({"model": "m", "max_tokens": 9, "messages": turns, **others}).encode()
         conversation = history_of(body, "messages", cache)
-        told.append((prefix_of(conversation), conversation.request.messages))
-    assert len(told[0][0].messages) == 3
-    assert told[1][0] is told[0][0]
-    assert told[2][0] is told[3][0] is told[1][0]
-    assert [len(messages) for _, messages in told] == [6, 6, 5, 6]
-    assert told[3][1][0].parts[0].text == "two"
-    assert told[1][0].find_end(told[3][1]) == 4
+        actual.append((prefix_of(conversation), conversation.request.messages))
+    assert len(actual[0][0].messages) == 3
+    assert actual[1][0] is actual[0][0]
+    assert actual[2][0] is actual[3][0] is actual[1][0]
+    assert [len(messages) for _, messages in actual] == [6, 6, 5, 6]
+    assert actual[3][1][0].parts[0].text == "two"
+    assert actual[1][0].find_end(actual[3][1]) == 4
 
 
 def test_calls_without_ids_are_kept_where_each_is_answered_in_the_next_turn():
     cache = PrefixCache(min_bytes=64)
-    asked = {"role": "user", "parts": [{"text": "y" * 80}]}
+    sent = {"role": "user", "parts": [{"text": "y" * 80}]}
     rounds = [
         {"role": "model", "parts": [{"functionCall": {"name": "f", "args": {}}}, {"functionCall": {"name": "g"}}]},
         {"role": "user", "parts": [answer("g"), answer("f")]},
         {"role": "model", "parts": [{"functionCall": {"name": "f", "args": {}}}]},
     ]
-    bodies = [json.dumps({"contents": [asked, *rounds]}).encode() for _ in range(2)]
+    bodies = [json.dumps({"contents": [sent, *rounds]}).encode() for _ in range(2)]
     _, prefix = [prefix_to_chat(history_of(body, "gemini", cache)) for body in bodies]
     assert (prefix.length, prefix.runs, prefix.unnamed) == (3, 1, 2)
 
 
 def test_calls_without_ids_are_not_kept_where_one_is_not_answered():
     cache = PrefixCache(min_bytes=64)
-    asked = {"role": "user", "parts": [{"text": "y" * 80}]}
+    sent = {"role": "user", "parts": [{"text": "y" * 80}]}
     called = {"role": "model", "parts": [{"functionCall": {"name": "f"}}, {"functionCall": {"name": "g"}}]}
-    contents = [asked, called, {"role": "user", "parts": [answer("f")]}, called, asked]
+    contents = [sent, called, {"role": "user", "parts": [answer("f")]}, called, sent]
     bodies = [json.dumps({"contents": contents}).encode() for _ in range(2)]
     assert [prefix_to_chat(history_of(body, "gemini", cache)) for body in bodies] == [NO_PREFIX, NO_PREFIX]
 

@@ -22,20 +22,20 @@ def call(index, number, call_id="a"):
 def whole(client, *calls):
     message = {"role": "assistant", "content": None, "tool_calls": list(calls)}
     choice = {"index": 0, "message": message, "finish_reason": "tool_calls"}
-    told = translate_response(encoded({"id": "r", "model": "m", "choices": [choice]}), "chat", client)
-    return json.loads(told.body), told.losses
+    result = translate_response(encoded({"id": "r", "model": "m", "choices": [choice]}), "chat", client)
+    return json.loads(result.body), result.losses
 
 
 def streamed(client, *calls):
     translator = StreamTranslator("chat", client)
     deltas = [*({"tool_calls": [one]} for one in calls), {}]
-    told = b""
+    result = b""
     for number, delta in enumerate(deltas):
         finish = "tool_calls" if number == len(calls) else None
         choice = {"index": 0, "delta": delta, "finish_reason": finish}
-        told += translator.feed(b"data: " + encoded({"id": "r", "model": "m", "choices": [choice]}) + b"\n\n")
-    told += translator.feed(b"data: [DONE]\n\n") + translator.close()
-    return [json.loads(line[6:]) for line in told.splitlines() if line.startswith(b"data: {")], translator.losses
+        result += translator.feed(b"data: " + encoded({"id": "r", "model": "m", "choices": [choice]}) + b"\n\n")
+    result += translator.feed(b"data: [DONE]\n\n") + translator.close()
+    return [json.loads(line[6:]) for line in result.splitlines() if line.startswith(b"data: {")], translator.losses
 
 
 def ids_of(client, body):

@@ -39,15 +39,15 @@ REPLY = {
 
 def outcomes(body: bytes, source: str) -> list[Any]:
     """Return the reply and losses for every other client."""
-    told: list[Any] = []
+    result: list[Any] = []
     for client in DIALECTS:
         try:
             rendered = translate_response(body, source, client, CONTEXT)
         except Problem as problem:
-            told.append((problem.kind, problem.message))
+            result.append((problem.kind, problem.message))
         else:
-            told.append((rendered.body, rendered.losses, rendered.response))
-    return told
+            result.append((rendered.body, rendered.losses, rendered.response))
+    return result
 
 
 def looked_up(body: bytes, source: str, monkeypatch: pytest.MonkeyPatch) -> list[Any]:
@@ -63,8 +63,8 @@ def looked_up(body: bytes, source: str, monkeypatch: pytest.MonkeyPatch) -> list
 
 def gemini(*parts: Any, usage: dict[str, Any] | None = None, **candidate: Any) -> bytes:
     counts = {"promptTokenCount": 8, "candidatesTokenCount": 4, "totalTokenCount": 12, **(usage or {})}
-    said = {"content": {"parts": list(parts), "role": "model"}, "finishReason": "STOP", "index": 0, **candidate}
-    whole = {"candidates": [said], "usageMetadata": counts, "modelVersion": "m", "responseId": "r-1"}
+    written = {"content": {"parts": list(parts), "role": "model"}, "finishReason": "STOP", "index": 0, **candidate}
+    whole = {"candidates": [written], "usageMetadata": counts, "modelVersion": "m", "responseId": "r-1"}
     return json.dumps(whole, separators=(",", ":")).encode()
 
 
@@ -104,7 +104,7 @@ def test_names_are_escaped_in_pointers():
 
 
 @pytest.mark.parametrize("id_of_reply", ["", "r"])
-def test_a_reply_in_snake_case_is_looked_up(id_of_reply):
+def test_losses_of_a_reply_in_snake_case_have_its_own_pointers(id_of_reply):
     snake = json.loads(json.dumps(REPLY).replace("safetyRatings", "safety_ratings"))
     body = json.dumps({**snake, "responseId": id_of_reply}).encode()
     losses = translate_response(body, "gemini", "chat", CONTEXT).losses

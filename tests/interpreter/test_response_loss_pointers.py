@@ -39,8 +39,8 @@ def stream():
     text = {"item_id": "own.1", "output_index": 1}
     frames = [event("response.created", response={**REPLY, "status": "in_progress", "output": []})]
     for index, item in enumerate(OUTPUT):
-        begun = {**item, "content": []} if "content" in item else {**item, "arguments": ""}
-        frames.append(event("response.output_item.added", output_index=index, item=begun))
+        started = {**item, "content": []} if "content" in item else {**item, "arguments": ""}
+        frames.append(event("response.output_item.added", output_index=index, item=started))
         if item["type"] == "message":
             for place, part in enumerate(item["content"]):
                 frames.append(
@@ -53,8 +53,8 @@ def stream():
 
 @pytest.mark.parametrize("client", ["chat", "messages", "gemini"])
 def test_fields_of_items_are_reported_at_their_pointers(client):
-    told = translate_response(encoded(REPLY), "responses", client)
-    lost = {loss.where for loss in told.losses}
+    result = translate_response(encoded(REPLY), "responses", client)
+    lost = {loss.where for loss in result.losses}
     assert lost >= PLACES
     assert (THOUGHT in lost) is (client == "chat"), "the envelope of its signature carries a thought's id"
     assert all(lookup(encoded(REPLY), where) is not None for where in lost)
@@ -75,8 +75,8 @@ def test_a_stream_names_the_same_places(client):
 def test_an_item_without_an_index_is_placed_in_order():
     decoder = dialect_named("responses").decoder()
     calls = [{"type": "function_call", "id": f"fc_{n}", "call_id": f"c{n}", "name": "f"} for n in range(2)]
-    told = decoder.feed(b"".join(event("response.output_item.added", item=call) for call in calls))
-    assert [one.part.where for one in told if isinstance(one, PartStarted)] == ["/output/0", "/output/1"]
+    result = decoder.feed(b"".join(event("response.output_item.added", item=call) for call in calls))
+    assert [one.part.where for one in result if isinstance(one, PartStarted)] == ["/output/0", "/output/1"]
 
 
 @pytest.mark.parametrize(

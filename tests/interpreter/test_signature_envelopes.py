@@ -85,7 +85,7 @@ def test_an_envelope_on_the_part_it_signs_is_replaced_by_what_it_holds():
     )
 
 
-def test_an_empty_thought_that_carried_a_calls_signature_is_gone_and_the_call_is_signed():
+def test_an_empty_reasoning_part_with_a_calls_signature_is_removed_and_the_call_is_signed():
     carrier = Reasoning(texts=("",), signature=seal_signature(GOOGLE, "call", "anthropic"))
     assert open_envelopes((build_message("assistant", carrier, "words", CALL, CALL),)) == (
         build_message("assistant", "words", signed(CALL, GOOGLE), CALL),
@@ -119,13 +119,13 @@ def test_a_redacted_thought_is_redacted_again():
     )
 
 
-def test_a_carrier_in_a_message_of_its_own_reaches_the_call_in_the_next():
+def test_an_envelope_in_a_message_of_its_own_signs_the_call_in_the_next():
     carrier = Reasoning(signature=seal_signature(GOOGLE, "call", "openai"))
     messages = (build_message("user", "hi"), build_message("assistant", carrier), build_message("assistant", CALL))
     assert open_envelopes(messages) == (build_message("user", "hi"), build_message("assistant", signed(CALL, GOOGLE)))
 
 
-def test_a_carrier_does_not_reach_past_a_user_turn():
+def test_an_envelope_does_not_sign_a_call_after_a_user_turn():
     carrier = Reasoning(signature=seal_signature(GOOGLE, "call", "openai"))
     messages = (build_message("assistant", carrier), build_message("user", "hi"), build_message("assistant", CALL))
     assert open_envelopes(messages) == (build_message("user", "hi"), build_message("assistant", CALL))
@@ -175,5 +175,5 @@ OWN = Signature("anthropic", "own")
     ],
 )
 def test_in_the_same_dialect_envelopes_are_removed_unless_they_are_the_vendors_own(part, after, losses):
-    told = (build_message("assistant", after),) if after is not None else ()
-    assert kept_native(part) == ((build_message("user", "hi"), *told), losses)
+    result = (build_message("assistant", after),) if after is not None else ()
+    assert kept_native(part) == ((build_message("user", "hi"), *result), losses)

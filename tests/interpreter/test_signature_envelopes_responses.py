@@ -26,8 +26,8 @@ def translate(source, body):
 def test_each_text_of_a_turn_is_an_item_of_its_own():
     texts = [{"type": "text", "text": text} for text in ("a", "b")]
     items, losses = translate("chat", {"model": "m", "messages": [ASK, {"role": "assistant", "content": texts}, ASK]})
-    said = [{"type": "message", "role": "assistant", "content": text} for text in ("a", "b")]
-    assert (items[1:3], losses) == (said, [])
+    written = [{"type": "message", "role": "assistant", "content": text} for text in ("a", "b")]
+    assert (items[1:3], losses) == (written, [])
 
 
 @pytest.mark.parametrize(
@@ -43,7 +43,7 @@ def test_a_refusal_becomes_text(message, where):
     assert losses == [("approximated", where)]
 
 
-def test_sound_is_left_out_and_booked():
+def test_sound_is_left_out_and_reported():
     sound = {"type": "input_audio", "input_audio": {"data": "QUJD", "format": "wav"}}
     items, losses = translate("chat", {"model": "m", "messages": [{"role": "user", "content": [sound]}]})
     assert items[0]["content"] == "[audio left out: the target takes no audio]"
@@ -76,8 +76,8 @@ def history_of(client):
         turns = [ASK, {"role": "assistant", "content": reply["content"]}, {"role": "user", "content": [result]}]
         return {"model": "m", "max_tokens": 99, "messages": turns}
     result = {"functionResponse": {"id": "call_1", "name": "f", "response": {"output": "r"}}}
-    asked, answered = ({"role": "user", "parts": [part]} for part in ({"text": "q"}, result))
-    return {"contents": [asked, reply["candidates"][0]["content"], answered]}
+    sent, answered = ({"role": "user", "parts": [part]} for part in ({"text": "q"}, result))
+    return {"contents": [sent, reply["candidates"][0]["content"], answered]}
 
 
 @pytest.mark.parametrize("client", ["messages", "gemini"])

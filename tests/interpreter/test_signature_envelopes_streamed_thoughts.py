@@ -13,7 +13,7 @@ from dragoman.interpreter.ledger import Ledger
 from dragoman.interpreter.signature_envelopes import UNSIGNED, join_thoughts, remove_foreign_envelopes, seal_signature
 from dragoman.interpreter.stream import StreamTranslator
 from dragoman.interpreter.translate import translate_request
-from interpreter.workbench import build_message, encoded, fitting_for, loss_pointers
+from interpreter.workbench import adaptation_for, build_message, encoded, loss_pointers
 
 MODELS = {"messages": "claude-opus-5", "responses": "gpt-5.6"}
 FOREIGN = "reasoning of another vendor's model cannot be replayed"
@@ -71,8 +71,8 @@ def gpt_thinks(*summaries):
 def contents_of(source, stream):
     """What a client of Gemini that keeps every chunk as a content (google-genai) has of a stream."""
     translator = StreamTranslator(source, "gemini")
-    told = translator.feed(stream) + translator.close()
-    chunks = [json.loads(line[6:]) for line in told.splitlines() if line.startswith(b"data: ")]
+    actual = translator.feed(stream) + translator.close()
+    chunks = [json.loads(line[6:]) for line in actual.splitlines() if line.startswith(b"data: ")]
     return [chunk["candidates"][0]["content"] for chunk in chunks]
 
 
@@ -99,13 +99,13 @@ def fused(contents):
 
 def history(contents):
     result = {"functionResponse": {"id": "toolu_1", "name": "f", "response": {"output": "r"}}}
-    asked, answered = ({"role": "user", "parts": [part]} for part in ({"text": "go"}, result))
-    return {"contents": [asked, *contents, answered]}
+    requested, answered = ({"role": "user", "parts": [part]} for part in ({"text": "go"}, result))
+    return {"contents": [requested, *contents, answered]}
 
 
 def returned(target, contents):
-    told = translate_request(Call(encoded(history(contents))), "gemini", target, model=MODELS[target])
-    return json.loads(told.call.body), told.losses
+    actual = translate_request(Call(encoded(history(contents))), "gemini", target, model=MODELS[target])
+    return json.loads(actual.call.body), actual.losses
 
 
 @pytest.mark.parametrize("keep", [apart, gathered, fused])
@@ -125,7 +125,7 @@ def test_streamed_reasoning_of_gpt_is_restored_with_its_text(keep):
     assert losses == ()
 
 
-def test_the_pieces_of_a_thought_the_target_cannot_take_are_booked_each_at_its_place():
+def test_the_pieces_of_a_thought_the_target_cannot_take_are_reported_each_at_its_place():
     contents = gathered(contents_of("messages", claude_thinks("Thi", "nk")))
     body, losses = returned("responses", contents)
     assert all(item["type"] != "reasoning" for item in body["input"])
@@ -143,7 +143,7 @@ def piece(text, signature=None, **more):
 
 def test_a_thought_whose_envelope_is_on_its_only_piece_stays_as_it_is():
     messages = (build_message("assistant", piece("a", SEAL), CALL),)
-    assert join_thoughts(messages, fitting_for("messages", "claude-opus-5")) is messages
+    assert join_thoughts(messages, adaptation_for("messages", "claude-opus-5")) is messages
 
 
 @pytest.mark.parametrize(
@@ -152,7 +152,7 @@ def test_a_thought_whose_envelope_is_on_its_only_piece_stays_as_it_is():
 )
 def test_parts_between_two_reasoning_parts_keep_them_separate(between):
     messages = (build_message("assistant", piece("a"), between, piece("", SEAL)),)
-    assert join_thoughts(messages, fitting_for("messages", "claude-opus-5")) is messages
+    assert join_thoughts(messages, adaptation_for("messages", "claude-opus-5")) is messages
 
 
 def test_a_turn_of_the_user_keeps_thoughts_apart():
@@ -161,31 +161,31 @@ def test_a_turn_of_the_user_keeps_thoughts_apart():
         build_message("user", "hi"),
         build_message("assistant", piece("", SEAL)),
     )
-    assert join_thoughts(messages, fitting_for("messages", "claude-opus-5")) is messages
+    assert join_thoughts(messages, adaptation_for("messages", "claude-opus-5")) is messages
 
 
 def test_two_thoughts_in_a_row_stay_two():
     messages = (build_message("assistant", piece("a"), piece("b", SEAL), piece("c"), piece("d", SEAL)),)
-    joined = join_thoughts(messages, fitting_for("messages", "claude-opus-5"))
+    joined = join_thoughts(messages, adaptation_for("messages", "claude-opus-5"))
     assert joined == (build_message("assistant", piece("ab", SEAL), piece("cd", SEAL)),)
 
 
 def test_unsigned_reasoning_is_joined_where_any_reasoning_is_accepted():
     sealed = seal_signature(UNSIGNED, "self", "google")
     messages = (build_message("assistant", piece("a"), piece("b"), piece("", sealed)),)
-    assert join_thoughts(messages, fitting_for("chat", "deepseek-v4")) == (
+    assert join_thoughts(messages, adaptation_for("chat", "deepseek-v4")) == (
         build_message("assistant", piece("ab", sealed)),
     )
-    assert join_thoughts(messages, fitting_for("messages", "claude-opus-5")) is messages
+    assert join_thoughts(messages, adaptation_for("messages", "claude-opus-5")) is messages
 
 
-def test_what_only_gemini_understands_of_the_pieces_and_their_messages_is_booked():
+def test_what_only_gemini_understands_of_the_pieces_and_their_messages_is_reported():
     extras = Extras("gemini", {"/x": b"1"})
     first = Message(role="assistant", parts=(piece("a", extras=extras, where="/0/p"),), extras=extras, where="/0")
-    fitting = fitting_for("messages", "claude-opus-5", source="gemini")
+    adaptation = adaptation_for("messages", "claude-opus-5", source="gemini")
     last = build_message("assistant", piece("b", SEAL), CALL)
-    assert join_thoughts((first, last), fitting) == (build_message("assistant", piece("ab", SEAL), CALL),)
-    assert loss_pointers(fitting) == [("dropped", "/0/p/x"), ("dropped", "/0/x")]
+    assert join_thoughts((first, last), adaptation) == (build_message("assistant", piece("ab", SEAL), CALL),)
+    assert loss_pointers(adaptation) == [("dropped", "/0/p/x"), ("dropped", "/0/x")]
 
 
 def test_in_the_same_dialect_all_pieces_of_foreign_reasoning_are_removed():
@@ -199,7 +199,7 @@ def test_in_the_same_dialect_all_pieces_of_foreign_reasoning_are_removed():
     )
     assert ledger.losses() == (
         Loss("/0/p", FOREIGN, "dropped"),
-        Loss("/0/x", "its message has no other content", "dropped"),
+        Loss("/0/x", "its message is dropped: nothing else in it can be sent", "dropped"),
         Loss("/1/p", FOREIGN, "dropped"),
     )
 

@@ -47,10 +47,10 @@ class Conversation:
         self.signer = Signer()
 
     def parse(self, rounds: int):
-        asked = TranslationTask(
+        request = TranslationTask(
             Call(body_of(rounds)), dialect_named("chat"), dialect_named("gemini"), MODEL, signer=self.signer
         )
-        return parse_request(asked, self.caches)
+        return parse_request(request, self.caches)
 
     def signatures(self, rounds: int) -> list[str]:
         contents = json.loads(self.parse(rounds).translate(None).call.body)["contents"]
@@ -64,10 +64,10 @@ SKIPPED = "skip_thought_signature_validator"
 @pytest.fixture
 def conversation() -> Conversation:
     """A conversation whose prefix is kept though none of its calls was looked up."""
-    begun = Conversation()
+    started = Conversation()
     for _ in range(2):
-        assert begun.signatures(3) == [SKIPPED] * 3
-    return begun
+        assert started.signatures(3) == [SKIPPED] * 3
+    return started
 
 
 def test_unknown_calls_are_listed_until_their_signatures_are_found(conversation):

@@ -2,7 +2,8 @@
 
 import pytest
 
-from dragoman import Problem, StreamTranslator
+from dragoman import Problem
+from dragoman.interpreter.stream import StreamTranslator
 
 CHUNK = b'data: {"id":"c","object":"chat.completion.chunk","created":1,"model":"m","choices":[%s]}\n\n'
 OPENING = CHUNK % b'{"index":0,"delta":{"role":"assistant","content":""},"finish_reason":null}'

@@ -38,9 +38,9 @@ def test_a_last_frame_without_its_blank_line_passes_at_the_close():
 def test_a_stream_cut_inside_a_frame_ends_in_an_error_and_not_in_the_piece():
     stream = StreamTranslator("chat", "chat")
     stream.feed(FIRST + b"\n\n" + LAST[:60])
-    told = stream.close()
-    assert LAST[:60] not in told
-    assert b'"error"' in told
+    result = stream.close()
+    assert LAST[:60] not in result
+    assert b'"error"' in result
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from dragoman.core.value import Extras
 from dragoman.interpreter.schema.arguments import ArgumentUndo
 from dragoman.interpreter.tools import NO_PARAMETERS, adapt_request_tools
 from dragoman.interpreter.undo import Undo
-from interpreter.workbench import build_message, build_request, encoded, exactly, fitting_for, loss_pointers
+from interpreter.workbench import adaptation_for, build_message, build_request, encoded, exactly, loss_pointers
 
 SCHEMA = {"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"]}
 TOOL = Tool(name="f", description="d", parameters=encoded(SCHEMA), where="/tools/0")
@@ -25,22 +25,22 @@ TARGETS = {
 }
 
 
-def fitting_to(target, **options):
-    return fitting_for(target.partition(" ")[0], TARGETS[target], **options)
+def adaptation_to(target, **options):
+    return adaptation_for(target.partition(" ")[0], TARGETS[target], **options)
 
 
 def fitted(target, *tools, messages=(), choice=None, **options):
     """Return the tools for a target, the losses, and the undo."""
-    fitting = fitting_to(target, **options)
-    told, chosen = adapt_request_tools(build_request(*messages, tools=tools, tool_choice=choice), fitting)
-    assert chosen is None or choice is not None or messages or fitting.validated
-    return told, loss_pointers(fitting), fitting.build_undo()
+    adaptation = adaptation_to(target, **options)
+    result, chosen = adapt_request_tools(build_request(*messages, tools=tools, tool_choice=choice), adaptation)
+    assert chosen is None or choice is not None or messages or adaptation.validated
+    return result, loss_pointers(adaptation), adaptation.build_undo()
 
 
 @pytest.mark.parametrize("target", ["chat", "messages", "gemini", "gemini 2.5"])
 def test_a_plain_tool_passes(target):
-    told, losses, undo = fitted(target, TOOL)
-    assert exactly(told) == exactly((TOOL,))
+    result, losses, undo = fitted(target, TOOL)
+    assert exactly(result) == exactly((TOOL,))
     assert (losses, undo) == ([], Undo())
 
 
@@ -50,8 +50,8 @@ def test_responses_gets_strict_false_for_a_tool_that_is_not_strict():
 
 def test_gemini_1_5_gets_googles_own_schema_format():
     (tool,), losses, _ = fitted("gemini 1.5", TOOL)
-    told = {"type": "OBJECT", "properties": {"a": {"type": "STRING"}}, "propertyOrdering": ["a"], "required": ["a"]}
-    assert json.loads(tool.parameters) == told
+    result = {"type": "OBJECT", "properties": {"a": {"type": "STRING"}}, "propertyOrdering": ["a"], "required": ["a"]}
+    assert json.loads(tool.parameters) == result
     assert tool == structs.replace(TOOL, parameters=tool.parameters, openapi=True)
     assert losses == []
 
@@ -88,8 +88,8 @@ def test_keywords_of_a_schema_without_arguments_are_losses_if_not_sent():
     }
     document = {"tools": [{"type": "function", "function": {"name": "f", "parameters": said_more}}]}
     tool = Tool(name="f", parameters=encoded(said_more), where="/tools/0")
-    told, losses, _ = fitted("gemini", tool, document=document)
-    assert told == (Tool(name="f"),)
+    result, losses, _ = fitted("gemini", tool, document=document)
+    assert result == (Tool(name="f"),)
     place = "/tools/0/function/parameters"
     assert losses == [("dropped", f"{place}/description"), ("dropped", f"{place}/title")]
     assert fitted("gemini", structs.replace(tool, parameters=b"true"))[:2] == ((Tool(name="f"),), [])
@@ -104,7 +104,7 @@ def test_property_names_that_claude_rejects_get_aliases_that_are_restored(target
     (tool,), losses, undo = fitted(target, structs.replace(TOOL, parameters=encoded(schema)), document=document)
     assert list(json.loads(tool.parameters)["properties"]) == ["a_b" if renamed else "a b"]
     assert losses == ([("approximated", "/tools/0/function/parameters/properties/a b")] if renamed else [])
-    assert undo.arguments == ({"f": (ArgumentUndo(renamed={"a_b": "a b"}, retold=True),)} if renamed else {})
+    assert undo.arguments == ({"f": (ArgumentUndo(renamed={"a_b": "a b"}, converts_history=True),)} if renamed else {})
 
 
 STRICT = structs.replace(TOOL, strict=True)
@@ -141,7 +141,7 @@ def test_strict_false_is_sent_where_the_target_has_a_field_for_it(target, strict
 
 
 @pytest.mark.parametrize(
-    ("choice", "told"),
+    ("choice", "result"),
     [
         (None, ToolChoice(mode="auto", validated=True)),
         (ToolChoice(mode="auto"), ToolChoice(mode="auto", validated=True)),
@@ -149,9 +149,9 @@ def test_strict_false_is_sent_where_the_target_has_a_field_for_it(target, strict
         (ToolChoice(mode="none"), ToolChoice(mode="none")),
     ],
 )
-def test_gemini_is_held_to_strict_schemas_by_the_mode(choice, told):
-    fitting = fitting_to("gemini")
-    assert adapt_request_tools(build_request(tools=(STRICT,), tool_choice=choice), fitting)[1] == told
+def test_gemini_is_held_to_strict_schemas_by_the_mode(choice, result):
+    adaptation = adaptation_to("gemini")
+    assert adapt_request_tools(build_request(tools=(STRICT,), tool_choice=choice), adaptation)[1] == result
 
 
 def test_a_strict_schema_for_claude_is_closed():
@@ -163,7 +163,7 @@ def test_a_strict_schema_for_claude_is_closed():
 def test_a_strict_schema_of_any_dialect_requires_every_property_at_openai(source):
     (tool,), losses, undo = fitted("chat", LOOSE, source=source)
     assert json.loads(tool.parameters)["required"] == ["a", "n"]
-    assert undo.arguments == {"f": (ArgumentUndo(optional=frozenset({"n"}), order=("a", "n"), retold=True),)}
+    assert undo.arguments == {"f": (ArgumentUndo(optional=frozenset({"n"}), order=("a", "n"), converts_history=True),)}
     assert losses
 
 
@@ -176,10 +176,10 @@ def test_a_strict_schema_that_openai_accepts_is_unchanged(source):
 
 def test_a_duplicate_tool_declaration_does_not_affect_how_arguments_are_restored():
     schema = {"type": "object", "properties": {"a b": {"type": "string"}}}
-    fitting = fitting_to("messages")
+    adaptation = adaptation_to("messages")
     twins = [structs.replace(TOOL, parameters=encoded(schema), where=f"/tools/{index}") for index in range(2)]
-    adapt_request_tools(build_request(tools=tuple(twins)), fitting)
-    assert fitting.arguments == {"f": (ArgumentUndo(renamed={"a_b": "a b"}, retold=True),)}
+    adapt_request_tools(build_request(tools=tuple(twins)), adaptation)
+    assert adaptation.arguments == {"f": (ArgumentUndo(renamed={"a_b": "a b"}, converts_history=True),)}
 
 
 @pytest.mark.parametrize("target", ["messages", "responses"])
@@ -189,16 +189,16 @@ def test_tools_of_one_name_in_two_namespaces_have_their_own_ways_back(target):
         for kind in ("array", "string")
     ]
     for _ in range(2):
-        fitting = fitting_to(target)
-        adapt_request_tools(build_request(tools=tuple(twins)), fitting)
-        wrapped = {name: steps[0].wrapped_kinds for name, steps in fitting.arguments.items()}
+        adaptation = adaptation_to(target)
+        adapt_request_tools(build_request(tools=tuple(twins)), adaptation)
+        wrapped = {name: steps[0].wrapped_kinds for name, steps in adaptation.arguments.items()}
         assert wrapped == {"array__f": {"array"}, "string__f": {"string"}}
 
 
 def test_claude_takes_twenty_strict_tools():
     tools = [structs.replace(STRICT, name=f"f{index}", where=f"/tools/{index}") for index in range(22)]
-    told, losses, _ = fitted("messages", *tools)
-    assert [tool.strict for tool in told] == [True] * 20 + [None] * 2
+    result, losses, _ = fitted("messages", *tools)
+    assert [tool.strict for tool in result] == [True] * 20 + [None] * 2
     assert losses == [("dropped", "/tools/20/function/strict"), ("dropped", "/tools/21/function/strict")]
 
 
@@ -231,14 +231,14 @@ SPACED = structs.replace(TOOL, namespace="crm", namespace_description="Customers
     ("tool", "description"), [(SPACED, "Customers.\n\nd"), (structs.replace(SPACED, description=""), "Customers.")]
 )
 def test_a_namespace_goes_into_name_and_description_where_there_are_none(tool, description):
-    told, losses, undo = fitted("chat", tool)
-    assert told == (structs.replace(TOOL, name="crm__f", description=description),)
+    result, losses, undo = fitted("chat", tool)
+    assert result == (structs.replace(TOOL, name="crm__f", description=description),)
     assert (losses, undo) == ([], Undo({"crm__f": ("crm", "f")}))
 
 
 def test_a_namespace_stays_where_there_are_some():
-    told, _, undo = fitted("responses", structs.replace(SPACED, namespace_description=""))
-    assert told == (structs.replace(TOOL, namespace="crm", strict=False),)
+    result, _, undo = fitted("responses", structs.replace(SPACED, namespace_description=""))
+    assert result == (structs.replace(TOOL, namespace="crm", strict=False),)
     assert undo == Undo()
 
 
@@ -256,8 +256,8 @@ FREE = {"type": "object", "properties": {"input": {"type": "string"}}, "required
 
 
 def test_a_free_form_tool_passes_where_there_are_some():
-    told, losses, undo = fitted("responses", SHELL)
-    assert exactly(told) == exactly((structs.replace(SHELL, extras=None, cache=None),))
+    result, losses, undo = fitted("responses", SHELL)
+    assert exactly(result) == exactly((structs.replace(SHELL, extras=None, cache=None),))
     assert losses == [("approximated", "/tools/0"), ("dropped", "/tools/0/x")]
     assert undo == Undo()
 
@@ -301,8 +301,8 @@ def test_a_free_form_tool_without_a_description_is_described_by_its_grammar_alon
 
 def test_a_free_form_tool_made_a_function_for_responses_is_not_strict():
     plain = structs.replace(SHELL, extras=None, cache=None, namespace="n")
-    fitting = fitting_for("responses", "gpt-4.1")
-    (tool,), _ = adapt_request_tools(build_request(tools=(plain,)), fitting)
+    adaptation = adaptation_for("responses", "gpt-4.1")
+    (tool,), _ = adapt_request_tools(build_request(tools=(plain,)), adaptation)
     assert (tool.strict, tool.namespace) == (False, "n")
 
 
@@ -319,8 +319,8 @@ DOCUMENT = {"tools": [{"type": "web_search_20250305", "name": "web_search", "max
     [("responses", b'{"type":"web_search"}'), ("gemini", b'{"googleSearch":{}}'), ("chat", None)],
 )
 def test_a_vendors_tool_is_replaced_by_the_targets_own_or_dropped(target, raw):
-    told, losses, _ = fitted(target, SEARCH, source="messages", document=DOCUMENT)
-    assert told == ((NativeTool(dialect=target, raw=raw),) if raw else ())
+    result, losses, _ = fitted(target, SEARCH, source="messages", document=DOCUMENT)
+    assert result == ((NativeTool(dialect=target, raw=raw),) if raw else ())
     lost = [("dropped", f"/tools/0/{name}") for name in ("max_uses", "name")]
     assert losses == ([("approximated", "/tools/0"), *lost] if raw else [("dropped", "/tools")])
 
@@ -366,21 +366,21 @@ CALLED = (
 
 
 def test_tools_that_the_history_calls_are_declared_where_they_must_be_and_may_not_be_called():
-    fitting = fitting_to("messages")
-    told, choice = adapt_request_tools(build_request(*CALLED), fitting)
-    assert told == (
+    adaptation = adaptation_to("messages")
+    result, choice = adapt_request_tools(build_request(*CALLED), adaptation)
+    assert result == (
         Tool(name="f", parameters=NO_PARAMETERS),
         Tool(name="g_g_3a2bebf1", parameters=NO_PARAMETERS),
     )
     assert choice == ToolChoice(mode="none")
-    assert loss_pointers(fitting) == []
+    assert loss_pointers(adaptation) == []
 
 
 @pytest.mark.parametrize("target", ["chat", "gemini", "responses"])
 def test_tools_that_the_history_calls_need_not_be_declared_elsewhere(target):
-    assert adapt_request_tools(build_request(*CALLED), fitting_to(target)) == ((), None)
+    assert adapt_request_tools(build_request(*CALLED), adaptation_to(target)) == ((), None)
 
 
 def test_without_calls_nothing_is_declared():
-    assert adapt_request_tools(build_request(build_message("user", "hi")), fitting_to("messages")) == ((), None)
-    assert adapt_request_tools(build_request(*CALLED, tools=(TOOL,)), fitting_to("messages")) == ((TOOL,), None)
+    assert adapt_request_tools(build_request(build_message("user", "hi")), adaptation_to("messages")) == ((), None)
+    assert adapt_request_tools(build_request(*CALLED, tools=(TOOL,)), adaptation_to("messages")) == ((TOOL,), None)

@@ -6,7 +6,7 @@ from msgspec import structs
 from dragoman.core.request import NativeTool, Tool, ToolChoice
 from dragoman.core.value import Extras
 from dragoman.interpreter.tools import adapt_request_tools
-from interpreter.workbench import build_request, exactly, fitting_for, loss_pointers
+from interpreter.workbench import adaptation_for, build_request, exactly, loss_pointers
 
 NAMES = ("red", "green", "blue")
 TOOLS = tuple(
@@ -28,10 +28,10 @@ BENT, GONE = ("approximated", "/tool_choice"), ("dropped", "/tool_choice")
 
 def chosen(target, choice, tools=TOOLS, **options):
     """Return the choice, the names of the sent tools, the losses, and the instructions added as text."""
-    fitting = fitting_for(DIALECTS.get(target, target), TARGETS[target], **options)
-    told, fitted = adapt_request_tools(build_request(tools=tools, tool_choice=choice), fitting)
-    names = tuple(tool.name for tool in told if isinstance(tool, Tool))
-    return fitted, names, loss_pointers(fitting), fitting.instructions
+    adaptation = adaptation_for(DIALECTS.get(target, target), TARGETS[target], **options)
+    result, fitted = adapt_request_tools(build_request(tools=tools, tool_choice=choice), adaptation)
+    names = tuple(tool.name for tool in result if isinstance(tool, Tool))
+    return fitted, names, loss_pointers(adaptation), adaptation.instructions
 
 
 @pytest.mark.parametrize("target", TARGETS)
@@ -84,11 +84,11 @@ def test_several_required_tools_are_requested_as_text_where_calls_cannot_be_forc
 
 def test_native_tools_stay_next_to_an_allowed_subset():
     search = NativeTool(dialect="gemini", raw=b'{"googleSearch":{}}', where="/tools/3")
-    fitting = fitting_for("messages", "claude-opus-5")
-    told, _ = adapt_request_tools(
-        build_request(tools=(*TOOLS, search), tool_choice=ToolChoice(mode="auto", names=("red",))), fitting
+    adaptation = adaptation_for("messages", "claude-opus-5")
+    result, _ = adapt_request_tools(
+        build_request(tools=(*TOOLS, search), tool_choice=ToolChoice(mode="auto", names=("red",))), adaptation
     )
-    assert [type(tool) for tool in told] == [Tool, NativeTool]
+    assert [type(tool) for tool in result] == [Tool, NativeTool]
 
 
 def test_the_choice_follows_a_tool_that_is_renamed():

@@ -84,8 +84,8 @@ def test_another_vendors_signature_is_removed_even_in_the_same_dialect():
     blocks = [thought, {"type": "text", "text": "yes"}]
     body = {"model": "m", "max_tokens": 9, "messages": [{"role": "assistant", "content": blocks}]}
     translation = translate_request(Call(encoded(body)), "messages", "messages", model="claude-opus-4-5")
-    told = json.loads(translation.call.body)
-    assert told == body | {"model": "claude-opus-4-5", "messages": [{"role": "assistant", "content": blocks[1:]}]}
+    result = json.loads(translation.call.body)
+    assert result == body | {"model": "claude-opus-4-5", "messages": [{"role": "assistant", "content": blocks[1:]}]}
     assert [(loss.where, loss.leaves) for loss in translation.losses] == [("/messages/0/content/0", len(thought))]
     with pytest.raises(Problem):
         translate_request(Call(encoded(body)), "messages", "messages", strict=True)
@@ -126,9 +126,9 @@ def test_a_reply_in_the_clients_dialect_is_the_same_bytes():
 
 def test_a_reply_in_the_clients_dialect_gets_its_names_back_and_keeps_the_rest():
     rendered = translate_response(encoded(CALLING), "gemini", "gemini", NAMED)
-    told = json.loads(rendered.body)
-    assert told["candidates"][0]["content"]["parts"] == [{"functionCall": {"name": "f 1", "args": {}}}]
-    assert told["candidates"][0]["avgLogprobs"] == 1
+    result = json.loads(rendered.body)
+    assert result["candidates"][0]["content"]["parts"] == [{"functionCall": {"name": "f 1", "args": {}}}]
+    assert result["candidates"][0]["avgLogprobs"] == 1
     assert rendered.losses == ()
 
 
@@ -137,15 +137,15 @@ SPOKE = Context(Request(model="", messages=(), spelling=frozenset({"code_assist"
 
 
 def test_an_envelope_the_client_did_not_use_is_taken_off():
-    told = json.loads(translate_response(encoded(WRAPPED), "gemini", "gemini").body)
-    assert told["candidates"][0]["content"] == REPLY["candidates"][0]["content"]
+    result = json.loads(translate_response(encoded(WRAPPED), "gemini", "gemini").body)
+    assert result["candidates"][0]["content"] == REPLY["candidates"][0]["content"]
     assert translate_response(encoded(WRAPPED), "gemini", "gemini", SPOKE) == TranslatedResponse(encoded(WRAPPED))
     assert translate_response(encoded(REPLY), "gemini", "gemini") == TranslatedResponse(encoded(REPLY))
 
 
 def test_an_envelope_the_client_wants_is_put_on():
-    told = json.loads(translate_response(encoded(REPLY), "gemini", "gemini", Context(form="code_assist")).body)
-    assert told["response"]["candidates"][0]["content"] == REPLY["candidates"][0]["content"]
+    result = json.loads(translate_response(encoded(REPLY), "gemini", "gemini", Context(form="code_assist")).body)
+    assert result["response"]["candidates"][0]["content"] == REPLY["candidates"][0]["content"]
 
 
 def test_a_context_has_its_salt_and_whether_replies_pass_through():
@@ -175,8 +175,8 @@ def test_ids_the_upstream_did_not_give_differ_from_turn_to_turn():
 def flow(source, target, raw, size=0, context=None):
     translator = StreamTranslator(source, target, *([context] if context else []))
     step = size or max(len(raw), 1)
-    told = b"".join(translator.feed(raw[at : at + step]) for at in range(0, len(raw), step))
-    return told + translator.close(), translator
+    result = b"".join(translator.feed(raw[at : at + step]) for at in range(0, len(raw), step))
+    return result + translator.close(), translator
 
 
 def chat(delta, finish=None):
@@ -207,12 +207,12 @@ def test_nothing_after_the_end_is_passed_on(size):
 @pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("tail", [b"data: {broken\n\ndata: more\n\n", b"data: {bro", b""])
 def test_a_stream_that_breaks_or_is_cut_ends_in_an_error_on_a_line_of_its_own(size, tail):
-    begun = chat({"content": "hi"})
-    told, _ = flow("chat", "chat", begun + tail, size)
-    assert told.startswith(begun)
-    (error,) = data(told[len(begun) :])
+    started = chat({"content": "hi"})
+    result, _ = flow("chat", "chat", started + tail, size)
+    assert result.startswith(started)
+    (error,) = data(result[len(started) :])
     assert error["error"]["code"] == "malformed_reply"
-    assert told.count(b"\n\n") == 2
+    assert result.count(b"\n\n") == 2
 
 
 def test_an_upstream_error_in_the_same_dialect_is_passed_on_unchanged():
@@ -255,10 +255,10 @@ def test_an_empty_stream_in_the_clients_dialect_is_an_error():
 
 @pytest.mark.parametrize("size", SIZES)
 def test_a_stream_is_translated_to_the_clients_dialect(size):
-    told, translator = flow(
+    result, translator = flow(
         "chat", "messages", chat({"content": "he"}) + chat({"content": "y"}) + chat({}, "stop") + DONE, size
     )
-    kinds = [frame["type"] for frame in data(told)]
+    kinds = [frame["type"] for frame in data(result)]
     assert kinds == [
         "message_start",
         "content_block_start",
@@ -280,9 +280,9 @@ def test_interleaved_calls_reach_a_client_that_holds_one_open_at_a_time_one_afte
         }
 
     deltas = [piece(0, "", name="f"), piece(1, "", name="g"), piece(1, '{"b":'), piece(0, '{"a":1}'), piece(1, "2}")]
-    told, _ = flow("chat", "messages", b"".join(map(chat, deltas)) + chat({}, "tool_calls") + DONE)
+    result, _ = flow("chat", "messages", b"".join(map(chat, deltas)) + chat({}, "tool_calls") + DONE)
     open_block, arguments = None, {}
-    for frame in data(told):
+    for frame in data(result):
         if frame["type"] == "content_block_start":
             assert open_block is None
             open_block = frame["content_block"]["name"]
@@ -299,17 +299,17 @@ def test_a_part_left_out_closes_up_the_indexes_of_those_behind_it():
         **REPLY,
         "candidates": [{"content": {"role": "model", "parts": [image, {"text": "hi"}]}, "finishReason": "STOP"}],
     }
-    told, translator = flow("gemini", "messages", b"data: " + encoded(reply) + b"\n\n")
-    assert {frame["index"] for frame in data(told) if "index" in frame} == {0}
+    result, translator = flow("gemini", "messages", b"data: " + encoded(reply) + b"\n\n")
+    assert {frame["index"] for frame in data(result) if "index" in frame} == {0}
     lost = [(loss.where, loss.kind, loss.leaves) for loss in translator.losses]
     assert lost == [("/candidates/0/content/parts/0", "dropped", 2)]
 
 
 def test_a_streams_names_are_given_back():
-    told, _ = flow("gemini", "chat", b"data: " + encoded(CALLING) + b"\n\n", 0, NAMED)
+    result, _ = flow("gemini", "chat", b"data: " + encoded(CALLING) + b"\n\n", 0, NAMED)
     names = [
         call["function"].get("name")
-        for frame in data(told)
+        for frame in data(result)
         for call in frame["choices"][0]["delta"].get("tool_calls", [])
     ]
     assert "f 1" in names
@@ -319,8 +319,8 @@ CUT = {"index": 0, "id": "c", "type": "function", "function": {"name": "f", "arg
 
 
 def test_a_call_cut_off_is_shown_in_a_stream_and_left_out_of_a_whole_reply_for_claudes_clients():
-    told, _ = flow("chat", "messages", chat({"tool_calls": [CUT]}) + chat({}, "length") + DONE)
-    assert any(frame.get("content_block", {}).get("name") == "f" for frame in data(told))
+    result, _ = flow("chat", "messages", chat({"tool_calls": [CUT]}) + chat({}, "length") + DONE)
+    assert any(frame.get("content_block", {}).get("name") == "f" for frame in data(result))
     message = {"role": "assistant", "content": None, "tool_calls": [CUT]}
     choice = {"index": 0, "message": message, "finish_reason": "length"}
     rendered = translate_response(encoded({"id": "r", "model": "m", "choices": [choice]}), "chat", "messages")

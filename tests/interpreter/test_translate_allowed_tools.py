@@ -15,8 +15,8 @@ CODE = {"type": "code_interpreter", "container": {"type": "auto"}}
 
 
 def translated(source, target, body):
-    told = translate_request(Call(encoded(body)), source, target, model=MODELS[target])
-    return json.loads(told.call.body), loss_pointers(told.losses)
+    result = translate_request(Call(encoded(body)), source, target, model=MODELS[target])
+    return json.loads(result.call.body), loss_pointers(result.losses)
 
 
 def allowed(target, *listed, mode="auto", tools=(F, G, SEARCH, CODE)):
@@ -55,7 +55,7 @@ def test_a_vendors_own_tools_are_sent_only_if_they_are_on_the_list(target, liste
     assert not [where for kind, where in losses if kind == "dropped" and where.startswith("/tool_choice/tools/")]
 
 
-def test_a_listed_tool_that_is_not_sent_is_booked():
+def test_a_listed_tool_that_is_not_sent_is_reported():
     _, losses = allowed("messages", {"type": "function", "name": "f"}, {"type": "mcp", "server_label": "x"})
     assert ("dropped", "/tool_choice/tools/1") in losses
 
@@ -64,8 +64,8 @@ def test_an_entry_matches_the_tool_that_its_fields_identify():
     servers = [{"type": "mcp", "server_label": label, "server_url": "https://a.example"} for label in "xy"]
     choice = {"type": "allowed_tools", "mode": "auto", "tools": [{"type": "mcp", "server_label": "x"}]}
     body = encoded({"input": "hi", "tools": servers, "tool_choice": choice})
-    told = translate_request(Call(body), "responses", "messages", model="claude-opus-5")
-    reasons = {loss.where: loss.what for loss in told.losses}
+    result = translate_request(Call(body), "responses", "messages", model="claude-opus-5")
+    reasons = {loss.where: loss.what for loss in result.losses}
     assert reasons["/tools/0"] == "a tool that only its own vendor runs"
     assert reasons["/tools/1"].startswith("tool_choice does not allow it")
 

@@ -125,9 +125,9 @@ def test_another_vendors_signature_never_reaches_the_native_one():
             }
         ]
     }
-    said = json.loads(translate_response(json.dumps(reply).encode(), "gemini", "messages", Context()).body)
-    result = {"type": "tool_result", "tool_use_id": said["content"][-1]["id"], "content": "1"}
-    history = [ASK, {"role": "assistant", "content": said["content"]}, {"role": "user", "content": [result]}]
+    written = json.loads(translate_response(json.dumps(reply).encode(), "gemini", "messages", Context()).body)
+    result = {"type": "tool_result", "tool_use_id": written["content"][-1]["id"], "content": "1"}
+    history = [ASK, {"role": "assistant", "content": written["content"]}, {"role": "user", "content": [result]}]
     body = {"model": "x", "max_tokens": 9, "messages": history}
     assert ENVELOPE_MARKER in json.dumps(body).encode()
     home, losses = translate(body, "messages", "messages", "claude-opus-5")
@@ -138,25 +138,27 @@ def test_another_vendors_signature_never_reaches_the_native_one():
     assert back["contents"][1]["parts"][-1]["thoughtSignature"] == "c2ln"
 
 
-@pytest.mark.parametrize(("said", "ends"), [("The answer is \n", "The answer is"), ("The answer is", "The answer is")])
-def test_what_claude_is_given_to_go_on_with_does_not_end_in_white_space(said, ends):
-    body = {"model": "x", "messages": [ASK, {"role": "assistant", "content": said}]}
+@pytest.mark.parametrize(
+    ("written", "ends"), [("The answer is \n", "The answer is"), ("The answer is", "The answer is")]
+)
+def test_what_claude_is_given_to_go_on_with_does_not_end_in_white_space(written, ends):
+    body = {"model": "x", "messages": [ASK, {"role": "assistant", "content": written}]}
     sent, losses = translate(body, "chat", "messages", "claude-haiku-4-5")
     assert sent["messages"][-1] == {"role": "assistant", "content": ends}
-    assert losses == ({"/messages/1/content": "approximated"} if said != ends else {})
+    assert losses == ({"/messages/1/content": "approximated"} if written != ends else {})
 
 
 def test_claude_begins_an_answer_of_a_given_shape_itself():
     schema = {"type": "object", "properties": {}, "additionalProperties": False}
     shape = {"type": "json_schema", "json_schema": {"name": "n", "schema": schema}}
-    begun = [ASK, {"role": "assistant", "content": "{"}]
+    started = [ASK, {"role": "assistant", "content": "{"}]
     sent, losses = translate(
-        {"model": "x", "messages": begun, "response_format": shape}, "chat", "messages", "claude-haiku-4-5"
+        {"model": "x", "messages": started, "response_format": shape}, "chat", "messages", "claude-haiku-4-5"
     )
     assert sent["messages"][-1] == {"role": "user", "content": "(continue)"}
     assert losses == {"/messages/1": "approximated"}
-    sent, losses = translate({"model": "x", "messages": begun}, "chat", "messages", "claude-haiku-4-5")
-    assert (sent["messages"][-1], losses) == (begun[-1], {})
+    sent, losses = translate({"model": "x", "messages": started}, "chat", "messages", "claude-haiku-4-5")
+    assert (sent["messages"][-1], losses) == (started[-1], {})
 
 
 @pytest.mark.parametrize(

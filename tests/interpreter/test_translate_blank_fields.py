@@ -7,9 +7,9 @@ import pytest
 from dragoman.core.losses import Loss
 from dragoman.core.request import Sampling
 from dragoman.dialects.record import Call
-from dragoman.interpreter.adapt import adapt_sampling
+from dragoman.interpreter.request_fields import adapt_sampling
 from dragoman.interpreter.translate import translate_request
-from interpreter.workbench import encoded, fitting_for
+from interpreter.workbench import adaptation_for, encoded
 
 
 @pytest.mark.parametrize("target", ["chat", "messages", "gemini"])
@@ -44,21 +44,21 @@ BEGUN = {"role": "user", "content": "(continued)"}
     ],
 )
 def test_a_user_message_is_added_if_the_first_message_cannot_be_sent(items, messages):
-    told = translate_request(Call(encoded({"model": "m", "input": items})), "responses", "chat", model="gpt-4.1")
-    assert json.loads(told.call.body)["messages"] == messages
+    result = translate_request(Call(encoded({"model": "m", "input": items})), "responses", "chat", model="gpt-4.1")
+    assert json.loads(result.call.body)["messages"] == messages
     first = sum(item is SYSTEM for item in items)
     why = "nothing of the first turn can be sent: '(continued)' is sent instead"
-    assert any(why in loss.what and loss.where == f"/input/{first}" for loss in told.losses) is (BEGUN in messages)
+    assert any(why in loss.what and loss.where == f"/input/{first}" for loss in result.losses) is (BEGUN in messages)
 
 
 def test_a_user_message_is_added_for_responses_too_if_nothing_can_be_sent():
     turn = {"role": "user", "content": [{"type": "hologram", "light": 1}]}
-    told = translate_request(Call(encoded({"max_tokens": 5, "messages": [turn]})), "messages", "responses", model="m")
-    assert json.loads(told.call.body)["input"] == [{"type": "message", **BEGUN}]
+    result = translate_request(Call(encoded({"max_tokens": 5, "messages": [turn]})), "messages", "responses", model="m")
+    assert json.loads(result.call.body)["input"] == [{"type": "message", **BEGUN}]
 
 
 def test_a_stop_sequence_of_white_space_is_dropped_where_it_is_refused():
-    fitting = fitting_for("messages", "claude-opus-5", document={"stop": ["\n", "END", " "]}, blank_stops=False)
-    assert adapt_sampling(Sampling(stop=("\n", "END", " ")), fitting, None).stop == ("END",)
+    adaptation = adaptation_for("messages", "claude-opus-5", document={"stop": ["\n", "END", " "]}, blank_stops=False)
+    assert adapt_sampling(Sampling(stop=("\n", "END", " ")), adaptation, None).stop == ("END",)
     why = "the target rejects stop sequences of only white space"
-    assert fitting.ledger.losses() == (Loss("/stop/0", why, "dropped"), Loss("/stop/2", why, "dropped"))
+    assert adaptation.ledger.losses() == (Loss("/stop/0", why, "dropped"), Loss("/stop/2", why, "dropped"))

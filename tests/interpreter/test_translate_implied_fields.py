@@ -11,7 +11,7 @@ CLAUDE, GEMINI, GPT = "claude-opus-4-8", "gemini-3.8-flash", "gpt-4.1"
 
 
 @pytest.mark.parametrize(
-    ("heeded", "lost"),
+    ("implied", "lost"),
     [
         ({"temperature": 1}, {"temperature": 0.9}),
         ({"temperature": 1.0}, {"temperature": 0}),
@@ -22,9 +22,9 @@ CLAUDE, GEMINI, GPT = "claude-opus-4-8", "gemini-3.8-flash", "gpt-4.1"
     ],
 )
 @pytest.mark.parametrize(("target", "model"), [("messages", CLAUDE), ("gemini", GEMINI)])
-def test_a_value_that_changes_nothing_is_not_missed(heeded, lost, target, model):
-    asked = translate_to("chat", target, {**HI, **heeded}, model=model, strict=True)
-    assert not asked.body.keys() & {*heeded}
+def test_a_value_that_changes_nothing_is_not_missed(implied, lost, target, model):
+    request = translate_to("chat", target, {**HI, **implied}, model=model, strict=True)
+    assert not request.body.keys() & {*implied}
     (name,) = lost
     assert any(
         where.startswith(f"/{name}")
@@ -45,7 +45,7 @@ def test_disabled_thinking_is_implied_for_a_model_without_thinking(source, body)
     assert translate_to(source, "chat", body, model=GPT, strict=True).losses == ()
 
 
-def test_thoughts_that_are_not_to_be_seen_are_booked_only_where_a_server_may_show_them():
+def test_hidden_thinking_is_reported_only_if_the_target_may_show_it():
     body = {**HELLO, "thinking": {"type": "adaptive", "display": "omitted"}, "output_config": {"effort": "high"}}
     assert "/thinking/display" not in loss_pointers(translate_to("messages", "chat", body, model="gpt-5.2"))
     assert "/thinking/display" in loss_pointers(translate_to("messages", "chat", body, model="a-server-of-ones-own"))
@@ -73,13 +73,13 @@ FRAMES = [
 
 
 @pytest.mark.parametrize(
-    ("options", "told"), [({"include_usage": True}, True), ({"include_usage": False}, False), (None, False)]
+    ("options", "actual"), [({"include_usage": True}, True), ({"include_usage": False}, False), (None, False)]
 )
-def test_a_chat_stream_ends_with_the_usage_only_if_requested(options, told):
+def test_a_chat_stream_ends_with_the_usage_only_if_requested(options, actual):
     body = {**HI, "stream": True, **({"stream_options": options} if options else {})}
-    asked = translate_to("chat", "gemini", body, model=GEMINI, strict=True)
-    frames = [frame for frame in flow("gemini", "chat", FRAMES, asked).body if isinstance(frame, dict)]
-    assert [frame["usage"]["total_tokens"] for frame in frames if frame.get("usage")] == ([5] if told else [])
+    request = translate_to("chat", "gemini", body, model=GEMINI, strict=True)
+    frames = [frame for frame in flow("gemini", "chat", FRAMES, request).body if isinstance(frame, dict)]
+    assert [frame["usage"]["total_tokens"] for frame in frames if frame.get("usage")] == ([5] if actual else [])
 
 
 @pytest.mark.parametrize(
@@ -111,14 +111,14 @@ def test_parsed_arguments_of_the_sdk_are_a_loss_only_if_they_differ():
 def test_a_format_name_equal_to_the_schema_title_is_sent(title, lost):
     schema = {"type": "object", "title": title, "properties": {"a": {"type": "string"}}, "required": ["a"]}
     form = {"type": "json_schema", "json_schema": {"name": "Day", "schema": {**schema, "additionalProperties": False}}}
-    asked = translate_to("chat", "messages", {**HI, "response_format": form}, model=CLAUDE)
-    assert loss_pointers(asked) == lost
-    assert asked.body["output_config"]["format"]["schema"]["title"] == title
+    request = translate_to("chat", "messages", {**HI, "response_format": form}, model=CLAUDE)
+    assert loss_pointers(request) == lost
+    assert request.body["output_config"]["format"]["schema"]["title"] == title
 
 
 def test_tools_that_are_all_strict_are_held_to_their_schemas_by_geminis_mode():
     tool = {"name": "look", "parameters": {"type": "object", "properties": {"a": {"type": "string"}}}, "strict": True}
     body = {**HI, "tools": [{"type": "function", "function": tool}]}
     for _ in range(2):  # the second time it is known
-        asked = translate_to("chat", "gemini", body, model=GEMINI, strict=True)
-        assert asked.body["toolConfig"]["functionCallingConfig"]["mode"] == "VALIDATED"
+        request = translate_to("chat", "gemini", body, model=GEMINI, strict=True)
+        assert request.body["toolConfig"]["functionCallingConfig"]["mode"] == "VALIDATED"

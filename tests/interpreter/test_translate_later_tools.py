@@ -44,23 +44,23 @@ def names(target, body):
 
 @pytest.mark.parametrize(("target", "model"), TARGETS)
 def test_tools_declared_later_follow_the_others(target, model):
-    asked = translate_to("responses", target, ASKED, model=model)
-    assert names(target, asked.body) == ["first", "lookup", "note"]
-    assert "Look up a policy." in json.dumps(asked.body)
+    sent = translate_to("responses", target, ASKED, model=model)
+    assert names(target, sent.body) == ["first", "lookup", "note"]
+    assert "Look up a policy." in json.dumps(sent.body)
 
 
 @pytest.mark.parametrize(("target", "model"), TARGETS)
-def test_that_they_are_declared_from_the_start_is_booked_and_nothing_of_them_is_lost(target, model):
-    asked = translate_to("responses", target, ASKED, model=model)
-    assert "/input/1" in loss_pointers(asked, "approximated")
-    assert loss_pointers(asked, "dropped") == set()
+def test_tools_declared_later_are_reported_as_declared_from_the_start_and_lose_nothing(target, model):
+    sent = translate_to("responses", target, ASKED, model=model)
+    assert "/input/1" in loss_pointers(sent, "approximated")
+    assert loss_pointers(sent, "dropped") == set()
 
 
 def test_a_free_form_tool_declared_later_is_restored_in_the_reply():
-    asked = translate_to("responses", "messages", ASKED, model="claude-opus-5")
+    sent = translate_to("responses", "messages", ASKED, model="claude-opus-5")
     call = {"type": "tool_use", "id": "toolu_1", "name": "note", "input": {"input": "Done."}}
     reply = {"id": "msg_1", "type": "message", "role": "assistant", "content": [call], "stop_reason": "tool_use"}
-    (item,) = answer("messages", "responses", reply, asked).body["output"]
+    (item,) = answer("messages", "responses", reply, sent).body["output"]
     assert (item["type"], item["input"]) == ("custom_tool_call", "Done.")
 
 
@@ -112,7 +112,7 @@ def test_recorded_conversations_that_declare_tools_reach_claude_with_all_of_them
         )
 
 
-def test_tools_declared_in_a_beginning_that_is_known_are_declared_again():
+def test_tools_declared_in_a_cached_prefix_are_declared_again():
     pad = {"role": "user", "content": "x" * 20_000}
     turn = [{"role": "assistant", "content": "done"}, {"role": "user", "content": "on"}]
     head = [pad, ITEM, *CALLED, *turn]

@@ -34,15 +34,15 @@ PLACE = {"type": "char_location", "cited_text": "w", "document_index": 0}
 PAGE = {"type": "web_search_result_location", "url": "https://example.com/a", "title": "A", "cited_text": "w"}
 
 
-def test_a_source_that_cannot_be_named_is_booked_and_the_text_it_is_about_is_not():
+def test_a_source_that_cannot_be_named_is_reported_and_the_text_it_is_about_is_not():
     block = {"type": "text", "text": "x", "citations": [PAGE, PLACE]}
-    told = answer("messages", "chat", {**REPLY, "content": [block]})
-    assert told.body["choices"][0]["message"]["content"] == "x"
-    lost = [(loss.where, loss.leaves) for loss in told.losses if loss.kind == "dropped"]
+    output = answer("messages", "chat", {**REPLY, "content": [block]})
+    assert output.body["choices"][0]["message"]["content"] == "x"
+    lost = [(loss.where, loss.leaves) for loss in output.losses if loss.kind == "dropped"]
     assert lost == [("/content/0/citations/0/cited_text", 1), ("/content/0/citations/1", len(PLACE))]
 
 
-def test_a_source_in_a_stream_that_cannot_be_named_is_booked_by_its_number():
+def test_a_source_in_a_stream_that_cannot_be_named_is_reported_by_its_number():
     frames = [
         {"type": "message_start", "message": {**REPLY, "stop_reason": None, "content": []}},
         {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}},
@@ -62,6 +62,6 @@ def test_a_source_in_a_stream_that_cannot_be_named_is_booked_by_its_number():
 def test_a_result_without_its_call_keeps_its_failure_flag(failed, words):
     result = {"type": "tool_result", "tool_use_id": "t", "content": "no", "is_error": failed}
     body = {"model": "m", "max_tokens": 9, "messages": [{"role": "user", "content": [result]}]}
-    asked = translate_to("messages", "gemini", body, model="gemini-3-pro")
-    assert asked.body["contents"][0]["parts"] == [{"text": f"{words}\nno"}]
-    assert loss_pointers(asked) == {"/messages/0/content/0"}
+    request = translate_to("messages", "gemini", body, model="gemini-3-pro")
+    assert request.body["contents"][0]["parts"] == [{"text": f"{words}\nno"}]
+    assert loss_pointers(request) == {"/messages/0/content/0"}

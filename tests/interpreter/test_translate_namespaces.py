@@ -23,10 +23,10 @@ def names(target, body):
     """The names that are declared, and those that are called."""
     body = json.loads(body)
     if target == "chat":
-        calls = [call["function"]["name"] for said in body["messages"] for call in said.get("tool_calls", ())]
+        calls = [call["function"]["name"] for text in body["messages"] for call in text.get("tool_calls", ())]
         return [tool["function"]["name"] for tool in body["tools"]], calls
     if target == "messages":
-        blocks = [block for said in body["messages"] if said["role"] == "assistant" for block in said["content"]]
+        blocks = [block for text in body["messages"] if text["role"] == "assistant" for block in text["content"]]
         return [tool["name"] for tool in body["tools"]], [block["name"] for block in blocks]
     parts = [part for content in body["contents"] for part in content["parts"]]
     declared = [tool["name"] for tool in body["tools"][0]["functionDeclarations"]]

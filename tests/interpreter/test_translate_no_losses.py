@@ -11,9 +11,9 @@ TARGETS = [("responses", "gpt-5.6"), ("messages", "claude-opus-5"), ("gemini", "
 @pytest.mark.parametrize(("target", "model"), TARGETS)
 @pytest.mark.parametrize("member", ["tools", "functions", "stop"])
 def test_an_empty_list_in_a_chat_request_is_no_loss(target, model, member):
-    asked = translate_to("chat", target, {"model": "m", "messages": [USER], member: []}, model=model, strict=True)
-    assert not asked.losses
-    assert member not in asked.body
+    request = translate_to("chat", target, {"model": "m", "messages": [USER], member: []}, model=model, strict=True)
+    assert not request.losses
+    assert member not in request.body
 
 
 @pytest.mark.parametrize(("source", "member"), [("responses", "input"), ("messages", "messages")])
@@ -26,29 +26,29 @@ def test_an_empty_list_of_tools_is_no_loss(source, member):
 
 def test_effort_none_is_sonnet_5_5s_thinking_between_tools():
     body = {"model": "m", "messages": [USER], "reasoning_effort": "none"}
-    asked = translate_to("chat", "messages", body, model="claude-sonnet-5-5", strict=True)
-    assert asked.body["thinking"] == {"type": "between_tools"}
-    assert "output_config" not in asked.body
+    request = translate_to("chat", "messages", body, model="claude-sonnet-5-5", strict=True)
+    assert request.body["thinking"] == {"type": "between_tools"}
+    assert "output_config" not in request.body
 
 
 def test_effort_none_is_the_lowest_effort_where_thinking_is_always_on():
     body = {"model": "m", "messages": [USER], "reasoning_effort": "none"}
-    asked = translate_to("chat", "messages", body, model="claude-opus-5-5")
-    assert asked.body["output_config"] == {"effort": "low"}
-    assert [(loss.kind, loss.where) for loss in asked.losses] == [("approximated", "/reasoning_effort")]
+    request = translate_to("chat", "messages", body, model="claude-opus-5-5")
+    assert request.body["output_config"] == {"effort": "low"}
+    assert [(loss.kind, loss.where) for loss in request.losses] == [("approximated", "/reasoning_effort")]
 
 
 def test_a_system_message_alone_is_an_item_of_responses_input():
     body = {"model": "m", "messages": [{"role": "system", "content": "Say hello."}]}
-    asked = translate_to("chat", "responses", body, model="gpt-5.6", strict=True)
-    assert asked.body["input"] == [{"type": "message", "role": "developer", "content": "Say hello."}]
-    assert "instructions" not in asked.body
+    request = translate_to("chat", "responses", body, model="gpt-5.6", strict=True)
+    assert request.body["input"] == [{"type": "message", "role": "developer", "content": "Say hello."}]
+    assert "instructions" not in request.body
 
 
 def test_a_system_message_before_others_is_instructions():
     body = {"model": "m", "messages": [{"role": "system", "content": "Be brief."}, USER]}
-    asked = translate_to("chat", "responses", body, model="gpt-5.6", strict=True)
-    assert asked.body["instructions"] == "Be brief."
+    request = translate_to("chat", "responses", body, model="gpt-5.6", strict=True)
+    assert request.body["instructions"] == "Be brief."
 
 
 TOOLS = [{"type": "function", "function": {"name": "f", "parameters": {"type": "object", "properties": {}}}}]
@@ -67,8 +67,8 @@ SCHEMA = {"type": "object", "properties": {"answer": {"type": "integer"}}, "requ
 )
 def test_gemini_2_5_gets_an_output_format_with_tools_as_text(form, words):
     body = {"model": "m", "messages": [USER], "tools": TOOLS, "response_format": form}
-    asked = translate_to("chat", "gemini", body, model="gemini-2.5-flash")
-    text = asked.body["systemInstruction"]["parts"][-1]["text"]
+    request = translate_to("chat", "gemini", body, model="gemini-2.5-flash")
+    text = request.body["systemInstruction"]["parts"][-1]["text"]
     assert all(word in text for word in words)
-    assert "generationConfig" not in asked.body
-    assert {loss.kind for loss in asked.losses} == {"approximated"}
+    assert "generationConfig" not in request.body
+    assert {loss.kind for loss in request.losses} == {"approximated"}

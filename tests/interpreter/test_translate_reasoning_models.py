@@ -62,17 +62,17 @@ def test_functions_are_refused_for_models_that_take_them_only_on_responses(model
 def test_sampling_parameters_are_accepted_by_a_model_with_reasoning_off(target, knobs):
     model = {"responses": "gpt-5.2", "messages": "claude-opus-5"}[target]
     sampling = {"temperature": 0.5, "top_p": 0.9}
-    asked = {"model": "m", "messages": [{"role": "user", "content": "q"}], **sampling}
-    body, losses = translate("chat", target, model, asked | {"reasoning_effort": "none"})
+    request = {"model": "m", "messages": [{"role": "user", "content": "q"}], **sampling}
+    body, losses = translate("chat", target, model, request | {"reasoning_effort": "none"})
     assert {name for name in sampling if name in body} == knobs
-    body, losses = translate("chat", target, model, asked | {"reasoning_effort": "low"})
+    body, losses = translate("chat", target, model, request | {"reasoning_effort": "low"})
     assert not sampling.keys() & body.keys()
     assert {("dropped", "/temperature"), ("dropped", "/top_p")} <= set(losses)
 
 
 def test_penalties_are_accepted_by_chat_models_with_reasoning_off():
-    asked = ASKED | {"generationConfig": {"presencePenalty": 0.5, "thinkingConfig": {"thinkingBudget": 0}}}
-    body, _ = translate("gemini", "chat", "gpt-5.2", asked)
+    request = ASKED | {"generationConfig": {"presencePenalty": 0.5, "thinkingConfig": {"thinkingBudget": 0}}}
+    body, _ = translate("gemini", "chat", "gpt-5.2", request)
     assert (body["reasoning_effort"], body["presence_penalty"]) == ("none", 0.5)
 
 

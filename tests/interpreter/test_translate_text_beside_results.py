@@ -6,10 +6,10 @@ import pytest
 
 from dragoman.dialects.record import Call
 from dragoman.interpreter.translate import translate_request
-from dragoman.simulator.api import AcceptedRequest
+from dragoman.simulator.apis.api import AcceptedRequest
+from dragoman.simulator.apis.conversation import TokenSigner
 from dragoman.simulator.apis.gemini import API
-from dragoman.simulator.conversation import TokenSigner
-from dragoman.simulator.rule import CheckContext
+from dragoman.simulator.apis.rule import CheckContext
 from interpreter.workbench import encoded
 
 NEWER = ["gemini-3.6-flash", "gemini-3.8-flash", "gemini-3.8-pro", "gemini-4", "gemini-3.5-flash-lite"]
@@ -56,7 +56,7 @@ def test_older_models_get_the_text_in_the_content_of_the_results(model):
     assert [next(iter(part)) for part in only["parts"]] == ["functionResponse", "functionResponse", "text"]
 
 
-def test_nothing_is_booked_where_nothing_but_the_content_changes():
+def test_nothing_is_reported_if_only_the_content_changes():
     _, losses = translate("gemini-3.8-flash", result("a"), result("b"), WORDS)
     assert not [loss for loss in losses if loss.where.startswith("/messages/2")]
 

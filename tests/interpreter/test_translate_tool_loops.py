@@ -42,14 +42,14 @@ def sent(messages: list[dict[str, Any]], tools: list[dict[str, Any]], target: st
     return translate_request(Call(body), "chat", target, model=model)
 
 
-def reply(said: Any, target: str) -> bytes:
+def reply(text: Any, target: str) -> bytes:
     """The model calls `f`."""
     match target:
         case "gemini":
-            call = {"functionCall": {"id": "c1", "name": "f", "args": said}, "thoughtSignature": "c2ln"}
+            call = {"functionCall": {"id": "c1", "name": "f", "args": text}, "thoughtSignature": "c2ln"}
             body = {"candidates": [{"content": {"parts": [call]}, "finishReason": "STOP"}], "responseId": "r"}
         case "messages":
-            content = [{"type": "tool_use", "id": "toolu_1", "name": "f", "input": said}]
+            content = [{"type": "tool_use", "id": "toolu_1", "name": "f", "input": text}]
             usage = {"input_tokens": 1, "output_tokens": 1}
             body = {
                 "id": "m",
@@ -61,7 +61,7 @@ def reply(said: Any, target: str) -> bytes:
                 "usage": usage,
             }
         case _:
-            call = {"type": "function_call", "call_id": "c1", "name": "f", "arguments": json.dumps(said)}
+            call = {"type": "function_call", "call_id": "c1", "name": "f", "arguments": json.dumps(text)}
             body = {"id": "r", "status": "completed", "model": "m", "output": [call]}
     return json.dumps(body).encode()
 
@@ -83,7 +83,7 @@ def calls_in(translation: Translation, target: str) -> list[Any]:
 
 
 @pytest.mark.parametrize(
-    ("target", "model", "declared", "said", "meant"),
+    ("target", "model", "declared", "text", "meant"),
     [
         ("messages", "claude-opus-5", tool(ARRAY), {"value": [1, 2]}, [1, 2]),
         ("gemini", "gemini-3-flash", tool(ARRAY), {"value": [1, 2]}, [1, 2]),
@@ -94,32 +94,32 @@ def calls_in(translation: Translation, target: str) -> list[Any]:
         ("responses", "gpt-5.2", tool(LOOSE, strict=True), {"a": None, "b": 1}, {"b": 1}),
     ],
 )
-def test_a_model_finds_its_call_as_it_wrote_it(target, model, declared, said, meant):
+def test_a_model_finds_its_call_as_it_wrote_it(target, model, declared, text, meant):
     tools = [declared]
     first = sent([ASKED], tools, target, model)
-    answer = translate_response(reply(said, target), target, "chat", Context(first.request, first.undo))
+    answer = translate_response(reply(text, target), target, "chat", Context(first.request, first.undo))
     message = json.loads(answer.body)["choices"][0]["message"]
     (call,) = message["tool_calls"]
     assert json.loads(call["function"]["arguments"]) == meant
     result = {"role": "tool", "tool_call_id": call["id"], "content": "done"}
     second = sent([ASKED, message, result], tools, target, model)
-    assert calls_in(second, target) == [said]
+    assert calls_in(second, target) == [text]
     assert [loss for loss in second.losses if loss.where.endswith("/arguments")] == []
 
 
 def test_arguments_that_match_no_schema_are_sent_unchanged():
-    for arguments, told in (("[1, 2", {"INVALID_JSON": "[1, 2"}), ('{"x":1}', {"x": 1}), ("", {}), ("null", {})):
+    for arguments, actual in (("[1, 2", {"INVALID_JSON": "[1, 2"}), ('{"x":1}', {"x": 1}), ("", {}), ("null", {})):
         history = [ASKED, *called(arguments)]
-        assert calls_in(sent(history, [tool(ARRAY)], "messages", "claude-opus-5"), "messages") == [told]
+        assert calls_in(sent(history, [tool(ARRAY)], "messages", "claude-opus-5"), "messages") == [actual]
 
 
 def test_calls_of_tools_that_were_not_changed_keep_their_bytes():
     arguments = '{ "value" : [1,2] }'
     history = [ASKED, *called(arguments, "g")]
-    told = sent(
+    actual = sent(
         history, [tool(ARRAY), tool({"type": "object", "properties": {"value": ARRAY}}, "g")], "responses", "gpt-5.2"
     )
-    items = json.loads(told.call.body)["input"]
+    items = json.loads(actual.call.body)["input"]
     assert [item["arguments"] for item in items if item.get("type") == "function_call"] == [arguments]
 
 
@@ -137,8 +137,8 @@ def prefixes(monkeypatch: pytest.MonkeyPatch) -> PrefixCache:
 @pytest.mark.parametrize(("target", "model"), [("messages", "claude-opus-5"), ("gemini", "gemini-3-flash")])
 def test_calls_in_a_cached_prefix_are_sent_as_the_model_wrote_them(prefixes, target, model):
     for length in (2, 2, 4, 6, 8):
-        told = sent([*LONG, *TURNS[:length]], [tool(ARRAY)], target, model)
-        assert calls_in(told, target) == [{"value": [number]} for number in range(length // 2)]
+        actual = sent([*LONG, *TURNS[:length]], [tool(ARRAY)], target, model)
+        assert calls_in(actual, target) == [{"value": [number]} for number in range(length // 2)]
     known = [prefix for alike in prefixes._prefixes.values() for prefix in alike]
     assert [len(prefix.messages) for prefix in known] == [7]
 

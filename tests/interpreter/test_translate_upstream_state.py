@@ -52,8 +52,8 @@ def test_a_request_that_refers_to_vendor_state_is_rejected_with_its_pointer(sour
 
 @pytest.mark.parametrize(("source", "body", "where"), KEPT[:-1])
 def test_such_a_request_passes_in_its_own_dialect(source, body, where):
-    told = translate_request(Call(encoded(body), "m"), source, source)
-    assert (told.call.body, told.losses) == (encoded(body), ())
+    result = translate_request(Call(encoded(body), "m"), source, source)
+    assert (result.call.body, result.losses) == (encoded(body), ())
     dialect = dialect_named(source)
     again = dialect.parse_request(dialect.render_request(dialect.parse_request(Call(encoded(body), "m")), None))
     assert [reference.where for reference in again.references] == ([where] if not where.startswith("/input") else [])
@@ -84,9 +84,9 @@ def test_a_thread_that_cannot_continue_is_rejected_with_the_code_upon_which_clie
     ],
 )
 def test_a_self_contained_request_or_a_useless_reference_is_translated(source, body, lost):
-    told = translate_request(Call(encoded(body), "m"), source, "chat", model="gpt-4.1")
-    assert "q" in json.dumps(json.loads(told.call.body)["messages"])
-    assert [loss.where for loss in told.losses if loss.kind == "dropped"] == lost
+    result = translate_request(Call(encoded(body), "m"), source, "chat", model="gpt-4.1")
+    assert "q" in json.dumps(json.loads(result.call.body)["messages"])
+    assert [loss.where for loss in result.losses if loss.kind == "dropped"] == lost
 
 
 def test_a_refusal_is_the_same_however_often_the_conversation_came_before(monkeypatch):

@@ -18,10 +18,10 @@ def linked(url: str) -> dict[str, Any]:
 
 
 def call_of(*contents: Any) -> Call:
-    said: list[Any] = []
+    text: list[Any] = []
     for content in contents:
-        said += [{"role": "user", "content": content}, {"role": "assistant", "content": "Yes."}]
-    return Call(json.dumps({"model": "m", "messages": [*said, {"role": "user", "content": "Go on."}]}).encode())
+        text += [{"role": "user", "content": content}, {"role": "assistant", "content": "Yes."}]
+    return Call(json.dumps({"model": "m", "messages": [*text, {"role": "user", "content": "Go on."}]}).encode())
 
 
 def translate(call: Call, links: Links | None, target: str = "messages") -> Any:
@@ -70,7 +70,7 @@ def test_without_a_fetcher_links_are_dropped_and_are_losses():
     assert "/messages/0/content" in [loss.where for loss in translation.losses if loss.kind == "dropped"]
 
 
-def test_a_long_conversation_is_remembered_with_its_pictures_and_never_without():
+def test_a_long_conversation_is_cached_with_its_images_and_never_without():
     long = ["words " * 10_000, [linked("http://a/1.png")], "words " * 10_000]
     for _ in range(3):
         with pytest.raises(MissingLinks):

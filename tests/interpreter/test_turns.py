@@ -7,9 +7,9 @@ from dragoman.core.parts import Inline, Media, Opaque, Reasoning, Signature, Tex
 from dragoman.core.request import Message
 from dragoman.interpreter.adaptation import traits_for
 from dragoman.interpreter.history import arrange_turns
+from dragoman.interpreter.ids import alias_id
 from dragoman.interpreter.ledger import Ledger
 from dragoman.interpreter.turns import CONTINUE, CONTINUED, EMPTY, SKIP_SIGNATURE
-from dragoman.interpreter.undo import alias_id
 from interpreter.workbench import build_message, exactly, loss_pointers
 
 CHAT = traits_for("chat", "gpt-4.1")
@@ -77,8 +77,8 @@ LATER = build_message("system", "rule", IMAGE, where="/later")
 
 @pytest.mark.parametrize("traits", [CLAUDE, GEMINI, GEMINI_2_5])
 def test_a_later_system_message_becomes_a_user_message_where_it_is_not_supported(traits):
-    told = build_message("user", "hi", "<system>\nrule\n</system>", IMAGE)
-    assert turns(traits, RULE, HI, LATER) == ((RULE, told), [("approximated", "/later")])
+    output = build_message("user", "hi", "<system>\nrule\n</system>", IMAGE)
+    assert turns(traits, RULE, HI, LATER) == ((RULE, output), [("approximated", "/later")])
 
 
 @pytest.mark.parametrize("history", [(RULE, HI, LATER), (HI, YES, LATER, SO), (HI, LATER, SO)])
@@ -107,9 +107,9 @@ SILENCE = build_message("assistant", where="/gap")
 )
 @pytest.mark.parametrize("traits", [CLAUDE, GEMINI])
 def test_an_empty_turn_is_filled_where_its_neighbours_would_touch(traits, history, after, losses):
-    told, booked_losses = turns(traits, *history)
-    assert told == after
-    assert booked_losses == [("approximated", "/gap")] * losses
+    output, reported_losses = turns(traits, *history)
+    assert output == after
+    assert reported_losses == [("approximated", "/gap")] * losses
 
 
 def test_a_filled_turn_keeps_its_place():
@@ -162,8 +162,8 @@ def test_a_history_begins_and_ends_as_the_target_demands(traits, history, after,
 )
 def test_text_is_before_calls_where_the_target_requires_it(traits, parts, after, bent):
     history = (HI, build_message("assistant", *parts, where="/bent"), build_message("user", result(), result("b")))
-    told, losses = turns(structs.replace(traits, sends_ids=True), *history)
-    assert told[1] == build_message("assistant", *after)
+    output, losses = turns(structs.replace(traits, sends_ids=True), *history)
+    assert output[1] == build_message("assistant", *after)
     assert ("approximated", "/bent") in losses if bent else losses == []
 
 
@@ -184,14 +184,14 @@ def test_results_are_before_user_text():
     ],
 )
 def test_empty_text_next_to_other_assistant_parts_is_no_loss(parts, after):
-    (_, told, *_), losses = turns(CHAT, HI, build_message("assistant", *parts), build_message("user", result()))
-    assert told == build_message("assistant", *after)
+    (_, output, *_), losses = turns(CHAT, HI, build_message("assistant", *parts), build_message("user", result()))
+    assert output == build_message("assistant", *after)
     assert losses == []
 
 
 def test_empty_text_of_the_user_stays():
-    (told,), _ = turns(CHAT, build_message("user", "", IMAGE))
-    assert told == build_message("user", "", IMAGE)
+    (output,), _ = turns(CHAT, build_message("user", "", IMAGE))
+    assert output == build_message("user", "", IMAGE)
 
 
 def test_on_chat_each_result_is_a_message_and_user_text_another():
@@ -200,8 +200,8 @@ def test_on_chat_each_result_is_a_message_and_user_text_another():
         build_message("assistant", call(), call("b")),
         build_message("user", result(), result("b"), "so", IMAGE, name="ann", where="/mixed"),
     )
-    told, losses = turns(CHAT, *history)
-    assert exactly(told[2:]) == exactly(
+    output, losses = turns(CHAT, *history)
+    assert exactly(output[2:]) == exactly(
         (
             Message(role="user", parts=(result(),), where="/results/a"),
             Message(role="user", parts=(result("b"),), where="/results/b"),
@@ -212,8 +212,8 @@ def test_on_chat_each_result_is_a_message_and_user_text_another():
 
 
 def test_on_chat_results_without_text_add_no_user_message():
-    told, _ = turns(CHAT, build_message("assistant", call(), call("b")), build_message("user", result(), result("b")))
-    assert told[1:] == (build_message("user", result()), build_message("user", result("b")))
+    output, _ = turns(CHAT, build_message("assistant", call(), call("b")), build_message("user", result(), result("b")))
+    assert output[1:] == (build_message("user", result()), build_message("user", result("b")))
 
 
 def test_on_chat_a_message_without_results_is_not_split():
@@ -233,8 +233,8 @@ def test_on_responses_everything_but_one_user_message_is_separate_items():
         build_message("assistant", thought, "c", "d", call(), "e", block, where="/second"),
         build_message("user", result(), "f", where="/third"),
     )
-    told, losses = turns(RESPONSES, *history)
-    assert exactly(told) == exactly(
+    output, losses = turns(RESPONSES, *history)
+    assert exactly(output) == exactly(
         (
             build_message("user", "a", IMAGE, "b", where="/first"),
             build_message("assistant", thought, where="/thought"),
@@ -266,9 +266,9 @@ def test_on_responses_the_instructions_are_one_string(parts, after):
 def test_joined_instructions_keep_their_places_and_later_ones_are_not_joined():
     first = build_message("system", Text(text="a", where="/a"), "b", where="/s", name="n")
     second = build_message("system", "c", "d")
-    told, _ = turns(RESPONSES, first, second, HI)
-    assert exactly(told[0]) == exactly(build_message("system", Text(text="a\n\nb", where="/a"), where="/s", name="n"))
-    assert told[1] == second
+    output, _ = turns(RESPONSES, first, second, HI)
+    assert exactly(output[0]) == exactly(build_message("system", Text(text="a\n\nb", where="/a"), where="/s", name="n"))
+    assert output[1] == second
 
 
 LONG = "call.with/odd signs"
@@ -276,10 +276,10 @@ LONG = "call.with/odd signs"
 
 @pytest.mark.parametrize(("traits", "name"), [(CHAT, ""), (RESPONSES, ""), (CLAUDE, ""), (GEMINI_3, "f")])
 def test_ids_get_the_same_alias_on_call_and_result_and_gemini_gets_the_name(traits, name):
-    told, losses = turns(traits, HI, build_message("assistant", call(LONG)), build_message("user", result(LONG)))
+    output, losses = turns(traits, HI, build_message("assistant", call(LONG)), build_message("user", result(LONG)))
     alias = alias_id(LONG, traits)
     signature = SKIP_SIGNATURE if traits is GEMINI_3 else None
-    assert told[1:] == (
+    assert output[1:] == (
         build_message("assistant", structs.replace(call(LONG), id=alias, signature=signature)),
         build_message("user", structs.replace(result(LONG), call_id=alias, name=name)),
     )
@@ -287,13 +287,13 @@ def test_ids_get_the_same_alias_on_call_and_result_and_gemini_gets_the_name(trai
 
 
 def test_gemini_2_5_is_sent_no_ids_but_names():
-    told, losses = turns(
+    output, losses = turns(
         GEMINI_2_5,
         HI,
         build_message("assistant", call("a", "f"), call("b", "g")),
         build_message("user", result("a"), result("b")),
     )
-    assert told[1:] == (
+    assert output[1:] == (
         build_message("assistant", structs.replace(call(), id=""), structs.replace(call("b", "g"), id="")),
         build_message(
             "user",
@@ -307,18 +307,18 @@ def test_gemini_2_5_is_sent_no_ids_but_names():
 @pytest.mark.parametrize(("traits", "name"), [(CHAT, ""), (GEMINI_2_5, "f")])
 def test_a_result_with_another_tool_name_gets_the_name_of_its_call(traits, name):
     traits = structs.replace(traits, sends_ids=True)
-    told, losses = turns(traits, HI, build_message("assistant", call()), build_message("user", result(name="other")))
-    assert told[2] == build_message("user", result(name=name))
+    output, losses = turns(traits, HI, build_message("assistant", call()), build_message("user", result(name="other")))
+    assert output[2] == build_message("user", result(name=name))
     assert losses == [("dropped", "/results/a/name")]
 
 
 def test_a_result_that_names_its_tool_books_nothing():
-    told, losses = turns(CHAT, HI, build_message("assistant", call()), build_message("user", result(name="f")))
-    assert told[2] == build_message("user", result())
+    output, losses = turns(CHAT, HI, build_message("assistant", call()), build_message("user", result(name="f")))
+    assert output[2] == build_message("user", result())
     assert losses == []
 
 
-def test_the_first_call_of_each_step_carries_googles_skip_value_and_that_is_booked_once():
+def test_the_first_call_of_each_step_gets_googles_placeholder_and_that_is_reported_once():
     own = Signature("google", "own")
     history = (
         HI,
@@ -329,8 +329,8 @@ def test_the_first_call_of_each_step_carries_googles_skip_value_and_that_is_book
         build_message("assistant", call("d", signature=own), call("e")),
         build_message("user", result("d"), result("e")),
     )
-    told, losses = turns(GEMINI_3, *history)
-    signatures = [part.signature for message in told for part in message.parts if isinstance(part, ToolCall)]
+    output, losses = turns(GEMINI_3, *history)
+    signatures = [part.signature for message in output for part in message.parts if isinstance(part, ToolCall)]
     assert signatures == [SKIP_SIGNATURE, None, SKIP_SIGNATURE, own, None]
     assert Signature("google", "skip_thought_signature_validator") == SKIP_SIGNATURE
     assert losses == [("approximated", "/calls/a")]
@@ -342,17 +342,17 @@ def test_what_needs_no_change_is_the_same_object():
         build_message("user", result(), where="/u"),
         build_message("user", IMAGE, where="/i"),
     ]
-    told = arrange_turns(history, CHAT, Ledger({}))
-    assert all(after is before for after, before in zip(told, history, strict=True))
+    output = arrange_turns(history, CHAT, Ledger({}))
+    assert all(after is before for after, before in zip(output, history, strict=True))
 
 
 def test_a_changed_turn_keeps_its_name_and_place():
-    told, _ = turns(
+    output, _ = turns(
         CHAT,
         Message(role="assistant", parts=(call(LONG),), name="bot", where="/a"),
         build_message("user", result(LONG)),
     )
-    assert (told[0].name, told[0].where) == ("bot", "/a")
+    assert (output[0].name, output[0].where) == ("bot", "/a")
 
 
 @pytest.mark.parametrize(
@@ -371,8 +371,8 @@ def test_a_history_without_any_text_is_arranged_too():
         build_message("assistant", call(LONG)),
         build_message("user", result(LONG)),
     )
-    told, _ = turns(CLAUDE, *history)
-    assert [told[1].parts[0].id, told[2].parts[0].call_id] == [alias_id(LONG, CLAUDE)] * 2
+    output, _ = turns(CLAUDE, *history)
+    assert [output[1].parts[0].id, output[2].parts[0].call_id] == [alias_id(LONG, CLAUDE)] * 2
 
 
 def test_added_placeholder_texts_are_few_and_stable():
@@ -386,6 +386,8 @@ def test_what_openai_takes_as_it_is_stays_as_it_is(traits, history):
 
 
 def test_a_result_has_the_form_of_its_call():
-    told, losses = turns(RESPONSES, HI, build_message("assistant", call(form="text")), build_message("user", result()))
-    assert told[2] == build_message("user", result(form="text"))
+    output, losses = turns(
+        RESPONSES, HI, build_message("assistant", call(form="text")), build_message("user", result())
+    )
+    assert output[2] == build_message("user", result(form="text"))
     assert losses == []

@@ -25,14 +25,14 @@ def test_texts_that_alternate_and_end_with_the_user_pass_as_they_are(dialect, me
 
 
 def test_messages_are_repaired_only_where_calls_and_results_are_not_in_pairs():
-    asked = []
+    request = []
 
     def repair(messages):
-        asked.append(messages)
+        request.append(messages)
         return [USER]
 
     claude = traits_for("messages", "claude-opus-5")
     assert arrange_turns([USER, CALL, RESULT], claude, Ledger({}), pair=repair) == (USER, CALL, RESULT)
-    assert not asked
+    assert not request
     assert arrange_turns([USER, CALL, USER], claude, Ledger({}), pair=repair) == (USER,)
-    assert asked == [[USER, CALL, USER]]
+    assert request == [[USER, CALL, USER]]

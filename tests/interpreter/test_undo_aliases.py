@@ -3,7 +3,8 @@
 import pytest
 
 from dragoman.interpreter.adaptation import traits_for
-from dragoman.interpreter.undo import alias_id, alias_name, build_call_id_stem, generate_id, hash_text
+from dragoman.interpreter.ids import alias_id, build_call_id_stem, generate_id, hash_text
+from dragoman.interpreter.undo import alias_name
 
 CHAT = traits_for("chat", "gpt-4.1")
 CLAUDE = traits_for("messages", "claude-opus-4-8")

@@ -14,7 +14,7 @@ from dragoman.interpreter.ledger import Ledger
 NEWEST = {"chat": "gpt-5.6", "responses": "gpt-5.6", "messages": "claude-opus-5-5", "gemini": "gemini-3.8-pro"}
 
 
-def fitting_for(dialect, model="", *, source="chat", document=None, **changes):
+def adaptation_for(dialect, model="", *, source="chat", document=None, **changes):
     """One request of `source` on its way to `model` behind `dialect`, whose row may be changed for the test."""
     traits = traits_for(dialect, model)
     traits = structs.replace(traits, **changes) if changes else traits
@@ -23,9 +23,9 @@ def fitting_for(dialect, model="", *, source="chat", document=None, **changes):
     return Adaptation(traits, ledger, here.issuer, can_force=traits.forced_choice)
 
 
-def loss_pointers(told):
+def loss_pointers(result):
     """Return kind and pointer of every loss in an adaptation, a ledger or a tuple of losses."""
-    ledger = getattr(told, "ledger", told)
+    ledger = getattr(result, "ledger", result)
     return [(loss.kind, loss.where) for loss in (ledger.losses() if isinstance(ledger, Ledger) else ledger)]
 
 

@@ -17,9 +17,9 @@ def assert_alike(known: Translation | tuple[str, ...], new: Translation | tuple[
     assert _places(known) == _places(new)
 
 
-def _places(told: Translation) -> list[Any]:
+def _places(result: Translation) -> list[Any]:
     """Return the pointers and spellings of messages and parts, which equality of messages ignores."""
     return [
         (message.where, message.spelling, [(part.where, part.spelling) for part in message.parts])
-        for message in told.request.messages
+        for message in result.request.messages
     ]

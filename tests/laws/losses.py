@@ -17,7 +17,7 @@ field of its dialect, translated for one current model of the target. *Dropped* 
 *approximated*, that it gets it in another form. Other models accept more or less: run `dragoman translate` for yours.
 [Losses](../explanation/losses.md) explains the terms.
 
-## Refused in every pair
+## Rejected in every pair
 
 More than one candidate (`n`, `candidateCount`), and references to what only the vendor's own server has:
 
@@ -28,7 +28,7 @@ More than one candidate (`n`, `candidateCount`), and references to what only the
   send everything. A `thread` that is created has everything already, and only the field is dropped.
 - Gemini: `cachedContent` and `continuationToken`.
 
-In their own dialect all of these pass. Function tools are refused for models that take none in Chat (`gpt-6-astra`,
+In their own dialect all of these pass. Function tools are rejected for models that take none in Chat (`gpt-6-astra`,
 `gpt-6.1-sol`): use Responses for them.
 
 ## Not reported
@@ -39,7 +39,7 @@ In their own dialect all of these pass. Function tools are refused for models th
   (`then` without `if`, `additionalItems` without a list of items, null). A schema of an older draft becomes one of draft
   2020-12.
 - Media types with another name: `image/jpg`, `image/PNG`, `audio/x-wav` become the registered type.
-- Tool names and call ids that the target would refuse are replaced, and restored in the reply. Gemini 2.5 gets no call
+- Tool names and call ids that the target would reject are replaced, and restored in the reply. Gemini 2.5 gets no call
   ids, because it pairs results with calls by order.
 """
 
@@ -47,7 +47,7 @@ In their own dialect all of these pass. Function tools are refused for models th
 _HEEDED = """## Fields that need no counterpart
 
 The gateway handles these values itself, or they are the default at the target. They are not reported, and strict mode does
-not refuse them. Any other value in the same place is reported. (`#` is a number; between the two OpenAI dialects `store` and
+not reject them. Any other value in the same place is reported. (`#` is a number; between the two OpenAI dialects `store` and
 `service_tier` are forwarded.) Chat completions are not stored: `store: true` is a loss.
 
 | dialect | where | values | why it is no loss |
@@ -89,10 +89,10 @@ def _heeded() -> str:
 def _values(row: Implied, dialect: str) -> str:
     if len(row.values) > 3:
         return f"`{row.values[0]}` to `{row.values[-1]}`"
-    said = [f"`{json.dumps(value)}`" for value in row.values]
+    content = [f"`{json.dumps(value)}`" for value in row.values]
     streaming = [name for name in DIALECTS if name != dialect and dialect_named(name).holds.partial_calls]
-    said += [f"`{json.dumps(value)}` for {target}" for target in streaming for value in row.streaming_values]
-    return ", ".join([*said, *([f"`{row.form}`".replace("|", "\\|")] if row.form else [])])
+    content += [f"`{json.dumps(value)}` for {target}" for target in streaming for value in row.streaming_values]
+    return ", ".join([*content, *([f"`{row.form}`".replace("|", "\\|")] if row.form else [])])
 
 
 def _section(source: str, target: str) -> str:

@@ -195,4 +195,4 @@ def _replacement(member: str, value: Any) -> Any:
 def survives(wanted: str, output: bytes) -> bool:
     """Return whether the canary is in the translated reply, or in a signature envelope in it."""
     letters = (base64.b64decode(letter) for letter in _ENVELOPE.findall(output))
-    return any(wanted.encode() in told for told in (output, *letters))
+    return any(wanted.encode() in result for result in (output, *letters))

@@ -10,8 +10,8 @@ from dragoman.core.problems import Problem
 from dragoman.dialects.record import Call
 from dragoman.interpreter.translate import translate_request
 from dragoman.simulator.apis import APIS
-from dragoman.simulator.conversation import TokenSigner
-from dragoman.simulator.rule import CheckContext, Violation
+from dragoman.simulator.apis.conversation import TokenSigner
+from dragoman.simulator.apis.rule import CheckContext, Violation
 from laws.documents import DIALECTS, requests, shape
 from shelf import needs_shelf
 
@@ -40,19 +40,19 @@ def documents(source: str) -> list[tuple[str, bytes]]:
 def test_what_is_written_for_a_target_is_accepted_by_it(source, target):
     signer = TokenSigner()
     refused: dict[tuple[str, str], str] = {}
-    asked = 0
+    sent = 0
     for name, document in documents(source):
         for model in MODELS[target]:
             try:
-                told = translate_request(Call(document, "m"), source, target, model=model).call
+                result = translate_request(Call(document, "m"), source, target, model=model).call
             except Problem as problem:
                 if problem.kind != "unsupported":
                     refused[name, target] = repr(problem)
                 continue
-            asked += 1
-            verdict = APIS[target].accept(told.body, CheckContext(model=model, recorded=True), signer)
+            sent += 1
+            verdict = APIS[target].accept(result.body, CheckContext(model=model, recorded=True), signer)
             if isinstance(verdict, Violation):
                 refused[name, target] = f"{model}: {verdict.rule}: {verdict.message} at {verdict.where}"
-    assert asked > 50
+    assert sent > 50
     unexpected = {key: what for key, what in refused.items() if key not in KNOWN}
     assert not unexpected, "\n".join(f"{name}: {what}" for (name, _), what in sorted(unexpected.items())[:40])

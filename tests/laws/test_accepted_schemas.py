@@ -9,8 +9,8 @@ import pytest
 from dragoman.dialects.record import Call
 from dragoman.interpreter.translate import translate_request
 from dragoman.simulator.apis import APIS
-from dragoman.simulator.conversation import TokenSigner
-from dragoman.simulator.rule import CheckContext, Violation
+from dragoman.simulator.apis.conversation import TokenSigner
+from dragoman.simulator.apis.rule import CheckContext, Violation
 from shelf import ROOT, needs_shelf
 
 SIGNER = TokenSigner()
@@ -61,8 +61,8 @@ def refusal(parameters: Any, target: str, model: str, *, strict: bool) -> str | 
         tool = {"type": "function", "function": {"name": "f", "parameters": parameters, "strict": strict}}
         source, more = "chat", {}
     body = {"model": "m", "messages": [{"role": "user", "content": "q"}], "tools": [tool], **more}
-    told = translate_request(Call(json.dumps(body).encode(), "m"), source, target, model=model).call
-    verdict = APIS[target].accept(told.body, CheckContext(model=model, recorded=True), SIGNER)
+    result = translate_request(Call(json.dumps(body).encode(), "m"), source, target, model=model).call
+    verdict = APIS[target].accept(result.body, CheckContext(model=model, recorded=True), SIGNER)
     return f"{verdict.rule}: {verdict.message}" if isinstance(verdict, Violation) else None
 
 

@@ -132,7 +132,7 @@ def test_any_conversation_is_translated_alike_whatever_is_cached(data, pair, tid
         _assert_alike(document, source, target, caches, small)
 
 
-def _weather(name: str, said: str) -> dict[str, Any]:
+def _weather(name: str, written: str) -> dict[str, Any]:
     """A tool loop of two rounds with JSON output, which the system prompt mentions too."""
     rounds = [
         turn
@@ -147,13 +147,17 @@ def _weather(name: str, said: str) -> dict[str, Any]:
     ]
     return {
         "systemInstruction": {"parts": [{"text": "Answer in JSON."}]},
-        "contents": [{"role": "user", "parts": [{"text": said}]}, *rounds, {"role": "model", "parts": [{"text": "x"}]}],
+        "contents": [
+            {"role": "user", "parts": [{"text": written}]},
+            *rounds,
+            {"role": "model", "parts": [{"text": "x"}]},
+        ],
         "generationConfig": {"responseMimeType": "application/json"},
     }
 
 
 @pytest.mark.parametrize(
-    ("name", "said", "place"),
+    ("name", "written", "place"),
     [
         ("read_json", "How is the weather in Tokyo today?", "input"),
         ("read_weather", "How is the weather in Tokyo today?", "input"),
@@ -161,14 +165,14 @@ def _weather(name: str, said: str) -> dict[str, Any]:
     ],
 )
 @pytest.mark.parametrize("spaced", [True, False])
-def test_the_word_json_that_openai_requires_is_present_whatever_is_cached(name, said, place, spaced):
+def test_the_word_json_that_openai_requires_is_present_whatever_is_cached(name, written, place, spaced):
     caches = on()
-    for document in _grown(_weather(name, said), "gemini", [3, 5, 5, 6, 6], spaced=spaced):
+    for document in _grown(_weather(name, written), "gemini", [3, 5, 5, 6, 6], spaced=spaced):
         _assert_alike(document, "gemini", "responses", caches)
-    told = json.loads(_translated(document, "gemini", "responses", caches).call.body)
+    actual = json.loads(_translated(document, "gemini", "responses", caches).call.body)
     assert caches.prefixes.found > 2
-    assert "JSON" in json.dumps(told[place])
-    assert ("instructions" in told) == (place == "instructions")
+    assert "JSON" in json.dumps(actual[place])
+    assert ("instructions" in actual) == (place == "instructions")
 
 
 def _written(body: dict[str, Any], *, spaced: bool) -> bytes:

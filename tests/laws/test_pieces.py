@@ -22,10 +22,10 @@ def events_of(sse: bytes) -> list[bytes]:
 def translate_pieces(pieces: list[bytes], source: str, client: str) -> tuple[object, ...]:
     watch = CallRecorder()
     translator = StreamTranslator(source, client, Context(now=1), watch)
-    said = b"".join([*(translator.feed(piece) for piece in pieces), translator.close()])
+    content = b"".join([*(translator.feed(piece) for piece in pieces), translator.close()])
     problem = translator.problem
     words = None if problem is None else (problem.kind, problem.message)
-    return said, translator.losses, translator.usage, translator.finish, watch.ended, words
+    return content, translator.losses, translator.usage, translator.finish, watch.ended, words
 
 
 @pytest.mark.parametrize(("source", "kind", "client"), MADE)

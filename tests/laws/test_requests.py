@@ -57,13 +57,13 @@ def _as_response(result: ToolResult, content: tuple[Content, ...]) -> tuple[Cont
     """The one rule: an object as {"output": object}, text as {"output": text}, failure as {"error": …}."""
     if result.spelling.startswith("response"):
         return content
-    said = [item for item in content if isinstance(item, Text | Data)]
+    written = [item for item in content if isinstance(item, Text | Data)]
     word = "error" if result.failed else "output"
-    if len(said) == 1 and isinstance(said[0], Data):
-        value = json.loads(said[0].json)
+    if len(written) == 1 and isinstance(written[0], Data):
+        value = json.loads(written[0].json)
     else:
-        value = "\n".join(item.text if isinstance(item, Text) else item.json.decode() for item in said)
-        if len(said) == 1 and '"$ref"' not in value and is_object(value):
+        value = "\n".join(item.text if isinstance(item, Text) else item.json.decode() for item in written)
+        if len(written) == 1 and '"$ref"' not in value and is_object(value):
             value = msgspec.Raw(value.encode())
     rest = tuple(item for item in content if not isinstance(item, Text | Data))
     return (Data(json=msgspec.json.encode({word: value})), *rest)
@@ -141,8 +141,8 @@ def test_a_longer_history_starts_with_the_translation_of_its_prefix(source, targ
             continue
         for cut in _complete_prefixes(request.messages):
             short, _ = adapt(_cut(request, cut), Adaptation(traits, Ledger({}), here.issuer))
-            told = _without_last_word(short.messages)
-            assert whole.messages[: len(told)] == told, f"{name} cut at {cut}"
+            actual = _without_last_word(short.messages)
+            assert whole.messages[: len(actual)] == actual, f"{name} cut at {cut}"
             compared += 1
     assert compared > 20
 

@@ -18,9 +18,9 @@ def test_a_request_in_the_same_dialect_passes_byte_for_byte(dialect):
 
 
 def test_a_new_model_changes_the_model_and_no_other_byte():
-    told = translate_request(Call(BODY), "chat", "chat", model="b").call
-    assert told.body == BODY.replace(b'"model" : "a"', b'"model" : "b"')
-    assert told.model == "b"
+    result = translate_request(Call(BODY), "chat", "chat", model="b").call
+    assert result.body == BODY.replace(b'"model" : "a"', b'"model" : "b"')
+    assert result.model == "b"
 
 
 def test_a_dialect_that_names_the_model_in_the_url_keeps_its_body():
@@ -41,14 +41,14 @@ def test_recorded_requests_replies_and_streams_pass_unchanged(dialect):
         body = path.read_bytes()
         for size in (1, 7, 64, len(body)):
             stream = StreamTranslator(dialect, dialect)
-            told = b"".join(stream.feed(body[at : at + size]) for at in range(0, len(body), size))
-            assert told + stream.close() == body, f"{path.name} by {size}"
+            result = b"".join(stream.feed(body[at : at + size]) for at in range(0, len(body), size))
+            assert result + stream.close() == body, f"{path.name} by {size}"
 
 
 def test_a_cut_stream_ends_in_an_error_in_the_same_dialect_too():
     stream = StreamTranslator("chat", "chat")
-    begun = b'data: {"id":"c","choices":[{"index":0,"delta":{"content":"Hel"}}]}\n\n'
-    assert stream.feed(begun) == begun
+    started = b'data: {"id":"c","choices":[{"index":0,"delta":{"content":"Hel"}}]}\n\n'
+    assert stream.feed(started) == started
     assert stream.close().startswith(b'data: {"error":')
 
 
@@ -63,6 +63,6 @@ def test_nothing_passes_after_the_end_of_the_reply():
 
 def test_what_breaks_a_stream_is_replaced_by_an_error_before_the_end():
     stream = StreamTranslator("messages", "messages")
-    told = stream.feed(b"event: message_start\ndata: {nonsense\n\nevent: message_stop\ndata: {}\n\n") + stream.close()
-    assert told.startswith(b"event: error\n")
-    assert b"message_stop" not in told
+    result = stream.feed(b"event: message_start\ndata: {nonsense\n\nevent: message_stop\ndata: {}\n\n") + stream.close()
+    assert result.startswith(b"event: error\n")
+    assert b"message_stop" not in result

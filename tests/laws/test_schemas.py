@@ -105,15 +105,15 @@ def arguments_under(draw, schema):
     return None
 
 
-def is_equivalent(said, told):
+def is_equivalent(content, result):
     """Return whether two values are equivalent; where any value is allowed, null and text may also be JSON text."""
-    if said is None or isinstance(said, str):
-        return told in (said, json.dumps(said))
-    if isinstance(said, list):
-        return len(said) == len(told) and all(map(is_equivalent, said, told))
-    if isinstance(said, dict):
-        return said.keys() == told.keys() and all(is_equivalent(said[name], told[name]) for name in said)
-    return said == told
+    if content is None or isinstance(content, str):
+        return result in (content, json.dumps(content))
+    if isinstance(content, list):
+        return len(content) == len(result) and all(map(is_equivalent, content, result))
+    if isinstance(content, dict):
+        return content.keys() == result.keys() and all(is_equivalent(content[name], result[name]) for name in content)
+    return content == result
 
 
 LAW = settings(
@@ -129,19 +129,19 @@ LAW = settings(
 def test_arguments_under_googles_schema_match_the_callers_schema_once_restored(root, data):
     schema = json.dumps(root).encode()
     converted = to_openapi(schema)
-    said = json.dumps(data.draw(arguments_under(json.loads(converted.schema or b""))))
-    back = restore_arguments(said, converted.undo) if converted.undo else said
-    assert check_arguments(schema, back) == [], (said, back)
+    content = json.dumps(data.draw(arguments_under(json.loads(converted.schema or b""))))
+    back = restore_arguments(content, converted.undo) if converted.undo else content
+    assert check_arguments(schema, back) == [], (content, back)
 
 
 @LAW
 @given(root=PLAIN_ROOTS, data=st.data())
 def test_arguments_under_googles_schema_are_sent_again_unchanged(root, data):
     converted = to_openapi(json.dumps(root).encode())
-    said = json.dumps(data.draw(arguments_under(json.loads(converted.schema or b""))))
+    content = json.dumps(data.draw(arguments_under(json.loads(converted.schema or b""))))
     undo = converted.undo or ArgumentUndo()
-    told = convert_history_arguments(restore_arguments(said, undo), undo)
-    assert is_equivalent(json.loads(said), json.loads(told)), (said, told)
+    result = convert_history_arguments(restore_arguments(content, undo), undo)
+    assert is_equivalent(json.loads(content), json.loads(result)), (content, result)
 
 
 @LAW
@@ -152,13 +152,13 @@ def test_arguments_that_match_the_callers_schema_survive_every_adapted_schema(ro
     assert_whole(schema, google, json.dumps(data.draw(arguments_under(json.loads(google.schema or b"")))))
 
 
-def assert_whole(schema, google, said):
+def assert_whole(schema, google, content):
     """Check that the meaning of arguments under Google's schema survives the schemas of all targets."""
-    meant = restore_arguments(said, google.undo) if google.undo else said
+    meant = restore_arguments(content, google.undo) if google.undo else content
     for converted in (google, adapt_gemini(schema), adapt_root(schema, property_keys=True), to_openai_strict(schema)):
         undo = converted.undo or ArgumentUndo()
-        told = convert_history_arguments(meant, undo)
-        assert json.loads(restore_arguments(told, undo)) == json.loads(meant), told
+        result = convert_history_arguments(meant, undo)
+        assert json.loads(restore_arguments(result, undo)) == json.loads(meant), result
 
 
 @needs_shelf
@@ -194,13 +194,13 @@ def test_a_constant_next_to_an_open_object_keeps_its_number_type(meant):
         assert assert_fitting(root, json.dumps({"a": json.dumps(meant)})) == {"a": meant}
 
 
-def assert_fitting(root, said):
+def assert_fitting(root, content):
     """Check that arguments under Google's schema match the adapted root; return the restored arguments."""
     schema = json.dumps(root).encode()
     fitted, undo = adapt_root(schema, property_keys=True), to_openapi(schema).undo
     assert fitted.schema is not None
     names = {meant: sent for sent, meant in (fitted.undo.renamed if fitted.undo else {}).items()}
-    meant = json.loads(restore_arguments(said, undo) if undo else said)
+    meant = json.loads(restore_arguments(content, undo) if undo else content)
     sent = json.dumps({names.get(name, name): value for name, value in meant.items()})
     assert check_arguments(fitted.schema, sent) == []
     assert json.loads(restore_arguments(sent, fitted.undo) if fitted.undo else sent) == meant

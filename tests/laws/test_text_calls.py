@@ -9,8 +9,8 @@ from dragoman.core.problems import Problem
 from dragoman.dialects.record import Call
 from dragoman.interpreter.translate import translate_request
 from dragoman.simulator.apis import APIS
-from dragoman.simulator.conversation import TokenSigner
-from dragoman.simulator.rule import CheckContext, Violation
+from dragoman.simulator.apis.conversation import TokenSigner
+from dragoman.simulator.apis.rule import CheckContext, Violation
 from laws.canary import IDS, canaries, survives
 from laws.documents import DIALECTS, MODELS, distinct_requests
 from laws.test_accepted import documents
@@ -38,21 +38,21 @@ def translate_as_text(document, source, target, form="json"):
 def test_a_request_with_tools_as_text_is_accepted_and_has_no_tools(source, target):
     signer = TokenSigner()
     refused: dict[str, str] = {}
-    asked = 0
+    sent = 0
     for name, document in documents(source):
         try:
-            told = translate_as_text(document, source, target, "legacy" if asked % 2 else "json").call
+            output = translate_as_text(document, source, target, "legacy" if sent % 2 else "json").call
         except Problem as problem:
             if problem.kind != "unsupported":
                 refused[name] = repr(problem)
             continue
-        if told.body is document:
+        if output.body is document:
             continue
-        asked += 1
-        verdict = APIS[target].accept(told.body, CheckContext(model=MODELS[target], recorded=True), signer)
+        sent += 1
+        verdict = APIS[target].accept(output.body, CheckContext(model=MODELS[target], recorded=True), signer)
         if isinstance(verdict, Violation) and not _is_refused_at_home(document, source, target, signer):
             refused[name] = f"{verdict.rule}: {verdict.message} at {verdict.where}"
-    assert asked > 20
+    assert sent > 20
     refused = {name: what for name, what in refused.items() if name not in KNOWN}
     assert not refused, "\n".join(f"{name}: {what}" for name, what in sorted(refused.items())[:40])
 
@@ -76,14 +76,14 @@ def test_every_leaf_survives_or_is_in_the_ledger(source, target):
     for name, body in distinct_requests(source):
         for where, wanted, changed in canaries(body):
             try:
-                told = translate_as_text(json.dumps(changed).encode(), source, target)
+                output = translate_as_text(json.dumps(changed).encode(), source, target)
             except Problem:
                 counts["refused"] += 1
                 continue
-            booked = {loss.where for loss in told.losses}
-            alive = survives(wanted, told.call.body)
+            reported = {loss.where for loss in output.losses}
+            alive = survives(wanted, output.call.body)
             counts["alive" if alive else "booked"] += 1
-            if not alive and where not in booked and where.rsplit("/", 1)[-1] not in IDS:
+            if not alive and where not in reported and where.rsplit("/", 1)[-1] not in IDS:
                 wrong.setdefault(_shape(where), f"{name} {where}")
     assert not wrong, "\n".join(f"{what} vanished: {example}" for what, example in sorted(wrong.items()))
     assert counts["alive"] > 1000

@@ -129,7 +129,7 @@ def test_one_name_in_the_file_and_in_the_variable_is_refused(tmp_path):
         ("files", "x" * 58, "files__" + "x" * 48 + "_efd8a93d"),
     ],
 )
-def test_a_tool_is_named_after_its_server_in_letters_that_everybody_takes(server, tool, name):
+def test_a_tool_is_named_after_its_server_in_letters_that_every_vendor_takes(server, tool, name):
     assert make_tool_name(server, tool) == name
     assert len(name) <= 64
 

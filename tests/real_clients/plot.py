@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from dragoman.simulator import Answer, Call, Received
-from dragoman.simulator.conversation import AskResult, AskTurn
+from dragoman.simulator.apis.conversation import RequestResult, RequestTurn
 
 PROMPT = "Look into note.txt, then find out the rest."
 
@@ -34,12 +34,12 @@ class Plot:
         self.note, self.rest = secrets.token_hex(8), secrets.token_hex(8)
         (folder / "note.txt").write_text(f"The word is {self.note}.\n", encoding="utf-8")
         (folder / "rest.txt").write_text(f"The rest is {self.rest}.\n", encoding="utf-8")
-        self.told: list[AskResult] = []
+        self.told: list[RequestResult] = []
         """The results of the last request that had any."""
 
     def __call__(self, received: Received) -> Answer | None:
         """Answer; what has none of the tools, such as a request for a title, is left to the simulator."""
-        asked = received.ask
+        asked = received.request
         if not {self._tools.read, self._tools.run} <= {tool.name for tool in asked.tools}:
             return None
         self.told = _paired(asked.turns)
@@ -61,7 +61,7 @@ class Plot:
         return Call(id=number, name=self._tools.run, arguments={self._tools.command: command})
 
 
-def _paired(turns: tuple[AskTurn, ...]) -> list[AskResult]:
+def _paired(turns: tuple[RequestTurn, ...]) -> list[RequestResult]:
     """Return the results by their calls; each must have one, in its turn. Calls of one turn may be done in any order."""
     made = {call.id: at for at, turn in enumerate(turns) for call in turn.calls}
     results = [result for turn in turns for result in turn.results]

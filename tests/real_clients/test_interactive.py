@@ -2,10 +2,11 @@
 the dialogs of the first start, a task, the question whether a command may run, its result, the answer, the exit command.
 """
 
+import os
 import secrets
 import shutil
 from collections.abc import Generator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
 import pytest
@@ -31,28 +32,47 @@ class CopyTask:
         self._call = Call(id="1", name=tool, arguments={argument: COMMAND, **(more or {})})
         self._folder = folder
         self.word = secrets.token_hex(8)
+        self.text = f"The word is {self.word}.\n"
         self.results: list[str] = []
-        (folder / "note.txt").write_text(f"The word is {self.word}.\n", encoding="utf-8")
+        (folder / "note.txt").write_text(self.text, encoding="utf-8")
 
     def __call__(self, received: Received) -> Answer | None:
         """Answer a request with the tool; the simulator answers others, such as one for a title."""
-        if self._call.name not in {tool.name for tool in received.ask.tools}:
+        if self._call.name not in {tool.name for tool in received.request.tools}:
             return None
-        self.results = [result.text for turn in received.ask.turns for result in turn.results]
+        self.results = [result.text for turn in received.request.turns for result in turn.results]
         if not self.results:
             return Answer(calls=(self._call,), end="calls")
         _, found, rest = self.results[-1].partition("The word is ")
         return Answer(text=f"Backwards: {rest[:16][::-1]}." if found else "There is no word.")
 
-    def run(self, screen: Terminal, question: str, yes: str) -> None:
-        """Give the task, allow the command when the program asks, and wait for the answer."""
+    def run(self, screen: Terminal, question: str, yes: str, *, holds_command: bool = False) -> None:
+        """Give the task, allow the command when the program asks, and wait for the answer.
+
+        With `holds_command` the command ends only after the screen has shown its output.
+        """
         screen.type(TASK)
         screen.wait_for(question, COMMAND)
         assert not (self._folder / "copy.txt").exists()
-        screen.choose(yes)
+        with self._hold_note(screen) if holds_command else nullcontext():
+            screen.choose(yes)
         screen.wait_for(f"Backwards: {self.word[::-1]}.")
-        assert (self._folder / "copy.txt").read_text(encoding="utf-8") == f"The word is {self.word}.\n"
+        assert (self._folder / "copy.txt").read_text(encoding="utf-8") == self.text
         assert len(self.results) == 1
+
+    @contextmanager
+    def _hold_note(self, screen: Terminal) -> Generator[None]:
+        """Make the note a pipe that ends when the screen shows its text."""
+        note = self._folder / "note.txt"
+        note.unlink()
+        os.mkfifo(note)
+        pipe = os.open(note, os.O_RDWR)  # for writing only, this would wait for the command
+        try:
+            os.write(pipe, self.text.encode())
+            yield
+            screen.wait_for(self.text)
+        finally:
+            os.close(pipe)
 
 
 @contextmanager
@@ -181,7 +201,8 @@ def test_gemini_cli(programs, stage, folder, mode, upstream):
         screen.wait_for("Do you trust the files in this folder?")
         screen.choose("Trust folder")
         screen.wait_for("Type your message")  # after a restart of its own, or without
-        task.run(screen, "Allow execution of [Shell]?", "Allow once")
+        # It drops what it has not read when a command exits, so the command of this test waits for it.
+        task.run(screen, "Allow execution of [Shell]?", "Allow once", holds_command=True)
         screen.wait_for("✓ Shell", f"The word is {task.word}.")
         leave(screen, "/quit")
     owners = {host.rpartition(".")[0].rpartition(".")[2] for host in here.outside.asked}

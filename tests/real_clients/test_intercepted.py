@@ -33,10 +33,10 @@ ENTRIES = {"gemini-cli": "google", "gemini-cli-code-assist": "assist"}
 
 def script(received: Received) -> Answer | None:
     """Call the safe tool if it exists, and report its result."""
-    last = received.ask.turns[-1]
+    last = received.request.turns[-1]
     if last.results:
         return Answer(text=f"In the safe is {last.results[0].text}")
-    if any(tool.name == "open_safe" for tool in received.ask.tools) and "safe" in last.text:
+    if any(tool.name == "open_safe" for tool in received.request.tools) and "safe" in last.text:
         return Answer(calls=(Call(id="c1", name="open_safe", arguments={"code": "1234"}),), end="calls")
     return None
 

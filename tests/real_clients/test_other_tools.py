@@ -27,7 +27,7 @@ def call(number: int, name: str, arguments: dict[str, str]) -> Answer:
 
 def opens_the_vault(received: Received) -> Answer | None:
     """Find the tool among the declared ones or by the client's own search, call it and report its result."""
-    asked = received.ask
+    asked = received.request
     results = [result for turn in asked.turns for result in turn.results]
     names = [tool.name for tool in asked.tools]
     found = [name for name in names if name.endswith("open_vault")]
@@ -52,7 +52,7 @@ def test_an_image_that_a_tool_shows_reaches_the_model(programs, stage, folder: P
     (folder / "dot.png").write_bytes(DOT)
 
     def looks(received: Received) -> Answer | None:
-        asked = received.ask
+        asked = received.request
         if name not in {tool.name for tool in asked.tools}:
             return None
         if any(turn.results for turn in asked.turns):
@@ -68,7 +68,7 @@ def test_an_image_that_a_tool_shows_reaches_the_model(programs, stage, folder: P
 @pytest.mark.parametrize("upstream", ["gemini", "anthropic", "chat"])
 def test_a_patch_in_free_form_is_applied(programs, stage, folder, upstream):
     def patches(received: Received) -> Answer | None:
-        asked = received.ask
+        asked = received.request
         tools = {tool.name: tool for tool in asked.tools}
         if any(turn.results for turn in asked.turns):
             return Answer(text="It is done.")

@@ -105,7 +105,7 @@ def test_two_keys_with_one_beginning_are_two():
 
 
 @pytest.mark.parametrize("query", ["key=k", "key=k&key=l", "k%65y=k", "a=b&key=k", "%6b%65%79=k&a=b"])
-def test_no_key_goes_along_to_an_upstream(query):
+def test_no_client_key_is_forwarded_to_an_upstream(query):
     assert "k" not in drop_key_from_target(f"/v1/messages?{query}").partition("?")[2]
 
 

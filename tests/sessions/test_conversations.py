@@ -80,7 +80,7 @@ def test_two_calls_that_go_on_from_the_same_turn_do_not_both_hold(store: Store):
     asyncio.run(scene())
 
 
-def test_what_is_too_long_loses_its_beginning_and_no_result_its_call(store: Store):
+def test_a_history_that_is_too_long_is_cut_at_its_start_and_no_result_loses_its_call(store: Store):
     call = Message(role="assistant", parts=(ToolCall(id="1", name="f", arguments="{}"),))
     result = Message(role="user", parts=(ToolResult(call_id="1"),))
     messages = (user("a"), call, result, model("b"), user("c"), model("d"))

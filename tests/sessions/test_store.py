@@ -16,7 +16,7 @@ def owner():
 
 
 def turn(owner, *said, **more):
-    items = tuple(Item(f"i-{text}", f'"{text}"'.encode(), said=at % 2 == 1) for at, text in enumerate(said))
+    items = tuple(Item(f"i-{text}", f'"{text}"'.encode(), is_output=at % 2 == 1) for at, text in enumerate(said))
     return Turn(owner=owner, dialect="chat", items=items, **more)
 
 

@@ -77,7 +77,7 @@ def test_every_kind_of_row_is_read(old_store):
     async def read(store: Store) -> None:
         conversation, history = await store.load_conversation(OWNER, CONVERSATION)
         assert conversation.metadata == b'{"topic":"weather"}'
-        assert [item.said for item in history.items] == [False, False, True]
+        assert [item.is_output for item in history.items] == [False, False, True]
         assert json.loads(history.items[0].body)["content"] == "My name is Ann."
         assert history.last.id == LAST_RESPONSE
         turn = await store.find_turn(OWNER, RESPONSE)

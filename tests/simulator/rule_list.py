@@ -3,8 +3,8 @@
 import sys
 from pathlib import Path
 
-from dragoman.simulator.api import Api
 from dragoman.simulator.apis import APIS
+from dragoman.simulator.apis.api import Api
 
 _HEAD = """# The simulator's rules
 

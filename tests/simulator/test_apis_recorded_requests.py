@@ -10,8 +10,8 @@ from collections import Counter
 import pytest
 
 from dragoman.simulator.apis import APIS
-from dragoman.simulator.conversation import TokenSigner
-from dragoman.simulator.rule import CheckContext, Violation
+from dragoman.simulator.apis.conversation import TokenSigner
+from dragoman.simulator.apis.rule import CheckContext, Violation
 from shelf import exchanges, needs_shelf
 
 _THOUGHTS = "thoughts in messages: OpenRouter, Ollama, DeepSeek, Cerebras, Z.ai and others have them"

@@ -8,6 +8,7 @@ import pytest
 
 from dragoman.simulator import Answer, Call, Fault, Received, Unmet, read_fault
 from dragoman.simulator.runner import Running
+from server.processes import until
 
 HELLO = {"model": "gpt-4.1", "messages": [{"role": "user", "content": "Say hello."}]}
 CLAUDE = {"model": "claude-opus-4-8", "max_tokens": 99, "messages": [{"role": "user", "content": "Say hello."}]}
@@ -164,7 +165,7 @@ def test_a_script_in_python_answers(simulate):
     def script(received: Received) -> Answer | Fault | None:
         if received.body.get("user") == "stranger":
             raise Unmet("no strangers")
-        if received.ask.turns[-1].text == "fault":
+        if received.request.turns[-1].text == "fault":
             return read_fault("503")
         return Answer(calls=(Call(id="1", name="f", arguments={"a": 1}),), end="calls")
 
@@ -180,7 +181,7 @@ def test_a_script_in_python_answers(simulate):
 @pytest.mark.parametrize(
     ("fault", "status", "text"), [("html", 502, "<!DOCTYPE html>"), ("empty", 200, ""), ("bad-json", 200, '{"id"')]
 )
-def test_a_script_goes_wrong_in_any_way(simulate, fault, status, text):
+def test_a_script_may_fail_in_any_way(simulate, fault, status, text):
     reply = post(simulate(script=lambda _received: read_fault(fault)), *PATHS["chat"])
     assert (reply.status_code, reply.text[: len(text) or 1]) == (status, text)
 
@@ -219,7 +220,14 @@ def test_a_request_that_hangs_is_listed_while_it_does(simulate):
     running = simulate(fault="hang")
     with pytest.raises(httpx2.ReadTimeout):
         httpx2.post(running.base_url + PATHS["chat"][0], json=HELLO, headers=KEYS, timeout=0.3)
-    assert [(seen.status, seen.rule) for seen in running.requests] == [(0, "fault")]
+    until(lambda: [(seen.status, seen.rule) for seen in running.requests] == [(0, "fault")])
+
+
+def test_a_late_reply_is_not_sent_once_its_client_has_left(simulate):
+    running = simulate(fault="slow-headers,delay=600")
+    with pytest.raises(httpx2.ReadTimeout):
+        httpx2.post(running.base_url + PATHS["chat"][0], json=HELLO, headers=KEYS, timeout=0.3)
+    until(lambda: [(seen.status, seen.rule) for seen in running.requests] == [(0, "fault")])
 
 
 def test_a_stream_in_an_array_breaks_off_with_an_element(simulator):
@@ -266,7 +274,7 @@ def test_models_are_listed_in_each_vendors_shape(simulator):
     assert google["models"][0]["name"].startswith("models/")
 
 
-def test_responses_are_remembered_until_they_are_deleted(simulator):
+def test_responses_are_stored_until_they_are_deleted(simulator):
     first = post(simulator, *PATHS["responses"]).json()
     url = f"{simulator.base_url}/v1/responses/{first['id']}"
     assert httpx2.get(url, headers=KEYS).json() == first
@@ -284,7 +292,7 @@ def test_responses_are_remembered_until_they_are_deleted(simulator):
 TURN = [{"role": "user", "content": "Go on."}]
 
 
-def test_a_streamed_response_is_remembered_too(simulator):
+def test_a_streamed_response_is_stored_too(simulator):
     stream = post(simulator, *STREAMS["responses"]).text
     last = json.loads([line for line in stream.splitlines() if line.startswith("data: ")][-1][6:])
     url = f"{simulator.base_url}/v1/responses/{last['response']['id']}"

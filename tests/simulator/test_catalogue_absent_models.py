@@ -5,7 +5,7 @@ import json
 import httpx2
 import pytest
 
-from dragoman.simulator.rule import is_absent
+from dragoman.simulator.apis.rule import is_absent
 
 KEYS = {"authorization": "Bearer k", "x-api-key": "k", "anthropic-version": "2023-06-01"}
 SAID = [{"role": "user", "content": "Hello"}]

@@ -85,7 +85,7 @@ def test_a_recording_is_served_on_any_path_with_a_valid_key(tmp_path, simulate):
     assert [seen.status for seen in running.requests] == [200, 200, 404, 401]
 
 
-def test_a_recorded_stream_comes_in_pieces_and_goes_wrong_like_another(tmp_path, simulate):
+def test_a_recorded_stream_is_sent_in_chunks_and_can_have_faults(tmp_path, simulate):
     stream = 'data: {"é": 1}\n\ndata: {}\r\n\r\ndata: [DONE]\n\n'
     running = simulate(recordings=recordings(tmp_path, exchange("x", sse=stream)), split=2)
     whole = asked(running)

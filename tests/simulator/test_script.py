@@ -5,13 +5,13 @@ from typing import Any
 
 import pytest
 
-from dragoman.simulator.conversation import Answer, Ask, AskResult, AskTurn, Call
+from dragoman.simulator.apis.conversation import Answer, Call, ModelRequest, RequestResult, RequestTurn
 from dragoman.simulator.faults import read_fault
 from dragoman.simulator.script import Received, TomlScript, Unmet, read_script
 
-USER = AskTurn(role="user", text="The WEATHER in Paris?")
+USER = RequestTurn(role="user", text="The WEATHER in Paris?")
 CALL = Call(id="1", name="get_weather", arguments={"city": "Paris"})
-RESULT = AskResult(call_id="1", name="get_weather", text="sunny")
+RESULT = RequestResult(call_id="1", name="get_weather", text="sunny")
 
 
 def script(tmp_path: Path, text: str) -> TomlScript:
@@ -20,8 +20,8 @@ def script(tmp_path: Path, text: str) -> TomlScript:
     return TomlScript.read(path)
 
 
-def received(*turns: AskTurn, body: Any = None, model: str = "gemini-3.8-flash", api: str = "gemini") -> Received:
-    return Received(api=api, ask=Ask(model=model, turns=turns or (USER,)), body=body or {})
+def received(*turns: RequestTurn, body: Any = None, model: str = "gemini-3.8-flash", api: str = "gemini") -> Received:
+    return Received(api=api, request=ModelRequest(model=model, turns=turns or (USER,)), body=body or {})
 
 
 def test_steps_are_taken_in_order_and_then_the_model_answers(tmp_path):
@@ -70,7 +70,7 @@ def test_steps_are_taken_in_order_and_then_the_model_answers(tmp_path):
 )
 def test_a_step_applies_when_all_its_conditions_hold(tmp_path, when, holds):
     steps = script(tmp_path, f'[[step]]\nwhen = {{ {when} }}\ntext = "yes"\n')
-    turns = (USER, AskTurn(role="assistant", calls=(CALL,)), AskTurn(role="user", results=(RESULT,)))
+    turns = (USER, RequestTurn(role="assistant", calls=(CALL,)), RequestTurn(role="user", results=(RESULT,)))
     assert steps(received(*turns)) == (Answer(text="yes") if holds else None)
 
 

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from dragoman.core.request import Tool
-from dragoman.tools import Executor, Handler, Invocation, Registry, ToolFailure, invocation, tool
+from dragoman.tools import Handler, Invocation, Registry, ToolFailure, invocation, tool
+from dragoman.tools.executor import Executor
 from tools.tool_calls import ANY_OBJECT, call, executor, handler, run, text_of
 
 
@@ -71,7 +72,7 @@ def test_an_unknown_tool_is_answered_with_those_there_are(name, words):
     assert (text_of(result), result.failed) == (words, True)
 
 
-def test_without_any_tool_the_model_is_asked_to_answer():
+def test_without_any_tool_the_error_says_to_answer_without_tools():
     assert "Answer without tools" in text_of(asyncio.run(executor().execute(call("x"))))
 
 
@@ -255,7 +256,7 @@ def test_an_error_without_a_message_is_reported_by_its_class(made, caplog):
     assert "SpeechlessError" in caplog.text
 
 
-@pytest.mark.parametrize("limit", ["max_output", "max_media", "remembered"])
+@pytest.mark.parametrize("limit", ["max_output", "max_media", "max_cached_results"])
 def test_limits_below_nothing_are_refused(limit):
     with pytest.raises(ValueError, match=limit):
         Executor(Registry(), **{limit: -1})

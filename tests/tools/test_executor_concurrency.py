@@ -5,14 +5,14 @@ import gc
 import subprocess
 import sys
 import threading
-import time
 import tracemalloc
 from typing import Any
 
 import pytest
 
 from dragoman.core.parts import ToolCall, ToolResult
-from dragoman.tools import Executor, tool
+from dragoman.tools import tool
+from dragoman.tools.executor import Executor
 from tools.tool_calls import call, executor, handler, run, text_of
 
 
@@ -260,25 +260,27 @@ def test_cancelling_a_turn_cancels_what_runs_and_is_not_swallowed():
 
 def test_cancelling_does_not_wait_for_a_thread():
     release = threading.Event()
+    ended: list[str] = []
 
-    async def steps() -> float:
+    async def steps() -> None:
         begun = asyncio.Event()
         loop = asyncio.get_running_loop()
 
         def hang(arguments: Any) -> None:
             loop.call_soon_threadsafe(begun.set)
             release.wait(30)
+            ended.append("the thread")
 
         task = asyncio.create_task(executor(handler(hang)).execute(call("work")))
         await begun.wait()
-        began = time.monotonic()
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
-        return time.monotonic() - began
+        ended.append("the call")
 
     try:
-        assert asyncio.run(steps()) < 5
+        asyncio.run(steps())
+        assert ended == ["the call"]
     finally:
         release.set()
 

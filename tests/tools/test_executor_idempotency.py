@@ -43,7 +43,7 @@ def test_the_same_key_gives_the_same_result_without_running_twice():
     assert till.runs == 1
 
 
-def test_a_failure_is_remembered_too_for_it_may_have_had_its_effect():
+def test_a_failure_is_cached_too_because_it_may_have_had_its_effect():
     till = Till()
     first, second = asyncio.run(twice(executor(till.handler), {"broken": True}))
     assert first == second == "charge failed: RuntimeError: the card was eaten"
@@ -152,7 +152,7 @@ def test_a_call_that_was_cancelled_before_it_began_may_run():
 
 def test_the_memory_is_bounded_and_forgets_the_oldest_first():
     till = Till()
-    runner = executor(till.handler, remembered=3)
+    runner = executor(till.handler, max_cached_results=3)
 
     async def steps() -> list[str]:
         for n in range(5):
@@ -164,7 +164,7 @@ def test_the_memory_is_bounded_and_forgets_the_oldest_first():
 
 
 def test_the_memory_is_bounded_in_bytes(monkeypatch):
-    monkeypatch.setattr("dragoman.tools.executor.REMEMBERED_BYTES", 1000)
+    monkeypatch.setattr("dragoman.tools.executor.MAX_CACHED_BYTES", 1000)
     runner = executor(handler(lambda arguments: "x" * 400, side_effects=True))
 
     async def steps() -> None:

@@ -2,7 +2,8 @@
 
 import asyncio
 
-from dragoman.tools import progress_to, reporter, tool
+from dragoman.tools import tool
+from dragoman.tools.progress import progress_to, reporter
 from tools.tool_calls import call, executor, text_of
 
 

@@ -3,7 +3,8 @@
 import pytest
 
 from dragoman.core.request import Tool
-from dragoman.tools import Handler, Registry, ToolDefinitionError, tool
+from dragoman.tools import Handler, ToolDefinitionError, tool
+from dragoman.tools.registry import Registry
 from tools.tool_calls import call, handler
 
 

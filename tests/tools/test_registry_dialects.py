@@ -8,7 +8,8 @@ import msgspec
 import pytest
 
 import dragoman
-from dragoman.tools import Executor, Handler, Registry, tool
+from dragoman.tools import Executor, Handler, tool
+from dragoman.tools.registry import Registry
 from tools.tool_calls import call, handler, text_of
 
 DIALECTS = ("chat", "responses", "messages", "gemini")
@@ -78,4 +79,4 @@ def test_a_call_of_every_dialect_is_run_and_its_result_rendered_in_it(dialect):
     told, losses = dragoman.messages_to(dialect, [turn, answer], model=MODELS[dialect])
     assert b"1 stops by ship" in told
     # No model of Google's made this call, so none signed it.
-    assert {loss.what for loss in losses} <= {"unsigned calls carry Google's documented skip value"}
+    assert {loss.what for loss in losses} <= {"a call without a signature is sent with Google's documented placeholder"}

@@ -12,7 +12,8 @@ import msgspec
 import pytest
 from pydantic import Field
 
-from dragoman.tools import FunctionTool, ToolDefinitionError, tool
+from dragoman.tools import ToolDefinitionError
+from dragoman.tools.signature import FunctionTool, tool
 from tools.tool_calls import run, text_of
 
 

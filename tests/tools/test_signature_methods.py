@@ -6,7 +6,8 @@ import json
 import pytest
 
 from dragoman import ToolCall
-from dragoman.tools import Executor, Registry, ToolDefinitionError, tool
+from dragoman.tools import Executor, Registry, ToolDefinitionError
+from dragoman.tools.signature import tool
 
 
 class Basket:

@@ -10,7 +10,7 @@ import msgspec
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dragoman.tools import tool
+from dragoman.tools.signature import tool
 from tools.tool_calls import call, executor, text_of
 
 

@@ -97,7 +97,7 @@ def test_a_value_larger_than_the_limit_is_malformed():
 def test_many_values_within_the_limit_pass_it_together():
     reader = JsonStreamReader(max_value_bytes=100)
     value = b'{"a":"' + b"x" * 80 + b'"}'
-    assert [told for chunk in [value[:40], value[40:]] * 50 for told in reader.feed(chunk)] == [value] * 50
+    assert [result for chunk in [value[:40], value[40:]] * 50 for result in reader.feed(chunk)] == [value] * 50
 
 
 def test_each_byte_is_kept_once():

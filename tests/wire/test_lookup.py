@@ -18,12 +18,12 @@ from dragoman.wire.lookup import Document, lookup
         ("/items/1/x/y", None),
     ],
 )
-def test_a_value_is_looked_up_in_either_spelling(where, expected):
+def test_a_value_is_found_in_camel_and_snake_case(where, expected):
     body = b'{"generation_config":{"top_p":0.50},"items":[{},{"x":2}],"a/b":null}'
     assert lookup(body, where) == expected
 
 
-def test_a_document_is_looked_into_many_times():
+def test_a_document_can_be_searched_many_times():
     document = Document(b'{"items":[{"x":1},{"x":[2]}],"textOf":"[3]"}')
     assert document.find("/items/1/x/0") == ("/items/1/x/0", b"2")
     assert document.find("/items/0/x") == ("/items/0/x", b"1")

@@ -163,13 +163,13 @@ def test_a_name_given_in_both_spellings_loses_neither(body):
         (Options, b'{"topP":1}', None),
     ],
 )
-def test_carried_members_are_found_by_pointer_with_their_bytes(struct, body, found):
+def test_raw_members_are_found_by_pointer_with_their_bytes(struct, body, found):
     value, unread = Shape(struct).read(body)
     assert unread is None
     assert carried(value) == found
 
 
-def test_a_carried_member_keeps_the_spelling_it_was_sent_in():
+def test_a_raw_member_keeps_the_spelling_it_was_sent_in():
     parcel, unread = Shape(Parcel, snake=True).read(b'{"to_name":1,"fromName":2,"novel":3}')
     assert carried(parcel) == {"/fromName": b"2"}
     assert unread.rest() == {"/to_name": b"1", "/novel": b"3"}

@@ -147,8 +147,8 @@ def test_what_we_write_we_read():
 def test_an_event_alone_in_its_chunk_is_read_as_byte_by_byte(body, end):
     chunk = body.replace(b"\n", end) + end + end
     once, slowly = SseReader(), SseReader()
-    told = [*once.feed(chunk), *once.feed(chunk), *once.close()]
-    assert told == [*(frame for byte in chunk + chunk for frame in slowly.feed(bytes([byte]))), *slowly.close()]
+    result = [*once.feed(chunk), *once.feed(chunk), *once.close()]
+    assert result == [*(frame for byte in chunk + chunk for frame in slowly.feed(bytes([byte]))), *slowly.close()]
 
 
 @pytest.mark.parametrize(
@@ -180,6 +180,6 @@ def test_an_event_alone_in_its_chunk_is_held_to_the_limit():
 @pytest.mark.parametrize("size", [1, 2, 3, 100])
 def test_frames_as_they_came_lose_no_byte_of_blank_lines_between_them(size):
     raw = b"data: 1\r\n\r\n\ndata: 2\n\n\n\r\ndata: 3\r\n\r\n\n"
-    begun = bytearray()
-    frames = [frame for at in range(0, len(raw), size) for frame in split_frames(begun, raw[at : at + size])]
-    assert b"".join(frames) + bytes(begun) == raw
+    started = bytearray()
+    frames = [frame for at in range(0, len(raw), size) for frame in split_frames(started, raw[at : at + size])]
+    assert b"".join(frames) + bytes(started) == raw

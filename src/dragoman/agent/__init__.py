@@ -10,7 +10,7 @@ from dragoman.agent.history import Compaction, closed, summary_by, unfold_turns
 from dragoman.agent.limits import Control, Limits, Statistics, StopReason
 from dragoman.agent.loop import Agent
 from dragoman.agent.model import Model
-from dragoman.agent.runtime import Carrier, InProcess, Order, RunState, Runtime, Status, WatchedRuntime, Within, Work
+from dragoman.agent.runtime import InProcess, Job, JobRunner, RunState, Runtime, Status, WatchedRuntime, Within, Work
 from dragoman.agent.steps import (
     ApprovalAsked,
     CallEnded,
@@ -48,8 +48,8 @@ __all__ = [  # noqa: RUF022  grouped by purpose
     "WatchedRuntime",
     "InProcess",
     "Within",
-    "Carrier",
-    "Order",
+    "JobRunner",
+    "Job",
     "RunState",
     "Status",
     "Work",

@@ -100,7 +100,7 @@ class EgressPolicy:
             return ""
         if self.has_only_user_addresses(call, handler):
             return ""
-        named = ", ".join(map(_format_place, places)) or "a place unknown"
+        named = ", ".join(map(_format_place, places)) or "an unknown destination"
         return f"{handler.name} would send data to {named}, and {before}"
 
     def has_only_user_addresses(self, call: ToolCall, handler: Handler) -> bool:

@@ -239,7 +239,7 @@ class Agent:
             runtime.close()
             await stop_tasks(task)
 
-    async def carry(
+    async def run_on(
         self, request: Request, runtime: Runtime, *, run: str, control: Control | None = None, untrusted: bool = False
     ) -> RunEnded:
         """Run on the caller's runtime, for example on a durable engine that outlives the process."""
@@ -256,7 +256,7 @@ class Agent:
         """Answer a question of an active run; return False if there is none with this id."""
         if run not in self._runs:
             return False
-        self._runs[run][0].tell(topic, value)
+        self._runs[run][0].answer(topic, value)
         return True
 
 

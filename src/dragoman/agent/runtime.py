@@ -5,7 +5,7 @@ value is returned. Parallel steps are separate steps, and nothing else runs at t
 steps by order finds them again. A step returns a value of the core or of `tools`, without functions in it. Code outside
 steps must depend only on their values, because it may run again. After a recovery some events may be emitted twice.
 
-A run in the background is started with a job (`Order`), which contains all that its work needs, so that the same work
+A run in the background is started with a `Job`, which contains all that its work needs, so that the same work
 can be restarted in another process. It emits bytes, which form one stream in their order. A run belongs to its owner,
 and can be watched, messaged and cancelled from every process.
 """
@@ -50,7 +50,7 @@ class Runtime(Protocol):
 class WatchedRuntime(Runtime, Protocol):
     """A runtime that can be watched and messaged from where the run was started."""
 
-    def tell(self, topic: str, value: Any) -> None:
+    def answer(self, topic: str, value: Any) -> None:
         """Send the answer for a topic that the run waits for."""
         ...
 
@@ -87,7 +87,7 @@ class InProcess:
         async with asyncio.timeout(timeout):
             return await asyncio.shield(self._answer_future(topic))
 
-    def tell(self, topic: str, value: Any) -> None:
+    def answer(self, topic: str, value: Any) -> None:
         """Send the answer for a topic, also before the run waits for it; the first answer counts."""
         answer = self._answer_future(topic)
         if not answer.done():
@@ -154,7 +154,7 @@ class Within(InProcess):
 Status = Literal["running", "completed", "failed", "cancelled", "interrupted"]
 
 
-class Order(Struct, frozen=True, kw_only=True):
+class Job(Struct, frozen=True, kw_only=True):
     """A job: a run to be started in the background."""
 
     owner: str
@@ -179,11 +179,11 @@ class RunState(Struct, frozen=True, kw_only=True):
     created: int = 0
 
 
-Work = Callable[[Order, Runtime], Awaitable[bytes]]
+Work = Callable[[Job, Runtime], Awaitable[bytes]]
 """Runs a job on a runtime and returns its outcome; any exception is an unexpected failure."""
 
 
-class Carrier(Protocol):
+class JobRunner(Protocol):
     """Runs jobs; there is one job runner in a process."""
 
     def runtime(self, run: str) -> WatchedRuntime:
@@ -194,11 +194,11 @@ class Carrier(Protocol):
         """Register the work function for a kind of job."""
         ...
 
-    async def start(self, order: Order) -> None:
+    async def start(self, job: Job) -> None:
         """Start a run; when this returns, every process can find it."""
         ...
 
-    async def tell(self, owner: str, run: str, topic: str, value: Any) -> None:
+    async def answer(self, owner: str, run: str, topic: str, value: Any) -> None:
         """Answer a question of a run in any process; the first answer counts. The value must be JSON-serialisable."""
         ...
 

@@ -21,7 +21,7 @@ StepValue = Response | Execution | str
 class _Response(Struct, frozen=True, kw_only=True, tag="response", omit_defaults=True):
     id: str
     model: str
-    said: Raw
+    message: Raw
     finish: Finish
     usage: Usage | None = None
     created: int | None = None
@@ -54,7 +54,7 @@ def encode_value(value: StepValue) -> bytes:
                 _Response(
                     id=value.id,
                     model=value.model,
-                    said=Raw(reply),
+                    message=Raw(reply),
                     finish=value.finish,
                     usage=value.usage,
                     created=value.created,
@@ -83,7 +83,7 @@ def decode_value(data: bytes) -> StepValue:
         case _Text():
             return value.text
         case _Response():
-            (message,) = decode_messages(bytes(value.said))
+            (message,) = decode_messages(bytes(value.message))
             return Response(
                 id=value.id,
                 model=value.model,

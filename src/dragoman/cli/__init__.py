@@ -28,7 +28,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(words[:at])
     options.command = words[at + 1 :]
     if at < len(words) and not getattr(options, "takes_command", False):
-        parser.error(f"this verb runs no command; remove: -- {' '.join(options.command)}")
+        parser.error(f"this subcommand runs no other command; remove: -- {' '.join(options.command)}")
     try:
         return options.run(options)
     except BrokenPipeError:

@@ -11,7 +11,7 @@ import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
 
 from dragoman.cli.choices import CORE, OPERATIONS, targets_of
-from dragoman.cli.job import Job, open_stream, perform
+from dragoman.cli.job import TranslationJob, open_stream, perform
 from dragoman.core.losses import Strict
 from dragoman.core.problems import Problem
 from dragoman.dialects.registry import DIALECTS
@@ -90,7 +90,7 @@ def _translate_line(work: Line, *, strict: Strict) -> dict[str, Any]:
         return _translate_stream(work)
     if isinstance(work.body, UnsetType):
         raise Problem("invalid_request", "`body` is required", where="/body")
-    job = Job(
+    job = TranslationJob(
         operation=work.operation,  # pyright: ignore[reportArgumentType]  checked above
         source=work.source,
         target=work.target,

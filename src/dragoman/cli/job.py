@@ -128,7 +128,7 @@ def _tool_members(tools: Any) -> set[str]:
     return {name for tool in listed if isinstance(tool, dict) for name in cast("dict[str, Any]", tool)}
 
 
-class Job(Struct, frozen=True, kw_only=True):
+class TranslationJob(Struct, frozen=True, kw_only=True):
     """A document to translate and how."""
 
     operation: Literal["request", "response", "error"]
@@ -160,7 +160,7 @@ def target_of(name: str) -> tuple[str, str]:
     return FORMS.get(name, (name, ""))
 
 
-def perform(job: Job) -> JobResult:
+def perform(job: TranslationJob) -> JobResult:
     """Translate one document."""
     if job.target == CORE:
         return _perform_neutral(job)
@@ -185,7 +185,7 @@ def perform(job: Job) -> JobResult:
             assert_never(job.operation)
 
 
-def _perform_request(job: Job) -> JobResult:
+def _perform_request(job: TranslationJob) -> JobResult:
     target, form = target_of(job.target)
     # Most dialects have the model in the body; this one is used only by a dialect that does not (Gemini).
     call = Call(job.body, job.model, job.stream)
@@ -195,7 +195,7 @@ def _perform_request(job: Job) -> JobResult:
     return JobResult(body=call.body, losses=losses, model=call.model, stream=call.stream)
 
 
-def _list_losses(losses: tuple[Loss, ...], job: Job) -> tuple[Loss, ...]:
+def _list_losses(losses: tuple[Loss, ...], job: TranslationJob) -> tuple[Loss, ...]:
     return list_leaves(losses, job.body) if job.by_leaf else losses
 
 
@@ -212,7 +212,7 @@ def context_of(source: str, target: str, model: str, request: bytes | None) -> C
     return Context(parsed, translation.undo, form)
 
 
-def _perform_neutral(job: Job) -> JobResult:
+def _perform_neutral(job: TranslationJob) -> JobResult:
     dialect = dialect_named(job.source)
     match job.operation:
         case "request":

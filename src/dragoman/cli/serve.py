@@ -7,8 +7,6 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dragoman.cli.loop import choose_runner
-
 if TYPE_CHECKING:
     from argparse import ArgumentParser, _SubParsersAction  # pyright: ignore[reportPrivateUsage]
 
@@ -38,7 +36,8 @@ def run(options: argparse.Namespace) -> int:
         listen = config.server.listen
         if options.workers > 1:
             return _serve_workers(config, options.workers)
-        from dragoman.server.runner import serve  # noqa: PLC0415  only for this verb
+        from dragoman.http.server import choose_runner  # noqa: PLC0415  only for this verb
+        from dragoman.server.runner import serve  # noqa: PLC0415
 
         with contextlib.suppress(KeyboardInterrupt):
             choose_runner()(serve(config, on_start=lambda gateway: _print_address(config, gateway.base_url)))
@@ -51,6 +50,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _serve_workers(config: "Config", count: int) -> int:
+    from dragoman.http.server import choose_runner  # noqa: PLC0415  only for this verb
     from dragoman.server.process.workers import Workers  # noqa: PLC0415  not for one process
 
     workers = Workers(config, count, choose_runner())

@@ -7,8 +7,6 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dragoman.cli.loop import choose_runner
-
 if TYPE_CHECKING:
     from argparse import ArgumentParser, _SubParsersAction  # pyright: ignore[reportPrivateUsage]
 
@@ -57,6 +55,8 @@ def run(options: argparse.Namespace) -> int:
 
         sys.stdout.writelines(f"{name}: {text}\n" for name, text in NAMES.items())
         return 0
+    from dragoman.http.server import choose_runner  # noqa: PLC0415  only for this verb
+
     try:
         settings = _build_settings(options)
         with contextlib.suppress(KeyboardInterrupt):

@@ -85,9 +85,9 @@ def print_losses(losses: "tuple[Loss, ...]", form: str) -> None:
 
 
 def _translate_document(options: argparse.Namespace) -> "tuple[Loss, ...]":
-    from dragoman.cli.job import Job, perform  # noqa: PLC0415  kept light for --help
+    from dragoman.cli.job import TranslationJob, perform  # noqa: PLC0415  kept light for --help
 
-    job = Job(
+    job = TranslationJob(
         operation=options.operation,
         source=options.source,
         target=options.target,

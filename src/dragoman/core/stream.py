@@ -89,7 +89,7 @@ class Collector:
         self._problem: Problem | None = None
 
     def feed(self, event: Event) -> None:
-        """Take one event."""
+        """Add one event to the response."""
         match event:
             case PartDelta(index, text, piece):
                 self._parts[index].append_delta(text, piece)

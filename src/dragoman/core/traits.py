@@ -127,7 +127,7 @@ class Traits(Struct, frozen=True, kw_only=True):
     text_signatures: bool = False
     """Text in the history may have a signature of `issuer`."""
     signed_calls: bool = False
-    """The first call of each step must have a signature or the documented skip value."""
+    """The first call of each step must have a signature or Google's documented placeholder."""
     function_tools: bool = True
     """The model accepts function tools in this dialect; some GPT models do only on Responses."""
     tools_need_no_effort: bool = False

@@ -34,14 +34,16 @@ class Endpoint(Struct, frozen=True, kw_only=True):
     stream: bool = False
     google: bool = False
     """Google's rules: a stream is a JSON array unless `alt=sse` is set; countTokens may wrap a whole request."""
-    flat: bool = False
-    """Tools are flat objects in this API, but some clients send the nested form of Chat Completions."""
+    convert: Callable[[bytes], bytes] | None = None
+    """Converts a body that some clients send in another format; None if the API has only one."""
     in_url: bool = False
     """The path names the model and says whether the reply is streamed."""
     wrapped: bool = False
     """Requests and replies are wrapped in Code Assist's envelope."""
     name: str = ""
     """The stored object, exchange or method that the path names."""
+    item: str = ""
+    """The item of a stored object that the path names."""
     action: str = ""
     """The action on a stored object."""
     queried: bool = False

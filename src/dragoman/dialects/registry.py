@@ -12,7 +12,7 @@ class _Dialects(dict[str, Dialect]):
     """Dialects by name. An unknown name raises a `Problem` that lists the known names."""
 
     def __missing__(self, name: str) -> Dialect:
-        raise Problem("invalid_request", f"unknown dialect {name!r}: one of {', '.join(self)}")
+        raise Problem("invalid_request", f"unknown dialect {name!r}; use one of {', '.join(self)}")
 
 
 DIALECTS: dict[str, Dialect] = _Dialects({name: import_module(f"dragoman.dialects.{name}").DIALECT for name in NAMES})

@@ -49,7 +49,7 @@ _REMEDIES: Mapping[Kind, str] = {
     "permission": "the account may not use this model: enable it there, or test another with --model {name}/MODEL",
     "not_found": "use a model that the upstream has, with --model {name}/MODEL and in [models]",
     "rate_limit": "wait, or raise the quota of the account",
-    "billing": "the account needs credit",
+    "billing": "add credit to the account",
     "overloaded": "the upstream is overloaded: try again later",
     "timeout": "try again with a longer --timeout; check the status of the upstream",
     "unreachable": "check base_url in [upstreams.{name}], the network and HTTPS_PROXY",
@@ -80,13 +80,13 @@ async def run_round_trip(target: Target, client: Client) -> str:
 async def _ask_model(target: Target, client: Client, messages: list[Any]) -> list[Any]:
     """Send messages to a model and return the content blocks of its reply."""
     body = json.encode({"model": target.model, "max_tokens": _MAX_TOKENS, "messages": messages, "tools": [_TOOL]})
-    ask = ClientRequest(dialect=_DIALECT, call=Call(body, target.model))
-    reached = await UpstreamClient(client).open_reply(ask, target, Record())
+    client_request = ClientRequest(dialect=_DIALECT, call=Call(body, target.model))
+    upstream_reply = await UpstreamClient(client).open_reply(client_request, target, Record())
     try:
-        reply = await reached.incoming.read()
+        reply = await upstream_reply.incoming.read()
     except ConnectionFailure as failure:
         raise map_failure(failure, target.upstream.name) from None
-    rendered = translate_response(reply, target.upstream.dialect, _DIALECT, reached.context)
+    rendered = translate_response(reply, target.upstream.dialect, _DIALECT, upstream_reply.context)
     return json.decode(rendered.body)["content"]
 
 
@@ -249,11 +249,11 @@ async def check_tools(config: Config, seconds: float = 60.0) -> AsyncGenerator[C
 
 def _check_agents(config: Config, servers: Servers) -> Iterable[Check]:
     """Check that the `tools` entries of agents match a tool, for servers that are connected."""
-    roster = AgentRegistry(servers.registry, servers=ToolServers(find_origin=servers.origin))
+    agent_registry = AgentRegistry(servers.registry, servers=ToolServers(find_origin=servers.origin))
     connected = {status.name for status in servers.status() if status.connected}
     for name, agent in config.agents.items():
         for word in agent.tools:
-            if word.partition(NAMESPACE_SEPARATOR)[0] in connected and not roster.find_tools(word):
+            if word.partition(NAMESPACE_SEPARATOR)[0] in connected and not agent_registry.find_tools(word):
                 near = " or ".join(servers.registry.nearest(word))
                 yield Check(
                     check=f"agents.{name}.tools",

@@ -6,7 +6,6 @@ dialect, the vendor validates it, and only tools that cannot be parsed are rejec
 """
 
 import asyncio
-import re
 from typing import Any, Literal, cast
 
 import msgspec
@@ -22,9 +21,8 @@ from dragoman.interpreter.tool_choice import find_choice_faults
 from dragoman.interpreter.tool_errors import build_problem, find_all_faults
 from dragoman.interpreter.tools import are_valid, count_unproven_bytes
 from dragoman.interpreter.tools_cache import NO_PROOFS, ToolSet
-from dragoman.wire import json
+from dragoman.wire.duplicates import search_objects
 from dragoman.wire.json import Malformed, decode_distinct
-from dragoman.wire.splice import set_member
 
 Framing = Literal["sse", "array"]
 CONVERSATION_HEADERS = frozenset({"x-dragoman-conversation", "x-stainless-retry-count", "idempotency-key"})
@@ -62,7 +60,8 @@ SMALL_BODY = 8 << 10
 def require_distinct_keys(body: bytes) -> Any:
     """Decode a body and return it; raise a `Problem` for a duplicate key, which two parsers could read differently."""
     try:
-        value, where = decode_distinct(body)
+        value, is_distinct = decode_distinct(body)
+        where = None if is_distinct else search_objects(body)
     except Malformed as error:
         raise build_body_error(error) from None
     if where is not None:
@@ -101,38 +100,6 @@ def _decode_call(body: bytes) -> Call:
     if not head.model:
         raise Problem("invalid_request", "you must provide a model parameter", where="/model")
     return Call(body, head.model, bool(head.stream))
-
-
-_NESTED_FUNCTION = re.compile(rb'"function"\s*:\s*\{')
-_TOOL_MEMBERS = ("tools", "tool_choice")
-
-
-def flatten_tools(call: Call) -> Call:
-    """Convert tools and tool choice of a Responses request to its own format, if they are in the Chat format."""
-    if _NESTED_FUNCTION.search(call.body) is None:
-        return call
-    try:
-        members = json.decode_object(call.body)
-        body = call.body
-        for name in _TOOL_MEMBERS:
-            raw = members.get(name)
-            value = json.decode(raw) if raw is not None and _NESTED_FUNCTION.search(bytes(raw)) is not None else None
-            flat = _flatten(value)
-            if flat != value:
-                body = set_member(body, name, json.encode(flat))
-    except json.Malformed as error:
-        raise build_body_error(error) from None
-    return call if body == call.body else Call(body, call.model, call.stream)
-
-
-def _flatten(value: Any) -> Any:
-    match value:
-        case list():
-            return [_flatten(item) for item in cast("list[Any]", value)]
-        case {"type": "function", "function": {**function}, **rest}:
-            return {"type": "function", **rest, **function}
-        case _:
-            return value
 
 
 _LARGE_SCHEMAS = 16 << 10

@@ -4,7 +4,7 @@ from msgspec import Struct
 
 from dragoman.agent import Runtime
 from dragoman.gateway.client_request import ClientRequest
-from dragoman.gateway.conversations.recorder import ConversationRecorder
+from dragoman.gateway.conversation_recorder import ConversationRecorder
 from dragoman.gateway.heartbeat import Heartbeat
 from dragoman.gateway.record import Record
 from dragoman.http.exchange import Exchange

@@ -15,8 +15,8 @@ from dragoman.interpreter.prefix_cache import NO_PREFIX, Prefix
 from dragoman.interpreter.tools_cache import ToolSet
 from dragoman.interpreter.translate import Caches
 from dragoman.wire import array, json
-from dragoman.wire.json import decode_distinct
-from dragoman.wire.pointer import escape, split
+from dragoman.wire.duplicates import decode_and_search
+from dragoman.wire.pointer import join, split
 
 _PLACEHOLDER = Raw(b"0")
 _TOOLS = "tools"
@@ -56,13 +56,13 @@ class DuplicateKeyChecker:
             if _TOOLS in members and len(json.encode(members)) == len(body):
                 tools = self._read_tools(bytes(members[_TOOLS]), dialect)
         except json.Malformed:
-            return decode_distinct(body)
+            return decode_and_search(body)
         if tools is None or not tools.is_distinct:
-            value, where = decode_distinct(body)
+            value, where = decode_and_search(body)
             if tools is not None and where is None:
                 tools.is_distinct = True
             return value, where
-        return decode_distinct(json.encode({**members, _TOOLS: _PLACEHOLDER}))
+        return decode_and_search(json.encode({**members, _TOOLS: _PLACEHOLDER}))
 
     def _read_tools(self, raw: bytes, dialect: Dialect) -> ToolSet | None:
         try:
@@ -109,4 +109,4 @@ def _shift_pointer(where: str, history: str, items: int) -> str:
     if name != history or not rest or not items:
         return where
     tokens = [name, str(int(rest[0]) + items), *rest[1:]]
-    return "".join(f"/{escape(token)}" for token in tokens)
+    return join(tokens)

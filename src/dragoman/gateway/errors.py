@@ -17,7 +17,7 @@ from dragoman.interpreter.tool_errors import SentRequest, add_code, locate_rejec
 from dragoman.interpreter.translation import Translation
 from dragoman.wire import json
 from dragoman.wire.json import Malformed, encode
-from dragoman.wire.pointer import escape, split
+from dragoman.wire.pointer import join, split
 from dragoman.wire.splice import set_member
 
 
@@ -29,8 +29,7 @@ def build_body_error(error: Malformed) -> Problem:
 def build_duplicate_key_error(where: str) -> Problem:
     """Return the error for a duplicate key at a pointer."""
     *parents, name = split(where)
-    parent = "".join(f"/{escape(token)}" for token in parents)
-    message = f"duplicate key {json.encode(name).decode()} in the object at {parent or 'the root'}"
+    message = f"duplicate key {json.encode(name).decode()} in the object at {join(parents) or 'the root'}"
     return Problem("invalid_request", message, where=where, code="duplicate_key")
 
 

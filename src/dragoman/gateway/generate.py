@@ -4,25 +4,25 @@ Nothing is sent to the client before the first content of a reply, unless that t
 its true status and can be retried, at the same upstream or the next. A later error is sent in the stream.
 """
 
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from functools import partial
+from typing import Protocol
 
 from msgspec import Struct
 
 from dragoman.core.problems import Problem
-from dragoman.gateway.agents.runner import Agents
 from dragoman.gateway.catalogue import Catalogue
 from dragoman.gateway.client_request import ClientRequest
 from dragoman.gateway.client_stream import UpstreamStream
 from dragoman.gateway.context import RequestContext
 from dragoman.gateway.errors import map_error_in_reply
 from dragoman.gateway.heartbeat import Heartbeat
-from dragoman.gateway.model import Asker, UpstreamDeps, UpstreamModel
+from dragoman.gateway.model import ModelCaller, UpstreamDeps, UpstreamModel
 from dragoman.gateway.passthrough import PassthroughRequest, build_outgoing, forward_request
 from dragoman.gateway.record import Record
 from dragoman.gateway.response_writer import write_reply
-from dragoman.gateway.retry import Retries, RetryBudget, RetryPolicy
-from dragoman.gateway.router import Routes
+from dragoman.gateway.retry import RetryLoop, RetryPolicy
+from dragoman.gateway.router import Routes, Target
 from dragoman.gateway.signatures import SignatureStore
 from dragoman.gateway.token_count import count_tokens
 from dragoman.gateway.upstream_call import UpstreamClient, UpstreamReply
@@ -39,6 +39,30 @@ class Timing(Struct, frozen=True, kw_only=True):
     heartbeat: float = 15.0
 
 
+class ToolAgents(Protocol):
+    """Answers requests that use agents or server-side tools (`gateway/agents/runner.py`)."""
+
+    @property
+    def models(self) -> Mapping[str, str]:
+        """The model of each agent, by agent name."""
+        ...
+
+    @property
+    def servers(self) -> Collection[str]:
+        """The names of tool servers that a request may use."""
+        ...
+
+    def uses_tools(self, request: ClientRequest) -> bool:
+        """Return whether server-side tools run for a request."""
+        ...
+
+    def start_answer(
+        self, context: RequestContext, build_model: Callable[[ModelCaller, Record], UpstreamModel]
+    ) -> Awaitable[None] | None:
+        """Return the awaitable that replies; None if the request uses no server-side tools."""
+        ...
+
+
 class Gateway:
     """Handles requests by calling upstreams."""
 
@@ -48,26 +72,25 @@ class Gateway:
         client: Client,
         timing: Timing | None = None,
         signature_store: SignatureStore | None = None,
-        agents: Agents | None = None,
+        agents: ToolAgents | None = None,
     ) -> None:
         self.routes = routes
-        self.catalogue = Catalogue(routes, client, agents.agent_registry.models if agents is not None else {})
+        self._agent_models: Mapping[str, str] = agents.models if agents is not None else {}
+        self.catalogue = Catalogue(routes, client, self._agent_models)
         self._upstreams = UpstreamClient(client, signature_store)
         self._timing = timing or Timing()
-        self._budget = RetryBudget()
+        self._retry = RetryLoop(self._timing.retry)
         self._agents = agents
         self.has_tools = agents is not None
         """Whether there are server-side tools."""
 
-    def model(self, asker: Asker, record: Record | None = None) -> UpstreamModel:
+    def model(self, caller: ModelCaller, record: Record | None = None) -> UpstreamModel:
         """Return a function that calls any model for a caller; attempts and losses are noted in `record`."""
-        return UpstreamModel(
-            UpstreamDeps(self.routes, self._upstreams, self._timing.retry, self._budget), asker, record
-        )
+        return UpstreamModel(UpstreamDeps(self.routes, self._upstreams, self._retry), caller, record)
 
     def runs_tools_for(self, request: ClientRequest) -> bool:
         """Return whether server-side tools run for a request."""
-        return self._agents is not None and self._agents.agent_registry.select_tools(request) is not None
+        return self._agents is not None and self._agents.uses_tools(request)
 
     async def generate(self, context: RequestContext) -> None:
         """Reply to a request; raises `Problem` if that fails before the response has started."""
@@ -82,12 +105,10 @@ class Gateway:
     def _start_answer(self, context: RequestContext) -> Awaitable[object]:
         """Return the awaitable that replies: from an upstream, or from an agent that runs server-side tools."""
         request, agents = context.request, self._agents
-        if agents is not None:
-            registry = agents.agent_registry
-            may_run = request.tools or registry.servers or request.call.model in registry.agents
-            toolset = registry.select_tools(request) if may_run else None
-            if toolset is not None:
-                return agents.answer(toolset, context, self.model)
+        if agents is not None and (request.tools or agents.servers or request.call.model in agents.models):
+            answer = agents.start_answer(context, self.model)
+            if answer is not None:
+                return answer
         if context.runtime is None:
             return self._call_upstreams(context)
         # In the background the reply is one step: it is saved in the store, from which the client fetches it.
@@ -99,29 +120,18 @@ class Gateway:
 
     async def _call_upstreams(self, context: RequestContext) -> None:
         """Call upstreams until one has replied."""
-        request, record = context.request, context.record
-        targets, retries = self.routes.find_targets(request.call.model), None
-        target = targets[0]
-        self._budget.requests += 1
-        while True:
-            try:
-                reply = await self._upstreams.open_reply(request, target, record)
-                await _deliver_reply(reply, context)
-            except Problem as problem:
-                if context.exchange.started:
-                    raise
-                retries = retries or Retries(targets, self._timing.retry, self._budget, record)
-                target = await retries.next_target(problem)
-            else:
-                return
+        exchange = context.exchange
+        targets = self.routes.find_targets(context.request.call.model)
+        await self._retry.run(targets, partial(self._answer_from, context), context.record, lambda: exchange.started)
+
+    async def _answer_from(self, context: RequestContext, target: Target) -> None:
+        """Call one upstream and write its reply."""
+        reply = await self._upstreams.open_reply(context.request, target, context.record)
+        await _deliver_reply(reply, context)
 
     async def count_tokens(self, request: ClientRequest, record: Record) -> tuple[bytes, bool]:
         """Count the tokens of a request at the first upstream for its model."""
-        model = (
-            request.call.model
-            if self._agents is None
-            else self._agents.agent_registry.resolve_model(request.call.model)
-        )
+        model = self._agent_models.get(request.call.model, request.call.model)
         return await count_tokens(request, self.routes.find_targets(model)[0], self._upstreams, record)
 
     async def forward(self, passthrough: PassthroughRequest, exchange: Exchange, record: Record) -> None:

@@ -11,11 +11,11 @@ from dragoman.core.events import Failed, Started
 from dragoman.core.problems import Problem
 from dragoman.dialects.registry import dialect_named
 from dragoman.gateway.client_request import ClientRequest
-from dragoman.gateway.conversations.recorder import ConversationRecorder
+from dragoman.gateway.conversation_recorder import ConversationRecorder
 from dragoman.gateway.errors import add_id_to_event
 from dragoman.gateway.record import Record, build_response_headers
 from dragoman.http.exchange import Exchange
-from dragoman.wire.sse import SseReader
+from dragoman.wire.json_stream import ArrayFramer
 
 _BLANK_LINE = b"\n"
 """The only heartbeat that every client ignores."""
@@ -95,24 +95,3 @@ class Heartbeat:
             self._exchange.push(_BLANK_LINE)
         self.has_sent = False
         self._timer = self._loop.call_later(interval, self._on_timer, interval)
-
-
-class ArrayFramer:
-    """Converts server-sent events to one JSON array with an item for each event."""
-
-    def __init__(self) -> None:
-        self._reader = SseReader()
-        self._has_items = False
-
-    def feed(self, events: bytes) -> bytes:
-        """Return the array items for the next events."""
-        items = [event.data for event in self._reader.feed(events)]
-        if not items:
-            return b""
-        opening = b",\r\n" if self._has_items else b"["
-        self._has_items = True
-        return opening + b",\r\n".join(items)
-
-    def close(self) -> bytes:
-        """Return the end of the array."""
-        return b"]" if self._has_items else b"[]"

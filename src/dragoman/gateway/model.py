@@ -6,6 +6,7 @@ yielded as a `Failed` event, alone if the reply had no content yet; only cancell
 
 from collections.abc import AsyncGenerator, AsyncIterator, Iterable
 from contextlib import aclosing
+from functools import partial
 
 from msgspec import Struct, structs
 
@@ -19,7 +20,7 @@ from dragoman.dialects.record import Dialect
 from dragoman.dialects.registry import dialect_named
 from dragoman.gateway.errors import map_failure, map_rejection
 from dragoman.gateway.record import Record
-from dragoman.gateway.retry import Retries, RetryBudget, RetryPolicy
+from dragoman.gateway.retry import RetryLoop
 from dragoman.gateway.router import Routes, Target
 from dragoman.gateway.upstream_call import UpstreamClient
 from dragoman.http.client import Incoming
@@ -27,14 +28,15 @@ from dragoman.http.message import Headers
 from dragoman.http.upstream_connection import ConnectionFailure
 from dragoman.interpreter.core_request import TranslationOptions, translate_core_request
 from dragoman.interpreter.errors import adapt_error_reply
+from dragoman.interpreter.ids import generate_id
 from dragoman.interpreter.ledger import open_reply_ledger
 from dragoman.interpreter.signatures import find_unknown_ids, find_unsigned_calls
 from dragoman.interpreter.text_calls.detector import CallDetector
 from dragoman.interpreter.translation import Links, MissingLinks, Translation
-from dragoman.interpreter.undo import ReplyPipeline, generate_id
+from dragoman.interpreter.undo import ReplyPipeline
 
 
-class Asker(Struct, frozen=True, kw_only=True):
+class ModelCaller(Struct, frozen=True, kw_only=True):
     """The caller for whom a model is called."""
 
     owner: str = ""
@@ -57,17 +59,16 @@ class UpstreamDeps(Struct, frozen=True):
 
     routes: Routes
     upstreams: UpstreamClient
-    retry: RetryPolicy
-    budget: RetryBudget
+    retry: RetryLoop
 
 
 class UpstreamModel:
     """Calls any configured model for one caller. Attempts and losses are noted in `record`."""
 
-    def __init__(self, deps: UpstreamDeps, asker: Asker, record: Record | None = None) -> None:
+    def __init__(self, deps: UpstreamDeps, caller: ModelCaller, record: Record | None = None) -> None:
         self._deps = deps
-        self._asker = asker
-        self._record = record or Record(owner=asker.owner, dialect=asker.dialect)
+        self._caller = caller
+        self._record = record or Record(owner=caller.owner, dialect=caller.dialect)
         self.last_dialect = ""
         """The dialect of the upstream that replied last."""
 
@@ -77,72 +78,68 @@ class UpstreamModel:
 
     async def __call__(self, request: Request) -> AsyncGenerator[Event]:
         """Yield the events of the reply to a request. `request.stream` selects a streamed or a whole upstream reply."""
-        deps, has_started = self._deps, False
+        deps = self._deps
         try:
             targets = deps.routes.find_targets(request.model)
-            target = targets[0]
-            retries = Retries(targets, deps.retry, deps.budget, self._record)
-            deps.budget.requests += 1
-            while True:
-                try:
-                    async with aclosing(self._call_target(request, target)) as events:
-                        async for event in events:
-                            has_started = True
-                            yield event
-                except Problem as problem:
-                    if has_started:
-                        raise
-                    target = await retries.next_target(problem)
-                else:
-                    return
+            held, following = await deps.retry.run(targets, partial(self._open_reply, request), self._record)
+            async with aclosing(following):
+                for event in held:
+                    yield event
+                async for event in following:
+                    yield event
         except Problem as problem:
             yield Failed(problem)
 
-    async def _call_target(self, request: Request, target: Target) -> AsyncGenerator[Event]:
-        """Call one upstream and yield its reply, starting when the first event with content arrives."""
-        asker, record, upstreams, upstream = self._asker, self._record, self._deps.upstreams, target.upstream
+    async def _open_reply(self, request: Request, target: Target) -> tuple[list[Event], AsyncGenerator[Event]]:
+        """Call one upstream; return its events up to the first one with content, and those that follow."""
+        caller, record, upstreams, upstream = self._caller, self._record, self._deps.upstreams, target.upstream
         translation = await self._translate(request, target)
         record.note_attempt(upstream.name, target.model)
-        headers = asker.headers if upstream.dialect == asker.dialect else ()
+        headers = caller.headers if upstream.dialect == caller.dialect else ()
         outgoing = await upstream.generate(translation.call, headers, translated=True)
         incoming = await upstreams.send(outgoing, target)
         if not incoming.is_success:
             rejection = await upstreams.read_rejection(incoming, outgoing, target)
-            raise map_rejection(rejection, target, translation, asker.dialect, asker.document)
+            raise map_rejection(rejection, target, translation, caller.dialect, caller.document)
         record.losses = tuple(dict.fromkeys((*record.losses, *translation.losses)))
         self.last_dialect = upstream.dialect
-        reply = _ReplyReader(dialect_named(upstream.dialect), translation, request, asker.issuer)
-        buffer: list[Event] | None = []
+        reply = _ReplyReader(dialect_named(upstream.dialect), translation, request, caller.issuer)
+        events = self._read_events(reply, incoming, upstream.name, stream=request.stream)
+        held: list[Event] = []
+        async for event in events:
+            held.append(event)
+            if not isinstance(event, Started | UsageSeen):
+                return held, events
+        return [], events
+
+    async def _read_events(
+        self, reply: "_ReplyReader", incoming: Incoming, upstream: str, *, stream: bool
+    ) -> AsyncGenerator[Event]:
+        """Yield the events of a reply, then note its losses."""
+        record = self._record
         try:
             with incoming:
-                async for event in reply.read_stream(incoming) if request.stream else reply.read_whole(incoming):
-                    if buffer is None:
-                        yield event
-                        continue
-                    buffer.append(event)
-                    if not isinstance(event, Started | UsageSeen):
-                        for buffered in buffer:
-                            yield buffered
-                        buffer = None
+                async for event in reply.read_stream(incoming) if stream else reply.read_whole(incoming):
+                    yield event
         except ConnectionFailure as failure:
-            raise map_failure(failure, upstream.name) from None
+            raise map_failure(failure, upstream) from None
         record.reply_losses = tuple(dict.fromkeys((*record.reply_losses, *reply.losses)))
 
     async def _translate(self, request: Request, target: Target) -> Translation:
-        upstream, asker = target.upstream, self._asker
+        upstream, caller = target.upstream, self._caller
         dialect = dialect_named(upstream.dialect)
         store = (
-            self._deps.upstreams.signature_store if target.signs_calls and upstream.dialect != asker.dialect else None
+            self._deps.upstreams.signature_store if target.signs_calls and upstream.dialect != caller.dialect else None
         )
-        signer = store.signer_for(asker.owner) if store is not None else None
+        signer = store.signer_for(caller.owner) if store is not None else None
         if store is not None and signer is not None:
             unknown = find_unknown_ids(find_unsigned_calls(request.messages), signer)
             if unknown:
-                await store.look_up(asker.owner, unknown)
+                await store.look_up(caller.owner, unknown)
         options = TranslationOptions(
-            source=asker.dialect,
-            document=asker.document,
-            strict=asker.strict,
+            source=caller.dialect,
+            document=caller.document,
+            strict=caller.strict,
             form=upstream.form,
             signer=signer,
             text_calls=target.text_calls,

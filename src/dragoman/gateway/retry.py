@@ -6,7 +6,8 @@ upstream that is down must not get extra load. If another upstream may not have 
 
 import asyncio
 import random
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TypeVar
 
 from msgspec import Struct
 
@@ -14,6 +15,7 @@ from dragoman.core.problems import Kind, Problem
 from dragoman.gateway.record import Record
 from dragoman.gateway.router import Target
 
+T = TypeVar("T")
 _TRANSIENT: frozenset[Kind] = frozenset(
     {"rate_limit", "overloaded", "timeout", "internal", "malformed_reply", "unreachable"}
 )
@@ -57,6 +59,36 @@ class RetryBudget:
             return False
         self._left -= 1
         return True
+
+
+class RetryLoop:
+    """Calls targets until one succeeds. All requests share the budget."""
+
+    def __init__(self, policy: RetryPolicy) -> None:
+        self._policy = policy
+        self._budget = RetryBudget()
+
+    async def run(
+        self,
+        targets: Sequence[Target],
+        attempt: Callable[[Target], Awaitable[T]],
+        record: Record,
+        has_started: Callable[[], bool] | None = None,
+    ) -> T:
+        """Return the result of the first attempt that succeeds; raise the error if it is final.
+
+        An error is also final if `has_started` says that the client has received a part of the response.
+        """
+        target, retries = targets[0], None
+        self._budget.requests += 1
+        while True:
+            try:
+                return await attempt(target)
+            except Problem as problem:
+                if has_started is not None and has_started():
+                    raise
+                retries = retries or Retries(targets, self._policy, self._budget, record)
+                target = await retries.next_target(problem)
 
 
 class Retries:

@@ -246,7 +246,7 @@ class _BoundedConnection(UpstreamConnection):
         is_head_too_long = self._received > self._head and not self.has_head
         self._received += len(data)
         if is_head_too_long or self._received > self._max_bytes + len(data):
-            self.failure = self.failure or BrokenReply("the response is too long")
+            self.failure = self.failure or BrokenReply("the response is too large")
             self.abort()
             self._wake()
             return
@@ -255,7 +255,7 @@ class _BoundedConnection(UpstreamConnection):
     def on_header(self, name: bytes, value: bytes) -> None:
         self._head -= len(name) + len(value)
         if self._head < 0:
-            self.failure = self.failure or BrokenReply("the response head is too long")
+            self.failure = self.failure or BrokenReply("the response headers are too large")
             self.transport.abort()
             return
         super().on_header(name, value)

@@ -114,3 +114,12 @@ def run_in_thread(start: Callable[[], AbstractAsyncContextManager[T]], name: str
             yield opened
         finally:
             stop()
+
+
+def choose_runner() -> Any:
+    """Return `uvloop.run` if uvloop is installed, else `asyncio.run`."""
+    try:
+        import uvloop  # noqa: PLC0415  an optional dependency
+    except ImportError:
+        return asyncio.run
+    return uvloop.run

@@ -180,11 +180,11 @@ class InterceptSessions:
 class _Group(Struct):
     mark: str
     calls: tuple[CapturedToolCall, ...]
-    known: bytes
+    caller_calls: bytes
     since: float
     """When it was captured, in wall-clock time."""
     before: bytes = b""
-    asked: bytes = b""
+    last_turn_digest: bytes = b""
     results: tuple[bytes, ...] | None = None
     used: bytes = b""
     is_given_up: bool = False
@@ -211,10 +211,10 @@ def encode_session(session: InterceptSession) -> bytes:
         _Group(
             mark=group.mark,
             calls=group.calls,
-            known=encode_messages([Message(role="assistant", parts=group.caller_calls)]),
+            caller_calls=encode_messages([Message(role="assistant", parts=group.caller_calls)]),
             since=group.since + clock_offset,
             before=group.before if group.mark == last else b"",
-            asked=group.last_turn_digest,
+            last_turn_digest=group.last_turn_digest,
             results=group.results,
             used=group.used,
             is_given_up=group.is_given_up,
@@ -241,13 +241,13 @@ def restore_session(session: InterceptSession, body: bytes) -> None:
 
 
 def _restore_group(saved: _Group, clock_offset: float) -> Group:
-    parts = [part for message in decode_messages(saved.known) for part in message.parts]
+    parts = [part for message in decode_messages(saved.caller_calls) for part in message.parts]
     return Group(
         mark=saved.mark,
         calls=saved.calls,
         caller_calls=tuple(part for part in parts if isinstance(part, ToolCall)),
         before=saved.before,
-        last_turn_digest=saved.asked,
+        last_turn_digest=saved.last_turn_digest,
         results=saved.results,
         used=saved.used,
         is_given_up=saved.is_given_up,

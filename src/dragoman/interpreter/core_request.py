@@ -239,5 +239,7 @@ def _render_fragment(
     if request.tool_choice is not None and request.tool_choice.parallel is False:
         for switch in here.pointers.get("tool_choice.parallel", ()):
             if not switch.startswith(f"{pointer}/") and lookup(body, switch) is not None:
-                ledger.report_dropped(request.tool_choice.where, f"set outside the choice: {switch} is false")
+                ledger.report_dropped(
+                    request.tool_choice.where, f"sent in another field of the request: {switch} is false"
+                )
     return (found[1] if found is not None else default), ledger.losses()

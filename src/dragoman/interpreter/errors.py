@@ -12,7 +12,7 @@ from msgspec import structs
 
 from dragoman.core.losses import Loss
 from dragoman.core.problems import OWN_ERROR_CODES, Kind, Problem
-from dragoman.dialects.record import Dialect, ErrorReply
+from dragoman.dialects.record import STATUS_KINDS, Dialect, ErrorReply
 from dragoman.dialects.registry import dialect_named
 from dragoman.wire import json
 from dragoman.wire.lookup import Document
@@ -30,22 +30,7 @@ def translate_error(status: int, headers: Mapping[str, str], body: bytes, source
 
 
 OWN_FINISH_CODES = frozenset({"malformed_function_call", "unknown_finish"})
-_KIND_BY_STATUS: dict[int, Kind] = {
-    400: "invalid_request",
-    401: "authentication",
-    402: "billing",
-    403: "permission",
-    404: "not_found",
-    408: "timeout",
-    409: "conflict",
-    413: "too_large",
-    422: "invalid_request",
-    429: "rate_limit",
-    499: "cancelled",
-    503: "overloaded",
-    504: "timeout",
-    529: "overloaded",
-}
+_KIND_BY_STATUS: dict[int, Kind] = {**STATUS_KINDS, 400: "invalid_request", 422: "invalid_request"}
 
 
 def adapt_problem(problem: Problem, source_issuer: str, client_issuer: str) -> Problem:

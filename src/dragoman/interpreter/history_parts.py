@@ -222,7 +222,7 @@ def convert_arguments(call: ToolCall, adaptation: Adaptation) -> str:
     """
     arguments = call.arguments
     for step in adaptation.history_changes.get(qualify_name(call.name, call.namespace), ()):
-        if step.retold:
+        if step.converts_history:
             arguments = convert_history_arguments(arguments, step)
     return arguments
 

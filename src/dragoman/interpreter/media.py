@@ -242,13 +242,13 @@ def _find_rejection(
         return f"the target takes no {part.kind}"
     match source:
         case Stored(issuer=issuer) if issuer != traits.stored_issuer:
-            return f"a file stored at {issuer} means nothing to the target"
+            return f"the target cannot read files stored at {issuer}"
         case Stored() if part.kind not in traits.stored_kinds:
             return f"the target takes no {part.kind} by file id"
         case Link() if part.kind not in traits.link_kinds:
-            return f"the target fetches no {part.kind}"
+            return f"the target does not fetch {part.kind} links"
         case Link(url=url) if _find_scheme(url) not in traits.link_schemes:
-            return f"the target fetches nothing by {_find_scheme(url)}:"
+            return f"the target does not fetch {_find_scheme(url)}: links"
         case Inline() if not _is_accepted(part, part.media_type, traits):
             return f"the target takes no {part.kind} of this type"
         case Link() if traits.link_types and not _is_accepted(

@@ -6,6 +6,7 @@ history whose calls and results are paired already is returned unchanged.
 """
 
 from collections.abc import Iterator, Sequence
+from typing import assert_never
 
 from msgspec import Struct, field, structs
 
@@ -22,9 +23,9 @@ from dragoman.core.parts import (
 from dragoman.core.request import Message, Request
 from dragoman.core.response import Response
 from dragoman.core.traits import Traits
+from dragoman.interpreter.ids import alias_id, generate_id
 from dragoman.interpreter.ledger import Ledger
 from dragoman.interpreter.turns import SKIP_SIGNATURE
-from dragoman.interpreter.undo import alias_id, generate_id
 
 
 class CallNotes(Struct):
@@ -35,7 +36,7 @@ class CallNotes(Struct):
     renamed: list[ToolResult] = field(default_factory=list[ToolResult])
     """Results whose name differed from that of their call."""
     unsigned: list[ToolCall] = field(default_factory=list[ToolCall])
-    """First calls of a step that had no signature and got the skip value."""
+    """First calls of a step that had no signature and got Google's placeholder."""
 
 
 def name_calls(messages: list[Message], traits: Traits) -> tuple[list[Message], CallNotes]:
@@ -375,4 +376,6 @@ def _orphan_to_text(result: ToolResult) -> list[AnyPart]:
                 texts.append(value.decode())
             case Media() | Opaque():
                 others.append(item)
+            case _:
+                assert_never(item)
     return [Text(text="\n".join(texts)), *others]

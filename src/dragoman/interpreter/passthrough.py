@@ -87,7 +87,7 @@ def pass_on(task: TranslationTask, _links: Links | None) -> Translation:
         request = dialect.parse_request(call)
         passed, dropped = unwrapped
         for where in dropped:
-            ledger.report_dropped(where, "only the envelope has a field for it")
+            ledger.report_dropped(where, "a field of the envelope: this upstream takes requests without one")
     losses = ledger.losses() if len(ledger) else ()
     if task.strict:
         reject_losses(losses, strict=task.strict)

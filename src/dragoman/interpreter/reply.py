@@ -24,6 +24,7 @@ from dragoman.core.problems import Problem
 from dragoman.dialects.record import Dialect
 from dragoman.interpreter.errors import adapt_problem
 from dragoman.interpreter.history_parts import wrap_free_text
+from dragoman.interpreter.ids import generate_id
 from dragoman.interpreter.ledger import Ledger
 from dragoman.interpreter.reply_adapter import (
     CUT_OFF,
@@ -34,7 +35,6 @@ from dragoman.interpreter.reply_adapter import (
     ReplyOptions,
 )
 from dragoman.interpreter.reply_fields import can_cite, drop_reply_fields, list_part_leaves
-from dragoman.interpreter.undo import generate_id
 from dragoman.wire import json
 
 _NO_OPTIONS = ReplyOptions()
@@ -288,12 +288,12 @@ class EventAdapter(ReplyAdapter):
                 open_part.held_events.append(PartSigned(-1, held))
             return [] if open_part.index is None else [PartSigned(open_part.index, held)]
         is_call = open_part.kind is ToolCall and open_part.held_events is not None
-        carrier = self.seal_for_call(signature, open_part.part, is_call=is_call)
-        if carrier is None:
+        job_runner = self.seal_for_call(signature, open_part.part, is_call=is_call)
+        if job_runner is None:
             return []
         index = self._next_index
         self._next_index += 1
-        return [PartStarted(index, Reasoning()), PartSigned(index, carrier), PartEnded(index)]
+        return [PartStarted(index, Reasoning()), PartSigned(index, job_runner), PartEnded(index)]
 
     def _cite(self, event: PartCited) -> list[Event]:
         opened = self._parts[event.index]

@@ -8,6 +8,7 @@ from dragoman.core.response import Response
 from dragoman.core.stream import replay
 from dragoman.dialects.registry import dialect_named
 from dragoman.interpreter.history_parts import wrap_free_text
+from dragoman.interpreter.ids import generate_id
 from dragoman.interpreter.ledger import open_reply_ledger
 from dragoman.interpreter.reply_adapter import (
     CUT_OFF,
@@ -21,7 +22,7 @@ from dragoman.interpreter.reply_adapter import (
 )
 from dragoman.interpreter.reply_fields import can_cite, drop_reply_fields
 from dragoman.interpreter.text_calls.detector import detect_calls
-from dragoman.interpreter.undo import generate_id, restore_call
+from dragoman.interpreter.undo import restore_call
 
 
 class TranslatedResponse(Struct, frozen=True):
@@ -147,7 +148,7 @@ class ResponseAdapter(ReplyAdapter):
         """Return the signature that a part holds; one that a call cannot hold goes on a reasoning part before it."""
         held = self.adapt_signature(signature, kind, part)
         if held is None:
-            carrier = self.seal_for_call(signature, part, is_call=kind is ToolCall)
-            if carrier is not None:
-                adapted.append(Reasoning(signature=carrier))
+            job_runner = self.seal_for_call(signature, part, is_call=kind is ToolCall)
+            if job_runner is not None:
+                adapted.append(Reasoning(signature=job_runner))
         return held

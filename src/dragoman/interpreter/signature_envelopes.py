@@ -195,7 +195,7 @@ def remove_foreign_envelopes(messages: tuple[Message, ...], issuer: str, ledger:
             kept.append(structs.replace(message, parts=parts))
             continue
         for pointer in before.extras.fields if before.extras is not None else ():
-            ledger.report_dropped(before.where + pointer, "its message has no other content")
+            ledger.report_dropped(before.where + pointer, "its message is dropped: nothing else in it can be sent")
     return tuple(kept)
 
 

@@ -15,13 +15,14 @@ from dragoman.core.problems import Kind, Problem
 from dragoman.core.request import AnyTool, Request, Tool
 from dragoman.dialects.record import Call, Dialect
 from dragoman.interpreter.adaptation import traits_for
+from dragoman.interpreter.ids import alias_id
 from dragoman.interpreter.ledger import Ledger
 from dragoman.interpreter.schema.drafts import Fault
 from dragoman.interpreter.tools import find_duplicates, find_faults_in
-from dragoman.interpreter.undo import Undo, alias_id
+from dragoman.interpreter.undo import Undo
 from dragoman.wire import json
 from dragoman.wire.lookup import Document, lookup
-from dragoman.wire.pointer import escape, split
+from dragoman.wire.pointer import join, split
 
 
 def explain_tools(problem: Problem, call: Call, dialect: Dialect) -> Problem:
@@ -315,7 +316,7 @@ def _locate_tool(problem: Problem, chain: list[tuple[str, Any]], sent: SentReque
             if schema is None:
                 return found.where
             pointer = Ledger(original.dialect.pointers, original.body).find_pointer("tool.parameters", found)
-            inner = "".join(f"/{escape(step)}" for step in steps[schema + 1 :])
+            inner = join(steps[schema + 1 :])
             return _trim_to_existing(original.body, pointer + inner)
     return tools[0].where.rpartition("/")[0] if tools else ""
 

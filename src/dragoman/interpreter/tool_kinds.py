@@ -1,4 +1,4 @@
-"""Adapt two special kinds of tools: those that vendors run themselves, and strict ones, whose schemas are enforced.
+"""Adapt special kinds of tools: those that vendors run, strict ones, whose schemas are enforced, and free-form ones.
 
 Each dialect has its own counterparts of other vendors' tools in `compat.py`.
 """
@@ -11,6 +11,7 @@ from dragoman.dialects.registry import DIALECTS
 from dragoman.interpreter.adaptation import NO_LIMIT, Adaptation
 from dragoman.interpreter.schema.conversion import ConvertedSchema
 from dragoman.interpreter.schema.limits import measure_complexity
+from dragoman.interpreter.schema.openapi import to_openapi
 from dragoman.interpreter.schema.plain import to_json_schema
 from dragoman.interpreter.schema.roots import is_openai_strict, to_anthropic_output, to_openai_strict
 from dragoman.wire import json
@@ -139,11 +140,11 @@ def report_mode(tools: tuple[AnyTool, ...], adaptation: Adaptation) -> None:
     for tool in functions:
         if tool.strict:
             adaptation.ledger.report_approximated_field(
-                "tool.strict", "the calling mode sets it for all tools at once", tool
+                "tool.strict", "sent as the calling mode, which applies to all tools", tool
             )
         elif tool.strict is False:
             adaptation.ledger.report_approximated_field(
-                "tool.strict", "the calling mode enforces the schemas of all tools", tool
+                "tool.strict", "the calling mode, which another tool needs, enforces the schemas of all tools", tool
             )
 
 
@@ -189,3 +190,31 @@ def needs_closing(schema: bytes, adaptation: Adaptation) -> bool:
     """
     traits = adaptation.traits
     return traits.strict_needs_all and not (adaptation.source_issuer == traits.issuer and is_openai_strict(schema))
+
+
+_FREE_TEXT = b'{"type":"object","properties":{"input":{"type":"string"}},"required":["input"]}'
+
+
+def adapt_custom(tool: Tool, name: str, namespace: str, adaptation: Adaptation) -> Tool:
+    """Return a free-form tool, for a target without such tools as a function with one text argument."""
+    if adaptation.traits.custom_tools:
+        return structs.replace(tool, name=name, namespace=namespace, extras=None, cache=None)
+    adaptation.custom |= {tool.name}
+    adaptation.ledger.report_approximated(tool.where, "a free-form tool is sent as a function with one text argument")
+    description = tool.description
+    if tool.grammar is not None:
+        grammar = json.decode(tool.grammar)
+        rule = f"The input must match this {grammar.get('syntax')} grammar:\n{grammar.get('definition')}"
+        description = f"{description}\n\n{rule}" if description else rule
+    parameters = _FREE_TEXT
+    if adaptation.traits.schema == "openapi":
+        parameters = to_openapi(_FREE_TEXT).schema
+    return Tool(
+        name=name,
+        description=description,
+        parameters=parameters,
+        openapi=adaptation.traits.schema == "openapi",
+        strict=False if adaptation.traits.strict_explicit else None,
+        namespace=namespace,
+        where=tool.where,
+    )

@@ -26,6 +26,7 @@ from dragoman.interpreter.schema.plain import (
 from dragoman.interpreter.tool_choice import adapt_choice, add_validation, drop_disallowed_tools
 from dragoman.interpreter.tool_kinds import (
     StrictBudget,
+    adapt_custom,
     adapt_native,
     drop_conflicts,
     is_strict,
@@ -42,7 +43,6 @@ _STRUCTURAL = frozenset({"type", "properties", "required", "additionalProperties
 """Keywords without information in the schema of a tool without arguments."""
 NO_PARAMETERS = b'{"type":"object","properties":{}}'
 _NO_PARAMETERS_STRICT = b'{"type":"object","properties":{},"required":[],"additionalProperties":false}'
-_FREE_TEXT = b'{"type":"object","properties":{"input":{"type":"string"}},"required":["input"]}'
 
 
 def adapt_request_tools(request: Request, adaptation: Adaptation) -> tuple[tuple[AnyTool, ...], ToolChoice | None]:
@@ -97,7 +97,7 @@ def adapt_tools(tools: tuple[AnyTool, ...], adaptation: Adaptation) -> AdaptedTo
     if is_enforced:
         report_mode(tools, own)
     arguments = own.arguments
-    history_changes = {name: steps for name, steps in arguments.items() if any(step.retold for step in steps)}
+    history_changes = {name: steps for name, steps in arguments.items() if any(step.converts_history for step in steps)}
     losses = own.ledger.entries() if len(own.ledger) else ()
     return AdaptedTools(traits, adapted, own.names, arguments, history_changes, own.custom, is_enforced, losses)
 
@@ -148,7 +148,7 @@ def _adapt_tool(tool: Tool, adaptation: Adaptation, strict_allowed: bool) -> Too
     if tool.namespace_description and not traits.namespaces:
         tool = structs.replace(tool, description=f"{tool.namespace_description}\n\n{tool.description}".rstrip())
     if tool.form == "text":
-        return _adapt_custom(tool, name, namespace, adaptation)
+        return adapt_custom(tool, name, namespace, adaptation)
     strict = tool.strict
     if traits.strict_by_mode:
         strict = None
@@ -171,30 +171,6 @@ def _adapt_tool(tool: Tool, adaptation: Adaptation, strict_allowed: bool) -> Too
     )
 
 
-def _adapt_custom(tool: Tool, name: str, namespace: str, adaptation: Adaptation) -> Tool:
-    if adaptation.traits.custom_tools:
-        return structs.replace(tool, name=name, namespace=namespace, extras=None, cache=None)
-    adaptation.custom |= {tool.name}
-    adaptation.ledger.report_approximated(tool.where, "a free-form tool is sent as a function with one text argument")
-    description = tool.description
-    if tool.grammar is not None:
-        grammar = json.decode(tool.grammar)
-        rule = f"The input must match this {grammar.get('syntax')} grammar:\n{grammar.get('definition')}"
-        description = f"{description}\n\n{rule}" if description else rule
-    parameters = _FREE_TEXT
-    if adaptation.traits.schema == "openapi":
-        parameters = to_openapi(_FREE_TEXT).schema
-    return Tool(
-        name=name,
-        description=description,
-        parameters=parameters,
-        openapi=adaptation.traits.schema == "openapi",
-        strict=False if adaptation.traits.strict_explicit else None,
-        namespace=namespace,
-        where=tool.where,
-    )
-
-
 def _adapt_parameters(
     tool: Tool, strict: bool, adaptation: Adaptation, proof: PlainProof | None = None
 ) -> tuple[bytes | None, bool]:
@@ -212,7 +188,7 @@ def _adapt_parameters(
     if strict and (traits.output_strict_only or needs_closing(schema, adaptation)):
         closed = to_strict(schema, adaptation)
         if closed.narrowed:
-            reason = "closing the schema for strict would narrow it: it is sent unchanged and not enforced"
+            reason = "a strict schema could not express all of it: it is sent unchanged and not enforced"
             adaptation.ledger.report_dropped_field("tool.strict", reason, tool)
             strict = False
         else:

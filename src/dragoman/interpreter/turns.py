@@ -17,7 +17,7 @@ from dragoman.interpreter.ledger import Ledger
 SKIP_SIGNATURE = Signature("google", "skip_thought_signature_validator")
 
 
-SKIP_SIGNATURE_USED = "unsigned calls carry Google's documented skip value"
+SKIP_SIGNATURE_USED = "a call without a signature is sent with Google's documented placeholder"
 
 
 CONTINUED = "(continued)"
@@ -269,7 +269,7 @@ _ITEM_PARTS = {ToolCall, ToolResult, Reasoning}
 
 
 def sign_steps(messages: tuple[Message, ...], traits: Traits, ledger: Ledger) -> tuple[Message, ...]:
-    """Give the first call of each step, if it has no signature, the skip value that the target accepts instead."""
+    """Give the first call of each step, if it has no signature, the placeholder signature that the target accepts."""
     if not traits.signed_calls:
         return messages
     finished: list[Message] = []

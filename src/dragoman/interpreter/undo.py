@@ -1,14 +1,11 @@
-"""Aliases for names and ids that a target does not accept, and the undo that restores a reply.
+"""Aliases for tool names that a target does not accept, and the undo that restores a reply.
 
-An alias is deterministic and injective, and the same on call and result; valid names and ids are not changed. It starts
-with a readable part of the original and ends in a hash of it, so that the same history is translated to the same bytes
-on every turn.
+An alias is deterministic and injective, as for `ids`; valid names are not changed.
 """
 
 import re
 from collections.abc import Callable
 from functools import lru_cache
-from hashlib import blake2b, sha256
 
 from msgspec import Struct, structs
 
@@ -24,16 +21,9 @@ from dragoman.core.events import (
 )
 from dragoman.core.parts import ToolCall
 from dragoman.core.traits import Traits
+from dragoman.interpreter.ids import ILLEGAL, hash_text
 from dragoman.interpreter.schema.arguments import ArgumentUndo, restore_arguments
 from dragoman.wire import json
-
-_ILLEGAL = re.compile(r"[^A-Za-z0-9_-]")
-_LEGAL_ID = re.compile(r"[A-Za-z0-9_-]+")
-
-
-def hash_text(text: str, length: int) -> str:
-    """Return the first `length` hexadecimal digits of a hash of `text`."""
-    return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:length]
 
 
 def alias_name(name: str, traits: Traits) -> str:
@@ -46,36 +36,10 @@ def _alias_cached(name: str, first_digit: bool, symbols: str, max_length: int) -
     first = "A-Za-z0-9_-" if first_digit else "A-Za-z_"
     if re.fullmatch(rf"[{first}][A-Za-z0-9{re.escape(symbols)}]{{0,{max_length - 1}}}", name):
         return name
-    head = _ILLEGAL.sub("_", name)
+    head = ILLEGAL.sub("_", name)
     if not head or not (first_digit or head[0].isalpha() or head[0] == "_"):
         head = "_" + head
     return f"{head[: max_length - 9]}_{hash_text(name, 8)}"
-
-
-def alias_id(call_id: str, traits: Traits) -> str:
-    """Return `call_id` if the target takes it, else its alias."""
-    if traits.id_exact is not None:
-        legal = len(call_id) == traits.id_exact and call_id.isalnum() and call_id.isascii()
-        return call_id if legal else hash_text(call_id, traits.id_exact)
-    return to_plain_id(call_id, traits.id_max)
-
-
-def to_plain_id(call_id: str, max_length: int = 64) -> str:
-    """Return `call_id` if it is of letters, digits, `_` and `-` only, else its alias."""
-    if len(call_id) <= max_length and _LEGAL_ID.fullmatch(call_id):
-        return call_id
-    return f"{_ILLEGAL.sub('_', call_id)[:15]}_{hash_text(call_id, 24)}"
-
-
-def generate_id(prefix: str, *seed: object) -> str:
-    """Return an id with a prefix in the client's style, hashed from the values in `seed`."""
-    text = "\x00".join(map(str, seed))
-    return prefix + blake2b(text.encode("utf-8", "surrogatepass"), digest_size=12).hexdigest()
-
-
-def build_call_id_stem(reply_id: str, salt: str) -> str:
-    """Return the common start of the generated ids of one reply's calls."""
-    return blake2b(f"{reply_id}\x00{salt}".encode("utf-8", "surrogatepass"), digest_size=12).hexdigest()[:20]
 
 
 Arguments = dict[str, tuple[ArgumentUndo, ...]]

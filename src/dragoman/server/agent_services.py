@@ -25,7 +25,7 @@ from dragoman.core.events import (
 )
 from dragoman.core.request import Request
 from dragoman.gateway.generate import Gateway
-from dragoman.gateway.model import Asker
+from dragoman.gateway.model import ModelCaller
 from dragoman.gateway.record import Observers, Record
 from dragoman.gateway.router import default_model
 from dragoman.server.services import GatewayServices, ToolServices, open_gateway_services, open_tool_services
@@ -72,7 +72,7 @@ def build_observed_model(gateway: Gateway, observers: Observers, owner: str, cli
         )
         observers.begin(record)
         try:
-            async with closing(gateway.model(Asker(owner=owner), record)(request)) as events:
+            async with closing(gateway.model(ModelCaller(owner=owner), record)(request)) as events:
                 async for event in events:
                     _record_event(event, record)
                     yield event

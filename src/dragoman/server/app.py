@@ -11,7 +11,6 @@ from dragoman.gateway.client_request import (
     CONVERSATION_HEADERS,
     SMALL_BODY,
     ClientRequest,
-    flatten_tools,
     read_call,
     require_distinct_keys,
 )
@@ -28,7 +27,7 @@ from dragoman.http.message import Headers, Request
 from dragoman.interpreter.translate import CACHES
 from dragoman.server.auth import Key, cancel_on_disconnect, parse_strict
 from dragoman.server.endpoints import stored
-from dragoman.server.endpoints.handlers import (
+from dragoman.server.handlers import (
     EndpointHandler,
     Endpoints,
     Services,
@@ -52,7 +51,7 @@ class App:
         self._observers = observability.observers
         self._quotas = observability.quotas
         self._background = Background(
-            self._conversations.store, self._gateway, observability.observers, gateway_services.carrier
+            self._conversations.store, self._gateway, observability.observers, gateway_services.job_runner
         )
         self._has_callers = services.interception.has_callers
         self._stateful_dialects = frozenset(
@@ -131,7 +130,7 @@ class App:
                 runs_in_background = True
                 await stored.send_queued(self._background, turn, exchange, record)
             else:
-                context.request, context.recorder = opened.ask, self._conversations.build_recorder(opened)
+                context.request, context.recorder = opened.client_request, self._conversations.build_recorder(opened)
                 await self._gateway.generate(context)
                 await context.recorder.mark_delivered()
         finally:
@@ -157,8 +156,8 @@ class App:
             call = read_call(body, value)
             if path.wrapped:
                 call = Call(body, call.model, path.stream)
-            elif path.flat:
-                call = flatten_tools(call)
+            elif path.convert is not None:
+                call = Call(path.convert(body), call.model, call.stream)
         is_json_array = path.google and path.stream and request.query.get("alt") != "sse"
         client_request = ClientRequest(
             dialect=path.dialect,

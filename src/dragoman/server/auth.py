@@ -54,6 +54,9 @@ def hash_secret(secret: str) -> str:
     return hashlib.sha256(secret.encode()).hexdigest()
 
 
+_NO_KEY = "no API key was given; send one as a bearer token, in x-api-key or in x-goog-api-key"
+
+
 class Access:
     """Checks the API key, host and origin of requests."""
 
@@ -71,13 +74,13 @@ class Access:
             return ANONYMOUS
         keys = _find_keys(request)
         if not keys:
-            raise Problem("authentication", "no API key was given")
+            raise Problem("authentication", _NO_KEY)
         if len(keys) > 1:
-            raise Problem("authentication", "two different API keys were given")
+            raise Problem("authentication", "two different API keys were given; send only one")
         hashed = hash_secret(keys.pop())
         found = [key for key in self._keys if hmac.compare_digest(key.hash, hashed)]
         if not found:
-            raise Problem("authentication", "the API key is not valid")
+            raise Problem("authentication", "the API key is not one of this gateway's keys (`keys` in [server])")
         return found[0]
 
     def is_authorized(self, request: Request) -> bool:

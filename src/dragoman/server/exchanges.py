@@ -8,7 +8,7 @@ from dragoman.core.problems import Problem
 from dragoman.gateway.record import Observer, Observers, Record
 from dragoman.server.auth import Quotas
 from dragoman.server.metrics import Metrics, SharedCounters
-from dragoman.server.process.peers import WorkerContext
+from dragoman.server.peers import WorkerContext
 from dragoman.wire import json
 
 FindAtPeers = Callable[[str, str], Awaitable[bytes]]

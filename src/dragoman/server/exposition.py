@@ -58,7 +58,11 @@ class _CounterCollector(Collector):
             "dragoman_losses", "Losses of translations, by kind and grade.", labels=(*_MODEL_LABELS, "kind", "grade")
         )
         yield _fill_counter(losses, models, LOSSES, LOSSES_OFFSET)
-        retries = CounterMetricFamily("dragoman_retries", "Upstream calls after the first.", labels=_MODEL_LABELS)
+        retries = CounterMetricFamily(
+            "dragoman_retries",
+            "Retries and fallbacks: upstream calls after the first of an exchange.",
+            labels=_MODEL_LABELS,
+        )
         for key, numbers in models.items():
             retries.add_metric(key, numbers[RETRIES_OFFSET])
         yield retries

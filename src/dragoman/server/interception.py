@@ -43,10 +43,11 @@ from dragoman.intercept.sessions import (
     restore_session,
 )
 from dragoman.intercept.settings import DIALECT, InterceptTable
+from dragoman.interpreter.ids import generate_id
 from dragoman.interpreter.ledger import open_reply_ledger
 from dragoman.interpreter.reply import EventAdapter
 from dragoman.interpreter.reply_adapter import ReplyOptions
-from dragoman.interpreter.undo import NO_UNDO, ReplyPipeline, generate_id
+from dragoman.interpreter.undo import NO_UNDO, ReplyPipeline
 from dragoman.server.auth import Access, Key
 from dragoman.server.routes import PathMatch
 from dragoman.sessions.store import Store
@@ -103,7 +104,7 @@ class Interception:
         except Problem as problem:
             if problem.kind != "authentication":
                 raise
-            message = f"{problem.message} in x-dragoman-key; other credentials are for the upstream"
+            message = "send a key of the gateway in x-dragoman-key; other credentials are for the upstream"
             raise Problem(problem.kind, message) from None
 
     async def handle_request(self, exchange: Exchange, path: PathMatch, key: Key, record: Record) -> None:

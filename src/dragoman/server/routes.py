@@ -1,8 +1,7 @@
 """Map paths to operations and dialects.
 
-The paths of a dialect are in its package (`api.py`); the gateway's own are here. The vendors' other endpoints (files,
-embeddings, audio, batches and so on) are passed through. A path that begins with `/upstreams/NAME` selects the
-upstream, and the rest is the upstream's own path.
+The paths of a dialect are in its package (`api.py`); the gateway's own are here. The vendors' other endpoints are in
+`passthrough_paths`.
 """
 
 import re
@@ -14,17 +13,7 @@ from msgspec import Struct, structs
 from dragoman.dialects.api import READ_METHODS, Endpoint, ServedPath
 from dragoman.dialects.record import Dialect
 from dragoman.intercept.settings import DIALECT as INTERCEPTED
-
-
-class PassthroughPath(Struct, frozen=True, kw_only=True):
-    """A path that is forwarded to an upstream."""
-
-    dialect: str = ""
-    upstream: str = ""
-    """The upstream in the path; "" for none."""
-    path: str
-    model: str = ""
-    """The model in the path; "" for none."""
+from dragoman.server.passthrough_paths import PassthroughPath, PassthroughPaths
 
 
 class PathMatch(Endpoint, frozen=True, kw_only=True):
@@ -33,7 +22,6 @@ class PathMatch(Endpoint, frozen=True, kw_only=True):
     dialect: str = ""
     """The dialect of errors; "" if several vendors share the path, and the headers decide."""
     model: str = ""
-    item: str = ""
     passthrough: PassthroughPath | None = None
     """Set for a vendor endpoint that is forwarded unchanged."""
 
@@ -49,10 +37,6 @@ _OWN_PATHS = (
     ServedPath("/metrics", Endpoint(operation="metrics"), READ_METHODS),
 )
 _INTERCEPT = re.compile(r"/intercept/(?P<name>[^/@]+)(?:@(?P<session>[^/]*))?(?P<rest>/.*)?")
-_PASSED_METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"})
-_UPSTREAM_PATH = re.compile(r"/upstreams/(?P<name>[^/]+)(?P<path>/.+)")
-_SHARED_PATHS = r"/v1/(?:files|batches)(?:[/:].+)?"
-"""Paths that several vendors have: the client's headers decide which vendor is meant."""
 
 
 class _Pattern(Struct, frozen=True):
@@ -77,12 +61,9 @@ class Paths:
         """Paths without variables, by method and path."""
         self._patterns: dict[str, list[_Pattern]] = {}
         self._add_paths(_OWN_PATHS, "")
-        self._passthrough_patterns = [("", re.compile(_SHARED_PATHS))]
         for dialect in last_first:
             self._add_paths(dialect.api.paths, dialect.name)
-            self._passthrough_patterns.extend(
-                (dialect.name, re.compile(pattern)) for pattern in dialect.api.other_paths
-            )
+        self._passthrough = PassthroughPaths(last_first)
         self._default = last_first[-1].name
         self._dialect_signs = [
             (dialect.name, dialect.api.own_headers, re.compile(dialect.api.own_paths or "(?!)"))
@@ -108,7 +89,7 @@ class Paths:
                 if pattern.escaped:
                     variables = {name: unquote(value) for name, value in variables.items()}
                 return structs.replace(pattern.path, **variables)
-        passthrough = self._find_passthrough(method, path)
+        passthrough = self._passthrough.find(method, path)
         return (
             None
             if passthrough is None
@@ -139,30 +120,6 @@ class Paths:
                     self._patterns.setdefault(method, []).append(pattern)
                 else:
                     self.fixed_paths.setdefault((method, row.path), path)
-
-    def _find_passthrough(self, method: str, path: str) -> PassthroughPath | None:
-        """Return the upstream path of a passed-through path; None if the path matches no vendor's endpoint."""
-        if method not in _PASSED_METHODS or not _is_unambiguous(path):
-            return None
-        matched = _UPSTREAM_PATH.fullmatch(path)
-        if matched is not None:
-            found = self._match_passthrough(matched["path"])
-            return PassthroughPath(upstream=matched["name"], path=matched["path"], model=found.model if found else "")
-        return self._match_passthrough(path)
-
-    def _match_passthrough(self, path: str) -> PassthroughPath | None:
-        for dialect, pattern in self._passthrough_patterns:
-            found = pattern.fullmatch(path)
-            if found is not None:
-                return PassthroughPath(dialect=dialect, path=path, model=found.groupdict().get("model", ""))
-        return None
-
-
-def _is_unambiguous(path: str) -> bool:
-    """Return whether all servers interpret a path alike: no dot segments, `//`, backslashes or nested escapes."""
-    if not path.isprintable() or "\\" in path or "//" in path or unquote(path) != path:
-        return False
-    return not any(segment in {".", ".."} for segment in path.split("/"))
 
 
 def _parse_intercept_path(escaped_path: str) -> PathMatch | None:

@@ -18,12 +18,12 @@ from dragoman.server import log
 from dragoman.server.agent_services import AgentServices, open_agent_services
 from dragoman.server.app import App
 from dragoman.server.auth import Access, Key, find_host_names, hash_secret
-from dragoman.server.endpoints.handlers import Services, build_rejection
-from dragoman.server.endpoints.mcp import McpEndpoint
 from dragoman.server.exchanges import Observability
+from dragoman.server.handlers import Services, build_rejection
 from dragoman.server.interception import open_interception
-from dragoman.server.process.peers import WorkerContext
-from dragoman.server.services import CarrierFactory, build_carrier, open_gateway_services, open_tool_services
+from dragoman.server.mcp import McpEndpoint
+from dragoman.server.peers import WorkerContext
+from dragoman.server.services import JobRunnerFactory, build_job_runner, open_gateway_services, open_tool_services
 from dragoman.tasks import start_task
 from dragoman.tools import Handler
 
@@ -48,17 +48,19 @@ async def running(  # noqa: PLR0913  all but the configuration are keyword optio
     grace: float | None = None,
     worker_context: WorkerContext | None = None,
     tools: Iterable[Handler] = (),
-    carried_by: CarrierFactory = build_carrier,
+    job_runner_factory: JobRunnerFactory = build_job_runner,
 ) -> AsyncGenerator[RunningGateway]:
     """Run a gateway while the block runs.
 
     `port` overrides the configured one; one of several workers has a `worker_context`. `tools` are added to those that
-    clients can use. `carried_by` creates the job runner of agent runs; the default runs them in this process.
+    clients can use. `job_runner_factory` creates the job runner of agent runs; the default runs them in this process.
     """
     host, configured_port = listen_address(config)
     async with AsyncExitStack() as stack:
         tool_services = await stack.enter_async_context(open_tool_services(config, tools))
-        gateway_services = await stack.enter_async_context(open_gateway_services(config, tool_services, carried_by))
+        gateway_services = await stack.enter_async_context(
+            open_gateway_services(config, tool_services, job_runner_factory)
+        )
         observability = Observability(config, observers, worker_context)
         if worker_context is not None:
             await stack.enter_async_context(worker_context.peers.serve(observability.exchanges.find))

@@ -12,7 +12,7 @@ from typing import Any
 from msgspec import Struct, structs
 
 from dragoman import __version__
-from dragoman.agent import Artifacts, Carrier
+from dragoman.agent import Artifacts, JobRunner
 from dragoman.agent.config import Price
 from dragoman.config import Config, ConfigError, UpstreamTable
 from dragoman.core.problems import Problem
@@ -22,7 +22,7 @@ from dragoman.gateway.agents.runner import Agents
 from dragoman.gateway.agents.settings import build_price, find_price_table
 from dragoman.gateway.agents.toolset import AgentRegistry, ToolServers, find_unknown_tools, parse_origin
 from dragoman.gateway.conversations.load import ConversationLoader
-from dragoman.gateway.conversations.runner import Carrying
+from dragoman.gateway.conversations.runner import LocalJobRunner
 from dragoman.gateway.errors import map_failure
 from dragoman.gateway.generate import Gateway, Timing
 from dragoman.gateway.media import MediaFetcher, MediaLimits
@@ -91,13 +91,13 @@ async def open_tool_services(config: Config, extra_tools: Iterable[Handler] = ()
 
 
 _LOG = logging.getLogger("dragoman.agents")
-CarrierFactory = Callable[[Store], Carrier]
+JobRunnerFactory = Callable[[Store], JobRunner]
 """Creates the job runner for agent runs, whose state is in the store."""
 
 
-def build_carrier(store: Store) -> Carrier:
+def build_job_runner(store: Store) -> JobRunner:
     """Return a job runner that executes agent runs in this process."""
-    return Carrying(store.runs)
+    return LocalJobRunner(store.runs)
 
 
 class GatewayServices(Struct, frozen=True):
@@ -105,13 +105,13 @@ class GatewayServices(Struct, frozen=True):
 
     gateway: Gateway
     conversations: ConversationLoader
-    carrier: Carrier
+    job_runner: JobRunner
     """Runs all agents: in requests, in the background and in MCP tasks."""
 
 
 @asynccontextmanager
 async def open_gateway_services(
-    config: Config, tool_services: ToolServices | None = None, carried_by: CarrierFactory = build_carrier
+    config: Config, tool_services: ToolServices | None = None, job_runner_factory: JobRunnerFactory = build_job_runner
 ) -> AsyncGenerator[GatewayServices]:
     """Open the configured upstreams and stores while the block runs; clients can use the tools in `tool_services`."""
     async with AsyncExitStack() as stack:
@@ -136,21 +136,23 @@ async def open_gateway_services(
         routes = Routes(upstreams, config.models, config.agents)
         conversations = await stack.enter_async_context(open_conversation_loader(config))
         prices = {name: find_agent_price(config, name, routes) for name in config.agents}
-        carrier = carried_by(conversations.store)
-        stack.push_async_callback(carrier.close)
+        job_runner = job_runner_factory(conversations.store)
+        stack.push_async_callback(job_runner.close)
         agents = (
-            _build_agents(config, tool_services, conversations, carrier, prices) if tool_services is not None else None
+            _build_agents(config, tool_services, conversations, job_runner, prices)
+            if tool_services is not None
+            else None
         )
         signatures = SignatureStore(conversations.store.signatures)
         gateway = Gateway(routes, client, _build_timing(config), signatures, agents)
-        yield GatewayServices(gateway, conversations, carrier)
+        yield GatewayServices(gateway, conversations, job_runner)
 
 
 def _build_agents(
     config: Config,
     tool_services: ToolServices,
     conversations: ConversationLoader,
-    carrier: Carrier,
+    job_runner: JobRunner,
     prices: Mapping[str, Price | None],
 ) -> Agents:
     registry = tool_services.executor.registry
@@ -161,7 +163,7 @@ def _build_agents(
     agent_registry = AgentRegistry(
         registry, config.agents, ToolServers(servers, tool_services.find_origin, tool_services.find_error), prices
     )
-    return Agents(agent_registry, tool_services.executor, conversations.store, carrier)
+    return Agents(agent_registry, tool_services.executor, conversations.store, job_runner)
 
 
 def _build_timing(config: Config) -> Timing:

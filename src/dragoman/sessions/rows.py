@@ -177,7 +177,9 @@ def insert_turn(cursor: Cursor, turn: Turn) -> None:
 
 def insert_items(cursor: Cursor, turn: Turn) -> None:
     """Insert the items of a turn."""
-    rows = [(turn.key, place, turn.owner, item.id, int(item.said), item.body) for place, item in enumerate(turn.items)]
+    rows = [
+        (turn.key, place, turn.owner, item.id, int(item.is_output), item.body) for place, item in enumerate(turn.items)
+    ]
     cursor.execute_many("INSERT INTO items (turn, place, owner, id, said, body) VALUES (?, ?, ?, ?, ?, ?)", rows)
 
 

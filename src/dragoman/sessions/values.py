@@ -20,7 +20,7 @@ class Item(Struct, frozen=True):
 
     id: str
     body: bytes
-    said: bool = False
+    is_output: bool = False
     """Whether the model produced it; otherwise the client sent it."""
 
 

@@ -14,8 +14,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from dragoman.simulator.apis.conversation import Answer, Call, ModelRequest
     from dragoman.simulator.app import Simulator
-    from dragoman.simulator.conversation import Answer, Ask, Call
     from dragoman.simulator.faults import Fault, read_fault
     from dragoman.simulator.recordings import Recordings
     from dragoman.simulator.runner import Running, in_thread, running
@@ -29,15 +29,15 @@ _MODULES = {
     "script": ("Received", "TomlScript", "Unmet", "read_script"),
     "runner": ("Running", "in_thread", "running"),
     "state": ("Seen", "Settings"),
-    "conversation": ("Answer", "Ask", "Call"),
+    "apis.conversation": ("Answer", "ModelRequest", "Call"),
 }
 _HOMES = {name: module for module, names in _MODULES.items() for name in names}
 
 __all__ = [
     "Answer",
-    "Ask",
     "Call",
     "Fault",
+    "ModelRequest",
     "Received",
     "Recordings",
     "Running",

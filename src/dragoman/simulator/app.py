@@ -5,11 +5,11 @@ from msgspec import structs
 from dragoman.http.exchange import Exchange
 from dragoman.http.message import Request
 from dragoman.simulator import endpoints
-from dragoman.simulator.api import ApiRejection, HttpReply
 from dragoman.simulator.apis import APIS
+from dragoman.simulator.apis.api import ApiRejection, HttpReply
+from dragoman.simulator.apis.routes import Route, api_of, route_of
+from dragoman.simulator.apis.rule import Violation
 from dragoman.simulator.generation import AnswerHandler, RequestRejected, build_rejection, is_array_stream
-from dragoman.simulator.routes import Route, api_of, route_of
-from dragoman.simulator.rule import Violation
 from dragoman.simulator.state import State
 
 

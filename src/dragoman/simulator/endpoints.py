@@ -9,10 +9,10 @@ import msgspec
 
 from dragoman.http.message import JSON_HEADERS, Request
 from dragoman.simulator import catalogue
-from dragoman.simulator.api import Api, ApiRejection, HttpReply
 from dragoman.simulator.apis import APIS
-from dragoman.simulator.routes import Route, api_of
-from dragoman.simulator.rule import Violation
+from dragoman.simulator.apis.api import Api, ApiRejection, HttpReply
+from dragoman.simulator.apis.routes import Route, api_of
+from dragoman.simulator.apis.rule import Violation
 
 INVALID_KEY_PREFIX = "invalid"
 _KEYLESS_OPERATIONS = frozenset({"health", "rules", "requests", "token"})
@@ -42,7 +42,7 @@ def answer_endpoint(request: Request, route: Route) -> HttpReply | Violation:
             return _build_json_reply(_build_model(request, route))
         case "code_assist":
             code_assist = import_module("dragoman.simulator.apis.gemini.code_assist")
-            reply = code_assist.handle_setup_call(route.action, route.id, request.body)
+            reply = code_assist.handle_setup_call(route.action, route.id, request.body, catalogue.GEMINI)
             return reply if isinstance(reply, Violation) else HttpReply(200, JSON_HEADERS, reply)
         case "token":
             return _issue_token(request.body)

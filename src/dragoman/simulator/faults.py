@@ -16,7 +16,7 @@ from msgspec import Struct
 
 from dragoman.http.exchange import Exchange
 from dragoman.http.message import JSON_HEADERS
-from dragoman.simulator.api import HttpReply
+from dragoman.simulator.apis.api import HttpReply
 
 FaultName = Literal[
     "status",
@@ -184,6 +184,16 @@ def find_early_status(fault: Fault) -> int | None:
             return 200
         case _:
             return None
+
+
+async def is_disconnected_within(exchange: Exchange, seconds: float) -> bool:
+    """Wait that long, or until the client disconnects; return whether it did."""
+    try:
+        async with asyncio.timeout(seconds):
+            await exchange.wait_disconnected()
+    except TimeoutError:
+        return False
+    return True
 
 
 async def send_early_fault(exchange: Exchange, fault: Fault) -> None:

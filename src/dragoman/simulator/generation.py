@@ -3,7 +3,6 @@
 The reply is sent whole or as a stream; a fault can make either go wrong.
 """
 
-import asyncio
 import time
 from collections.abc import Iterable, Mapping
 from functools import partial
@@ -15,15 +14,18 @@ from msgspec import Struct, structs
 from dragoman.http.exchange import Exchange
 from dragoman.http.message import JSON_HEADERS, Request
 from dragoman.simulator import model
-from dragoman.simulator.api import AcceptedRequest, ApiRejection, Chunking, HttpReply, ReplyMeta
 from dragoman.simulator.apis import APIS
-from dragoman.simulator.conversation import Answer
+from dragoman.simulator.apis.api import AcceptedRequest, ApiRejection, Chunking, HttpReply, ReplyMeta
+from dragoman.simulator.apis.conversation import Answer
+from dragoman.simulator.apis.routes import Route
+from dragoman.simulator.apis.rule import CheckContext, Violation
 from dragoman.simulator.faults import (
     Fault,
     RenderFailure,
     SendOptions,
     UnknownFault,
     find_early_status,
+    is_disconnected_within,
     read_fault,
     send_early_fault,
     send_frames,
@@ -33,8 +35,6 @@ from dragoman.simulator.faults import (
     transform_frames,
 )
 from dragoman.simulator.recordings import SSE
-from dragoman.simulator.routes import Route
-from dragoman.simulator.rule import CheckContext, Violation
 from dragoman.simulator.script import Received, Unmet
 from dragoman.simulator.state import State
 from dragoman.wire.json import Malformed
@@ -83,12 +83,12 @@ class AnswerHandler:
                 return None
         accepted = self._accept()
         if self._route.operation == "count":
-            counted = self._api.render_token_count(accepted, model.count_ask_tokens(accepted.ask))
+            counted = self._api.render_token_count(accepted, model.count_request_tokens(accepted.model_request))
             return HttpReply(
                 200, JSON_HEADERS, self._envelope.wrap_count(counted) if self._envelope is not None else counted
             )
         if self._route.operation == "compact" and self._api.compact is not None:
-            tokens = model.count_ask_tokens(accepted.ask)
+            tokens = model.count_request_tokens(accepted.model_request)
             return HttpReply(200, JSON_HEADERS, self._api.compact(accepted, self._build_reply_meta(), tokens))
         await self._answer(accepted)
         return None
@@ -119,8 +119,9 @@ class AnswerHandler:
             raise RequestRejected(
                 ApiRejection(status=fault.status, message=message, rule="fault", retry_after=fault.retry_after)
             )
-        if fault.name == "slow-headers":
-            await asyncio.sleep(fault.delay)
+        if fault.name == "slow-headers" and await is_disconnected_within(self._exchange, fault.delay):
+            self._simulator.record_request(self._request, self._api.name, 0, "fault")
+            return True
         status = find_early_status(fault)
         if status is None:
             return False
@@ -178,7 +179,7 @@ class AnswerHandler:
             if await self._apply_early_fault():
                 return
         if not isinstance(reply, Answer):
-            reply = model.answer(accepted.ask, self._settings.seed, self._simulator.prompt_cache)
+            reply = model.answer(accepted.model_request, self._settings.seed, self._simulator.prompt_cache)
         reply = _apply_answer_fault(reply, self._fault)
         meta = self._build_reply_meta()
         if accepted.stream or self._route.stream:
@@ -202,7 +203,7 @@ class AnswerHandler:
         """Return the script's answer or fault; None if no step applies or there is no script."""
         if self._settings.script is None:
             return None
-        received = Received(api=self._api.name, ask=accepted.ask, body=msgspec.json.decode(self._body))
+        received = Received(api=self._api.name, request=accepted.model_request, body=msgspec.json.decode(self._body))
         try:
             scripted = self._settings.script(received)
         except (Unmet, AssertionError) as unmet:
@@ -210,7 +211,7 @@ class AnswerHandler:
             raise RequestRejected(ApiRejection(status=400, message=message, rule="script")) from None
         if isinstance(scripted, Answer):
             return structs.replace(
-                scripted, usage=model.count_usage(accepted.ask, scripted, self._simulator.prompt_cache)
+                scripted, usage=model.count_usage(accepted.model_request, scripted, self._simulator.prompt_cache)
             )
         return scripted
 

@@ -13,7 +13,7 @@ from urllib.parse import unquote
 import msgspec
 from msgspec import Raw, Struct
 
-from dragoman.simulator.api import HttpReply
+from dragoman.simulator.apis.api import HttpReply
 
 SSE = "text/event-stream"
 _TRANSPORT_HEADERS = frozenset({"connection", "content-encoding", "content-length", "keep-alive", "transfer-encoding"})

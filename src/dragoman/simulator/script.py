@@ -30,7 +30,7 @@ import msgspec
 from msgspec import Struct, field
 
 from dragoman.guard import attempt
-from dragoman.simulator.conversation import Answer, AnswerEnd, Ask, Call
+from dragoman.simulator.apis.conversation import Answer, AnswerEnd, Call, ModelRequest
 from dragoman.simulator.faults import Fault, read_fault
 from dragoman.wire.pointer import split
 
@@ -39,7 +39,7 @@ class Received(Struct, frozen=True, kw_only=True):
     """A request as a script receives it."""
 
     api: str
-    ask: Ask
+    request: ModelRequest
     body: Any
     """The JSON of the request."""
 
@@ -151,13 +151,13 @@ class TomlScript:
 def _is_applicable(when: When | None, received: Received) -> bool:
     if when is None:
         return True
-    ask = received.ask
-    last_text = next((turn.text for turn in reversed(ask.turns) if turn.role == "user" and turn.text), "")
-    results = ask.turns[-1].results if ask.turns else ()
-    assistant_turns = sum(turn.role == "assistant" for turn in ask.turns)
+    request = received.request
+    last_text = next((turn.text for turn in reversed(request.turns) if turn.role == "user" and turn.text), "")
+    results = request.turns[-1].results if request.turns else ()
+    assistant_turns = sum(turn.role == "assistant" for turn in request.turns)
     return (
         (when.contains is None or when.contains.lower() in last_text.lower())
-        and (when.model is None or fnmatchcase(ask.model, when.model))
+        and (when.model is None or fnmatchcase(request.model, when.model))
         and (when.api is None or when.api == received.api)
         and (when.turn is None or when.turn == assistant_turns + 1)
         and (when.after is None or when.after in {result.name for result in results})

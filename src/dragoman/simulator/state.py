@@ -8,9 +8,9 @@ import msgspec
 from msgspec import Struct
 
 from dragoman.http.message import Headers, Request
-from dragoman.simulator.api import ApiState
 from dragoman.simulator.apis import APIS
-from dragoman.simulator.conversation import TokenSigner
+from dragoman.simulator.apis.api import ApiState
+from dragoman.simulator.apis.conversation import TokenSigner
 from dragoman.simulator.faults import read_fault
 from dragoman.simulator.model.usage import PromptCache
 from dragoman.simulator.recordings import Recordings

@@ -10,24 +10,16 @@ from itertools import islice
 from typing import Any, cast
 
 import msgspec
-from msgspec import Struct
 
 from dragoman.core.request import Tool
-from dragoman.interpreter.schema.limits import (
-    MAX_SCHEMA_BYTES,
-    StepCounter,
-    ValidationCost,
-    find_excesses,
-    is_recursive,
-)
+from dragoman.interpreter.schema.limits import MAX_SCHEMA_BYTES
 from dragoman.interpreter.schema.nodes import as_node, read_document
-from dragoman.interpreter.schema.validation import compile_schema
+from dragoman.interpreter.schema.validation import CompiledSchema, StepLimits, compile_document
 from dragoman.tools.handler import ToolDefinitionError
 from dragoman.wire.json import Malformed
+from dragoman.wire.pointer import join
 
-_MAX_STEPS = 200_000
-_MAX_EXPLAINED_STEPS = 500
-_MAX_STEPS_PER_PAIR = 4
+_LIMITS = StepLimits(200_000, 500, listed_per_pair=4)
 _MAX_LISTED = 20
 _MAX_ERRORS = 1000
 _MAX_TEXT = 300
@@ -35,17 +27,6 @@ _MAX_TEXT = 300
 
 class InvalidArgumentsError(ValueError):
     """The arguments of a call are invalid; the message is sent to the model."""
-
-
-class CompiledSchema(Struct, frozen=True):
-    """A compiled schema with its validator."""
-
-    document: Any
-    validator: Any
-    steps: StepCounter
-    """Estimates the cost of a validation."""
-    is_recursive: bool
-    """Whether the schema contains itself; if not, each value is visited once and the cost need not be estimated."""
 
 
 def read_arguments(tool: Tool, text: str) -> Any:
@@ -94,25 +75,23 @@ def compile_parameters(schema: bytes) -> CompiledSchema:
     kinds = node.get("type", "object")
     if "object" not in (kinds if isinstance(kinds, list) else [kinds]):
         raise ToolDefinitionError('its schema must have "type": "object" at its root')
-    for excess in find_excesses(document):
-        raise ToolDefinitionError(f"its schema cannot be used: {excess.message} (at {excess.where or 'its root'})")
-    validator = compile_schema(document)
-    if isinstance(validator, str):
-        raise ToolDefinitionError(f"its schema cannot be used: {_shorten(validator)}")
-    return CompiledSchema(document, validator, StepCounter(document), is_recursive(document))
+    compiled = compile_document(document)
+    if isinstance(compiled, str):
+        raise ToolDefinitionError(f"its schema cannot be used: {compiled}")
+    return compiled
 
 
 def _find_errors(schema: CompiledSchema, value: Any) -> list[str]:
-    cost = schema.steps.count(value) if schema.is_recursive else ValidationCost(0, 0)
-    if cost.steps > _MAX_STEPS:
-        return [format_error("", "nested too deeply, or too large, to be checked against the schema")]
-    if schema.validator.is_valid(value):
-        return []
-    if cost.steps > max(_MAX_EXPLAINED_STEPS, _MAX_STEPS_PER_PAIR * cost.pairs):
-        # Listing errors visits each failed alternative, so it costs far more than the yes or no of `is_valid`.
-        return [format_error("", f"they do not fit the schema (expected {_shorten(_encode_json(schema.document))})")]
-    errors = islice(schema.validator.iter_errors(value), _MAX_ERRORS)
-    return [format_error(format_pointer(error.instance_path), _explain_error(schema, error)) for error in errors]
+    errors = schema.find_errors(value, _LIMITS)
+    match errors:
+        case "too costly":
+            return [format_error("", "nested too deeply, or too large, to be checked against the schema")]
+        case "invalid":
+            expected = _shorten(_encode_json(schema.document))
+            return [format_error("", f"they do not fit the schema (expected {expected})")]
+        case _:
+            listed = islice(errors, _MAX_ERRORS)
+            return [format_error(join(error.instance_path), _explain_error(schema, error)) for error in listed]
 
 
 def _explain_error(checker: CompiledSchema, error: Any) -> str:
@@ -147,11 +126,6 @@ def _describe_members(schema: dict[str, Any]) -> str:
     required = schema.get("required") or ()
     members = [f"{name} (required)" if name in required else name for name in known]
     return f"expected members: {', '.join(members)}" if members else "expected no members"
-
-
-def format_pointer(path: Sequence[str | int]) -> str:
-    """Return a path in the arguments as a JSON pointer."""
-    return "".join("/" + str(step).replace("~", "~0").replace("/", "~1") for step in path)
 
 
 def _encode_json(value: Any) -> str:

@@ -38,8 +38,8 @@ TIMEOUT = 30.0
 CONCURRENCY = 16
 MAX_OUTPUT = 256 << 10
 MAX_MEDIA = 20 << 20
-REMEMBERED = 1024
-REMEMBERED_BYTES = 16 << 20
+MAX_CACHED_RESULTS = 1024
+MAX_CACHED_BYTES = 16 << 20
 MAX_STUCK = 128
 """Number of abandoned calls of one tool that still hang at which further calls are rejected."""
 _MAX_MESSAGE = 2000
@@ -60,13 +60,13 @@ class Executor:
         max_output: int = MAX_OUTPUT,
         max_media: int = MAX_MEDIA,
         spill: Spill | None = None,
-        remembered: int = REMEMBERED,
+        max_cached_results: int = MAX_CACHED_RESULTS,
         explain_missing: Callable[[str], str] | None = None,
     ) -> None:
         if concurrency < 1 or not timeout > 0:
             raise ValueError("timeout must be greater than 0 seconds and concurrency at least 1")
-        if min(max_output, max_media, remembered) < 0:
-            raise ValueError("max_output, max_media and remembered must not be negative")
+        if min(max_output, max_media, max_cached_results) < 0:
+            raise ValueError("max_output, max_media and max_cached_results must not be negative")
         self.registry = registry
         self._timeout = timeout
         self._concurrency = concurrency
@@ -78,7 +78,7 @@ class Executor:
         self._explain_missing = explain_missing
         """Returns why the tool of that name is not available at present; "" if it does not know the name."""
         self._workers = WorkerPool(MAX_STUCK)
-        self._idempotency_cache = IdempotencyCache(remembered, REMEMBERED_BYTES)
+        self._idempotency_cache = IdempotencyCache(max_cached_results, MAX_CACHED_BYTES)
         self._semaphores: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[int, asyncio.Semaphore]] = (
             WeakKeyDictionary()
         )

@@ -2,17 +2,12 @@
 
 `decode` and `encode` are msgspec's; `Malformed` is the only error for a bad document. Raw slices keep every byte,
 numbers and white space included.
-
-Parsers differ on which of two equal keys of an object counts, so a document with duplicate keys is ambiguous. Checking
-every object costs more than decoding the document; so it is first decoded and encoded again, both in C. Encoding makes
-nothing longer and writes a duplicate key once, so a document whose length does not change has no duplicate key.
 """
 
 import re
 from codecs import utf_8_decode
 from collections.abc import Mapping
-from json import JSONDecoder
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
 import msgspec
 from msgspec import Raw
@@ -209,69 +204,18 @@ def _count_leaves(value: Any) -> int:
     return sum([_count_leaves(item) for item in (value if value.__class__ is list else value.values())])
 
 
-class _Members(list[tuple[str, Any]]):
-    """The members of an object, including duplicate keys."""
+def decode_distinct(body: bytes) -> tuple[Any, bool]:
+    """Return the decoded document and whether it certainly has no duplicate key; see `duplicates`.
 
-
-def decode_distinct(body: bytes) -> tuple[Any, str | None]:
-    """Return the decoded document and the pointer of the first duplicate key, None if there is none.
-
-    Both are None for a document that cannot be decoded. Numbers with a fraction are `Raw`.
+    The value is None for a document that cannot be decoded. Numbers with a fraction are `Raw`.
     """
     value = None
     try:
         value = _DISTINCT.decode(body)
         written = len(encode(value))
         # Clients that write spaces between tokens are as common as those that do not.
-        if written == len(body) or written == len(msgspec.json.format(body, indent=-1)):
-            return value, None
+        return value, written == len(body) or written == len(msgspec.json.format(body, indent=-1))
     except (msgspec.MsgspecError, UnicodeDecodeError):
-        pass  # this decoder rejects lone surrogates, for example, which other parsers accept
+        return value, False  # this decoder rejects lone surrogates, for example, which other parsers accept
     except RecursionError:
         raise Malformed("the JSON is nested too deeply") from None
-    return value, _find_duplicate(body)
-
-
-def _find_duplicate(body: bytes) -> str | None:
-    """Return the pointer of the first duplicate key by checking every object."""
-    try:
-        text = body.decode()
-        objects: list[list[tuple[str, Any]]] = []
-        _build_pairs_decoder(objects.append).decode(text)
-        if all(len(members) == len(dict(members)) for members in objects):
-            return None
-        return _find_first_duplicate(_build_pairs_decoder(_Members).decode(text))
-    except RecursionError:
-        raise Malformed("the JSON is nested too deeply") from None
-    except ValueError:
-        return None
-
-
-def _build_pairs_decoder(hook: Any) -> JSONDecoder:
-    # Numbers are not converted: Python rejects integers of several thousand digits.
-    return JSONDecoder(object_pairs_hook=hook, parse_int=len, parse_float=len, strict=False)
-
-
-def _find_first_duplicate(value: Any) -> str | None:
-    """Return the pointer of the first duplicate key in document order."""
-    waiting: list[tuple[str, Any]] = [("", value)]
-    while waiting:
-        where, value = waiting.pop()
-        below: list[tuple[str, Any]] = []
-        if isinstance(value, _Members):
-            seen: set[str] = set()
-            for name, member in value:
-                token = pointers.escape(name.encode("utf-8", "replace").decode())
-                below.append((f"{where}/{token}", _Duplicate if name in seen else member))
-                seen.add(name)
-        elif isinstance(value, list):
-            items = cast("list[Any]", value)
-            below = [(f"{where}/{index}", item) for index, item in enumerate(items)]
-        elif value is _Duplicate:
-            return where
-        waiting.extend(reversed(below))
-    return None
-
-
-class _Duplicate:
-    """Marks the value of a duplicate key."""

@@ -1,4 +1,4 @@
-"""Split a stream of JSON values without SSE: one array, one value per line, or concatenated values.
+"""Streams of JSON values without SSE: one array, one value per line, or concatenated values.
 
 The reader finds the end of each top-level value (or array item) by tracking strings and brackets, in linear time and
 with any chunk boundaries. It does not validate the values; their decoder does.
@@ -7,6 +7,7 @@ with any chunk boundaries. It does not validate the values; their decoder does.
 import re
 
 from dragoman.wire.json import Malformed
+from dragoman.wire.sse import SseReader
 
 MAX_VALUE_BYTES = 64 * 1024 * 1024
 _MARK = re.compile(rb'["{}\[\],]')
@@ -113,3 +114,24 @@ class JsonStreamReader:
         self._size = 0
         if value:
             values.append(value)
+
+
+class ArrayFramer:
+    """Converts server-sent events to one JSON array with an item for each event."""
+
+    def __init__(self) -> None:
+        self._reader = SseReader()
+        self._has_items = False
+
+    def feed(self, events: bytes) -> bytes:
+        """Return the array items for the next events."""
+        items = [event.data for event in self._reader.feed(events)]
+        if not items:
+            return b""
+        opening = b",\r\n" if self._has_items else b"["
+        self._has_items = True
+        return opening + b",\r\n".join(items)
+
+    def close(self) -> bytes:
+        """Return the end of the array."""
+        return b"]" if self._has_items else b"[]"

@@ -7,7 +7,7 @@ from dragoman.wire.pointer import escape, split
 
 
 def lookup(body: bytes, where: str) -> tuple[str, bytes] | None:
-    """Return the exact pointer and the raw value of the value at `where`, or None."""
+    """Return the pointer of a value at `where` as the document spells it, and the raw value; None if there is none."""
     return Document(body).find(where)
 
 
@@ -19,7 +19,7 @@ class Document:
         self._open: dict[str, dict[str, Raw] | list[Raw]] = {}
 
     def find(self, where: str) -> tuple[str, bytes] | None:
-        """Return the exact pointer and the raw value of the value at `where`, or None."""
+        """Return the exact pointer of the value at `where` and the value itself; None if there is none."""
         raw: bytes | Raw = self._body
         found = ""
         for token in split(where):

@@ -1,6 +1,7 @@
 """JSON pointers (RFC 6901) as strings."""
 
 import re
+from collections.abc import Iterable
 
 _STEP = re.compile(r"\.([^.\[\]]+)|\[(\d+|\.\.\.)\]")
 
@@ -19,6 +20,11 @@ def split(pointer: str) -> list[str]:
     """Return the unescaped tokens of `pointer`."""
     tokens = pointer.split("/")[1:]
     return [unescape(token) for token in tokens] if "~" in pointer else tokens
+
+
+def join(tokens: Iterable[str | int]) -> str:
+    """Return the pointer of unescaped tokens."""
+    return "".join([f"/{escape(str(token))}" for token in tokens])
 
 
 def from_path(path: str) -> str:

@@ -33,7 +33,7 @@ def flow(host, scheme="https", port=443, path="/v1/models?x=1"):
         ("europe-west1-aiplatform.googleapis.com", "/intercept/two"),
     ],
 )
-def test_a_request_for_a_listed_host_goes_to_the_surface(redirect, host, prefix):
+def test_a_request_for_a_listed_host_goes_to_the_gateway(redirect, host, prefix):
     one = flow(host)
     redirect.requestheaders(one)
     asked = one.request

@@ -36,7 +36,7 @@ def test_the_environment_is_what_is_given():
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
-def test_a_signal_is_handed_on_and_the_command_decides(number, tmp_path):
+def test_a_signal_is_forwarded_and_the_command_decides(number, tmp_path):
     """Without a terminal, also an interrupt: nobody else would tell the command."""
     child = f"import signal; signal.signal({number:d}, lambda *_: exit(7)); print('ready', flush=True); signal.pause()"
     ours = (

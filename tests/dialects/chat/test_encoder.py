@@ -26,11 +26,12 @@ from dragoman.core.response import Finish, Response, Usage
 from dragoman.core.stream import check_events, collect, replay
 from dragoman.core.value import Extras
 from dragoman.dialects.chat import DIALECT
+from dragoman.dialects.chat.encoder import ChatEncoder
 from shelf import needs_shelf
 
 
 def encode(events: Iterable[Event], request: Request | None = None) -> bytes:
-    encoder = DIALECT.encoder(request)
+    encoder = ChatEncoder(request)
     return b"".join([encoder.feed(event) for event in events])
 
 

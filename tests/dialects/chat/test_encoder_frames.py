@@ -25,7 +25,7 @@ from dragoman.core.problems import Problem
 from dragoman.core.request import Request
 from dragoman.core.response import Finish, Usage
 from dragoman.core.value import Extras
-from dragoman.dialects.chat import DIALECT
+from dragoman.dialects.chat.encoder import ChatEncoder
 
 EVENTS: list[Event] = [
     Started("r", "m", 5),
@@ -89,7 +89,7 @@ EVENTS: list[Event] = [
 
 
 def encode(events: list[Event], request: Request | None = None) -> str:
-    encoder = DIALECT.encoder(request)
+    encoder = ChatEncoder(request)
     return b"".join(encoder.feed(event) for event in events).decode()
 
 

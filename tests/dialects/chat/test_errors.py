@@ -6,13 +6,13 @@ from typing import Any
 import pytest
 
 from dragoman.core.problems import KINDS, Problem
-from dragoman.dialects.chat import DIALECT
+from dragoman.dialects.chat.errors import build_error, parse_error
 from shelf import needs_shelf
 
 
 def parse(status: int, error: Any, **headers: str) -> Problem:
     named = {name.replace("_", "-"): value for name, value in headers.items()}
-    return DIALECT.parse_error(status, named, json.dumps(error).encode())
+    return parse_error(status, named, json.dumps(error).encode())
 
 
 @pytest.mark.parametrize(
@@ -55,8 +55,8 @@ def test_every_recorded_error_keeps_its_message(exchanges: list[Any]):
             problem = parse(row["status"], row["response"])
             said = row["response"].get("error", row["response"])
             assert problem.message == said["message"]
-            assert DIALECT.build_error(problem).status == row["status"]
-            again = json.loads(DIALECT.build_error(problem).body)["error"]
+            assert build_error(problem).status == row["status"]
+            again = json.loads(build_error(problem).body)["error"]
             told = {name: value for name, value in said.items() if value is not None}
             assert told.items() <= again.items() or "error" not in row["response"]
             seen += 1
@@ -66,22 +66,22 @@ def test_every_recorded_error_keeps_its_message(exchanges: list[Any]):
 @pytest.mark.parametrize(
     ("body", "message"),
     [
-        (b"<html>gateway secrets</html>", "the upstream returned status 502 without an error message"),
-        (b"", "the upstream returned status 502 without an error message"),
-        (b"null", "the upstream returned status 502 without an error message"),
-        (b"[]", "the upstream returned status 502 without an error message"),
-        (b'"oops"', "the upstream returned status 502 without an error message"),
+        (b"<html>gateway secrets</html>", "the upstream returned HTTP status 502 without an error message"),
+        (b"", "the upstream returned HTTP status 502 without an error message"),
+        (b"null", "the upstream returned HTTP status 502 without an error message"),
+        (b"[]", "the upstream returned HTTP status 502 without an error message"),
+        (b'"oops"', "the upstream returned HTTP status 502 without an error message"),
         (b'[{"error":{"message":"wrapped"}}]', "wrapped"),
         (b'{"error":"only text"}', "only text"),
         (b'{"object":"error","message":"flat","code":40303}', "flat"),
         (b'{"detail":[{"loc":["body"],"msg":"missing"}]}', '[{"loc":["body"],"msg":"missing"}]'),
         (b'{"error":{"message":{"why":"nested"}}}', '{"why":"nested"}'),
-        (b'{"error":{"code":[1]}}', "the upstream returned status 502 without an error message"),
-        (b"\xff\xfe", "the upstream returned status 502 without an error message"),
+        (b'{"error":{"code":[1]}}', "the upstream returned HTTP status 502 without an error message"),
+        (b"\xff\xfe", "the upstream returned HTTP status 502 without an error message"),
     ],
 )
 def test_a_body_of_any_kind_is_read(body: bytes, message: str):
-    assert DIALECT.parse_error(502, {}, body).message == message
+    assert parse_error(502, {}, body).message == message
 
 
 def test_the_retry_delay_is_parsed_wherever_it_is():
@@ -102,7 +102,7 @@ def test_the_retry_delay_is_parsed_wherever_it_is():
 def test_every_kind_has_an_envelope_the_official_sdk_understands(kind: Any, ask: Any):
     import openai
 
-    reply = DIALECT.build_error(Problem(kind, "what went wrong", where="/messages/0/content"))
+    reply = build_error(Problem(kind, "what went wrong", where="/messages/0/content"))
     with pytest.raises(openai.APIStatusError) as caught:
         ask(reply.body, status=reply.status, headers=reply.headers)
     error = caught.value
@@ -123,12 +123,12 @@ def test_every_kind_has_an_envelope_the_official_sdk_understands(kind: Any, ask:
     ],
 )
 def test_foreign_statuses_become_ones_that_this_sdk_handles(kind: Any, status: int, code: str):
-    reply = DIALECT.build_error(Problem(kind, "m", status=529))
+    reply = build_error(Problem(kind, "m", status=529))
     assert (reply.status, json.loads(reply.body)["error"]["code"]) == (status, code)
 
 
 def test_the_retry_delay_is_in_the_header_and_in_the_message():
-    reply = DIALECT.build_error(Problem("rate_limit", "Slow down.", retry_after=1.5))
+    reply = build_error(Problem("rate_limit", "Slow down.", retry_after=1.5))
     assert reply.headers["retry-after"] == "2"
     assert json.loads(reply.body)["error"]["message"] == "Slow down. Please try again in 1.5s."
 
@@ -137,10 +137,10 @@ def test_a_message_that_was_changed_is_not_taken_back_from_the_detail():
     problem = Problem(
         "internal", "redacted", detail=b'{"error":{"message":"secret","code":"c"}}', detail_dialect="chat"
     )
-    error = json.loads(DIALECT.build_error(problem).body)["error"]
+    error = json.loads(build_error(problem).body)["error"]
     assert (error["message"], error["code"]) == ("redacted", "c")
 
 
 def test_foreign_error_details_are_not_sent():
     problem = Problem("internal", "m", detail=b'{"error":{"status":"INTERNAL"}}', detail_dialect="gemini")
-    assert "status" not in json.loads(DIALECT.build_error(problem).body)["error"]
+    assert "status" not in json.loads(build_error(problem).body)["error"]

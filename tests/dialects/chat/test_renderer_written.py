@@ -26,6 +26,7 @@ from dragoman.core.request import Message, NativeTool, OutputFormat, Request, Sa
 from dragoman.core.traits import Traits
 from dragoman.core.value import Extras
 from dragoman.dialects.chat import DIALECT
+from dragoman.dialects.chat.renderer import render_request
 from dragoman.dialects.record import Call
 
 HI = Text(text="hi")
@@ -33,7 +34,7 @@ HI = Text(text="hi")
 
 def render(*messages: Message, traits: dict[str, Any] | None = None, **fields: Any) -> dict[str, Any]:
     request = Request(model=fields.pop("model", ""), messages=messages, **fields)
-    return json.loads(DIALECT.render_request(request, Traits(dialect="chat", **(traits or {}))).body)
+    return json.loads(render_request(request, Traits(dialect="chat", **(traits or {}))).body)
 
 
 def written(role: Any, *parts: AnyPart, **fields: Any) -> Any:
@@ -327,7 +328,7 @@ def test_the_form_of_the_answer_is_written_whole(output: OutputFormat, form: Any
 def test_a_model_in_the_url_stays_there():
     request = DIALECT.parse_request(Call(b'{"messages":[]}', "m", stream=True))
     assert (request.model, request.stream) == ("m", True)
-    call = DIALECT.render_request(request, Traits(dialect="chat"))
+    call = render_request(request, Traits(dialect="chat"))
     assert (json.loads(call.body), call.model, call.stream) == ({"messages": [], "stream": True}, "m", True)
 
 

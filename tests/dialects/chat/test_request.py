@@ -22,6 +22,7 @@ from dragoman.core.problems import Problem
 from dragoman.core.request import Message, NativeTool, OutputFormat, Request, Sampling, Thinking, Tool, ToolChoice
 from dragoman.core.traits import Traits
 from dragoman.dialects.chat import DIALECT
+from dragoman.dialects.chat.request import parse_request
 from dragoman.dialects.record import Call
 from shelf import needs_shelf
 
@@ -29,7 +30,7 @@ TRAITS = Traits(dialect="chat")
 
 
 def parse(**body: Any) -> Request:
-    return DIALECT.parse_request(Call(json.dumps({"model": "m", "messages": [], **body}).encode()))
+    return parse_request(Call(json.dumps({"model": "m", "messages": [], **body}).encode()))
 
 
 def render(request: Request, **traits: Any) -> dict[str, Any]:
@@ -56,7 +57,7 @@ def test_every_recorded_request_survives_a_round_trip(requests: list[Any]):
 
 def render_of(body: Any) -> Any:
     call = Call(json.dumps(body).encode())
-    return json.loads(DIALECT.render_request(DIALECT.parse_request(call), TRAITS).body)
+    return json.loads(DIALECT.render_request(parse_request(call), TRAITS).body)
 
 
 @needs_shelf
@@ -76,10 +77,10 @@ def test_every_recorded_schema_keeps_its_bytes(requests: list[Any]):
 @needs_shelf
 def test_rendering_twice_gives_the_same_bytes_and_leaves_the_request_alone(requests: list[Any]):
     for _, body in requests[::20]:
-        request = DIALECT.parse_request(Call(json.dumps(body).encode()))
+        request = parse_request(Call(json.dumps(body).encode()))
         first = DIALECT.render_request(request, TRAITS)
         assert DIALECT.render_request(request, TRAITS) == first
-        assert DIALECT.parse_request(Call(json.dumps(body).encode())) == request
+        assert parse_request(Call(json.dumps(body).encode())) == request
 
 
 def test_developer_is_parsed_as_system_and_rendered_as_developer():
@@ -375,12 +376,12 @@ def test_structured_output_is_read():
 )
 def test_a_broken_request_is_refused_by_its_pointer(body: bytes, where: str):
     with pytest.raises(Problem) as caught:
-        DIALECT.parse_request(Call(body))
+        parse_request(Call(body))
     assert (caught.value.kind, caught.value.status, caught.value.where) == ("invalid_request", 400, where)
 
 
 def test_the_model_may_be_only_in_the_url():
-    request = DIALECT.parse_request(Call(b'{"messages":[]}', model="deployment", stream=True))
+    request = parse_request(Call(b'{"messages":[]}', model="deployment", stream=True))
     assert (request.model, request.stream) == ("deployment", True)
     assert "model" not in render(request)
 

@@ -9,12 +9,13 @@ from dialects.outline import marked, outline, owned
 from dragoman.core.request import Request
 from dragoman.core.traits import Traits
 from dragoman.dialects.chat import DIALECT
+from dragoman.dialects.chat.request import parse_request
 from dragoman.dialects.record import Call
 from laws.maximal import REQUESTS
 
 
 def parse(document: Any) -> Request:
-    return DIALECT.parse_request(Call(json.dumps(document).encode()))
+    return parse_request(Call(json.dumps(document).encode()))
 
 
 def render(request: Request, **traits: Any) -> Any:

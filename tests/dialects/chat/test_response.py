@@ -8,7 +8,7 @@ import pytest
 from dragoman.core.parts import Citation, Opaque, Reasoning, Refusal, Signature, Text, ToolCall
 from dragoman.core.problems import Problem
 from dragoman.core.response import Finish, Response, Usage
-from dragoman.dialects.chat import DIALECT
+from dragoman.dialects.chat.response import build_response, parse_response
 from shelf import needs_shelf
 
 
@@ -21,12 +21,12 @@ def reply(message: dict[str, Any], finish: str | None = "stop", **fields: Any) -
         "choices": [{"index": 0, "message": {"role": "assistant", **message}, "finish_reason": finish}],
         **fields,
     }
-    return DIALECT.parse_response(json.dumps(body).encode())
+    return parse_response(json.dumps(body).encode())
 
 
 def build(*parts: Any, finish: str = "stop", raw: str = "", **fields: Any) -> dict[str, Any]:
     response = Response(id="r", model="m", parts=parts, finish=Finish(finish, raw), **fields)  # pyright: ignore[reportArgumentType]
-    return json.loads(DIALECT.build_response(response, None))
+    return json.loads(build_response(response, None))
 
 
 def function(name: str, arguments: str, call_id: str = "a") -> dict[str, Any]:
@@ -63,15 +63,15 @@ def members(extras: Any) -> Any:
 def test_every_recorded_reply_survives_the_round_trip(replies: list[Any]):
     assert len(replies) > 500
     for name, body in replies:
-        response = DIALECT.parse_response(body)
-        again = DIALECT.parse_response(DIALECT.build_response(response, None))
+        response = parse_response(body)
+        again = parse_response(build_response(response, None))
         assert meaning(again) == meaning(response), name
 
 
 @needs_shelf
 def test_every_recorded_reply_matches_the_official_sdk(replies: list[Any], ask: Any):
     for name, body in replies[::5]:
-        response = DIALECT.parse_response(body)
+        response = parse_response(body)
         message = ask(body).to_dict()["choices"][0]["message"]
         calls = [
             (c["id"], c["function"]["name"], c["function"]["arguments"])
@@ -91,12 +91,12 @@ def test_what_is_built_from_recordings_satisfies_the_official_types(replies: lis
     from openai.types.chat import ChatCompletion
 
     for name, body in replies:
-        response = DIALECT.parse_response(body)
+        response = parse_response(body)
         if any(isinstance(p, Opaque) or p.spelling in ("chat part", "chat thinking") for p in response.parts):
             continue
         if any(isinstance(p, Text) and any(not c.url for c in p.citations) for p in response.parts):
             continue
-        built = json.loads(DIALECT.build_response(without_extras(response), None))
+        built = json.loads(build_response(without_extras(response), None))
         assert ChatCompletion.model_validate(built, strict=True).choices[0].index == 0, name
 
 
@@ -199,14 +199,14 @@ def test_a_refusal_has_finish_refusal_and_is_rendered_as_stop():
     response = reply({"content": None, "refusal": "I cannot."})
     assert response.finish == Finish("refused", "stop")
     assert response.parts == (Refusal(text="I cannot."),)
-    built = json.loads(DIALECT.build_response(response, None))["choices"][0]
+    built = json.loads(build_response(response, None))["choices"][0]
     assert (built["finish_reason"], built["message"]["refusal"]) == ("stop", "I cannot.")
 
 
 def test_legacy_calls_finish_as_function_call():
     response = reply({"content": None, "function_call": {"name": "f", "arguments": "{}"}}, "function_call")
     assert response.parts == (ToolCall(id="", name="f", arguments="{}"),)
-    choice = json.loads(DIALECT.build_response(response, None))["choices"][0]
+    choice = json.loads(build_response(response, None))["choices"][0]
     assert choice["finish_reason"] == "function_call"
     assert choice["message"]["function_call"] == {"name": "f", "arguments": "{}"}
 
@@ -260,7 +260,7 @@ def test_a_google_signature_is_read_and_written():
     call = {**function("f", "{}"), "extra_content": {"google": {"thought_signature": "U0lH"}}, "index": 0}
     response = reply({"tool_calls": [call]})
     assert response.parts == (ToolCall(id="a", name="f", arguments="{}", signature=Signature("google", "U0lH")),)
-    written = json.loads(DIALECT.build_response(response, None))["choices"][0]["message"]["tool_calls"][0]
+    written = json.loads(build_response(response, None))["choices"][0]["message"]["tool_calls"][0]
     assert written["extra_content"] == {"google": {"thought_signature": "U0lH"}}
 
 
@@ -273,7 +273,7 @@ def test_other_answers_stay_whole_and_apart():
             {"index": 0, "message": {"content": "a"}, "finish_reason": "stop"},
         ],
     }
-    response = DIALECT.parse_response(json.dumps(body).encode())
+    response = parse_response(json.dumps(body).encode())
     assert (response.parts, response.finish.reason) == ((Text(text="a"),), "stop")
     assert response.extras is not None
     assert json.loads(response.extras.fields["/choices/0"]) == body["choices"][0]
@@ -353,7 +353,7 @@ def test_foreign_parts_are_joined_into_one_message():
 )
 def test_a_reply_that_is_none_raises_a_problem(body: bytes, kind: str):
     with pytest.raises(Problem) as caught:
-        DIALECT.parse_response(body)
+        parse_response(body)
     assert caught.value.kind == kind
 
 
@@ -392,4 +392,4 @@ def test_a_reply_must_be_text(member):
     body = {"choices": [{"message": {"content": "content"}, "finish_reason": "stop"}], "service_tier": "service_tier"}
     broken = json.dumps(body).encode().replace(b'"%b"}' % member.encode(), b'"\xff"}')
     with pytest.raises(Problem):
-        DIALECT.parse_response(broken)
+        parse_response(broken)

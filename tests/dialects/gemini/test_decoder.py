@@ -11,12 +11,13 @@ from dragoman.core.request import Request
 from dragoman.core.response import Finish
 from dragoman.core.stream import check_events, collect
 from dragoman.dialects.gemini import DIALECT
+from dragoman.dialects.gemini.decoder import GeminiDecoder
 
 ENVELOPED = Request(model="m", messages=(), spelling=frozenset({"code_assist"}))
 
 
 def decode(stream, size=0):
-    decoder = DIALECT.decoder()
+    decoder = GeminiDecoder()
     size = size or len(stream) or 1
     events = [event for at in range(0, len(stream), size) for event in decoder.feed(stream[at : at + size])]
     events.extend(decoder.close())
@@ -100,7 +101,7 @@ def test_recorded_partial_arguments_are_assembled():
 
 
 def test_text_is_emitted_as_it_arrives_and_the_finish_at_the_end():
-    decoder = DIALECT.decoder()
+    decoder = GeminiDecoder()
     assert decoder.feed(frame({"text": "Hel"})) == [Started("", ""), PartStarted(0, Text(text="")), PartDelta(0, "Hel")]
     assert decoder.feed(frame({"text": "lo"}, finishReason="STOP")) == [PartDelta(0, "lo")]
     assert decoder.close() == [PartEnded(0), Finished(Finish("stop", "STOP"))]

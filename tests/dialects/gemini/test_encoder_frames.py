@@ -26,6 +26,7 @@ from dragoman.core.request import Request
 from dragoman.core.response import Finish, Response, Usage
 from dragoman.core.value import Extras
 from dragoman.dialects.gemini import DIALECT
+from dragoman.dialects.gemini.encoder import GeminiEncoder
 
 FOREIGN = Response(
     id="r",
@@ -131,7 +132,7 @@ EVENTS: list[Event] = [
 
 
 def encode(events: list[Event], request: Request | None = None) -> str:
-    encoder = DIALECT.encoder(request)
+    encoder = GeminiEncoder(request)
     return b"".join(encoder.feed(event) for event in events).decode()
 
 

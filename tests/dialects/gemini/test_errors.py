@@ -5,7 +5,7 @@ import pytest
 import shelf
 from dialects.gemini import recordings
 from dragoman.core.problems import KINDS, Problem
-from dragoman.dialects.gemini import DIALECT
+from dragoman.dialects.gemini.errors import build_error, parse_error
 
 RETRY = {"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "21.5s"}
 DAILY = {"@type": "type.googleapis.com/google.rpc.QuotaFailure", "violations": [{"quotaId": "RequestsPerDayFree"}]}
@@ -14,11 +14,11 @@ BAD_KEY = {"@type": "type.googleapis.com/google.rpc.ErrorInfo", "reason": "API_K
 
 def read(status, word="", message="m", details=(), headers=None):
     error = {"code": status, "message": message, "status": word, "details": list(details)}
-    return DIALECT.parse_error(status, headers or {}, json.dumps({"error": error}).encode())
+    return parse_error(status, headers or {}, json.dumps({"error": error}).encode())
 
 
 def write(problem):
-    reply = DIALECT.build_error(problem)
+    reply = build_error(problem)
     return reply.status, reply.headers, json.loads(reply.body)["error"]
 
 
@@ -84,20 +84,20 @@ def test_the_delay_comes_from_the_header_or_the_details():
     ],
 )
 def test_an_odd_body_never_raises(body):
-    problem = DIALECT.parse_error(502, {}, body)
+    problem = parse_error(502, {}, body)
     assert (problem.kind, problem.status, problem.detail) == ("internal", 502, body)
 
 
 def test_an_array_around_the_error_is_read():
-    assert DIALECT.parse_error(503, {}, b'[{"error":{"message":"m","status":"UNAVAILABLE"}}]').kind == "overloaded"
+    assert parse_error(503, {}, b'[{"error":{"message":"m","status":"UNAVAILABLE"}}]').kind == "overloaded"
 
 
 @shelf.needs_shelf
 def test_recorded_errors_survive_a_round_trip():
     count = 0
     for name, status, body in recordings.errors():
-        problem = DIALECT.parse_error(status, {}, body)
-        reply = DIALECT.build_error(problem)
+        problem = parse_error(status, {}, body)
+        reply = build_error(problem)
         expected = json.loads(body)["error"]
         written = json.loads(reply.body)["error"]
         assert reply.status == status, name
@@ -108,7 +108,7 @@ def test_recorded_errors_survive_a_round_trip():
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_kind_is_written_with_an_integer_code_and_error_first(kind):
-    reply = DIALECT.build_error(Problem(kind, "m"))
+    reply = build_error(Problem(kind, "m"))
     assert reply.body.startswith(b'{"error":{"code":%d,' % reply.status)
     assert 400 <= reply.status <= 504
 

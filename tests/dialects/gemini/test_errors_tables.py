@@ -86,7 +86,10 @@ def test_the_status_name_has_precedence_over_the_status(word: str, kind: str):
 
 @pytest.mark.parametrize(("status", "kind"), STATUSES.items())
 def test_the_status_decides_the_kind_if_no_status_name_does(status: int, kind: str):
-    assert (parsed(status).kind, parsed(status).message) == (kind, f"the upstream answered with HTTP status {status}")
+    assert (parsed(status).kind, parsed(status).message) == (
+        kind,
+        f"the upstream returned HTTP status {status} without an error message",
+    )
     frame = read_frame(json.dumps({"error": {"code": status, "message": "m"}}).encode())
     assert (frame.kind, frame.status) == (kind, status)
 
@@ -124,9 +127,12 @@ def test_details_and_message_decide_the_kind_first(status: int, error: Any, kind
         (b'{"error":{"message":"m","status":"W","details":[{"x":1},{"reason":"R"}]}}', "m", "R"),
         (b'[{"error":{"message":"m","status":"W"}}]', "m", "W"),
         (b'{"error":"m"}', "m", None),
-        *((body, "the upstream answered with HTTP status 500", None) for body in (b"[]", b"{", b"<html>", b"7", b"{}")),
-        (b'{"error":[1]}', "the upstream answered with HTTP status 500", None),
-        (b'{"error":{"message":7,"status":8}}', "the upstream answered with HTTP status 500", None),
+        *(
+            (body, "the upstream returned HTTP status 500 without an error message", None)
+            for body in (b"[]", b"{", b"<html>", b"7", b"{}")
+        ),
+        (b'{"error":[1]}', "the upstream returned HTTP status 500 without an error message", None),
+        (b'{"error":{"message":7,"status":8}}', "the upstream returned HTTP status 500 without an error message", None),
     ],
 )
 def test_a_body_of_any_shape_is_read_whole(body: bytes, message: str, code: str | None):

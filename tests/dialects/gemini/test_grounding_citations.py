@@ -24,6 +24,7 @@ from dragoman.core.events import Native, PartCited, PartEnded, PartStarted
 from dragoman.core.parts import Citation, Text, ToolCall
 from dragoman.core.stream import collect, replay
 from dragoman.dialects.gemini import DIALECT
+from dragoman.dialects.gemini.grounding import CITATION_FIELD, SourceReader
 from dragoman.interpreter.response import translate_response
 from dragoman.interpreter.stream import StreamTranslator
 
@@ -302,3 +303,43 @@ def test_a_recorded_reply_cut_into_chunks_cites_the_same(size):
         assert (streamed.parts, streamed.extras) == (whole.parts, whole.extras), name
         count += 1
     assert count >= 30
+
+
+class CountedList(list):
+    """A list that counts the items an iteration visits. A slice copies only its own items and is not counted."""
+
+    visited = 0
+
+    def __iter__(self):
+        for item in super().__iter__():
+            self.visited += 1
+            yield item
+
+
+class CountedDict(dict):
+    """A dict that counts the keys an iteration visits, from either end."""
+
+    visited = 0
+
+    def __iter__(self):
+        for key in super().__iter__():
+            self.visited += 1
+            yield key
+
+    def __reversed__(self):
+        for key in super().__reversed__():
+            self.visited += 1
+            yield key
+
+
+def test_the_end_of_a_text_does_not_visit_earlier_texts_again():
+    pieces, starts = CountedList(), CountedDict()
+    reader = SourceReader(pieces, starts, [])
+    for index in range(100):
+        starts[index] = len(pieces)
+        pieces.append("word")
+        reader.add(CITATION_FIELD, b'{"citations":[{"uri":"https://a.org/%d","startIndex":%d}]}' % (index, 4 * index))
+        [citation] = reader.build_citations(index, last=False)
+        assert citation.url == f"https://a.org/{index}"
+    assert pieces.visited <= 100
+    assert starts.visited <= 100

@@ -24,14 +24,14 @@ from dragoman.core.parts import (
 from dragoman.core.request import Message, NativeTool, OutputFormat, Request, Sampling, Thinking, Tool, ToolChoice
 from dragoman.core.traits import Traits
 from dragoman.core.value import Extras
-from dragoman.dialects.gemini import DIALECT
+from dragoman.dialects.gemini.renderer import render_request
 
 SIGNED = Signature("google", "s")
 
 
 def render(*messages: Message, **fields: Any) -> dict[str, Any]:
     request = Request(model="m", messages=messages, **fields)
-    return json.loads(DIALECT.render_request(request, Traits(dialect="gemini")).body)
+    return json.loads(render_request(request, Traits(dialect="gemini")).body)
 
 
 def own(**fields: bytes) -> Extras:

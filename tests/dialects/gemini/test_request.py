@@ -22,11 +22,12 @@ from dragoman.core.request import Message, NativeTool, OutputFormat, Request, Sa
 from dragoman.core.traits import Traits
 from dragoman.core.value import Extras
 from dragoman.dialects.gemini import DIALECT
+from dragoman.dialects.gemini.request import parse_request
 from dragoman.dialects.record import Call
 
 
 def parse(body, model="m", *, stream=False):
-    return DIALECT.parse_request(Call(body=json.dumps(body).encode(), model=model, stream=stream))
+    return parse_request(Call(body=json.dumps(body).encode(), model=model, stream=stream))
 
 
 def parts(*wire_parts, role="user"):
@@ -263,7 +264,7 @@ def test_declarations_and_googles_own_tools_are_read():
 )
 def test_a_broken_request_is_a_problem_that_names_the_place(body, where):
     with pytest.raises(Problem) as caught:
-        DIALECT.parse_request(Call(body=body))
+        parse_request(Call(body=body))
     assert (caught.value.kind, caught.value.status, caught.value.where) == ("invalid_request", 400, where)
 
 

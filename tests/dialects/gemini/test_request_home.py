@@ -12,6 +12,7 @@ import shelf
 from dialects.gemini import recordings
 from dragoman.core.traits import Traits
 from dragoman.dialects.gemini import DIALECT
+from dragoman.dialects.gemini.request import parse_request
 from dragoman.dialects.record import Call
 
 USER_DATA = {"args", "response", "parameters", "parametersJsonSchema", "responseSchema", "responseJsonSchema", "labels"}
@@ -35,7 +36,7 @@ def normal(value):
 
 
 def home(body):
-    request = DIALECT.parse_request(Call(body=json.dumps(body).encode(), model="m"))
+    request = parse_request(Call(body=json.dumps(body).encode(), model="m"))
     return json.loads(DIALECT.render_request(request, TRAITS).body)
 
 
@@ -160,7 +161,7 @@ def test_bytes_of_arguments_responses_and_schemas_are_not_altered():
         b'{"role":"user","parts":[{"functionResponse":{"name":"f","response":%b}}]}],'
         b'"tools":[{"functionDeclarations":[{"name":"f","parametersJsonSchema":%b}]}]}' % (raw, raw, raw)
     )
-    request = DIALECT.parse_request(Call(body=body, model="m"))
+    request = parse_request(Call(body=body, model="m"))
     assert DIALECT.render_request(request, TRAITS).body.count(raw) == 3
 
 

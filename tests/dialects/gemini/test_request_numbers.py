@@ -8,11 +8,12 @@ from dragoman.core.problems import Problem
 from dragoman.core.request import Sampling, Thinking
 from dragoman.core.traits import Traits
 from dragoman.dialects.gemini import DIALECT
+from dragoman.dialects.gemini.request import parse_request
 from dragoman.dialects.record import Call
 
 
 def parse(config, **more):
-    return DIALECT.parse_request(Call(json.dumps({"contents": [], "generationConfig": config, **more}).encode(), "m"))
+    return parse_request(Call(json.dumps({"contents": [], "generationConfig": config, **more}).encode(), "m"))
 
 
 @pytest.mark.parametrize("written", [77, "77", 77.0, "77.0", "7.7e1", "770E-1"])
@@ -59,7 +60,7 @@ def test_a_penalty_that_is_not_a_number_is_rejected_with_its_pointer(name):
 def test_a_budget_that_is_not_a_number_is_rejected_with_its_pointer_in_the_envelope():
     inner = {"contents": [], "generationConfig": {"thinkingConfig": {"thinkingBudget": "much"}}}
     with pytest.raises(Problem) as caught:
-        DIALECT.parse_request(Call(json.dumps({"model": "m", "request": inner}).encode()))
+        parse_request(Call(json.dumps({"model": "m", "request": inner}).encode()))
     assert caught.value.where == "/request/generationConfig/thinkingConfig/thinkingBudget"
 
 

@@ -11,12 +11,13 @@ from dragoman.core.problems import Problem
 from dragoman.core.request import Request
 from dragoman.core.traits import Traits
 from dragoman.dialects.gemini import DIALECT
+from dragoman.dialects.gemini.request import parse_request
 from dragoman.dialects.record import Call
 from laws.maximal import REQUESTS
 
 
 def parse(document: Any) -> Request:
-    return DIALECT.parse_request(Call(json.dumps(document).encode(), "m", stream=True))
+    return parse_request(Call(json.dumps(document).encode(), "m", stream=True))
 
 
 def render(request: Request) -> Any:
@@ -283,7 +284,7 @@ def test_the_model_is_the_envelopes_or_the_urls(body: Any, model: str):
     assert (request.model, request.stream) == (model, True)
     call = DIALECT.render_request(request, Traits(dialect="gemini"))
     assert (call.model, call.stream) == (model, True)
-    assert DIALECT.parse_request(Call(b'{"model":"models/x","contents":[]}')).model == "x"
+    assert parse_request(Call(b'{"model":"models/x","contents":[]}')).model == "x"
 
 
 @pytest.mark.parametrize(

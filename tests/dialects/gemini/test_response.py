@@ -14,6 +14,7 @@ from dragoman.core.stream import check_events, collect, replay
 from dragoman.core.value import Extras
 from dragoman.dialects.gemini import DIALECT
 from dragoman.dialects.gemini.decoder import GeminiChunkReader
+from dragoman.dialects.gemini.response import build_response, parse_response
 from dragoman.wire.json import Malformed
 
 KNOWN_BROKEN = {
@@ -23,7 +24,7 @@ ENVELOPED = Request(model="", messages=(), spelling=frozenset({"code_assist"}))
 
 
 def parse(**candidate):
-    return DIALECT.parse_response(json.dumps({"candidates": [candidate]}).encode())
+    return parse_response(json.dumps({"candidates": [candidate]}).encode())
 
 
 def parse_parts(*parts, finish="STOP"):
@@ -31,7 +32,7 @@ def parse_parts(*parts, finish="STOP"):
 
 
 def build(response):
-    return json.loads(DIALECT.build_response(response, None))
+    return json.loads(build_response(response, None))
 
 
 def decode(stream, size=0):
@@ -48,7 +49,7 @@ def encode(response, request=None):
 
 def everything():
     for name, body in recordings.replies():
-        yield name, DIALECT.parse_response(body)
+        yield name, parse_response(body)
     for name, stream in recordings.streams():
         # An SSE line has no line breaks, so those between the members of what is kept raw are not kept.
         yield name, collect(decode(json.dumps(json.loads(stream)).encode() if stream.startswith(b"[") else stream))
@@ -61,7 +62,7 @@ def test_every_recorded_reply_survives_building_and_encoding():
         if name in KNOWN_BROKEN:
             continue
         count += 1
-        assert DIALECT.parse_response(DIALECT.build_response(response, ENVELOPED)) == response, name
+        assert parse_response(build_response(response, ENVELOPED)) == response, name
         assert collect(decode(encode(response, ENVELOPED))) == response, name
     assert count > 640
 
@@ -71,7 +72,7 @@ def test_misfiled_recordings_are_no_replies():
     for row in recordings.exchanges():
         if row["id"] in recordings.MISFILED:
             with pytest.raises(Problem, match="no candidates"):
-                DIALECT.parse_response(json.dumps(row["response"]).encode())
+                parse_response(json.dumps(row["response"]).encode())
 
 
 @shelf.needs_shelf
@@ -79,7 +80,7 @@ def test_a_recorded_whole_reply_and_the_same_as_a_stream_of_one_chunk_are_equal(
     for name, body in recordings.replies():
         if name not in KNOWN_BROKEN:
             line = json.dumps(json.loads(body)).encode()
-            assert collect(decode(b"data: " + line + b"\r\n\r\n")) == DIALECT.parse_response(line), name
+            assert collect(decode(b"data: " + line + b"\r\n\r\n")) == parse_response(line), name
 
 
 def test_adjacent_texts_of_one_kind_are_one_part():
@@ -130,7 +131,7 @@ def test_unknown_fields_are_kept_by_pointer():
         "createTime": "now",
         "newField": 3,
     }
-    response = DIALECT.parse_response(json.dumps(body).encode())
+    response = parse_response(json.dumps(body).encode())
     assert response.parts == (Text(text="a", extras=Extras("gemini", {"/partMetadata": b"1"})),)
     assert {name: json.loads(raw) for name, raw in response.extras.fields.items()} == {
         "/createTime": "now",
@@ -217,7 +218,7 @@ def test_foreign_finish_reasons_are_rendered_as_the_nearest_one(finish, word):
 
 def test_a_blocked_prompt_is_filtered_and_rendered_without_candidates():
     body = {"promptFeedback": {"blockReason": "JAILBREAK", "blockReasonMessage": "m"}}
-    response = DIALECT.parse_response(json.dumps(body).encode())
+    response = parse_response(json.dumps(body).encode())
     assert (response.finish, response.parts) == (Finish("filtered", "JAILBREAK"), ())
     assert build(response) == body
 
@@ -233,7 +234,7 @@ def test_counts_are_added_up_and_taken_apart_again():
         "promptTokensDetails": [{"modality": "TEXT", "tokenCount": 10}],
     }
     body = {"candidates": [{"finishReason": "STOP"}], "usageMetadata": usage}
-    response = DIALECT.parse_response(json.dumps(body).encode())
+    response = parse_response(json.dumps(body).encode())
     assert (response.usage.input, response.usage.output) == (15, 7)
     assert (response.usage.reasoning, response.usage.cached) == (4, 2)
     assert build(response)["usageMetadata"] == usage
@@ -264,13 +265,13 @@ def test_calls_that_are_not_whole_are_left_out():
 @pytest.mark.parametrize("body", [b"", b"<html>", b"[]", b"null", b"{}", b'{"candidates":[]}', b'{"candidates":3}'])
 def test_what_is_no_reply_is_a_problem(body):
     with pytest.raises(Problem) as caught:
-        DIALECT.parse_response(body)
+        parse_response(body)
     assert caught.value.kind == "malformed_reply"
 
 
 def test_an_error_in_place_of_a_reply_is_its_problem():
     with pytest.raises(Problem) as caught:
-        DIALECT.parse_response(b'{"error":{"code":503,"message":"m","status":"UNAVAILABLE"}}')
+        parse_response(b'{"error":{"code":503,"message":"m","status":"UNAVAILABLE"}}')
     assert (caught.value.kind, caught.value.status) == ("overloaded", 503)
 
 
@@ -282,7 +283,7 @@ def as_one_chunk(body):
 
 
 def assert_read_as_a_chunk_is(body):
-    whole, chunk = DIALECT.parse_response(body), as_one_chunk(body)
+    whole, chunk = parse_response(body), as_one_chunk(body)
     assert whole == chunk
     assert [part.where for part in whole.parts] == [part.where for part in chunk.parts]
 
@@ -296,7 +297,7 @@ def test_every_recorded_reply_is_read_as_a_stream_of_one_chunk_is():
 @given(strategies.responses("gemini"))
 def test_every_generated_reply_is_read_as_a_stream_of_one_chunk_is(response):
     try:
-        body = DIALECT.build_response(response, None)
+        body = build_response(response, None)
         as_one_chunk(body)
     except (Problem, Malformed):
         return
@@ -351,4 +352,4 @@ def test_a_whole_reply_is_read_as_a_stream_of_one_chunk_is(body):
 )
 def test_an_invalid_or_empty_document_is_not_a_reply(body):
     with pytest.raises(Problem):
-        DIALECT.parse_response(body)
+        parse_response(body)

@@ -18,6 +18,7 @@ from dragoman.core.response import Finish, Usage
 from dragoman.core.stream import check_events, collect, replay
 from dragoman.core.value import Extras
 from dragoman.dialects.messages import DIALECT
+from dragoman.dialects.messages.decoder import MessagesDecoder
 
 KNOWN_BROKEN = {
     "anthropic/lingua-0109": "a whole reply saved as one `message` frame, which no server streams",
@@ -32,7 +33,7 @@ FOREIGN_TAIL = b"data: [DONE]"
 
 
 def decode(stream, size=None):
-    decoder = DIALECT.decoder()
+    decoder = MessagesDecoder()
     size = size or max(len(stream), 1)
     events = [event for at in range(0, len(stream), size) for event in decoder.feed(stream[at : at + size])]
     return list(check_events([*events, *decoder.close()]))
@@ -265,7 +266,7 @@ def test_the_same_start_twice_is_one_start():
 
 
 def test_nothing_is_emitted_after_the_end():
-    decoder = DIALECT.decoder()
+    decoder = MessagesDecoder()
     assert isinstance(decoder.feed(sse(START, end(), STOP) + b"data: [DONE]\n\n")[-1], Finished)
     assert decoder.feed(sse(START)) == []
     assert decoder.close() == []

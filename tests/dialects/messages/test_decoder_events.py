@@ -8,7 +8,7 @@ import pytest
 from dialects.outline import outline
 from dragoman.core.events import Event, Failed
 from dragoman.core.stream import check_events
-from dragoman.dialects.messages import DIALECT
+from dragoman.dialects.messages.decoder import MessagesDecoder
 
 
 def sse(*events: dict[str, Any]) -> bytes:
@@ -18,7 +18,7 @@ def sse(*events: dict[str, Any]) -> bytes:
 
 
 def decode(stream: bytes) -> list[Event]:
-    decoder = DIALECT.decoder()
+    decoder = MessagesDecoder()
     events = [*decoder.feed(stream), *decoder.close()]
     assert decoder.feed(sse(STOP)) == decoder.close() == []
     return list(check_events(events))

@@ -23,6 +23,7 @@ from dragoman.core.response import Finish, Usage
 from dragoman.core.stream import check_events, collect, replay
 from dragoman.core.value import Extras
 from dragoman.dialects.messages import DIALECT
+from dragoman.dialects.messages.encoder import MessagesEncoder
 
 
 def decode(stream):
@@ -31,7 +32,7 @@ def decode(stream):
 
 
 def encode(events):
-    encoder = DIALECT.encoder(None)
+    encoder = MessagesEncoder(None)
     return b"".join(encoder.feed(event) for event in events)
 
 

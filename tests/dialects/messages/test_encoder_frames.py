@@ -23,7 +23,7 @@ from dragoman.core.parts import Citation, Data, Link, Media, Opaque, Reasoning, 
 from dragoman.core.problems import Problem
 from dragoman.core.response import Finish, Usage
 from dragoman.core.value import Extras
-from dragoman.dialects.messages import DIALECT
+from dragoman.dialects.messages.encoder import MessagesEncoder
 
 
 def own(**fields: bytes) -> Extras:
@@ -31,7 +31,7 @@ def own(**fields: bytes) -> Extras:
 
 
 def encode(events: list[Event]) -> str:
-    encoder = DIALECT.encoder(None)
+    encoder = MessagesEncoder(None)
     return b"".join(encoder.feed(event) for event in events).decode()
 
 

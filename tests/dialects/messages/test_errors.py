@@ -5,7 +5,7 @@ import pytest
 import shelf
 from dialects.messages import official, recordings
 from dragoman.core.problems import KINDS, Problem
-from dragoman.dialects.messages import DIALECT
+from dragoman.dialects.messages.errors import build_error, parse_error
 
 TABLE = [
     (400, "invalid_request_error", "invalid_request"),
@@ -27,7 +27,7 @@ def envelope(kind, message="words", **members):
 
 
 def parse(status, body, **headers):
-    return DIALECT.parse_error(status, {name.replace("_", "-"): value for name, value in headers.items()}, body)
+    return parse_error(status, {name.replace("_", "-"): value for name, value in headers.items()}, body)
 
 
 @pytest.mark.parametrize(("status", "word", "kind"), TABLE)
@@ -36,20 +36,20 @@ def test_each_row_survives_a_round_trip(status, word, kind):
     problem = parse(status, body)
     assert (problem.kind, problem.message, problem.status) == (kind, "words", status)
     assert (problem.detail, problem.detail_dialect) == (body, "messages")
-    reply = DIALECT.build_error(problem)
+    reply = build_error(problem)
     assert reply.status == status
     assert json.loads(reply.body) == json.loads(body)
 
 
 @pytest.mark.parametrize(("status", "word", "kind"), TABLE)
 def test_each_kind_raises_the_official_error_of_its_status(status, word, kind):
-    error = official.raised_by_reply(DIALECT.build_error(Problem(kind, "words")))
+    error = official.raised_by_reply(build_error(Problem(kind, "words")))
     assert (error.status_code, error.type) == (status, word)
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_kind_can_be_written(kind):
-    reply = DIALECT.build_error(Problem(kind, "words"))
+    reply = build_error(Problem(kind, "words"))
     body = json.loads(reply.body)
     assert body["type"] == "error"
     assert body["error"]["type"] in {word for _, word, _ in TABLE}
@@ -58,16 +58,16 @@ def test_every_kind_can_be_written(kind):
 
 @pytest.mark.parametrize(("kind", "status"), [("malformed_reply", 502), ("unsupported", 400), ("policy", 403)])
 def test_our_own_kinds_have_a_status(kind, status):
-    assert DIALECT.build_error(Problem(kind, "words")).status == status
+    assert build_error(Problem(kind, "words")).status == status
 
 
 def test_a_foreign_overload_is_529_here():
-    assert DIALECT.build_error(Problem("overloaded", "busy", status=503)).status == 529
+    assert build_error(Problem("overloaded", "busy", status=503)).status == 529
 
 
 @pytest.mark.parametrize(("kind", "status"), [("invalid_request", 422), ("internal", 502)])
 def test_a_more_exact_status_of_the_same_class_is_kept(kind, status):
-    assert DIALECT.build_error(Problem(kind, "words", status=status)).status == status
+    assert build_error(Problem(kind, "words", status=status)).status == status
 
 
 @pytest.mark.parametrize(
@@ -80,14 +80,14 @@ def test_a_more_exact_status_of_the_same_class_is_kept(kind, status):
 def test_a_context_overflow_is_recognised_by_its_message(message):
     problem = parse(400, envelope("invalid_request_error", message))
     assert problem.kind == "context_length"
-    assert json.loads(DIALECT.build_error(problem).body)["error"] == {
+    assert json.loads(build_error(problem).body)["error"] == {
         "type": "invalid_request_error",
         "message": message,
     }
 
 
 def test_a_foreign_context_overflow_gets_the_message_that_clients_look_for():
-    body = json.loads(DIALECT.build_error(Problem("context_length", "maximum context length is 8192 tokens")).body)
+    body = json.loads(build_error(Problem("context_length", "maximum context length is 8192 tokens")).body)
     assert body["error"]["message"] == "prompt is too long: maximum context length is 8192 tokens"
 
 
@@ -98,10 +98,10 @@ def test_an_empty_account_is_billing_though_it_is_called_invalid():
 
 def test_another_vendors_empty_account_is_a_limit_that_waiting_does_not_lift():
     problem = Problem("billing", "You exceeded your current quota", status=429, detail=b"{}", detail_dialect="chat")
-    reply = DIALECT.build_error(problem)
+    reply = build_error(problem)
     assert (reply.status, reply.headers["x-should-retry"]) == (429, "false")
     assert json.loads(reply.body)["error"]["type"] == "rate_limit_error"
-    own = DIALECT.build_error(parse(402, envelope("billing_error", "pay")))
+    own = build_error(parse(402, envelope("billing_error", "pay")))
     assert (own.status, json.loads(own.body)["error"]["type"]) == (402, "billing_error")
     assert "x-should-retry" not in own.headers
 
@@ -112,12 +112,12 @@ def test_details_and_their_code_survive():
     body = json.dumps({"type": "error", "error": error, "request_id": "req_1"}).encode()
     problem = parse(400, body)
     assert problem.code == "tool_name_conflict"
-    assert json.loads(DIALECT.build_error(problem).body) == json.loads(body)
+    assert json.loads(build_error(problem).body) == json.loads(body)
 
 
 def test_a_code_of_our_own_is_written_as_details():
     problem = Problem("invalid_request", "no threads", code="thread_unsupported_request")
-    error = json.loads(DIALECT.build_error(problem).body)["error"]
+    error = json.loads(build_error(problem).body)["error"]
     assert error["details"] == {"error_code": "thread_unsupported_request"}
 
 
@@ -138,31 +138,46 @@ def test_retry_after_is_read_in_seconds(headers, seconds):
 
 
 def test_retry_after_is_written_in_whole_seconds():
-    reply = DIALECT.build_error(Problem("rate_limit", "slow down", retry_after=1.2))
+    reply = build_error(Problem("rate_limit", "slow down", retry_after=1.2))
     assert reply.headers["retry-after"] == "2"
-    assert "retry-after" not in DIALECT.build_error(Problem("rate_limit", "slow down")).headers
+    assert "retry-after" not in build_error(Problem("rate_limit", "slow down")).headers
 
 
 @pytest.mark.parametrize(
     ("status", "body", "kind", "message"),
     [
-        (502, b"<html><h1>Bad Gateway</h1></html>", "internal", "the upstream answered 502 without a message"),
-        (503, b"", "overloaded", "the upstream answered 503 without a message"),
-        (401, b"\xff\xfe\x00", "authentication", "the upstream answered 401 without a message"),
+        (
+            502,
+            b"<html><h1>Bad Gateway</h1></html>",
+            "internal",
+            "the upstream returned HTTP status 502 without an error message",
+        ),
+        (503, b"", "overloaded", "the upstream returned HTTP status 503 without an error message"),
+        (401, b"\xff\xfe\x00", "authentication", "the upstream returned HTTP status 401 without an error message"),
         (400, b"upstream connect error", "invalid_request", "upstream connect error"),
         (429, b'[{"error":{"code":429,"message":"Quota","status":"RESOURCE_EXHAUSTED"}}]', "rate_limit", "Quota"),
         (403, b'{"message":"no access"}', "permission", "no access"),
         (418, b'{"error":"short and stout"}', "invalid_request", "short and stout"),
-        (500, b'{"error":{"type":5,"message":[]}}', "internal", "the upstream answered 500 without a message"),
+        (
+            500,
+            b'{"error":{"type":5,"message":[]}}',
+            "internal",
+            "the upstream returned HTTP status 500 without an error message",
+        ),
         (500, b"null", "internal", "null"),
-        (400, b'{"type":"error","error":null}', "invalid_request", "the upstream answered 400 without a message"),
-        (400, b"[" * 100_000, "invalid_request", "the upstream answered 400 without a message"),
+        (
+            400,
+            b'{"type":"error","error":null}',
+            "invalid_request",
+            "the upstream returned HTTP status 400 without an error message",
+        ),
+        (400, b"[" * 100_000, "invalid_request", "the upstream returned HTTP status 400 without an error message"),
     ],
 )
 def test_odd_bodies_are_still_problems(status, body, kind, message):
     problem = parse(status, body)
     assert (problem.kind, problem.message, problem.status) == (kind, message, status)
-    assert DIALECT.build_error(problem).body
+    assert build_error(problem).body
 
 
 @shelf.needs_shelf
@@ -170,7 +185,7 @@ def test_every_recorded_error_survives_a_round_trip():
     count = 0
     for name, status, body in recordings.errors():
         problem = parse(status, body)
-        reply = DIALECT.build_error(problem)
+        reply = build_error(problem)
         assert reply.status == status, name
         if body.startswith(b"{"):
             written = json.loads(reply.body)

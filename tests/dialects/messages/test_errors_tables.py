@@ -111,7 +111,10 @@ def test_the_message_decides_only_among_invalid_requests(message: str, kind: str
         (b" plain words ", "kind='invalid_request', message='plain words', status=418"),
         (b"x" * 600, f"kind='invalid_request', message='{'x' * 500}', status=418"),
         *(
-            (body, "kind='invalid_request', message='the upstream answered 418 without a message', status=418")
+            (
+                body,
+                "kind='invalid_request', message='the upstream returned HTTP status 418 without an error message', status=418",
+            )
             for body in (b"<html>", b"{}", b"[]", b"[7]", b"{", b"\xff", b"", b'{"error":{"message":7}}')
         ),
     ],

@@ -25,7 +25,7 @@ from dragoman.core.parts import (
 from dragoman.core.request import Message, NativeTool, OutputFormat, Request, Sampling, Thinking, Tool, ToolChoice
 from dragoman.core.traits import Traits
 from dragoman.core.value import Extras
-from dragoman.dialects.messages import DIALECT
+from dragoman.dialects.messages.renderer import render_request
 
 HI = Text(text="hi")
 MARK = {"type": "ephemeral"}
@@ -33,7 +33,7 @@ MARK = {"type": "ephemeral"}
 
 def render(*messages: Message, **fields: Any) -> dict[str, Any]:
     request = Request(model="m", messages=messages, **fields)
-    return json.loads(DIALECT.render_request(request, Traits(dialect="messages")).body)
+    return json.loads(render_request(request, Traits(dialect="messages")).body)
 
 
 def own(**fields: bytes) -> Extras:

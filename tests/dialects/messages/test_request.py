@@ -20,13 +20,14 @@ from dragoman.core.request import Message, NativeTool, OutputFormat, Request, Th
 from dragoman.core.traits import Traits
 from dragoman.core.value import Extras
 from dragoman.dialects.messages import DIALECT
+from dragoman.dialects.messages.request import parse_request
 from dragoman.dialects.record import Call
 
 TRAITS = Traits(dialect="messages")
 
 
 def parse(body, **call):
-    return DIALECT.parse_request(Call(json.dumps(body).encode(), **call))
+    return parse_request(Call(json.dumps(body).encode(), **call))
 
 
 def render(request):
@@ -70,7 +71,7 @@ def test_rendering_twice_gives_the_same_bytes():
 def test_arguments_keep_every_byte():
     text = '{ "b" :1.0,\n"a": [ "\\u00e9" , 1e3 ] }'
     body = b'{"messages":[{"role":"assistant","content":[{"type":"tool_use","id":"t","name":"n","input":%s}]}]}'
-    request = DIALECT.parse_request(Call(body % text.encode()))
+    request = parse_request(Call(body % text.encode()))
     call = request.messages[0].parts[0]
     assert isinstance(call, ToolCall)
     assert call.arguments == text
@@ -335,7 +336,7 @@ def test_model_and_streaming_may_be_in_the_url():
 )
 def test_a_broken_request_is_a_problem_with_a_pointer(body, where):
     with pytest.raises(Problem) as caught:
-        DIALECT.parse_request(Call(body))
+        parse_request(Call(body))
     assert caught.value.kind == "invalid_request"
     assert caught.value.status == 400
     assert caught.value.where == where
@@ -344,5 +345,5 @@ def test_a_broken_request_is_a_problem_with_a_pointer(body, where):
 def test_input_that_is_not_utf8_is_a_problem():
     body = b'{"messages":[{"role":"user","content":[{"type":"tool_use","id":"t","name":"n","input":{"a":"\xff"}}]}]}'
     with pytest.raises(Problem) as caught:
-        DIALECT.parse_request(Call(body))
+        parse_request(Call(body))
     assert caught.value.kind == "invalid_request"

@@ -10,12 +10,13 @@ from dragoman.core.problems import Problem
 from dragoman.core.request import Request
 from dragoman.core.traits import Traits
 from dragoman.dialects.messages import DIALECT
+from dragoman.dialects.messages.request import parse_request
 from dragoman.dialects.record import Call
 from laws.maximal import REQUESTS
 
 
 def parse(document: Any, **call: Any) -> Request:
-    return DIALECT.parse_request(Call(json.dumps(document).encode(), **call))
+    return parse_request(Call(json.dumps(document).encode(), **call))
 
 
 def render(request: Request) -> Any:
@@ -343,7 +344,7 @@ def test_a_broken_request_is_refused_by_its_pointer(body: Any, where: str):
 
 def test_a_body_that_is_not_utf_8_is_refused():
     with pytest.raises(Problem) as caught:
-        DIALECT.parse_request(
+        parse_request(
             Call(
                 b'{"messages":[{"role":"assistant","content":[{"type":"tool_use","id":"a","name":"f","input":{"a":"\xff"}}]}]}'
             )

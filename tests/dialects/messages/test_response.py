@@ -9,7 +9,7 @@ from dragoman.core.parts import Citation, Media, Opaque, Plain, Reasoning, Refus
 from dragoman.core.problems import Problem
 from dragoman.core.response import Finish, Response, Usage
 from dragoman.core.value import Extras
-from dragoman.dialects.messages import DIALECT
+from dragoman.dialects.messages.response import build_response, parse_response
 
 UNSAYABLE_WORD = {
     "anthropic/vercel-ai-0033": "says end_turn though it made calls; written back as tool_use",
@@ -17,11 +17,11 @@ UNSAYABLE_WORD = {
 
 
 def parse(**members):
-    return DIALECT.parse_response(json.dumps({"id": "msg_1", "model": "m", "content": [], **members}).encode())
+    return parse_response(json.dumps({"id": "msg_1", "model": "m", "content": [], **members}).encode())
 
 
 def build(response):
-    return json.loads(DIALECT.build_response(response, None))
+    return json.loads(build_response(response, None))
 
 
 def reply(*parts, finish=None, usage=None):
@@ -32,8 +32,8 @@ def reply(*parts, finish=None, usage=None):
 def test_every_recorded_reply_survives_being_read_and_written():
     count = 0
     for name, body in recordings.replies():
-        response = DIALECT.parse_response(body)
-        again = DIALECT.parse_response(DIALECT.build_response(response, None))
+        response = parse_response(body)
+        again = parse_response(build_response(response, None))
         if name in UNSAYABLE_WORD:
             again = structs.replace(again, finish=response.finish)
         assert again == response, name
@@ -45,7 +45,7 @@ def test_every_recorded_reply_survives_being_read_and_written():
 def test_no_reply_we_build_has_a_fault_by_the_official_types_that_the_recorded_one_had_not():
     passed = 0
     for name, body in recordings.replies():
-        built = DIALECT.build_response(DIALECT.parse_response(body), None)
+        built = build_response(parse_response(body), None)
         assert official.reply_faults(built) <= official.reply_faults(body), name
         passed += not official.reply_faults(built)
     assert passed > 440
@@ -58,7 +58,7 @@ def test_every_recorded_reply_matches_the_official_types():
     for name, body in recordings.replies():
         if official.reply_faults(body):
             continue
-        response, message = DIALECT.parse_response(body), BetaMessage.model_validate_json(body)
+        response, message = parse_response(body), BetaMessage.model_validate_json(body)
         assert (response.id, response.model, response.finish.raw) == (message.id, message.model, message.stop_reason)
         texts = [part.text for part in response.parts if isinstance(part, Text)]
         assert texts == [block.text for block in message.content if block.type == "text"], name
@@ -120,7 +120,7 @@ def test_foreign_finish_reasons_become_the_nearest_one(finish, word):
 )
 def test_a_missing_stop_reason_is_a_problem_and_never_end_turn(finish, code):
     with pytest.raises(Problem) as caught:
-        DIALECT.build_response(reply(finish=finish), None)
+        build_response(reply(finish=finish), None)
     assert (caught.value.kind, caught.value.status, caught.value.code) == ("malformed_reply", 502, code)
 
 
@@ -194,7 +194,7 @@ def test_foreign_parts_take_the_nearest_block():
         Opaque(dialect="gemini", raw=b"{}"),
         Media(kind="image", media_type="", source=Plain("x")),
     )
-    body = DIALECT.build_response(reply(*parts), None)
+    body = build_response(reply(*parts), None)
     assert official.reply_faults(body) == set()
     thinking, refusal, text = json.loads(body)["content"]
     assert thinking == {"type": "thinking", "thinking": "a\n\nb", "signature": ""}
@@ -224,5 +224,5 @@ def test_a_reply_always_has_an_id():
 @pytest.mark.parametrize("body", [b"", b"<html>", b"[]", b'{"content": 5}', b'{"content":[{"type":"text"}]}'])
 def test_a_reply_that_is_none_is_a_problem(body):
     with pytest.raises(Problem) as caught:
-        DIALECT.parse_response(body)
+        parse_response(body)
     assert (caught.value.kind, caught.value.status) == ("malformed_reply", 502)

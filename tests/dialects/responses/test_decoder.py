@@ -29,6 +29,7 @@ from dragoman.core.parts import Text, ToolCall
 from dragoman.core.response import Finish, Usage
 from dragoman.core.stream import replay
 from dragoman.dialects.responses import DIALECT
+from dragoman.dialects.responses.decoder import ResponsesDecoder
 
 
 def test_items_only_in_the_terminal_object_are_emitted():
@@ -254,7 +255,7 @@ def test_a_stream_without_its_terminal_event_fails(tail):
 
 
 def test_nothing_is_emitted_after_the_end():
-    decoder = DIALECT.decoder()
+    decoder = ResponsesDecoder()
     events = decoder.feed(sse(CREATED, completed(), completed(text("again"))))
     assert [type(event) for event in events] == [Started, Finished]
     assert decoder.feed(sse(CREATED)) == decoder.close() == []

@@ -9,7 +9,7 @@ from dialects.outline import outline
 from dialects.responses.streams import CREATED, added, completed, decode, done, sse
 from dragoman.core.events import Failed
 from dragoman.core.stream import check_events
-from dragoman.dialects.responses import DIALECT
+from dragoman.dialects.responses.decoder import ResponsesDecoder
 
 
 def outline_events(*events: Any) -> str:
@@ -153,7 +153,7 @@ def test_a_done_item_without_its_text_keeps_the_emitted_text():
 def test_a_thought_of_absurdly_many_texts_fails_the_reply(number):
     place = {"item_id": "rs", "output_index": 0, "summary_index": number}
     event = {"type": "response.reasoning_summary_text.delta", **place, "delta": "x"}
-    decoder = DIALECT.decoder()
+    decoder = ResponsesDecoder()
     *_, last = decoder.feed(b"data: " + json.dumps(event).encode() + b"\n\n")
     assert isinstance(last, Failed)
     assert last.problem.kind == "malformed_reply"

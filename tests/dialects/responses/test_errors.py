@@ -3,7 +3,7 @@ import json
 import pytest
 
 from dragoman.core.problems import KINDS, Problem
-from dragoman.dialects.responses import DIALECT
+from dragoman.dialects.responses.errors import build_error, parse_error
 from shelf import exchanges, needs_shelf
 
 
@@ -45,7 +45,7 @@ def envelope(**members):
     ],
 )
 def test_an_error_is_known_by_code_then_type_then_status(status, body, kind):
-    problem = DIALECT.parse_error(status, {}, body)
+    problem = parse_error(status, {}, body)
     assert problem.kind == kind
     assert problem.status == status
     assert problem.message
@@ -57,9 +57,9 @@ def test_every_recorded_error_keeps_its_message():
     assert len(rows) > 10
     for row in rows:
         body = json.dumps(row["response"]).encode()
-        problem = DIALECT.parse_error(row["status"], {}, body)
+        problem = parse_error(row["status"], {}, body)
         error = row["response"].get("error")
-        reply = DIALECT.build_error(problem)
+        reply = build_error(problem)
         assert reply.status == row["status"]
         if isinstance(error, dict):
             told = json.loads(reply.body)["error"]
@@ -79,7 +79,7 @@ def test_every_recorded_error_keeps_its_message():
     ],
 )
 def test_the_delay_is_found(headers, message, seconds):
-    problem = DIALECT.parse_error(429, headers, envelope(message=message, code="rate_limit_exceeded"))
+    problem = parse_error(429, headers, envelope(message=message, code="rate_limit_exceeded"))
     assert problem.retry_after == seconds
 
 
@@ -100,17 +100,17 @@ def test_the_delay_is_found(headers, message, seconds):
     ],
 )
 def test_a_problem_is_written_with_the_status_and_code_clients_know(kind, status, word, code):
-    reply = DIALECT.build_error(Problem(kind, "words", status=529))
+    reply = build_error(Problem(kind, "words", status=529))
     assert reply.status == status
     assert json.loads(reply.body) == {"error": {"message": "words", "type": word, "param": None, "code": code}}
 
 
 def test_every_kind_can_be_written_and_read_again():
     for kind in KINDS:
-        reply = DIALECT.build_error(Problem(kind, "words"))
+        reply = build_error(Problem(kind, "words"))
         # To whoever reads it, a reply that nobody could read, or an upstream out of reach, is a server that failed.
         told = "internal" if kind in {"malformed_reply", "unreachable"} else kind
-        assert DIALECT.parse_error(reply.status, reply.headers, reply.body).kind == told
+        assert parse_error(reply.status, reply.headers, reply.body).kind == told
 
 
 @pytest.mark.parametrize(
@@ -118,25 +118,25 @@ def test_every_kind_can_be_written_and_read_again():
     [("internal", 502, 502), ("internal", 500, 500), ("internal", 529, 500), ("overloaded", 502, 503)],
 )
 def test_a_bad_gateway_stays_one(kind, given, status):
-    assert DIALECT.build_error(Problem(kind, "words", status=given)).status == status
+    assert build_error(Problem(kind, "words", status=given)).status == status
 
 
 def test_a_rate_limit_has_its_delay_in_the_wording_that_codex_parses():
-    reply = DIALECT.build_error(Problem("rate_limit", "Too fast.", retry_after=2.5))
+    reply = build_error(Problem("rate_limit", "Too fast.", retry_after=2.5))
     assert (reply.headers["retry-after"], reply.headers["retry-after-ms"]) == ("3", "2500")
     assert json.loads(reply.body)["error"]["message"] == "Too fast. Please try again in 2.5s."
 
 
 def test_the_place_of_a_fault_is_its_param():
-    reply = DIALECT.build_error(Problem("invalid_request", "bad", where="/tools/0/parameters"))
+    reply = build_error(Problem("invalid_request", "bad", where="/tools/0/parameters"))
     assert json.loads(reply.body)["error"]["param"] == "tools[0].parameters"
-    assert DIALECT.parse_error(400, {}, reply.body).where == "/tools/0/parameters"
+    assert parse_error(400, {}, reply.body).where == "/tools/0/parameters"
 
 
 def test_another_dialects_detail_stays_inside():
     problem = Problem(
         "overloaded", "busy", code="overloaded_error", detail=b'{"error":{"secret":1}}', detail_dialect="messages"
     )
-    assert json.loads(DIALECT.build_error(problem).body) == {
+    assert json.loads(build_error(problem).body) == {
         "error": {"message": "busy", "type": "server_error", "param": None, "code": "server_is_overloaded"}
     }

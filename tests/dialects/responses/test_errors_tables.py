@@ -157,7 +157,7 @@ def test_a_message_about_length_decides_where_the_kind_allows_it(message: str):
         *(
             (
                 body,
-                "kind='invalid_request', message='the upstream returned status 418 without a readable error', status=418",
+                "kind='invalid_request', message='the upstream returned HTTP status 418 without an error message', status=418",
             )
             for body in (b"[]", b"{}", b"<html>", b'"x"', b"null", b"{")
         ),

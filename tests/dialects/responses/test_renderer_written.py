@@ -28,6 +28,7 @@ from dragoman.core.traits import Traits
 from dragoman.core.value import Extras
 from dragoman.dialects.record import Call
 from dragoman.dialects.responses import DIALECT
+from dragoman.dialects.responses.renderer import render_request
 
 HI = Text(text="hi")
 MODE = {"mode": "explicit"}
@@ -35,7 +36,7 @@ MODE = {"mode": "explicit"}
 
 def render(*messages: Message, **fields: Any) -> dict[str, Any]:
     request = Request(model=fields.pop("model", ""), messages=messages, **fields)
-    return json.loads(DIALECT.render_request(request, Traits(dialect="responses")).body)
+    return json.loads(render_request(request, Traits(dialect="responses")).body)
 
 
 def items(role: Any, *parts: AnyPart, **fields: Any) -> Any:
@@ -361,7 +362,7 @@ def test_a_broken_request_is_refused_by_its_pointer(body: Any, where: str):
 def test_the_url_counts_where_the_body_has_no_value():
     request = DIALECT.parse_request(Call(b"{}", "m", stream=True))
     assert (request.model, request.stream) == ("m", True)
-    call = DIALECT.render_request(request, Traits(dialect="responses"))
+    call = render_request(request, Traits(dialect="responses"))
     assert (json.loads(call.body), call.model, call.stream) == ({"model": "m", "stream": True}, "m", True)
 
 
@@ -378,7 +379,7 @@ def test_the_url_counts_where_the_body_has_no_value():
 def test_a_text_keeps_its_kind_in_any_mouth(content: Any):
     body = {"input": [{"role": role, "content": [content]} for role in ("assistant", "user", "system", "developer")]}
     request = DIALECT.parse_request(Call(json.dumps(body).encode()))
-    assert json.loads(DIALECT.render_request(request, Traits(dialect="responses")).body) == body
+    assert json.loads(render_request(request, Traits(dialect="responses")).body) == body
 
 
 @pytest.mark.parametrize(
@@ -393,4 +394,4 @@ def test_every_output_format_survives_a_round_trip(form: Any, read: OutputFormat
     body = {"input": [], "text": {"format": form}}
     request = DIALECT.parse_request(Call(json.dumps(body).encode()))
     assert request.output == read
-    assert json.loads(DIALECT.render_request(request, Traits(dialect="responses")).body) == body
+    assert json.loads(render_request(request, Traits(dialect="responses")).body) == body

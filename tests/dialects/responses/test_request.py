@@ -19,13 +19,14 @@ from dragoman.core.request import NativeTool, OutputFormat, Thinking, Tool
 from dragoman.core.traits import Traits
 from dragoman.dialects.record import Call
 from dragoman.dialects.responses import DIALECT
+from dragoman.dialects.responses.request import parse_request
 from shelf import ROOT, exchanges, needs_shelf, samples
 
 TRAITS = Traits(dialect="responses")
 
 
 def parse(body):
-    return DIALECT.parse_request(Call(json.dumps(body).encode()))
+    return parse_request(Call(json.dumps(body).encode()))
 
 
 def render(request):
@@ -68,7 +69,7 @@ def test_every_value_is_at_its_pointer():
 
     for body in recorded().values():
         raw = json.dumps(body).encode()
-        request = DIALECT.parse_request(Call(raw))
+        request = parse_request(Call(raw))
         places = [tool.where for tool in request.tools]
         for message in request.messages:
             places += [message.where, *(part.where for part in message.parts)]
@@ -330,7 +331,7 @@ def test_settings_reach_the_core():
 )
 def test_a_broken_request_names_the_place(body, where):
     with pytest.raises(Problem) as caught:
-        DIALECT.parse_request(Call(body))
+        parse_request(Call(body))
     assert caught.value.kind == "invalid_request"
     assert caught.value.status == 400
     assert caught.value.where.startswith(where)

@@ -10,11 +10,12 @@ from dragoman.core.request import Request
 from dragoman.core.traits import Traits
 from dragoman.dialects.record import Call
 from dragoman.dialects.responses import DIALECT
+from dragoman.dialects.responses.request import parse_request
 from laws.maximal import REQUESTS
 
 
 def parse(document: Any) -> Request:
-    return DIALECT.parse_request(Call(json.dumps(document).encode()))
+    return parse_request(Call(json.dumps(document).encode()))
 
 
 def render(request: Request) -> Any:

@@ -9,6 +9,7 @@ from dragoman.core.problems import Problem
 from dragoman.core.response import Finish, Response, Usage
 from dragoman.dialects.record import Call
 from dragoman.dialects.responses import DIALECT
+from dragoman.dialects.responses.response import build_response, parse_response
 from shelf import exchanges, needs_shelf, samples
 
 MADE_IDS = {"openai_responses/ruby-llm-0055": "its call has item_id in place of the id every item must have"}
@@ -48,15 +49,15 @@ def reply(**members):
 
 
 def built(response, request=None):
-    return json.loads(DIALECT.build_response(response, request))
+    return json.loads(build_response(response, request))
 
 
 @needs_shelf
 def test_every_recorded_reply_survives_a_round_trip():
     assert len(recorded()) > 460
     for name, body in recorded().items():
-        first = DIALECT.parse_response(body)
-        again = DIALECT.parse_response(DIALECT.build_response(first, None))
+        first = parse_response(body)
+        again = parse_response(build_response(first, None))
         if name not in MADE_IDS:
             assert again.parts == first.parts, name
         assert (again.id, again.model, again.finish) == (first.id, first.model, first.finish), name
@@ -76,7 +77,7 @@ def test_what_is_built_is_as_valid_as_what_was_recorded():
             Official.model_validate_json(body)
         except ValidationError:
             continue
-        Official.model_validate_json(DIALECT.build_response(DIALECT.parse_response(body), None))
+        Official.model_validate_json(build_response(parse_response(body), None))
         valid += 1
         assert name
     assert valid > 90
@@ -86,7 +87,7 @@ def test_what_is_built_is_as_valid_as_what_was_recorded():
 def test_item_grouping_is_restored():
     for name, body in recorded().items():
         items = json.loads(body)["output"]
-        again = built(DIALECT.parse_response(body))["output"]
+        again = built(parse_response(body))["output"]
         assert [item["type"] for item in again] == [item["type"] for item in items], name
         assert [len(item.get("content") or ()) for item in again if item["type"] == "message"] == [
             len(item.get("content") or ()) for item in items if item["type"] == "message"
@@ -111,7 +112,7 @@ def test_a_message_of_several_parts_stays_one_item():
         "id": "msg_2",
         "content": [{"type": "output_text", "text": "b", "annotations": [], "logprobs": []}],
     }
-    response = DIALECT.parse_response(reply(output=[message, other]))
+    response = parse_response(reply(output=[message, other]))
     assert [type(part) for part in response.parts] == [Text, Opaque, Refusal, Text]
     assert built(response)["output"] == [message, other]
 
@@ -137,7 +138,7 @@ def test_a_message_of_several_parts_stays_one_item():
 )
 def test_the_finish_reason_is_derived_and_survives_a_round_trip(members, finish):
     message = {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "x"}]}
-    response = DIALECT.parse_response(reply(output=[message], **members))
+    response = parse_response(reply(output=[message], **members))
     assert response.finish == finish
     again = built(response)
     assert again["status"] == members.get("status", "completed")
@@ -146,10 +147,10 @@ def test_the_finish_reason_is_derived_and_survives_a_round_trip(members, finish)
 
 def test_a_call_is_the_finish_unless_the_reply_was_cut():
     call = {"type": "function_call", "id": "fc", "call_id": "c", "name": "f", "arguments": "", "status": "completed"}
-    assert DIALECT.parse_response(reply(output=[call])).finish.reason == "tool_calls"
-    assert DIALECT.parse_response(reply(output=[call])).parts[0].arguments == "{}"
+    assert parse_response(reply(output=[call])).finish.reason == "tool_calls"
+    assert parse_response(reply(output=[call])).parts[0].arguments == "{}"
     cut = {**call, "arguments": '{"a": "b', "status": "incomplete"}
-    response = DIALECT.parse_response(
+    response = parse_response(
         reply(output=[cut], status="incomplete", incomplete_details={"reason": "max_output_tokens"})
     )
     assert response.finish.reason == "length"
@@ -159,13 +160,13 @@ def test_a_call_is_the_finish_unless_the_reply_was_cut():
 
 def test_a_refusal_is_the_finish():
     message = {"type": "message", "role": "assistant", "content": [{"type": "refusal", "refusal": "no"}]}
-    assert DIALECT.parse_response(reply(output=[message])).finish.reason == "refused"
+    assert parse_response(reply(output=[message])).finish.reason == "refused"
 
 
 def test_a_failed_reply_raises_its_error():
     error = {"code": "rate_limit_exceeded", "message": "Please try again in 1.5s."}
     with pytest.raises(Problem) as caught:
-        DIALECT.parse_response(reply(status="failed", error=error))
+        parse_response(reply(status="failed", error=error))
     assert (caught.value.kind, caught.value.code, caught.value.retry_after) == (
         "rate_limit",
         "rate_limit_exceeded",
@@ -178,7 +179,7 @@ def test_a_failed_reply_raises_its_error():
 )
 def test_a_broken_reply_is_malformed(body):
     with pytest.raises(Problem) as caught:
-        DIALECT.parse_response(body)
+        parse_response(body)
     assert caught.value.kind == "malformed_reply"
 
 
@@ -195,7 +196,7 @@ def test_usage_keeps_what_it_does_not_read():
         "total_tokens": 99,
         "cost_in_usd_ticks": 7,
     }
-    response = DIALECT.parse_response(reply(usage=usage))
+    response = parse_response(reply(usage=usage))
     read = response.usage
     assert [getattr(read, name) for name in COUNTS] == [10, 5, 4, 2, 3]
     assert built(response)["usage"] == usage
@@ -226,7 +227,7 @@ FOREIGN = Response(
 def test_a_foreign_reply_becomes_valid_items():
     from openai.types.responses import Response as Official
 
-    official = Official.model_validate_json(DIALECT.build_response(FOREIGN, None))
+    official = Official.model_validate_json(build_response(FOREIGN, None))
     assert [item.type for item in official.output] == [
         "reasoning",
         "message",
@@ -239,7 +240,7 @@ def test_a_foreign_reply_becomes_valid_items():
     ]
     ids = [item.id for item in official.output]
     assert len(set(ids)) == len(ids)
-    assert [item.id for item in Official.model_validate_json(DIALECT.build_response(FOREIGN, None)).output] == ids
+    assert [item.id for item in Official.model_validate_json(build_response(FOREIGN, None)).output] == ids
     assert official.output[0].encrypted_content == "sig"
     assert [piece.text for piece in official.output[0].summary] == ["a", "b"]
     assert [note.url for note in official.output[1].content[0].annotations] == ["https://x"]

@@ -23,7 +23,7 @@ from dragoman.core.problems import Problem
 from dragoman.core.request import Message, Request, Sampling, Tool, ToolChoice
 from dragoman.core.response import Finish, Response, Usage
 from dragoman.core.value import Extras
-from dragoman.dialects.responses import DIALECT
+from dragoman.dialects.responses.response import build_response, parse_response
 
 
 def reply(*output: Any, **fields: Any) -> dict[str, Any]:
@@ -39,11 +39,11 @@ def reply(*output: Any, **fields: Any) -> dict[str, Any]:
 
 
 def parse(document: Any) -> Response:
-    return DIALECT.parse_response(json.dumps(document).encode())
+    return parse_response(json.dumps(document).encode())
 
 
 def built(response: Response, request: Request | None = None) -> Any:
-    return json.loads(DIALECT.build_response(response, request))
+    return json.loads(build_response(response, request))
 
 
 FULL = reply(

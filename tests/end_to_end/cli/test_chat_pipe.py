@@ -36,8 +36,8 @@ Chat = Callable[..., tuple[int, str, str]]
 
 
 def script(received: Received) -> Any:
-    last = received.ask.turns[-1]
-    if last.results and not last.text and len(received.ask.turns) > 3:
+    last = received.request.turns[-1]
+    if last.results and not last.text and len(received.request.turns) > 3:
         return read_fault("400")
     if last.results and not last.text:
         return Answer(text="`````\nIt came to this.")

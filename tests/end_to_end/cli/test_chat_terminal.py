@@ -25,7 +25,7 @@ SERVER = (
 
 def script(received: Received) -> Answer | None:
     """Repeat a word, call the tools that the prompt names, and report their results."""
-    last = received.ask.turns[-1]
+    last = received.request.turns[-1]
     if last.results and not last.text:
         return Answer(text=f"It came to this: {last.results[-1].text[-60:]}.")
     verb, _, rest = last.text.partition(" ")

@@ -19,8 +19,8 @@ PRICES = {"*": PriceTable(input=1_000_000.0, output=0.0)}
 
 def endless(received):
     """Call on and on; a summary is one sentence."""
-    turns = received.ask.turns
-    if not received.ask.tools:
+    turns = received.request.turns
+    if not received.request.tools:
         return Answer(text="Many files were read.")
     return Answer(calls=(Call(id="c", name="files__read", arguments={"path": f"{len(turns)}" * 50}),), end="calls")
 

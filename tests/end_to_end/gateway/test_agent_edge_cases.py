@@ -24,12 +24,12 @@ WANTED = [
 
 def scripted(received):
     """Call all tools in parallel, then one of each kind again, then report the results."""
-    turns = received.ask.turns
+    turns = received.request.turns
     made = sum(1 for turn in turns if turn.calls)
     if made == 0:
         calls = tuple(Call(id=f"c{at}", name=name, arguments=given) for at, (name, given) in enumerate(WANTED))
         return Answer(thought="Everything at once.", text="I begin.", calls=calls, end="calls")
-    if made == 1 and received.ask.turns[0].text == "twice":
+    if made == 1 and received.request.turns[0].text == "twice":
         calls = tuple(Call(id=f"d{at}", name=name, arguments=given) for at, (name, given) in enumerate(WANTED[:2]))
         return Answer(thought="And more.", calls=calls, end="calls")
     return Answer(text=" ".join(result.text for turn in turns for result in turn.results))
@@ -124,10 +124,10 @@ def test_a_result_that_the_client_does_not_send_is_marked_as_missing(gateway):
 @pytest.mark.parametrize("dialect", CLIENTS)
 def test_another_upstream_continues_a_run_when_one_fails_midway(dialect, stream):
     def failing(received):
-        if received.api == "chat" and received.ask.turns[-1].results:
+        if received.api == "chat" and received.request.turns[-1].results:
             return read_fault("503")
-        if received.ask.turns[-1].results:
-            return Answer(thought="Mine now.", text="It said " + received.ask.turns[-1].results[0].text)
+        if received.request.turns[-1].results:
+            return Answer(thought="Mine now.", text="It said " + received.request.turns[-1].results[0].text)
         return Answer(text="I read.", calls=(Call(id="c", name="files__read", arguments={"path": "a"}),), end="calls")
 
     models = {"either": ("openai/gpt-5.2", "anthropic/claude-opus-4-8", "gemini/gemini-3.8-flash")}

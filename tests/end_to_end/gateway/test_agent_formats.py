@@ -25,7 +25,7 @@ class Sum(BaseModel):
 
 def scripted(received):
     """Say something before each call; answer in the format."""
-    turns = received.ask.turns
+    turns = received.request.turns
     results = [result.text for turn in turns for result in turn.results]
     if not results:
         return Answer(text="I add.", calls=(Call(id="c0", name="add", arguments={"one": 1, "other": 2}),), end="calls")

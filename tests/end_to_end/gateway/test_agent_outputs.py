@@ -39,7 +39,7 @@ OUTPUTS = {
 
 
 def scripted(received):
-    turns = received.ask.turns
+    turns = received.request.turns
     if any(turn.results for turn in turns):
         return Answer(text="I go on.")
     return Answer(calls=(Call(id="c0", name=turns[0].text, arguments={}),), end="calls")

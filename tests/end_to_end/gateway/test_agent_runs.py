@@ -47,7 +47,7 @@ def calling(*names):
     """A script that calls one tool in each turn, and then reports the last result."""
 
     def script(received):
-        turns = received.ask.turns
+        turns = received.request.turns
         done = sum(len(turn.calls) for turn in turns)
         if done < len(names):
             name, arguments = names[done] if isinstance(names[done], tuple) else (names[done], {})
@@ -128,7 +128,7 @@ def test_a_tool_that_fails_is_a_result_that_the_model_sees(start, dialect):
 
 def failing_later(received):
     """Say something and call a tool, then break."""
-    if received.ask.turns[-1].results:
+    if received.request.turns[-1].results:
         return read_fault("400")
     return Answer(text="I try.", calls=(Call(id="c", name="add", arguments={"one": 1, "other": 1}),), end="calls")
 

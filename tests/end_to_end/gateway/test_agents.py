@@ -49,7 +49,7 @@ def calls(*wanted):
 
 def scripted(received):
     """Follow the last user message: call tools turn by turn, then report the results."""
-    turns = received.ask.turns
+    turns = received.request.turns
     asked = next((turn.text for turn in reversed(turns) if turn.role == "user" and turn.text), "")
     since = 0
     for turn in reversed(turns):
@@ -203,7 +203,7 @@ def test_usage_is_of_all_turns_together(gateway):
     assert heard.raw.usage.total_tokens == sum(heard.usage)
 
 
-def test_a_run_that_goes_in_circles_ends_at_its_limit_of_turns(gateway):
+def test_a_run_that_repeats_itself_ends_at_its_limit_of_turns(gateway):
     before = len(gateway.simulator.requests)
     heard = Client(gateway, "messages", stream=True, model="brief").ask("round")
     seen = seen_since(gateway, before)
@@ -241,7 +241,7 @@ def without_ids(client):
 
 
 @pytest.mark.parametrize("asked", ["mixed", "late", "theirs"])
-def test_what_cannot_be_put_back_for_calls_without_ids_is_booked(gateway, asked):
+def test_hidden_turns_of_calls_without_ids_are_reported_as_a_loss(gateway, asked):
     client = Client(gateway, "gemini", stream=False, model="helper-gem")
     heard = client.ask(asked, schemas=WEATHER)
     without_ids(client)

@@ -1,5 +1,6 @@
 """Background responses."""
 
+import threading
 import time
 from uuid import uuid4
 
@@ -7,6 +8,8 @@ import openai
 import pytest
 
 from dragoman.config import KeyTable
+from dragoman.simulator import Fault, Received, read_fault
+from server.processes import until
 from server.responding import FLAT, QUESTION, calls_of, result
 
 
@@ -40,12 +43,22 @@ def until_done(client, name):
     return found
 
 
-def test_a_background_response_is_cancelled_and_its_upstream_left(client):
-    begun = client.responses.create(model="gemini/gemini-3.8-flash~slow-headers,delay=30", input="Hi", background=True)
+def test_a_background_response_is_cancelled_and_its_upstream_left(serve):
+    arrived = threading.Event()
+
+    def delay(received: Received) -> Fault:
+        arrived.set()
+        return read_fault("slow-headers,delay=600")
+
+    gateway = serve(simulate={"script": delay})
+    client = gateway.open(openai.OpenAI(base_url=f"{gateway.base_url}/v1", api_key="k", max_retries=0))
+    begun = client.responses.create(model="gem", input="Hi", background=True)
+    assert arrived.wait(20)
     with pytest.raises(openai.BadRequestError, match="in progress"):
         client.responses.create(model="gem", input="Hi", previous_response_id=begun.id)
     assert client.responses.cancel(begun.id).status == "cancelled"
     assert client.responses.retrieve(begun.id).status == "cancelled"
+    until(lambda: [seen.status for seen in gateway.simulator.requests] == [0])
 
 
 def test_a_failed_background_response_has_an_error(client):

@@ -3,8 +3,6 @@
 import asyncio
 import contextlib
 import json
-import time
-from statistics import median
 from typing import Self
 
 import pytest
@@ -22,6 +20,8 @@ SAID = {
     "the first of a stream": STREAM + b"%x\r\n%s\r\n" % (len(DELTA), DELTA),
 }
 TIMES = 5
+PATIENCE = 30
+"""Seconds; the gateway itself waits five minutes or longer for an upstream."""
 
 
 class Upstream:
@@ -30,8 +30,8 @@ class Upstream:
     def __init__(self, said: bytes) -> None:
         self._said = said
         self.asked = asyncio.Semaphore(0)
-        self.left: asyncio.Queue[float] = asyncio.Queue()
-        """When the client had disconnected."""
+        self.left = asyncio.Semaphore(0)
+        """Released whenever a client has disconnected."""
         self.requests = 0
         self._writers: list[asyncio.StreamWriter] = []
 
@@ -61,24 +61,22 @@ class Upstream:
         await writer.drain()
         self.asked.release()
         await reader.read()
-        self.left.put_nowait(time.monotonic())
+        self.left.release()
 
 
-async def left(gateway, upstream: Upstream, *, streamed: bool, hears: bool) -> float:
-    """Send a request, disconnect once the upstream has received it, and return the time of that."""
+async def left(gateway, upstream: Upstream, *, streamed: bool, hears: bool) -> None:
+    """Send a request, and disconnect once the upstream has received it."""
     host, _, port = gateway.base_url.removeprefix("http://").partition(":")
     body = json.dumps({"model": "mine/m", "stream": streamed, "messages": [{"role": "user", "content": "x"}]}).encode()
     reader, writer = await asyncio.open_connection(host, int(port))
     writer.write(f"POST /v1/chat/completions HTTP/1.1\r\nhost: {host}\r\ncontent-length: {len(body)}\r\n\r\n".encode())
     writer.write(body)
-    await asyncio.wait_for(upstream.asked.acquire(), 5)
+    await asyncio.wait_for(upstream.asked.acquire(), PATIENCE)
     if hears:
-        await asyncio.wait_for(reader.readuntil(b'"hi"'), 5)
-    gone = time.monotonic()
+        await asyncio.wait_for(reader.readuntil(b'"hi"'), PATIENCE)
     writer.transport.abort()
     with contextlib.suppress(ConnectionError):
         await writer.wait_closed()
-    return gone
 
 
 @pytest.mark.parametrize(
@@ -92,18 +90,14 @@ async def left(gateway, upstream: Upstream, *, streamed: bool, hears: bool) -> f
     ],
 )
 def test_a_client_that_leaves_ends_the_request_upstream_at_once(serve, streamed, said):
-    async def steps() -> list[float]:
+    async def steps() -> None:
         async with Upstream(SAID[said]) as upstream:
             gateway = serve(upstreams={"mine": upstream.table})
-            took: list[float] = []
             for _ in range(TIMES):
-                gone = await left(gateway, upstream, streamed=streamed, hears=said == "the first of a stream")
-                took.append(await asyncio.wait_for(upstream.left.get(), 5) - gone)
-            return took
+                await left(gateway, upstream, streamed=streamed, hears=said == "the first of a stream")
+                await asyncio.wait_for(upstream.left.acquire(), PATIENCE)
 
-    took = asyncio.run(steps())
-    assert median(took) < 0.5, took
-    assert max(took) < 2, took
+    asyncio.run(steps())
 
 
 @pytest.mark.parametrize("streamed", [False, True], ids=["whole", "streamed"])
@@ -111,9 +105,8 @@ def test_a_client_that_leaves_while_another_try_is_waited_for_ends_the_waiting(s
     async def steps() -> None:
         async with Upstream(BUSY) as upstream:
             gateway = serve(upstreams={"mine": upstream.table})
-            gone = await left(gateway, upstream, streamed=streamed, hears=False)
+            await left(gateway, upstream, streamed=streamed, hears=False)
             records = await asyncio.to_thread(gateway.wait_for_records, 1)
-            assert time.monotonic() - gone < 2
             assert [(record.outcome, record.tries) for record in records] == [("left", 1)]
             assert upstream.requests == 1
 

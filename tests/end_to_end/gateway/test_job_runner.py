@@ -1,6 +1,6 @@
 """All agent runs use one job runner: in requests, in background responses and in MCP tasks.
 
-The carrier here keeps what steps returned, as an engine does that outlives a process, and stands still where it is
+The job runner here keeps what steps returned, as an engine does that outlives a process, and stands still where it is
 told. What another gateway carries on from there is not done twice.
 """
 
@@ -14,11 +14,11 @@ import httpx2
 import openai
 import pytest
 
-from dragoman.agent import InProcess, Order, Work
+from dragoman.agent import InProcess, Job, Work
 from dragoman.agent.values import decode_value, encode_value
 from dragoman.config import SessionsTable
 from dragoman.gateway.agents.settings import AgentTable
-from dragoman.gateway.conversations.runner import Carrying
+from dragoman.gateway.conversations.runner import LocalJobRunner
 from dragoman.sessions.store import Store
 from dragoman.simulator import Answer, Call, Received
 from dragoman.simulator.runner import in_thread
@@ -35,12 +35,12 @@ class Engine:
 
     def __init__(self) -> None:
         self.values: dict[tuple[str, str], bytes] = {}
-        self.orders: dict[str, Order] = {}
+        self.orders: dict[str, Job] = {}
         self.done: list[str] = []
         self.stands_at = ""
         self.stands = threading.Event()
 
-    def carrier(self, store: Store) -> "Lasting":
+    def job_runner(self, store: Store) -> "Lasting":
         return Lasting(self, store)
 
     def runtime(self, run: str) -> "Remembered":
@@ -72,7 +72,7 @@ class Remembered(InProcess):
         return value
 
 
-class Lasting(Carrying):
+class Lasting(LocalJobRunner):
     """Carries on what another process has begun."""
 
     def __init__(self, engine: Engine, store: Store) -> None:
@@ -80,12 +80,12 @@ class Lasting(Carrying):
         self._engine = engine
         self._recovering: list[asyncio.Task[None]] = []
 
-    async def start(self, order: Order) -> None:
+    async def start(self, order: Job) -> None:
         self._engine.orders[order.run] = order
         await super().start(order)
 
     def serve(self, kind: str, work: Work) -> None:
-        async def once(order: Order, runtime: Any) -> bytes:
+        async def once(order: Job, runtime: Any) -> bytes:
             outcome = await work(order, runtime)
             del self._engine.orders[order.run]
             return outcome
@@ -97,7 +97,7 @@ class Lasting(Carrying):
 
 def script(received: Received) -> Answer:
     """Pay twice, one after the other, and say so."""
-    paid = sum(len(turn.calls) for turn in received.ask.turns)
+    paid = sum(len(turn.calls) for turn in received.request.turns)
     if paid < 2:
         call = Call(id=f"pay_{paid}", name="charge", arguments={"cents": paid + 1})
         return Answer(text=f"Paying {paid + 1}.", calls=(call,), end="calls")
@@ -125,7 +125,7 @@ class World:
             tools=[tool(charge, side_effects=True)],
             agents={"helper": AgentTable(model="gem", tools=("charge",))},
             sessions=SessionsTable(url=self._url),
-            more={"carried_by": self.engine.carrier},
+            more={"job_runner_factory": self.engine.job_runner},
         ) as gateway:
             yield gateway
 
@@ -145,7 +145,7 @@ def test_the_loop_of_a_request_takes_its_steps_there(world):
     assert world.engine.done == STEPS
 
 
-def test_a_background_response_is_carried_on_by_another_process_without_doing_anything_twice(world):
+def test_another_process_continues_a_background_response_and_repeats_no_step(world):
     world.engine.stands_at = "model:3"
     with world.gateway() as gateway:
         client = gateway.open(openai.OpenAI(base_url=f"{gateway.base_url}/v1", api_key="k", max_retries=0))
@@ -171,7 +171,7 @@ def test_a_background_response_of_a_model_alone_is_one_step(world):
     assert world.engine.done == ["model:1"]
 
 
-def test_a_task_is_carried_on_by_another_process_without_doing_anything_twice(world):
+def test_another_process_continues_a_task_and_repeats_no_step(world):
     world.engine.stands_at = "model:3"
     with world.gateway() as gateway:
         arguments = {"prompt": "Pay.", "model": "gem", "session_id": "bills"}

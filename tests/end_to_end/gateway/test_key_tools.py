@@ -83,7 +83,7 @@ def test_a_key_restricted_to_some_tools_cannot_use_mcp(gateway):
 
 def reading(received):
     """Make an output that is too large, or read the one that is named."""
-    turns = received.ask.turns
+    turns = received.request.turns
     if turns[-1].results:
         return Answer(text=turns[-1].results[0].text[-400:])
     word = turns[-1].text

@@ -244,7 +244,7 @@ def test_an_approval_that_nothing_waits_for_is_refused_by_its_name(gateway, upst
     assert not seen_since(gateway, before)
 
 
-def test_an_approval_for_a_server_that_is_left_to_the_vendor_goes_its_own_way(gateway):
+def test_an_approval_for_a_server_of_the_vendor_is_forwarded(gateway):
     client, asked = responses(gateway, "claude", stream=False)
     theirs = {"id": "mcpr_1", "server_label": "elsewhere", "name": "look", "arguments": "{}"}
     client.history.append({"type": "mcp_approval_request", **theirs})

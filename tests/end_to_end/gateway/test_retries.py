@@ -88,7 +88,7 @@ def test_a_request_that_is_wrong_is_wrong_everywhere(serve):
     assert len(gateway.simulator.requests) == 1
 
 
-def test_retries_are_limited_and_the_client_is_asked_not_to_retry(serve):
+def test_retries_are_limited_and_a_header_stops_the_client_from_retrying(serve):
     gateway = serve()
     with pytest.raises(openai.InternalServerError) as told:
         request_text(gateway, "chat", faulty("gem", "503"), streamed=False)
@@ -147,7 +147,7 @@ def test_an_error_in_a_stream_that_began_without_the_upstream_names_the_exchange
     assert f'"request_id":"{told.headers["x-dragoman-exchange"]}"' in told.text
 
 
-def test_signs_of_life_come_before_the_upstream_has_begun_to_answer(serve):
+def test_heartbeats_are_sent_before_the_upstream_starts_to_answer(serve):
     gateway = serve(hold=0.05, heartbeat=0.05)
     body = {
         "model": "openai/gpt-5.2~slow-headers,delay=0.5",
@@ -175,7 +175,7 @@ def test_a_gateway_key_that_an_upstream_rejects_is_not_a_client_error(serve, mod
     assert told.value.status_code == 502
 
 
-def test_a_client_is_asked_not_to_retry_if_too_many_other_requests_were_retried(serve):
+def test_a_header_stops_the_client_from_retrying_if_too_many_other_requests_were_retried(serve):
     gateway = serve()
     told = []
     for _ in range(25):

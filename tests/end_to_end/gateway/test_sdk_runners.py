@@ -104,7 +104,7 @@ def test_anthropics_tool_runner_runs_a_tool(gateway, upstream, streamed):
     assert len(sent_since(gateway, before)) == 2
 
 
-def test_thoughts_of_a_responses_model_come_back_to_it_by_way_of_a_messages_client(gateway):
+def test_reasoning_of_a_responses_model_returns_to_it_through_a_messages_client(gateway):
     client = gateway.open(anthropic.Anthropic(base_url=gateway.base_url, api_key="any", max_retries=0))
     before = len(gateway.simulator.requests)
     client.beta.messages.tool_runner(

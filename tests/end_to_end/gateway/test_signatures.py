@@ -133,7 +133,7 @@ def brought_back(message):
     return [QUESTION, message.to_dict(), *results]
 
 
-def test_googles_signatures_are_taken_out_and_booked_where_a_chat_upstream_does_not_know_them(gateway):
+def test_googles_signatures_are_removed_and_reported_if_a_chat_upstream_does_not_know_them(gateway):
     client = chat(gateway)
     history = brought_back(request_call(client))
     assert "thought_signature" in json.dumps(history)

@@ -19,8 +19,8 @@ THEIRS = 'TOOL_CALL: get_weather\nARGUMENTS: {"city": "Rome"}'
 
 def script(received):
     """Call as text the tools that the user names, then report the results."""
-    assert not received.ask.tools
-    said = received.ask.turns[-1].text
+    assert not received.request.tools
+    said = received.request.turns[-1].text
     results = re.findall(r"<tool_result name=\"\w+\">\n(.*?)\n</tool_result>", said, re.DOTALL)
     if results:
         return Answer(text="It said: " + ", ".join(results))
@@ -58,7 +58,7 @@ WRITTEN = {"legacy": UNREAD, "json": '<tool_call>{"name": "files__read", "argume
 
 def wayward(received):
     """Write an unparsable call until it is reported; or call without end, even if no tool may be called."""
-    turns = [turn for turn in received.ask.turns if turn.role != "system"]
+    turns = [turn for turn in received.request.turns if turn.role != "system"]
     asked, last = turns[0].text, turns[-1].text
     if asked in WRITTEN and len(turns) == 1:
         return Answer(text=f"I read.\n\n{WRITTEN[asked]}")

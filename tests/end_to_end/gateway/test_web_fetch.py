@@ -54,7 +54,7 @@ def reading(*urls: str, private: tuple[str, ...], destinations: tuple[str, ...] 
     """A gateway whose model reads these URLs one after the other, and then repeats the last result."""
 
     def script(received):
-        turns = received.ask.turns
+        turns = received.request.turns
         done = sum(turn.role == "assistant" for turn in turns)
         results = [result.text for result in turns[-1].results]
         return fetch(urls[done], done) if done < len(urls) else Answer(text="It said: " + " ".join(results))

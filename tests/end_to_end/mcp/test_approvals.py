@@ -37,7 +37,7 @@ class Stage:
         await exchange.send(200, {"content-type": "text/plain"}, words.encode())
 
     def script(self, received: Received) -> Answer:
-        asked = [turn for turn in received.ask.turns if turn.role != "system"]
+        asked = [turn for turn in received.request.turns if turn.role != "system"]
         if len(asked) == 1:
             return Answer(calls=(Call(id="1", name="web_fetch", arguments={"url": f"{self.pages}/news"}),), end="calls")
         if len(asked) == 3:
@@ -87,7 +87,7 @@ async def in_a_gateway(stage: Stage, folder: Path) -> AsyncGenerator[str]:
         yield gateway.base_url
 
 
-def test_over_stdio_the_user_is_asked_for_approval_during_the_call(tmp_path):
+def test_over_stdio_the_user_can_approve_during_the_call(tmp_path):
     heard: list[str] = []
 
     async def scene() -> None:

@@ -26,7 +26,7 @@ def one_after_another(*wanted):
     """A script that makes one call in each turn, and then reports all results."""
 
     def script(received):
-        turns = received.ask.turns
+        turns = received.request.turns
         done = sum(len(turn.calls) for turn in turns)
         if done < len(wanted):
             name, arguments = wanted[done]
@@ -72,19 +72,19 @@ def test_an_untrusted_server_is_called_once_and_a_local_one_again(settings, told
 
 def growing(received):
     """Let a server offer one more tool, wait until it is there, and call it."""
-    turns = received.ask.turns
+    turns = received.request.turns
     done = [call.name for turn in turns for call in turn.calls]
     if not done:
         return Answer(calls=(Call(id="c0", name="near__change", arguments={"add": "shade"}),), end="calls")
     if "near__shade" in done:
         return Answer(text=turns[-1].results[0].text)
-    is_there = "near__shade" in {tool.name for tool in received.ask.tools}
+    is_there = "near__shade" in {tool.name for tool in received.request.tools}
     name, arguments = ("near__shade", {}) if is_there else ("near__mumble", {"words": f"turn {len(done)}"})
     return Answer(calls=(Call(id=f"c{len(done)}", name=name, arguments=arguments),), end="calls")
 
 
 @pytest.mark.parametrize("way", ["agent", "header", "mcp"])
-def test_a_tool_that_a_server_adds_while_a_run_is_under_way_is_offered_in_the_turns_that_follow(way):
+def test_a_tool_that_a_server_adds_during_a_run_is_offered_from_the_next_turn_on(way):
     limits = AgentLimits(turns=500)
     agents = {"helper": AgentTable(model="gem", tools=("near",), limits=limits)}
     agents["alone"] = AgentTable(model="gem", limits=limits)

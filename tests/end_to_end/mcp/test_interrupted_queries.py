@@ -49,7 +49,7 @@ async def runs_left(tmp_path) -> list[str]:
 
 
 def answering(received):
-    return Answer(text=f"turn {len(received.ask.turns)}")
+    return Answer(text=f"turn {len(received.request.turns)}")
 
 
 @asynccontextmanager

@@ -90,7 +90,7 @@ def host(tmp_path: Path) -> Generator[Host]:
     pages: list[str] = []
 
     def script(received: Received) -> Answer:
-        asked = [turn for turn in received.ask.turns if turn.role != "system"]
+        asked = [turn for turn in received.request.turns if turn.role != "system"]
         prompt = next(turn.text for turn in reversed(asked) if turn.role == "user" and turn.text)
         results = " | ".join(result.text for result in asked[-1].results)
         match prompt.partition(":")[0], len(asked):
@@ -109,7 +109,7 @@ def host(tmp_path: Path) -> Generator[Host]:
             case "image", 1:
                 assert any(turn.media for turn in asked)
                 return calling(("plain__calls", {}))
-            case "endless", _ if received.ask.choice.mode != "none":
+            case "endless", _ if received.request.choice.mode != "none":
                 return calling(("plain__mumble", {"words": f"turn {len(asked)}"}))
             case _:
                 return Answer(text=f"After {len(asked)} messages: {results}")

@@ -39,7 +39,7 @@ class Bank:
 
 def paying(received: Received) -> Any:
     """Pay if the prompt says so, then fail if requested, or report the length of the history."""
-    turns = received.ask.turns
+    turns = received.request.turns
     if turns[-1].results and not turns[-1].text:
         failing = any("fail" in turn.text for turn in turns if turn.role == "user" and turn.text)
         return read_fault("400") if failing else Answer(text="It is paid.")
@@ -221,10 +221,10 @@ def asking(stage: Stage) -> Any:
 
 
 def sending(received: Received) -> Answer:
-    sent = sum(len(turn.calls) for turn in received.ask.turns)
+    sent = sum(len(turn.calls) for turn in received.request.turns)
     if sent < 2:
         return Answer(calls=(Call(id=f"s{sent}", name="send", arguments={"to": f"place {sent}"}),), end="calls")
-    return Answer(text=received.ask.turns[-1].results[0].text)
+    return Answer(text=received.request.turns[-1].results[0].text)
 
 
 @pytest.mark.parametrize("approved", [True, False])

@@ -305,7 +305,7 @@ def test_an_unauthorized_client_gets_a_json_rpc_error(tmp_path, headers, status)
 
 def test_the_host_gets_notifications_of_calls_and_of_the_progress_of_external_tools(tmp_path):
     def script(received: Any) -> Any:
-        if received.ask.turns[-1].results:
+        if received.request.turns[-1].results:
             return dragoman.simulator.Answer(text="done")
         return dragoman.simulator.Answer(
             calls=(dragoman.simulator.Call(id="1", name="peer__steps", arguments={}),), end="calls"

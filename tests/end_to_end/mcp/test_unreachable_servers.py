@@ -22,7 +22,7 @@ TOOLSET = {"type": "mcp_toolset", "mcp_server_name": "away"}
 
 
 def answer_with_results(received):
-    results = [result.text for turn in received.ask.turns for result in turn.results]
+    results = [result.text for turn in received.request.turns for result in turn.results]
     return Answer(text=" | ".join(["Hello.", *results]))
 
 

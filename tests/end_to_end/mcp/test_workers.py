@@ -54,7 +54,7 @@ def pair(folder: Path, base_url: str, more: str = "") -> Generator[Command]:
 @pytest.mark.slow
 def test_workers_know_each_others_tasks_and_sessions(tmp_path):
     def script(received: Received) -> Answer:
-        return Answer(text=f"{len(received.ask.turns)} turns")
+        return Answer(text=f"{len(received.request.turns)} turns")
 
     with in_thread(script=script) as simulator, pair(tmp_path, simulator.base_url) as gateway:
         made = [
@@ -103,11 +103,11 @@ def test_a_task_waiting_for_approval_is_visible_in_every_worker_and_answered_by_
         more = f'[web]\nprivate = ["{place}"]\n'
 
         def script(received: Received) -> Answer:
-            read = sum(len(turn.calls) for turn in received.ask.turns)
+            read = sum(len(turn.calls) for turn in received.request.turns)
             if read < 2:
                 url = f"{pages.base_url}/{'news' if not read else 'collect?secret=1'}"
                 return Answer(calls=(Call(id=f"c{read}", name="web_fetch", arguments={"url": url}),), end="calls")
-            return Answer(text=received.ask.turns[-1].results[0].text)
+            return Answer(text=received.request.turns[-1].results[0].text)
 
         with in_thread(script=script) as simulator, pair(tmp_path, simulator.base_url, more) as gateway:
             base_url = gateway.base_url

@@ -12,7 +12,7 @@ import httpx2
 import msgspec
 import pytest
 
-from dragoman.simulator.conversation import AnswerEnd
+from dragoman.simulator.apis.conversation import AnswerEnd
 from dragoman.simulator.faults import _OPTIONS, NAMES
 from dragoman.simulator.recordings import Recordings
 from dragoman.simulator.script import Step, TomlScript, When, read_script

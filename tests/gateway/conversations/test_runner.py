@@ -6,28 +6,28 @@ from typing import Any
 
 import pytest
 
-from dragoman.agent import Order, Runtime
-from dragoman.gateway.conversations.runner import Carrying
+from dragoman.agent import Job, Runtime
+from dragoman.gateway.conversations.runner import LocalJobRunner
 from dragoman.sessions.runs import INTERRUPTED_AFTER
 from dragoman.sessions.store import Store, open_store
 from dragoman.sessions.values import Conflict
 
-ORDER = Order(owner="ann", run="r", kind="work", document=b"document", first_output=b"queued")
+ORDER = Job(owner="ann", run="r", kind="work", document=b"document", first_output=b"queued")
 
 
-async def forever(_order: Order, _runtime: Runtime) -> bytes:
+async def forever(_job: Job, _runtime: Runtime) -> bytes:
     await asyncio.Event().wait()
     return b""
 
 
-async def asking(_order: Order, runtime: Runtime) -> bytes:
+async def asking(_job: Job, runtime: Runtime) -> bytes:
     await runtime.emit(b"one;")
-    said = await runtime.wait("word")
+    content = await runtime.wait("word")
     await runtime.emit(b"two;")
-    return str(said).encode()
+    return str(content).encode()
 
 
-async def breaking(_order: Order, _runtime: Runtime) -> bytes:
+async def breaking(_job: Job, _runtime: Runtime) -> bytes:
     raise ZeroDivisionError
 
 
@@ -36,13 +36,13 @@ class Pair:
 
     def __init__(self, store: Store, work: Any) -> None:
         self.store = store
-        self.here, self.there = Carrying(store.runs), Carrying(store.runs)
-        for carrier in (self.here, self.there):
-            carrier.serve("work", work)
+        self.here, self.there = LocalJobRunner(store.runs), LocalJobRunner(store.runs)
+        for job_runner in (self.here, self.there):
+            job_runner.serve("work", work)
 
-    async def until(self, carrier: Carrying, status: str) -> Any:
+    async def until(self, job_runner: LocalJobRunner, status: str) -> Any:
         async with asyncio.timeout(10):
-            while (state := await carrier.state("ann", "r")).status != status:  # noqa: ASYNC110  a table tells nobody
+            while (state := await job_runner.state("ann", "r")).status != status:  # noqa: ASYNC110  a table tells nobody
                 await asyncio.sleep(0.01)
         return state
 
@@ -68,8 +68,8 @@ def scene(tmp_path):
 
 
 def test_what_came_of_a_run_is_seen_everywhere(scene):
-    async def work(order: Order, _runtime: Runtime) -> bytes:
-        return order.document.upper()
+    async def work(job: Job, _runtime: Runtime) -> bytes:
+        return job.document.upper()
 
     async def do(pair: Pair) -> None:
         await pair.here.start(ORDER)
@@ -96,8 +96,8 @@ def test_a_run_is_answered_from_every_process_and_the_first_answer_holds(scene, 
     async def do(pair: Pair) -> None:
         await pair.here.start(ORDER)
         teller = pair.there if elsewhere else pair.here
-        await teller.tell("ann", "r", "word", {"yes": 1})
-        await teller.tell("ann", "r", "word", "no")
+        await teller.answer("ann", "r", "word", {"yes": 1})
+        await teller.answer("ann", "r", "word", "no")
         state = await pair.until(pair.there, "completed")
         assert state.outcome == b"{'yes': 1}"
         assert await pair.store.runs.list_messages() == []
@@ -108,9 +108,9 @@ def test_a_run_is_answered_from_every_process_and_the_first_answer_holds(scene, 
 def test_only_its_owner_can_send_to_a_run(scene):
     async def do(pair: Pair) -> None:
         await pair.here.start(ORDER)
-        await pair.there.tell("bob", "r", "word", "no")
+        await pair.there.answer("bob", "r", "word", "no")
         await pair.there.cancel("bob", "r")
-        await pair.there.tell("ann", "r", "word", "yes")
+        await pair.there.answer("ann", "r", "word", "yes")
         assert (await pair.until(pair.there, "completed")).outcome == b"yes"
 
     scene(asking, do)
@@ -120,7 +120,7 @@ def test_only_its_owner_can_send_to_a_run(scene):
 def test_a_run_is_cancelled_from_every_process(scene, elsewhere):
     stopped: list[str] = []
 
-    async def work(_order: Order, _runtime: Runtime) -> bytes:
+    async def work(_job: Job, _runtime: Runtime) -> bytes:
         try:
             await asyncio.Event().wait()
         finally:
@@ -143,7 +143,7 @@ def test_what_a_run_emits_is_watched_from_every_process_until_it_is_over(scene, 
         watcher = pair.there if elsewhere else pair.here
         watched = watcher.watch("ann", "r")
         assert await anext(watched) == b"one;"
-        await pair.here.tell("ann", "r", "word", "go")
+        await pair.here.answer("ann", "r", "word", "go")
         assert [piece async for piece in watched] == [b"two;"]
         assert b"".join([piece async for piece in pair.there.watch("ann", "r")]) == b"one;two;"
 

@@ -138,7 +138,7 @@ def test_a_history_that_was_made_shorter_is_read_so(url):
     assert len(run.history) == 2
 
 
-def test_a_long_run_gives_signs_of_life(url):
+def test_a_long_run_sends_heartbeats(url):
     release = asyncio.Event()
 
     @tool
@@ -153,9 +153,9 @@ def test_a_long_run_gives_signs_of_life(url):
             Executor(Registry(work)),
             recorder=RunRecorder(store.runs, "ann", heartbeat_seconds=0.01),
         )
-        told = made.steps(user_request(), run="r")
+        result = made.steps(user_request(), run="r")
         statuses = []
-        async for step in told:
+        async for step in result:
             if type(step).__name__ == "CallStarted":
                 await silent(store)
                 while (await store.runs.find("ann", "r")).status != "running":  # noqa: ASYNC110  a table tells nobody
@@ -239,7 +239,7 @@ def test_a_run_that_ran_out_of_time_is_written_with_all_its_results(url):
     assert (run.status, run.history) == ("seconds", ended.history)
 
 
-def test_a_run_that_is_cancelled_while_it_is_begun_is_not_left_running(url):
+def test_a_run_that_is_cancelled_while_it_starts_is_not_left_running(url):
     class Slow:
         """A store whose `begin` writes the run but never returns."""
 

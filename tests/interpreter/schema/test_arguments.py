@@ -213,8 +213,8 @@ def test_an_empty_undo_changes_nothing():
 
 
 @pytest.mark.parametrize(
-    ("said", "meant"),
+    ("content", "meant"),
     [('"{\\"k\\":1}"', '{"k":1}'), ('" {} "', "{}"), ('"1"', '"1"'), ('"[]"', '"[]"'), ('"{x"', '"{x"')],
 )
-def test_text_in_place_of_a_map_is_parsed_only_if_it_contains_one(said, meant):
-    assert restore_arguments(said, ArgumentUndo(parse=True, parsed_kind="object")) == meant
+def test_text_in_place_of_a_map_is_parsed_only_if_it_contains_one(content, meant):
+    assert restore_arguments(content, ArgumentUndo(parse=True, parsed_kind="object")) == meant

@@ -17,7 +17,7 @@ def test_a_schema_that_needs_no_change_has_no_notes():
 
 
 @pytest.mark.parametrize(
-    ("inside", "retold"),
+    ("inside", "converts_history"),
     [
         ({"integer": True}, False),
         ({"references": ("x",)}, False),
@@ -28,10 +28,13 @@ def test_a_schema_that_needs_no_change_has_no_notes():
         ({"wrapped": "value"}, True),
     ],
 )
-def test_an_undo_that_does_more_than_integers_applies_to_histories_too(inside, retold):
+def test_an_undo_that_does_more_than_integers_applies_to_histories_too(inside, converts_history):
     undo = ArgumentUndo(items=ArgumentUndo(**inside))
     convert = note_history_changes(lambda schema: ConvertedSchema(schema, NOTES, undo, narrowed=True))
     schema = b"{}"
     assert convert(schema) == ConvertedSchema(
-        schema, NOTES, structs.replace(undo, retold=retold, only_integers=not retold), narrowed=True
+        schema,
+        NOTES,
+        structs.replace(undo, converts_history=converts_history, only_integers=not converts_history),
+        narrowed=True,
     )

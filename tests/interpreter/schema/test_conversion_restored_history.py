@@ -16,7 +16,7 @@ WRAPPED = ArgumentUndo(wrapped="value", wrapped_kinds=frozenset({"array"}))
 
 
 @pytest.mark.parametrize(
-    ("undo", "meant", "said"),
+    ("undo", "meant", "content"),
     [
         pytest.param(WRAPPED, "[1, 2]", '{"value":[1, 2]}', id="wrapped"),
         pytest.param(ArgumentUndo(wrapped="value"), ' "hi" ', '{"value":"hi"}', id="wrapped text"),
@@ -30,10 +30,10 @@ WRAPPED = ArgumentUndo(wrapped="value", wrapped_kinds=frozenset({"array"}))
         pytest.param(ArgumentUndo(others=MAP), '{"a":{}}', '{"a":"{}"}', id="others"),
     ],
 )
-def test_what_was_changed_back_is_changed_again(undo, meant, said):
-    said = said or '["1","2.5","true","\\"1\\"","{\\"a\\":1}"]'
-    assert convert_history_arguments(meant, undo) == said
-    assert json.loads(restore_arguments(said, undo)) == json.loads(meant)
+def test_what_was_changed_back_is_changed_again(undo, meant, content):
+    content = content or '["1","2.5","true","\\"1\\"","{\\"a\\":1}"]'
+    assert convert_history_arguments(meant, undo) == content
+    assert json.loads(restore_arguments(content, undo)) == json.loads(meant)
 
 
 def test_where_nothing_changes_the_very_same_text_is_returned():
@@ -44,8 +44,8 @@ def test_where_nothing_changes_the_very_same_text_is_returned():
 
 def test_unchanged_parts_keep_their_bytes():
     text = '{"a":1,"b":{ "x" : 1.50,"y":"\\u00e9" },"c":12345678901234567890123}'
-    said = convert_history_arguments(text, ArgumentUndo(properties={"a": NUMBER}))
-    assert said == '{"a":"1","b":{ "x" : 1.50,"y":"\\u00e9" },"c":12345678901234567890123}'
+    content = convert_history_arguments(text, ArgumentUndo(properties={"a": NUMBER}))
+    assert content == '{"a":"1","b":{ "x" : 1.50,"y":"\\u00e9" },"c":12345678901234567890123}'
 
 
 @pytest.mark.parametrize("text", ["", "{", "[1, 2", "hello", "[1] trailing", "\ud800", "[" * 5000])
@@ -119,12 +119,12 @@ def test_an_alternative_of_optional_members_only_is_known_by_what_it_has():
         },
     }
     undo = to_openai_strict(json.dumps(schema).encode()).undo
-    for said, meant in (
+    for content, meant in (
         ('{"p":{"b":null,"c":"x"}}', '{"p":{"c":"x"}}'),
         ('{"p":{"b":"x","c":null}}', '{"p":{"b":"x"}}'),
         ('{"p":{"a":"x","c":null}}', '{"p":{"a":"x"}}'),
     ):
-        assert restore_arguments(said, undo) == meant
+        assert restore_arguments(content, undo) == meant
     assert convert_history_arguments('{"p":{"b":"x"}}', undo) == '{"p":{"b":"x","c":null}}'
 
 
@@ -166,13 +166,13 @@ RECURSIVE = {
 
 def test_values_behind_the_cut_of_a_recursion_are_changed_both_ways():
     undo = to_openapi(json.dumps(RECURSIVE).encode()).undo
-    said = '{"v":"2"}'
+    content = '{"v":"2"}'
     for _ in range(6):
-        said = f'{{"v":"1","kids":[{said}]}}'
-    said = f'{{"t":{said}}}'
-    meant = restore_arguments(said, undo)
-    assert meant == said.replace('"1"', "1").replace('"2"', "2")
-    assert convert_history_arguments(meant, undo) == said
+        content = f'{{"v":"1","kids":[{content}]}}'
+    content = f'{{"t":{content}}}'
+    meant = restore_arguments(content, undo)
+    assert meant == content.replace('"1"', "1").replace('"2"', "2")
+    assert convert_history_arguments(meant, undo) == content
 
 
 def test_a_recursion_in_which_nothing_changes_needs_no_undo():
@@ -207,5 +207,5 @@ def test_strict_members_inside_unions_and_definitions_are_null_again():
         "required": ["t"],
     }
     undo = to_openai_strict(json.dumps(schema).encode()).undo
-    said = '{"t":{"k":"tree","l":{"k":"leaf","n":null},"r":null}}'
-    assert convert_history_arguments(restore_arguments(said, undo), undo) == said
+    content = '{"t":{"k":"tree","l":{"k":"leaf","n":null},"r":null}}'
+    assert convert_history_arguments(restore_arguments(content, undo), undo) == content

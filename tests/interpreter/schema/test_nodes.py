@@ -106,7 +106,7 @@ def test_a_rewrite_keeps_lists_of_names_among_dependencies():
 
 
 @pytest.mark.parametrize(
-    ("said", "types"),
+    ("content", "types"),
     [
         ("string", ["string"]),
         ("STRING", ["string"]),
@@ -127,8 +127,8 @@ def test_a_rewrite_keeps_lists_of_names_among_dependencies():
         (["number", "integer", "boolean", "array", "object"], ["number", "integer", "boolean", "array", "object"]),
     ],
 )
-def test_the_type_names_that_callers_use_are_accepted(said, types):
-    assert read_types({"type": said}) == types
+def test_the_type_names_that_callers_use_are_accepted(content, types):
+    assert read_types({"type": content}) == types
 
 
 @pytest.mark.parametrize(

@@ -84,7 +84,7 @@ def test_alternatives_name_what_each_branch_requires():
 
 
 @pytest.mark.parametrize(
-    ("description", "said", "whole"),
+    ("description", "written", "whole"),
     [
         ("Name", ["must be x"], "Name (must be x)"),
         ("Name", ["a", None, "", "b", "a"], "Name (a; b)"),
@@ -95,5 +95,5 @@ def test_alternatives_name_what_each_branch_requires():
         ({"x": 1}, [], '{"x":1}'),
     ],
 )
-def test_sentences_follow_the_description_in_brackets(description, said, whole):
-    assert append_sentences(description, said) == whole
+def test_sentences_follow_the_description_in_brackets(description, written, whole):
+    assert append_sentences(description, written) == whole

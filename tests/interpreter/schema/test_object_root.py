@@ -151,10 +151,10 @@ def test_unsatisfiable_and_invalid_schemas_are_noted():
     ],
 )  # fmt: skip
 def test_a_root_becomes_one_plain_object(schema, root, notes):
-    found, undo, said = rooted(schema)
+    found, undo, content = rooted(schema)
     assert found == root
     assert undo is None
-    assert said == notes
+    assert content == notes
 
 
 @pytest.mark.parametrize(

@@ -179,9 +179,9 @@ def test_constraints_without_a_keyword_are_in_the_description_and_noted(keyword)
         "dependentSchemas": {"a": {"required": ["b"]}},
     }[keyword]
     schema = {"type": "object", "properties": {"a": {"type": "string"}}, keyword: value, "then": {"minProperties": 2}}
-    said, converted = convert(schema)
-    assert '"b"' in said["description"]
-    assert keyword not in said
+    content, converted = convert(schema)
+    assert '"b"' in content["description"]
+    assert keyword not in content
     assert f"/properties/p/{keyword}" in [note.where for note in converted.notes]
 
 
@@ -210,8 +210,8 @@ def test_a_reference_by_anchor_escaped_pointer_or_id_is_found():
 
 
 def test_a_reference_out_of_the_document_becomes_any_value_and_is_noted():
-    said, converted = convert({"$ref": "https://example.com/x.json"})
-    assert said["type"] == "STRING"
+    content, converted = convert({"$ref": "https://example.com/x.json"})
+    assert content["type"] == "STRING"
     assert ("/properties/p/$ref", "approximated") in [(note.where, note.kind) for note in converted.notes]
 
 
@@ -243,9 +243,9 @@ def test_maps_stay_maps_on_vertex():
 
 def test_a_map_on_ai_studio_travels_as_json_text_and_comes_back_as_an_object():
     schema = {"type": "object", "additionalProperties": {"type": "integer"}, "description": "Scores"}
-    said = become(schema)
-    assert said["type"] == "STRING"
-    assert said["description"].startswith("Scores (")
+    content = become(schema)
+    assert content["type"] == "STRING"
+    assert content["description"].startswith("Scores (")
     assert came_back(schema, '{"a": 1}') == {"a": 1}
     assert came_back(schema, {"a": 1}) == {"a": 1}
 
@@ -326,9 +326,9 @@ def test_required_alternatives_are_described_in_text():
         "properties": {"a": {"type": "string"}, "b": {"type": "string"}},
         "anyOf": [{"required": ["a"]}, {"required": ["b"]}],
     }
-    said = become(schema)
-    assert "anyOf" not in said
-    assert said["description"] == '(at least one of these must be given: "a", or "b")'
+    content = become(schema)
+    assert "anyOf" not in content
+    assert content["description"] == '(at least one of these must be given: "a", or "b")'
 
 
 def test_base_members_go_into_each_variant():

@@ -69,9 +69,9 @@ def test_a_map_on_ai_studio_is_json_text(schema, words):
 
 def test_a_long_schema_of_properties_is_cut_in_the_description():
     found, _ = convert({"additionalProperties": {"type": "string", "description": "x" * 400}})
-    said = found["description"].partition("members match ")[2]
-    assert len(said) == 301
-    assert said.startswith('{"type":"string","description":"xx')
+    content = found["description"].partition("members match ")[2]
+    assert len(content) == 301
+    assert content.startswith('{"type":"string","description":"xx')
 
 
 @pytest.mark.parametrize("members", [False, TEXT, {}, None])
@@ -120,8 +120,8 @@ def test_the_description_of_an_array_is_kept():
         '(must contain an item that matches {"const":1}; at least 1 such items; at most 2 such items)'
     )
     assert found["title"] == "t"
-    said = "is moved to the description"
-    assert noted(outcome) == [(f"/{word}", f"{word} {said}") for word in ("contains", "minContains", "maxContains")]
+    content = "is moved to the description"
+    assert noted(outcome) == [(f"/{word}", f"{word} {content}") for word in ("contains", "minContains", "maxContains")]
 
 
 @pytest.mark.parametrize(

@@ -1,10 +1,10 @@
 """Schemas made to crash, hang or blow up the converter."""
 
 import json
-import time
 
 import pytest
 
+from cpu_limit import cpu_limit
 from dragoman.interpreter.schema.openapi import to_openapi
 from dragoman.interpreter.schema.plain import adapt_gemini, adapt_root, to_json_schema
 from dragoman.interpreter.schema.roots import to_anthropic_output, to_openai_strict
@@ -107,9 +107,8 @@ def test_a_hostile_schema_degrades_and_never_hangs_or_crashes(hostile):
 
     schema = json.dumps(hostile).encode()
     for convert_schema in (to_openapi, to_json_schema, adapt_gemini, adapt_root, to_anthropic_output, to_openai_strict):
-        start = time.process_time()
-        converted = convert_schema(schema)
-        assert time.process_time() - start < 10, convert_schema
+        with cpu_limit():
+            converted = convert_schema(schema)
         assert converted.schema is None or json.loads(converted.schema) is not None
         assert converted.schema is None or len(converted.schema) < 20 * len(schema) + 2_000_000
 

@@ -62,8 +62,8 @@ def test_an_exclusive_bound_of_a_number_is_weakened_and_described(schema, keywor
     ("kind", "known"), [("string", ["enum", "date-time"]), ("number", ["float", "double"]), ("integer", ["int32", "int64"])]
 )  # fmt: skip
 def test_a_format_is_kept_if_the_backend_supports_it(kind, known):
-    for said in known:
-        assert convert({"type": kind, "format": said})[0] == {"type": kind.upper(), "format": said}
+    for content in known:
+        assert convert({"type": kind, "format": content})[0] == {"type": kind.upper(), "format": content}
     found, outcome = convert({"type": kind, "format": "odd"})
     assert found == {"type": kind.upper(), "description": "(format: odd)"}
     assert noted(outcome) == [("/format", "format odd is moved to the description")]

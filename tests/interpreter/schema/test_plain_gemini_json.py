@@ -150,8 +150,8 @@ def test_a_root_with_constraints_is_sent(root):
     "keyword", ["additionalProperties", "unevaluatedProperties", "unevaluatedItems", "additionalItems"]
 )
 def test_where_a_boolean_is_understood_it_stays(keyword):
-    for said in (True, False):
-        schema = {"type": "object", "properties": {"p": {"type": "object", "properties": {}, keyword: said}}}
+    for content in (True, False):
+        schema = {"type": "object", "properties": {"p": {"type": "object", "properties": {}, keyword: content}}}
         assert fitted(schema)[0] == schema
 
 

@@ -230,7 +230,7 @@ def test_an_illegal_property_name_becomes_the_nearest_legal_one(name, sent):
     document, outcome = fitted(schema, property_keys=True)
     assert document["properties"] == {sent: {"type": "string"}, "ok": {}}
     assert document["required"] == ["ok", sent]
-    assert outcome.undo == ArgumentUndo(renamed={sent: name}, retold=True)
+    assert outcome.undo == ArgumentUndo(renamed={sent: name}, converts_history=True)
     where = "/properties/" + name.replace("~", "~0").replace("/", "~1")
     assert outcome.notes == (Note(where, f'renamed to "{sent}"', "approximated"),)
 

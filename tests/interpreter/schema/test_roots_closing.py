@@ -151,11 +151,11 @@ def test_a_schema_becomes_its_closed_form(schema, expected):
 
 
 def test_string_constraints_do_not_apply_to_other_types():
-    said = {"pattern": "^a$", "minLength": 1, "maxLength": 2}
-    found, outcome = output({"type": "integer", **said})
+    content = {"pattern": "^a$", "minLength": 1, "maxLength": 2}
+    found, outcome = output({"type": "integer", **content})
     assert found == {"type": "integer"}
     assert outcome.notes == ()
-    found, _ = output({"type": ["integer", "string"], "format": "email", **said})
+    found, _ = output({"type": ["integer", "string"], "format": "email", **content})
     assert (found["format"], found["pattern"]) == ("email", "^a$")
     found, _ = output({"enum": ["a"], "format": "email"})
     assert found == {"enum": ["a"], "format": "email"}

@@ -183,13 +183,13 @@ def test_a_strict_schema_passes_openais_own_strictness_unchanged():
 
 
 @pytest.mark.parametrize(
-    "said", ["date-time", "time", "date", "duration", "email", "hostname", "ipv4", "ipv6", "uuid", "uri"]
+    "content", ["date-time", "time", "date", "duration", "email", "hostname", "ipv4", "ipv6", "uuid", "uri"]
 )
-def test_the_formats_that_both_vendors_enforce_stay(said):
-    schema = {"type": "string", "format": said}
+def test_the_formats_that_both_vendors_enforce_stay(content):
+    schema = {"type": "string", "format": content}
     assert property_of(output, schema) == schema
-    in_words = {"type": "string", "description": f"(format: {said})"}
-    assert property_of(strict, schema) == (in_words if said == "uri" else schema)
+    in_words = {"type": "string", "description": f"(format: {content})"}
+    assert property_of(strict, schema) == (in_words if content == "uri" else schema)
 
 
 @pytest.mark.parametrize(
@@ -208,9 +208,9 @@ def test_the_formats_that_both_vendors_enforce_stay(said):
 def test_strict_mode_keeps_the_bounds_that_are_described_for_anthropic(kind, keyword, value):
     schema = {"type": kind, keyword: value, **({"items": {"type": "string"}} if kind == "array" else {})}
     assert property_of(strict, schema) == schema
-    told = property_of(output, schema)
-    assert keyword not in told
-    assert str(value) in told["description"]
+    result = property_of(output, schema)
+    assert keyword not in result
+    assert str(value) in result["description"]
 
 
 def test_anthropic_takes_a_default_as_it_is():

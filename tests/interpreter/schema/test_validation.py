@@ -1,8 +1,8 @@
 import json
-import time
 
 import pytest
 
+from cpu_limit import cpu_limit
 from dragoman.interpreter.schema.validation import ArgumentError, check_arguments, compile_schema
 from shelf import ROOT, needs_shelf
 
@@ -67,9 +67,8 @@ def test_a_pattern_with_look_around_is_understood():
 @pytest.mark.parametrize("pattern", ["^(a+)+$", "^(a|a)*$", "^(?=(a+)+$)b", r"^(\\w+\\s?)*(?!x)$"])
 def test_a_hostile_pattern_does_not_take_long(pattern):
     schema = b'{"properties":{"a":{"pattern":"' + pattern.encode() + b'"}}}'
-    start = time.process_time()
-    check_arguments(schema, json.dumps({"a": "a" * 5000 + "!"}))
-    assert time.process_time() - start < 10
+    with cpu_limit():
+        check_arguments(schema, json.dumps({"a": "a" * 5000 + "!"}))
 
 
 @pytest.mark.parametrize(
@@ -95,10 +94,9 @@ def test_a_schema_that_cannot_be_used_is_one_error_and_never_raises(schema, reas
 def test_references_that_fan_out_exponentially_are_refused_before_they_run():
     definitions = {f"d{i}": {"allOf": [{"$ref": f"#/$defs/d{i + 1}"}] * 2} for i in range(40)}
     schema = json.dumps({"$ref": "#/$defs/d0", "$defs": {**definitions, "d40": {"type": "object"}}}).encode()
-    start = time.process_time()
-    [error] = check_arguments(schema, "{}")
+    with cpu_limit():
+        [error] = check_arguments(schema, "{}")
     assert "expand" in error.message
-    assert time.process_time() - start < 10
 
 
 def test_a_long_chain_of_references_is_refused_not_followed():
@@ -118,10 +116,9 @@ def test_recursion_through_every_alternative_does_not_take_long(levels):
     step = {"type": "object", "properties": {"a": {"$ref": "#/$defs/X"}}}
     alternatives = {"anyOf": [{**step, "required": ["a"]}, {**step, "minProperties": 1}]}
     schema = json.dumps({"$ref": "#/$defs/X", "$defs": {"X": alternatives}}).encode()
-    start = time.process_time()
-    errors = check_arguments(schema, '{"a":' * levels + "5" + "}" * levels)
+    with cpu_limit():
+        errors = check_arguments(schema, '{"a":' * levels + "5" + "}" * levels)
     assert len(errors) == 1
-    assert time.process_time() - start < 10
 
 
 def test_a_schema_of_an_older_draft_is_accepted_without_naming_it():

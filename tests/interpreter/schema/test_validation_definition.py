@@ -51,7 +51,7 @@ def test_a_usual_name_is_fine(name):
 
 
 @pytest.mark.parametrize(
-    ("schema", "where", "said"),
+    ("schema", "where", "content"),
     [
         ([], "", "must be an object schema"),
         ({"type": "string"}, "/type", 'must have "type": "object"'),
@@ -66,10 +66,10 @@ def test_a_usual_name_is_fine(name):
         (b'{"type":"object","description":"' + b"x" * 300_000 + b'"}', "", "larger than 262144 bytes"),
     ],
 )
-def test_a_bad_schema_is_a_clear_error(schema, where, said):
+def test_a_bad_schema_is_a_clear_error(schema, where, content):
     found, message = complaints(schema)[0]
     assert found == f"/parameters{where}"
-    assert said in message
+    assert content in message
 
 
 def test_every_fault_of_a_schema_is_reported_at_its_pointer():

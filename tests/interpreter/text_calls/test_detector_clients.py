@@ -49,15 +49,15 @@ def reply(*parts, reason="stop", reply_id="r1"):
     return Response(id=reply_id, model="m", parts=parts, finish=Finish(reason), usage=usage, created=1)
 
 
-def hearing(ledger=None, *, runs_calls=False, **spoken):
-    spoken = {"names": ("get_weather", "get_time"), **spoken}
+def hearing(ledger=None, *, runs_calls=False, **content_of):
+    content_of = {"names": ("get_weather", "get_time"), **content_of}
     return CallDetector(
-        TextCallSettings(**spoken), "call_", "1", Ledger({}) if ledger is None else ledger, runs_calls=runs_calls
+        TextCallSettings(**content_of), "call_", "1", Ledger({}) if ledger is None else ledger, runs_calls=runs_calls
     )
 
 
-def listened(response, **spoken):
-    return detect_calls(response, hearing(**spoken))
+def listened(response, **content_of):
+    return detect_calls(response, hearing(**content_of))
 
 
 def calls(response):
@@ -70,8 +70,8 @@ def test_whole_and_streamed_replies_have_the_same_calls_in_every_dialect(client,
     context_of = translate_request(build_request(client), client, upstream, text_calls="json")
     context = Context(context_of.request, context_of.undo, now=1)
     here, there = dialect_named(upstream), dialect_named(client)
-    said = reply(Text(text=SAID))
-    body = here.build_response(said, None)
+    wording = reply(Text(text=SAID))
+    body = here.build_response(wording, None)
     whole = there.parse_response(translate_response(body, upstream, client, context).body)
     assert calls(whole) == [("get_weather", {"city": "Paris", "days": [1, {"a": "}"}]}), ("get_time", {})]
     assert [part.text for part in whole.parts if isinstance(part, Text)] == ["I look it up."]
@@ -79,13 +79,13 @@ def test_whole_and_streamed_replies_have_the_same_calls_in_every_dialect(client,
     encoder = here.encoder(None)
     events = [Started("r1", "m", 1), PartStarted(0, Text(text=""))]
     events += [PartDelta(0, SAID[at : at + 3]) for at in range(0, len(SAID), 3)]
-    events += [PartEnded(0), *list(replay(said))[-2:]]
+    events += [PartEnded(0), *list(replay(wording))[-2:]]
     stream = b"".join(map(encoder.feed, events))
     for size in (1, 7, len(stream)):
         translator = StreamTranslator(upstream, client, context)
-        told = b"".join(translator.feed(stream[at : at + size]) for at in range(0, len(stream), size))
+        result = b"".join(translator.feed(stream[at : at + size]) for at in range(0, len(stream), size))
         decoder = there.decoder()
-        streamed = collect(check_events([*decoder.feed(told + translator.close()), *decoder.close()]))
+        streamed = collect(check_events([*decoder.feed(result + translator.close()), *decoder.close()]))
         assert (streamed.parts, streamed.finish.reason) == (whole.parts, whole.finish.reason)
         assert translator.finish.reason == "tool_calls"
 
@@ -96,7 +96,7 @@ def test_ids_are_the_same_whenever_the_same_reply_is_read(dialect):
     context = Context(context_of.request, context_of.undo)
     body = dialect_named("chat").build_response(reply(Text(text=SAID)), None)
     replies = [translate_response(body, "chat", dialect, context).body for _ in range(2)]
-    first, second = (dialect_named(dialect).parse_response(told) for told in replies)
+    first, second = (dialect_named(dialect).parse_response(result) for result in replies)
     ids = [part.id for part in first.parts if isinstance(part, ToolCall)]
     assert ids == [part.id for part in second.parts if isinstance(part, ToolCall)]
     assert len(set(ids)) == 2
@@ -104,27 +104,27 @@ def test_ids_are_the_same_whenever_the_same_reply_is_read(dialect):
 
 
 def test_a_text_comes_as_it_is_split_and_parts_keep_their_order():
-    said = reply(
+    wording = reply(
         Reasoning(texts=("TOOL_CALL: a",)), Text(text='one <tool_call>{"name":"x"}</tool_call> two'), Text(text="three")
     )
-    told = listened(said)
-    kinds = [(type(part), getattr(part, "text", getattr(part, "name", ""))) for part in told.parts]
+    result = listened(wording)
+    kinds = [(type(part), getattr(part, "text", getattr(part, "name", ""))) for part in result.parts]
     assert kinds == [(Reasoning, ""), (Text, "one"), (ToolCall, "x"), (Text, "two"), (Text, "three")]
 
 
 @pytest.mark.parametrize("part", [Reasoning(texts=(SAID,)), Refusal(text=SAID)])
 def test_neither_thoughts_nor_refusals_call_anything(part):
-    said = reply(part, Text(text="Done."))
-    assert listened(said) == said
+    wording = reply(part, Text(text="Done."))
+    assert listened(wording) == wording
 
 
 def test_a_reply_without_calls_stays_as_it_is():
-    said = reply(
+    wording = reply(
         Reasoning(texts=("hm",), signature=Signature("google", "s")),
         Text(text="Hello\n\n", signature=Signature("google", "t")),
         Text(text=""),
     )
-    assert listened(said) == said
+    assert listened(wording) == wording
 
 
 @pytest.mark.parametrize(
@@ -138,47 +138,47 @@ def test_a_reply_without_calls_stays_as_it_is():
     ],
 )
 def test_a_nearly_correct_name_is_corrected_only_if_it_is_unambiguous(written, name):
-    told = listened(reply(Text(text=f"TOOL_CALL: {written}\n")), names=("get_weather", "get_time", "Get_Time"))
-    assert calls(told) == [(name, {})]
+    result = listened(reply(Text(text=f"TOOL_CALL: {written}\n")), names=("get_weather", "get_time", "Get_Time"))
+    assert calls(result) == [(name, {})]
 
 
 def test_a_call_that_the_end_cut_off_is_not_taken_for_one_without_arguments():
-    said = "I erase.\n\nTOOL_CALL: erase"
-    cut = listened(reply(Text(text=said), reason="length"))
-    assert [part.text for part in cut.parts] == [said]
+    wording = "I erase.\n\nTOOL_CALL: erase"
+    cut = listened(reply(Text(text=wording), reason="length"))
+    assert [part.text for part in cut.parts] == [wording]
     assert cut.finish.reason == "length"
-    whole = listened(reply(Text(text=said)))
+    whole = listened(reply(Text(text=wording)))
     assert (calls(whole), whole.finish.reason) == ([("erase", {})], "tool_calls")
 
 
 def test_a_complete_call_before_a_truncated_end_is_emitted():
-    told = listened(reply(Text(text='TOOL_CALL: a\nARGUMENTS: {}\nTOOL_CALL: b\nARGUMENTS: {"x'), reason="length"))
-    assert calls(told) == [("a", {})]
-    assert told.parts[-1].text == 'TOOL_CALL: b\nARGUMENTS: {"x'
-    assert told.finish.reason == "length"
+    result = listened(reply(Text(text='TOOL_CALL: a\nARGUMENTS: {}\nTOOL_CALL: b\nARGUMENTS: {"x'), reason="length"))
+    assert calls(result) == [("a", {})]
+    assert result.parts[-1].text == 'TOOL_CALL: b\nARGUMENTS: {"x'
+    assert result.finish.reason == "length"
 
 
 def test_with_parallel_off_one_call_is_emitted_and_the_others_are_losses():
     ledger = Ledger({})
-    told = detect_calls(reply(Text(text=SAID, where="/t")), hearing(ledger, single_call=True))
-    assert [name for name, _ in calls(told)] == ["get_weather"]
+    result = detect_calls(reply(Text(text=SAID, where="/t")), hearing(ledger, single_call=True))
+    assert [name for name, _ in calls(result)] == ["get_weather"]
     assert [(loss.where, loss.kind) for loss in ledger.losses()] == [("/t", "dropped")]
 
 
 def test_an_unparsable_call_is_emitted_as_text_and_is_a_loss():
     ledger = Ledger({})
-    said = reply(Text(text='TOOL_CALL: a\nARGUMENTS: {"x": }', where="/t"))
-    assert detect_calls(said, hearing(ledger)) == said
+    wording = reply(Text(text='TOOL_CALL: a\nARGUMENTS: {"x": }', where="/t"))
+    assert detect_calls(wording, hearing(ledger)) == wording
     assert [(loss.where, loss.what, loss.kind) for loss in ledger.losses()] == [
         ("/t", "a call in the text cannot be parsed: sent as text", "approximated")
     ]
 
 
-def test_what_signs_a_text_that_held_a_call_is_booked():
+def test_what_signs_a_text_that_held_a_call_is_reported():
     ledger = Ledger({"part.signature": ("/signature",)})
-    said = reply(Text(text=SAID, where="/t", signature=Signature("google", "s")))
-    told = detect_calls(said, hearing(ledger))
-    assert all(part.signature is None for part in told.parts)
+    wording = reply(Text(text=SAID, where="/t", signature=Signature("google", "s")))
+    result = detect_calls(wording, hearing(ledger))
+    assert all(part.signature is None for part in result.parts)
     assert [(loss.where, loss.kind) for loss in ledger.losses()] == [("/t/signature", "dropped")]
 
 
@@ -190,8 +190,8 @@ def test_fields_of_a_text_that_is_only_a_call_are_losses():
     assert [(loss.where, loss.kind) for loss in ledger.losses()] == [("/t/logprobs", "dropped")]
     ledger = Ledger({})
     beside = Text(text="Now.\nTOOL_CALL: get_time\nTOOL_CALL: get_time\nThen.", where="/t", extras=extras)
-    told = detect_calls(reply(beside), hearing(ledger)).parts
-    assert [part.extras for part in told] == [extras, None, None, None]
+    result = detect_calls(reply(beside), hearing(ledger)).parts
+    assert [part.extras for part in result] == [extras, None, None, None]
     assert ledger.losses() == ()
 
 
@@ -207,13 +207,13 @@ def test_citations_of_a_text_are_kept_unless_a_call_was_removed_from_it():
 
 def test_fields_that_come_with_a_text_stay_on_it():
     events = [Started("r", "m"), PartStarted(0, Text(text="")), PartNative(0, "chat", "/x", b"1"), PartDelta(0, "Hi")]
-    told = collect(check_events(hearing().feed([*events, PartEnded(0), Finished(Finish("stop"))])))
-    assert told.parts == (Text(text="Hi", extras=Extras("chat", {"/x": b"1"})),)
+    result = collect(check_events(hearing().feed([*events, PartEnded(0), Finished(Finish("stop"))])))
+    assert result.parts == (Text(text="Hi", extras=Extras("chat", {"/x": b"1"})),)
 
 
 def test_a_call_at_the_end_of_a_text_is_complete_if_the_finish_reason_is_tool_calls():
-    told = listened(reply(Text(text="TOOL_CALL: get_time"), reason="tool_calls"))
-    assert (calls(told), told.finish.reason) == ([("get_time", {})], "tool_calls")
+    result = listened(reply(Text(text="TOOL_CALL: get_time"), reason="tool_calls"))
+    assert (calls(result), result.finish.reason) == ([("get_time", {})], "tool_calls")
     followed = listened(reply(Text(text="TOOL_CALL: get_time"), Text(text="x"), reason="length"))
     assert calls(followed) == [("get_time", {})]
 
@@ -230,16 +230,16 @@ def test_interleaved_parts_are_parsed_in_their_order():
         PartEnded(0),
         Finished(Finish("stop")),
     ]
-    told = collect(check_events(hearing().feed(events)))
-    assert [type(part) for part in told.parts] == [ToolCall, Reasoning]
+    result = collect(check_events(hearing().feed(events)))
+    assert [type(part) for part in result.parts] == [ToolCall, Reasoning]
 
 
 def test_a_stream_that_fails_within_a_call_does_not_emit_it():
     stage = hearing()
-    told = stage.feed([Started("r", "m"), PartStarted(0, Text(text="")), PartDelta(0, "Hi <tool_call>{")])
-    told += stage.feed([Failed(Problem("unreachable", "gone"))])
-    assert [event.text for event in told if isinstance(event, PartDelta)] == ["Hi"]
-    assert isinstance(told[-1], Failed)
+    result = stage.feed([Started("r", "m"), PartStarted(0, Text(text="")), PartDelta(0, "Hi <tool_call>{")])
+    result += stage.feed([Failed(Problem("unreachable", "gone"))])
+    assert [event.text for event in result if isinstance(event, PartDelta)] == ["Hi"]
+    assert isinstance(result[-1], Failed)
 
 
 def test_the_stop_sequence_against_made_up_results_is_not_emitted():
@@ -253,11 +253,11 @@ BROKEN = "TOOL_CALL: get_time\nARGUMENTS: {,}"
 
 
 def test_the_tool_loop_is_notified_of_text_that_is_an_unparsable_call():
-    said = reply(Text(text=f"{SAID}\nAnd:\n{BROKEN}", signature=Signature("google", "s")), Text(text="Done."))
-    told = collect(check_events(hearing(runs_calls=True).feed(replay(said))))
-    texts = [(part.text, part.unread) for part in told.parts if isinstance(part, Text)]
+    wording = reply(Text(text=f"{SAID}\nAnd:\n{BROKEN}", signature=Signature("google", "s")), Text(text="Done."))
+    result = collect(check_events(hearing(runs_calls=True).feed(replay(wording))))
+    texts = [(part.text, part.unread) for part in result.parts if isinstance(part, Text)]
     assert texts == [("I look it up.", False), ("And:", False), (f"\n{BROKEN}", True), ("Done.", False)]
-    assert told.finish.reason == "tool_calls"
+    assert result.finish.reason == "tool_calls"
     alone = listened(reply(Text(text=BROKEN)), runs_calls=True)
     assert [(part.text, part.unread) for part in alone.parts] == [(BROKEN, True)]
     assert alone.finish.reason == "malformed_call"
@@ -268,16 +268,16 @@ def test_the_tool_loop_is_notified_of_a_truncated_call():
     assert (part.text, part.unread) == ("TOOL_CALL: get_time", True)
 
 
-def test_everybody_else_has_every_character_as_text():
-    said = reply(Text(text=f"Look.\n\n{BROKEN}"))
-    assert listened(said).parts == said.parts
+def test_every_other_client_gets_every_character_as_text():
+    wording = reply(Text(text=f"Look.\n\n{BROKEN}"))
+    assert listened(wording).parts == wording.parts
 
 
 def test_a_forbidden_call_is_dropped_and_a_loss_but_the_tool_loop_is_notified():
-    said = reply(Text(text=SAID + "\nSo.", where="/x"))
+    wording = reply(Text(text=SAID + "\nSo.", where="/x"))
     ledger = Ledger({})
-    told = detect_calls(said, hearing(ledger, forbidden=True))
-    assert [part.text for part in told.parts] == ["I look it up.", "So."]
-    assert told.finish.reason == "stop"
+    result = detect_calls(wording, hearing(ledger, forbidden=True))
+    assert [part.text for part in result.parts] == ["I look it up.", "So."]
+    assert result.finish.reason == "stop"
     assert ("/x", "dropped") in {(loss.where, loss.kind) for loss in ledger.losses()}
-    assert len(calls(listened(said, forbidden=True, runs_calls=True))) == 2
+    assert len(calls(listened(wording, forbidden=True, runs_calls=True))) == 2

@@ -56,12 +56,12 @@ def texts(message):
 @pytest.mark.parametrize("form", FORMS)
 def test_the_system_prompt_ends_with_the_tools_and_how_to_call_them(form):
     request, undo, losses = words(form, build_message("system", "Be brief."), HI)
-    (told,) = texts(request.messages[0])
-    assert told.startswith("Be brief.\n\nYou can use tools.")
-    lines = [json.loads(line) for line in told.splitlines() if line.startswith('{"name":')]
+    (actual,) = texts(request.messages[0])
+    assert actual.startswith("Be brief.\n\nYou can use tools.")
+    lines = [json.loads(line) for line in actual.splitlines() if line.startswith('{"name":')]
     assert {"name": "get_weather", "description": "Tell the weather.", "parameters": json.loads(SCHEMA)} in lines
     assert {"name": "get_time"} in lines
-    assert ("TOOL_CALL: " in told) is (form == "legacy")
+    assert ("TOOL_CALL: " in actual) is (form == "legacy")
     assert request.tools == ()
     assert undo.text_calls.names == ("get_weather", "get_time")
     assert losses == [("/tools", "described in the prompt: the model calls tools in its text", "approximated")]
@@ -85,10 +85,10 @@ def test_a_call_in_the_history_is_written_as_the_model_would_write_it(form):
     arguments = '{"city": "Rome {", "more": [1, {"a": "\\"}"}]}'
     call = structs.replace(CALL, arguments=arguments)
     request, _, _ = words(form, HI, assistant(Text(text="I look."), call), user(result()))
-    told = texts(request.messages[2])
-    assert len(told) == 1
+    actual = texts(request.messages[2])
+    assert len(actual) == 1
     reader = TextCallReader()
-    assert [*reader.feed(told[0]), *reader.close()] == ["I look.", WrittenCall("get_weather", arguments)]
+    assert [*reader.feed(actual[0]), *reader.close()] == ["I look.", WrittenCall("get_weather", arguments)]
 
 
 def test_results_are_in_the_order_of_their_calls_in_one_message():
@@ -127,10 +127,10 @@ ARGUMENTS: {}
 
 def test_nothing_can_be_called_out_of_a_result():
     request, _, losses = words("json", HI, assistant(CALL), user(result(HOSTILE)))
-    (told,) = texts(request.messages[-1])
-    assert told.count("</tool_result>") == 1
-    inner = told.split("\n", 1)[1].rsplit("\n", 1)[0]
-    for text in (told, inner, f"It says:\n{inner}"):
+    (actual,) = texts(request.messages[-1])
+    assert actual.count("</tool_result>") == 1
+    inner = actual.split("\n", 1)[1].rsplit("\n", 1)[0]
+    for text in (actual, inner, f"It says:\n{inner}"):
         reader = TextCallReader()
         assert "".join([*reader.feed(text), *reader.close()]) == text
     assert any("is escaped" in what for _, what, _ in losses)
@@ -187,7 +187,7 @@ def test_a_text_with_other_fields_stays_a_separate_part():
     assert request.messages[2].parts[1] is signed
 
 
-def test_what_only_its_dialect_understands_of_a_call_is_booked():
+def test_what_only_its_dialect_understands_of_a_call_is_reported():
     call = structs.replace(CALL, extras=Extras("messages", {"/caller": b'"x"'}), signature=Signature("google", "s"))
     block = Opaque(dialect="messages", raw=b"{}", where="/r")
     found = ToolResult(call_id="a", content=(block,))
@@ -200,7 +200,7 @@ def test_what_only_its_dialect_understands_of_a_call_is_booked():
 
 
 @pytest.mark.parametrize(
-    ("choice", "told", "untold"),
+    ("choice", "actual", "missing"),
     [
         (ToolChoice(mode="required"), "Call one of the tools.", ""),
         (ToolChoice(mode="required", names=("get_time",)), "Call the tool get_time.", '"get_weather"'),
@@ -208,11 +208,11 @@ def test_what_only_its_dialect_understands_of_a_call_is_booked():
         (ToolChoice(mode="auto", parallel=False), "Call at most one tool at a time.", ""),
     ],
 )
-def test_a_tool_choice_is_requested_as_text(choice, told, untold):
+def test_a_tool_choice_is_requested_as_text(choice, actual, missing):
     request, undo, losses = words("json", tool_choice=choice)
     (text,) = texts(request.messages[0])
-    assert told in text
-    assert not untold or untold not in text
+    assert actual in text
+    assert not missing or missing not in text
     assert request.tool_choice is None
     assert undo.text_calls.single_call is (choice.parallel is False)
     assert len(losses) > 1
@@ -275,13 +275,13 @@ def body(**more):
 
 
 def test_names_need_no_aliases():
-    told = translate_request(Call(body(), "m"), "chat", "messages", text_calls="json")
-    assert '\\"name\\":\\"a.b/c\\"' in told.call.body.decode()
+    actual = translate_request(Call(body(), "m"), "chat", "messages", text_calls="json")
+    assert '\\"name\\":\\"a.b/c\\"' in actual.call.body.decode()
 
 
 def test_free_form_tools_are_called_with_one_text_and_parsed_as_free_form_calls():
     tools = [{"type": "custom", "custom": {"name": "run", "description": "Run it"}}]
-    told = translate_request(Call(body(tools=tools), "m"), "chat", "chat", text_calls="legacy")
+    actual = translate_request(Call(body(tools=tools), "m"), "chat", "chat", text_calls="legacy")
     reply = {
         "id": "r",
         "object": "chat.completion",
@@ -295,15 +295,15 @@ def test_free_form_tools_are_called_with_one_text_and_parsed_as_free_form_calls(
             }
         ],
     }
-    rendered = translate_response(json.dumps(reply).encode(), "chat", "chat", Context(told.request, told.undo))
+    rendered = translate_response(json.dumps(reply).encode(), "chat", "chat", Context(actual.request, actual.undo))
     (call,) = json.loads(rendered.body)["choices"][0]["message"]["tool_calls"]
     assert call["custom"] == {"name": "run", "input": "ls -l"}
 
 
 def test_in_its_own_dialect_only_what_is_about_tools_changes():
     extra = {"logit_bias": {"5": 1}, "temperature": 0.5, "vendor_field": [1], "parallel_tool_calls": True}
-    told = translate_request(Call(body(**extra), "m"), "chat", "chat", text_calls="json")
-    sent = json.loads(told.call.body)
+    actual = translate_request(Call(body(**extra), "m"), "chat", "chat", text_calls="json")
+    sent = json.loads(actual.call.body)
     assert {name: sent[name] for name in ("logit_bias", "temperature", "vendor_field")} == {
         name: extra[name] for name in ("logit_bias", "temperature", "vendor_field")
     }
@@ -314,10 +314,10 @@ def test_in_its_own_dialect_only_what_is_about_tools_changes():
 def test_in_its_own_dialect_a_request_without_tools_passes_byte_for_byte(dialect):
     plain = Call(body(tools=None).replace(b'"tools": null', b'"n": 1').replace(b', "n": 1', b""), "m")
     wire = translate_request(plain, "chat", dialect).call if dialect != "chat" else plain
-    told = translate_request(wire, dialect, dialect, text_calls="json")
-    assert told.call.body is wire.body
-    assert told.losses == ()
-    assert dialect_named(dialect).parse_request(told.call).tools == ()
+    actual = translate_request(wire, dialect, dialect, text_calls="json")
+    assert actual.call.body is wire.body
+    assert actual.losses == ()
+    assert dialect_named(dialect).parse_request(actual.call).tools == ()
 
 
 def test_a_strict_request_is_rejected():

@@ -1,13 +1,13 @@
 """Calls in a model's text: every form of them, in whatever pieces the text comes."""
 
 import json
-import time
 from itertools import pairwise
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cpu_limit import cpu_limit
 from dragoman.interpreter.text_calls.forms import UnreadableText, WrittenCall
 from dragoman.interpreter.text_calls.reader import TextCallReader
 from strategies import words
@@ -18,9 +18,9 @@ ARGUMENTS = '{"query": {"all": [{"a": "}"}, {"b": "\\"{"}]}, "tags": ["x", ["y"]
 def read(*pieces):
     """What is read of a text that comes in pieces, texts that follow each other as one."""
     reader = TextCallReader()
-    told = [one for piece in pieces for one in reader.feed(piece)] + reader.close()
+    result = [one for piece in pieces for one in reader.feed(piece)] + reader.close()
     joined = []
-    for one in told:
+    for one in result:
         if isinstance(one, str) and joined and isinstance(joined[-1], str):
             joined[-1] += one
         else:
@@ -181,18 +181,18 @@ def test_a_call_in_fifty_pieces_is_emitted_only_when_complete():
     text = f'<tool_call>{{"name": "search", "arguments": {ARGUMENTS}}}</tool_call>'
     places = [at * len(text) // 50 for at in range(51)]
     reader = TextCallReader()
-    told = [reader.feed(text[begin:end]) for begin, end in pairwise(places)]
-    assert len(told) == 50
-    assert sum(map(len, told)) == 1
-    assert [one for some in told for one in some] == [WrittenCall("search", ARGUMENTS)]
+    result = [reader.feed(text[begin:end]) for begin, end in pairwise(places)]
+    assert len(result) == 50
+    assert sum(map(len, result)) == 1
+    assert [one for some in result for one in some] == [WrittenCall("search", ARGUMENTS)]
     assert reader.close() == []
 
 
 def test_ordinary_text_is_emitted_at_once():
     reader = TextCallReader()
     for word in ["The", " weather", " in", " Tokyo", ":", "\n-", " Temperature", " 72", " <b>", "F", "</b>", " **ok**"]:
-        told = "".join(map(str, reader.feed(word)))
-        assert told.endswith(word.strip())
+        result = "".join(map(str, reader.feed(word)))
+        assert result.endswith(word.strip())
 
 
 def test_what_may_become_a_call_is_held_until_it_cannot():
@@ -204,15 +204,15 @@ def test_what_may_become_a_call_is_held_until_it_cannot():
 
 
 @pytest.mark.parametrize(
-    "said",
+    "content",
     [
         "<tool_result>\nTOOL_CALL: a\nARGUMENTS: {}\n</tool_result>",
         'I got <tool_result name="x"><tool_call>{"name": "a"}</tool_call></tool_result>',
         '<tool_result>\n<tool_call>{"name": "a"}</tool_call>',
     ],
 )
-def test_nothing_is_called_out_of_a_result_that_a_model_repeats(said):
-    assert read(said) == [said]
+def test_nothing_is_called_out_of_a_result_that_a_model_repeats(content):
+    assert read(content) == [content]
 
 
 @pytest.mark.parametrize("word", ["think", "thinking", "THINK"])
@@ -228,8 +228,8 @@ def test_a_thought_that_is_only_talked_of_changes_nothing():
 
 
 def test_after_a_repeated_result_calls_are_detected_again():
-    said = "<tool_result>\nTOOL_CALL: a\n</tool_result>"
-    assert read(f"{said}\nTOOL_CALL: b\n") == [said, ("b", "{}")]
+    content = "<tool_result>\nTOOL_CALL: a\n</tool_result>"
+    assert read(f"{content}\nTOOL_CALL: b\n") == [content, ("b", "{}")]
 
 
 def test_nothing_is_called_out_of_what_a_broken_call_was_about():
@@ -242,22 +242,17 @@ def test_after_the_end_of_a_broken_call_the_next_is_detected():
     assert read(f'{broken}\n<tool_call>{{"name": "b"}}</tool_call>') == [broken, ("b", "{}")]
 
 
-def test_a_long_call_in_small_pieces_takes_time_in_proportion():
-    def seconds(size):
-        text = '<tool_call>{"name": "a", "arguments": {"text": "' + "x{}" * size + '"}}</tool_call>'
-        reader = TextCallReader()
-        began = time.process_time()
-        told = [one for at in range(0, len(text), 6) for one in reader.feed(text[at : at + 6])]
-        assert len(told) == 1
-        return time.process_time() - began
-
-    seconds(1000)
-    assert seconds(80_000) < 40 * max(seconds(10_000), 0.001)
+def test_a_long_call_in_small_pieces_is_not_read_again_with_each_piece():
+    text = '<tool_call>{"name": "a", "arguments": {"text": "' + "x{}" * 1_600_000 + '"}}</tool_call>'
+    reader = TextCallReader()
+    with cpu_limit(20):
+        result = [one for at in range(0, len(text), 6) for one in reader.feed(text[at : at + 6])]
+    assert len(result) == 1
 
 
 def stretches(text, size):
     """What is read of a text, and which of it is of a call that cannot be read."""
-    reader, told = TextCallReader(), []
+    reader, result = TextCallReader(), []
     pieces = [one for at in range(0, len(text), size) for one in reader.feed(text[at : at + size])]
     for piece in [*pieces, *reader.close()]:
         kind = (
@@ -267,11 +262,11 @@ def stretches(text, size):
             if isinstance(piece, UnreadableText)
             else str
         )
-        if told and told[-1][0] is kind is not WrittenCall:
-            told[-1] = (kind, told[-1][1] + piece)
+        if result and result[-1][0] is kind is not WrittenCall:
+            result[-1] = (kind, result[-1][1] + piece)
         else:
-            told.append((kind, piece.name if kind is WrittenCall else piece))
-    return [(kind.__name__, one) for kind, one in told]
+            result.append((kind, piece.name if kind is WrittenCall else piece))
+    return [(kind.__name__, one) for kind, one in result]
 
 
 @pytest.mark.parametrize("size", [1, 3, 1000])
@@ -299,5 +294,5 @@ def stretches(text, size):
     ],
 )
 def test_the_text_of_a_call_that_cannot_be_read_is_known_as_such(text, expected, size):
-    told = [("UnreadableText", *one) if isinstance(one, tuple) else ("str", one) for one in expected]
-    assert stretches(text, size) == told
+    result = [("UnreadableText", *one) if isinstance(one, tuple) else ("str", one) for one in expected]
+    assert stretches(text, size) == result

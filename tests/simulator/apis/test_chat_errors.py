@@ -6,7 +6,7 @@ import httpx2
 import openai
 import pytest
 
-from dragoman.simulator.api import ApiRejection
+from dragoman.simulator.apis.api import ApiRejection
 from dragoman.simulator.apis.chat import API
 
 FORMS = [

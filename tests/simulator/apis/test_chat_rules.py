@@ -7,7 +7,7 @@ from random import Random
 import pytest
 
 from dragoman.simulator.apis.chat import API
-from dragoman.simulator.rule import Violation
+from dragoman.simulator.apis.rule import Violation
 from shelf import needs_shelf
 from simulator.apis.chat.bodies import judged, seeds
 from simulator.apis.chat.mutators import MUTATORS

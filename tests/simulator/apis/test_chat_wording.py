@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from dragoman.simulator.api import ApiRejection
+from dragoman.simulator.apis.api import ApiRejection
 from dragoman.simulator.apis.chat import API
 from simulator.apis.chat.bodies import STRICT, WEATHER, assistant_calls, refused, tool_result
 

@@ -4,9 +4,9 @@ import pytest
 from msgspec import structs
 
 import shelf
-from dragoman.simulator.api import AcceptedRequest
+from dragoman.simulator.apis.api import AcceptedRequest
 from dragoman.simulator.apis.gemini import API
-from dragoman.simulator.rule import CheckContext, Violation
+from dragoman.simulator.apis.rule import CheckContext, Violation
 from simulator.apis.gemini.asking import (
     NEW,
     SIGNER,
@@ -133,8 +133,8 @@ def test_a_model_that_does_not_exist_is_not_found(vertex, words):
 def test_a_request_to_count_tokens_holds_contents_or_a_request():
     counting = situation(counting=True)
     inner = {"model": "models/x", "contents": [user("Hi.")], "systemInstruction": {"parts": {"text": "Be brief."}}}
-    assert accepted({"generateContentRequest": inner}, counting).ask.turns[0].role == "system"
-    assert accepted({"contents": [user("Hi.")]}, counting).ask.turns[0].text == "Hi."
+    assert accepted({"generateContentRequest": inner}, counting).model_request.turns[0].role == "system"
+    assert accepted({"contents": [user("Hi.")]}, counting).model_request.turns[0].text == "Hi."
     assert refused({"generateContentRequest": inner}).rule == "gemini.unknown-field"
     flat = {**inner, "model": None}
     assert refused(flat, counting).rule == "gemini.unknown-field"

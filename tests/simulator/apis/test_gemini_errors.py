@@ -3,7 +3,7 @@ import json
 import httpx2
 import pytest
 
-from dragoman.simulator.api import ApiRejection
+from dragoman.simulator.apis.api import ApiRejection
 from dragoman.simulator.apis.gemini import API
 from simulator.apis.gemini.asking import ANSWERS, accepted, asking, client, errors, occasion, refused
 

@@ -6,7 +6,7 @@ import pytest
 
 import shelf
 from dragoman.simulator.apis.gemini import API
-from dragoman.simulator.rule import Violation
+from dragoman.simulator.apis.rule import Violation
 from simulator.apis.gemini.asking import (
     NEW,
     OLD,

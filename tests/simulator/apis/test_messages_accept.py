@@ -4,8 +4,8 @@ from collections import Counter
 
 import pytest
 
-from dragoman.simulator.api import AcceptedRequest
-from dragoman.simulator.rule import Violation
+from dragoman.simulator.apis.api import AcceptedRequest
+from dragoman.simulator.apis.rule import Violation
 from shelf import exchanges, needs_shelf
 from simulator.apis.messages.bodies import client_requests, judge, recorded, sample_requests
 

@@ -104,7 +104,7 @@ def test_the_user_cites_nothing_in_the_newest_version():
     accepted(asks(user({**found, "content": [text("a")], "citations": {"enabled": True}})), version="2026-10-21")
 
 
-def test_a_structured_answer_is_not_begun_for_the_model():
+def test_a_structured_answer_cannot_be_prefilled():
     schema = {"type": "object", "properties": {}, "additionalProperties": False}
     body = asks(user("Hi"), assistant("{"), model="claude-haiku-4-5")
     accepted(body)

@@ -6,7 +6,7 @@ from random import Random
 
 import pytest
 
-from dragoman.simulator.api import AcceptedRequest
+from dragoman.simulator.apis.api import AcceptedRequest
 from dragoman.simulator.apis.messages import API
 from shelf import needs_shelf
 from simulator.apis.messages.bodies import (

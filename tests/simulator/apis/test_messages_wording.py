@@ -2,9 +2,9 @@
 
 import pytest
 
+from dragoman.simulator.apis.conversation import TokenSigner
 from dragoman.simulator.apis.messages import API, accept
-from dragoman.simulator.conversation import TokenSigner
-from dragoman.simulator.rule import CheckContext
+from dragoman.simulator.apis.rule import CheckContext
 from simulator.apis.messages.bodies import WEATHER, asks, assistant, call, on_vertex, refused, result, text, user
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from dragoman.simulator.rule import Violation
+from dragoman.simulator.apis.rule import Violation
 from shelf import exchanges, needs_shelf
 from simulator.apis.responses.bodies import MOCKED, accepted, asks, client_requests, judge, recorded, sample_requests
 
@@ -73,7 +73,7 @@ def test_foreign_signatures_pass_only_in_recordings():
 
 @pytest.mark.parametrize("name", ["my-own-model", "gpt-7-nova", "grok-4.3"])
 def test_an_unknown_model_is_taken_for_a_new_one(name):
-    assert accepted(asks(model=name)).ask.thinks
+    assert accepted(asks(model=name)).model_request.thinks
 
 
 def test_a_model_that_does_not_exist_is_refused():
@@ -84,9 +84,9 @@ def test_a_model_that_does_not_exist_is_refused():
 
 
 def test_what_is_not_json_is_refused():
+    from dragoman.simulator.apis.conversation import TokenSigner
     from dragoman.simulator.apis.responses import API
-    from dragoman.simulator.conversation import TokenSigner
-    from dragoman.simulator.rule import CheckContext
+    from dragoman.simulator.apis.rule import CheckContext
 
     for body in (b"", b"{", b"[]", b'"text"', b"\xff\xfe", b"[" * 100_000):
         found = API.accept(body, CheckContext(model=""), TokenSigner())

@@ -5,7 +5,7 @@ import json
 import openai
 import pytest
 
-from dragoman.simulator.api import ApiRejection
+from dragoman.simulator.apis.api import ApiRejection
 from dragoman.simulator.apis.responses import API
 from dragoman.simulator.apis.responses.conversations import build_item_not_found, build_not_found
 from dragoman.simulator.apis.responses.store import build_previous_not_found

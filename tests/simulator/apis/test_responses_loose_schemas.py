@@ -2,9 +2,9 @@
 
 import pytest
 
-from dragoman.simulator.api import AcceptedRequest
-from dragoman.simulator.conversation import Answer, TokenSigner
-from dragoman.simulator.rule import CheckContext
+from dragoman.simulator.apis.api import AcceptedRequest
+from dragoman.simulator.apis.conversation import Answer, TokenSigner
+from dragoman.simulator.apis.rule import CheckContext
 from simulator.apis.responses.answers import whole
 from simulator.apis.responses.bodies import API, accepted, asks, refused
 
@@ -25,7 +25,7 @@ TOOL = {"type": "function", "name": "f", "parameters": OPEN}
 )
 def test_an_object_that_may_hold_anything_leaves_its_tool_loose(schema, strict):
     asked = asks(tools=[{**TOOL, "parameters": schema, **strict}])
-    assert accepted(asked).ask.tools[0].schema == schema
+    assert accepted(asked).model_request.tools[0].schema == schema
     told = whole({"tools": asked["tools"]}, Answer(text="Hi."))["tools"][0]
     assert (told["strict"], told["parameters"]) == (False, schema)
 
@@ -43,7 +43,7 @@ def test_an_object_that_may_hold_anything_leaves_its_tool_loose(schema, strict):
     ],
 )
 def test_a_non_strict_tool_is_accepted_wherever_tools_are_declared(asked):
-    assert accepted(asked).ask.tools[0].schema == OPEN
+    assert accepted(asked).model_request.tools[0].schema == OPEN
 
 
 def test_tokens_of_a_loose_tool_are_counted():

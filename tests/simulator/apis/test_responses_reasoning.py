@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
+from dragoman.simulator.apis.conversation import Answer
 from dragoman.simulator.apis.responses import API
 from dragoman.simulator.apis.responses.store import expand_input
-from dragoman.simulator.conversation import Answer
 from simulator.apis.responses.answers import CASES, SIGNER, events, occasion, whole
 from simulator.apis.responses.bodies import WEATHER, accepted, asks, refused
 
@@ -123,7 +123,7 @@ def test_an_item_that_was_not_stored_cannot_be_referred_to():
 
 
 def test_another_simulators_content_is_foreign():
-    from dragoman.simulator.conversation import TokenSigner
+    from dragoman.simulator.apis.conversation import TokenSigner
 
     assert refused(follow_up(output()), signer=TokenSigner(6)).rule == "responses.encrypted-content"
 
@@ -140,7 +140,7 @@ def test_a_request_that_continues_a_stored_reply_is_validated_as_a_whole():
         return expand_input(asks(tools=[WEATHER], previous_response_id=reply["id"], input=deepcopy(items)), stored, {})
 
     again = accepted(going_on(known), signer=SIGNER)
-    assert [result.name for result in again.ask.turns[-1].results] == ["get_weather", "get_weather"]
+    assert [result.name for result in again.model_request.turns[-1].results] == ["get_weather", "get_weather"]
     assert json.loads(API.render_reply(ANSWER, again, occasion()))["previous_response_id"] == reply["id"]
     assert refused(going_on(known[:1]), signer=SIGNER).rule == "responses.call-answered"
     lost = {"type": "function_call_output", "call_id": "call_lost", "output": "?"}

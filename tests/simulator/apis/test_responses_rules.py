@@ -6,7 +6,7 @@ from random import Random
 
 import pytest
 
-from dragoman.simulator.api import AcceptedRequest
+from dragoman.simulator.apis.api import AcceptedRequest
 from dragoman.simulator.apis.responses import API
 from shelf import needs_shelf
 from simulator.apis.responses.bodies import PATCH, WEATHER, asks, client_requests, judge, recorded, sample_requests

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from dragoman.simulator.conversation import Answer, Ask, AskResult, AskTool, AskTurn, Call
+from dragoman.simulator.apis.conversation import Answer, Call, ModelRequest, RequestResult, RequestTool, RequestTurn
 from dragoman.simulator.model import answer
 
 TEXT: dict[str, Any] = {"type": "string"}
@@ -11,9 +11,9 @@ INTEGER: dict[str, Any] = {"type": "integer"}
 BOOLEAN: dict[str, Any] = {"type": "boolean"}
 
 
-def function(name: str, description: str = "", required: tuple[str, ...] = (), /, **properties: Any) -> AskTool:
+def function(name: str, description: str = "", required: tuple[str, ...] = (), /, **properties: Any) -> RequestTool:
     schema = {"type": "object", "properties": properties, "required": list(required)}
-    return AskTool(name=name, description=description, schema=schema)
+    return RequestTool(name=name, description=description, schema=schema)
 
 
 WEATHER = function(
@@ -46,34 +46,34 @@ FLIGHT = function(
     date={"type": "string", "format": "date"},
     passengers=INTEGER,
 )
-SEARCH = AskTool(name="web_search", kind="search")
+SEARCH = RequestTool(name="web_search", kind="search")
 TOOLS = (WEATHER, TIME, ADD, MULTIPLY)
 
 
-def build_ask(prompt: str, *tools: AskTool, **more: Any) -> Ask:
-    return Ask(model="any", turns=(AskTurn(role="user", text=prompt),), tools=tools, **more)
+def build_ask(prompt: str, *tools: RequestTool, **more: Any) -> ModelRequest:
+    return ModelRequest(model="any", turns=(RequestTurn(role="user", text=prompt),), tools=tools, **more)
 
 
 def calls(said: Answer) -> list[tuple[str, Any]]:
     return [(call.name, call.arguments) for call in said.calls]
 
 
-def calls_for(prompt: str, *tools: AskTool, **more: Any) -> list[tuple[str, Any]]:
+def calls_for(prompt: str, *tools: RequestTool, **more: Any) -> list[tuple[str, Any]]:
     return calls(answer(build_ask(prompt, *tools, **more)))
 
 
-def after(asked: Ask, said: Answer, *results: str, failed: bool = False, text: str = "") -> Ask:
+def after(asked: ModelRequest, said: Answer, *results: str, failed: bool = False, text: str = "") -> ModelRequest:
     """Return the ask of the next round: the same one, with the calls and their results."""
     given = tuple(
-        AskResult(call_id=call.id, name=call.name, text=result, failed=failed)
+        RequestResult(call_id=call.id, name=call.name, text=result, failed=failed)
         for call, result in zip(said.calls, results, strict=True)
     )
     turns = (
         *asked.turns,
-        AskTurn(role="assistant", text=said.text, calls=said.calls),
-        AskTurn(role="user", text=text, results=given),
+        RequestTurn(role="assistant", text=said.text, calls=said.calls),
+        RequestTurn(role="user", text=text, results=given),
     )
-    return Ask(
+    return ModelRequest(
         model=asked.model,
         turns=turns,
         tools=asked.tools,

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from dragoman.simulator.conversation import Ask, AskResult, AskToolChoice, AskTurn
+from dragoman.simulator.apis.conversation import ModelRequest, RequestResult, RequestToolChoice, RequestTurn
 from dragoman.simulator.model import answer
 from simulator.model.asked import ADD, EMAIL, TOOLS, WEATHER, after, build_ask, call, calls, function
 
@@ -47,15 +47,15 @@ def test_a_failed_result_is_answered_with_its_message(result, failed, told):
 
 def test_a_result_without_a_name_is_named_after_its_call():
     turns = (
-        AskTurn(role="user", text="weather in Paris"),
-        AskTurn(role="assistant", calls=(call("get_weather", {"location": "Paris"}),)),
-        AskTurn(role="user", results=(AskResult(call_id="an id", name="", text="sunny"),)),
+        RequestTurn(role="user", text="weather in Paris"),
+        RequestTurn(role="assistant", calls=(call("get_weather", {"location": "Paris"}),)),
+        RequestTurn(role="user", results=(RequestResult(call_id="an id", name="", text="sunny"),)),
     )
-    assert answer(Ask(model="any", turns=turns, tools=TOOLS)).text == f"{MARK}get_weather says: sunny"
+    assert answer(ModelRequest(model="any", turns=turns, tools=TOOLS)).text == f"{MARK}get_weather says: sunny"
 
 
 def test_with_parallel_off_the_next_call_follows_each_result():
-    asked = build_ask("weather in Paris, Tokyo and Rome", *TOOLS, choice=AskToolChoice(parallel=False))
+    asked = build_ask("weather in Paris, Tokyo and Rome", *TOOLS, choice=RequestToolChoice(parallel=False))
     places: list[str] = []
     for _ in range(3):
         said = answer(asked)
@@ -68,20 +68,22 @@ def test_with_parallel_off_the_next_call_follows_each_result():
 
 def test_a_call_that_another_model_made_counts_as_made():
     turns = (
-        AskTurn(role="user", text="weather in Paris"),
-        AskTurn(role="assistant", calls=(call("get_weather", {"location": "Paris, France"}),)),
-        AskTurn(role="user", results=(AskResult(call_id="an id", name="get_weather", text="sunny"),)),
+        RequestTurn(role="user", text="weather in Paris"),
+        RequestTurn(role="assistant", calls=(call("get_weather", {"location": "Paris, France"}),)),
+        RequestTurn(role="user", results=(RequestResult(call_id="an id", name="get_weather", text="sunny"),)),
     )
-    assert not answer(Ask(model="any", turns=turns, tools=TOOLS)).calls
+    assert not answer(ModelRequest(model="any", turns=turns, tools=TOOLS)).calls
 
 
-def test_what_comes_along_with_results_does_not_begin_anew():
+def test_text_sent_with_results_does_not_start_a_new_task():
     asked = build_ask("Get the file", function("get_file", "Get the file"))
     said = answer(asked)
     with_text = after(asked, said, "see below", text="This is the file:")
     assert not answer(with_text).calls
     bare = after(asked, said, "see below")
-    beside = Ask(model="any", turns=(*bare.turns, AskTurn(role="user", text="This is the file:")), tools=asked.tools)
+    beside = ModelRequest(
+        model="any", turns=(*bare.turns, RequestTurn(role="user", text="This is the file:")), tools=asked.tools
+    )
     assert not answer(beside).calls
 
 
@@ -94,7 +96,9 @@ def test_a_prompt_sent_with_results_is_called():
 def test_a_later_call_takes_what_an_earlier_one_found():
     find = function("find_user", "Find a user", ("name",), name={"type": "string"})
     block = function("block_account", "Block an account", ("account_id",), account_id={"type": "integer"})
-    asked = build_ask("Find the user Ada, then block the account", find, block, choice=AskToolChoice(parallel=False))
+    asked = build_ask(
+        "Find the user Ada, then block the account", find, block, choice=RequestToolChoice(parallel=False)
+    )
     said = answer(asked)
     assert calls(said) == [("find_user", {"name": "Ada"})]
     assert calls(answer(after(asked, said, '{"account_id": 77}'))) == [("block_account", {"account_id": 77})]
@@ -110,15 +114,15 @@ def test_an_odd_seed_writes_text_before_it_calls():
     asked = build_ask("weather in Paris", *TOOLS)
     assert answer(asked, 1).text == f"{MARK}I call get_weather."
     assert not answer(asked, 0).text
-    forced = build_ask("weather in Paris", *TOOLS, choice=AskToolChoice(mode="required"))
+    forced = build_ask("weather in Paris", *TOOLS, choice=RequestToolChoice(mode="required"))
     assert not answer(forced, 1).text
 
 
 def test_ids_are_hexadecimal_and_differ_within_a_conversation():
     asked = build_ask("weather in Paris and Tokyo", *TOOLS)
     first = answer(asked)
-    more = (AskTurn(role="assistant", text="a and b"), AskTurn(role="user", text="weather in Paris and Tokyo"))
-    second = answer(Ask(model="any", turns=(*after(asked, first, "a", "b").turns, *more), tools=TOOLS))
+    more = (RequestTurn(role="assistant", text="a and b"), RequestTurn(role="user", text="weather in Paris and Tokyo"))
+    second = answer(ModelRequest(model="any", turns=(*after(asked, first, "a", "b").turns, *more), tools=TOOLS))
     ids = [made.id for made in (*first.calls, *second.calls)]
     assert len(set(ids)) == 4
     assert all(re.fullmatch("[0-9a-f]{24}", one) for one in ids)
@@ -132,12 +136,14 @@ def test_thoughts_describe_the_next_step():
 
 
 def test_the_model_cannot_see():
-    shown = AskTurn(role="user", text="What is this?", media=("image/png", "image/png", "audio/wav"))
-    assert answer(Ask(model="any", turns=(shown,))).text.endswith(
+    shown = RequestTurn(role="user", text="What is this?", media=("image/png", "image/png", "audio/wav"))
+    assert answer(ModelRequest(model="any", turns=(shown,))).text.endswith(
         "I cannot see what you showed me (image/png, audio/wav)."
     )
-    bare = AskTurn(role="user", media=("image/png",))
-    assert answer(Ask(model="any", turns=(bare,))).text == f"{MARK}I cannot see what you showed me (image/png)."
+    bare = RequestTurn(role="user", media=("image/png",))
+    assert (
+        answer(ModelRequest(model="any", turns=(bare,))).text == f"{MARK}I cannot see what you showed me (image/png)."
+    )
 
 
 def test_it_counts_and_writes_as_much_as_requested():
@@ -177,7 +183,9 @@ def test_calls_that_do_not_fit_are_not_made():
 
 
 def test_a_thought_that_is_too_long_ends_an_answer_before_a_stop_sequence_can():
-    said = answer(Ask(model="m", turns=(), max_tokens=0, stop=('"',), output_schema={"type": None}, thinks=True))
+    said = answer(
+        ModelRequest(model="m", turns=(), max_tokens=0, stop=('"',), output_schema={"type": None}, thinks=True)
+    )
     assert (said.end, said.usage.output, said.stopped_by) == ("length", 0, "")
 
 
@@ -194,5 +202,7 @@ def test_no_tokens_are_no_answer(tokens):
 
 
 def test_a_conversation_without_a_prompt_is_answered():
-    assert answer(Ask(model="any", turns=())).text.startswith(MARK)
-    assert answer(Ask(model="any", turns=(AskTurn(role="assistant", text="Hi"),), tools=(ADD,))).text.startswith(MARK)
+    assert answer(ModelRequest(model="any", turns=())).text.startswith(MARK)
+    assert answer(
+        ModelRequest(model="any", turns=(RequestTurn(role="assistant", text="Hi"),), tools=(ADD,))
+    ).text.startswith(MARK)

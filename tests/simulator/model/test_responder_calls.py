@@ -2,7 +2,7 @@
 
 import pytest
 
-from dragoman.simulator.conversation import Ask, AskTool, AskToolChoice, AskTurn
+from dragoman.simulator.apis.conversation import ModelRequest, RequestTool, RequestToolChoice, RequestTurn
 from dragoman.simulator.model import answer
 from simulator.model.asked import (
     ADD,
@@ -152,56 +152,61 @@ def test_the_prompt_may_follow_a_long_document():
 
 
 def test_system_turns_are_not_prompts():
-    turns = (AskTurn(role="system", text="Get the weather in Rome."), AskTurn(role="user", text="Tell me a joke"))
-    assert not answer(Ask(model="any", turns=turns, tools=TOOLS)).calls
+    turns = (
+        RequestTurn(role="system", text="Get the weather in Rome."),
+        RequestTurn(role="user", text="Tell me a joke"),
+    )
+    assert not answer(ModelRequest(model="any", turns=turns, tools=TOOLS)).calls
 
 
 def test_only_the_last_prompt_counts():
     turns = (
-        AskTurn(role="user", text="weather in Tokyo"),
-        AskTurn(role="assistant", text="no"),
-        AskTurn(role="user", text="weather in Paris"),
+        RequestTurn(role="user", text="weather in Tokyo"),
+        RequestTurn(role="assistant", text="no"),
+        RequestTurn(role="user", text="weather in Paris"),
     )
-    assert calls(answer(Ask(model="any", turns=turns, tools=TOOLS))) == [PARIS]
+    assert calls(answer(ModelRequest(model="any", turns=turns, tools=TOOLS))) == [PARIS]
 
 
 def test_none_never_calls():
-    assert not calls_for("weather in Paris", *TOOLS, choice=AskToolChoice(mode="none"))
+    assert not calls_for("weather in Paris", *TOOLS, choice=RequestToolChoice(mode="none"))
 
 
 def test_required_always_calls_the_nearest_tool_or_the_first():
-    assert calls_for("hello", *TOOLS, choice=AskToolChoice(mode="required"))[0][0] == "get_weather"
-    assert calls_for("numbers", *TOOLS[1:], choice=AskToolChoice(mode="required"))[0][0] == "add"
+    assert calls_for("hello", *TOOLS, choice=RequestToolChoice(mode="required"))[0][0] == "get_weather"
+    assert calls_for("numbers", *TOOLS[1:], choice=RequestToolChoice(mode="required"))[0][0] == "add"
 
 
 def test_required_calls_again_when_all_is_done():
-    choice = AskToolChoice(mode="required")
+    choice = RequestToolChoice(mode="required")
     turns = (
-        AskTurn(role="user", text="weather in Paris"),
-        AskTurn(role="assistant", calls=answer(build_ask("weather in Paris", *TOOLS)).calls),
+        RequestTurn(role="user", text="weather in Paris"),
+        RequestTurn(role="assistant", calls=answer(build_ask("weather in Paris", *TOOLS)).calls),
     )
-    assert calls(answer(Ask(model="any", turns=turns, tools=TOOLS, choice=choice))) == [PARIS]
+    assert calls(answer(ModelRequest(model="any", turns=turns, tools=TOOLS, choice=choice))) == [PARIS]
 
 
 def test_only_named_tools_are_called():
     prompt = "weather in Paris, and add 2 and 3"
-    assert calls_for(prompt, *TOOLS, choice=AskToolChoice(names=("add",))) == [("add", {"a": 2, "b": 3})]
-    assert calls_for("hello", *TOOLS, choice=AskToolChoice(mode="required", names=("multiply",)))[0][0] == "multiply"
-    assert not calls_for(prompt, *TOOLS, choice=AskToolChoice(mode="required", names=("nothing",)))
+    assert calls_for(prompt, *TOOLS, choice=RequestToolChoice(names=("add",))) == [("add", {"a": 2, "b": 3})]
+    assert (
+        calls_for("hello", *TOOLS, choice=RequestToolChoice(mode="required", names=("multiply",)))[0][0] == "multiply"
+    )
+    assert not calls_for(prompt, *TOOLS, choice=RequestToolChoice(mode="required", names=("nothing",)))
 
 
 def test_validated_is_as_free_as_auto():
-    assert calls_for("weather in Paris", *TOOLS, choice=AskToolChoice(mode="validated")) == [PARIS]
-    assert not calls_for("hello", *TOOLS, choice=AskToolChoice(mode="validated"))
+    assert calls_for("weather in Paris", *TOOLS, choice=RequestToolChoice(mode="validated")) == [PARIS]
+    assert not calls_for("hello", *TOOLS, choice=RequestToolChoice(mode="validated"))
 
 
 def test_one_call_at_a_time_if_that_is_wanted():
-    assert calls_for("weather in Paris and Tokyo", WEATHER, choice=AskToolChoice(parallel=False)) == [PARIS]
+    assert calls_for("weather in Paris and Tokyo", WEATHER, choice=RequestToolChoice(parallel=False)) == [PARIS]
 
 
 def test_tools_that_are_run_elsewhere_are_not_called():
     assert not calls_for(
-        "run code to get the weather", AskTool(name="code_execution", description="Run code", kind="other")
+        "run code to get the weather", RequestTool(name="code_execution", description="Run code", kind="other")
     )
 
 
@@ -230,7 +235,7 @@ def test_without_a_quotation_there_is_no_label():
     assert calls_for("Set a timer for 25 minutes.", TIMER) == [("set_timer", {"minutes": 25})]
 
 
-def test_a_quotation_goes_to_what_is_demanded_before_it_goes_elsewhere():
+def test_a_quotation_fills_required_parameters_first():
     find = function("find_page", "Find a page.", ("query",), query=TEXT, title=TEXT, language=TEXT)
     assert calls_for('Find a page for "dragons".', find) == [("find_page", {"query": "dragons"})]
     asked = 'Find a page for "dragons" titled "Fire".'

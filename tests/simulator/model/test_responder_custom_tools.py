@@ -1,9 +1,9 @@
 """Inputs of custom tools."""
 
-from dragoman.simulator.conversation import AskTool
+from dragoman.simulator.apis.conversation import RequestTool
 from simulator.model.asked import ADD, calls_for
 
-PYTHON = AskTool(name="code_exec", kind="custom", description="Executes arbitrary Python code")
+PYTHON = RequestTool(name="code_exec", kind="custom", description="Executes arbitrary Python code")
 
 
 def test_code_in_the_prompt_is_taken_as_it_is():
@@ -12,10 +12,10 @@ def test_code_in_the_prompt_is_taken_as_it_is():
 
 
 def test_a_quote_is_taken_as_it_is():
-    tool = AskTool(name="send_note", kind="custom", description="Sends a note")
+    tool = RequestTool(name="send_note", kind="custom", description="Sends a note")
     assert calls_for("send a note: “be there at nine”", tool) == [("send_note", "be there at nine")]
 
 
 def test_without_code_or_a_quote_the_text_is_used():
-    tool = AskTool(name="send_note", kind="custom", description="Sends a note")
+    tool = RequestTool(name="send_note", kind="custom", description="Sends a note")
     assert calls_for("send a note to everybody", tool) == [("send_note", "everybody")]

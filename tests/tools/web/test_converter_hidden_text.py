@@ -1,10 +1,10 @@
 """What a page has and does not show is left out, as far as its tags say so."""
 
 import asyncio
-import time
 
 import pytest
 
+from cpu_limit import cpu_limit
 from dragoman.tools.web.converter import Converter, Markdown
 from dragoman.tools.web.converter_worker import mark_hidden_tags
 
@@ -56,6 +56,5 @@ def test_a_page_behind_a_notice_is_not_hidden_and_neither_is_text_about_styles(c
     ["<" + "a" * 1_500_000, "<a" * 700_000, '<p style="' * 150_000, f'<p style="{"/*" * 700_000}">', "<p " * 500_000],
 )
 def test_looking_for_what_is_hidden_takes_as_long_as_the_page(page):
-    began = time.monotonic()
-    mark_hidden_tags(page)
-    assert time.monotonic() - began < 2
+    with cpu_limit():
+        mark_hidden_tags(page)

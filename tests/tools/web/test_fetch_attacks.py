@@ -12,7 +12,7 @@ import pytest
 import trustme
 
 from dragoman.core.parts import ToolResult
-from dragoman.tools.web import Settings, Web
+from dragoman.tools.web.fetch import Settings, Web
 from tools.web.asking import CONNECTED, Listener, Names, call_web_fetch, listening, moved, reply, text_of
 
 SECRET = reply("the secret of the intranet")

@@ -10,7 +10,7 @@ import pytest
 
 from dragoman.core.parts import Inline, Media, ToolCall, ToolResult
 from dragoman.tools import Executor, Handler, Registry
-from dragoman.tools.web import Settings, Web, web_fetch
+from dragoman.tools.web.fetch import Settings, Web, web_fetch
 from tools.web.asking import call_web_fetch, listening, one_page, reply, text_of
 
 HTML = """<!doctype html><html><head><title>Ships &amp; sails</title><script>alert(1)</script></head>
@@ -128,8 +128,8 @@ def test_images_and_pdf_come_as_such(body, kind, family, said):
         (reply(b"MZ\0\0", "application/octet-stream"), "it is application/octet-stream, and only texts"),
         (reply(b"x", "video/mp4"), "it is video/mp4"),
         (reply(b"x", "odd kind: obey me"), "it is something else, and only"),
-        (reply(b"a\0b", ""), "it is no text"),
-        (reply(b"<script>", "image/png"), "it is no image/png"),
+        (reply(b"a\0b", ""), "its content is not text"),
+        (reply(b"<script>", "image/png"), "its content is not image/png"),
         (b"HTTP/1.1 404 Not Found\r\ncontent-length: 6\r\n\r\nsecret", "its server answers with status 404"),
         (b"HTTP/1.1 204 No Content\r\n\r\n", "status 204"),
         (b"no HTTP\r\n\r\n", "it cannot be reached"),

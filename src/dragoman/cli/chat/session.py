@@ -82,18 +82,18 @@ def find_assistant(services: AgentServices, name: str, *, interactive: bool) -> 
 
 def select_tools(services: AgentServices, patterns: tuple[str, ...] | None) -> Registry:
     """Return a live view of the tools that match names, servers or patterns; all tools for None."""
-    whole, roster = services.tool_services.executor.registry, roster_of(services)
+    whole, agent_registry = services.tool_services.executor.registry, build_agent_registry(services)
     if patterns is None:
         return whole
 
     def choose() -> tuple[str, ...]:
-        names = dict.fromkeys(name for word in patterns for name in roster.find_tools(word))
+        names = dict.fromkeys(name for word in patterns for name in agent_registry.find_tools(word))
         return (*names, _ARTIFACTS) if names else ()
 
     return whole.select(choose)
 
 
-def roster_of(services: AgentServices) -> AgentRegistry:
+def build_agent_registry(services: AgentServices) -> AgentRegistry:
     """Return a lookup of tools by tool name, server name or pattern."""
     return AgentRegistry(
         services.tool_services.executor.registry, servers=ToolServers(find_origin=services.tool_services.find_origin)
@@ -104,16 +104,16 @@ def require_known_tools(
     services: AgentServices, patterns: tuple[str, ...], option: str, servers: Iterable[str]
 ) -> None:
     """Raise a `Problem` with suggestions for a name that matches no tool; `servers` are all that are configured."""
-    roster = roster_of(services)
+    agent_registry = build_agent_registry(services)
     down = {status.name: status.error for status in services.tool_services.list_statuses() if not status.connected}
     for word in patterns:
         server = word.partition("__")[0]
-        if roster.find_tools(word):
+        if agent_registry.find_tools(word):
             continue
         if server in down:
             raise Problem("not_found", f"{option}: tool server {server!r} is not available: {down[server]}")
-        near = roster.registry.nearest(word)
-        names = dict.fromkeys((*sorted(servers), *roster.registry.names))
+        near = agent_registry.registry.nearest(word)
+        names = dict.fromkeys((*sorted(servers), *agent_registry.registry.names))
         suggestion = f"did you mean {' or '.join(near)}?" if near else f"known names are {', '.join(names)}"
         raise Problem("not_found", f"{option}: unknown tool or server {word!r}: {suggestion}")
 
@@ -208,8 +208,8 @@ class ChatSession:
         self._is_new = False
 
     def _is_preapproved(self, name: str) -> bool:
-        roster = roster_of(self.services)
-        return any(name in roster.find_tools(word) for word in self._options.yes)
+        agent_registry = build_agent_registry(self.services)
+        return any(name in agent_registry.find_tools(word) for word in self._options.yes)
 
     @property
     def registry(self) -> Registry:
@@ -313,7 +313,7 @@ class ChatSession:
             recorder=recorder,
             price=role.price,
             compaction=build_compaction(role.compaction, self._model, role.model),
-            runtime=self.services.gateway_services.carrier.runtime,
+            runtime=self.services.gateway_services.job_runner.runtime,
         )
 
     def answer(self, topic: str, *, yes: bool) -> None:
@@ -344,10 +344,10 @@ async def open_session(config: Config, options: ChatOptions) -> AsyncGenerator[C
         asyncio.get_running_loop().set_exception_handler(lines.on_loop_error)
         async with open_agent_services(
             _drop_unused_servers(config, options), Observability(config, [lines.on_end]).observers
-        ) as bench:
-            require_known_tools(bench, options.tools or (), "--tools", config.tools)
-            require_known_tools(bench, options.yes, "--yes", config.tools)
-            session = ChatSession(bench, options)
+        ) as services:
+            require_known_tools(services, options.tools or (), "--tools", config.tools)
+            require_known_tools(services, options.yes, "--yes", config.tools)
+            session = ChatSession(services, options)
             await session.load()
             yield session
 

@@ -25,7 +25,9 @@ def add_to(verbs: "_SubParsersAction[ArgumentParser]") -> None:
     parser = verbs.add_parser("intercept", help="intercept the requests of a program to the Gemini API", usage=_USAGE)
     parser.add_argument("--config", type=Path, help="configuration file (default: $DRAGOMAN_CONFIG, ./dragoman.toml)")
     parser.add_argument("--name", default="", help="an entry [intercept.NAME] or an upstream (default: all entries)")
-    parser.add_argument("--session", default="", metavar="ID", help="the intercept session of the program")
+    parser.add_argument(
+        "--session", default="", metavar="ID", help="session of the program, if several use one entry (default: none)"
+    )
     parser.add_argument("--listen", default="", help="HOST:PORT of the gateway; overrides `listen` in [server]")
     parser.add_argument("--gateway", default="", metavar="URL", help="use the running gateway at this URL")
     parser.add_argument("--install", action="store_true", help="install mitmproxy if it is missing, without asking")
@@ -93,7 +95,7 @@ def _run_command(options: argparse.Namespace, config: "Config") -> int:
     from dragoman.cli.intercept.command import InterceptionPlan, run_intercepted  # noqa: PLC0415
     from dragoman.cli.intercept.hosts import build_routes  # noqa: PLC0415
     from dragoman.cli.intercept.show import follow_in_thread  # noqa: PLC0415
-    from dragoman.cli.loop import choose_runner  # noqa: PLC0415
+    from dragoman.http.server import choose_runner  # noqa: PLC0415
 
     if options.listen:
         config = replace(config, server=replace(config.server, listen=options.listen))
@@ -134,8 +136,8 @@ def run_replay(options: argparse.Namespace) -> int:
 
 def _replay(options: argparse.Namespace) -> int:
     from dragoman.cli.intercept.replay import ReplayRequest, parse_headers, read_saved, replay_exchange, show_saved  # noqa: PLC0415  only for this
-    from dragoman.cli.loop import choose_runner  # noqa: PLC0415
     from dragoman.config import load  # noqa: PLC0415
+    from dragoman.http.server import choose_runner  # noqa: PLC0415
 
     exchange = read_saved(options.file)
     if options.show:

@@ -280,7 +280,7 @@ async def _drain_output(process: asyncio.subprocess.Process) -> None:
             reported.add(line)
             host = line.removeprefix(REFUSED)
             sys.stderr.write(
-                f"dragoman: the command rejected the proxy's certificate for {host}: see docs/intercept.md\n"
+                f"dragoman: the command rejected the proxy's certificate for {host}: see docs/how-to/intercept.md\n"
             )
     await process.wait()
 

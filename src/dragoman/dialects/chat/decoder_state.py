@@ -339,7 +339,7 @@ class OtherChoices:
         self._choices: dict[int, dict[str, Any]] = {}
 
     def add(self, data: bytes) -> None:
-        """Merge the other choices of a chunk."""
+        """Merge the deltas of a chunk, except those of choice 0, into the choices collected so far."""
         for choice in decode(data)["choices"]:
             index = choice.get("index")
             if not index:

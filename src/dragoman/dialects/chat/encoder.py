@@ -5,7 +5,7 @@ calls are numbered from 0 in the order they start. Vendor fields of this dialect
 a separate chunk, sent only if the client asked for it. A failed reply ends with an error and without `[DONE]`.
 """
 
-from typing import Any
+from typing import Any, assert_never
 
 from msgspec import Raw
 
@@ -135,6 +135,8 @@ class ChatEncoder(Encoder):
                 return self._finish(finish)
             case Failed(problem):
                 return render_data_frame(render_error_body(problem))
+            case _:
+                assert_never(event)
 
     def _start(self, event: Started) -> bytes:
         head = {

@@ -99,7 +99,7 @@ def parse_error(status: int, headers: Mapping[str, str], body: bytes) -> Problem
     """Parse an error reply; never raises."""
     error, document = _find_error(body)
     message = _find_message(error) or _find_message(document)
-    message = message or f"the upstream returned status {status} without an error message"
+    message = message or f"the upstream returned HTTP status {status} without an error message"
     code = error.get("code")
     vendor_code = code if isinstance(code, str) and not code.isdigit() else None
     return Problem(

@@ -9,7 +9,7 @@ as a file, "bare" for a URL that is not wrapped in an object or base64 that is n
 from base64 import b64encode
 from collections.abc import Sequence
 from operator import attrgetter
-from typing import Any
+from typing import Any, assert_never
 
 import msgspec
 from msgspec import Raw, structs
@@ -85,6 +85,8 @@ def read_part(part: wire.Part, where: str, unread: Unread | None) -> AnyPart:
             return _read_thinking(part, where, extras)
         case Unknown(raw=raw):
             return Opaque(dialect=NAME, raw=bytes(raw), where=where)
+        case _:
+            assert_never(part)
 
 
 def _read_mark(part: wire.Part, extras: Extras | None) -> tuple[str | None, Extras | None]:
@@ -134,6 +136,8 @@ def _find_source(part: MediaPart) -> tuple[MediaKind, str, Inline | Link | Store
             return "audio", media_type, Inline(audio.data), [audio_format]
         case wire.FilePart(file=file):
             return _read_file(file)
+        case _:
+            assert_never(part)
 
 
 def _read_url_fields(part: MediaPart) -> dict[str, bytes]:
@@ -301,6 +305,8 @@ def write_part(part: AnyPart) -> dict[str, Any] | Raw | None:
             return Raw(raw) if dialect == NAME else None
         case ToolCall() | ToolResult():
             return None
+        case _:
+            assert_never(part)
     if part.cache is not None:
         mark = {"mode": "explicit"}
         value["prompt_cache_breakpoint"] = {**mark, "ttl": part.cache} if part.cache else mark
@@ -345,6 +351,8 @@ def _write_url(part: Media) -> str:
             return f"data:{part.media_type or 'text/plain'};base64,{b64encode(text.encode()).decode()}"
         case Stored(id=name):
             return name
+        case _:
+            assert_never(part.source)
 
 
 def write_call(call: ToolCall) -> dict[str, Any] | Raw:

@@ -10,7 +10,7 @@ message with calls, which is not a part), "reasoning_content" or "reasoning" (th
 """
 
 from operator import attrgetter
-from typing import Any
+from typing import Any, assert_never
 
 from dragoman.core.parts import AnyPart, Content, Data, Media, Opaque, Reasoning, Refusal, Text, ToolResult
 from dragoman.core.problems import Problem
@@ -259,6 +259,8 @@ def _read_message(message: wire.Message, where: str, unread: Unread | None) -> M
                 raise Problem("invalid_request", "a message needs a role", where=f"{where}/role")
             part = Opaque(dialect=NAME, raw=bytes(raw), where=where, spelling=Spelling.MESSAGE)
             return Message(role="user", parts=(part,), where=where)
+        case _:
+            assert_never(message)
 
 
 def read_content(content: str | list[wire.Part] | None, where: str, unread: Unread | None) -> tuple[AnyPart, ...]:

@@ -61,3 +61,14 @@ def wrap_response(body: bytes, members: Mapping[str, bytes] | None = None) -> by
     """Wrap a reply in the envelope, with its other members (`"/traceId"`, …)."""
     wrapped = b'{"response":' + body + b"}"
     return graft(wrapped, members) if members else wrapped
+
+
+def add_extras(encoded: bytes, request: Request, extras: dict[str, bytes] | None) -> bytes:
+    """Insert extras, and wrap the request in Code Assist's envelope if it was received in one."""
+    # Pointers of extras refer to the received body: only those of a request in the envelope start at the envelope.
+    from_envelope = all(message.where.startswith(INNER + "/") for message in request.messages)
+    if extras and not from_envelope:
+        encoded = graft(encoded, extras)
+    if SPELLING in request.spelling:
+        encoded = wrap_request(encoded, request.model)
+    return graft(encoded, extras) if extras and from_envelope else encoded

@@ -11,7 +11,7 @@ from typing import Any, cast
 
 from dragoman.core.problems import OWN_ERROR_CODES, Kind, Problem
 from dragoman.dialects.gemini.wire import NAME
-from dragoman.dialects.record import ErrorReply
+from dragoman.dialects.record import STATUS_KINDS, ErrorReply
 from dragoman.wire import json, pointer
 
 KIND_BY_STATUS_NAME: dict[str, Kind] = {
@@ -32,21 +32,7 @@ KIND_BY_STATUS_NAME: dict[str, Kind] = {
     "UNAVAILABLE": "overloaded",
     "DEADLINE_EXCEEDED": "timeout",
 }
-KIND_BY_HTTP_STATUS: dict[int, Kind] = {
-    401: "authentication",
-    402: "billing",
-    403: "permission",
-    404: "not_found",
-    408: "timeout",
-    409: "conflict",
-    413: "too_large",
-    429: "rate_limit",
-    499: "cancelled",
-    501: "unsupported",
-    503: "overloaded",
-    504: "timeout",
-    529: "overloaded",
-}
+KIND_BY_HTTP_STATUS: dict[int, Kind] = {**STATUS_KINDS, 501: "unsupported"}
 STATUS_BY_KIND: dict[Kind, tuple[int, str]] = {
     "invalid_request": (400, "INVALID_ARGUMENT"),
     "unsupported": (400, "INVALID_ARGUMENT"),
@@ -82,7 +68,7 @@ def parse_error(status: int, headers: Mapping[str, str], body: bytes) -> Problem
     """Parse an error reply."""
     error = _find_error(body)
     status_name = _get_text(error, "status")
-    message = _get_text(error, "message") or f"the upstream answered with HTTP status {status}"
+    message = _get_text(error, "message") or f"the upstream returned HTTP status {status} without an error message"
     details = _list_objects(error.get("details"))
     retry_after = _parse_seconds(headers.get("retry-after", ""))
     return Problem(

@@ -1,8 +1,12 @@
-"""Reads generationConfig, and lists the JSON pointers of core fields in a request.
+"""Reads and writes the settings in generationConfig, and lists the JSON pointers of core fields in a request.
 
 Rules: what the core cannot represent (`text/x.enum`, a schema without its media type, an unknown level) is noted as
 unread, so Gemini gets it back unchanged. Empty objects and a lower-case level are noted in `Request.spelling`.
 """
+
+from typing import Any
+
+from msgspec import Raw
 
 from dragoman.core.request import EFFORTS, Effort, OutputFormat, Sampling, Thinking
 from dragoman.dialects.gemini.code_assist import INNER
@@ -36,6 +40,15 @@ LEVEL = "thinkingLevel:"
 UNSPECIFIED = "THINKING_LEVEL_UNSPECIFIED"
 JSON = "application/json"
 PLAIN = "text/plain"
+_LEVELS: dict[str, str] = {
+    "none": "MINIMAL",
+    "minimal": "MINIMAL",
+    "low": "LOW",
+    "medium": "MEDIUM",
+    "high": "HIGH",
+    "xhigh": "HIGH",
+    "max": "HIGH",
+}
 
 
 def read_sampling(config: GenerationConfig, where: str, spelling: set[str]) -> Sampling:
@@ -60,6 +73,17 @@ def read_thinking(config: ThinkingConfig, where: str, spelling: set[str], unread
     return thinking if thinking != NO_THINKING else None
 
 
+def write_thinking(thinking: Thinking, spelling: frozenset[str]) -> dict[str, Any]:
+    """Render thinkingConfig, with the level as it was sent if `spelling` has it."""
+    written = THINKING_FIELDS.write(thinking)
+    level = next((flag[len(LEVEL) :] for flag in spelling if flag.startswith(LEVEL)), "")
+    if thinking.effort is not None:
+        written["thinkingLevel"] = level if level.lower() == thinking.effort else _LEVELS[thinking.effort]
+    elif level == UNSPECIFIED:
+        written["thinkingLevel"] = level
+    return written
+
+
 def read_output(config: GenerationConfig, where: str, unread: UnreadMembers) -> OutputFormat | None:
     """Read the output format; None if it is not set or unknown."""
     mime_type = config.response_mime_type
@@ -82,3 +106,11 @@ def read_output(config: GenerationConfig, where: str, unread: UnreadMembers) -> 
     if mime_type is not None:
         unread.add(f"{where}/responseMimeType", json.encode(mime_type))
     return None
+
+
+def write_output(output: OutputFormat) -> dict[str, Any]:
+    """Render the output format as members of generationConfig."""
+    if output.kind != "json_schema" or output.schema is None:
+        return {"responseMimeType": PLAIN if output.kind == "text" else JSON}
+    schema = "responseSchema" if output.openapi else "responseJsonSchema"
+    return {"responseMimeType": JSON, schema: Raw(output.schema)}

@@ -243,9 +243,8 @@ class SourceReader:
     def build_citations(self, index: int, *, last: bool) -> list[Citation]:
         """Return the citations of text part `index`, which ends now; `last` if the reply ends with it."""
         offsets = self._offsets
-        offsets.extend(
-            islice(accumulate((len(piece.encode()) for piece in self._new_pieces()), initial=offsets[-1]), 1, None)
-        )
+        new_pieces = self._pieces[len(offsets) - 1 :]
+        offsets.extend(accumulate([offsets.pop(), *(len(piece.encode()) for piece in new_pieces)]))
         begin = self._text_starts[index]
         mentions = self._find_mentions(offsets[begin], None if last else offsets[-1], last=last)
         if not mentions:
@@ -258,12 +257,11 @@ class SourceReader:
             citations.setdefault(citation, []).extend(mention.places)
         return [structs.replace(citation, places=tuple(places)) for citation, places in citations.items()]
 
-    def _new_pieces(self) -> Iterator[str]:
-        return islice(self._pieces, len(self._offsets) - 1, None)
-
     def _find_mentions(self, begin: int, end: int | None, *, last: bool) -> list[tuple[int, Mention]]:
         new_parts = range(self._located_parts, len(self._layout))
-        started = [*new_parts, *islice(self._text_starts, self._located_texts, None)]
+        # From the end: to skip the texts located before would take longer with each text.
+        new_texts = islice(reversed(self._text_starts), len(self._text_starts) - self._located_texts)
+        started = [*new_parts, *new_texts]
         self._located_parts, self._located_texts = len(self._layout), len(self._text_starts)
         mentions: list[tuple[int, Mention]] = []
         for field in (GROUNDING_FIELD, CITATION_FIELD):

@@ -6,7 +6,7 @@ another dialect is written under `output`, or under `error` if it failed.
 """
 
 import base64
-from typing import Any
+from typing import Any, assert_never
 
 from msgspec import Raw
 
@@ -224,6 +224,8 @@ def _write_content(part: AnyPart) -> dict[str, Any] | None:
             return {"text": raw.decode()}
         case Opaque():
             return None
+        case _:
+            assert_never(part)
 
 
 def _write_media(media: Media) -> dict[str, Any]:
@@ -237,6 +239,8 @@ def _write_media(media: Media) -> dict[str, Any]:
             return {"inlineData": Blob(mime_type=media.media_type or "text/plain", data=data, display_name=name)}
         case Link(uri) | Stored(_, uri):
             return {"fileData": FileData(mime_type=media.media_type, file_uri=uri, display_name=name)}
+        case _:
+            assert_never(media.source)
 
 
 def _write_result(result: ToolResult) -> dict[str, Any]:

@@ -19,9 +19,7 @@ from dragoman.core.parts import (
 from dragoman.core.request import (
     Message,
     NativeTool,
-    OutputFormat,
     Request,
-    Thinking,
     Tool,
     ToolChoice,
 )
@@ -30,17 +28,14 @@ from dragoman.core.value import own_extras
 from dragoman.dialects.gemini import code_assist, wire
 from dragoman.dialects.gemini.fields import (
     CONFIG_FIELDS,
-    JSON,
-    LEVEL,
     NO_STOPS,
     NO_THINKING,
-    PLAIN,
     PRESENT,
     REQUEST_FIELDS,
     SAMPLING_FIELDS,
-    THINKING_FIELDS,
     THINKING_PRESENT,
-    UNSPECIFIED,
+    write_output,
+    write_thinking,
 )
 from dragoman.dialects.gemini.parts import Written, write_part
 from dragoman.dialects.gemini.request import (
@@ -67,15 +62,6 @@ from dragoman.wire import json
 from dragoman.wire.splice import graft
 
 _WIRE_MODES = {"auto": "AUTO", "required": "ANY", "none": "NONE"}
-_LEVELS: dict[str, str] = {
-    "none": "MINIMAL",
-    "minimal": "MINIMAL",
-    "low": "LOW",
-    "medium": "MEDIUM",
-    "high": "HIGH",
-    "xhigh": "HIGH",
-    "max": "HIGH",
-}
 _get_details = attrgetter("spelling", "signature", "extras")
 _NO_DETAILS = _get_details(Text(text=""))
 """The details of a plain text, as most texts are."""
@@ -107,23 +93,12 @@ def render_request(request: Request, traits: Traits) -> Call:  # noqa: ARG001 - 
     encoded = json.encode(body)
     extras = own_extras(request, NAME) if request.extras is not None else None
     if extras or code_assist.SPELLING in spelling:
-        encoded = _wrap(encoded, request, extras)
+        encoded = code_assist.add_extras(encoded, request, extras)
     return Call(body=encoded, model=request.model, stream=request.stream)
 
 
 def _is_system(message: Message) -> bool:
     return message.role == "system"
-
-
-def _wrap(encoded: bytes, request: Request, extras: dict[str, bytes] | None) -> bytes:
-    """Insert extras, and wrap the request in Code Assist's envelope if it was received in one."""
-    # Pointers of extras refer to the received body: only those of a request in the envelope start at the envelope.
-    from_envelope = all(message.where.startswith(code_assist.INNER + "/") for message in request.messages)
-    if extras and not from_envelope:
-        encoded = graft(encoded, extras)
-    if code_assist.SPELLING in request.spelling:
-        encoded = code_assist.wrap_request(encoded, request.model)
-    return graft(encoded, extras) if extras and from_envelope else encoded
 
 
 def _write_tool_config(request: Request, body: dict[str, Any]) -> None:
@@ -243,26 +218,9 @@ def write_config(request: Request) -> dict[str, Any] | None:
     if request.candidates is not None:
         config |= CONFIG_FIELDS.write(request)
     if request.output is not None:
-        config |= _write_output(request.output)
+        config |= write_output(request.output)
     if request.thinking is not None or THINKING_PRESENT in spelling:
-        thinking = _write_thinking(request.thinking or NO_THINKING, spelling)
+        thinking = write_thinking(request.thinking or NO_THINKING, spelling)
         if thinking or THINKING_PRESENT in spelling:
             config["thinkingConfig"] = thinking
     return config if config or PRESENT in spelling else None
-
-
-def _write_output(output: OutputFormat) -> dict[str, Any]:
-    if output.kind != "json_schema" or output.schema is None:
-        return {"responseMimeType": PLAIN if output.kind == "text" else JSON}
-    schema = "responseSchema" if output.openapi else "responseJsonSchema"
-    return {"responseMimeType": JSON, schema: Raw(output.schema)}
-
-
-def _write_thinking(thinking: Thinking, spelling: frozenset[str]) -> dict[str, Any]:
-    written = THINKING_FIELDS.write(thinking)
-    level = next((flag[len(LEVEL) :] for flag in spelling if flag.startswith(LEVEL)), "")
-    if thinking.effort is not None:
-        written["thinkingLevel"] = level if level.lower() == thinking.effort else _LEVELS[thinking.effort]
-    elif level == UNSPECIFIED:
-        written["thinkingLevel"] = level
-    return written

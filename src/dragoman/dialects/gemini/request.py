@@ -8,6 +8,7 @@ the form in `spelling`, and also the Tool object that a tool was in. The legacy 
 """
 
 from collections.abc import Iterator
+from typing import assert_never
 
 from msgspec import Struct
 
@@ -260,6 +261,8 @@ def _read_messages(
             yield _read_message(content, f"{prefix}/contents", unread)
         case None:
             pass
+        case _:
+            assert_never(body.contents)
 
 
 def _read_system(instruction: wire.Content | str, where: str, unread: UnreadMembers | None) -> Message:

@@ -29,7 +29,7 @@ IMPLIED = {
     "/mcp_servers": Implied(([],), SAYS_NOTHING),
     "/context_management/edits": Implied(([],), SAYS_NOTHING),
     "/context_management/edits/#": Implied(
-        ({"type": "clear_thinking_20251015", "keep": "all"},), "no target clears thinking"
+        ({"type": "clear_thinking_20251015", "keep": "all"},), "no target removes thinking from the history"
     ),
     "/tools/#/defer_loading": Implied((False,), LOADED_AT_ONCE),
     "/tools/#/eager_input_streaming": Implied((False,), "arguments are sent as they arrive", streaming_values=(True,)),

@@ -6,7 +6,7 @@ part that Messages cannot express gets no block and no number.
 """
 
 import re
-from typing import Any
+from typing import Any, assert_never
 
 from msgspec import Raw
 
@@ -96,6 +96,8 @@ class MessagesEncoder(Encoder):
                 return self._finish(finish)
             case Failed(problem):
                 return render_error_frame(problem)
+            case _:
+                assert_never(event)
 
     def _start(self, part: AnyPart) -> bytes:
         self._part = part

@@ -71,7 +71,9 @@ def parse_error(status: int, headers: Mapping[str, str], body: bytes) -> Problem
     if kind is None:
         kind = "internal" if status >= 500 else "invalid_request"
     message = (
-        _get_text(error, "message") or _read_plain_text(body) or f"the upstream answered {status} without a message"
+        _get_text(error, "message")
+        or _read_plain_text(body)
+        or f"the upstream returned HTTP status {status} without an error message"
     )
     return Problem(
         _refine_kind(kind, message),

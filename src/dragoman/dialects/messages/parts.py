@@ -8,7 +8,7 @@ it had no signature.
 import base64
 import binascii
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, assert_never
 
 from msgspec import Raw
 
@@ -282,6 +282,8 @@ def _write_block(part: AnyPart) -> Wire | None:  # one case for each kind of par
             return TextBlock(json.decode(), cache_control=write_cache_mark(part.cache))
         case Opaque():
             return None
+        case _:
+            assert_never(part)
 
 
 def _write_text(part: Text) -> TextBlock:
@@ -338,6 +340,8 @@ def _write_media(part: Media) -> ImageBlock | DocumentBlock | None:
                 return ImageBlock(FileSource(file_id), write_cache_mark(part.cache))
             case Plain():
                 return None
+            case _:
+                assert_never(part.source)
     if part.kind != "document":
         return None
     return DocumentBlock(_build_document_source(part), part.name or None, write_cache_mark(part.cache))
@@ -356,6 +360,8 @@ def _build_document_source(part: Media) -> Source:
             return FileSource(file_id)
         case Plain(text):
             return TextSource(part.media_type or "text/plain", text)
+        case _:
+            assert_never(part.source)
 
 
 def _decode_text(data: str) -> str | None:

@@ -1,6 +1,7 @@
 """HTTP API of the Responses dialect: paths for responses and conversations, and the names of OpenAI's models."""
 
 from dragoman.dialects.api import Api, Endpoint, ServedPath
+from dragoman.dialects.responses.compat import flatten_tools
 
 _RESPONSE = r"/v1/responses/(?P<name>[^/]+)"
 _CONVERSATION = r"/v1/conversations/(?P<name>[^/]+)"
@@ -13,8 +14,8 @@ def _build_stored_path(method: str, path: str, action: str) -> ServedPath:
 
 API = Api(
     paths=(
-        ServedPath("/v1/responses", Endpoint(operation="generate", flat=True)),
-        ServedPath("/v1/responses/input_tokens", Endpoint(operation="count", flat=True)),
+        ServedPath("/v1/responses", Endpoint(operation="generate", convert=flatten_tools)),
+        ServedPath("/v1/responses/input_tokens", Endpoint(operation="count", convert=flatten_tools)),
         ServedPath("/v1/conversations", Endpoint(operation="kept", action="conversations.create")),
         _build_stored_path("GET", _RESPONSE, "responses.retrieve"),
         _build_stored_path("DELETE", _RESPONSE, "responses.delete"),

@@ -1,9 +1,11 @@
 """Responses fields and tools that have counterparts elsewhere or need none, and the format of its conversations."""
 
 import re
+from typing import Any, cast
 
 from msgspec import Raw
 
+from dragoman.core.problems import Problem
 from dragoman.core.request import ToolChoice
 from dragoman.core.value import Extras
 from dragoman.dialects.record import (
@@ -34,6 +36,7 @@ from dragoman.dialects.record import (
 from dragoman.dialects.responses.wire import NAME
 from dragoman.wire import json
 from dragoman.wire.lookup import lookup
+from dragoman.wire.splice import set_member
 
 _ITEM_IDS = r"(?:msg|fco?|ctco?|at)_[\w-]+"
 """Ids that OpenAI generates for items; ids that a client generates have another form."""
@@ -142,3 +145,34 @@ TURNS = ConversationFormat(
     has_store_member=True,
     reply_member="response",
 )
+
+
+_NESTED_FUNCTION = re.compile(rb'"function"\s*:\s*\{')
+_TOOL_MEMBERS = ("tools", "tool_choice")
+
+
+def flatten_tools(body: bytes) -> bytes:
+    """Convert the tools and the tool choice of a request to this API's format, if they are in the Chat format."""
+    if _NESTED_FUNCTION.search(body) is None:
+        return body
+    try:
+        members = json.decode_object(body)
+        for name in _TOOL_MEMBERS:
+            raw = members.get(name)
+            value = json.decode(raw) if raw is not None and _NESTED_FUNCTION.search(bytes(raw)) is not None else None
+            flat = _flatten(value)
+            if flat != value:
+                body = set_member(body, name, json.encode(flat))
+    except json.Malformed as error:
+        raise Problem("invalid_request", error.message, where=error.where) from None
+    return body
+
+
+def _flatten(value: Any) -> Any:
+    match value:
+        case list():
+            return [_flatten(item) for item in cast("list[Any]", value)]
+        case {"type": "function", "function": {**function}, **rest}:
+            return {"type": "function", **rest, **function}
+        case _:
+            return value

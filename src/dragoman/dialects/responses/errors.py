@@ -95,7 +95,7 @@ def parse_error(status: int, headers: Mapping[str, str], body: bytes) -> Problem
     retry_after = _read_retry_after(headers)
     if members is None:
         kind = _find_kind("", "", "", status)
-        message = f"the upstream returned status {status} without a readable error"
+        message = f"the upstream returned HTTP status {status} without an error message"
         return Problem(kind, message, status=status, retry_after=retry_after, detail=body or None, detail_dialect=NAME)
     return read_error(members, status, retry_after, body)
 

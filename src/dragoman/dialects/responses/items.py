@@ -8,7 +8,7 @@ extras of that part; fields of a message item are extras of the message.
 
 from itertools import compress
 from operator import attrgetter, is_not
-from typing import Any
+from typing import Any, assert_never
 
 from msgspec import Raw, structs
 from msgspec.json import Decoder
@@ -134,6 +134,8 @@ def _read_known(item: WireItem, where: str, unread: Unread | None) -> Message | 
             return Message(where=where, spelling="item", role="assistant", parts=(read_reasoning(item, where, unread),))
         case "function_call_output" | "custom_tool_call_output":
             return Message(where=where, spelling="item", role="user", parts=(_read_result(item, where, unread),))
+        case _:
+            assert_never(item.type)
 
 
 def _read_message(item: WireItem, role: Role, where: str, unread: Unread | None) -> Message:

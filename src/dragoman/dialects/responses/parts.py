@@ -9,7 +9,7 @@ item).
 
 import base64
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, assert_never
 
 from msgspec import Raw
 
@@ -72,6 +72,8 @@ def read_part(part: ContentPart, where: str, fields: dict[str, bytes] | None) ->
             return Text(where=where, spelling="input_text", extras=extras, text=text, cache=cache)
         case InputImage() | InputFile() | InputAudio():
             return _read_media(part, where, fields or {})
+        case _:
+            assert_never(part)
 
 
 def read_contents(parts: list[ContentPart], where: str, inner: str, unread: Unread | None) -> tuple[AnyPart, ...]:
@@ -147,6 +149,8 @@ def _read_media(part: InputImage | InputFile | InputAudio, where: str, fields: d
             media_type = "audio/mpeg" if audio.format == "mp3" else f"audio/{audio.format}"
             source = Inline(audio.data)
             return Media(where=where, extras=extras, cache=cache, kind="audio", media_type=media_type, source=source)
+        case _:
+            assert_never(part)
     media_type, source, spelling, rest = _read_source(data, url, file_id, where)
     cache, extras = _read_mark(part, {**fields, **rest})
     return Media(
@@ -294,6 +298,8 @@ def _write_media(part: Media) -> dict[str, Any]:
         case Plain(text=text):
             encoded = base64.b64encode(text.encode()).decode()
             wire["file_data"] = f"data:text/plain;base64,{encoded}"
+        case _:
+            assert_never(part.source)
     is_own = part.spelling in (INPUT, BARE_DATA)
     if image:
         # OpenAI's type requires `detail`; the value that a client of this dialect sent is in the extras.

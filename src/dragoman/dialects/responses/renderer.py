@@ -5,7 +5,7 @@ a tool as "strict if possible", so it is always written for tools from other dia
 """
 
 from collections.abc import Iterable, Sequence
-from typing import Any, cast
+from typing import Any, assert_never, cast
 
 from msgspec import Raw
 
@@ -161,6 +161,8 @@ def write_tools(tools: Sequence[Tool | NativeTool], *, explicit: bool = False) -
                 group.append(tool)
             case Tool():
                 written.append(_write_tool(tool, explicit=explicit))
+            case _:
+                assert_never(tool)
     if group:
         written.append(_write_group(group, explicit=explicit))
     return written

@@ -8,7 +8,7 @@ restores the group. A tool's spelling also records what the caller left out ("no
 """
 
 from collections.abc import Iterable
-from typing import Literal
+from typing import Literal, assert_never
 
 from msgspec import Raw, structs
 from msgspec.json import Decoder
@@ -221,6 +221,8 @@ def read_choice(choice: Raw | None, parallel: bool | None) -> ToolChoice | None:
                 parallel=parallel,
                 listed=True,
             )
+        case _:
+            assert_never(wire)
 
 
 def _keep_native_choice(raw: bytes, parallel: bool | None) -> ToolChoice:

@@ -46,11 +46,11 @@ from dragoman.core.stream import replay_part
 from dragoman.dialects.record import Dialect
 from dragoman.dialects.registry import dialect_named
 from dragoman.gateway.agents.toolset import Toolset
+from dragoman.interpreter.ids import generate_id, to_plain_id
 from dragoman.interpreter.ledger import Ledger, open_reply_ledger
 from dragoman.interpreter.reply import EventAdapter
 from dragoman.interpreter.reply_adapter import ReplyOptions
 from dragoman.interpreter.turns import SKIP_SIGNATURE
-from dragoman.interpreter.undo import generate_id, to_plain_id
 from dragoman.tools.handler import qualify_name
 
 _MIN_ID_LENGTH = 16

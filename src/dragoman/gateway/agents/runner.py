@@ -5,7 +5,7 @@ repeated history does not run it again.
 """
 
 import contextlib
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack, aclosing
 from functools import partial
 from uuid import uuid4
@@ -13,7 +13,7 @@ from uuid import uuid4
 from msgspec import Struct, structs
 
 from dragoman.agent import Agent as Loop
-from dragoman.agent import Carrier, RunEnded, Step, TurnEnded, Within
+from dragoman.agent import JobRunner, RunEnded, Step, TurnEnded, Within
 from dragoman.core.events import Event
 from dragoman.core.parts import AnyPart, Text, ToolCall, ToolResult
 from dragoman.core.problems import Problem
@@ -27,7 +27,7 @@ from dragoman.gateway.agents.toolset import AgentRegistry, Toolset, build_compac
 from dragoman.gateway.client_request import ClientRequest, require_valid_tools
 from dragoman.gateway.context import RequestContext
 from dragoman.gateway.conversations.runs import RunRecorder, hold_conversation
-from dragoman.gateway.model import Asker, UpstreamModel
+from dragoman.gateway.model import ModelCaller, UpstreamModel
 from dragoman.gateway.record import Record
 from dragoman.gateway.response_writer import write_events
 from dragoman.interpreter.ledger import reject_losses
@@ -39,16 +39,29 @@ from dragoman.tools import Executor
 class Agents:
     """Handles requests that use server-side tools."""
 
-    def __init__(self, agent_registry: AgentRegistry, executor: Executor, store: Store, carrier: Carrier) -> None:
-        self.agent_registry = agent_registry
-        self._carrier = carrier
+    def __init__(self, agent_registry: AgentRegistry, executor: Executor, store: Store, job_runner: JobRunner) -> None:
+        self._agent_registry = agent_registry
+        self.models = agent_registry.models
+        self.servers = agent_registry.servers
+        self._job_runner = job_runner
         self._executor = executor
         self._store = store
         self._hidden_turns = HiddenTurns(store)
         self._taint = TaintStore(store)
 
-    async def answer(
-        self, toolset: Toolset, context: RequestContext, build_model: Callable[[Asker, Record], UpstreamModel]
+    def uses_tools(self, request: ClientRequest) -> bool:
+        """Return whether server-side tools run for a request."""
+        return self._agent_registry.select_tools(request) is not None
+
+    def start_answer(
+        self, context: RequestContext, build_model: Callable[[ModelCaller, Record], UpstreamModel]
+    ) -> Awaitable[None] | None:
+        """Return the awaitable that replies; None if the request uses no server-side tools."""
+        toolset = self._agent_registry.select_tools(context.request)
+        return self._answer(toolset, context, build_model) if toolset is not None else None
+
+    async def _answer(
+        self, toolset: Toolset, context: RequestContext, build_model: Callable[[ModelCaller, Record], UpstreamModel]
     ) -> None:
         """Run the agent loop and send its reply; raise the `Problem` of a run that fails before the response starts."""
         client_request, record, runtime = context.request, context.record, context.runtime
@@ -60,21 +73,21 @@ class Agents:
         if client_request.strict:
             reject_losses(toolset.losses, strict=client_request.strict)
         record.losses = (*record.losses, *toolset.losses)
-        asker = Asker(
+        caller = ModelCaller(
             owner=owner,
             dialect=client_request.dialect,
             document=client_request.call.body,
             strict=client_request.strict,
             headers=client_request.headers,
         )
-        model = build_model(asker, record)
+        model = build_model(caller, record)
         run = f"run_{uuid4().hex if runtime is None else runtime.run}"
         executor = self._executor.of(toolset.registry, owner)
         # A run is recorded only if the conversation is stored. Hidden turns are saved in any case.
         is_stored, replaces_ended = context.recorder is not None, runtime is not None
         recorder = RunRecorder(self._store.runs, owner, replaces_ended=replaces_ended) if is_stored else None
         # A summary has no client request, so its losses and errors have no pointers into one.
-        summary_model = build_model(Asker(owner=owner), Record(owner=owner, dialect=client_request.dialect))
+        summary_model = build_model(ModelCaller(owner=owner), Record(owner=owner, dialect=client_request.dialect))
         loop = Loop(
             model,
             executor,
@@ -84,7 +97,7 @@ class Agents:
             price=toolset.price,
             compaction=build_compaction(toolset.compaction, summary_model, toolset.request.model),
             recorder=recorder,
-            runtime=self._carrier.runtime if runtime is None else partial(Within, outer=runtime),
+            runtime=self._job_runner.runtime if runtime is None else partial(Within, outer=runtime),
         )
         is_whole = context.heartbeat is None
         reply = RunReply(dialect, toolset, run, lambda: model.dialect_for(toolset.request.model), is_whole=is_whole)
@@ -120,7 +133,7 @@ class Agents:
         request, remote = toolset.request, dialect_named(client_request.dialect).remote
         messages = request.messages
         if remote is not None and toolset.server_errors:
-            messages = remote.restore_calls(messages, self.agent_registry.servers)
+            messages = remote.restore_calls(messages, self.servers)
         losses = await self._hidden_turns.find_unrestorable(client_request.owner, messages)
         if client_request.strict:
             reject_losses(losses, strict=client_request.strict)

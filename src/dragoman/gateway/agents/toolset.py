@@ -133,11 +133,6 @@ class AgentRegistry:
         """The model of each agent, by agent name."""
         return {name: agent.model for name, agent in self.agents.items()}
 
-    def resolve_model(self, name: str) -> str:
-        """Return the model for a name: the agent's model, or the name itself."""
-        agent = self.agents.get(name)
-        return name if agent is None else agent.model
-
     def select_tools(self, client_request: ClientRequest) -> Toolset | None:
         """Return the server-side tools for a request; None if it uses none."""
         agent = self.agents.get(client_request.call.model)

@@ -13,7 +13,7 @@ from time import time
 import msgspec
 from msgspec import structs
 
-from dragoman.agent import Carrier, Order, Runtime
+from dragoman.agent import Job, JobRunner, Runtime
 from dragoman.agent.history import drop_incomplete_parts
 from dragoman.core.events import Failed, Finished, Started
 from dragoman.core.parts import ToolCall
@@ -22,8 +22,7 @@ from dragoman.core.response import Finish
 from dragoman.core.stream import Collector
 from dragoman.dialects.registry import dialect_named
 from dragoman.gateway.context import RequestContext
-from dragoman.gateway.conversations.load import LoadedRequest
-from dragoman.gateway.conversations.recorder import (
+from dragoman.gateway.conversation_recorder import (
     ConversationRecorder,
     MemberInjector,
     Question,
@@ -31,6 +30,7 @@ from dragoman.gateway.conversations.recorder import (
     find_or_generate_id,
     response_id_of,
 )
+from dragoman.gateway.conversations.load import LoadedRequest
 from dragoman.gateway.generate import Gateway
 from dragoman.gateway.record import Observers, Record
 from dragoman.guard import attempt_async
@@ -75,7 +75,9 @@ class PartialAnswer:
                 reply = set_member(reply, name, found[1]) if found is not None else reply
         if message:
             reply = set_member(reply, "error", json.encode({"code": "server_error", "message": message}))
-        output = [Item(find_or_generate_id(body), body, said=True) for body in dialect.turns.read_reply_items(reply)]
+        output = [
+            Item(find_or_generate_id(body), body, is_output=True) for body in dialect.turns.read_reply_items(reply)
+        ]
         calls = {part.id: part.name for part in parts if isinstance(part, ToolCall)}
         return structs.replace(
             turn, reply=reply, status=status, items=(*turn.items, *output), calls={**turn.calls, **calls}
@@ -127,17 +129,17 @@ _REQUEST_DECODER = msgspec.msgpack.Decoder(LoadedRequest)
 class Background:
     """Generates replies in the background."""
 
-    def __init__(self, store: Store, gateway: Gateway, observers: Observers, carrier: Carrier) -> None:
+    def __init__(self, store: Store, gateway: Gateway, observers: Observers, job_runner: JobRunner) -> None:
         self.store = store
         self._gateway = gateway
         self._observers = observers
-        self._carrier = carrier
+        self._job_runner = job_runner
         self._on_end_callbacks: dict[str, Callable[[], object]] = {}
-        carrier.serve(_RUN_KIND, self._generate)
+        job_runner.serve(_RUN_KIND, self._generate)
 
     async def begin(self, loaded: LoadedRequest, on_end: Callable[[], object]) -> Turn:
         """Start a reply; return the turn in its first state. `on_end` is called when the run has ended."""
-        question, client_request = loaded.question, loaded.ask
+        question, client_request = loaded.question, loaded.client_request
         if self._gateway.runs_tools_for(client_request):
             # Tools may take long, so the reply is streamed: then the output so far is known at any time.
             client_request = structs.replace(client_request, call=structs.replace(client_request.call, stream=True))
@@ -145,12 +147,12 @@ class Background:
         turn = structs.replace(
             question.turn, id=response_id_of(reply), reply=reply, status=_IN_PROGRESS, created=int(time())
         )
-        loaded = structs.replace(loaded, ask=client_request, question=structs.replace(question, turn=turn))
-        order = Order(owner=turn.owner, run=turn.id, kind=_RUN_KIND, document=msgspec.msgpack.encode(loaded))
+        loaded = structs.replace(loaded, client_request=client_request, question=structs.replace(question, turn=turn))
+        job = Job(owner=turn.owner, run=turn.id, kind=_RUN_KIND, document=msgspec.msgpack.encode(loaded))
         try:
             await self.store.add_turn(turn)
             self._on_end_callbacks[turn.id] = on_end
-            await self._carrier.start(order)
+            await self._job_runner.start(job)
         except (Unavailable, Conflict):
             self._on_end_callbacks.pop(turn.id, None)
             raise build_unavailable_error() from None
@@ -162,19 +164,19 @@ class Background:
             raise Problem("invalid_request", "Cannot cancel a synchronous response.", where="/response_id")
         if turn.status != _IN_PROGRESS:
             return turn.reply
-        await self._carrier.cancel(turn.owner, turn.id)
+        await self._job_runner.cancel(turn.owner, turn.id)
         return (await self._finish_turn(turn, "cancelled")).reply
 
     async def stop(self, turn: Turn) -> None:
         """Stop generating a reply, without saving it."""
         if turn.status == _IN_PROGRESS:
-            await self._carrier.cancel(turn.owner, turn.id)
+            await self._job_runner.cancel(turn.owner, turn.id)
 
     async def refresh_turn(self, turn: Turn) -> Turn:
         """Return the current state of a turn; if it is in progress and its run no longer exists, it has failed."""
         if turn.status != _IN_PROGRESS:
             return turn
-        state = await self._carrier.state(turn.owner, turn.id)
+        state = await self._job_runner.state(turn.owner, turn.id)
         if state is not None and state.status == "running":
             return turn
         return await self._finish_turn(turn, "failed", _INTERRUPTED)
@@ -182,16 +184,16 @@ class Background:
     async def watch_events(self, turn: Turn, after: int = -1) -> AsyncGenerator[bytes]:
         """Yield the events of a reply after a sequence number, including those that are still to come."""
         reader = SseReader()
-        async for chunk in self._carrier.watch(turn.owner, turn.id):
+        async for chunk in self._job_runner.watch(turn.owner, turn.id):
             async for event in iter_events_after(chunk, after, reader):
                 yield event
 
     async def _finish_turn(self, turn: Turn, status: str, message: str = "") -> Turn:
         """Save a turn whose run has ended, with the output so far."""
         partial_answer = PartialAnswer(turn)
-        state = await self._carrier.state(turn.owner, turn.id)
+        state = await self._job_runner.state(turn.owner, turn.id)
         if state is not None and state.status != "running":
-            async for chunk in self._carrier.watch(turn.owner, turn.id):
+            async for chunk in self._job_runner.watch(turn.owner, turn.id):
                 partial_answer.feed(chunk)
         finished = partial_answer.build_turn(status, message)
         if await self.store.finish_turn(finished):
@@ -204,9 +206,9 @@ class Background:
             await self.store.update_reply(turn, set_member(turn.reply, "status", json.encode(_IN_PROGRESS)))
         await self._gateway.generate(context)
 
-    async def _generate(self, order: Order, runtime: Runtime) -> bytes:
-        loaded = _REQUEST_DECODER.decode(order.document)
-        question, client_request = loaded.question, loaded.ask
+    async def _generate(self, job: Job, runtime: Runtime) -> bytes:
+        loaded = _REQUEST_DECODER.decode(job.document)
+        question, client_request = loaded.question, loaded.client_request
         turn = question.turn
         record = Record(
             owner=client_request.owner,
@@ -231,10 +233,10 @@ class Background:
                 record.problem, record.outcome, failure = error, "failed", error
             elif error is not None:
                 record.crash, record.outcome = error, "failed"
-                failure = Problem("internal", f"internal error (exchange {record.id}); see the gateway log")
+                failure = Problem("internal", f"Internal error (exchange {record.id}). See the gateway log.")
         finally:
-            if order.run in self._on_end_callbacks:
-                self._on_end_callbacks.pop(order.run)()
+            if job.run in self._on_end_callbacks:
+                self._on_end_callbacks.pop(job.run)()
             record.outcome = "left" if record.outcome == "open" else record.outcome
             self._observers.end(record)
         if failure is not None:

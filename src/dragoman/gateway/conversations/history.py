@@ -14,8 +14,8 @@ from dragoman.core.parts import AnyPart, Data, Media, Opaque, Reasoning, Refusal
 from dragoman.core.problems import Problem
 from dragoman.core.request import Message
 from dragoman.dialects.record import Call, Dialect
+from dragoman.gateway.conversation_recorder import find_or_generate_id
 from dragoman.gateway.conversations.options import ConversationOptions
-from dragoman.gateway.conversations.recorder import find_or_generate_id
 from dragoman.sessions.store import Store
 from dragoman.sessions.values import Conversation, History
 from dragoman.wire import json

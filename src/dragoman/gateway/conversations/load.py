@@ -13,15 +13,15 @@ from dragoman.core.request import Request, Tool
 from dragoman.dialects.record import Call, Dialect
 from dragoman.dialects.registry import dialect_named
 from dragoman.gateway.client_request import ClientRequest
-from dragoman.gateway.conversations.history import REFERENCE_TYPE, find_continuation, find_new_items
-from dragoman.gateway.conversations.options import ConversationOptions, read_body_options, read_header_options
-from dragoman.gateway.conversations.recorder import (
+from dragoman.gateway.conversation_recorder import (
     ConversationRecorder,
     Question,
     build_unavailable_error,
     find_or_generate_id,
     generate_response_id,
 )
+from dragoman.gateway.conversations.history import REFERENCE_TYPE, find_continuation, find_new_items
+from dragoman.gateway.conversations.options import ConversationOptions, read_body_options, read_header_options
 from dragoman.gateway.conversations.repeats import digest_of, find_repeated_turn
 from dragoman.gateway.errors import build_body_error
 from dragoman.sessions.store import Store
@@ -142,7 +142,7 @@ def build_echo(options: ConversationOptions, dialect: Dialect) -> dict[str, byte
 class LoadedRequest(Struct, frozen=True, kw_only=True):
     """A completed request, and how its reply is saved."""
 
-    ask: ClientRequest
+    client_request: ClientRequest
     question: Question
     again: Turn | None = None
     """The earlier turn that this request repeats; its reply is sent again."""
@@ -191,7 +191,9 @@ async def _load_request(
         reply_member=dialect.turns.reply_member,
     )
     return LoadedRequest(
-        ask=complete_request(client_request, members, [*new_items.earlier_items, *new_items.items], settings, dialect),
+        client_request=complete_request(
+            client_request, members, [*new_items.earlier_items, *new_items.items], settings, dialect
+        ),
         question=question,
         again=await find_repeated_turn(store, continuation, new_items, options, digest),
     )
@@ -223,7 +225,9 @@ class ConversationLoader:
         if not (options.is_saved or options.previous or (is_stateful and REFERENCE_TYPE in client_request.call.body)):
             return None
         if dialect.unwrap is not None and dialect.unwrap(client_request.call) is not None:
-            raise Problem("unsupported", "a request in an envelope cannot be part of a stored conversation")
+            raise Problem(
+                "unsupported", "a Code Assist request cannot be part of a stored conversation; use the Gemini API"
+            )
         return await load_request(
             self.store, client_request, members, structs.replace(options, owner=client_request.owner)
         )

@@ -12,7 +12,7 @@ from msgspec import Raw, Struct
 from dragoman.core.problems import Problem
 from dragoman.dialects.record import Call
 from dragoman.gateway.client_request import CONVERSATION_HEADERS, read_call
-from dragoman.gateway.conversations.recorder import generate_conversation_id
+from dragoman.gateway.conversation_recorder import generate_conversation_id
 from dragoman.gateway.errors import build_body_error
 from dragoman.wire import json
 from dragoman.wire.splice import remove_member, set_member
@@ -74,7 +74,11 @@ def read_body_options(members: Mapping[str, Raw], headers: ConversationOptions) 
         _read_flag(members, "background", default=False),
     )
     if is_background and not is_named:
-        raise Problem("invalid_request", "a background response must be stored", where="/background")
+        raise Problem(
+            "invalid_request",
+            "a background response must be stored; set `store` to true or remove `background`",
+            where="/background",
+        )
     return ConversationOptions(
         conversation=conversation or headers.conversation,
         previous=previous,

@@ -14,9 +14,9 @@ from dragoman.core.problems import Problem
 from dragoman.core.stream import replay
 from dragoman.dialects.registry import dialect_named
 from dragoman.gateway.client_request import ClientRequest
+from dragoman.gateway.conversation_recorder import MemberInjector
 from dragoman.gateway.conversations.history import Continuation, NewItems, parse_messages
 from dragoman.gateway.conversations.options import ConversationOptions
-from dragoman.gateway.conversations.recorder import MemberInjector
 from dragoman.gateway.heartbeat import Heartbeat
 from dragoman.gateway.record import Record, build_response_headers
 from dragoman.http.exchange import Exchange
@@ -69,7 +69,7 @@ async def find_repeated_turn(
 
 
 def _has_calls(turn: Turn) -> bool:
-    output = [item.body for item in turn.items if item.said]
+    output = [item.body for item in turn.items if item.is_output]
     messages = parse_messages(output, dialect_named(turn.dialect))
     return any(isinstance(part, ToolCall) for message in messages for part in message.parts)
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec
 
-from dragoman.agent import InProcess, Order, RunState, Status, WatchedRuntime, Work
+from dragoman.agent import InProcess, Job, RunState, Status, WatchedRuntime, Work
 from dragoman.sessions.runs import INTERRUPTED, RUNNING, RunMessage, Runs
 from dragoman.sessions.values import Unavailable
 from dragoman.tasks import TaskSet, start_task, stop_tasks
@@ -40,12 +40,12 @@ _STATUSES: dict[str, Status] = {
 class _ActiveRun:
     """A run in this process."""
 
-    def __init__(self, order: Order, runtime: WatchedRuntime, work: Work) -> None:
-        self.order = order
+    def __init__(self, job: Job, runtime: WatchedRuntime, work: Work) -> None:
+        self.job = job
         self.runtime = runtime
-        self.task = start_task(self._run(work), f"run {order.run}")
+        self.task = start_task(self._run(work), f"run {job.run}")
         self.is_cancelled = False
-        self.last_output = order.first_output
+        self.last_output = job.first_output
         self.unwritten: list[bytes] = []
         self.pending_chunk = b""
         """The chunk that is being written; it is written again if the write may have failed."""
@@ -56,7 +56,7 @@ class _ActiveRun:
         self.ended = asyncio.Event()
 
     async def _run(self, work: Work) -> bytes:
-        return await work(self.order, self.runtime)
+        return await work(self.job, self.runtime)
 
     def cancel(self) -> None:
         """Stop the run on request."""
@@ -70,12 +70,12 @@ class _ActiveRun:
         error = self.task.exception()
         if error is None:
             return "completed", self.task.result()
-        _LOG.error("run %s failed", self.order.run, exc_info=error)
+        _LOG.error("run %s failed", self.job.run, exc_info=error)
         return "failed", b""
 
 
-class Carrying:
-    """A `Carrier` that runs jobs in this process. `runtime` creates the runtime of a run from its name."""
+class LocalJobRunner:
+    """A `JobRunner` that runs jobs in this process. `runtime` creates the runtime of a run from its name."""
 
     def __init__(self, runs: Runs, runtime: Callable[[str], WatchedRuntime] = InProcess) -> None:
         self._runs = runs
@@ -93,22 +93,22 @@ class Carrying:
         """Register the function that does the work of a kind."""
         self._works_by_kind[kind] = work
 
-    async def start(self, order: Order) -> None:
+    async def start(self, job: Job) -> None:
         """Start a run."""
-        await self._runs.begin(order.owner, order.run, "", order.first_output, replaces_ended=True)
-        active_run = _ActiveRun(order, self._runtime_factory(order.run), self._works_by_kind[order.kind])
-        self._active_runs[order.owner, order.run] = active_run
-        self._supervisors.start(self._supervise(active_run), f"supervise run {order.run}")
+        await self._runs.begin(job.owner, job.run, "", job.first_output, replaces_ended=True)
+        active_run = _ActiveRun(job, self._runtime_factory(job.run), self._works_by_kind[job.kind])
+        self._active_runs[job.owner, job.run] = active_run
+        self._supervisors.start(self._supervise(active_run), f"supervise run {job.run}")
         if self._listener is None:
             self._listener = start_task(self._poll_messages(), "poll messages from other processes")
         # Let the work start: work that has not started could be cancelled before it can clean up.
         await asyncio.sleep(0)
 
-    async def tell(self, owner: str, run: str, topic: str, value: Any) -> None:
+    async def answer(self, owner: str, run: str, topic: str, value: Any) -> None:
         """Send a value for a topic that a run waits for."""
         active_run = self._active_runs.get((owner, run))
         if active_run is not None:
-            active_run.runtime.tell(topic, value)
+            active_run.runtime.answer(topic, value)
         else:
             await self._runs.send_message(RunMessage(owner, run, topic, msgspec.json.encode(value)))
 
@@ -176,18 +176,18 @@ class Carrying:
         active_run.runtime.close()
         await collector
         await stop_tasks(writer)
-        order = active_run.order
+        job = active_run.job
         with contextlib.suppress(Unavailable):
             await self._write_output(active_run)
-            await self._runs.end(order.owner, order.run, *active_run.read_outcome())
-        del self._active_runs[order.owner, order.run]
+            await self._runs.end(job.owner, job.run, *active_run.read_outcome())
+        del self._active_runs[job.owner, job.run]
         active_run.ended.set()
         async with active_run.entry_added:
             active_run.entry_added.notify_all()
 
     async def _write_continuously(self, active_run: _ActiveRun) -> None:
         """Write the output of a run and its heartbeats."""
-        order, last_heartbeat = active_run.order, monotonic()
+        job, last_heartbeat = active_run.job, monotonic()
         while True:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(_HEARTBEAT_SECONDS):
@@ -195,17 +195,17 @@ class Carrying:
             with contextlib.suppress(Unavailable):
                 await self._write_output(active_run)
                 if monotonic() - last_heartbeat >= _HEARTBEAT_SECONDS:
-                    await self._runs.update_heartbeat(order.owner, order.run)
+                    await self._runs.update_heartbeat(job.owner, job.run)
                     last_heartbeat = monotonic()
             await asyncio.sleep(_WRITE_SECONDS)
 
     async def _write_output(self, active_run: _ActiveRun) -> None:
         active_run.has_output.clear()
-        order = active_run.order
+        job = active_run.job
         while active_run.unwritten or active_run.pending_chunk:
             if not active_run.pending_chunk:
                 active_run.pending_chunk, active_run.unwritten = b"".join(active_run.unwritten), []
-            await self._runs.add_entry(order.owner, order.run, active_run.last_entry + 1, active_run.pending_chunk)
+            await self._runs.add_entry(job.owner, job.run, active_run.last_entry + 1, active_run.pending_chunk)
             active_run.pending_chunk = b""
             async with active_run.entry_added:
                 active_run.last_entry += 1
@@ -223,7 +223,7 @@ class Carrying:
                     if message.topic == _CANCEL:
                         active_run.cancel()
                     else:
-                        active_run.runtime.tell(message.topic, msgspec.json.decode(message.body))
+                        active_run.runtime.answer(message.topic, msgspec.json.decode(message.body))
         self._listener = None
 
 

@@ -23,7 +23,7 @@ from dragoman.core.parts import ToolResult
 from dragoman.core.problems import Problem
 from dragoman.core.request import Message, Request, count_leading_systems
 from dragoman.core.serialization import decode_messages, encode_messages
-from dragoman.gateway.conversations.recorder import build_unavailable_error
+from dragoman.gateway.conversation_recorder import build_unavailable_error
 from dragoman.sessions.conversations import Conversations, OpenConversation
 from dragoman.sessions.runs import Claims, Runs
 from dragoman.sessions.store import Store

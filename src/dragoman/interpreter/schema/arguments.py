@@ -59,7 +59,7 @@ class ArgumentUndo(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=Fal
     """The value was wrapped in an object as the property of this name."""
     wrapped_kinds: frozenset[str] = frozenset()
     """The JSON types that are wrapped; empty means all."""
-    retold: bool = False
+    converts_history: bool = False
     """Root undo only: the arguments of calls in the history must be converted too. Integers do not need that."""
     only_integers: bool = False
     """Root undo only: nothing but the notation of integers changes, which is the case for most tools."""

@@ -202,7 +202,7 @@ def note_history_changes(
         undo = converted.undo
         if undo is not None:
             changes = changes_history(undo)
-            undo = structs.replace(undo, retold=changes, only_integers=not changes)
+            undo = structs.replace(undo, converts_history=changes, only_integers=not changes)
             return structs.replace(converted, undo=undo)
         return converted
 

@@ -7,7 +7,7 @@ from msgspec import Struct
 from dragoman.interpreter.schema.arguments import Alternative, ArgumentUndo
 from dragoman.interpreter.schema.conversion import NoteKind
 from dragoman.interpreter.schema.nodes import Node, append_sentences, as_list, as_node, describe_keyword, to_json_text
-from dragoman.wire.pointer import escape
+from dragoman.wire.pointer import escape, join
 
 DESCRIBED = {
     "object": ("patternProperties", "propertyNames", "dependentRequired", "dependentSchemas", "dependencies"),
@@ -38,7 +38,7 @@ class SchemaPosition(Struct, frozen=True):
     trail: tuple[str, ...] = ()
 
     def descend(self, *steps: str) -> "SchemaPosition":
-        return SchemaPosition(self.where + "".join(f"/{escape(step)}" for step in steps), self.depth + 1, self.trail)
+        return SchemaPosition(self.where + join(steps), self.depth + 1, self.trail)
 
     def nest(self) -> "SchemaPosition":
         return SchemaPosition(self.where, self.depth + 1, self.trail)

@@ -211,13 +211,13 @@ def _order_by_finish(graph: dict[str, set[str]]) -> list[str]:
     path = [("", iter(list(graph)))]
     while path:
         pointer, targets = path[-1]
-        onward = next((target for target in targets if target not in entered), None)
-        if onward is None:
+        unvisited = next((target for target in targets if target not in entered), None)
+        if unvisited is None:
             order.append(pointer)
             path.pop()
         else:
-            entered.add(onward)
-            path.append((onward, iter(sorted(graph[onward] & graph.keys()))))
+            entered.add(unvisited)
+            path.append((unvisited, iter(sorted(graph[unvisited] & graph.keys()))))
     return order[:-1]
 
 
@@ -288,18 +288,18 @@ def _find_edges(schema: object, start: str, where: str, references: References, 
 
 def _find_cyclic(edges: list[_Edge]) -> list[_Edge]:
     """Return the edges that are on a cycle."""
-    onward: dict[str, set[str]] = {}
+    successors: dict[str, set[str]] = {}
     for edge in edges:
-        onward.setdefault(edge.start, set()).add(edge.end)
-    reached = {pointer: _find_reachable(pointer, onward) for pointer in {edge.end for edge in edges}}
+        successors.setdefault(edge.start, set()).add(edge.end)
+    reached = {pointer: _find_reachable(pointer, successors) for pointer in {edge.end for edge in edges}}
     return [edge for edge in edges if edge.start in reached[edge.end]]
 
 
-def _find_reachable(start: str, onward: dict[str, set[str]]) -> set[str]:
+def _find_reachable(start: str, successors: dict[str, set[str]]) -> set[str]:
     found = {start}
     waiting = [start]
     while waiting:
-        new = onward.get(waiting.pop(), set()) - found
+        new = successors.get(waiting.pop(), set()) - found
         found |= new
         waiting += new
     return found

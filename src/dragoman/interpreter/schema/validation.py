@@ -5,10 +5,10 @@ compiled is one error, arguments that are not JSON are one error. For a definiti
 """
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from functools import lru_cache
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from msgspec import Struct
 
@@ -17,21 +17,21 @@ from dragoman.interpreter.schema.limits import (
     MAX_SCHEMA_BYTES,
     MAX_STEPS,
     StepCounter,
+    ValidationCost,
     find_excesses,
     is_recursive,
 )
 from dragoman.interpreter.schema.nodes import as_node, list_names, properties_of, read_document, read_types
 from dragoman.wire.json import Malformed, decode
-from dragoman.wire.pointer import escape
+from dragoman.wire.pointer import join
 
 if TYPE_CHECKING:
-    from jsonschema_rs import Validator
+    from jsonschema_rs import ValidationError, Validator
 
 
 _PATTERN_SIZE = 1 << 20
 _BACKTRACKS = 10_000
 _MAX_MESSAGE = 500
-_MAX_EXPLAINED_STEPS = 1000
 _META = "https://json-schema.org/draft/2020-12/schema"
 """The meta-schema, which is built into the validator."""
 
@@ -43,10 +43,48 @@ class ArgumentError(Struct, frozen=True):
     message: str
 
 
-class _Checker(Struct, frozen=True):
+Unlisted = Literal["too costly", "invalid"]
+"""Why the errors of a value are not listed: it is not validated, or it is invalid and the list would cost too much."""
+
+
+class StepLimits(Struct, frozen=True):
+    """The limits of one validation, in steps."""
+
+    total: float
+    """If it would take more steps, the value is not validated."""
+    listed: float
+    """If it takes more steps, errors are not listed: that visits each failed alternative, so it costs far more."""
+    listed_per_pair: float = 0
+    """The same, for each pair of a schema and a value; the higher of the two limits applies."""
+
+
+class CompiledSchema(Struct, frozen=True):
+    """A compiled schema with its validator."""
+
+    document: Any
     validator: "Validator"
-    steps: StepCounter | None
-    """Estimates the cost of a validation; None if the schema does not contain itself: each value is visited once."""
+    steps: StepCounter
+    """Estimates the cost of a validation."""
+    is_recursive: bool
+    """Whether the schema contains itself; if not, each value is visited once and the cost need not be estimated."""
+
+    def find_errors(self, value: Any, limits: StepLimits) -> "Iterator[ValidationError] | Unlisted":
+        """Return the errors of a value, or why they are not listed."""
+        cost = self.steps.count(value) if self.is_recursive else ValidationCost(0, 0)
+        if cost.steps > limits.total:
+            return "too costly"
+        if self.validator.is_valid(value):
+            return iter(())
+        if cost.steps > max(limits.listed, limits.listed_per_pair * cost.pairs):
+            return "invalid"
+        return self.validator.iter_errors(value)
+
+
+_LIMITS = StepLimits(MAX_STEPS, 1000)
+_UNLISTED: dict[Unlisted, str] = {
+    "too costly": "nested too deeply to be checked against the schema of this tool",
+    "invalid": "does not fit the schema of this tool",
+}
 
 
 def check_arguments(schema: bytes | None, arguments: str, limit: int = 5) -> list[ArgumentError]:
@@ -57,43 +95,32 @@ def check_arguments(schema: bytes | None, arguments: str, limit: int = 5) -> lis
         return [ArgumentError(error.where, f"not JSON: {error.message}")]
     if schema is None:
         return [] if isinstance(value, dict) else [ArgumentError("", "the arguments must be an object")]
-    checker = _compile_cached(schema) if len(schema) <= MAX_SCHEMA_BYTES else f"larger than {MAX_SCHEMA_BYTES} bytes"
-    if isinstance(checker, str):
-        return [ArgumentError("", f"the schema of this tool cannot be used: {checker}")]
-    return _find_errors(checker, value, limit)
-
-
-def _find_errors(checker: _Checker, value: Any, limit: int) -> list[ArgumentError]:
-    validator = checker.validator
-    steps = 0 if checker.steps is None else checker.steps.count(value).steps
-    if steps > MAX_STEPS:
-        return [ArgumentError("", "nested too deeply to be checked against the schema of this tool")]
-    if validator.is_valid(value):
-        return []
-    if steps > _MAX_EXPLAINED_STEPS:
-        # Detailed errors include every alternative that failed, so they cost far more than `is_valid`.
-        return [ArgumentError("", "does not fit the schema of this tool")]
-    errors: list[ArgumentError] = []
-    for error in validator.iter_errors(value):
-        if len(errors) == limit:
-            break
-        errors.append(ArgumentError(_to_pointer(error.instance_path), _shorten(error.message)))
-    return errors
+    compiled = _compile_cached(schema) if len(schema) <= MAX_SCHEMA_BYTES else f"larger than {MAX_SCHEMA_BYTES} bytes"
+    if isinstance(compiled, str):
+        return [ArgumentError("", f"the schema of this tool cannot be used: {compiled}")]
+    errors = compiled.find_errors(value, _LIMITS)
+    if isinstance(errors, str):
+        return [ArgumentError("", _UNLISTED[errors])]
+    return [ArgumentError(join(error.instance_path), _shorten(error.message)) for error in islice(errors, limit)]
 
 
 @lru_cache(maxsize=512)
-def _compile_cached(schema: bytes) -> _Checker | str:
+def _compile_cached(schema: bytes) -> CompiledSchema | str:
     """Return the compiled validator, or the error message if the schema cannot be compiled."""
     try:
-        document = read_document(schema)
+        return compile_document(read_document(schema))
     except Malformed as error:
         return error.message
+
+
+def compile_document(document: Any) -> CompiledSchema | str:
+    """Compile a schema; return the reason if it exceeds a limit or is invalid."""
     for excess in find_excesses(document):
         return f"{excess.message} (at {excess.where or 'its root'})"
-    compiled = compile_schema(document)
-    if isinstance(compiled, str):
-        return compiled
-    return _Checker(compiled, StepCounter(document) if is_recursive(document) else None)
+    validator = compile_schema(document)
+    if isinstance(validator, str):
+        return validator
+    return CompiledSchema(document, validator, StepCounter(document), is_recursive(document))
 
 
 def compile_schema(document: Any) -> "Validator | str":
@@ -121,11 +148,7 @@ def find_schema_errors(document: Any, limit: int = 50) -> list[tuple[str, str]]:
     import jsonschema_rs  # noqa: PLC0415 - slow to import, and needed only for validation
 
     errors = jsonschema_rs.Draft202012Validator({"$ref": _META}).iter_errors(document)
-    return [(_to_pointer(error.instance_path), _shorten(error.message)) for error in islice(errors, limit)]
-
-
-def _to_pointer(path: Sequence[str | int]) -> str:
-    return "".join(f"/{escape(str(step))}" for step in path)
+    return [(join(error.instance_path), _shorten(error.message)) for error in islice(errors, limit)]
 
 
 def _shorten(message: str) -> str:

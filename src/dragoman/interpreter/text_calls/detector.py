@@ -1,6 +1,7 @@
 """Detect tool calls in the text of a model without tool support, and emit them as events of call parts."""
 
 from collections.abc import Iterable, Sequence
+from typing import assert_never
 
 from msgspec import structs
 
@@ -19,10 +20,11 @@ from dragoman.core.events import (
 from dragoman.core.parts import Text, ToolCall
 from dragoman.core.response import Finish, Response
 from dragoman.core.stream import collect, replay
+from dragoman.interpreter.ids import generate_id
 from dragoman.interpreter.ledger import Ledger
 from dragoman.interpreter.text_calls.forms import UnreadableText, WrittenCall
 from dragoman.interpreter.text_calls.reader import TextCallReader
-from dragoman.interpreter.undo import NO_UNDO, ReplyPipeline, TextCallSettings, generate_id
+from dragoman.interpreter.undo import NO_UNDO, ReplyPipeline, TextCallSettings
 
 
 def match_tool_name(name: str, names: Sequence[str]) -> str:
@@ -38,7 +40,7 @@ def _normalise_name(name: str) -> str:
 
 
 _COMPLETE_REASONS = frozenset({"stop", "tool_calls"})
-_CALL_CUT_OUT = "it belongs to a text that contained a call"
+_CALL_CUT_OUT = "it is about a text from which a call was parsed"
 
 
 class _OpenText:
@@ -221,6 +223,8 @@ class CallDetector:
                     ledger.report_dropped_field("part.citations", _CALL_CUT_OUT, part)
                 case PartNative(_, _, field, raw):
                     ledger.report_dropped_value(part.where + field, raw, _CALL_CUT_OUT)
+                case _:
+                    assert_never(event)
         if part.extras is not None and not open_text.piece_count:
             for field, raw in part.extras.fields.items():
                 ledger.report_dropped_value(part.where + field, raw, _CALL_CUT_OUT)

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterable, Sequence
 from itertools import groupby
-from typing import Any, Literal
+from typing import Any, Literal, assert_never
 
 from msgspec import Raw, Struct, structs
 
@@ -314,7 +314,9 @@ class _HistoryRenderer:
                     texts.append(f"[{kind} follows]")
                     moved.append(item)
                 case Opaque():
-                    adaptation.ledger.report_dropped(item.where, "it has no form as text")
+                    adaptation.ledger.report_dropped(item.where, "it cannot be sent as text")
+                case _:
+                    assert_never(item)
         text = "\n".join(texts)
         if (safe := escape_protocol(text)) != text:
             adaptation.ledger.report_approximated(result.where, _ESCAPED)

@@ -10,6 +10,7 @@ server leaves in the text.
 """
 
 import re
+from typing import assert_never
 
 from dragoman.interpreter.text_calls.forms import (
     BLANK,
@@ -171,6 +172,8 @@ class TextCallReader:
                 form.text = form.text[end:]
                 self._closers = (*self._closers, *closers)
                 self._is_after_call = True
+            case _:
+                assert_never(found)
 
     def _read_closers(self) -> bool:
         """Skip the closing marks of a call; parse another call in the same tags."""

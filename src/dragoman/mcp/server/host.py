@@ -22,7 +22,7 @@ from dragoman.agent import (
     CallEnded,
     CallProgressed,
     CallStarted,
-    Carrier,
+    JobRunner,
     Step,
     TurnEnded,
     WatchedRuntime,
@@ -186,9 +186,9 @@ class Host(Protocol):
 class WaitingHost:
     """A host that waits for the response of its call."""
 
-    def __init__(self, ctx: Context[Any, Any], carrier: Carrier) -> None:
+    def __init__(self, ctx: Context[Any, Any], job_runner: JobRunner) -> None:
         self._ctx = ctx
-        self.runtime = carrier.runtime
+        self.runtime = job_runner.runtime
         older = ctx.protocol_version not in MODERN_PROTOCOL_VERSIONS and ctx.request_context.request is None
         self.seconds = APPROVAL_SECONDS if supports_elicitation(ctx) and older else 0.0
         self._progress_count = 0

@@ -84,7 +84,8 @@ class QueryRequest(Struct, frozen=True, kw_only=True):
 
     session: str
     model: str
-    said: bytes
+    prompt: bytes
+    """The new user message, encoded."""
     effort: ThinkingEffort | None = None
     turns: int
     seconds: float
@@ -112,12 +113,14 @@ class Query:
         self,
         *,
         ctx: AnyContext,
-        prompt: Annotated[str, Field(description="what to ask", min_length=1)],
+        prompt: Annotated[str, Field(description="the question or task", min_length=1)],
         session_id: Annotated[str | None, Field(description="continue this conversation", max_length=200)] = None,
-        model: Annotated[str | None, Field(description="another model than the usual one")] = None,
-        parts: Annotated[list[Part] | None, Field(description="images, documents, sounds and films beside")] = None,
+        model: Annotated[str | None, Field(description="model to use instead of the default")] = None,
+        parts: Annotated[
+            list[Part] | None, Field(description="images, documents, audio and video for the prompt")
+        ] = None,
         thinking: Annotated[ThinkingEffort | None, Field(description="how much the model thinks")] = None,
-        max_turns: Annotated[int | None, Field(description="how often the model may use tools", ge=1)] = None,
+        max_turns: Annotated[int | None, Field(description="maximum number of turns with tools", ge=1)] = None,
     ) -> Annotated[CallToolResult, Answer]:
         """Answer a call of the tool."""
         caller, limit = caller_of(ctx.request_context), self._service.settings.max_turns
@@ -126,7 +129,7 @@ class Query:
             query = QueryRequest(
                 session=session_id or uuid4().hex,
                 model=self._choose_model(model, caller),
-                said=encode_messages([message]),
+                prompt=encode_messages([message]),
                 effort=thinking,
                 turns=min(max_turns or limit, limit),
                 seconds=APPROVAL_SECONDS if supports_elicitation(ctx) else 0.0,
@@ -140,7 +143,7 @@ class Query:
         except Unavailable:
             return _build_error(_UNREACHABLE)
         return await self._run_shielded(
-            self._answer_query(query, caller.owner, WaitingHost(ctx, self._service.carrier))
+            self._answer_query(query, caller.owner, WaitingHost(ctx, self._service.job_runner))
         )
 
     async def _run_shielded(self, answer: Coroutine[Any, Any, CallToolResult]) -> CallToolResult:
@@ -202,7 +205,7 @@ class Query:
         )
         request = Request(
             model=query.model,
-            messages=(*head, *unfinished.history, *decode_messages(query.said)),
+            messages=(*head, *unfinished.history, *decode_messages(query.prompt)),
             thinking=Thinking(effort=query.effort) if query.effort is not None else None,
             stream=True,
         )

@@ -29,7 +29,8 @@ from dragoman.mcp.server.search import SearchTools
 from dragoman.mcp.server.service import Service, ToolCaller
 from dragoman.mcp.server.stdio import serve_stdio
 from dragoman.mcp.server.tasks import TTL, Tasks, TaskTool
-from dragoman.tools.arguments import format_error, format_errors, format_pointer
+from dragoman.tools.arguments import format_error, format_errors
+from dragoman.wire.pointer import join
 
 
 class ErrorReportingServer(MCPServer[Any]):
@@ -57,9 +58,7 @@ class ErrorReportingServer(MCPServer[Any]):
         for each in error.errors():
             reason, place = each["msg"], each["loc"]
             described = properties.get(str(place[0]), {}).get("description") if len(place) == 1 else None
-            faults.append(
-                format_error(format_pointer(place), f"{reason} (expected {described})" if described else reason)
-            )
+            faults.append(format_error(join(place), f"{reason} (expected {described})" if described else reason))
         return format_errors(faults)
 
 
@@ -138,8 +137,9 @@ def build_server(
 def configure_low_level(server: MCPServer[Any], *, max_body: int, fixtures: Fixtures | None = None) -> Server[Any]:
     """Return the SDK's low-level server, with its HTTP side configured.
 
-    Authorisation happens earlier. Without fixtures, HTTP is stateless and any process may answer any request. The suite
-    also has tools that ask the client during a call, as the older revisions do, and those need a session.
+    Authorisation happens earlier. Without fixtures, HTTP is stateless and any process may answer any request. With
+    fixtures, which are the tools of the conformance suite, it has sessions: some of them send requests to the client
+    during a call, as older revisions of MCP do.
     """
     server.streamable_http_app(
         stateless_http=fixtures is None,
@@ -171,7 +171,7 @@ class McpApp:
         mounts = (self._query.mount, SearchTools(service).mount)
         ttl = min(TTL, retention) if retention else TTL
         tools = {query.NAME: self._query.task, **(fixtures.tasks if fixtures else {})}
-        server = build_server(mounts, Tasks(service.carrier, tools, ttl), version=version, fixtures=fixtures)
+        server = build_server(mounts, Tasks(service.job_runner, tools, ttl), version=version, fixtures=fixtures)
         self._low_level_server = configure_low_level(server, max_body=max_body, fixtures=fixtures)
         self._endpoint = HttpEndpoint(server)
         self._has_sessions = fixtures is not None

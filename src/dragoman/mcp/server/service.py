@@ -6,7 +6,7 @@ from typing import Any
 from mcp.server.context import ServerRequestContext
 from msgspec import Struct
 
-from dragoman.agent import Carrier, Model
+from dragoman.agent import JobRunner, Model
 from dragoman.core.request import NativeTool
 from dragoman.sessions.conversations import Conversations
 from dragoman.tools import Executor
@@ -65,5 +65,5 @@ class Service(Struct, frozen=True, kw_only=True):
     read_page: Callable[[str, str], Awaitable[WebDocument]]
     """Fetches a page by URL for an owner, or raises `Refused`."""
     conversations: Conversations
-    carrier: Carrier
+    job_runner: JobRunner
     """Runs `query` calls as jobs."""

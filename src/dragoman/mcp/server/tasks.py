@@ -24,7 +24,7 @@ from mcp.types.version import MODERN_PROTOCOL_VERSIONS
 from msgspec import Struct, field, structs
 from pydantic import BaseModel
 
-from dragoman.agent import Carrier, Order, RunState, Runtime
+from dragoman.agent import Job, JobRunner, RunState, Runtime
 from dragoman.guard import attempt_async
 from dragoman.mcp.server.service import caller_of
 
@@ -72,8 +72,8 @@ def create_state(name: str, ttl: float, meta: Mapping[str, Any]) -> TaskState:
     return TaskState(
         task_id=name,
         status="working",
-        created_at=(begun := now()),
-        last_updated_at=begun,
+        created_at=(created := now()),
+        last_updated_at=created,
         ttl_ms=int(ttl * 1000),
         poll_interval_ms=POLL_MILLISECONDS,
         meta=dict(meta) or None,
@@ -176,15 +176,15 @@ class UpdateTaskParams(TaskParams):
 
 class _Document(Struct, frozen=True):
     tool: str
-    wish: bytes
-    told: TaskState
+    arguments: bytes
+    state: TaskState
 
 
 class TaskStarter:
     """Lets a tool call become a task."""
 
-    def __init__(self, carrier: Carrier, tool: str, owner: str, ttl: float) -> None:
-        self._carrier = carrier
+    def __init__(self, job_runner: JobRunner, tool: str, owner: str, ttl: float) -> None:
+        self._job_runner = job_runner
         self._tool = tool
         self._owner = owner
         self._ttl = ttl
@@ -195,8 +195,8 @@ class TaskStarter:
         state = create_state(uuid4().hex, self._ttl, meta)
         document = msgspec.json.encode(_Document(self._tool, arguments, state))
         run = _PREFIX + state.task_id
-        job = Order(owner=self._owner, run=run, kind=_KIND, document=document, first_output=encode_state(state))
-        await self._carrier.start(job)
+        job = Job(owner=self._owner, run=run, kind=_KIND, document=document, first_output=encode_state(state))
+        await self._job_runner.start(job)
         self.state = state
 
 
@@ -213,11 +213,11 @@ class Tasks(Extension):
 
     identifier = IDENTIFIER
 
-    def __init__(self, carrier: Carrier, tools: Mapping[str, TaskTool], ttl: float = TTL) -> None:
-        self._carrier = carrier
+    def __init__(self, job_runner: JobRunner, tools: Mapping[str, TaskTool], ttl: float = TTL) -> None:
+        self._job_runner = job_runner
         self._tools = tools
         self._ttl = ttl
-        carrier.serve(_KIND, self._run_job)
+        job_runner.serve(_KIND, self._run_job)
 
     def methods(self) -> Sequence[MethodBinding]:
         """Return the protocol methods for tasks."""
@@ -238,7 +238,7 @@ class Tasks(Extension):
             if tool.support == "required":
                 require_client_extension(ctx, IDENTIFIER)
             return await call_next(ctx)
-        starter = TaskStarter(self._carrier, params.name, caller_of(ctx).owner, self._ttl)
+        starter = TaskStarter(self._job_runner, params.name, caller_of(ctx).owner, self._ttl)
         before = _TASK_STARTER.set(starter)
         try:
             result = await call_next(ctx)
@@ -246,15 +246,15 @@ class Tasks(Extension):
             _TASK_STARTER.reset(before)
         return result if starter.state is None else {"resultType": "task", **msgspec.to_builtins(starter.state)}
 
-    async def _run_job(self, order: Order, runtime: Runtime) -> bytes:
-        document = msgspec.json.decode(order.document, type=_Document)
-        job = TaskJob(order.owner, runtime, document.told)
-        done = await attempt_async(lambda: self._tools[document.tool].work(job, document.wish))
+    async def _run_job(self, job: Job, runtime: Runtime) -> bytes:
+        document = msgspec.json.decode(job.document, type=_Document)
+        task_job = TaskJob(job.owner, runtime, document.state)
+        done = await attempt_async(lambda: self._tools[document.tool].work(task_job, document.arguments))
         # A failed tool also has an outcome: clients poll until there is one.
         return (
-            job.encode_end(result=_dump_result(done.value))
+            task_job.encode_end(result=_dump_result(done.value))
             if done.error is None
-            else job.encode_end(error=_dump_error(done.error))
+            else task_job.encode_end(error=_dump_error(done.error))
         )
 
     async def _get(self, ctx: _Context, params: TaskParams) -> HandlerResult:
@@ -264,12 +264,12 @@ class Tasks(Extension):
         answers = params.input_responses
         # Answers to questions that the task did not ask are ignored.
         for topic in await find_asked_topics(lambda: self._find_task(ctx, params), answers):
-            await self._carrier.tell(caller_of(ctx).owner, _PREFIX + params.task_id, topic, answers[topic])
+            await self._job_runner.answer(caller_of(ctx).owner, _PREFIX + params.task_id, topic, answers[topic])
         return {}
 
     async def _cancel(self, ctx: _Context, params: TaskParams) -> HandlerResult:
         await self._find_task(ctx, params)
-        await self._carrier.cancel(caller_of(ctx).owner, _PREFIX + params.task_id)
+        await self._job_runner.cancel(caller_of(ctx).owner, _PREFIX + params.task_id)
         return {}
 
     async def _find_task(self, ctx: _Context, params: TaskParams) -> TaskState:
@@ -277,7 +277,7 @@ class Tasks(Extension):
         named = None if ctx.request is None else ctx.request.headers.get("mcp-name", "")
         if named is not None and named != params.task_id:
             raise MCPError(HEADER_MISMATCH, "the mcp-name header must equal the taskId of the request")
-        state = await self._carrier.state(caller_of(ctx).owner, _PREFIX + params.task_id)
+        state = await self._job_runner.state(caller_of(ctx).owner, _PREFIX + params.task_id)
         if state is None or time() - state.created > self._ttl:
             raise MCPError(INVALID_PARAMS, f"unknown task {params.task_id!r}")
         return build_state(state)

@@ -10,7 +10,7 @@ from dragoman.core.parts import ToolCall
 from dragoman.core.problems import Problem
 from dragoman.dialects.record import Call
 from dragoman.dialects.registry import dialect_named
-from dragoman.gateway.conversations.recorder import find_or_generate_id, generate_conversation_id
+from dragoman.gateway.conversation_recorder import find_or_generate_id, generate_conversation_id
 from dragoman.sessions.store import Store
 from dragoman.sessions.values import Conversation, Item, Turn
 from dragoman.wire import json

@@ -99,11 +99,11 @@ def _anthropic_page(rows: list[Row], query: Query) -> Row:
     limit = _parse_size(query, "limit", 20, 1000)
     names = [row["id"] for row in rows]
     if "before_id" in query:
-        end = _find_index(names, query["before_id"])
+        end = _find_index(names, query, "before_id")
         start = max(0, end - limit)
         more = start > 0
     else:
-        start = _find_index(names, query["after_id"]) + 1 if "after_id" in query else 0
+        start = _find_index(names, query, "after_id") + 1 if "after_id" in query else 0
         end = start + limit
         more = end < len(rows)
     shown = rows[start:end]
@@ -113,8 +113,7 @@ def _anthropic_page(rows: list[Row], query: Query) -> Row:
 
 def _google_page(rows: list[Row], query: Query) -> Row:
     size = _parse_size(query, "pageSize", 50, 1000)
-    token = query.get("pageToken", "")
-    start = _find_index([row["name"] for row in rows], token) if token else 0
+    start = _find_index([row["name"] for row in rows], query, "pageToken") if query.get("pageToken") else 0
     listed: Row = {"models": rows[start : start + size]}
     if start + size < len(rows):
         listed["nextPageToken"] = rows[start + size]["name"]
@@ -129,9 +128,11 @@ def _parse_size(query: Query, name: str, default: int, maximum: int) -> int:
     return min(int(size), maximum)
 
 
-def _find_index(names: list[Any], name: str) -> int:
+def _find_index(names: list[Any], query: Query, parameter: str) -> int:
+    name = query[parameter]
     if name not in names:
-        raise Problem("invalid_request", f"there is no page at {name!r}")
+        message = f"{parameter} must be a value of an earlier page of the list; no model is named {name!r}"
+        raise Problem("invalid_request", message)
     return names.index(name)
 
 

@@ -7,8 +7,9 @@ from typing import Any
 from msgspec import Raw
 
 from dragoman.core.problems import Problem
+from dragoman.dialects.api import Endpoint
+from dragoman.gateway.conversation_recorder import build_unavailable_error
 from dragoman.gateway.conversations.background import Background, iter_events_after
-from dragoman.gateway.conversations.recorder import build_unavailable_error
 from dragoman.gateway.conversations.repeats import render_stream
 from dragoman.gateway.errors import build_body_error
 from dragoman.gateway.record import Record, build_response_headers
@@ -16,7 +17,6 @@ from dragoman.http.exchange import Exchange
 from dragoman.http.message import JSON_HEADERS
 from dragoman.server.endpoints import conversations
 from dragoman.server.endpoints.conversations import render_page
-from dragoman.server.routes import PathMatch
 from dragoman.sessions.store import Store
 from dragoman.sessions.values import Conflict, Turn, Unavailable
 from dragoman.tasks import start_task, stop_tasks
@@ -95,7 +95,7 @@ async def cancel_response(store: Store, owner: str, name: str, background: Backg
 async def list_input_items(store: Store, owner: str, name: str, query: Mapping[str, str]) -> dict[str, Any]:
     """List the input items of a response."""
     turn = await find_turn(store, owner, name)
-    return render_page([item for item in turn.items if not item.said], query)
+    return render_page([item for item in turn.items if not item.is_output], query)
 
 
 _HEARTBEAT_SECONDS = 15.0
@@ -103,7 +103,7 @@ _HEARTBEAT_SECONDS = 15.0
 _SSE_HEADERS = {"content-type": "text/event-stream; charset=utf-8", "cache-control": "no-cache"}
 
 
-async def handle_request(background: Background, path: PathMatch, owner: str, exchange: Exchange) -> None:
+async def handle_request(background: Background, path: Endpoint, owner: str, exchange: Exchange) -> None:
     """Handle a request for a stored response or a conversation."""
     store = background.store
     try:
@@ -156,7 +156,7 @@ async def _next_event(events: AsyncGenerator[bytes]) -> bytes:
     return await anext(events, b"")
 
 
-async def _run_action(background: Background, path: PathMatch, owner: str, exchange: Exchange) -> Any:
+async def _run_action(background: Background, path: Endpoint, owner: str, exchange: Exchange) -> Any:
     store = background.store
     name, body, query = path.name, exchange.request.body, exchange.request.query
     match path.action:

@@ -19,7 +19,7 @@ from msgspec.structs import replace
 from dragoman.config import Config, ConfigError
 from dragoman.http.server import url_of
 from dragoman.server.metrics import SharedCounters, allocate_shared
-from dragoman.server.process.peers import Peers, WorkerContext
+from dragoman.server.peers import Peers, WorkerContext
 from dragoman.server.process.supervisor import EXIT_UNUSABLE, Job, Supervisor
 from dragoman.server.runner import listen_address, serve, watch_stop_signals
 

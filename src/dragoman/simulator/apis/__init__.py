@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from importlib import import_module
 
-from dragoman.simulator.api import Api
+from dragoman.simulator.apis.api import Api
 
 NAMES = ("chat", "responses", "messages", "gemini")
 

@@ -3,12 +3,12 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from dragoman.simulator.model.usage import PromptCache, count_ask_tokens, count_usage
+from dragoman.simulator.model.usage import PromptCache, count_request_tokens, count_usage
 
 if TYPE_CHECKING:
     from dragoman.simulator.model.responder import answer
 
-__all__ = ["PromptCache", "answer", "count_ask_tokens", "count_usage"]
+__all__ = ["PromptCache", "answer", "count_request_tokens", "count_usage"]
 
 
 def __getattr__(name: str) -> Any:

@@ -4,10 +4,10 @@ from typing import Any
 
 from msgspec import Struct
 
+from dragoman.simulator.apis.rule import Json
 from dragoman.simulator.model.prompt import Evidence, LookupStage, ParameterLabel, read_label
 from dragoman.simulator.model.schema import TYPES, Schema, as_list, as_object, common_types, encode, is_valid
 from dragoman.simulator.model.values import generate_samples
-from dragoman.simulator.rule import Json
 
 _MAX_DEPTH = 24
 _MAX_VALUES = 800

@@ -11,7 +11,8 @@ from functools import lru_cache
 from msgspec import Struct
 from msgspec.structs import replace
 
-from dragoman.simulator.conversation import AskTool, ToolKind
+from dragoman.simulator.apis.conversation import RequestTool, ToolKind
+from dragoman.simulator.apis.rule import Json
 from dragoman.simulator.model.filler import fill
 from dragoman.simulator.model.prompt import (
     STOP_WORDS,
@@ -26,7 +27,6 @@ from dragoman.simulator.model.prompt import (
     split_words,
 )
 from dragoman.simulator.model.schema import Schema, as_object, encode, load_schema
-from dragoman.simulator.rule import Json
 
 _AND = re.compile(r"\s*,?\s+and\s+(?:also\s+)?|\s*,\s+(?=[a-z])", re.IGNORECASE)
 _NAME, _DESCRIPTION, _KIND, _ENOUGH = 3, 2, 2, 2
@@ -36,7 +36,7 @@ _MAX_CALLS = 16
 class ToolCandidate(Struct, frozen=True):
     """A tool that may be called: its schema, words of its name and its description, and the kinds of its parameters."""
 
-    tool: AskTool
+    tool: RequestTool
     schema: Schema
     name_words: frozenset[str]
     words: frozenset[str]
@@ -46,12 +46,12 @@ class ToolCandidate(Struct, frozen=True):
 class PlannedCall(Struct, frozen=True):
     """A call that the prompt requests; `guessed` are required parameters that it does not mention."""
 
-    tool: AskTool
+    tool: RequestTool
     arguments: Json | str
     guessed: tuple[str, ...] = ()
 
 
-def read_tools(tools: Iterable[AskTool]) -> list[ToolCandidate]:
+def read_tools(tools: Iterable[RequestTool]) -> list[ToolCandidate]:
     """Analyse tools; the results are cached because the same tools come with every request."""
     return [_read_tool(tool.name, tool.description, tool.kind, encode(tool.schema)) for tool in tools]
 
@@ -63,7 +63,7 @@ def _read_tool(name: str, description: str, kind: ToolKind, raw: bytes) -> ToolC
     headline = description[:400].replace("\n", ". ").partition(". ")[0]
     properties = as_object(as_object(schema.root).get("properties"))
     kinds = frozenset(read_label(key, as_object(inner).get("format", "")).kind for key, inner in properties.items())
-    tool = AskTool(name=name, description=description, schema=as_object(schema.root), kind=kind)
+    tool = RequestTool(name=name, description=description, schema=as_object(schema.root), kind=kind)
     # A name of nothing but common words, such as `call`, is matched by them.
     significant = (name_words - STOP_WORDS) or name_words
     return ToolCandidate(tool, schema, significant, frozenset(split_words(headline)) - STOP_WORDS - significant, kinds)

@@ -11,7 +11,15 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from dragoman.simulator.conversation import Answer, AnswerEnd, AnswerSource, Ask, AskResult, AskTurn, Call
+from dragoman.simulator.apis.conversation import (
+    Answer,
+    AnswerEnd,
+    AnswerSource,
+    Call,
+    ModelRequest,
+    RequestResult,
+    RequestTurn,
+)
 from dragoman.simulator.model.filler import fill
 from dragoman.simulator.model.planner import PlannedCall, ToolCandidate, plan_calls, plan_forced_call, read_tools
 from dragoman.simulator.model.prompt import Evidence, read_clause
@@ -51,42 +59,44 @@ class PromptContext(Struct, frozen=True):
 
     prompt: str
     calls: tuple[Call, ...] = ()
-    results: tuple[AskResult, ...] = ()
+    results: tuple[RequestResult, ...] = ()
     media: tuple[str, ...] = ()
 
 
-def answer(ask: Ask, seed: int = 0, cache: PromptCache | None = None) -> Answer:
+def answer(request: ModelRequest, seed: int = 0, cache: PromptCache | None = None) -> Answer:
     """Answer a request.
 
     `Call.id` is 24 hexadecimal digits, derived from the seed and the conversation, so that it is unique in the
     conversation. With an odd seed, a few words precede a call.
     """
-    seed += ask.seed
-    conversation = _read_context(ask.turns)
-    names, any_tool = ask.choice.names, ask.choice.mode != "none"
-    allowed = [tool for tool in ask.tools if any_tool and (not names or tool.name in names)]
-    calls = _plan_calls(ask, conversation, read_tools(tool for tool in allowed if tool.kind in {"function", "custom"}))
+    seed += request.seed
+    conversation = _read_context(request.turns)
+    names, any_tool = request.choice.names, request.choice.mode != "none"
+    allowed = [tool for tool in request.tools if any_tool and (not names or tool.name in names)]
+    calls = _plan_calls(
+        request, conversation, read_tools(tool for tool in allowed if tool.kind in {"function", "custom"})
+    )
     query = ""
-    if any(tool.kind == "search" for tool in allowed) and not conversation.results and ask.output_schema is None:
-        query = _find_query(ask, conversation.prompt, calls)
+    if any(tool.kind == "search" for tool in allowed) and not conversation.results and request.output_schema is None:
+        query = _find_query(request, conversation.prompt, calls)
         calls = [] if query else calls
     if calls:
-        text = f"{_PREFIX} I call {_join_names(calls)}." if seed % 2 == 1 and ask.choice.mode != "required" else ""
-        draft = Answer(text=text, calls=_assign_ids(calls, ask, seed), end="calls")
-    elif ask.output_schema is not None:
-        draft = Answer(text=_fill_output(ask.output_schema, conversation))
+        text = f"{_PREFIX} I call {_join_names(calls)}." if seed % 2 == 1 and request.choice.mode != "required" else ""
+        draft = Answer(text=text, calls=_assign_ids(calls, request, seed), end="calls")
+    elif request.output_schema is not None:
+        draft = Answer(text=_fill_output(request.output_schema, conversation))
     elif query:
         quotes = " ".join(source.quote for source in _SOURCES)
         draft = Answer(text=f"{_PREFIX} I searched for “{query}”. {quotes}", query=query, sources=_SOURCES)
     else:
         draft = Answer(text=_write_text(conversation, seed))
-    if ask.thinks:
+    if request.thinks:
         draft = replace(draft, thought=_write_thought(conversation, calls, query))
-    draft = _apply_limits(draft, ask)
-    return replace(draft, usage=count_usage(ask, draft, cache))
+    draft = _apply_limits(draft, request)
+    return replace(draft, usage=count_usage(request, draft, cache))
 
 
-def _read_context(turns: tuple[AskTurn, ...]) -> PromptContext:
+def _read_context(turns: tuple[RequestTurn, ...]) -> PromptContext:
     """Find the last prompt and what followed it; text that comes with results belongs to the prompt before."""
     recent = turns[_find_prompt_start(turns) :]
     calls = tuple(call for turn in recent for call in turn.calls)
@@ -106,7 +116,7 @@ def _keep_ends(text: str, half: int) -> str:
     return text if len(text) <= 2 * half else f"{text[:half]}\n{text[-half:]}"
 
 
-def _find_prompt_start(turns: tuple[AskTurn, ...]) -> int:
+def _find_prompt_start(turns: tuple[RequestTurn, ...]) -> int:
     """Return the index of the last prompt; user text sent together with results belongs to the results."""
     start = 0
     prompt: int | None = None
@@ -123,15 +133,15 @@ def _find_prompt_start(turns: tuple[AskTurn, ...]) -> int:
     return start
 
 
-def _plan_calls(ask: Ask, conversation: PromptContext, tools: list[ToolCandidate]) -> list[PlannedCall]:
+def _plan_calls(request: ModelRequest, conversation: PromptContext, tools: list[ToolCandidate]) -> list[PlannedCall]:
     """Return the requested calls that have not been made yet."""
     if not tools:
         return []
     planned = plan_calls(conversation.prompt, tools, _join_results(conversation))
     pending = _drop_completed(planned, conversation.calls)
-    if not pending and ask.choice.mode == "required":
+    if not pending and request.choice.mode == "required":
         pending = planned[:1] or [plan_forced_call(conversation.prompt, tools)]
-    return pending if ask.choice.parallel else pending[:1]
+    return pending if request.choice.parallel else pending[:1]
 
 
 def _drop_completed(planned: list[PlannedCall], calls: tuple[Call, ...]) -> list[PlannedCall]:
@@ -144,11 +154,11 @@ def _drop_completed(planned: list[PlannedCall], calls: tuple[Call, ...]) -> list
     return pending
 
 
-def _find_query(ask: Ask, prompt: str, calls: list[PlannedCall]) -> str:
+def _find_query(request: ModelRequest, prompt: str, calls: list[PlannedCall]) -> str:
     """Return the search query; empty if the prompt requests another tool, or no search."""
     clause = read_clause(prompt)
     asks = not _SEARCHES.isdisjoint(clause.words)
-    if not prompt.strip() or (calls and not asks) or not (asks or "?" in prompt or ask.choice.mode == "required"):
+    if not prompt.strip() or (calls and not asks) or not (asks or "?" in prompt or request.choice.mode == "required"):
         return ""
     return (clause.find_topic(_SEARCHES) or prompt.strip())[:_LONGEST_QUOTE]
 
@@ -163,9 +173,9 @@ def _join_results(conversation: PromptContext) -> str:
     return "\n".join(result.text[:_MAX_HALF] for result in conversation.results if not result.failed)[: 2 * _MAX_HALF]
 
 
-def _assign_ids(planned: list[PlannedCall], ask: Ask, seed: int) -> tuple[Call, ...]:
+def _assign_ids(planned: list[PlannedCall], request: ModelRequest, seed: int) -> tuple[Call, ...]:
     digest = hashlib.blake2b(str(seed).encode(), digest_size=12)
-    for turn in ask.turns:
+    for turn in request.turns:
         parts = [turn.role, turn.text, *(call.id for call in turn.calls), *(result.text for result in turn.results)]
         digest.update(" ".join(parts).encode(errors="replace"))
     calls: list[Call] = []
@@ -199,7 +209,7 @@ def _write_reply(prompt: str, seed: int) -> str:
     return _REPLY_TEMPLATES[seed % len(_REPLY_TEMPLATES)].format(_shorten(prompt))
 
 
-def _quote_result(result: AskResult) -> str:
+def _quote_result(result: RequestResult) -> str:
     text = _shorten(result.text.strip()) or "(nothing)"
     return f"{result.name or 'the tool'} {'failed' if result.failed else 'says'}: {text}"
 
@@ -221,13 +231,13 @@ def _write_thought(conversation: PromptContext, calls: list[PlannedCall], query:
     return f"{asked} I need {_join_names(calls)}.{unsure}"
 
 
-def _apply_limits(draft: Answer, ask: Ask) -> Answer:
+def _apply_limits(draft: Answer, request: ModelRequest) -> Answer:
     """Cut an answer at its first stop sequence or its last token, whichever comes first."""
-    left = None if ask.max_tokens is None else max(0, ask.max_tokens) - count_text_tokens(draft.thought)
+    left = None if request.max_tokens is None else max(0, request.max_tokens) - count_text_tokens(draft.thought)
     if left is not None and left < 0:
-        thought = draft.thought[: CHARACTERS_PER_TOKEN * max(0, ask.max_tokens or 0)]
+        thought = draft.thought[: CHARACTERS_PER_TOKEN * max(0, request.max_tokens or 0)]
         return _cut_answer(replace(draft, thought=thought), "", "length")
-    stops = [(place, -len(stop), stop) for stop in ask.stop if stop and (place := draft.text.find(stop)) >= 0]
+    stops = [(place, -len(stop), stop) for stop in request.stop if stop and (place := draft.text.find(stop)) >= 0]
     place, _, stop = min(stops, default=(len(draft.text), 0, ""))
     if stop and (left is None or count_text_tokens(draft.text[:place]) <= left):
         return _cut_answer(draft, draft.text[:place], "stop", stop)

@@ -7,7 +7,7 @@ from urllib.parse import unquote
 
 import msgspec
 
-from dragoman.simulator.rule import Json
+from dragoman.simulator.apis.rule import Json
 from dragoman.wire.pointer import split
 
 if TYPE_CHECKING:

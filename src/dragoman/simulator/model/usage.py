@@ -3,7 +3,7 @@
 import hashlib
 from collections import OrderedDict
 
-from dragoman.simulator.conversation import Answer, AnswerUsage, Ask, Call
+from dragoman.simulator.apis.conversation import Answer, AnswerUsage, Call, ModelRequest
 from dragoman.simulator.model.schema import encode
 
 CHARACTERS_PER_TOKEN = 4
@@ -23,19 +23,19 @@ def count_call_tokens(call: Call) -> int:
     return _PER_CALL + count_text_tokens(call.name) + count_text_tokens(_encode_text(call.arguments))
 
 
-def count_ask_tokens(ask: Ask) -> int:
+def count_request_tokens(request: ModelRequest) -> int:
     """Count the tokens of a request."""
-    return sum(count for count, _ in _split_parts(ask))
+    return sum(count for count, _ in _split_parts(request))
 
 
-def count_usage(ask: Ask, answer: Answer, cache: "PromptCache | None" = None) -> AnswerUsage:
+def count_usage(request: ModelRequest, answer: Answer, cache: "PromptCache | None" = None) -> AnswerUsage:
     """Count the tokens of a request and its answer."""
-    parts = _split_parts(ask)
+    parts = _split_parts(request)
     thought = count_text_tokens(answer.thought)
     return AnswerUsage(
         input=sum(count for count, _ in parts),
         output=thought + count_text_tokens(answer.text + answer.refusal) + sum(map(count_call_tokens, answer.calls)),
-        cached=cache.count_cached(ask.model, parts) if cache is not None else 0,
+        cached=cache.count_cached(request.model, parts) if cache is not None else 0,
         thought=thought,
     )
 
@@ -70,11 +70,11 @@ class PromptCache:
         return min(cached, max(0, tokens - 1))
 
 
-def _split_parts(ask: Ask) -> list[tuple[int, str]]:
+def _split_parts(request: ModelRequest) -> list[tuple[int, str]]:
     """Return the parts of a request in the order in which vendors process them: tools, then turns."""
-    tools = "".join(f"{tool.name}{tool.description}{_encode_text(tool.schema)}" for tool in ask.tools)
-    parts = [(count_text_tokens(tools) + _PER_TOOL * len(ask.tools), tools)] if tools else []
-    for turn in ask.turns:
+    tools = "".join(f"{tool.name}{tool.description}{_encode_text(tool.schema)}" for tool in request.tools)
+    parts = [(count_text_tokens(tools) + _PER_TOOL * len(request.tools), tools)] if tools else []
+    for turn in request.turns:
         calls = "".join(call.name + _encode_text(call.arguments) for call in turn.calls)
         results = "".join(result.name + result.text for result in turn.results)
         text = turn.role + turn.text + calls + results

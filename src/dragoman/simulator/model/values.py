@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from dragoman.simulator.rule import Json
+from dragoman.simulator.apis.rule import Json
 
 _FILLER = "example"
 _SAMPLES = {

@@ -190,7 +190,7 @@ def _decode_plain(page: LinkedPage) -> tuple[str, bool]:
 def _build_media(kind: str, body: bytes) -> Media:
     at, magic, family = _MAGIC[kind]
     if not body.startswith(magic, at):
-        raise LinkRefused(f"it is no {kind}, though its server says so")
+        raise LinkRefused(f"its content is not {kind}, although its content-type says so")
     return Media(kind=family, media_type=kind, source=Inline(b64encode(body).decode()))
 
 
@@ -202,5 +202,5 @@ def _guess_media_type(body: bytes) -> str:
     if _HTML_START.match(body):
         return "text/html"
     if b"\0" in body[:4096]:
-        raise LinkRefused("its server does not say what it is, and it is no text")
+        raise LinkRefused("it has no content-type, and its content is not text")
     return "text/plain"

@@ -93,7 +93,7 @@ class DomainFilter:
         """Raise `LinkRefused` for a URL whose host must not be contacted."""
         domains = set(_iterate_domains(place.host.rstrip(".")))
         if domains & self._deny or (self._allow and not domains & self._allow):
-            raise LinkRefused(f"{place.host} is not among the hosts that may be asked")
+            raise LinkRefused(f"the host {place.host} is not allowed")
 
 
 def normalise_domain(entry: str) -> str:
@@ -179,7 +179,7 @@ class RedirectPolicy:
         is_private = self._private.allows_host(place.host, place.port)
         if self._host and is_private and not self._was_private:
             # A public page must not choose which URLs of the private network are requested.
-            raise LinkRefused("it redirects to a place that is not public")
+            raise LinkRefused("it redirects to an address that is not public")
         if self._host and host != self._host and not self._may_leave_host:
             target = [place.url] if len(place.url) <= _MAX_REDIRECT_URL else [f"(a long address on {place.host})"]
             raise LinkRefused(
@@ -236,7 +236,7 @@ class Web:
         url = url.strip()
         is_file = url[:5].lower() == "file:"
         if is_file and not self._settings.files:
-            raise LinkRefused("files are not read here")
+            raise LinkRefused("reading files is not allowed")
         known = url if is_file else parse_location(url).url
         kept = f"{owner}\0{known}"
         document = None if is_file else self._cache.get(kept)

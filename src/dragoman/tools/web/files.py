@@ -16,7 +16,7 @@ from urllib.parse import unquote, urlsplit
 from dragoman.http.addresses import LinkRefused
 from dragoman.http.safe_fetch import LinkedPage
 
-_NOT_ALLOWED = "it is not in a directory that may be read"
+_NOT_ALLOWED = "it is not in an allowed directory"
 _MAX_PATH = 4096
 _OPEN_FLAGS = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NONBLOCK", 0)
 """O_NONBLOCK: opening a named pipe without a writer must not block."""
@@ -50,9 +50,9 @@ def _parse_path(url: str) -> Path:
         parts = urlsplit(url)
         path = unquote(parts.path, errors="strict")
     except (ValueError, UnicodeError):
-        raise LinkRefused("it is no address") from None
+        raise LinkRefused("it is not a valid URL") from None
     if parts.netloc not in {"", "localhost"} or parts.query or len(path) > _MAX_PATH:
-        raise LinkRefused("it is no address of a file")
+        raise LinkRefused("it is not a URL of a local file")
     steps = path.split("/")[1:]
     if not path.startswith("/") or any(_is_forbidden_step(step) for step in steps):
         raise LinkRefused(_NOT_ALLOWED)
@@ -77,11 +77,11 @@ def _read_file(directory: Path, steps: tuple[str, ...], max_bytes: int) -> bytes
             handle = following
     except OSError as error:
         # A symbolic link is reported as a missing file, so that its target is not revealed.
-        raise LinkRefused("there is no such file" if error.errno != errno.EACCES else "it may not be read") from None
+        raise LinkRefused("there is no such file" if error.errno != errno.EACCES else "permission denied") from None
     about = os.fstat(handle)
     if not stat.S_ISREG(about.st_mode):
         os.close(handle)  # `os.fdopen` fails for a directory and would leak the descriptor
-        raise LinkRefused("it is no file")
+        raise LinkRefused("it is not a regular file")
     with os.fdopen(handle, "rb") as file:
         if about.st_size > max_bytes:
             raise LinkRefused(f"it is larger than {max_bytes} bytes")

@@ -8,9 +8,9 @@ import pydantic
 from openai.lib.streaming.chat import ChatCompletionStreamState
 from openai.types.chat import ChatCompletion, ChatCompletionChunk, ParsedChatCompletion
 
-from dragoman.simulator.api import Chunking, ReplyMeta
+from dragoman.simulator.apis.api import Chunking, ReplyMeta
 from dragoman.simulator.apis.chat import API
-from dragoman.simulator.conversation import Answer, AnswerSource, AnswerUsage, Call
+from dragoman.simulator.apis.conversation import Answer, AnswerSource, AnswerUsage, Call
 from simulator.apis.chat.bodies import SIGNER, WEATHER, accepted
 
 USED = AnswerUsage(input=40, output=20, cached=16, thought=8)

@@ -4,10 +4,10 @@ import functools
 import json
 from typing import Any
 
-from dragoman.simulator.api import AcceptedRequest
+from dragoman.simulator.apis.api import AcceptedRequest
 from dragoman.simulator.apis.chat import API
-from dragoman.simulator.conversation import TokenSigner
-from dragoman.simulator.rule import CheckContext, Violation
+from dragoman.simulator.apis.conversation import TokenSigner
+from dragoman.simulator.apis.rule import CheckContext, Violation
 from shelf import exchanges, samples
 
 SIGNER = TokenSigner(5)

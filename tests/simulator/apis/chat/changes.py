@@ -5,7 +5,7 @@ from copy import deepcopy
 from typing import Any, cast
 
 from dragoman.simulator.apis.openai.models import find_chat_family
-from dragoman.simulator.rule import Json
+from dragoman.simulator.apis.rule import Json
 
 Path = Sequence[str | int]
 _MODEL_BOUND = (

@@ -1,8 +1,8 @@
-"""Tests of the conversion of a Chat Completions request to an `Ask`."""
+"""Tests of the conversion of a Chat Completions request to a `ModelRequest`."""
 
 import pytest
 
-from dragoman.simulator.conversation import AskResult, AskTool, AskToolChoice, AskTurn, Call
+from dragoman.simulator.apis.conversation import Call, RequestResult, RequestTool, RequestToolChoice, RequestTurn
 from simulator.apis.chat.bodies import CALCULATOR, STRICT, WEATHER, accepted, assistant_calls, tool_result
 
 PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR4nGNg+M9QDwADhgGAWjTQ7gAAAABJRU5ErkJggg=="
@@ -12,18 +12,18 @@ LEGACY = [WEATHER["function"]]
 
 
 def asked(**members):
-    return accepted(**members).ask
+    return accepted(**members).model_request
 
 
 def test_tools_are_functions_and_custom_tools():
     assert asked(tools=[WEATHER, CALCULATOR, {"type": "function", "function": {"name": "now"}}]).tools == (
-        AskTool(
+        RequestTool(
             name="get_weather",
             description="Current weather for a city",
             schema=WEATHER["function"]["parameters"],
         ),
-        AskTool(name="calculate", description="Adds numbers", kind="custom"),
-        AskTool(name="now"),
+        RequestTool(name="calculate", description="Adds numbers", kind="custom"),
+        RequestTool(name="now"),
     )
 
 
@@ -38,22 +38,22 @@ def test_a_search_model_searches(options):
 
 
 CHOICES = [
-    ({}, AskToolChoice()),
-    ({"tool_choice": "auto"}, AskToolChoice(mode="auto")),
-    ({"tool_choice": "none"}, AskToolChoice(mode="none")),
-    ({"tool_choice": "required"}, AskToolChoice(mode="required")),
-    ({"tool_choice": "required", "parallel_tool_calls": False}, AskToolChoice(mode="required", parallel=False)),
-    ({"parallel_tool_calls": True}, AskToolChoice()),
-    ({"parallel_tool_calls": False}, AskToolChoice(parallel=False)),
-    ({"tool_choice": LOOKUP}, AskToolChoice(mode="required", names=("find",))),
-    ({"tool_choice": CALCULATE}, AskToolChoice(mode="required", names=("calculate",))),
+    ({}, RequestToolChoice()),
+    ({"tool_choice": "auto"}, RequestToolChoice(mode="auto")),
+    ({"tool_choice": "none"}, RequestToolChoice(mode="none")),
+    ({"tool_choice": "required"}, RequestToolChoice(mode="required")),
+    ({"tool_choice": "required", "parallel_tool_calls": False}, RequestToolChoice(mode="required", parallel=False)),
+    ({"parallel_tool_calls": True}, RequestToolChoice()),
+    ({"parallel_tool_calls": False}, RequestToolChoice(parallel=False)),
+    ({"tool_choice": LOOKUP}, RequestToolChoice(mode="required", names=("find",))),
+    ({"tool_choice": CALCULATE}, RequestToolChoice(mode="required", names=("calculate",))),
     (
         {"tool_choice": {"type": "allowed_tools", "allowed_tools": {"mode": "auto", "tools": [LOOKUP, CALCULATE]}}},
-        AskToolChoice(mode="auto", names=("find", "calculate")),
+        RequestToolChoice(mode="auto", names=("find", "calculate")),
     ),
     (
         {"tool_choice": {"type": "allowed_tools", "allowed_tools": {"mode": "required", "tools": [LOOKUP]}}},
-        AskToolChoice(mode="required", names=("find",)),
+        RequestToolChoice(mode="required", names=("find",)),
     ),
 ]
 
@@ -66,9 +66,9 @@ def test_a_choice_is_read(members, choice):
 @pytest.mark.parametrize(
     ("function_call", "choice"),
     [
-        (None, AskToolChoice(parallel=False)),
-        ("none", AskToolChoice(mode="none", parallel=False)),
-        ({"name": "get_weather"}, AskToolChoice(mode="required", names=("get_weather",), parallel=False)),
+        (None, RequestToolChoice(parallel=False)),
+        ("none", RequestToolChoice(mode="none", parallel=False)),
+        ({"name": "get_weather"}, RequestToolChoice(mode="required", names=("get_weather",), parallel=False)),
     ],
 )
 def test_a_choice_of_old_allows_one_call(function_call, choice):
@@ -88,17 +88,17 @@ def test_turns_are_read_with_calls_and_results():
     ]
     calls = (Call(id="a", name="get_weather", arguments={}), Call(id="b", name="get_weather", arguments={}))
     results = (
-        AskResult(call_id="b", name="get_weather", text="rain"),
-        AskResult(call_id="a", name="get_weather", text="sun"),
+        RequestResult(call_id="b", name="get_weather", text="rain"),
+        RequestResult(call_id="a", name="get_weather", text="sun"),
     )
     assert asked(messages=messages).turns == (
-        AskTurn(role="system", text="Be brief."),
-        AskTurn(role="system", text="Be\nkind."),
-        AskTurn(role="user", text="Weather?"),
-        AskTurn(role="assistant", text="Looking.", calls=calls),
-        AskTurn(role="user", results=results),
-        AskTurn(role="assistant", text="No more."),
-        AskTurn(role="user", text="Thanks"),
+        RequestTurn(role="system", text="Be brief."),
+        RequestTurn(role="system", text="Be\nkind."),
+        RequestTurn(role="user", text="Weather?"),
+        RequestTurn(role="assistant", text="Looking.", calls=calls),
+        RequestTurn(role="user", results=results),
+        RequestTurn(role="assistant", text="No more."),
+        RequestTurn(role="user", text="Thanks"),
     )
 
 
@@ -124,8 +124,8 @@ def test_a_call_of_old_and_its_result_are_read():
         {"role": "function", "name": "find", "content": "found"},
     ]
     assert asked(messages=messages).turns == (
-        AskTurn(role="assistant", calls=(Call(id="", name="find", arguments={"a": 1}),)),
-        AskTurn(role="user", results=(AskResult(call_id="", name="find", text="found"),)),
+        RequestTurn(role="assistant", calls=(Call(id="", name="find", arguments={"a": 1}),)),
+        RequestTurn(role="user", results=(RequestResult(call_id="", name="find", text="found"),)),
     )
 
 

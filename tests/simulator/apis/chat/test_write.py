@@ -6,7 +6,7 @@ import warnings
 import pytest
 
 from dragoman.simulator.apis.chat import API
-from dragoman.simulator.conversation import Answer, AnswerSource, Call
+from dragoman.simulator.apis.conversation import Answer, AnswerSource, Call
 from simulator.apis.chat.answers import CASES, FOUND, LEGACY, NAMED, TOOLS, USED, call, extras, occasion, typed, whole
 from simulator.apis.chat.bodies import CALCULATOR, WEATHER, accepted
 
@@ -143,7 +143,7 @@ def test_log_probabilities_cover_the_text():
     assert whole({}, Answer(text="Hello"))["choices"][0]["logprobs"] is None
 
 
-def test_a_call_that_cannot_be_read_is_handed_on():
+def test_a_malformed_call_is_forwarded():
     choice = whole(TOOLS, Answer(end="malformed_call"))["choices"][0]
     assert choice["finish_reason"] == "tool_calls"
     [written] = choice["message"]["tool_calls"]

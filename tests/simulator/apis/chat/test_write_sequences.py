@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from dragoman.simulator.conversation import Answer
+from dragoman.simulator.apis.conversation import Answer
 from shelf import needs_shelf, samples
 from simulator.apis.chat.answers import TOOLS, USED, call, chunks
 

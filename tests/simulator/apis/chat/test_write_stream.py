@@ -2,7 +2,7 @@
 
 import pytest
 
-from dragoman.simulator.conversation import Answer, Call
+from dragoman.simulator.apis.conversation import Answer, Call
 from simulator.apis.chat.answers import (
     CASES,
     LEGACY,

@@ -8,10 +8,10 @@ import warnings
 import httpx2
 
 import shelf
-from dragoman.simulator.api import AcceptedRequest, Chunking, ReplyMeta
+from dragoman.simulator.apis.api import AcceptedRequest, Chunking, ReplyMeta
+from dragoman.simulator.apis.conversation import Answer, AnswerSource, AnswerUsage, Call, TokenSigner
 from dragoman.simulator.apis.gemini import API, unwrap_request
-from dragoman.simulator.conversation import Answer, AnswerSource, AnswerUsage, Call, TokenSigner
-from dragoman.simulator.rule import CheckContext, Violation
+from dragoman.simulator.apis.rule import CheckContext, Violation
 
 with warnings.catch_warnings():
     # The SDK's own source has an escape sequence that Python warns about, and warnings are errors in these tests.

@@ -5,9 +5,9 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+from dragoman.simulator.apis.conversation import TokenSigner
 from dragoman.simulator.apis.gemini.signatures import sign
-from dragoman.simulator.conversation import TokenSigner
-from dragoman.simulator.rule import Json
+from dragoman.simulator.apis.rule import Json
 
 SIGNER = TokenSigner()
 MODEL = "gemini-3.8-flash"

@@ -6,7 +6,7 @@ import pytest
 import shelf
 from dragoman.simulator.apis.gemini import unwrap_request
 from dragoman.simulator.apis.gemini.code_assist import handle_setup_call
-from dragoman.simulator.rule import Violation
+from dragoman.simulator.apis.rule import Violation
 from simulator.apis.gemini.asking import NEW, accepted, asking, situation, user
 
 REQUEST = {"contents": [user("Hi.")]}
@@ -146,7 +146,7 @@ def test_the_envelope_is_taken_off_and_put_on_over_loopback(simulator):
     assert array[-1]["response"]["candidates"][0]["finishReason"] == "STOP"
 
 
-def test_tokens_are_counted_and_users_come_on_board_over_loopback(simulator):
+def test_tokens_are_counted_and_users_are_onboarded_over_loopback(simulator):
     counted = post(simulator, "countTokens", {"request": {"model": f"models/{NEW}", **REQUEST}}).json()
     assert counted.keys() == {"totalTokens"}
     assert counted["totalTokens"] > 0
@@ -154,7 +154,7 @@ def test_tokens_are_counted_and_users_come_on_board_over_loopback(simulator):
     assert post(simulator, "onboardUser", {"tierId": "standard-tier"}).json()["done"] is True
 
 
-def test_to_come_on_board_may_take_time(simulator):
+def test_onboarding_may_take_time(simulator):
     begun = post(
         simulator, "onboardUser", {"tierId": "standard-tier", "cloudaicompanionProject": "new-slow-one"}
     ).json()

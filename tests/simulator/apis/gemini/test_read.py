@@ -1,6 +1,6 @@
 import pytest
 
-from dragoman.simulator.conversation import AskResult, AskTool, AskToolChoice, AskTurn, Call
+from dragoman.simulator.apis.conversation import Call, RequestResult, RequestTool, RequestToolChoice, RequestTurn
 from simulator.apis.gemini.asking import OLD, WEATHER, accepted, asking, call, model, result, situation, user
 
 SKIP = "skip_thought_signature_validator"
@@ -8,7 +8,7 @@ OBJECT = {"type": "OBJECT", "properties": {"it": {"type": "STRING", "nullable": 
 
 
 def ask(body, given=None):
-    return accepted(body, given).ask
+    return accepted(body, given).model_request
 
 
 def test_a_conversation_is_read_as_turns():
@@ -19,14 +19,14 @@ def test_a_conversation_is_read_as_turns():
         systemInstruction={"parts": {"text": "Be brief."}},
     )
     assert ask(body).turns == (
-        AskTurn(role="system", text="Be brief."),
-        AskTurn(role="user", text="Weather in Paris?"),
-        AskTurn(
+        RequestTurn(role="system", text="Be brief."),
+        RequestTurn(role="user", text="Weather in Paris?"),
+        RequestTurn(
             role="assistant",
             text="Let me see.",
             calls=(Call(id="c1", name="get_weather", arguments={"city": "Paris"}),),
         ),
-        AskTurn(role="user", results=(AskResult(call_id="c1", name="get_weather", text="18C"),)),
+        RequestTurn(role="user", results=(RequestResult(call_id="c1", name="get_weather", text="18C"),)),
     )
 
 
@@ -75,25 +75,27 @@ def test_tools_are_functions_searches_and_others():
     ]
     given = asking(tools=tools, toolConfig={"includeServerSideToolInvocations": True})
     assert ask(given).tools == (
-        AskTool(name="get_weather", description="Current weather", schema=WEATHER["parametersJsonSchema"]),
-        AskTool(name="g", schema={"type": "object", "properties": {"it": {"type": ["string", "null"], "enum": ["a"]}}}),
-        AskTool(name="h", schema={"type": "object"}),
-        AskTool(name="google_search", kind="search"),
-        AskTool(name="code_execution", kind="other"),
+        RequestTool(name="get_weather", description="Current weather", schema=WEATHER["parametersJsonSchema"]),
+        RequestTool(
+            name="g", schema={"type": "object", "properties": {"it": {"type": ["string", "null"], "enum": ["a"]}}}
+        ),
+        RequestTool(name="h", schema={"type": "object"}),
+        RequestTool(name="google_search", kind="search"),
+        RequestTool(name="code_execution", kind="other"),
     )
 
 
 @pytest.mark.parametrize(
     ("calling", "choice"),
     [
-        ({}, AskToolChoice()),
-        ({"mode": "AUTO"}, AskToolChoice()),
-        ({"mode": "none"}, AskToolChoice(mode="none")),
+        ({}, RequestToolChoice()),
+        ({"mode": "AUTO"}, RequestToolChoice()),
+        ({"mode": "none"}, RequestToolChoice(mode="none")),
         (
             {"mode": "ANY", "allowed_function_names": ["get_weather"]},
-            AskToolChoice(mode="required", names=("get_weather",)),
+            RequestToolChoice(mode="required", names=("get_weather",)),
         ),
-        ({"mode": "VALIDATED"}, AskToolChoice(mode="validated")),
+        ({"mode": "VALIDATED"}, RequestToolChoice(mode="validated")),
     ],
 )
 def test_modes_are_choices(calling, choice):

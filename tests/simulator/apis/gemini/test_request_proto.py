@@ -4,7 +4,7 @@ import pytest
 
 from dragoman.simulator.apis.gemini import API, unwrap_request
 from dragoman.simulator.apis.gemini.request import read_request
-from dragoman.simulator.rule import Violation
+from dragoman.simulator.apis.rule import Violation
 from simulator.apis.gemini.asking import SIGNER, situation, user
 
 

@@ -3,9 +3,9 @@ from base64 import b64encode, urlsafe_b64encode
 
 import pytest
 
+from dragoman.simulator.apis.conversation import TokenSigner
 from dragoman.simulator.apis.gemini import API
 from dragoman.simulator.apis.gemini.signatures import SKIP_TOKENS
-from dragoman.simulator.conversation import TokenSigner
 from simulator.apis.gemini.asking import (
     ANSWERS,
     NEW,

@@ -3,8 +3,8 @@ import json
 import httpx2
 import pytest
 
+from dragoman.simulator.apis.conversation import Answer
 from dragoman.simulator.apis.gemini import API, render_array, unwrap_request, wrap_reply
-from dragoman.simulator.conversation import Answer
 from simulator.apis.gemini.asking import (
     ANSWERS,
     NEW,

@@ -5,7 +5,7 @@ import json
 import httpx2
 import pytest
 
-from dragoman.simulator.conversation import Answer
+from dragoman.simulator.apis.conversation import Answer
 from simulator.apis.gemini.asking import NEW, errors, genai, types
 
 ARGON = "gemini-4-argon"

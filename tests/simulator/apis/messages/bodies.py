@@ -5,11 +5,11 @@ import json
 import re
 from typing import Any
 
-from dragoman.simulator.api import AcceptedRequest
+from dragoman.simulator.apis.api import AcceptedRequest
+from dragoman.simulator.apis.conversation import TokenSigner
 from dragoman.simulator.apis.messages import API
 from dragoman.simulator.apis.messages.errors import parse_betas
-from dragoman.simulator.conversation import TokenSigner
-from dragoman.simulator.rule import CheckContext, Violation
+from dragoman.simulator.apis.rule import CheckContext, Violation
 from shelf import ROOT, exchanges, samples
 
 WEATHER: dict[str, Any] = {

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from copy import deepcopy
 from typing import Any
 
-from dragoman.simulator.rule import Json
+from dragoman.simulator.apis.rule import Json
 
 _PARTICULAR = (
     "temperature",

@@ -6,7 +6,7 @@ import anthropic
 import httpx2
 import pytest
 
-from dragoman.simulator.api import ApiRejection
+from dragoman.simulator.apis.api import ApiRejection
 from dragoman.simulator.apis.messages import API
 from dragoman.simulator.apis.messages.errors import check_headers, parse_betas
 

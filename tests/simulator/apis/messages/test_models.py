@@ -82,7 +82,7 @@ def test_older_models_can_be_forced(name):
     accepted(asks(model=name, tools=[WEATHER], tool_choice={"type": "tool", "name": "get_weather"}))
 
 
-def test_an_answer_can_be_begun_for_models_up_to_4_5_only():
+def test_an_answer_can_be_prefilled_for_models_up_to_4_5_only():
     begun = [user("Hi"), assistant("The answer is")]
     accepted(asks(*begun, model="claude-haiku-4-5"))
     for name in ("claude-sonnet-4-6", "claude-opus-5-5", "new"):

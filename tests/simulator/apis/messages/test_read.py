@@ -1,6 +1,6 @@
-"""Tests of the conversion of a Messages request to an `Ask`."""
+"""Tests of the conversion of a Messages request to a `ModelRequest`."""
 
-from dragoman.simulator.conversation import AskResult, AskToolChoice, AskTurn, Call
+from dragoman.simulator.apis.conversation import Call, RequestResult, RequestToolChoice, RequestTurn
 from simulator.apis.messages.bodies import WEATHER, accepted, asks, assistant, call, result, text, user
 
 PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR4nGNg+M9QDwADhgGAWjTQ7gAAAABJRU5ErkJggg=="
@@ -9,7 +9,7 @@ SCHEMA = {"type": "object", "properties": {"a": {"type": "string"}}, "required":
 
 
 def ask(body):
-    return accepted(body, recorded=True).ask
+    return accepted(body, recorded=True).model_request
 
 
 def test_turns_are_merged_and_parsed_with_calls_results_and_media():
@@ -22,9 +22,9 @@ def test_turns_are_merged_and_parsed_with_calls_results_and_media():
         tools=[WEATHER],
     )
     assert ask(body).turns == (
-        AskTurn(role="system", text="Be brief.\n\nBe kind."),
-        AskTurn(role="user", text="Look.", media=("image/png",)),
-        AskTurn(
+        RequestTurn(role="system", text="Be brief.\n\nBe kind."),
+        RequestTurn(role="user", text="Look.", media=("image/png",)),
+        RequestTurn(
             role="assistant",
             text="Both.",
             calls=(
@@ -32,12 +32,12 @@ def test_turns_are_merged_and_parsed_with_calls_results_and_media():
                 Call(id="toolu_2", name="get_weather", arguments={"city": "Tokyo"}),
             ),
         ),
-        AskTurn(
+        RequestTurn(
             role="user",
             text="Well?\n\nReally?",
             results=(
-                AskResult(call_id="toolu_1", name="get_weather", text="18 degrees"),
-                AskResult(call_id="toolu_2", name="get_weather", text="offline", failed=True),
+                RequestResult(call_id="toolu_1", name="get_weather", text="18 degrees"),
+                RequestResult(call_id="toolu_2", name="get_weather", text="offline", failed=True),
             ),
         ),
     )
@@ -80,11 +80,11 @@ def test_a_tool_that_was_withdrawn_is_not_seen():
 
 def test_the_tool_choice_is_parsed():
     old = {"model": "claude-sonnet-4-5", "tools": [WEATHER]}
-    assert ask(asks(**old)).choice == AskToolChoice()
-    assert ask(asks(**old, tool_choice={"type": "none"})).choice == AskToolChoice(mode="none")
-    assert ask(asks(**old, tool_choice={"type": "any"})).choice == AskToolChoice(mode="required")
+    assert ask(asks(**old)).choice == RequestToolChoice()
+    assert ask(asks(**old, tool_choice={"type": "none"})).choice == RequestToolChoice(mode="none")
+    assert ask(asks(**old, tool_choice={"type": "any"})).choice == RequestToolChoice(mode="required")
     named = {"type": "tool", "name": "get_weather", "disable_parallel_tool_use": True}
-    assert ask(asks(**old, tool_choice=named)).choice == AskToolChoice(
+    assert ask(asks(**old, tool_choice=named)).choice == RequestToolChoice(
         mode="required", names=("get_weather",), parallel=False
     )
     assert not ask(asks(**old, tool_choice={"type": "auto", "disable_parallel_tool_use": True})).choice.parallel

@@ -8,10 +8,10 @@ from anthropic import Anthropic
 from anthropic.types import Message, RawMessageStreamEvent
 from pydantic import BaseModel, TypeAdapter
 
-from dragoman.simulator.api import Chunking, ReplyMeta
+from dragoman.simulator.apis.api import Chunking, ReplyMeta
+from dragoman.simulator.apis.conversation import Answer, AnswerSource, AnswerUsage, Call, TokenSigner
 from dragoman.simulator.apis.messages import API
 from dragoman.simulator.apis.messages.write import REDACTED_THINKING_TRIGGER
-from dragoman.simulator.conversation import Answer, AnswerSource, AnswerUsage, Call, TokenSigner
 from simulator.apis.messages.bodies import NEWEST, WEATHER, accepted, asks, on_vertex, user
 
 MESSAGE: TypeAdapter[Message] = TypeAdapter(Message)

@@ -4,10 +4,10 @@ import json
 
 import pytest
 
-from dragoman.simulator.api import ReplyMeta
+from dragoman.simulator.apis.api import ReplyMeta
+from dragoman.simulator.apis.conversation import Answer, AnswerSource, Call, TokenSigner
 from dragoman.simulator.apis.messages import API
 from dragoman.simulator.apis.messages.write import REDACTED_THINKING_TRIGGER
-from dragoman.simulator.conversation import Answer, AnswerSource, Call, TokenSigner
 from simulator.apis.messages.bodies import NEWEST, WEATHER, accepted, asks, assistant, refused, text, user
 
 SIGNER = TokenSigner(3)

@@ -9,9 +9,9 @@ import openai
 import pydantic
 from openai.types.responses import Response, ResponseStreamEvent
 
-from dragoman.simulator.api import Chunking, ReplyMeta
+from dragoman.simulator.apis.api import Chunking, ReplyMeta
+from dragoman.simulator.apis.conversation import Answer, AnswerSource, AnswerUsage, Call, TokenSigner
 from dragoman.simulator.apis.responses import API
-from dragoman.simulator.conversation import Answer, AnswerSource, AnswerUsage, Call, TokenSigner
 from simulator.apis.responses.bodies import PATCH, WEATHER, accepted, asks
 
 SIGNER = TokenSigner(5)

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from copy import deepcopy
 from typing import Any, cast
 
-from dragoman.simulator.rule import Json
+from dragoman.simulator.apis.rule import Json
 
 USER: Json = {"role": "user", "content": "Hello."}
 SAMPLING = ("temperature", "top_p", "presence_penalty", "frequency_penalty", "top_logprobs")

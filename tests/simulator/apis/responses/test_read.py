@@ -1,7 +1,8 @@
-"""Tests of the conversion of a Responses request to an `Ask`."""
+"""Tests of the conversion of a Responses request to a `ModelRequest`."""
 
 import pytest
 
+from dragoman.simulator.apis.conversation import Call, RequestResult, RequestTool, RequestToolChoice, RequestTurn
 from dragoman.simulator.apis.responses.store import (
     ResponseStore,
     expand_input,
@@ -9,7 +10,6 @@ from dragoman.simulator.apis.responses.store import (
     read_conversation_id,
     read_previous_id,
 )
-from dragoman.simulator.conversation import AskResult, AskTool, AskToolChoice, AskTurn, Call
 from simulator.apis.responses.bodies import PATCH, WEATHER, accepted, asks
 
 SEARCH = {"type": "tool_search", "execution": "client", "description": "Find tools", "parameters": {"type": "object"}}
@@ -17,7 +17,7 @@ LOOKUP = {**WEATHER, "name": "lookup"}
 
 
 def ask(**members):
-    return accepted(asks(**members)).ask
+    return accepted(asks(**members)).model_request
 
 
 def test_the_conversation_is_parsed_turn_by_turn():
@@ -43,10 +43,10 @@ def test_the_conversation_is_parsed_turn_by_turn():
         ],
     ).turns
     assert turns == (
-        AskTurn(role="system", text="Be brief."),
-        AskTurn(role="system", text="In French."),
-        AskTurn(role="user", text="Weather?\nPlease."),
-        AskTurn(
+        RequestTurn(role="system", text="Be brief."),
+        RequestTurn(role="system", text="In French."),
+        RequestTurn(role="user", text="Weather?\nPlease."),
+        RequestTurn(
             role="assistant",
             text="Let me see.",
             calls=(
@@ -54,14 +54,14 @@ def test_the_conversation_is_parsed_turn_by_turn():
                 Call(id="call_2", name="apply_patch", arguments="+x"),
             ),
         ),
-        AskTurn(
+        RequestTurn(
             role="user",
             results=(
-                AskResult(call_id="call_1", name="get_weather", text="18"),
-                AskResult(call_id="call_2", name="apply_patch", text="done"),
+                RequestResult(call_id="call_1", name="get_weather", text="18"),
+                RequestResult(call_id="call_2", name="apply_patch", text="done"),
             ),
         ),
-        AskTurn(role="user", text="And?"),
+        RequestTurn(role="user", text="And?"),
     )
 
 
@@ -90,7 +90,7 @@ def test_tools_are_parsed_with_their_kinds():
         ("local_shell", "other"),
         ("tool_search", "function"),
     ]
-    assert tools[0] == AskTool(name="get_weather", description="Weather in a city", schema=WEATHER["parameters"])
+    assert tools[0] == RequestTool(name="get_weather", description="Weather in a city", schema=WEATHER["parameters"])
 
 
 def test_tools_of_one_name_are_distinguished_by_their_namespaces():
@@ -121,20 +121,20 @@ def test_tools_that_were_added_or_found_on_the_way_may_be_called():
     found = ask(tools=[SEARCH], input=items)
     assert {tool.name for tool in found.tools} == {"tool_search", "lookup", "get_weather"}
     assert found.turns[1].calls == (Call(id="call_1", name="tool_search", arguments={"goal": "x"}),)
-    assert found.turns[2].results == (AskResult(call_id="call_1", name="tool_search", text="Loaded: lookup"),)
+    assert found.turns[2].results == (RequestResult(call_id="call_1", name="tool_search", text="Loaded: lookup"),)
 
 
 CHOICES = [
-    (None, AskToolChoice()),
-    ("auto", AskToolChoice()),
-    ("none", AskToolChoice(mode="none")),
-    ("required", AskToolChoice(mode="required")),
-    ({"type": "function", "name": "get_weather"}, AskToolChoice(mode="required", names=("get_weather",))),
-    ({"type": "custom", "name": "apply_patch"}, AskToolChoice(mode="required", names=("apply_patch",))),
-    ({"type": "web_search_preview"}, AskToolChoice(mode="required", names=("web_search",))),
+    (None, RequestToolChoice()),
+    ("auto", RequestToolChoice()),
+    ("none", RequestToolChoice(mode="none")),
+    ("required", RequestToolChoice(mode="required")),
+    ({"type": "function", "name": "get_weather"}, RequestToolChoice(mode="required", names=("get_weather",))),
+    ({"type": "custom", "name": "apply_patch"}, RequestToolChoice(mode="required", names=("apply_patch",))),
+    ({"type": "web_search_preview"}, RequestToolChoice(mode="required", names=("web_search",))),
     (
         {"type": "allowed_tools", "mode": "auto", "tools": [{"type": "function", "name": "get_weather"}]},
-        AskToolChoice(mode="auto", names=("get_weather",)),
+        RequestToolChoice(mode="auto", names=("get_weather",)),
     ),
     (
         {
@@ -142,7 +142,7 @@ CHOICES = [
             "mode": "required",
             "tools": [{"type": "custom", "name": "apply_patch"}, {"type": "web_search"}],
         },
-        AskToolChoice(mode="required", names=("apply_patch", "web_search")),
+        RequestToolChoice(mode="required", names=("apply_patch", "web_search")),
     ),
 ]
 
@@ -153,7 +153,7 @@ def test_a_tool_choice_is_parsed(choice, expected):
 
 
 def test_parallel_off_is_parsed():
-    assert ask(tools=[WEATHER], parallel_tool_calls=False).choice == AskToolChoice(parallel=False)
+    assert ask(tools=[WEATHER], parallel_tool_calls=False).choice == RequestToolChoice(parallel=False)
 
 
 def test_limits_and_formats_are_parsed():

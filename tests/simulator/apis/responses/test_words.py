@@ -2,7 +2,7 @@
 
 import pytest
 
-from dragoman.simulator.rule import Violation
+from dragoman.simulator.apis.rule import Violation
 from simulator.apis.responses.bodies import asks, judge, refused
 
 TOOL = {"type": "function", "name": "f", "parameters": {"type": "object", "properties": {}}}

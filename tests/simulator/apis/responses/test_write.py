@@ -4,7 +4,7 @@ import warnings
 
 import pytest
 
-from dragoman.simulator.conversation import Answer, AnswerUsage
+from dragoman.simulator.apis.conversation import Answer, AnswerUsage
 from simulator.apis.responses.answers import CASES, TYPED_EVENT, client, events, extras, frames, typed, whole
 
 ALL = pytest.mark.parametrize(("members", "answer"), CASES.values(), ids=CASES.keys())

@@ -1,18 +1,18 @@
 """OpenAI Chat Completions: `POST /v1/chat/completions`."""
 
-from dragoman.simulator.api import AcceptedRequest, Api
+from dragoman.simulator.apis.api import AcceptedRequest, Api
 from dragoman.simulator.apis.chat import rules_messages, rules_settings, rules_tools
 from dragoman.simulator.apis.chat.body import BODY, ChatCompletionsRequest
-from dragoman.simulator.apis.chat.read import read_ask
+from dragoman.simulator.apis.chat.read import read_model_request
 from dragoman.simulator.apis.chat.rules_messages import PROBED
 from dragoman.simulator.apis.chat.write import drop_choices, render_reply, render_stream, render_stream_error
+from dragoman.simulator.apis.conversation import TokenSigner
+from dragoman.simulator.apis.declarations import find_first_mismatch
 from dragoman.simulator.apis.openai.errors import NOT_JSON, render_error
 from dragoman.simulator.apis.openai.models import find_chat_family
 from dragoman.simulator.apis.openai.replies import BAD_KEY, NO_KEY, build_answer_headers
 from dragoman.simulator.apis.openai.words import describe_mismatch
-from dragoman.simulator.conversation import TokenSigner
-from dragoman.simulator.declarations import find_first_mismatch
-from dragoman.simulator.rule import CheckContext, Rule, Violation, find_first_violation
+from dragoman.simulator.apis.rule import CheckContext, Rule, Violation, find_first_violation
 from dragoman.wire.json import Malformed, decode, encode
 
 _SDK = f"openai-python 3.49 types; {PROBED}"
@@ -64,7 +64,7 @@ def accept(body: bytes, context: CheckContext, _: TokenSigner) -> AcceptedReques
         return _NOT_JSON
     if violation is not None:
         return violation
-    return AcceptedRequest(ask=read_ask(request), body=request, stream=bool(request.get("stream")))
+    return AcceptedRequest(model_request=read_model_request(request), body=request, stream=bool(request.get("stream")))
 
 
 def render_token_count(_accepted: AcceptedRequest, _tokens: int) -> bytes:

@@ -8,9 +8,9 @@ text parts the fields named by the rule `chat.text-part-members`.
 
 from typing import Any
 
+from dragoman.simulator.apis.declarations import MapOf, Number, Object, StringEnum, TaggedUnion
 from dragoman.simulator.apis.openai.models import Family
-from dragoman.simulator.declarations import MapOf, Number, Object, StringEnum, TaggedUnion
-from dragoman.simulator.rule import VendorRequest
+from dragoman.simulator.apis.rule import VendorRequest
 
 IGNORED_TEXT_MEMBERS = ("cache_control", "role", "refusal", "annotations", "audio", "tool_calls")
 """Anthropic's `cache_control`, and fields of a whole message that a client copied into its text part."""

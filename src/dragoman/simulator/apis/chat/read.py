@@ -1,13 +1,20 @@
-"""Convert a Chat Completions request to the vendor-neutral `Ask`."""
+"""Convert a Chat Completions request to the vendor-neutral `ModelRequest`."""
 
 from collections.abc import Iterator
 from json import JSONDecodeError, loads
 from typing import Any, cast
 
 from dragoman.simulator.apis.chat.body import ChatCompletionsRequest
+from dragoman.simulator.apis.conversation import (
+    Call,
+    ModelRequest,
+    RequestResult,
+    RequestTool,
+    RequestToolChoice,
+    RequestTurn,
+)
 from dragoman.simulator.apis.openai.models import is_search_model, is_thinking
-from dragoman.simulator.conversation import Ask, AskResult, AskTool, AskToolChoice, AskTurn, Call
-from dragoman.simulator.rule import Json
+from dragoman.simulator.apis.rule import Json
 
 SEARCH = "web_search"
 """The name of a search model's built-in search tool; clients never see it."""
@@ -15,10 +22,10 @@ _UNKNOWN_IMAGE = "image/*"
 _UNKNOWN_FILE = "application/octet-stream"
 
 
-def read_ask(request: ChatCompletionsRequest) -> Ask:
+def read_model_request(request: ChatCompletionsRequest) -> ModelRequest:
     """Return everything the model uses of a request."""
     stop = request.get("stop")
-    return Ask(
+    return ModelRequest(
         model=request.model,
         turns=tuple(_read_turns(request.list("messages"))),
         tools=tuple(_read_tools(request)),
@@ -61,38 +68,38 @@ def _read_media(message: Json) -> Iterator[str]:
                 continue
 
 
-def _read_turns(messages: list[Json]) -> Iterator[AskTurn]:
+def _read_turns(messages: list[Json]) -> Iterator[RequestTurn]:
     """Convert messages to turns; consecutive results become one turn."""
     names: dict[str, str] = {}
-    results: list[AskResult] = []
+    results: list[RequestResult] = []
     for message in messages:
         if message["role"] in {"tool", "function"}:
             call_id = message.get("tool_call_id", "")
             name = names.get(call_id, "") if call_id or message["role"] == "tool" else message["name"]
-            results.append(AskResult(call_id=call_id, name=name, text=_read_text(message)))
+            results.append(RequestResult(call_id=call_id, name=name, text=_read_text(message)))
             continue
         if results:
-            yield AskTurn(role="user", results=tuple(results))
+            yield RequestTurn(role="user", results=tuple(results))
             results = []
         turn = _read_turn(message)
         names.update((call.id, call.name) for call in turn.calls)
         yield turn
     if results:
-        yield AskTurn(role="user", results=tuple(results))
+        yield RequestTurn(role="user", results=tuple(results))
 
 
-def _read_turn(message: Json) -> AskTurn:
+def _read_turn(message: Json) -> RequestTurn:
     text = _read_text(message)
     match message["role"]:
         case "user":
-            return AskTurn(role="user", text=text, media=tuple(_read_media(message)))
+            return RequestTurn(role="user", text=text, media=tuple(_read_media(message)))
         case "assistant":
             calls = [_read_call(call) for call in message.get("tool_calls") or ()]
             if called := message.get("function_call"):
                 calls.append(Call(id="", name=called["name"], arguments=_parse_arguments(called["arguments"])))
-            return AskTurn(role="assistant", text=text or message.get("refusal") or "", calls=tuple(calls))
+            return RequestTurn(role="assistant", text=text or message.get("refusal") or "", calls=tuple(calls))
         case _:
-            return AskTurn(role="system", text=text)
+            return RequestTurn(role="system", text=text)
 
 
 def _read_call(call: Json) -> Call:
@@ -110,52 +117,52 @@ def _parse_arguments(text: str) -> Json | str:
     return cast("Json", value) if isinstance(value, dict) else text
 
 
-def _read_tools(request: ChatCompletionsRequest) -> Iterator[AskTool]:
+def _read_tools(request: ChatCompletionsRequest) -> Iterator[RequestTool]:
     for tool in request.list("tools"):
         if tool["type"] == "function":
             yield _read_function(tool["function"])
         else:
             custom = tool["custom"]
-            yield AskTool(name=custom["name"], description=custom.get("description") or "", kind="custom")
+            yield RequestTool(name=custom["name"], description=custom.get("description") or "", kind="custom")
     for function in request.list("functions"):
         yield _read_function(function)
     if is_search_model(request.model):
-        yield AskTool(name=SEARCH, description="Search the web", kind="search")
+        yield RequestTool(name=SEARCH, description="Search the web", kind="search")
 
 
-def _read_function(function: Json) -> AskTool:
-    return AskTool(
+def _read_function(function: Json) -> RequestTool:
+    return RequestTool(
         name=function["name"],
         description=function.get("description") or "",
         schema=function.get("parameters") or {},
     )
 
 
-def _read_choice(request: ChatCompletionsRequest) -> AskToolChoice:
+def _read_choice(request: ChatCompletionsRequest) -> RequestToolChoice:
     parallel = request.get("parallel_tool_calls") is not False
     choice = request.get("tool_choice")
     match choice:
         case None:
-            return _read_legacy_choice(request) if request.get("functions") else AskToolChoice(parallel=parallel)
+            return _read_legacy_choice(request) if request.get("functions") else RequestToolChoice(parallel=parallel)
         case str():
-            return AskToolChoice(mode=cast("Any", choice), parallel=parallel)
+            return RequestToolChoice(mode=cast("Any", choice), parallel=parallel)
         case {"type": "allowed_tools", "allowed_tools": allowed}:
             names = tuple(_read_tool_name(tool) for tool in allowed["tools"])
-            return AskToolChoice(mode=allowed["mode"], names=names, parallel=parallel)
+            return RequestToolChoice(mode=allowed["mode"], names=names, parallel=parallel)
         case _:
-            return AskToolChoice(mode="required", names=(_read_tool_name(choice),), parallel=parallel)
+            return RequestToolChoice(mode="required", names=(_read_tool_name(choice),), parallel=parallel)
 
 
 def _read_tool_name(tool: Json) -> str:
     return tool[tool["type"]]["name"]
 
 
-def _read_legacy_choice(request: ChatCompletionsRequest) -> AskToolChoice:
+def _read_legacy_choice(request: ChatCompletionsRequest) -> RequestToolChoice:
     """Read the legacy `function_call`, which allows one call at a time."""
     choice = request.get("function_call") or "auto"
     if isinstance(choice, str):
-        return AskToolChoice(mode=cast("Any", choice), parallel=False)
-    return AskToolChoice(mode="required", names=(choice["name"],), parallel=False)
+        return RequestToolChoice(mode=cast("Any", choice), parallel=False)
+    return RequestToolChoice(mode="required", names=(choice["name"],), parallel=False)
 
 
 def _read_output_schema(answer: Json) -> Json | None:

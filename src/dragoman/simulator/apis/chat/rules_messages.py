@@ -17,7 +17,7 @@ from dragoman.simulator.apis.openai.checks import (
     reject_over_limit,
 )
 from dragoman.simulator.apis.openai.models import is_audio_model, when_generation_before, when_generation_from
-from dragoman.simulator.rule import CheckContext, Json, PathCheck, Rule, Violation, find, truncate_pointer
+from dragoman.simulator.apis.rule import CheckContext, Json, PathCheck, Rule, Violation, find, truncate_pointer
 
 PROBED = "reported: probe of gpt-5.6-terra on /v1/chat/completions, 2026-08-30"
 _SPEAKER_NAME = r"[^\s<|\\/>]+"

@@ -5,6 +5,7 @@ from typing import Any
 
 from dragoman.simulator.apis.chat.body import ChatCompletionsRequest
 from dragoman.simulator.apis.chat.rules_messages import PROBED
+from dragoman.simulator.apis.declarations import Number
 from dragoman.simulator.apis.openai import words
 from dragoman.simulator.apis.openai.checks import (
     reject_invalid_name,
@@ -23,8 +24,7 @@ from dragoman.simulator.apis.openai.models import (
     when_generation_before,
     when_generation_from,
 )
-from dragoman.simulator.declarations import Number
-from dragoman.simulator.rule import MODEL_EXISTS, CheckContext, PathCheck, Rule, Violation, is_absent
+from dragoman.simulator.apis.rule import MODEL_EXISTS, CheckContext, PathCheck, Rule, Violation, is_absent
 
 _LONGEST_KEY = 64
 _DEFAULTS: dict[str, Any] = {

@@ -14,7 +14,7 @@ from dragoman.simulator.apis.openai.checks import (
     reject_without,
 )
 from dragoman.simulator.apis.openai.schemas import SchemaTopic, find_schema_violations
-from dragoman.simulator.rule import CheckContext, Json, PathCheck, Rule, Violation, find
+from dragoman.simulator.apis.rule import CheckContext, Json, PathCheck, Rule, Violation, find
 
 _MAX_TOOLS = 128
 _STRICT = "wire/gemini_schema.md section 6 (OpenAI strict subset)"

@@ -7,12 +7,12 @@ from typing import Any, cast
 
 from msgspec import Struct, structs
 
-from dragoman.simulator.api import AcceptedRequest, ApiRejection, ReplyMeta
+from dragoman.simulator.apis.api import AcceptedRequest, ApiRejection, ReplyMeta
 from dragoman.simulator.apis.chat.body import ChatCompletionsRequest
+from dragoman.simulator.apis.conversation import Answer, Call
 from dragoman.simulator.apis.openai.errors import build_error
 from dragoman.simulator.apis.openai.replies import build_logprobs, build_moderation_result
-from dragoman.simulator.conversation import Answer, Call
-from dragoman.simulator.rule import Json
+from dragoman.simulator.apis.rule import Json
 from dragoman.wire.json import decode, encode
 
 _TIERS = {"auto": "default", "fast": "priority"}

@@ -6,7 +6,8 @@ The body is the bare request. The app removes Code Assist's envelope with `unwra
 
 import msgspec
 
-from dragoman.simulator.api import AcceptedRequest, Api, Envelope
+from dragoman.simulator.apis.api import AcceptedRequest, Api, Envelope
+from dragoman.simulator.apis.conversation import TokenSigner
 from dragoman.simulator.apis.gemini import rules_contents, rules_schemas, rules_settings, signatures
 from dragoman.simulator.apis.gemini.code_assist import reduce_count, unwrap_request, wrap_reply
 from dragoman.simulator.apis.gemini.models import (
@@ -18,11 +19,10 @@ from dragoman.simulator.apis.gemini.models import (
     render_stream_error,
 )
 from dragoman.simulator.apis.gemini.proto import Surface, build_json_violation
-from dragoman.simulator.apis.gemini.read import read_ask
+from dragoman.simulator.apis.gemini.read import read_model_request
 from dragoman.simulator.apis.gemini.request import GeminiRequest, merge_turns, read_request
 from dragoman.simulator.apis.gemini.write import drop_candidates, render_array, render_reply, render_stream
-from dragoman.simulator.conversation import TokenSigner
-from dragoman.simulator.rule import CheckContext, Rule, Violation, find_first_violation, is_absent
+from dragoman.simulator.apis.rule import CheckContext, Rule, Violation, find_first_violation, is_absent
 
 __all__ = ["API", "render_array", "unwrap_request", "wrap_reply"]
 
@@ -81,7 +81,9 @@ def accept(body: bytes, context: CheckContext, signer: TokenSigner) -> AcceptedR
             turns=merge_turns(document),
         )
         violation = find_first_violation(_RULES, request, context)
-        return AcceptedRequest(ask=read_ask(request), body=request) if violation is None else violation
+        return (
+            AcceptedRequest(model_request=read_model_request(request), body=request) if violation is None else violation
+        )
     except RecursionError as error:
         return build_json_violation(error)
 
@@ -111,7 +113,7 @@ def render_token_count(accepted: AcceptedRequest, tokens: int) -> bytes:
     """Return the reply to a token-count request, in the form of the surface."""
     made = {"totalTokens": tokens, "promptTokensDetails": [{"modality": "TEXT", "tokenCount": tokens}]}
     if accepted.body.vertex:
-        made["totalBillableCharacters"] = sum(len(turn.text) for turn in accepted.ask.turns)
+        made["totalBillableCharacters"] = sum(len(turn.text) for turn in accepted.model_request.turns)
     return msgspec.json.encode(made)
 
 

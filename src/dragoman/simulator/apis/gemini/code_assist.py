@@ -4,6 +4,7 @@ A client whose project begins with `new` is not onboarded yet, and gets the list
 immediate, except for a project that begins with `new-slow`: there the client has to poll the operation.
 """
 
+from collections.abc import Iterable
 from hashlib import sha256
 from typing import Any, cast
 
@@ -11,8 +12,7 @@ import msgspec
 from msgspec import Raw, Struct
 
 from dragoman.simulator.apis.gemini.proto import NOT_MESSAGE, STRUCT, ProtoMessage, build_json_violation
-from dragoman.simulator.catalogue import GEMINI
-from dragoman.simulator.rule import Json, Violation
+from dragoman.simulator.apis.rule import Json, Violation
 
 _PROJECT = "simulated-project"
 _TIER = {"id": "standard-tier", "name": "Gemini Code Assist", "description": "A simulator, not a subscription"}
@@ -99,8 +99,8 @@ def reduce_count(count: bytes) -> bytes:
     return msgspec.json.encode(msgspec.json.decode(count, type=_Count))
 
 
-def handle_setup_call(action: str, operation: str, body: bytes) -> bytes | Violation:
-    """Answer a setup call; `operation` is the name of the operation to poll."""
+def handle_setup_call(action: str, operation: str, body: bytes, models: Iterable[str] = ()) -> bytes | Violation:
+    """Answer a setup call; `operation` is the operation to poll, `models` are those the quota is reported for."""
     setup = _parse_setup_request(body or b"{}")
     if isinstance(setup, Violation):
         return setup
@@ -114,7 +114,7 @@ def handle_setup_call(action: str, operation: str, body: bytes) -> bytes | Viola
             return _render_onboarded(operation.removeprefix("operations/").removeprefix("onboard."))
         case "retrieveUserQuota":
             bucket = {"tokenType": "REQUESTS", "remainingFraction": 1, "resetTime": _RESET}
-            return msgspec.json.encode({"buckets": [{**bucket, "modelId": name} for name in GEMINI]})
+            return msgspec.json.encode({"buckets": [{**bucket, "modelId": name} for name in models]})
         case "listExperiments":
             return msgspec.json.encode({"experimentIds": list[int](), "flags": list[Any]()})
         case "fetchAdminControls":

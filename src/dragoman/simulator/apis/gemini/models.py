@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from dragoman.simulator.api import ApiRejection, HttpReply
+from dragoman.simulator.apis.api import ApiRejection, HttpReply
 
 _STATUS_NAMES = {
     400: "INVALID_ARGUMENT",

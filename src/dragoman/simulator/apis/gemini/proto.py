@@ -22,7 +22,7 @@ from typing import Any, Literal, cast
 import msgspec
 from msgspec import Struct
 
-from dragoman.simulator.rule import Json, Violation
+from dragoman.simulator.apis.rule import Json, Violation
 from dragoman.wire.pointer import escape
 
 ProtoMismatchReason = Literal["json", "unknown-field", "type", "enum", "bounds", "oneof"]

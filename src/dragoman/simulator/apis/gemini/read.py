@@ -1,13 +1,21 @@
-"""Convert a Gemini request to the vendor-neutral `Ask`."""
+"""Convert a Gemini request to the vendor-neutral `ModelRequest`."""
 
 import json
 from collections.abc import Iterable, Iterator
 from typing import Any, cast
 
+from dragoman.simulator.apis.conversation import (
+    Call,
+    ChoiceMode,
+    ModelRequest,
+    RequestResult,
+    RequestTool,
+    RequestToolChoice,
+    RequestTurn,
+)
 from dragoman.simulator.apis.gemini.proto import to_snake_case
 from dragoman.simulator.apis.gemini.request import GeminiRequest, PlacedPart
-from dragoman.simulator.conversation import Ask, AskResult, AskTool, AskToolChoice, AskTurn, Call, ChoiceMode
-from dragoman.simulator.rule import Json
+from dragoman.simulator.apis.rule import Json
 
 _MODES: dict[str, ChoiceMode] = {"AUTO": "auto", "ANY": "required", "NONE": "none", "VALIDATED": "validated"}
 _SEARCHES = frozenset({"googleSearch", "googleSearchRetrieval", "enterpriseWebSearch"})
@@ -31,10 +39,10 @@ _JSON = "application/json"
 ENUM = "text/x.enum"
 
 
-def read_ask(request: GeminiRequest) -> Ask:
+def read_model_request(request: GeminiRequest) -> ModelRequest:
     """Return everything the model uses of a request."""
     config = request.config
-    return Ask(
+    return ModelRequest(
         model=request.model,
         turns=(*_read_system(request), *_read_turns(request)),
         tools=tuple(_read_tools(request)),
@@ -53,23 +61,23 @@ def is_thinking(request: GeminiRequest) -> bool:
     return request.generation.can_think and request.thinking.get("thinkingBudget") != 0
 
 
-def _read_system(request: GeminiRequest) -> Iterator[AskTurn]:
+def _read_system(request: GeminiRequest) -> Iterator[RequestTurn]:
     text = _join_text(request.document.get("systemInstruction", {}).get("parts", ()))
     if text:
-        yield AskTurn(role="system", text=text)
+        yield RequestTurn(role="system", text=text)
 
 
 def _join_text(parts: Iterable[Json]) -> str:
     return "".join(part["text"] for part in parts if part.get("text") and not part.get("thought"))
 
 
-def _read_turns(request: GeminiRequest) -> Iterator[AskTurn]:
+def _read_turns(request: GeminiRequest) -> Iterator[RequestTurn]:
     called: list[Call] = []
     for turn in request.turns:
         parts = [placed.part for placed in turn.parts]
         results = tuple(_read_results(turn.results, called))
         called = [_read_call(number, placed.part["functionCall"]) for number, placed in enumerate(turn.calls)]
-        yield AskTurn(
+        yield RequestTurn(
             role="assistant" if turn.side == "model" else "user",
             text=_join_text(parts),
             calls=tuple(called),
@@ -83,7 +91,7 @@ def _read_call(number: int, call: Json) -> Call:
     return Call(id=call.get("id") or f"{name} {number}", name=name, arguments=call.get("args", {}))
 
 
-def _read_results(results: list[PlacedPart], called: list[Call]) -> Iterator[AskResult]:
+def _read_results(results: list[PlacedPart], called: list[Call]) -> Iterator[RequestResult]:
     """Yield results: a function's output, its error, or the whole response if it has neither."""
     for number, placed in enumerate(results):
         result = placed.part["functionResponse"]
@@ -92,7 +100,7 @@ def _read_results(results: list[PlacedPart], called: list[Call]) -> Iterator[Ask
         failed = "error" in fields and "output" not in fields
         value = fields["error"] if failed else fields.get("output", fields)
         text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-        yield AskResult(call_id=call_id, name=result["name"], text=text, failed=failed)
+        yield RequestResult(call_id=call_id, name=result["name"], text=text, failed=failed)
 
 
 def _read_media_types(parts: Iterable[Json]) -> Iterator[str]:
@@ -103,22 +111,22 @@ def _read_media_types(parts: Iterable[Json]) -> Iterator[str]:
         yield from _read_media_types(part.get("functionResponse", {}).get("parts", ()))
 
 
-def _read_tools(request: GeminiRequest) -> Iterator[AskTool]:
+def _read_tools(request: GeminiRequest) -> Iterator[RequestTool]:
     for _, function in request.functions:
         schema: Any = function.get("parametersJsonSchema")
         if schema is None:
             schema = _convert_schema(function["parameters"]) if "parameters" in function else {"type": "object"}
-        yield AskTool(name=function["name"], description=function.get("description", ""), schema=schema)
+        yield RequestTool(name=function["name"], description=function.get("description", ""), schema=schema)
     for name in request.server_tools:
-        yield AskTool(name=to_snake_case(name), kind="search" if name in _SEARCHES else "other")
+        yield RequestTool(name=to_snake_case(name), kind="search" if name in _SEARCHES else "other")
 
 
-def _read_choice(request: GeminiRequest) -> AskToolChoice:
+def _read_choice(request: GeminiRequest) -> RequestToolChoice:
     calling = request.calling
     if not calling or not request.functions:
-        return AskToolChoice()
+        return RequestToolChoice()
     names = tuple(calling.get("allowedFunctionNames", ()))
-    return AskToolChoice(mode=_MODES.get(calling.get("mode", ""), "auto"), names=names)
+    return RequestToolChoice(mode=_MODES.get(calling.get("mode", ""), "auto"), names=names)
 
 
 def _read_output_schema(config: Json) -> Json | None:

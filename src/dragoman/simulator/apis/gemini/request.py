@@ -9,11 +9,11 @@ from typing import Any, Literal
 
 from msgspec import Struct
 
+from dragoman.simulator.apis.conversation import TokenSigner
 from dragoman.simulator.apis.gemini.body import COUNT_REQUEST, REQUEST, TOOL
 from dragoman.simulator.apis.gemini.models import GeminiGeneration
 from dragoman.simulator.apis.gemini.proto import Surface, to_snake_case
-from dragoman.simulator.conversation import TokenSigner
-from dragoman.simulator.rule import CheckContext, ErrorText, Json, PathCheck, VendorRequest, Violation
+from dragoman.simulator.apis.rule import CheckContext, ErrorText, Json, PathCheck, VendorRequest, Violation
 from dragoman.wire.pointer import unescape
 
 Side = Literal["user", "model"]

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 
 from dragoman.simulator.apis.gemini.body import PART_DATA
-from dragoman.simulator.apis.gemini.read import read_ask
+from dragoman.simulator.apis.gemini.read import read_model_request
 from dragoman.simulator.apis.gemini.request import (
     GeminiRequest,
     GeminiTurn,
@@ -13,8 +13,8 @@ from dragoman.simulator.apis.gemini.request import (
     describe_field,
     describe_vertex_error,
 )
-from dragoman.simulator.model.usage import count_ask_tokens
-from dragoman.simulator.rule import CheckContext, Json, PathCheck, Rule, Violation
+from dragoman.simulator.apis.rule import CheckContext, Json, PathCheck, Rule, Violation
+from dragoman.simulator.model.usage import count_request_tokens
 
 _ROLES = frozenset({"user", "model"})
 _RESULT_ROLES = frozenset({"user", "model", "function", "tool"})
@@ -179,7 +179,7 @@ def _overrides_cached_content(request: GeminiRequest) -> bool:
 def _check_length(request: GeminiRequest, context: CheckContext) -> Iterator[Violation]:
     if request.size < _SMALL or context.counting:
         return
-    tokens, most = count_ask_tokens(read_ask(request)), request.generation.max_input_tokens
+    tokens, most = count_request_tokens(read_model_request(request)), request.generation.max_input_tokens
     if tokens > most:
         words = f"The input token count ({tokens}) exceeds the maximum number of tokens allowed ({most})."
         yield Violation(words, "/contents")

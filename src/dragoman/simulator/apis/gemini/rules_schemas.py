@@ -9,7 +9,7 @@ from typing import Any, cast
 from msgspec import Struct
 
 from dragoman.simulator.apis.gemini.request import GeminiRequest, describe_field, describe_vertex_error, format_path
-from dragoman.simulator.rule import CheckContext, Json, Rule, Violation
+from dragoman.simulator.apis.rule import CheckContext, Json, Rule, Violation
 from dragoman.wire.pointer import escape, unescape
 
 _FORMATS = {

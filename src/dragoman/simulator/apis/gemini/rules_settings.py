@@ -13,7 +13,7 @@ from dragoman.simulator.apis.gemini.request import (
     describe_vertex_error,
     format_path,
 )
-from dragoman.simulator.rule import CheckContext, PathCheck, Rule, Violation, when_unset
+from dragoman.simulator.apis.rule import CheckContext, PathCheck, Rule, Violation, when_unset
 
 _FUNCTION_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.:-]{0,127}")
 _NAME_WORDS = (

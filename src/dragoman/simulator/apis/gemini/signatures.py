@@ -14,10 +14,10 @@ from typing import Any, cast
 
 import msgspec
 
+from dragoman.simulator.apis.conversation import TokenSigner, Verdict
 from dragoman.simulator.apis.gemini.models import resolve_model_name
 from dragoman.simulator.apis.gemini.request import GeminiRequest, PlacedPart, iterate_current_steps
-from dragoman.simulator.conversation import TokenSigner, Verdict
-from dragoman.simulator.rule import CheckContext, Json, Rule, Violation
+from dragoman.simulator.apis.rule import CheckContext, Json, Rule, Violation
 
 SKIP_TOKENS = ("skip_thought_signature_validator", "context_engineering_is_the_way_to_go")
 _STANDARD = str.maketrans("-_", "+/")

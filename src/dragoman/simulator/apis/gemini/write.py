@@ -18,13 +18,13 @@ from urllib.parse import quote_plus
 import msgspec
 from msgspec import Struct, structs
 
-from dragoman.simulator.api import AcceptedRequest, ReplyMeta
+from dragoman.simulator.apis.api import AcceptedRequest, ReplyMeta
+from dragoman.simulator.apis.conversation import Answer, AnswerUsage, Call
 from dragoman.simulator.apis.gemini.read import ENUM, is_thinking
 from dragoman.simulator.apis.gemini.request import GeminiRequest
 from dragoman.simulator.apis.gemini.signatures import issue_continuation_token, read_continuation_token, sign
-from dragoman.simulator.conversation import Answer, AnswerUsage, Call
+from dragoman.simulator.apis.rule import Json
 from dragoman.simulator.model.usage import count_text_tokens
-from dragoman.simulator.rule import Json
 
 _FINISHES = {
     "stop": "STOP",
@@ -134,7 +134,7 @@ def _prepare_reply(answer: Answer, accepted: AcceptedRequest, meta: ReplyMeta) -
     if answer.refusal:
         answer = structs.replace(answer, text="\n\n".join(filter(None, (answer.text, answer.refusal))), refusal="")
     request: GeminiRequest = accepted.body
-    plain = answer.end == "stop" and not (answer.calls or answer.query) and accepted.ask.output_schema is None
+    plain = answer.end == "stop" and not (answer.calls or answer.query) and accepted.model_request.output_schema is None
     if not plain or not request.model.startswith(_CONTINUING_MODEL) or len(answer.text) <= _SEGMENT_LENGTH:
         return _GeminiReply(answer, accepted, meta), {}
     begin = read_continuation_token(request.get("continuationToken") or "", meta.signer) or 0
@@ -213,7 +213,7 @@ def _render_blocked(reply: _GeminiReply) -> Json:
 
 def _render_chunk(reply: _GeminiReply, candidate: Json, usage: AnswerUsage) -> Json:
     """Return a reply, or a chunk of one, with a candidate."""
-    candidates = [{**candidate, "index": index} for index in range(reply.accepted.ask.candidates)]
+    candidates = [{**candidate, "index": index} for index in range(reply.accepted.model_request.candidates)]
     return {"candidates": candidates, **_render_metadata(reply, usage)}
 
 

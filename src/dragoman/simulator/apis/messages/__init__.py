@@ -1,6 +1,8 @@
 """Anthropic Messages, in its direct form and on Vertex."""
 
-from dragoman.simulator.api import AcceptedRequest, Api
+from dragoman.simulator.apis.api import AcceptedRequest, Api
+from dragoman.simulator.apis.conversation import TokenSigner
+from dragoman.simulator.apis.declarations import Object, find_first_mismatch
 from dragoman.simulator.apis.messages import rules_history, rules_messages, rules_schemas, rules_settings, rules_tools
 from dragoman.simulator.apis.messages.body import COUNT, REQUEST, VERTEX_COUNT, VERTEX_REQUEST
 from dragoman.simulator.apis.messages.errors import (
@@ -13,12 +15,10 @@ from dragoman.simulator.apis.messages.errors import (
     render_error,
     render_stream_error,
 )
-from dragoman.simulator.apis.messages.read import read_ask
+from dragoman.simulator.apis.messages.read import read_model_request
 from dragoman.simulator.apis.messages.request import MessagesRequest, build_request
 from dragoman.simulator.apis.messages.write import drop_content, render_reply, render_stream
-from dragoman.simulator.conversation import TokenSigner
-from dragoman.simulator.declarations import Object, find_first_mismatch
-from dragoman.simulator.rule import CheckContext, Rule, Violation, find_first_violation
+from dragoman.simulator.apis.rule import CheckContext, Rule, Violation, find_first_violation
 from dragoman.wire.json import Malformed, decode, encode
 
 _TYPES = "wire/anthropic_messages.md sections 2 to 6 (the vendor's typed parameters)"
@@ -62,7 +62,9 @@ def accept(body: bytes, context: CheckContext, signer: TokenSigner) -> AcceptedR
         violation = find_first_violation(RULES, request, context)
         if violation is not None:
             return violation
-        return AcceptedRequest(ask=read_ask(request), body=request, stream=bool(request.get("stream")))
+        return AcceptedRequest(
+            model_request=read_model_request(request), body=request, stream=bool(request.get("stream"))
+        )
     except (Malformed, RecursionError) as error:
         words = error.message if isinstance(error, Malformed) else "nested too deeply"
         return Violation(f"The request body is not valid JSON: {words}", rule="messages.json")

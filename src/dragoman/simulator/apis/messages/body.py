@@ -5,7 +5,7 @@ Fields are those of the vendor's typed parameters, and a few that only recording
 
 from typing import Any
 
-from dragoman.simulator.declarations import Kind, MapOf, Number, Object, StringEnum, TaggedUnion
+from dragoman.simulator.apis.declarations import Kind, MapOf, Number, Object, StringEnum, TaggedUnion
 
 
 def _tag_by_type(forms: dict[str, dict[str, Any]], default: str = "") -> TaggedUnion:

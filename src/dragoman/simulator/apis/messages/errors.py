@@ -8,9 +8,9 @@ from typing import Any
 
 from msgspec.json import encode
 
-from dragoman.simulator.api import ApiRejection, HttpReply, ReplyMeta
-from dragoman.simulator.declarations import Mismatch, Number, StringEnum, TagEnum
-from dragoman.simulator.rule import Violation
+from dragoman.simulator.apis.api import ApiRejection, HttpReply, ReplyMeta
+from dragoman.simulator.apis.declarations import Mismatch, Number, StringEnum, TagEnum
+from dragoman.simulator.apis.rule import Violation
 from dragoman.wire.pointer import split
 
 _UNTAGGED = frozenset({"system", "format", "output_format", "mcp_servers", "task_budget", "compaction", "skills", ""})

@@ -9,7 +9,7 @@ from functools import lru_cache
 
 from msgspec import Struct
 
-from dragoman.simulator.rule import Json, is_absent
+from dragoman.simulator.apis.rule import Json, is_absent
 
 _NEWEST = (99, 0)
 _FAMILY_FIRST = re.compile(r"claude-(?P<family>[a-z]+)-(?P<major>\d{1,2})(?:[-.](?P<minor>\d{1,2}))?(?!\d)")

@@ -1,8 +1,16 @@
-"""Convert a Messages request to the vendor-neutral `Ask`."""
+"""Convert a Messages request to the vendor-neutral `ModelRequest`."""
 
 import json
 from typing import Any
 
+from dragoman.simulator.apis.conversation import (
+    Call,
+    ModelRequest,
+    RequestResult,
+    RequestTool,
+    RequestToolChoice,
+    RequestTurn,
+)
 from dragoman.simulator.apis.messages.request import (
     Block,
     MessagesRequest,
@@ -10,8 +18,7 @@ from dragoman.simulator.apis.messages.request import (
     find_output_schemas,
     read_tool_type,
 )
-from dragoman.simulator.conversation import Ask, AskResult, AskTool, AskToolChoice, AskTurn, Call
-from dragoman.simulator.rule import Json
+from dragoman.simulator.apis.rule import Json
 
 _STRING = {"type": "string"}
 _BASH = {"type": "object", "properties": {"command": _STRING}, "required": ["command"]}
@@ -22,13 +29,13 @@ _FILES = {
 }
 
 
-def read_ask(request: MessagesRequest) -> Ask:
+def read_model_request(request: MessagesRequest) -> ModelRequest:
     """Return everything the model uses of a request."""
     names = {use.members["id"]: use.members["name"] for use in request.blocks("tool_use")}
     system: Any = request.get("system") or ""
     instructions = system if isinstance(system, str) else "\n\n".join(block["text"] for block in system)
-    first = (AskTurn(role="system", text=instructions),) if instructions else ()
-    return Ask(
+    first = (RequestTurn(role="system", text=instructions),) if instructions else ()
+    return ModelRequest(
         model=request.model.name,
         turns=(*first, *(_read_turn(turn, names) for turn in request.turns)),
         tools=tuple(_read_tool(tool) for tool in _find_visible_tools(request)),
@@ -40,9 +47,9 @@ def read_ask(request: MessagesRequest) -> Ask:
     )
 
 
-def _read_turn(turn: MessagesTurn, names: dict[str, str]) -> AskTurn:
+def _read_turn(turn: MessagesTurn, names: dict[str, str]) -> RequestTurn:
     calls = (use.members for use in turn.blocks_of("tool_use"))
-    return AskTurn(
+    return RequestTurn(
         role=turn.role,
         text="\n\n".join(block.members["text"] for block in turn.blocks_of("text")),
         calls=tuple(Call(id=use["id"], name=use["name"], arguments=use["input"]) for use in calls),
@@ -51,10 +58,10 @@ def _read_turn(turn: MessagesTurn, names: dict[str, str]) -> AskTurn:
     )
 
 
-def _read_result(block: Block, names: dict[str, str]) -> AskResult:
+def _read_result(block: Block, names: dict[str, str]) -> RequestResult:
     content, call = block.get("content"), block.members["tool_use_id"]
     text = content if isinstance(content, str) else "\n".join(filter(None, map(_read_part_text, content or ())))
-    return AskResult(call_id=call, name=names.get(call, ""), text=text, failed=bool(block.get("is_error")))
+    return RequestResult(call_id=call, name=names.get(call, ""), text=text, failed=bool(block.get("is_error")))
 
 
 def _read_part_text(part: Json) -> str:
@@ -96,32 +103,32 @@ def _find_visible_tools(request: MessagesRequest) -> list[Json]:
     ]
 
 
-def _read_tool(tool: Json) -> AskTool:
+def _read_tool(tool: Json) -> RequestTool:
     kind, name = read_tool_type(tool), tool.get("name", "")
     match kind.split("_")[0]:
         case "custom":
-            return AskTool(name=name, description=tool.get("description") or "", schema=tool["input_schema"])
+            return RequestTool(name=name, description=tool.get("description") or "", schema=tool["input_schema"])
         case "web" if name == "web_search":
-            return AskTool(name=name, description="Search the web.", kind="search")
+            return RequestTool(name=name, description="Search the web.", kind="search")
         case "bash":
-            return AskTool(name=name, description="Run a command in a shell.", schema=_BASH)
+            return RequestTool(name=name, description="Run a command in a shell.", schema=_BASH)
         case "text" | "memory":
-            return AskTool(name=name, description="View a file.", schema=_FILES)
+            return RequestTool(name=name, description="View a file.", schema=_FILES)
         case _:
-            return AskTool(name=name or kind, kind="other")
+            return RequestTool(name=name or kind, kind="other")
 
 
-def _read_choice(choice: Json) -> AskToolChoice:
+def _read_choice(choice: Json) -> RequestToolChoice:
     parallel = not choice.get("disable_parallel_tool_use")
     match choice["type"]:
         case "none":
-            return AskToolChoice(mode="none")
+            return RequestToolChoice(mode="none")
         case "any":
-            return AskToolChoice(mode="required", parallel=parallel)
+            return RequestToolChoice(mode="required", parallel=parallel)
         case "tool":
-            return AskToolChoice(mode="required", names=(choice["name"],), parallel=parallel)
+            return RequestToolChoice(mode="required", names=(choice["name"],), parallel=parallel)
         case _:
-            return AskToolChoice(parallel=parallel)
+            return RequestToolChoice(parallel=parallel)
 
 
 def encode_arguments(arguments: dict[str, Any] | str) -> str:

@@ -10,10 +10,10 @@ from typing import Any, Literal, cast
 
 from msgspec import Struct
 
+from dragoman.simulator.apis.conversation import TokenSigner
 from dragoman.simulator.apis.messages.body import SERVER_RESULTS
 from dragoman.simulator.apis.messages.models import ClaudeModel, parse_model_name
-from dragoman.simulator.conversation import TokenSigner
-from dragoman.simulator.rule import CheckContext, Json, Rule, VendorRequest, Violation, cache_per_request, find
+from dragoman.simulator.apis.rule import CheckContext, Json, Rule, VendorRequest, Violation, cache_per_request, find
 
 Role = Literal["user", "assistant", "system"]
 SERVER_RESULT_TYPES = frozenset({*SERVER_RESULTS, "mcp_tool_result"})

@@ -20,7 +20,7 @@ from dragoman.simulator.apis.messages.signatures import (
     iterate_other_conversation_thoughts,
     verify_thinking,
 )
-from dragoman.simulator.rule import CheckContext, Rule, Violation, cache_per_request
+from dragoman.simulator.apis.rule import CheckContext, Rule, Violation, cache_per_request
 
 _ID = r"^[a-zA-Z0-9_-]+$"
 _LEGAL = re.compile(_ID)

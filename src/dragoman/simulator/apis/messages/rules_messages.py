@@ -13,7 +13,7 @@ from dragoman.simulator.apis.messages.request import (
     find_cache_breakpoints,
     find_media,
 )
-from dragoman.simulator.rule import CheckContext, Json, PathCheck, Rule, Violation
+from dragoman.simulator.apis.rule import CheckContext, Json, PathCheck, Rule, Violation
 
 _MOST_BREAKPOINTS = 4
 _MAGIC = (

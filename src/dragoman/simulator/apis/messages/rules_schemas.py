@@ -10,7 +10,7 @@ from typing import Any
 
 from dragoman.simulator.apis.messages.errors import format_pointer
 from dragoman.simulator.apis.messages.request import MessagesRequest, define_rule, find_output_schemas
-from dragoman.simulator.rule import CheckContext, Json, PathCheck, Rule, Violation, cache_per_request, when_set
+from dragoman.simulator.apis.rule import CheckContext, Json, PathCheck, Rule, Violation, cache_per_request, when_set
 
 _MOST_TOOLS = 20
 _MOST_OPTIONAL = 24

@@ -10,10 +10,10 @@ from dragoman.simulator.apis.messages.errors import (
     describe_unknown_tag,
     format_pointer,
 )
-from dragoman.simulator.apis.messages.read import read_ask
+from dragoman.simulator.apis.messages.read import read_model_request
 from dragoman.simulator.apis.messages.request import MessagesRequest, as_list, define_rule, find_output_schemas
-from dragoman.simulator.model.usage import count_ask_tokens
-from dragoman.simulator.rule import CheckContext, Json, PathCheck, Rule, Violation, when_set
+from dragoman.simulator.apis.rule import CheckContext, Json, PathCheck, Rule, Violation, when_set
+from dragoman.simulator.model.usage import count_request_tokens
 
 _MEGABYTE = 1 << 20
 _MOST_BYTES = 32 * _MEGABYTE
@@ -51,7 +51,7 @@ def _check_prompt_length(request: MessagesRequest, context: CheckContext) -> Ite
     """The request does not exceed the model's context window."""
     if request.size < _SMALL or context.counting:
         return
-    tokens = count_ask_tokens(read_ask(request))
+    tokens = count_request_tokens(read_model_request(request))
     most = 1_000_000 if request.has_beta("context-1m-") else request.model.max_input_tokens
     if tokens > most:
         yield Violation(f"prompt is too long: {tokens} tokens > {most} maximum", "/messages")

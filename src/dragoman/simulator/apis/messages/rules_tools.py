@@ -8,7 +8,7 @@ from dragoman.simulator.apis.messages.errors import build_custom_tool_message, d
 from dragoman.simulator.apis.messages.request import MessagesRequest, define_rule, find_media, read_tool_type
 from dragoman.simulator.apis.messages.rules_schemas import is_schema, is_valid
 from dragoman.simulator.apis.messages.rules_settings import forces_call, when_thinking_type
-from dragoman.simulator.rule import CheckContext, Json, PathCheck, Rule, Violation, find, when_unset
+from dragoman.simulator.apis.rule import CheckContext, Json, PathCheck, Rule, Violation, find, when_unset
 
 _NOT_ON_VERTEX = ("web_fetch_", "code_execution_", "advisor_", "mcp_toolset")
 _NAME = r"^[a-zA-Z0-9_-]{1,128}$"

@@ -12,10 +12,10 @@ import json
 from collections.abc import Iterator
 from typing import Any, cast
 
+from dragoman.simulator.apis.conversation import TokenSigner, Verdict
 from dragoman.simulator.apis.messages.models import ClaudeModel
 from dragoman.simulator.apis.messages.request import Block, MessagesRequest
-from dragoman.simulator.conversation import TokenSigner, Verdict
-from dragoman.simulator.rule import cache_per_request
+from dragoman.simulator.apis.rule import cache_per_request
 
 _TOKEN = 72
 """Length of one token in characters."""

@@ -10,7 +10,8 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from dragoman.simulator.api import AcceptedRequest, Chunking, ReplyMeta
+from dragoman.simulator.apis.api import AcceptedRequest, Chunking, ReplyMeta
+from dragoman.simulator.apis.conversation import Answer, AnswerSource, Call
 from dragoman.simulator.apis.messages.errors import format_pointer
 from dragoman.simulator.apis.messages.read import encode_arguments
 from dragoman.simulator.apis.messages.request import Block, MessagesRequest, find_cache_breakpoints, read_ttl
@@ -21,9 +22,8 @@ from dragoman.simulator.apis.messages.signatures import (
     iterate_other_model_thoughts,
     sign,
 )
-from dragoman.simulator.conversation import Answer, AnswerSource, Call
+from dragoman.simulator.apis.rule import Json
 from dragoman.simulator.model.usage import count_text_tokens
-from dragoman.simulator.rule import Json
 from dragoman.wire.json import decode, encode
 
 _ENDS = {

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sized
 from typing import Any, cast
 
 from dragoman.simulator.apis.openai import words
-from dragoman.simulator.rule import ErrorText, PathCheck, when_set, when_unset
+from dragoman.simulator.apis.rule import ErrorText, PathCheck, when_set, when_unset
 
 Condition = Callable[[Any], bool]
 _UNSUPPORTED_SYNTAX = re.compile(r"\(\?(?:[=!]|<[=!])|[*+?}]\?")

@@ -7,10 +7,10 @@ Responses API have another code.
 import re
 from collections.abc import Mapping
 
-from dragoman.simulator.api import ApiRejection, HttpReply
+from dragoman.simulator.apis.api import ApiRejection, HttpReply
 from dragoman.simulator.apis.openai.replies import NO_KEY, build_error_headers
 from dragoman.simulator.apis.openai.words import format_pointer
-from dragoman.simulator.rule import Json
+from dragoman.simulator.apis.rule import Json
 from dragoman.wire.json import encode
 
 NOT_JSON = (

@@ -4,8 +4,8 @@ import hashlib
 import math
 from collections.abc import Mapping, Sequence
 
-from dragoman.simulator.api import ApiRejection, ReplyMeta
-from dragoman.simulator.rule import Json
+from dragoman.simulator.apis.api import ApiRejection, ReplyMeta
+from dragoman.simulator.apis.rule import Json
 
 _COMMON_HEADERS = {
     "openai-version": "2020-10-01",

@@ -8,7 +8,7 @@ from typing import Any, Literal, cast
 
 from msgspec import Struct
 
-from dragoman.simulator.rule import Json
+from dragoman.simulator.apis.rule import Json
 
 SchemaTopic = Literal[
     "root",

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from dragoman.simulator.declarations import ANY_KEY, MapOf, Mismatch, Number, String, StringEnum
+from dragoman.simulator.apis.declarations import ANY_KEY, MapOf, Mismatch, Number, String, StringEnum
 from dragoman.wire.json import encode
 from dragoman.wire.pointer import escape, split
 

@@ -4,14 +4,16 @@ from typing import Any, cast
 
 import msgspec
 
-from dragoman.simulator.api import AcceptedRequest, Api
+from dragoman.simulator.apis.api import AcceptedRequest, Api
+from dragoman.simulator.apis.conversation import TokenSigner
+from dragoman.simulator.apis.declarations import Mismatch, find_first_mismatch
 from dragoman.simulator.apis.openai.errors import NOT_JSON
 from dragoman.simulator.apis.openai.models import find_responses_family
 from dragoman.simulator.apis.openai.replies import BAD_KEY, NO_KEY, build_answer_headers
 from dragoman.simulator.apis.openai.words import describe_unknown
 from dragoman.simulator.apis.responses import rules_items, rules_reasoning, rules_settings, rules_tools
 from dragoman.simulator.apis.responses.body import BODY, ResponsesRequest, normalise
-from dragoman.simulator.apis.responses.read import read_ask
+from dragoman.simulator.apis.responses.read import read_model_request
 from dragoman.simulator.apis.responses.store import ResponseStore
 from dragoman.simulator.apis.responses.words import build_violation
 from dragoman.simulator.apis.responses.write import (
@@ -24,9 +26,7 @@ from dragoman.simulator.apis.responses.write import (
     render_stream_error,
     render_token_count,
 )
-from dragoman.simulator.conversation import TokenSigner
-from dragoman.simulator.declarations import Mismatch, find_first_mismatch
-from dragoman.simulator.rule import CheckContext, Json, Rule, Violation, find_first_violation
+from dragoman.simulator.apis.rule import CheckContext, Json, Rule, Violation, find_first_violation
 
 _SOURCE = "wire/openai_responses.md sections 1 to 4; public measurement of 2026-08-30 (gpt-5.6-terra)"
 MEMBER_RULES: tuple[Rule[ResponsesRequest], ...] = (
@@ -104,7 +104,9 @@ def _accept_document(document: Json, context: CheckContext, signer: TokenSigner)
     items: list[Json] = [] if isinstance(document.get("input"), str) else document.get("input") or []
     request = ResponsesRequest(document, model=model, family=find_responses_family(model), signer=signer, items=items)
     wrong = find_first_violation(RULES, request, context)
-    return wrong or AcceptedRequest(ask=read_ask(request), body=request, stream=bool(request.get("stream")))
+    return wrong or AcceptedRequest(
+        model_request=read_model_request(request), body=request, stream=bool(request.get("stream"))
+    )
 
 
 def _find_unsupported_member(document: Json, context: CheckContext) -> str | None:

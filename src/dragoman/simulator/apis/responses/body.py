@@ -6,11 +6,11 @@ only the top-level fields are checked; below those any object is accepted.
 
 from typing import Any, cast
 
+from dragoman.simulator.apis.conversation import TokenSigner
+from dragoman.simulator.apis.declarations import Kind, MapOf, Number, Object, String, StringEnum, TaggedUnion
 from dragoman.simulator.apis.openai.models import Family
 from dragoman.simulator.apis.responses.ids import decode_item_id, decode_response_id, is_issued_conversation
-from dragoman.simulator.conversation import TokenSigner
-from dragoman.simulator.declarations import Kind, MapOf, Number, Object, String, StringEnum, TaggedUnion
-from dragoman.simulator.rule import Json, VendorRequest
+from dragoman.simulator.apis.rule import Json, VendorRequest
 
 _TEXT = String(most=10_485_760)
 _CALL_ID = String(1, 64)

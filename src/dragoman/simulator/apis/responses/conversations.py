@@ -9,7 +9,8 @@ from typing import Any, cast
 import msgspec
 from msgspec import Struct
 
-from dragoman.simulator.api import ApiRejection
+from dragoman.simulator.apis.api import ApiRejection
+from dragoman.simulator.apis.declarations import find_first_mismatch
 from dragoman.simulator.apis.openai import words
 from dragoman.simulator.apis.openai.errors import NOT_JSON
 from dragoman.simulator.apis.openai.replies import build_list, build_page
@@ -17,8 +18,7 @@ from dragoman.simulator.apis.responses.body import BODY, normalise
 from dragoman.simulator.apis.responses.ids import ItemId, encode_conversation_id, encode_item_id
 from dragoman.simulator.apis.responses.rules_items import PREFIXES
 from dragoman.simulator.apis.responses.words import build_violation
-from dragoman.simulator.declarations import find_first_mismatch
-from dragoman.simulator.rule import Json
+from dragoman.simulator.apis.rule import Json
 
 _MAX_CONVERSATIONS = 1000
 _MAX_ITEMS = 20

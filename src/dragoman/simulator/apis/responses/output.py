@@ -9,15 +9,15 @@ from typing import Any, cast
 import msgspec
 from msgspec import Struct
 
-from dragoman.simulator.api import AcceptedRequest, ReplyMeta
+from dragoman.simulator.apis.api import AcceptedRequest, ReplyMeta
+from dragoman.simulator.apis.conversation import Answer, Call
 from dragoman.simulator.apis.openai.replies import build_logprobs
 from dragoman.simulator.apis.openai.schemas import make_strict
 from dragoman.simulator.apis.responses.body import ResponsesRequest
 from dragoman.simulator.apis.responses.ids import ItemId, encode_item_id
 from dragoman.simulator.apis.responses.read import SEARCH_NAME, map_tool_names
 from dragoman.simulator.apis.responses.rules_tools import find_client_tools
-from dragoman.simulator.conversation import Answer, Call
-from dragoman.simulator.rule import Json
+from dragoman.simulator.apis.rule import Json
 
 _LOCATION: Json = {"type": "approximate", "city": None, "country": "US", "region": None, "timezone": None}
 _TIERS: dict[str | None, str] = {None: "default", "auto": "default", "fast": "priority"}

@@ -1,4 +1,4 @@
-"""Convert a Responses request to the vendor-neutral `Ask`."""
+"""Convert a Responses request to the vendor-neutral `ModelRequest`."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -6,12 +6,19 @@ from typing import Any, cast
 
 import msgspec
 
+from dragoman.simulator.apis.conversation import (
+    Call,
+    ModelRequest,
+    RequestResult,
+    RequestTool,
+    RequestToolChoice,
+    RequestTurn,
+)
 from dragoman.simulator.apis.openai.schemas import make_strict
 from dragoman.simulator.apis.responses.body import ResponsesRequest
 from dragoman.simulator.apis.responses.rules_settings import is_thinking
 from dragoman.simulator.apis.responses.rules_tools import find_client_tools, find_tools
-from dragoman.simulator.conversation import Ask, AskResult, AskTool, AskToolChoice, AskTurn, Call
-from dragoman.simulator.rule import Json
+from dragoman.simulator.apis.rule import Json
 
 SEARCH_NAME = "tool_search"
 _SEARCHES = ("web_search", "file_search")
@@ -19,9 +26,9 @@ _CALLS = {"function_call": "arguments", "custom_tool_call": "input"}
 """Calls of client tools, and the field with their arguments."""
 
 
-def read_ask(request: ResponsesRequest) -> Ask:
+def read_model_request(request: ResponsesRequest) -> ModelRequest:
     """Return everything the model uses of a request."""
-    return Ask(
+    return ModelRequest(
         model=request.model,
         turns=tuple(_read_turns(request)),
         tools=tuple(_read_tools(request)),
@@ -44,51 +51,53 @@ def map_tool_names(request: ResponsesRequest) -> dict[str, tuple[str, str]]:
     }
 
 
-def _read_tools(request: ResponsesRequest) -> list[AskTool]:
+def _read_tools(request: ResponsesRequest) -> list[RequestTool]:
     """Return each tool once, client tools first."""
     names = {full: known for known, full in map_tool_names(request).items()}
     found = [_read_client_tool(names[group, tool["name"]], tool) for _, tool, group in find_client_tools(request)]
     found += [one for _, tool in find_tools(request) if (one := _read_hosted_tool(tool)) is not None]
-    unique: dict[str, AskTool] = {}
+    unique: dict[str, RequestTool] = {}
     for one in found:
         unique.setdefault(one.name, one)
     return list(unique.values())
 
 
-def _read_client_tool(name: str, tool: Json) -> AskTool:
+def _read_client_tool(name: str, tool: Json) -> RequestTool:
     description = tool.get("description") or ""
     if tool["type"] == "custom":
-        return AskTool(name=name, description=description, kind="custom")
+        return RequestTool(name=name, description=description, kind="custom")
     schema = tool.get("parameters")
     if tool.get("strict") is None:
         schema = make_strict(schema) or schema
-    return AskTool(name=name, description=description, schema=schema or {})
+    return RequestTool(name=name, description=description, schema=schema or {})
 
 
-def _read_hosted_tool(tool: Json) -> AskTool | None:
+def _read_hosted_tool(tool: Json) -> RequestTool | None:
     kind = tool["type"]
     if kind in {"namespace", "function", "custom"}:
         return None
     if kind == "tool_search" and tool.get("execution") == "client":
-        return AskTool(name=SEARCH_NAME, description=tool.get("description") or "", schema=tool.get("parameters") or {})
-    return AskTool(name=kind, kind="search" if kind.startswith("web_search") else "other")
+        return RequestTool(
+            name=SEARCH_NAME, description=tool.get("description") or "", schema=tool.get("parameters") or {}
+        )
+    return RequestTool(name=kind, kind="search" if kind.startswith("web_search") else "other")
 
 
-def _read_choice(request: ResponsesRequest) -> AskToolChoice:
+def _read_choice(request: ResponsesRequest) -> RequestToolChoice:
     parallel = request.get("parallel_tool_calls") is not False
     choice = request.get("tool_choice")
     match choice:
         case None:
-            return AskToolChoice(parallel=parallel)
+            return RequestToolChoice(parallel=parallel)
         case str():
-            return AskToolChoice(mode=cast("Any", choice), parallel=parallel)
+            return RequestToolChoice(mode=cast("Any", choice), parallel=parallel)
         case {"type": "function" | "custom"}:
-            return AskToolChoice(mode="required", names=(choice["name"],), parallel=parallel)
+            return RequestToolChoice(mode="required", names=(choice["name"],), parallel=parallel)
         case {"type": "allowed_tools"}:
             names = tuple(str(entry.get("name") or entry.get("type")) for entry in choice["tools"])
-            return AskToolChoice(mode=choice["mode"], names=names, parallel=parallel)
+            return RequestToolChoice(mode=choice["mode"], names=names, parallel=parallel)
         case _:
-            return AskToolChoice(
+            return RequestToolChoice(
                 mode="required", names=(_find_hosted_name(choice["type"], request),), parallel=parallel
             )
 
@@ -108,14 +117,14 @@ def _read_output_schema(request: ResponsesRequest) -> Json | None:
     return schema
 
 
-def _read_turns(request: ResponsesRequest) -> Iterator[AskTurn]:
+def _read_turns(request: ResponsesRequest) -> Iterator[RequestTurn]:
     if request.get("instructions"):
-        yield AskTurn(role="system", text=request.get("instructions"))
+        yield RequestTurn(role="system", text=request.get("instructions"))
     if isinstance(request.get("input"), str):
-        yield AskTurn(role="user", text=request.get("input"))
+        yield RequestTurn(role="user", text=request.get("input"))
     calls = {item["call_id"]: item["name"] for item in request.items if item["type"] in _CALLS}
     known = {full: name for name, full in map_tool_names(request).items()}
-    waiting: AskTurn | None = None
+    waiting: RequestTurn | None = None
     for item in request.items:
         turn = _read_turn(item, calls, known)
         if turn is None:
@@ -130,13 +139,13 @@ def _read_turns(request: ResponsesRequest) -> Iterator[AskTurn]:
         yield waiting
 
 
-def _is_same_turn(one: AskTurn, other: AskTurn) -> bool:
+def _is_same_turn(one: RequestTurn, other: RequestTurn) -> bool:
     """Return whether two items belong to one turn: items of one model reply do, and so do consecutive results."""
     return one.role == other.role and (one.role == "assistant" or bool(one.results and other.results))
 
 
-def _merge_turns(one: AskTurn, other: AskTurn) -> AskTurn:
-    return AskTurn(
+def _merge_turns(one: RequestTurn, other: RequestTurn) -> RequestTurn:
+    return RequestTurn(
         role=one.role,
         text="\n".join(text for text in (one.text, other.text) if text),
         calls=one.calls + other.calls,
@@ -145,28 +154,30 @@ def _merge_turns(one: AskTurn, other: AskTurn) -> AskTurn:
     )
 
 
-def _read_turn(item: Json, calls: dict[str, str], known: dict[tuple[str, str], str]) -> AskTurn | None:
+def _read_turn(item: Json, calls: dict[str, str], known: dict[tuple[str, str], str]) -> RequestTurn | None:
     match item:
         case {"type": "message", "role": role}:
             text, media = _split_content(item["content"])
             turn_role = role if role in {"user", "assistant"} else "system"
-            return AskTurn(role=turn_role, text=text, media=media)
+            return RequestTurn(role=turn_role, text=text, media=media)
         case {"type": "function_call" | "custom_tool_call" as kind, "name": name}:
             given = item[_CALLS[kind]]
             arguments = _parse_arguments(given) if kind == "function_call" else given
             full = known.get((item.get("namespace") or "", name)) or name
-            return AskTurn(role="assistant", calls=(Call(id=item["call_id"], name=full, arguments=arguments),))
+            return RequestTurn(role="assistant", calls=(Call(id=item["call_id"], name=full, arguments=arguments),))
         case {"type": "function_call_output" | "custom_tool_call_output", "call_id": call_id}:
             text, media = _split_content(item["output"])
             name = calls.get(call_id, item.get("name") or "")
-            return AskTurn(role="user", results=(AskResult(call_id=call_id, name=name, text=text),), media=media)
+            return RequestTurn(
+                role="user", results=(RequestResult(call_id=call_id, name=name, text=text),), media=media
+            )
         case {"type": "tool_search_call", "execution": "client", "call_id": str() as call_id}:
             given = cast("Json", item["arguments"]) if isinstance(item["arguments"], dict) else {}
-            return AskTurn(role="assistant", calls=(Call(id=call_id, name=SEARCH_NAME, arguments=given),))
+            return RequestTurn(role="assistant", calls=(Call(id=call_id, name=SEARCH_NAME, arguments=given),))
         case {"type": "tool_search_output", "execution": "client", "call_id": str() as call_id}:
             loaded = ", ".join(tool.get("name", tool["type"]) for tool in item["tools"])
-            return AskTurn(
-                role="user", results=(AskResult(call_id=call_id, name=SEARCH_NAME, text=f"Loaded: {loaded}"),)
+            return RequestTurn(
+                role="user", results=(RequestResult(call_id=call_id, name=SEARCH_NAME, text=f"Loaded: {loaded}"),)
             )
         case _:
             return None

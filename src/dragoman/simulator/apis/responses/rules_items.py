@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dragoman.simulator.apis.openai import words
 from dragoman.simulator.apis.responses.body import ResponsesRequest
 from dragoman.simulator.apis.responses.words import describe_one_of
-from dragoman.simulator.rule import CheckContext, Json, Rule, Violation
+from dragoman.simulator.apis.rule import CheckContext, Json, Rule, Violation
 
 PREFIXES = {
     "message": "msg",

@@ -7,7 +7,7 @@ from itertools import zip_longest
 from dragoman.simulator.apis.responses.body import ResponsesRequest
 from dragoman.simulator.apis.responses.ids import build_thought_id, decode_item_id
 from dragoman.simulator.apis.responses.rules_items import RESULT_TYPES
-from dragoman.simulator.rule import CheckContext, Json, Rule, Violation
+from dragoman.simulator.apis.rule import CheckContext, Json, Rule, Violation
 
 _MODEL_ITEM_TYPES = frozenset(
     {

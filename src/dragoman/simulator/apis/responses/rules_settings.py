@@ -13,7 +13,7 @@ from dragoman.simulator.apis.responses.body import ResponsesRequest
 from dragoman.simulator.apis.responses.rules_items import find_parts
 from dragoman.simulator.apis.responses.rules_tools import find_client_tools
 from dragoman.simulator.apis.responses.words import describe_unsupported_parameter, describe_unsupported_value
-from dragoman.simulator.rule import MODEL_EXISTS, CheckContext, Json, PathCheck, Rule, Violation, is_absent
+from dragoman.simulator.apis.rule import MODEL_EXISTS, CheckContext, Json, PathCheck, Rule, Violation, is_absent
 
 _MEASUREMENT = "public measurement of 2026-08-30 (gpt-5.6-terra)"
 _NO_LOGPROBS = "logprobs are not supported with reasoning models."

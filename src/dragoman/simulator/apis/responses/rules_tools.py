@@ -9,7 +9,7 @@ from dragoman.simulator.apis.openai.checks import describe_grammar_problem, desc
 from dragoman.simulator.apis.openai.schemas import find_schema_violations
 from dragoman.simulator.apis.responses.body import ResponsesRequest
 from dragoman.simulator.apis.responses.words import describe_one_of, describe_unsupported_parameter
-from dragoman.simulator.rule import CheckContext, Json, Rule, Violation, find
+from dragoman.simulator.apis.rule import CheckContext, Json, Rule, Violation, find
 
 _MAX_NAME_LENGTH = 128
 _STEM = re.compile(r"(?:_preview)?(?:_\d{4}_\d{2}_\d{2})?$")

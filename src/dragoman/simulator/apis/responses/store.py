@@ -12,7 +12,7 @@ import msgspec
 from msgspec import Struct, structs
 
 from dragoman.http.message import JSON_HEADERS, Request
-from dragoman.simulator.api import ApiRejection, HttpReply
+from dragoman.simulator.apis.api import ApiRejection, HttpReply
 from dragoman.simulator.apis.responses.conversations import (
     ConversationStore,
     StoredItem,
@@ -23,8 +23,8 @@ from dragoman.simulator.apis.responses.conversations import (
     normalise_input,
 )
 from dragoman.simulator.apis.responses.write import build_unfinished
-from dragoman.simulator.routes import Route
-from dragoman.simulator.rule import Json
+from dragoman.simulator.apis.routes import Route
+from dragoman.simulator.apis.rule import Json
 
 _MAX_RESPONSES = 1000
 _TERMINAL = (b"response.completed", b"response.incomplete", b"response.failed")

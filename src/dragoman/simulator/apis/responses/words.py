@@ -2,10 +2,10 @@
 
 from typing import Any, cast
 
+from dragoman.simulator.apis.declarations import ANY_KEY, Array, Kind, Mismatch, OneOf, StringEnum
 from dragoman.simulator.apis.openai import words
 from dragoman.simulator.apis.responses.body import BODY
-from dragoman.simulator.declarations import ANY_KEY, Array, Kind, Mismatch, OneOf, StringEnum
-from dragoman.simulator.rule import Json, Violation
+from dragoman.simulator.apis.rule import Json, Violation
 from dragoman.wire.pointer import escape
 
 _MOVED_PARAMETERS = {

@@ -10,7 +10,8 @@ from typing import cast
 from msgspec import structs
 from msgspec.json import decode, encode
 
-from dragoman.simulator.api import AcceptedRequest, ApiRejection, Chunking, HttpReply, ReplyMeta
+from dragoman.simulator.apis.api import AcceptedRequest, ApiRejection, Chunking, HttpReply, ReplyMeta
+from dragoman.simulator.apis.conversation import Answer, AnswerUsage, ModelRequest, TokenSigner
 from dragoman.simulator.apis.openai import errors
 from dragoman.simulator.apis.openai.models import Family
 from dragoman.simulator.apis.openai.replies import build_moderation_result
@@ -18,8 +19,7 @@ from dragoman.simulator.apis.responses.body import ResponsesRequest
 from dragoman.simulator.apis.responses.conversations import assign_item_ids, normalise_input
 from dragoman.simulator.apis.responses.ids import decode_response_id, encode_response_id
 from dragoman.simulator.apis.responses.output import build_compaction_item, build_items, echo_request
-from dragoman.simulator.conversation import Answer, AnswerUsage, Ask, TokenSigner
-from dragoman.simulator.rule import Json
+from dragoman.simulator.apis.rule import Json
 
 _Event = tuple[str, Json]
 _PADDING_BLOCK = 16
@@ -192,7 +192,7 @@ def render_stream_error(rejection: ApiRejection) -> bytes:
     request = ResponsesRequest(
         {"model": ""}, model="", family=Family(generation=(0, 0)), signer=TokenSigner(), items=[]
     )
-    accepted = AcceptedRequest(ask=Ask(model="", turns=()), body=request)
+    accepted = AcceptedRequest(model_request=ModelRequest(model="", turns=()), body=request)
     return render_broken_stream(rejection, accepted, ReplyMeta(id=name, created=0, signer=TokenSigner()), 0)
 
 

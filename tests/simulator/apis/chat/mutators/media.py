@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from random import Random
 
 from dragoman.simulator.apis.openai.models import is_audio_model
-from dragoman.simulator.rule import Json
+from dragoman.simulator.apis.rule import Json
 from simulator.apis.chat import changes
 from simulator.mutation import Mutate
 

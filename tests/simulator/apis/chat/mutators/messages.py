@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from random import Random
 
-from dragoman.simulator.rule import Json
+from dragoman.simulator.apis.rule import Json
 from simulator.apis.chat import changes
 from simulator.mutation import Mutate
 

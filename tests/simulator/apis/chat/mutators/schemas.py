@@ -16,7 +16,7 @@ from dragoman.simulator.apis.openai.schemas import (
     iterate_schemas,
     read_types,
 )
-from dragoman.simulator.rule import Json
+from dragoman.simulator.apis.rule import Json
 from simulator.apis.chat import changes
 from simulator.mutation import Mutate
 

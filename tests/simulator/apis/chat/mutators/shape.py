@@ -5,7 +5,7 @@ from math import inf, nan
 from random import Random
 from typing import Any
 
-from dragoman.simulator.rule import Json
+from dragoman.simulator.apis.rule import Json
 from simulator.apis.chat import changes
 from simulator.mutation import Mutate
 

@@ -1,6 +1,6 @@
 """The mutators that break each rule, by the rule's name, and the models and surfaces that limited rules apply to."""
 
-from dragoman.simulator.rule import CheckContext
+from dragoman.simulator.apis.rule import CheckContext
 from simulator.apis.gemini import changes
 from simulator.apis.gemini.mutators import contents, generation, schema, schema_limits, shape, signatures, tools, turns
 from simulator.mutation import Mutate

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from random import Random
 
 from dragoman.simulator.apis.gemini.request import iterate_current_steps, merge_turns, read_request
-from dragoman.simulator.rule import Json, Violation
+from dragoman.simulator.apis.rule import Json, Violation
 from simulator.apis.gemini import changes
 from simulator.mutation import Mutate
 

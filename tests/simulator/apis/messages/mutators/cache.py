@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from random import Random
 
-from dragoman.simulator.rule import Json
+from dragoman.simulator.apis.rule import Json
 from simulator.apis.messages.changes import changed, user_blocks_added
 from simulator.mutation import Mutate
 

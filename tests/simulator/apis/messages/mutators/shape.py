@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from random import Random
 
-from dragoman.simulator.rule import Json
+from dragoman.simulator.apis.rule import Json
 from simulator.apis.messages.changes import (
     PIXEL,
     block_changed,

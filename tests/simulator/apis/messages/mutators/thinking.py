@@ -3,10 +3,10 @@
 from collections.abc import Iterator
 from random import Random
 
+from dragoman.simulator.apis.conversation import TokenSigner
 from dragoman.simulator.apis.messages.models import ClaudeModel, parse_model_name
 from dragoman.simulator.apis.messages.signatures import sign
-from dragoman.simulator.conversation import TokenSigner
-from dragoman.simulator.rule import Json
+from dragoman.simulator.apis.rule import Json
 from simulator.apis.messages.changes import changed, ends_with, onto, with_exchange
 from simulator.mutation import Mutate
 

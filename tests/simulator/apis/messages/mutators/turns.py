@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from random import Random
 from typing import Any
 
-from dragoman.simulator.rule import Json
+from dragoman.simulator.apis.rule import Json
 from simulator.apis.messages.changes import changed, ends_with, onto, places, user_blocks_added
 from simulator.mutation import Mutate
 

@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 from random import Random
 
+from dragoman.simulator.apis.conversation import TokenSigner
 from dragoman.simulator.apis.responses.ids import ItemId, decode_item_id, encode_item_id
-from dragoman.simulator.conversation import TokenSigner
-from dragoman.simulator.rule import Json
+from dragoman.simulator.apis.rule import Json
 from simulator.apis.responses.changes import altered, items_of, places, stands_alone, with_items, without
 from simulator.mutation import Mutate
 

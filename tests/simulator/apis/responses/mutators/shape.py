@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from math import inf, nan
 from random import Random
 
-from dragoman.simulator.rule import Json
+from dragoman.simulator.apis.rule import Json
 from simulator.apis.responses.changes import OBJECT, USER, altered, changed, items_of, places, with_items, with_tool
 from simulator.mutation import Mutate
 

@@ -92,7 +92,7 @@ class McpEndpoint:
             # URLs in search results are often redirects through the search engine's own host.
             read_page=lambda url, owner: services.tool_services.web.read(url, "anywhere", owner),
             conversations=services.build_conversations(table.session_hours),
-            carrier=services.gateway_services.carrier,
+            job_runner=services.gateway_services.job_runner,
         )
         return McpApp(
             service,

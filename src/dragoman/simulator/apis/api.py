@@ -7,9 +7,9 @@ from typing import Any, Protocol
 from msgspec import Struct
 
 from dragoman.http.message import Request
-from dragoman.simulator.conversation import Answer, Ask, TokenSigner
-from dragoman.simulator.routes import Route
-from dragoman.simulator.rule import CheckContext, Rule, Violation
+from dragoman.simulator.apis.conversation import Answer, ModelRequest, TokenSigner
+from dragoman.simulator.apis.routes import Route
+from dragoman.simulator.apis.rule import CheckContext, Rule, Violation
 
 
 class Chunking(Struct, frozen=True, kw_only=True):
@@ -49,7 +49,7 @@ class ReplyMeta(Struct, frozen=True, kw_only=True):
 class AcceptedRequest(Struct, frozen=True, kw_only=True):
     """A request that broke no rule. `body` is the API's own typed form of it, for what a reply must echo."""
 
-    ask: Ask
+    model_request: ModelRequest
     body: Any
     stream: bool = False
 

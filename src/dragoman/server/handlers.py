@@ -25,11 +25,13 @@ from dragoman.gateway.router import Routes, Target
 from dragoman.gateway.token_count import unwrap_request
 from dragoman.http.exchange import Exchange
 from dragoman.http.message import JSON_HEADERS, Headers, Request
+from dragoman.server import mcp
 from dragoman.server.auth import Access, Key, cancel_on_disconnect
-from dragoman.server.endpoints import code_assist, mcp, models, stored
+from dragoman.server.endpoints import code_assist, models, stored
 from dragoman.server.exchanges import Observability
 from dragoman.server.interception import Interception
-from dragoman.server.routes import PassthroughPath, PathMatch, Paths
+from dragoman.server.passthrough_paths import PassthroughPath
+from dragoman.server.routes import PathMatch, Paths
 from dragoman.server.services import GatewayServices
 from dragoman.upstreams.upstream import Upstream
 
@@ -122,7 +124,7 @@ class Endpoints:
         conversations = self._services.gateway_services.conversations
         options = conversations.read_options(request, exchange.request.headers_by_name)
         opened = await conversations.load(request, options) if options is not None else None
-        request = opened.ask if opened is not None else request
+        request = opened.client_request if opened is not None else request
         record.model = request.call.model
         if not key.allows(request.call.model):
             raise Problem("permission", f"this API key is not allowed to use the model {request.call.model!r}")
@@ -184,7 +186,10 @@ def _find_target(path_match: PassthroughPath, model: str, dialect: str, routes: 
     candidates = [upstream for upstream in routes.upstreams if _has_vendor_endpoints(upstream, vendor)]
     if len(candidates) != 1:
         names = ", ".join(f"/upstreams/{upstream.name}{path_match.path}" for upstream in candidates)
-        message = f"name the upstream; use one of {names}" if candidates else f"no upstream has {path_match.path}"
+        if candidates:
+            message = f"several upstreams have {path_match.path}; use one of {names}"
+        else:
+            message = f"no upstream of this vendor is configured for {path_match.path}; add one to [upstreams]"
         raise Problem("not_found", message, code="unknown_url")
     return routes.target_for(candidates[0]), candidates[0].name + path_match.path
 
@@ -236,11 +241,11 @@ async def send_error(problem: Problem, exchange: Exchange, record: Record) -> No
 
 
 _REJECTIONS: dict[int, tuple[Kind, str]] = {
-    400: ("invalid_request", "not a valid HTTP request, or an ambiguous one"),
-    408: ("timeout", "the request body did not arrive in time"),
-    413: ("too_large", "the request is larger than the limit of this server"),
+    400: ("invalid_request", "the request is not valid HTTP, or two servers could read it differently"),
+    408: ("timeout", "the request body did not arrive in time; the limit is `body_seconds` in [server.limits]"),
+    413: ("too_large", "the request body is too large; the limit is `body` in [server.limits]"),
     415: ("unsupported", "the content-encoding is not supported; send the body uncompressed, or with gzip or deflate"),
-    431: ("invalid_request", "the request headers are larger than the limit of this server"),
+    431: ("invalid_request", "the request headers are too large; the limit is `head` in [server.limits]"),
 }
 
 

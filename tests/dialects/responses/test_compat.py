@@ -5,18 +5,14 @@ import json
 import pytest
 
 from dragoman.core.problems import Problem
-from dragoman.dialects.record import Call
-from dragoman.gateway.client_request import flatten_tools
+from dragoman.dialects.responses.compat import flatten_tools
 
 NESTED = {"type": "function", "function": {"name": "f", "parameters": {"type": "object"}}, "strict": True}
 FLAT = {"type": "function", "strict": True, "name": "f", "parameters": {"type": "object"}}
 
 
 def body_of(request) -> dict:
-    call = Call(json.dumps(request).encode(), "m", stream=True)
-    flat = flatten_tools(call)
-    assert (flat.model, flat.stream) == ("m", True)
-    return json.loads(flat.body)
+    return json.loads(flatten_tools(json.dumps(request).encode()))
 
 
 def test_nested_tools_and_choice_are_flattened_and_all_else_stays():
@@ -40,10 +36,10 @@ def test_nested_tools_and_choice_are_flattened_and_all_else_stays():
     ],
 )
 def test_a_request_that_is_flat_is_the_same_bytes(request_body):
-    call = Call(json.dumps(request_body).encode())
-    assert flatten_tools(call).body == call.body
+    body = json.dumps(request_body).encode()
+    assert flatten_tools(body) == body
 
 
 def test_a_body_that_is_no_object_is_refused():
     with pytest.raises(Problem):
-        flatten_tools(Call(b'[{"function": {}}]'))
+        flatten_tools(b'[{"function": {}}]')

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman.wire.json import Malformed, decode_distinct
+from dragoman.wire.duplicates import decode_and_search
+from dragoman.wire.json import Malformed
 
 
 @pytest.mark.parametrize(
@@ -30,7 +31,7 @@ from dragoman.wire.json import Malformed, decode_distinct
     ],
 )
 def test_the_second_place_of_a_name_is_found(body, where):
-    assert decode_distinct(body)[1] == where
+    assert decode_and_search(body)[1] == where
 
 
 @pytest.mark.parametrize(
@@ -49,12 +50,12 @@ def test_the_second_place_of_a_name_is_found(body, where):
     ],
 )
 def test_what_only_looks_like_one_is_none(body):
-    assert decode_distinct(body)[1] is None
+    assert decode_and_search(body)[1] is None
 
 
 def test_a_document_beyond_the_depth_limit_is_reported_as_too_deep():
     with pytest.raises(Malformed, match="deep"):
-        decode_distinct(b'{"a":' * 100_000)[1]
+        decode_and_search(b'{"a":' * 100_000)[1]
 
 
 def written(value: Any, draw: Any) -> str:
@@ -88,9 +89,9 @@ VALUES = st.recursive(
 def test_any_document_without_one_passes_and_with_one_does_not(data):
     value = {"x": data.draw(VALUES), "y": data.draw(VALUES)}
     body = written(value, data.draw)
-    assert decode_distinct(body.encode())[1] is None
+    assert decode_and_search(body.encode())[1] is None
     more = json.dumps({**value, "z": 0}, ensure_ascii=data.draw(st.booleans()))
     twice = data.draw(st.sampled_from(["x", "y", "z"]))
-    assert decode_distinct(f'{more[:-1]},"{twice}":{json.dumps(data.draw(VALUES))}}}'.encode())[1] == f"/{twice}"
+    assert decode_and_search(f'{more[:-1]},"{twice}":{json.dumps(data.draw(VALUES))}}}'.encode())[1] == f"/{twice}"
     inner = f'{{"a":[{body},{{"b":{{"c":1,"d":{body},"c":2}}}}]}}'
-    assert decode_distinct(inner.encode())[1] == "/a/1/b/c"
+    assert decode_and_search(inner.encode())[1] == "/a/1/b/c"

@@ -204,7 +204,7 @@ class ConversationRecorder:
             return
         turn = build_answered_turn(question, reply, response)
         # A turn without output does not become part of its conversation: the next turn continues from the one before.
-        conversation = question.conversation if any(item.said for item in turn.items) else None
+        conversation = question.conversation if any(item.is_output for item in turn.items) else None
         try:
             if question.turn.status == "in_progress":
                 await self._store.finish_turn(turn, conversation)
@@ -222,7 +222,7 @@ def build_answered_turn(question: Question, reply: bytes, response: Response) ->
     """Return a turn with its reply."""
     turn = question.turn
     output = [
-        Item(find_or_generate_id(body), body, said=True)
+        Item(find_or_generate_id(body), body, is_output=True)
         for body in dialect_named(turn.dialect).turns.read_reply_items(reply)
     ]
     calls = {part.id: part.name for part in response.parts if isinstance(part, ToolCall)}

@@ -2,7 +2,7 @@
 
 import pytest
 
-from dragoman.simulator.routes import Route, api_of, route_of
+from dragoman.simulator.apis.routes import Route, api_of, route_of
 
 PLACE = "/projects/p/locations/global/publishers"
 

@@ -13,7 +13,7 @@ ChoiceMode = Literal["auto", "none", "required", "validated"]
 AnswerEnd = Literal["stop", "length", "calls", "filtered", "malformed_call"]
 
 
-class AskTool(Struct, frozen=True, kw_only=True):
+class RequestTool(Struct, frozen=True, kw_only=True):
     """A tool the model may use. The model runs `search` itself."""
 
     name: str
@@ -22,7 +22,7 @@ class AskTool(Struct, frozen=True, kw_only=True):
     kind: ToolKind = "function"
 
 
-class AskToolChoice(Struct, frozen=True, kw_only=True):
+class RequestToolChoice(Struct, frozen=True, kw_only=True):
     """The tool choice; `names` are the only tools the model may call, empty means all."""
 
     mode: ChoiceMode = "auto"
@@ -38,7 +38,7 @@ class Call(Struct, frozen=True, kw_only=True):
     arguments: dict[str, Any] | str
 
 
-class AskResult(Struct, frozen=True, kw_only=True):
+class RequestResult(Struct, frozen=True, kw_only=True):
     """A tool result, as text."""
 
     call_id: str
@@ -47,24 +47,24 @@ class AskResult(Struct, frozen=True, kw_only=True):
     failed: bool = False
 
 
-class AskTurn(Struct, frozen=True, kw_only=True):
+class RequestTurn(Struct, frozen=True, kw_only=True):
     """One turn of the conversation."""
 
     role: Literal["system", "user", "assistant"]
     text: str = ""
     calls: tuple[Call, ...] = ()
-    results: tuple[AskResult, ...] = ()
+    results: tuple[RequestResult, ...] = ()
     media: tuple[str, ...] = ()
     """Media types of the attachments: the model cannot see them, and says so."""
 
 
-class Ask(Struct, frozen=True, kw_only=True):
+class ModelRequest(Struct, frozen=True, kw_only=True):
     """Everything the model uses of a request."""
 
     model: str
-    turns: tuple[AskTurn, ...]
-    tools: tuple[AskTool, ...] = ()
-    choice: AskToolChoice = AskToolChoice()
+    turns: tuple[RequestTurn, ...]
+    tools: tuple[RequestTool, ...] = ()
+    choice: RequestToolChoice = RequestToolChoice()
     max_tokens: int | None = None
     stop: tuple[str, ...] = ()
     output_schema: dict[str, Any] | None = None

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman.simulator.conversation import TokenSigner
+from dragoman.simulator.apis.conversation import TokenSigner
 
 TOKEN = TokenSigner().issue("content", "reply 1")
 

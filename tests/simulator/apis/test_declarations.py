@@ -4,7 +4,15 @@ from typing import Any
 
 import pytest
 
-from dragoman.simulator.declarations import MapOf, Number, Object, String, StringEnum, TaggedUnion, find_first_mismatch
+from dragoman.simulator.apis.declarations import (
+    MapOf,
+    Number,
+    Object,
+    String,
+    StringEnum,
+    TaggedUnion,
+    find_first_mismatch,
+)
 
 TOOL = TaggedUnion(
     "type", {"custom": {"name": String(least=1, most=3)}, "search": {"max?": Number(int, 1)}}, default="custom"

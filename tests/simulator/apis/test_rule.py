@@ -1,6 +1,6 @@
 """Rules: which checks apply to a request, and what they find."""
 
-from dragoman.simulator.rule import (
+from dragoman.simulator.apis.rule import (
     CheckContext,
     PathCheck,
     Rule,
