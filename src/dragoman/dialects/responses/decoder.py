@@ -298,8 +298,7 @@ class ResponsesDecoder(FrameDecoder):
             # Some servers send the text in events and omit it from the item.
             self._end_parts(open_item)
             return
-        for key, part in enumerate(parts):
-            opened = open_item.parts.get(key)
+        for opened, part in zip(open_item.match_parts(len(parts)), parts, strict=True):
             if opened is None:
                 self._writer.write_part(part)
             elif not opened.ended:
