@@ -266,9 +266,9 @@ LONG = json.dumps({"model": "m", "messages": [{"role": "user", "content": "x\u20
     ],
     ids=lambda line: f"{line['op']}-{len(str(line))}",
 )
-@pytest.mark.parametrize("ascii", [True, False])
-def test_each_job_is_answered_in_exactly_one_line_whatever_its_body_holds(line, target, ascii):
-    raw = json.dumps({"id": 1, "to": target} | line, ensure_ascii=ascii).encode("utf-8", "surrogatepass")
+@pytest.mark.parametrize("escaped", [True, False])
+def test_each_job_is_answered_in_exactly_one_line_whatever_its_body_holds(line, target, escaped):
+    raw = json.dumps({"id": 1, "to": target} | line, ensure_ascii=escaped).encode("utf-8", "surrogatepass")
     results = io.BytesIO()
     assert run_batch(io.BytesIO(raw + b"\n"), results, strict=False) == 0
     written = results.getvalue()
