@@ -230,4 +230,6 @@ class EventWriter:
             if part.part.form == "json" and not part.pieces:
                 self.append_delta(part, NO_ARGUMENTS)
             complete = is_complete(structs.replace(part.part, arguments=part.get_text()), status)
+            if not complete:
+                self.parts[part.index] = structs.replace(part.part, complete=False)
         self.events.append(PartEnded(part.index, complete))
