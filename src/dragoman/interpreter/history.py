@@ -27,6 +27,7 @@ from dragoman.core.traits import Traits
 from dragoman.interpreter.adaptation import Adaptation
 from dragoman.interpreter.foreign_fields import drop_extras
 from dragoman.interpreter.history_parts import (
+    EMPTY_TEXT_REJECTED,
     Adapted,
     adapt_call,
     adapt_opaque,
@@ -34,6 +35,7 @@ from dragoman.interpreter.history_parts import (
     adapt_refusal,
     add_mark,
     is_placeholder,
+    is_rejected_text,
     keep_data,
     prefix_error,
     remove_foreign_fields,
@@ -90,9 +92,9 @@ def _flatten(adapted: Iterable[Adapted]) -> Iterator[AnyPart]:
 
 def _adapt_text(part: Text, message: Message, adaptation: Adaptation) -> Adapted:
     text = part.text
-    if (not text or text.isspace()) and not adaptation.traits.empty_text:
+    if is_rejected_text(text, adaptation.traits):
         if text or part != _EMPTY_TEXT:
-            adaptation.ledger.report_dropped(part.where, "the target rejects empty text")
+            adaptation.ledger.report_dropped(part.where, EMPTY_TEXT_REJECTED)
         return None
     if _get_marks(part) == _NO_MARKS:
         return part
