@@ -78,8 +78,10 @@ class StreamTranslator:
                 return b""
             chunk = bytes(self._partial_frame)
             self._partial_frame.clear()
-            self._same = not has_other_envelope(self._dialect, chunk, self._context)
-            self._is_framed = not chunk.lstrip().startswith((b"[", b"{"))
+            first = chunk.lstrip()[:1]
+            # A whole reply is rendered as the stream that the client asked for.
+            self._same = first != b"{" and not has_other_envelope(self._dialect, chunk, self._context)
+            self._is_framed = first != b"["
         return self._pass_frames(chunk) if self._same else self._render(self._decoder.feed(chunk))
 
     def close(self) -> bytes:
