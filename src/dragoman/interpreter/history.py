@@ -151,6 +151,16 @@ def _are_same(left: list[Content], right: tuple[Content, ...]) -> bool:
     return len(left) == len(right) and all(map(is_, left, right))
 
 
+def _adapt_opaque(part: Opaque, message: Message, adaptation: Adaptation) -> Adapted:
+    """Send the texts and media of a block that only its own dialect has; keep or drop a block without any."""
+    if not part.content or part.dialect == adaptation.traits.dialect:
+        return adapt_opaque(part, message, adaptation)
+    adaptation.ledger.report_approximated(part.where, "the target has no such block: its content is sent as parts")
+    drop_extras(part, adaptation)
+    adapted = (_PART_ADAPTERS[one.__class__](one, message, adaptation) for one in part.content)
+    return tuple(_flatten(adapted))
+
+
 _PART_ADAPTERS: dict[type, Callable[[Any, Message, Adaptation], Adapted]] = {
     Text: _adapt_text,
     Reasoning: adapt_reasoning,
@@ -158,7 +168,7 @@ _PART_ADAPTERS: dict[type, Callable[[Any, Message, Adaptation], Adapted]] = {
     ToolResult: _adapt_result,
     Media: adapt_media,
     Refusal: adapt_refusal,
-    Opaque: adapt_opaque,
+    Opaque: _adapt_opaque,
     Data: keep_data,
 }
 
