@@ -238,3 +238,48 @@ def test_strict_mode_errors_name_the_reply():
     assert worked(line)["problem"]["message"].startswith(
         "strict mode: the reply cannot be translated without loss: dropped "
     )
+
+
+PRETTY = json.dumps(HELLO | {"messages": [{"role": "user", "content": "a\nb\r\u2028\u2029\x85\x0b\x0c\x1c"}]}, indent=2)
+BROKEN = "<html>\r\n\u2028\x85<p>\n</html>"
+LONG = json.dumps({"model": "m", "messages": [{"role": "user", "content": "x\u2028" * 1_000_000}]}, ensure_ascii=False)
+
+
+@pytest.mark.parametrize("target", ["chat", "messages", "gemini", "responses", "core"])
+@pytest.mark.parametrize(
+    "line",
+    [
+        {"op": "request", "from": "chat", "body": PRETTY},
+        {"op": "request", "from": "chat", "body": PRETTY.replace("\n", "\r")},
+        {"op": "request", "from": "chat", "body": PRETTY.encode().decode("unicode_escape")},
+        {"op": "request", "from": "chat", "body": LONG},
+        {"op": "request", "from": "chat", "body": json.loads(LONG)},
+        {"op": "request", "from": "chat", "body": "\ud800"},
+        {"op": "request", "from": "chat", "body": BROKEN},
+        {"op": "response", "from": "gemini", "body": json.dumps(REPLY, indent=1).replace("\n", "\r\n")},
+        {"op": "response", "from": "chat", "body": BROKEN},
+        {"op": "error", "from": "chat", "body": BROKEN},
+        {"op": "error", "from": "chat", "body": '{\n\r"error": {\n"message": "a\\u2028b"}}'},
+        {"op": "stream", "from": "gemini", "sse": SSE.replace("hi", "a\u2028b\x85")},
+        {"op": "stream", "from": "gemini", "sse": "data: {\r\n\r\n"},
+        {"op": "request", "from": "chat", "id": "a\u2028\nb", "body": []},
+    ],
+    ids=lambda line: f"{line['op']}-{len(str(line))}",
+)
+@pytest.mark.parametrize("escaped", [True, False])
+def test_each_job_is_answered_in_exactly_one_line_whatever_its_body_holds(line, target, escaped):
+    raw = json.dumps({"id": 1, "to": target} | line, ensure_ascii=escaped).encode("utf-8", "surrogatepass")
+    results = io.BytesIO()
+    assert run_batch(io.BytesIO(raw + b"\n"), results, strict=False) == 0
+    written = results.getvalue()
+    assert written.endswith(b"\n")
+    assert len(written.splitlines()) == 1
+    (only,) = written.decode().splitlines()
+    assert json.loads(only).keys() >= {"id", "ok"}
+
+
+@pytest.mark.parametrize("bad", [b"\xff\xfe", b"\xed\xa0\x80", b'{"id":1,"body":"\xff"}', b"\x00", b'{"id":"\xc3"}\r'])
+def test_a_line_that_is_not_utf8_is_answered_in_one_line(bad):
+    results = io.BytesIO()
+    assert run_batch(io.BytesIO(bad + b"\n" + json.dumps(ASK).encode()), results, strict=False) == 0
+    assert [json.loads(line)["ok"] for line in results.getvalue().decode().splitlines()] == [False, True]

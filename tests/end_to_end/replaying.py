@@ -61,7 +61,7 @@ def replaying() -> Generator[Replay]:
     lay: list[Recording] = []
 
     async def say(exchange: Exchange) -> None:
-        kind = "text/event-stream" if lay[0].streamed and not lay[0].body.startswith(b"[") else "application/json"
+        kind = "text/event-stream" if lay[0].streamed and lay[0].body[:1] not in (b"[", b"{") else "application/json"
         await exchange.send(200, {"content-type": kind}, lay[0].body)
 
     with run_in_thread(lambda: listen(say, grace=0.1), "replay") as server:

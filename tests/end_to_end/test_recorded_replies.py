@@ -2,8 +2,10 @@
 
 import pytest
 
+from conformance.comparison import same_reading
 from conformance.recordings import DIALECTS, replies
 from end_to_end.replaying import differences, own_reading, passing_differences, replaying, sample
+from oracles import read_stream
 from shelf import needs_shelf
 
 SAMPLED = 25
@@ -43,3 +45,26 @@ def test_recorded_replies_of_distinct_shapes_reach_every_client(replay, dialect)
 def test_every_recorded_reply_reaches_every_client(replay, dialect):
     assert len(replies(dialect)) > 600
     assert not (told := failures(replay, replies(dialect), dialect)), told
+
+
+@needs_shelf
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_a_whole_reply_to_a_request_for_a_stream_reaches_every_client_as_a_stream(replay, dialect):
+    """Some servers ignore `stream`; the clients of all dialects still get the events that they asked for."""
+    recordings = [one for one in sample(dialect, SAMPLED) if not one.streamed]
+    assert len(recordings) > 4
+    found = []
+    for recording in recordings:
+        own = own_reading(recording, dialect)
+        if own.problem or recording.id.startswith("codeassist/"):
+            continue
+        asked = recording._replace(streamed=True)
+        for client in DIALECTS:
+            if client != dialect:
+                told = list(differences(replay, asked, dialect, client, own))
+            else:
+                reply = replay.ask(asked, dialect, client)
+                assert reply.headers["content-type"].startswith("text/event-stream")
+                told = list(same_reading(own, read_stream(client, reply.content, strict=False), exact=False))
+            found += [f"{recording.id} to {client}: {what}" for what in told]
+    assert not found, "\n".join(found)

@@ -6,13 +6,15 @@ from msgspec import structs
 from dragoman.core.parts import Reasoning, Signature, Text, ToolCall, ToolResult
 from dragoman.core.request import NativeTool, OutputFormat, Request, Sampling, Thinking, Tool, ToolChoice
 from dragoman.core.value import Extras
+from dragoman.dialects.record import Call
 from dragoman.dialects.registry import dialect_named
 from dragoman.interpreter.adapt import adapt
 from dragoman.interpreter.adaptation import Adaptation, traits_for
 from dragoman.interpreter.ledger import Ledger
 from dragoman.interpreter.signature_envelopes import seal_signature
+from dragoman.interpreter.translate import translate_request
 from dragoman.interpreter.undo import Undo
-from interpreter.workbench import build_message, loss_pointers
+from interpreter.workbench import build_message, encoded, loss_pointers
 
 HI = build_message("user", "hi")
 CALL = ToolCall(id="a", name="f", arguments="{}", where="/c")
@@ -287,3 +289,43 @@ def test_temperature_is_sent_when_thinking_was_switched_off_within_a_loop():
     request = ask(*LOOP, tools=(TOOL,), thinking=ENABLED, sampling=Sampling(temperature=0.5, max_tokens=9000))
     fitted, *_ = adapted("messages", OLD, request)
     assert fitted.sampling == Sampling(temperature=0.5, max_tokens=9000)
+
+
+BODIES = {
+    "chat": {"model": "m", "messages": [{"role": "user", "content": "hi"}], "top_p": -1, "top_k": -1},
+    "responses": {"model": "m", "input": "hi", "top_p": -1.0},
+    "messages": {
+        "model": "m",
+        "max_tokens": 9,
+        "messages": [{"role": "user", "content": "hi"}],
+        "top_p": -1,
+        "top_k": -1,
+    },
+    "gemini": {
+        "contents": [{"role": "user", "parts": [{"text": "hi"}]}],
+        "generationConfig": {"topP": -1, "topK": -1},
+    },
+}
+
+
+@pytest.mark.parametrize("source", BODIES)
+@pytest.mark.parametrize(
+    ("target", "model"),
+    [
+        ("chat", "gpt-4.1"),
+        ("chat", "llama"),
+        ("responses", "gpt-4.1"),
+        ("messages", "claude-sonnet-4"),
+        ("messages", "claude-opus-5"),
+        ("gemini", "gemini-2.5-pro"),
+        ("gemini", "gemini-3.8-pro"),
+    ],
+)
+def test_minus_one_means_that_top_p_and_top_k_are_unset(source, target, model):
+    if source == target:
+        pytest.skip("forwarded unchanged")
+    translation = translate_request(Call(encoded(BODIES[source]), "m"), source, target, model=model)
+    sent = translation.call.body.lower().replace(b"_", b"")
+    assert b"topp" not in sent
+    assert b"topk" not in sent
+    assert [loss.where for loss in translation.losses if "top" in loss.where.lower()] == []

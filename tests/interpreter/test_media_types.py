@@ -150,3 +150,53 @@ def test_a_text_of_another_type_is_plain_text_to_claude():
 def test_gemini_is_shown_documents_that_it_reads(media_type, taken):
     part, losses = fitted("gemini", "document", media_type)
     assert (isinstance(part, Media), losses == []) == (taken, taken)
+
+
+HEADS = {
+    "image/png": b"\x89PNG\r\n\x1a\n",
+    "image/jpeg": b"\xff\xd8\xff\xe0\x00\x10JFIF",
+    "image/gif": b"GIF89a\x01\x00",
+    "image/webp": b"RIFF\x1a\x0a\x00\x00WEBPVP8 ",
+}
+
+
+@pytest.mark.parametrize("real", HEADS)
+@pytest.mark.parametrize("stated", [*HEADS, "image/jpg", "image/svg+xml", "IMAGE/BMP"])
+def test_an_image_reaches_claude_with_the_type_of_its_data(stated, real):
+    if stated == "image/jpg" and real == "image/jpeg":
+        pytest.skip("the same type in another spelling")
+    data = b64encode(HEADS[real] + b"\x00" * 20).decode()
+    body, losses, verdict = shown(f"data:{stated};base64,{data}", "messages")
+    assert json.loads(body)["messages"][0]["content"][0]["source"]["media_type"] == real
+    assert [kind for kind, _ in losses] == ([] if stated == real else ["approximated"])
+    assert not isinstance(verdict, Violation)
+
+
+@pytest.mark.parametrize("target", ["messages", "responses"])
+def test_an_image_in_a_tool_result_has_the_type_of_its_data(target):
+    image = {"inlineData": {"mimeType": "image/jpeg", "data": PIXEL}}
+    result = {"functionResponse": {"name": "f", "response": {"a": 1}, "parts": [image]}}
+    contents = [
+        {"role": "user", "parts": [{"text": "hi"}]},
+        {"role": "model", "parts": [{"functionCall": {"name": "f", "args": {}}}]},
+        {"role": "user", "parts": [result]},
+    ]
+    call = Call(json.dumps({"contents": contents}).encode(), "m")
+    translation = translate_request(call, "gemini", target, model=MODELS[target])
+    assert b"image/jpeg" not in translation.call.body
+    assert b"image/png" in translation.call.body
+
+
+def test_an_image_of_a_format_that_claude_does_not_take_is_left_out_whatever_its_label():
+    data = b64encode(b"\x00\x00\x00\x18ftypheic\x00\x00\x00\x00mif1heic").decode()
+    body, losses, verdict = shown(f"data:image/jpeg;base64,{data}", "messages")
+    assert data not in body
+    assert "dropped" in [kind for kind, _ in losses]
+    assert not isinstance(verdict, Violation)
+
+
+@pytest.mark.parametrize("data", ["QUJD", "!!!", ""])
+def test_an_image_of_unknown_data_keeps_its_type(data):
+    part, losses = fitted("messages", "image", "image/jpeg", Inline(data))
+    assert isinstance(part, Media)
+    assert (part.media_type, losses) == ("image/jpeg", [])

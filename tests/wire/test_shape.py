@@ -125,10 +125,17 @@ def test_a_block_with_an_unknown_tag_is_kept_whole_next_to_known_ones():
     assert unread is None
 
 
-@pytest.mark.parametrize("block", [{"text": "no tag"}, {"type": 7}, {"type": None, "text": "x"}])
-def test_a_block_without_a_usable_tag_is_unknown(block):
+@pytest.mark.parametrize("block", [{"text": "no tag"}, {"type": None, "text": "x"}])
+def test_a_block_without_a_tag_is_unknown(block):
     document, _ = DOCUMENT.read(encoded({"lines": [{"role": "user", "content": [block]}]}))
     assert json.loads(bytes(document.lines[0].content[0].raw)) == block
+
+
+@pytest.mark.parametrize("tag", [7, [5], {"type": [5]}, True])
+def test_a_tag_that_is_no_string_is_an_error_at_its_pointer(tag):
+    with pytest.raises(Malformed, match="type must be a string") as caught:
+        DOCUMENT.read(encoded({"lines": [{"role": "user", "content": [{"type": tag}]}]}))
+    assert caught.value.where == "/lines/0/content/0/type"
 
 
 def test_snake_case_is_accepted_for_camel_case_where_the_shape_allows_it():

@@ -21,6 +21,8 @@ _SCALAR = rb'(?:"(?:[^"\\]|\\.)*+"|[-+.\w]++)'
 _MEMBERS_BEFORE = rb'(?:"\w*+"\s*+:\s*+%b\s*+,\s*+)*?' % _SCALAR
 _EARLY_ID = re.compile(rb'\s*+\{\s*+%b"id"\s*+:\s*+(?P<id>%b)\s*+[,}]' % (_MEMBERS_BEFORE, _SCALAR))
 _ID_SEARCH_LIMIT = 4096
+_LINE_BREAKS = {character.encode(): f"\\u{ord(character):04x}".encode() for character in "\x85\u2028\u2029"}
+"""Characters that JSON allows in a string and that some readers take for the end of a line, and their escapes."""
 
 
 class Line(Struct, rename={"operation": "op", "source": "from", "target": "to"}):
@@ -46,9 +48,18 @@ def run_batch(lines: BinaryIO, results: BinaryIO, *, strict: Strict) -> int:
     """Translate each line and return exit code 0; the error of a line is in its result."""
     for line in lines:
         if line.strip():
-            results.write(json.encode(run_line(line, strict=strict)) + b"\n")
+            results.write(encode_line(run_line(line, strict=strict)) + b"\n")
             results.flush()
     return 0
+
+
+def encode_line(result: dict[str, Any]) -> bytes:
+    """Encode a result as one line, whatever line breaks its documents have between or inside their strings."""
+    line = json.one_line(json.encode(result))
+    if not line.isascii():
+        for character, escape in _LINE_BREAKS.items():
+            line = line.replace(character, escape)
+    return line
 
 
 def run_line(line: bytes, *, strict: Strict = False) -> dict[str, Any]:

@@ -133,6 +133,8 @@ class Opaque(Part, frozen=True, kw_only=True, eq=False):
     """The pointer, relative to the block, of an id of content that the vendor's server stores; "" if there is none.
 
     The block has only that id, not the content."""
+    content: tuple[Text | Media, ...] = ()
+    """Its texts and media, which other dialects get instead of the block."""
 
 
 class ToolResult(Part, frozen=True, kw_only=True, eq=False):

@@ -1,11 +1,14 @@
 """Protocols for stream decoders and encoders, and the frame loop that all decoders share."""
 
+from collections.abc import Callable
 from typing import Protocol
 
 from dragoman.core.events import Event, Failed
 from dragoman.core.problems import Problem
+from dragoman.core.response import Response
+from dragoman.core.stream import replay
 from dragoman.wire.json import Malformed
-from dragoman.wire.sse import Frame, SseReader
+from dragoman.wire.sse import MAX_EVENT_BYTES, Frame, SseReader
 
 
 class Decoder(Protocol):
@@ -44,10 +47,18 @@ class FrameDecoder(Decoder):
     """Decodes a stream frame by frame. Any error in a frame ends the stream with `Failed`.
 
     A dialect implements `_decode_frame` and `_end`. They append to `_events` and set `_is_over` with the last event.
+    Some servers answer a request for a stream with a whole reply; `parse_whole` parses it when it has arrived.
     """
 
-    def __init__(self, reader: FrameReader | None = None) -> None:
+    def __init__(
+        self, reader: FrameReader | None = None, parse_whole: Callable[[bytes], Response] | None = None
+    ) -> None:
         self._reader = reader or SseReader()
+        self._parse_whole = parse_whole
+        self._whole: bytearray | None = None
+        """The bytes so far of a whole reply."""
+        self._is_unread = parse_whole is not None
+        """Only white space has arrived so far, so it is not known whether a stream or a whole reply follows."""
         self._events: list[Event] = []
         """The events of the current call. Helpers share this list, so it is cleared and never replaced."""
         self._is_over = False
@@ -56,8 +67,12 @@ class FrameDecoder(Decoder):
         """Decode the next bytes and return the events they complete."""
         if self._is_over:
             return []
+        if self._is_unread and (head := chunk.lstrip()[:1]):
+            self._is_unread = False
+            self._whole = bytearray() if head == b"{" else None
         try:
-            for frame in self._reader.feed(chunk):
+            frames = self._reader.feed(chunk) if self._whole is None else self._append_whole(self._whole, chunk)
+            for frame in frames:
                 self._decode_frame(frame)
                 if self._is_over:
                     break
@@ -72,6 +87,10 @@ class FrameDecoder(Decoder):
         if self._is_over:
             return []
         try:
+            if self._whole is not None and self._parse_whole is not None:
+                self._events.extend(replay(self._parse_whole(bytes(self._whole))))
+                self._is_over = True
+                return self._events
             for frame in self._reader.close():
                 self._decode_frame(frame)
             if not self._is_over:
@@ -79,6 +98,13 @@ class FrameDecoder(Decoder):
         except (Malformed, Problem) as error:
             self._fail(error)
         return self._events
+
+    def _append_whole(self, whole: bytearray, chunk: bytes) -> list[Frame]:
+        """Append to a whole reply, which has no frames and is parsed at its end."""
+        whole += chunk
+        if len(whole) > MAX_EVENT_BYTES:
+            raise Malformed(f"the reply is larger than {MAX_EVENT_BYTES} bytes")
+        return []
 
     def _decode_frame(self, frame: Frame) -> None:
         """Decode one frame."""

@@ -26,6 +26,7 @@ from dragoman.gateway.upstream_call import UpstreamClient
 from dragoman.http.client import Incoming
 from dragoman.http.message import Headers
 from dragoman.http.upstream_connection import ConnectionFailure
+from dragoman.interpreter.call_wrapper import CallExpander
 from dragoman.interpreter.core_request import TranslationOptions, translate_core_request
 from dragoman.interpreter.errors import adapt_error_reply
 from dragoman.interpreter.ids import generate_id
@@ -171,6 +172,7 @@ class _ReplyReader:
         self._call_count = 0
         self._reply_id = ""
         self._ledger = open_reply_ledger(dialect)
+        self._expander = CallExpander(self._ledger)
         text_calls = translation.undo.text_calls
         self._call_detector = (
             CallDetector(text_calls, dialect.call_prefix, self._salt, self._ledger, runs_calls=True)
@@ -200,6 +202,7 @@ class _ReplyReader:
             yield event
 
     def _restore_events(self, events: Iterable[Event]) -> Iterable[Event]:
+        events = self._expander.feed(events)
         for event in events if self._call_detector is None else self._call_detector.feed(events):
             for restored in self._pipeline.feed(event):
                 if isinstance(restored, Failed):

@@ -11,6 +11,7 @@ from dragoman.gateway.upstream_call import UpstreamClient, translate
 from dragoman.http.upstream_connection import ConnectionFailure
 from dragoman.wire import json
 from dragoman.wire.lookup import lookup
+from dragoman.wire.shape import non_null_bytes
 from dragoman.wire.splice import remove_member
 
 _BYTES_PER_TOKEN = 4
@@ -60,8 +61,12 @@ def unwrap_request(call: Call) -> Call:
         members = json.decode_object(call.body)
     except json.Malformed as error:
         raise build_body_error(error) from None
-    whole = members.get(_WHOLE_REQUEST)
-    return call if whole is None else Call(bytes(whole), call.model)
+    whole = non_null_bytes(members.get(_WHOLE_REQUEST))
+    if whole is None:
+        return call
+    if json.first_byte(whole) != b"{":
+        raise Problem("invalid_request", f"{_WHOLE_REQUEST} must be an object", where=f"/{_WHOLE_REQUEST}")
+    return Call(whole, call.model)
 
 
 def parse_code_assist_count(body: bytes) -> Call:

@@ -27,6 +27,7 @@ from dragoman.core.traits import Traits
 from dragoman.interpreter.adaptation import Adaptation
 from dragoman.interpreter.foreign_fields import drop_extras
 from dragoman.interpreter.history_parts import (
+    EMPTY_TEXT_REJECTED,
     Adapted,
     adapt_call,
     adapt_opaque,
@@ -34,6 +35,7 @@ from dragoman.interpreter.history_parts import (
     adapt_refusal,
     add_mark,
     is_placeholder,
+    is_rejected_text,
     keep_data,
     prefix_error,
     remove_foreign_fields,
@@ -90,9 +92,9 @@ def _flatten(adapted: Iterable[Adapted]) -> Iterator[AnyPart]:
 
 def _adapt_text(part: Text, message: Message, adaptation: Adaptation) -> Adapted:
     text = part.text
-    if (not text or text.isspace()) and not adaptation.traits.empty_text:
+    if is_rejected_text(text, adaptation.traits):
         if text or part != _EMPTY_TEXT:
-            adaptation.ledger.report_dropped(part.where, "the target rejects empty text")
+            adaptation.ledger.report_dropped(part.where, EMPTY_TEXT_REJECTED)
         return None
     if _get_marks(part) == _NO_MARKS:
         return part
@@ -149,6 +151,16 @@ def _are_same(left: list[Content], right: tuple[Content, ...]) -> bool:
     return len(left) == len(right) and all(map(is_, left, right))
 
 
+def _adapt_opaque(part: Opaque, message: Message, adaptation: Adaptation) -> Adapted:
+    """Send the texts and media of a block that only its own dialect has; keep or drop a block without any."""
+    if not part.content or part.dialect == adaptation.traits.dialect:
+        return adapt_opaque(part, message, adaptation)
+    adaptation.ledger.report_approximated(part.where, "the target has no such block: its content is sent as parts")
+    drop_extras(part, adaptation)
+    adapted = (_PART_ADAPTERS[one.__class__](one, message, adaptation) for one in part.content)
+    return tuple(_flatten(adapted))
+
+
 _PART_ADAPTERS: dict[type, Callable[[Any, Message, Adaptation], Adapted]] = {
     Text: _adapt_text,
     Reasoning: adapt_reasoning,
@@ -156,7 +168,7 @@ _PART_ADAPTERS: dict[type, Callable[[Any, Message, Adaptation], Adapted]] = {
     ToolResult: _adapt_result,
     Media: adapt_media,
     Refusal: adapt_refusal,
-    Opaque: adapt_opaque,
+    Opaque: _adapt_opaque,
     Data: keep_data,
 }
 

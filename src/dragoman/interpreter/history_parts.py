@@ -20,6 +20,7 @@ from dragoman.core.parts import (
 )
 from dragoman.core.problems import Problem
 from dragoman.core.request import Message, Role
+from dragoman.core.traits import Traits
 from dragoman.core.value import Extras
 from dragoman.dialects.registry import DIALECTS
 from dragoman.interpreter.adaptation import STORED_ELSEWHERE, Adaptation
@@ -40,6 +41,14 @@ _PLACEHOLDERS = frozenset(
         "Y29udGV4dF9lbmdpbmVlcmluZ19pc190aGVfd2F5X3RvX2dv",
     }
 )
+
+
+EMPTY_TEXT_REJECTED = "the target rejects empty text"
+
+
+def is_rejected_text(text: str, traits: Traits) -> bool:
+    """Return whether the target rejects a text because it is empty or only white space."""
+    return (not text or text.isspace()) and not traits.empty_text
 
 
 def repeats_arguments(part: Part, pointer: str, raw: bytes) -> bool:
@@ -160,6 +169,9 @@ def adapt_refusal(part: Refusal, message: Message, adaptation: Adaptation) -> Ad
         return replace_fields(part, remove_foreign_fields(part, message.role, adaptation))
     remove_foreign_fields(part, message.role, adaptation)
     if not part.text:
+        return None
+    if is_rejected_text(part.text, adaptation.traits):
+        adaptation.ledger.report_dropped(part.where, EMPTY_TEXT_REJECTED)
         return None
     adaptation.ledger.report_approximated(part.where, "a refusal is sent as text")
     return Text(text=part.text, where=part.where)

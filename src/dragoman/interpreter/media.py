@@ -12,7 +12,7 @@ from dragoman.core.problems import Problem
 from dragoman.core.request import Message
 from dragoman.core.traits import Traits
 from dragoman.interpreter.adaptation import Adaptation
-from dragoman.interpreter.history_parts import remove_foreign_fields
+from dragoman.interpreter.history_parts import EMPTY_TEXT_REJECTED, is_rejected_text, remove_foreign_fields
 
 NOT_FETCHED = "media_not_fetched"
 _FILE_NAMES = {"application/pdf": "document.pdf", "text/plain": "document.txt"}
@@ -46,6 +46,15 @@ _MAGIC_PREFIXES = {
     "R0lGO": "image/gif",
 }
 """The first base64 characters of some file formats, and their media types."""
+_IMAGE_HEADS = (
+    (re.compile(rb"\x89PNG\r\n"), "image/png"),
+    (re.compile(rb"\xff\xd8\xff"), "image/jpeg"),
+    (re.compile(rb"GIF8[79]a"), "image/gif"),
+    (re.compile(rb"RIFF....WEBP", re.DOTALL), "image/webp"),
+    (re.compile(rb"....ftyp(?:hei[cx]|mif1)", re.DOTALL), "image/heic"),
+    (re.compile(rb"....ftypavif", re.DOTALL), "image/avif"),
+)
+"""The first bytes of image formats, and their media types."""
 _KINDS: dict[str, MediaKind] = {"image": "image", "audio": "audio", "video": "video"}
 _ALIASES = {
     "image/jpg": "image/jpeg",
@@ -78,10 +87,13 @@ def adapt_media(part: Media, message: Message, adaptation: Adaptation) -> Media 
     fetched = adaptation.links.find_fetched(part, traits) if adaptation.links is not None else None
     if fetched is not None:
         part = _set_type(structs.replace(part, source=Inline(fetched.data)), fetched.media_type)
-    part = _adapt_type(part, adaptation)
+    part = _adapt_type(_correct_image_type(part, adaptation), adaptation)
     source = part.source
     if isinstance(source, Inline) and _is_text(part) and traits.document_types and not traits.text_types:
         source = _decode_text(part, source)
+    if isinstance(source, Plain) and is_rejected_text(source.text, traits):
+        adaptation.ledger.report_dropped(part.where, EMPTY_TEXT_REJECTED)
+        return None
     if isinstance(source, Plain) and not traits.text_documents:
         adaptation.ledger.report_approximated(part.where, "a text document is sent as text")
         cache = remove_foreign_fields(part, message.role, adaptation).get("cache", part.cache)
@@ -169,6 +181,22 @@ def _guess_type(part: Media) -> Media:
     by_name = _TYPES.get(part.name.rpartition(".")[2].lower())
     found = by_name or next((by_magic for start, by_magic in _MAGIC_PREFIXES.items() if data.startswith(start)), "")
     return _set_type(part, found) if found else part
+
+
+def _correct_image_type(part: Media, adaptation: Adaptation) -> Media:
+    """Give an inline image the media type of its first bytes: Claude rejects an image of another type than stated."""
+    source, stated = part.source, _strip_parameters(part.media_type)
+    if not isinstance(source, Inline) or not stated.startswith("image/"):
+        return part
+    try:
+        head = b64decode(source.data[:24])
+    except ValueError:
+        return part
+    found = next((image_type for pattern, image_type in _IMAGE_HEADS if pattern.match(head)), stated)
+    if found in (stated, _ALIASES.get(stated)):
+        return part
+    adaptation.ledger.report_approximated_field("media.media_type", f"the data is {found}, not {stated}", part)
+    return structs.replace(part, media_type=found)
 
 
 def _set_type(part: Media, media_type: str) -> Media:

@@ -107,6 +107,8 @@ class ReplyAdapter:
     """The reply has a field for the stop sequence that was hit."""
     block_reason = b""
     """The JSON of the field with the reason why the prompt was blocked."""
+    finish_message = b""
+    """The JSON of the field in which the vendor explains the finish reason."""
 
     def __init__(self, source: Dialect, client: Dialect, ledger: Ledger, options: ReplyOptions) -> None:
         self.source = source
@@ -244,11 +246,12 @@ class ReplyAdapter:
             self.ledger.report_approximated_field("finish.reason", f"{raw!r} is reported as {reason!r}")
         if reason in finishes:
             return finish if reason == finish.reason else Finish(reason, raw)
-        vendor_reason = raw or reason
+        explanation = json.peek(self.finish_message) if self.finish_message else ""
+        ending = f" ({raw or reason})" + (f": {explanation}" if explanation else "")
         if reason == "malformed_call":
-            message = f"the model made a malformed tool call ({vendor_reason})"
+            message = f"the model made a malformed tool call{ending}"
             raise Problem("malformed_reply", message, code="malformed_function_call")
-        message = f"the model stopped for an unknown reason ({vendor_reason})"
+        message = f"the model stopped for an unknown reason{ending}"
         raise Problem("malformed_reply", message, code="unknown_finish")
 
 

@@ -65,6 +65,8 @@ def drop_reply_fields(adapter: ReplyAdapter, fields: dict[str, bytes]) -> None:
             continue
         if field in pointers.get("finish.blocked", ()):
             adapter.block_reason = raw
+        if field in pointers.get("finish.message", ()):
+            adapter.finish_message = raw
         if field in cited:
             for where in json.find_leaves(raw, field).keys() - cited[field]:
                 ledger.report_dropped(where, UNKNOWN_TO_CLIENT)

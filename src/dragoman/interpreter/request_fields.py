@@ -12,11 +12,17 @@ from dragoman.interpreter.adaptation import NO_LIMIT, STORED_ELSEWHERE, Adaptati
 from dragoman.interpreter.foreign_fields import NEUTRAL, USUAL_VERBOSITY
 from dragoman.interpreter.undo import hash_text
 
+_UNSET = -1
+"""The value of `top_p` and `top_k` for "no limit" at local servers such as vLLM, which their clients send to others."""
+
 
 def adapt_sampling(sampling: Sampling, adaptation: Adaptation, thinking: Thinking | None = None) -> Sampling:
     """Drop sampling parameters the model does not accept, clamp the others to its limits, add those it requires."""
     traits, ledger = adaptation.traits, adaptation.ledger
     changes: dict[str, Any] = {}
+    if _UNSET in (sampling.top_p, sampling.top_k):
+        unset = {name: None for name in ("top_p", "top_k") if getattr(sampling, name) == _UNSET}
+        sampling = structs.replace(sampling, **unset)
     for name in _list_rejected(traits.sampling if thinking is None else _find_accepted_parameters(thinking, traits)):
         value = getattr(sampling, name)
         if value is None or value == ():

@@ -7,6 +7,7 @@ from dragoman.core.parts import AnyPart, Reasoning, Refusal, Signature, Text, To
 from dragoman.core.response import Response
 from dragoman.core.stream import replay
 from dragoman.dialects.registry import dialect_named
+from dragoman.interpreter.call_wrapper import WRAPPER_NAMES, expand_calls
 from dragoman.interpreter.history_parts import wrap_free_text
 from dragoman.interpreter.ids import generate_id
 from dragoman.interpreter.ledger import open_reply_ledger
@@ -42,6 +43,8 @@ def translate_response(body: bytes, source: str, target: str, context: Context =
     response = here.parse_response(body)
     ledger = open_reply_ledger(here, body, exact=not response.spelling)
     detector = context.call_detector(there, ledger)
+    if any(type(part) is ToolCall and part.name in WRAPPER_NAMES for part in response.parts):
+        response = expand_calls(response, ledger)
     if detector is not None:
         response = detect_calls(response, detector)
     if here is there:

@@ -6,10 +6,12 @@ from typing import TYPE_CHECKING, assert_never
 
 from msgspec import structs
 
-from dragoman.core.events import Event, Failed, Finished, PartDelta, Started, UsageSeen
+from dragoman.core.events import Event, Failed, Finished, PartDelta, PartStarted, Started, UsageSeen
 from dragoman.core.losses import Loss
+from dragoman.core.parts import ToolCall
 from dragoman.core.problems import Problem
 from dragoman.dialects.registry import dialect_named
+from dragoman.interpreter.call_wrapper import WRAPPER_NAMES, CallExpander
 from dragoman.interpreter.ledger import open_reply_ledger
 from dragoman.interpreter.reply import EventAdapter
 from dragoman.interpreter.reply_adapter import NO_CONTEXT, Context, has_other_envelope
@@ -25,6 +27,10 @@ _FIRST_NAME = re.compile(rb'"[^"]*"|\n\r?\n')
 _MAX_HEAD = 4096
 _STATES = (Started, UsageSeen, Finished, Failed)
 """Events about the whole reply, without content of the answer."""
+
+
+def _may_be_wrapper(event: Event) -> bool:
+    return type(event) is PartStarted and type(event.part) is ToolCall and event.part.name in WRAPPER_NAMES
 
 
 class StreamTranslator:
@@ -48,6 +54,7 @@ class StreamTranslator:
         adapter = self._adapter
         self._pipeline = ReplyPipeline(context.undo) if adapter is None else ReplyPipeline(context.undo, adapter.feed)
         self._detector = context.call_detector(there, self._ledger)
+        self._expander: CallExpander | None = None
         self._encoder = there.encoder(context.client_request())
         self._open = -1
         """The index of the part whose deltas need no change, until an event of another kind comes."""
@@ -78,8 +85,10 @@ class StreamTranslator:
                 return b""
             chunk = bytes(self._partial_frame)
             self._partial_frame.clear()
-            self._same = not has_other_envelope(self._dialect, chunk, self._context)
-            self._is_framed = not chunk.lstrip().startswith((b"[", b"{"))
+            first = chunk.lstrip()[:1]
+            # A whole reply is rendered as the stream that the client asked for.
+            self._same = first != b"{" and not has_other_envelope(self._dialect, chunk, self._context)
+            self._is_framed = first != b"["
         return self._pass_frames(chunk) if self._same else self._render(self._decoder.feed(chunk))
 
     def close(self) -> bytes:
@@ -135,6 +144,10 @@ class StreamTranslator:
         return b""
 
     def _render(self, events: list[Event]) -> bytes:
+        if self._expander is None and any(map(_may_be_wrapper, events)):
+            self._expander = CallExpander(self._ledger)
+        if self._expander is not None:
+            events = self._expander.feed(events)
         if self._detector is not None:
             events = self._detector.feed(events)
         adapted: list[Event] = []

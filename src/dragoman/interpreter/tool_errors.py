@@ -294,7 +294,9 @@ def _get_item(value: Any, step: str) -> Any:
 
 def _is_call(value: Any) -> bool:
     members = _as_object(value)
-    return members.get("type") in _CALLS or not _HOLDERS.isdisjoint(members)
+    # The client's own document may have any value here, also one that is not hashable.
+    kind = members.get("type")
+    return (isinstance(kind, str) and kind in _CALLS) or not _HOLDERS.isdisjoint(members)
 
 
 class _ClientRequest(Struct, frozen=True):
@@ -351,10 +353,9 @@ def _locate_call(problem: Problem, chain: list[tuple[str, Any]], sent: SentReque
         call_id = alias_id(part.id if isinstance(part, ToolCall) else part.call_id, sent.traits)
         if call_id and (call_id in ids or call_id in problem.message):
             return part.where
-    names = {_as_object(_as_object(held).get(holder)).get("name") for _, held in chain for holder in _HOLDERS}
-    alike = [
-        part for part in parts if part.name and part.name in {sent.find_original(name)[1] for name in names if name}
-    ]
+    found = (_as_object(_as_object(held).get(holder)).get("name") for _, held in chain for holder in _HOLDERS)
+    names = {sent.find_original(name)[1] for name in found if name and isinstance(name, str)}
+    alike = [part for part in parts if part.name and part.name in names]
     return alike[0].where if len(alike) == 1 else ""
 
 

@@ -197,7 +197,9 @@ def _decode_tagged(raw: bytes | Raw, plan: _Plan, where: str, unread: Unread, fa
     members = json.decode_object(raw)
     tag = members.get(plan.tag_field or "")
     name = json.decode(tag) if tag is not None else None
-    chosen = plan.tagged.get(name) if isinstance(name, str) and name != UNKNOWN else None
+    if name is not None and not isinstance(name, str):
+        raise json.Malformed(f"{plan.tag_field} must be a string", f"{where}/{plan.tag_field}")
+    chosen = plan.tagged.get(name) if name is not None and name != UNKNOWN else None
     if chosen is not None:
         return _decode_members(members, chosen, where, unread)
     unknown = plan.tagged.get(UNKNOWN)

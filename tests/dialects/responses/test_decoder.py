@@ -28,8 +28,10 @@ from dragoman.core.events import (
 from dragoman.core.parts import Text, ToolCall
 from dragoman.core.response import Finish, Usage
 from dragoman.core.stream import replay
+from dragoman.dialects.registry import dialect_named
 from dragoman.dialects.responses import DIALECT
 from dragoman.dialects.responses.decoder import ResponsesDecoder
+from dragoman.interpreter.stream import StreamTranslator
 
 
 def test_items_only_in_the_terminal_object_are_emitted():
@@ -294,3 +296,42 @@ def test_a_message_of_two_parts_is_one_item_again():
     assert [event.index for event in events if isinstance(event, PartEnded)] == [0, 1]
     items = frames(encode(events))[-1][1]["response"]["output"]
     assert [[part["type"] for part in item["content"]] for item in items] == [["output_text", "refusal"]]
+
+
+@pytest.mark.parametrize("ends", [(True, False), (False, True), (True, True)], ids=["item", "reply", "both"])
+@pytest.mark.parametrize("client", ["chat", "messages", "gemini"])
+def test_text_whose_only_part_has_index_one_is_not_repeated_by_its_whole_item(client, ends):
+    final = text("Hello")
+    with_item, with_reply = ends
+    data = sse(
+        CREATED,
+        added(text("", content=[])),
+        {"type": "response.output_text.delta", "output_index": 0, "content_index": 1, "delta": "Hel"},
+        *([done(final)] if with_item else []),
+        completed(*([final] if with_reply else [])),
+    )
+    response = outcome(decode(data))
+    assert [part.text for part in response.parts] == ["Hello"]
+    translator = StreamTranslator("responses", client)
+    received = dialect_named(client).decoder()
+    sent = outcome([*received.feed(translator.feed(data) + translator.close()), *received.close()])
+    assert "".join(part.text for part in sent.parts) == "Hello"
+
+
+def test_parts_that_are_counted_from_one_are_matched_in_order():
+    final = text("a")
+    final["content"].append({"type": "output_text", "text": "b", "annotations": []})
+    deltas = [
+        {"type": "response.output_text.delta", "output_index": 0, "content_index": index, "delta": delta}
+        for index, delta in ((1, "a"), (2, "b"))
+    ]
+    response = outcome(decode(sse(CREATED, added(text("", content=[])), *deltas, done(final), completed(final))))
+    assert [part.text for part in response.parts] == ["a", "b"]
+
+
+def test_a_summary_whose_only_index_is_one_is_not_repeated_by_its_whole_item():
+    item = {"type": "reasoning", "id": "rs_1", "summary": []}
+    final = {**item, "summary": [{"type": "summary_text", "text": "why"}]}
+    delta = {"type": "response.reasoning_summary_text.delta", "output_index": 0, "summary_index": 1, "delta": "wh"}
+    response = outcome(decode(sse(CREATED, added(item), delta, done(final), completed(final))))
+    assert "".join(response.parts[0].texts) == "why"

@@ -1,11 +1,12 @@
 import pytest
 from msgspec import structs
 
-from dialects.responses.streams import encode, frames
+from dialects.responses.streams import encode, frames, sse
 from dragoman.core.events import (
     Failed,
     Finished,
     PartDelta,
+    PartEnded,
     PartStarted,
     Started,
 )
@@ -15,6 +16,7 @@ from dragoman.core.response import Finish, Response, Usage
 from dragoman.core.stream import replay
 from dragoman.dialects.record import Call
 from dragoman.dialects.responses import DIALECT
+from dragoman.interpreter.stream import StreamTranslator
 
 FOREIGN = Response(
     id="msg_01",
@@ -153,3 +155,61 @@ def test_a_finish_that_must_not_pass_for_success_fails(reason, code):
     told = frames(encode([Started("r", "m"), Finished(Finish(reason, "X"))]))
     assert [name for name, _ in told[-2:]] == ["response.failed", "error"]
     assert told[-1][1]["code"] == code
+
+
+def chunk(delta, finish=None):
+    return {"id": "c", "model": "m", "choices": [{"index": 0, "delta": delta, "finish_reason": finish}]}
+
+
+def call_delta(arguments):
+    return chunk({"tool_calls": [{"index": 0, "id": "c1", "function": {"name": "f", "arguments": arguments}}]})
+
+
+def build_chat_stream(arguments, finish):
+    return sse(call_delta(arguments), chunk({}, finish)) + b"data: [DONE]\n\n"
+
+
+def build_messages_stream(arguments, finish):
+    message = {"id": "m", "type": "message", "role": "assistant", "model": "m", "content": [], "usage": {}}
+    block = {"type": "tool_use", "id": "c1", "name": "f", "input": {}}
+    return sse(
+        {"type": "message_start", "message": message},
+        {"type": "content_block_start", "index": 0, "content_block": block},
+        {
+            "type": "content_block_delta",
+            "index": 0,
+            "delta": {"type": "input_json_delta", "partial_json": arguments},
+        },
+        {"type": "content_block_stop", "index": 0},
+        {"type": "message_delta", "delta": {"stop_reason": finish}, "usage": {"output_tokens": 1}},
+        {"type": "message_stop"},
+    )
+
+
+@pytest.mark.parametrize(
+    ("upstream", "build_stream", "cut", "whole"),
+    [
+        ("chat", build_chat_stream, "length", "tool_calls"),
+        ("messages", build_messages_stream, "max_tokens", "tool_use"),
+    ],
+)
+def test_the_arguments_of_a_call_are_done_only_if_it_was_not_cut_off(upstream, build_stream, cut, whole):
+    def translate(data):
+        translator = StreamTranslator(upstream, "responses")
+        return frames(translator.feed(data) + translator.close())
+
+    found = translate(build_stream('{"a": "b', cut))
+    assert "response.function_call_arguments.done" not in [name for name, _ in found]
+    (item,) = [event["item"] for name, event in found if name == "response.output_item.done"]
+    assert (item["status"], item["arguments"]) == ("incomplete", '{"a": "b')
+    assert found[-1][0] == "response.incomplete"
+    found = translate(build_stream('{"a": "b"}', whole))
+    assert "response.function_call_arguments.done" in [name for name, _ in found]
+
+
+def test_the_input_of_a_free_form_call_is_done_only_if_it_was_not_cut_off():
+    call = ToolCall(id="c", name="f", arguments="", form="text")
+    events = [Started("r", "m"), PartStarted(0, call), PartDelta(0, "inp"), PartEnded(0, complete=False)]
+    names = [name for name, _ in frames(encode([*events, Finished(Finish("length", ""))]))]
+    assert "response.custom_tool_call_input.done" not in names
+    assert "response.output_item.done" in names

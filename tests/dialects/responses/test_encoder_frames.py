@@ -176,7 +176,6 @@ def test_calls_are_encoded_to_the_last_byte():
 'output_item.done ,"output_index":0,"item":{"type":"function_call","status":"completed","call_id":"c1","name":"f","namespace":"n","arguments":"{\\\\"a\\\\":1}","id":"fc_1","x":1}}'
 'output_item.added ,"output_index":1,"item":{"type":"custom_tool_call","id":"ctc_#0001","status":"in_progress","call_id":"c2","name":"p","input":""}}'
 'custom_tool_call_input.delta ,"item_id":"ctc_#0001","output_index":1,"delta":"te\\\\nxt"}'
-'custom_tool_call_input.done ,"item_id":"ctc_#0001","output_index":1,"input":"te\\\\nxt"}'
 'output_item.done ,"output_index":1,"item":{"type":"custom_tool_call","id":"ctc_#0001","status":"incomplete","call_id":"c2","name":"p","input":"te\\\\nxt"}}'
 'incomplete {"status": "incomplete", "output": [{"type": "function_call", "status": "completed", "call_id": "c1", "name": "f", "namespace": "n", "arguments": "{\\\\"a\\\\":1}", "id": "fc_1", "x": 1}, {"type": "custom_tool_call", "id": "ctc_#0001", "status": "incomplete", "call_id": "c2", "name": "p", "input": "te\\\\nxt"}], "usage": null, "error": null, "incomplete_details": {"reason": "max_output_tokens"}}'
 """

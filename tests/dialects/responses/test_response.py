@@ -133,7 +133,7 @@ def test_a_message_of_several_parts_stays_one_item():
         ({"status": "incomplete", "incomplete_details": None}, Finish("other", "incomplete")),
         ({"status": "cancelled"}, Finish("other", "cancelled")),
         ({"status": "queued"}, Finish("other", "queued")),
-        ({"status": "pondering"}, Finish("other", "pondering")),
+        ({"status": "pondering"}, Finish("stop", "completed")),
     ],
 )
 def test_the_finish_reason_is_derived_and_survives_a_round_trip(members, finish):

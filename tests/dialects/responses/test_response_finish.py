@@ -10,10 +10,13 @@ from dragoman.core.parts import (
     Refusal,
     Text,
 )
+from dragoman.core.problems import Problem
 from dragoman.core.request import Request
 from dragoman.core.response import Finish, Response
 from dragoman.dialects.responses import DIALECT
 from dragoman.dialects.responses.response import find_outcome, read_usage, write_usage
+from dragoman.interpreter.response import translate_response
+from dragoman.interpreter.stream import StreamTranslator
 
 
 def reply(*output: Any, **fields: Any) -> dict[str, Any]:
@@ -65,7 +68,7 @@ def built(response: Response, request: Request | None = None) -> Any:
         ({"status": "cancelled"}, "Finish reason='other' raw='cancelled'", ("cancelled", None)),
         ({"status": "in_progress"}, "Finish reason='other' raw='in_progress'", ("in_progress", None)),
         ({"status": "queued"}, "Finish reason='other' raw='queued'", ("queued", None)),
-        ({"status": "odd"}, "Finish reason='other' raw='odd'", ("odd", None)),
+        ({"status": "odd"}, "Finish reason='stop' raw='completed'", ("odd", None)),
     ],
 )
 def test_every_end_is_read_and_written_again(fields: Any, finish: str, again: Any):
@@ -158,3 +161,45 @@ def test_usage_is_read_whole_and_written_again(given: Any, read: str):
     again = json.loads(encode(write_usage(usage)))
     for name, value in given.items():
         assert again[name] == value if isinstance(value, int) else again[name].items() >= value.items()
+
+
+WORDS = {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "hi", "annotations": []}]}
+CALL = {"type": "function_call", "id": "fc_1", "call_id": "c", "name": "f", "arguments": '{"a":1}'}
+CUT = {**CALL, "arguments": '{"a"', "status": "incomplete"}
+
+
+def translate_both_ways(document, client):
+    """Return the finish, problem and losses of a reply that is sent as a stream, and as a whole."""
+    event = {"type": "response.completed", "response": document}
+    translator = StreamTranslator("responses", client)
+    translator.feed(b"data: " + json.dumps(event).encode() + b"\n\n")
+    whole = translate_response(json.dumps(document).encode(), "responses", client)
+    return translator, whole
+
+
+@pytest.mark.parametrize("client", ["chat", "messages", "gemini"])
+@pytest.mark.parametrize(("item", "reason"), [(WORDS, "stop"), (CALL, "tool_calls")])
+def test_an_unknown_status_of_complete_output_is_no_error(client, item, reason):
+    translator, whole = translate_both_ways(reply(item, status="finished"), client)
+    assert translator.problem is None
+    assert translator.finish == Finish(reason, "completed")
+    assert whole.response.finish == translator.finish
+    assert [loss.where for loss in whole.losses if "status" in loss.where] == ["/status"]
+
+
+@pytest.mark.parametrize("output", [(), (CUT,), (WORDS, CUT)], ids=["nothing", "cut", "text and cut"])
+def test_an_unknown_status_of_incomplete_output_is_an_error(output):
+    document = reply(*output, status="finished")
+    with pytest.raises(Problem, match="finished"):
+        translate_response(json.dumps(document).encode(), "responses", "chat")
+    translator = StreamTranslator("responses", "chat")
+    translator.feed(b"data: " + json.dumps({"type": "response.completed", "response": document}).encode() + b"\n\n")
+    assert translator.problem is not None
+    # The item was streamed before.
+    translator = StreamTranslator("responses", "chat")
+    events = [
+        {"type": "response.output_item.done", "output_index": index, "item": one} for index, one in enumerate(output)
+    ]
+    for event in [*events, {"type": "response.completed", "response": document}]:
+        translator.feed(b"data: " + json.dumps(event).encode() + b"\n\n")
+    assert translator.problem is not None

@@ -30,7 +30,7 @@ from dragoman.dialects.chat.decoder_state import CallTable, FieldPieces, OtherCh
 from dragoman.dialects.chat.errors import read_error
 from dragoman.dialects.chat.fields import REASONING_MEMBERS, Spelling, join_spelling
 from dragoman.dialects.chat.parts import GOOGLE, read_arguments, read_citation, read_part
-from dragoman.dialects.chat.response import is_complete, read_finish, read_usage
+from dragoman.dialects.chat.response import is_complete, parse_response, read_finish, read_usage
 from dragoman.dialects.chat.wire import NAME
 from dragoman.dialects.decoder import FrameDecoder
 from dragoman.wire.json import Malformed, encode
@@ -52,7 +52,7 @@ class ChatDecoder(FrameDecoder):
     """Decodes upstream bytes into core events."""
 
     def __init__(self) -> None:
-        super().__init__()
+        super().__init__(parse_whole=parse_response)
         self._started = False
         self._count = 0
         self._open_kind: _TextKind = ""

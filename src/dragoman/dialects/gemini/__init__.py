@@ -47,6 +47,7 @@ DIALECT = Dialect(
         "call.id": ("/functionCall/id",),
         "finish.reason": ("/candidates/0/finishReason",),
         "finish.blocked": ("/promptFeedback",),
+        "finish.message": ("/candidates/0/finishMessage",),
         "usage": ("/usageMetadata",),
         "usage.counted": ("/usageMetadata/toolUsePromptTokenCount",),
     },

@@ -30,7 +30,14 @@ from dragoman.core.value import Extras
 from dragoman.dialects.decoder import FrameDecoder
 from dragoman.dialects.messages.errors import read_error_event
 from dragoman.dialects.messages.parts import read_citation, read_part
-from dragoman.dialects.messages.response import complete_call, drop_nulls, read_finish, read_usage, require_name
+from dragoman.dialects.messages.response import (
+    complete_call,
+    drop_nulls,
+    parse_response,
+    read_finish,
+    read_usage,
+    require_name,
+)
 from dragoman.dialects.messages.wire import (
     ISSUER,
     NAME,
@@ -84,7 +91,7 @@ class MessagesDecoder(FrameDecoder):
     """Decodes the bytes of a Messages stream into events."""
 
     def __init__(self) -> None:
-        super().__init__()
+        super().__init__(parse_whole=parse_response)
         self._id: str | None = None
         self._count = 0
         self._open: dict[int, _OpenBlock] = {}

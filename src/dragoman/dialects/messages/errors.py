@@ -14,6 +14,7 @@ from dragoman.core.problems import Kind, Problem
 from dragoman.dialects.messages.wire import NAME
 from dragoman.dialects.record import STATUS_KINDS, ErrorReply
 from dragoman.wire.json import Malformed, decode, decode_object, encode, with_members
+from dragoman.wire.pointer import split
 
 _KINDS: dict[str, Kind] = {
     "invalid_request_error": "invalid_request",
@@ -184,6 +185,9 @@ def _render_message(problem: Problem) -> str:
     # Clients compact their history only if the message contains this phrase.
     if problem.kind == "context_length" and not any(phrase in problem.message.lower() for phrase in _TOO_LONG_PHRASES):
         return f"{_TOO_LONG}: {problem.message}"
+    if problem.kind == "invalid_request" and problem.detail is None and problem.code is None and problem.where:
+        # Anthropic's errors have no field for the place of a wrong value.
+        return f"{'.'.join(split(problem.where))}: {problem.message}"
     return problem.message
 
 

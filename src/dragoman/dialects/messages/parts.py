@@ -31,6 +31,7 @@ from dragoman.core.parts import (
     ToolResult,
 )
 from dragoman.core.value import Extras, own_extras
+from dragoman.dialects.messages.text_blocks import read_texts
 from dragoman.dialects.messages.wire import (
     ABSENT,
     ISSUER,
@@ -85,7 +86,7 @@ def _take_unread(unread: Unread | None, where: str) -> Fields:
 
 def _read_unknown(block: Unknown, where: str, unread: Unread | None) -> Opaque:
     del unread
-    return Opaque(where=where, dialect=NAME, raw=bytes(block.raw))
+    return read_texts(Opaque(where=where, dialect=NAME, raw=bytes(block.raw)), _read_content)
 
 
 def _read_text(block: TextBlock, where: str, unread: Unread | None) -> Text:
@@ -178,7 +179,8 @@ def _read_media(block: ImageBlock | DocumentBlock, where: str, unread: Unread | 
             source = Plain(data)
         case unknown:
             body = encode(_restore_raw_source(block, unknown))
-            return Opaque(where=where, dialect=NAME, raw=graft(body, fields) if fields else body)
+            whole = Opaque(where=where, dialect=NAME, raw=graft(body, fields) if fields else body)
+            return read_texts(whole, _read_content)
     if document and block.citations is not ABSENT:
         fields = {"/citations": bytes(block.citations), **(fields or {})}
     return Media(

@@ -22,7 +22,7 @@ from dragoman.dialects.responses.errors import read_error
 from dragoman.dialects.responses.items import CONTENT, decode_item
 from dragoman.dialects.responses.output import FIRST_PART, ITEM_FIELDS, SAME_MESSAGE
 from dragoman.dialects.responses.parts import build_extras, read_part
-from dragoman.dialects.responses.response import STREAM_FIELDS, find_finish, read_head, read_output_at
+from dragoman.dialects.responses.response import STREAM_FIELDS, find_finish, parse_response, read_head, read_output_at
 from dragoman.dialects.responses.wire import (
     NAME,
     PADDING,
@@ -53,7 +53,7 @@ class ResponsesDecoder(FrameDecoder):
     """Decodes upstream bytes into core events."""
 
     def __init__(self) -> None:
-        super().__init__()
+        super().__init__(parse_whole=parse_response)
         self._writer = EventWriter(self._events)
         self._items = OpenItems()
         self._events_before_start: list[Event] = []
@@ -298,8 +298,7 @@ class ResponsesDecoder(FrameDecoder):
             # Some servers send the text in events and omit it from the item.
             self._end_parts(open_item)
             return
-        for key, part in enumerate(parts):
-            opened = open_item.parts.get(key)
+        for opened, part in zip(open_item.match_parts(len(parts)), parts, strict=True):
             if opened is None:
                 self._writer.write_part(part)
             elif not opened.ended:

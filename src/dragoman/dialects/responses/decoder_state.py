@@ -4,6 +4,8 @@ Rules: deltas are emitted as they arrive. When the whole part is known, only wha
 deltas differ from it, they win, because the client has received them already.
 """
 
+from collections.abc import Iterable
+
 from msgspec import structs
 
 from dragoman.core.events import Event, PartCited, PartDelta, PartEnded, PartNative, PartSigned, PartStarted
@@ -59,6 +61,22 @@ class OpenItem:
         self.parts: dict[int, OpenPart] = {}
         self.started = False
         self.done = False
+
+    def match_parts(self, count: int) -> list[OpenPart | None]:
+        """Return the open part, or None, for each of the `count` content parts of the finished item."""
+        return [self.parts.get(index) for index in align(self.parts, count)]
+
+
+def align(indexes: Iterable[int], count: int) -> list[int]:
+    """Return the streamed index of each of `count` finished texts.
+
+    It is the same index, unless one is not below `count`: some servers skip indexes or count from 1, so then the
+    streamed ones are taken in order.
+    """
+    streamed = list(indexes)
+    if all(index < count for index in streamed):
+        return list(range(count))
+    return [*streamed, *range(max(streamed) + 1, max(streamed) + 1 + count)][:count]
 
 
 class OpenItems:
@@ -187,7 +205,7 @@ class EventWriter:
             case ToolCall(arguments=arguments):
                 self.append_missing(part, arguments)
             case Reasoning(texts=texts):
-                for piece, text in enumerate(texts):
+                for piece, text in zip(align(sorted(part.pieces), len(texts)), texts, strict=True):
                     if piece not in part.pieces:
                         part.append_delta(text, piece)
                         self.events.append(PartDelta(part.index, text, piece))
@@ -212,4 +230,6 @@ class EventWriter:
             if part.part.form == "json" and not part.pieces:
                 self.append_delta(part, NO_ARGUMENTS)
             complete = is_complete(structs.replace(part.part, arguments=part.get_text()), status)
+            if not complete:
+                self.parts[part.index] = structs.replace(part.part, complete=False)
         self.events.append(PartEnded(part.index, complete))

@@ -253,12 +253,12 @@ class ResponsesEncoder(Encoder):
         if is_message_part(whole):
             return self._end_content(opened, whole)
         match whole:
+            case ToolCall(complete=False):
+                # Clients run a call when its arguments are done.
+                frames = b""
             case ToolCall(form="json", arguments=arguments):
-                rest = b',%b,"name":%b,"arguments":%b' % (
-                    opened.location,
-                    json.encode(whole.name),
-                    json.encode(arguments),
-                )
+                members = (opened.location, json.encode(whole.name), json.encode(arguments))
+                rest = b',%b,"name":%b,"arguments":%b' % members
                 frames = self._write_event("response.function_call_arguments.done", rest)
             case ToolCall(arguments=arguments):
                 rest = b',%b,"input":%b' % (opened.location, json.encode(arguments))

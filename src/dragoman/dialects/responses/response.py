@@ -222,13 +222,19 @@ def _read_incomplete(members: dict[str, Raw], fields: dict[str, bytes]) -> str:
 
 
 def find_finish(head: Head, parts: Iterable[AnyPart]) -> Finish:
-    """Derive the finish reason from the status and the parts."""
+    """Derive the finish reason from the status and the parts.
+
+    A reply with an unknown status is taken as completed if it has output and no call in it was cut off.
+    """
+    received = list(parts)
     if head.status == "incomplete":
         return Finish(_INCOMPLETE.get(head.incomplete, "other"), head.incomplete or head.status)
     if head.status not in ("completed", ""):
-        return Finish("other", head.status)
+        is_cut = any(isinstance(part, ToolCall) and not part.complete for part in received)
+        if head.status in _OTHER_STATUSES or not received or is_cut:
+            return Finish("other", head.status)
     reason: FinishReason = "stop"
-    for part in parts:
+    for part in received:
         if isinstance(part, ToolCall):
             return Finish("tool_calls", "completed")
         if isinstance(part, Refusal):

@@ -94,6 +94,7 @@ def _to_snake_case(name: str) -> str:
 
 _STATE_MEMBERS = ("conversation", "previous_response_id", "store", "background")
 _ENCRYPTED_REASONING = "reasoning.encrypted_content"
+_NULL = Raw(b"null")
 
 
 def complete_request(
@@ -118,9 +119,10 @@ def complete_request(
 
 def _disable_storage(body: bytes, members: Mapping[str, Raw]) -> bytes:
     """Make an upstream of the same dialect store nothing and return its encrypted reasoning, which is saved here."""
-    include: list[str] = (json.decode(members["include"]) if "include" in members else None) or []
-    if _ENCRYPTED_REASONING not in include:
-        body = set_member(body, "include", json.encode([*include, _ENCRYPTED_REASONING]))
+    include = members.get("include", _NULL)
+    listed = [] if include == _NULL else json.decode_array(include)
+    if _ENCRYPTED_REASONING not in map(json.peek, listed):
+        body = set_member(body, "include", json.encode([*listed, _ENCRYPTED_REASONING]))
     return set_member(body, "store", b"false")
 
 

@@ -4,6 +4,7 @@ Anthropic and OpenAI allow different keywords; a `SchemaSubset` lists them. Cons
 the description. References to definitions stay; other references, and those with siblings, are inlined.
 """
 
+import re
 from typing import Any
 
 from msgspec import Struct, structs
@@ -73,7 +74,8 @@ class SchemaSubset(Struct, frozen=True, kw_only=True):
     all_required: bool
     max_min_items: int | None = None
     """The largest supported `minItems`; None means any."""
-    simple_patterns: bool = False
+    refused_patterns: re.Pattern[str] | None = None
+    """Matches in the regular expressions that are not supported as `pattern`."""
     typed_values: bool = False
     """A schema with `enum` or `const` must also have a `type`."""
 
@@ -363,8 +365,8 @@ class SchemaCloser:
             return isinstance(value, str) and value in self.subset.formats
         if keyword == "minItems" and self.subset.max_min_items is not None:
             return isinstance(value, int) and value <= self.subset.max_min_items
-        if keyword == "pattern" and self.subset.simple_patterns:
-            return isinstance(value, str) and not any(mark in value for mark in ("(?", "\\b", "\\B", "\\1", "\\k"))
+        if keyword == "pattern" and (refused := self.subset.refused_patterns) is not None:
+            return isinstance(value, str) and refused.search(value) is None
         return keyword in self.subset.keywords
 
 

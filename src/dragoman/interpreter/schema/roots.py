@@ -146,6 +146,8 @@ _REFUSED = frozenset(
     | {"patternProperties", "propertyNames", "minProperties", "maxProperties", "unevaluatedProperties", "uniqueItems"}
 )
 _STRICT_FORMATS = frozenset({"date-time", "time", "date", "duration", "email", "hostname", "ipv4", "ipv6", "uuid"})
+_LOOKAROUND = re.compile(r"(?<!\\)(?:\\\\)*\(\?<?[=!]")
+"""A lookahead or lookbehind, which OpenAI's strict mode rejects; the parenthesis is not escaped."""
 
 
 @lru_cache(maxsize=1024)
@@ -173,6 +175,8 @@ def _is_strict_node(node: Node) -> bool:
         return False
     if "format" in node and node["format"] not in _STRICT_FORMATS:
         return False
+    if isinstance(pattern := node.get("pattern"), str) and _LOOKAROUND.search(pattern):
+        return False
     if "object" not in read_types(node):
         return True
     return node.get("additionalProperties") is False and set(properties_of(node)) == set(
@@ -189,7 +193,7 @@ ANTHROPIC = SchemaSubset(
     recursion=False,
     all_required=False,
     max_min_items=1,
-    simple_patterns=True,
+    refused_patterns=re.compile(r"\(\?|\\[bB1k]"),
 )
 OPENAI_STRICT = SchemaSubset(
     keywords=frozenset(
@@ -198,6 +202,7 @@ OPENAI_STRICT = SchemaSubset(
     formats=_FORMATS,
     recursion=True,
     all_required=True,
+    refused_patterns=_LOOKAROUND,
     typed_values=True,
 )
 

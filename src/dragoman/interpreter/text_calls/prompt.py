@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterable, Sequence
-from itertools import groupby
+from itertools import chain, groupby
 from typing import Any, Literal, assert_never
 
 from msgspec import Raw, Struct, structs
@@ -297,7 +297,8 @@ class _HistoryRenderer:
             drop_signature(result, result.signature, adaptation)
         texts: list[str] = []
         cache = result.cache
-        for item in result.content:
+        contents = (one.content or (one,) if isinstance(one, Opaque) else (one,) for one in result.content)
+        for item in chain.from_iterable(contents):
             cache = item.cache if item.cache is not None else cache
             match item:
                 case Text(text=text):
