@@ -38,7 +38,7 @@ FILES = {
 MORE_FILES = {
     "chat": {"decoder_state", "wire_reply"},
     "gemini": {"code_assist", "decoder_state", "finish", "grounding"},
-    "messages": {"remote"},
+    "messages": {"remote", "text_blocks"},
     "responses": {"decoder_state", "items", "output", "remote"},
 }
 """Parts of an API that only some dialects have, or that need a file of their own."""

@@ -26,14 +26,14 @@ EVERYTHING = chat_request(
         (
             "messages",
             "claude-opus-4-8",
-            {"/seed", "/logit_bias/50256", "/logprobs", "/top_logprobs", "/presence_penalty"},
+            {"/seed", "/logit_bias", "/logprobs", "/top_logprobs", "/presence_penalty"},
         ),
         (
             "gemini",
             "gemini-3-flash",
-            {"/parallel_tool_calls", "/logit_bias/50256", "/logprobs", "/top_logprobs", "/tools/0/function/strict"},
+            {"/parallel_tool_calls", "/logit_bias", "/logprobs", "/top_logprobs", "/tools/0/function/strict"},
         ),
-        ("responses", "gpt-5.6", {"/seed", "/logit_bias/50256", "/logprobs", "/top_logprobs", "/presence_penalty"}),
+        ("responses", "gpt-5.6", {"/seed", "/logit_bias", "/logprobs", "/top_logprobs", "/presence_penalty"}),
     ],
 )
 def test_t156_every_dropped_or_altered_field_is_in_the_losses(target, model, lost):
@@ -57,9 +57,8 @@ def test_t156_top_k_thinking_and_cache_marks_of_messages_are_in_the_losses():
     asked = translate_to("messages", "chat", body, model="gpt-4.1")
     assert loss_pointers(asked) >= {
         "/top_k",
-        "/thinking/type",
-        "/thinking/budget_tokens",
-        "/messages/0/content/0/cache_control/type",
+        "/thinking",
+        "/messages/0/content/0/cache_control",
     }
 
 

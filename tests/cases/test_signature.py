@@ -85,7 +85,7 @@ def test_t004_a_signature_is_sent_once_on_the_call_that_had_it():
         {"text": "I will list files."},
         {"functionCall": {"name": "ls", "args": {}, "id": "c1"}, "thoughtSignature": "S"},
     ]
-    assert loss_pointers(asked) == {"/messages/1/thought_signatures/0"}
+    assert loss_pointers(asked) == {"/messages/1/thought_signatures"}
 
 
 def test_t004_distinct_signatures_of_text_and_call_are_each_sent_once_and_in_place():

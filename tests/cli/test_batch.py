@@ -11,7 +11,7 @@ from dragoman.interpreter.errors import translate_error
 
 HELLO = {"model": "m", "messages": [{"role": "user", "content": "hi"}], "max_completion_tokens": 50, "seed": 7}
 CLAUDE = {"model": "claude-opus-5", "max_tokens": 50, "messages": [{"role": "user", "content": "hi"}]}
-SEED = {"where": "/seed", "what": "the model does not accept it", "kind": "dropped"}
+SEED = {"where": "/seed", "what": "the model does not accept it", "kind": "dropped", "grade": "material", "leaves": 1}
 ASK = {"id": "a", "op": "request", "from": "chat", "to": "messages", "model": "claude-opus-5", "body": HELLO}
 REPLY = {
     "candidates": [{"content": {"role": "model", "parts": [{"text": "hi"}]}, "finishReason": "STOP"}],
@@ -71,10 +71,23 @@ def test_strict_refuses_losses_by_line_or_for_all(line, options):
     assert problem(worked(line, **options)) == ("a", "unsupported", "/seed")
 
 
+def test_a_line_can_reject_informational_losses():
+    line = {"id": "a", "op": "request", "from": "chat", "to": "gemini", "model": "gemini-3-flash"}
+    body = {"messages": [{"role": "user", "content": "hi"}], "user": "u"}
+    assert worked(line | {"body": body, "strict": True})["ok"]
+    assert problem(worked(line | {"body": body, "strict": "all"})) == ("a", "unsupported", "/user")
+
+
 def test_a_response_line_returns_body_and_losses():
     told = worked({"id": 1, "op": "response", "from": "gemini", "to": "chat", "body": REPLY | {"x": 1}})
     assert told["result"]["choices"][0]["message"]["content"] == "hi"
-    loss = {"where": "/x", "what": "not known to the client's dialect", "kind": "dropped"}
+    loss = {
+        "where": "/x",
+        "what": "not known to the client's dialect",
+        "kind": "dropped",
+        "grade": "material",
+        "leaves": 1,
+    }
     assert told == {"id": 1, "ok": True, "result": told["result"], "losses": [loss]}
 
 
@@ -111,7 +124,7 @@ def test_the_losses_of_a_stream_are_returned():
     image = [{"inlineData": {"mimeType": "image/png", "data": "AA=="}}]
     reply = {**REPLY, "candidates": [{"content": {"role": "model", "parts": image}, "finishReason": "STOP"}]}
     told = worked({"op": "stream", "from": "gemini", "to": "chat", "sse": "data: " + json.dumps(reply) + "\n\n"})
-    assert [loss["kind"] for loss in told["losses"]] == ["dropped", "dropped"]
+    assert [(loss["kind"], loss["leaves"]) for loss in told["losses"]] == [("dropped", 2)]
 
 
 def test_a_stream_for_the_neutral_view_is_its_reply():

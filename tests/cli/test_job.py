@@ -43,7 +43,7 @@ def test_targets_are_dialects_and_code_assist_is_one_in_its_envelope():
 def test_a_request_has_its_model_and_whether_it_streams():
     done = job("request", "chat", "gemini", HELLO | {"user": "u"}, model="gemini-3-pro")
     assert json.loads(done.body) == CONTENTS | {"generationConfig": {"maxOutputTokens": 50}}
-    loss = Loss("/user", "the target has no field for it", "dropped")
+    loss = Loss("/user", "the target has no field for it", "dropped", "informational")
     assert done == JobResult(body=done.body, losses=(loss,), model="gemini-3-pro", stream=True)
 
 
@@ -55,7 +55,7 @@ def test_a_request_without_model_or_streaming_gets_them_from_options():
 
 def test_strict_refuses_losses_of_requests_and_responses():
     with pytest.raises(Problem) as caught:
-        job("request", "chat", "gemini", HELLO | {"user": "u"}, model="gemini-3-pro", strict=True)
+        job("request", "chat", "gemini", HELLO | {"user": "u"}, model="gemini-3-pro", strict="all")
     assert caught.value.where == "/user"
     with pytest.raises(Problem) as caught:
         job("response", "gemini", "chat", REPLY | {"x": 1}, strict=True)

@@ -33,12 +33,15 @@ def test_a_request_is_translated_and_its_losses_are_printed(dragoman):
     code, written, told = dragoman("request", *TO_CLAUDE, given=CHAT)
     assert (code, json.loads(written)) == (0, CLAUDE)
     assert written.endswith(b"}\n")
-    assert told == f"dropped /seed: {SEED}\n"
+    assert told == f"material dropped /seed: {SEED}\n"
 
 
 def test_losses_are_printed_as_json_for_programs(dragoman):
     code, _, told = dragoman("request", *TO_CLAUDE, "--losses", "json", given=CHAT)
-    assert (code, json.loads(told)) == (0, [{"where": "/seed", "what": SEED, "kind": "dropped"}])
+    assert (code, json.loads(told)) == (
+        0,
+        [{"where": "/seed", "what": SEED, "kind": "dropped", "grade": "material", "leaves": 1}],
+    )
     assert told.endswith("]\n")
     assert dragoman("request", *TO_CLAUDE, "--losses", "json", given=PLAIN)[2] == "[]\n"
 
@@ -47,7 +50,7 @@ def test_a_loss_of_the_whole_document_is_reported_at_its_root(dragoman):
     asked = {"model": "m", "input": []}
     given = json.dumps(asked).encode()
     _, _, told = dragoman("request", "--from", "responses", "--to", "chat", "--model", "gpt-4.1", given=given)
-    assert told.startswith("approximated /: the request has no messages")
+    assert told.startswith("material approximated /: the request has no messages")
 
 
 def test_strict_refuses_losses_with_exit_code_1(dragoman):
@@ -55,6 +58,24 @@ def test_strict_refuses_losses_with_exit_code_1(dragoman):
     message = f"strict mode: the request cannot be translated without loss: dropped /seed: {SEED}"
     assert (code, written, told) == (1, b"", f"dragoman: unsupported at /seed: {message}\n")
     assert dragoman("request", *TO_CLAUDE, "--strict", given=PLAIN)[0] == 0
+
+
+INFORMATIONAL = json.dumps({**json.loads(PLAIN), "user": "u"}).encode()
+
+
+def test_strict_accepts_informational_losses_and_strict_all_rejects_them(dragoman):
+    to_gemini = ("--from", "chat", "--to", "gemini", "--model", "gemini-3-flash")
+    code, _, printed = dragoman("request", *to_gemini, "--strict", given=INFORMATIONAL)
+    assert (code, printed) == (0, "informational dropped /user: the target has no field for it\n")
+    assert dragoman("request", *to_gemini, "--strict-all", given=INFORMATIONAL)[0] == 1
+
+
+def test_the_leaves_of_a_dropped_value_are_printed_on_request(dragoman):
+    given = json.dumps({**json.loads(PLAIN), "logit_bias": {"1": 2, "3": 4}}).encode()
+    reason = "not known to the target"
+    assert dragoman("request", *TO_CLAUDE, given=given)[2] == f"material dropped /logit_bias (2 values): {reason}\n"
+    printed = dragoman("request", *TO_CLAUDE, "--losses", "leaves", given=given)[2]
+    assert printed == f"material dropped /logit_bias/1: {reason}\nmaterial dropped /logit_bias/3: {reason}\n"
 
 
 def test_a_problem_without_a_pointer_is_printed_without_one(dragoman):
@@ -67,7 +88,7 @@ def test_a_response_is_translated(dragoman):
     code, written, told = dragoman("response", "--from", "gemini", "--to", "chat", given=json.dumps(REPLY).encode())
     assert code == 0
     assert json.loads(written)["choices"][0]["message"]["content"] == "hi"
-    assert told == "dropped /candidates/0/avgLogprobs: not known to the client's dialect\n"
+    assert told == "informational dropped /candidates/0/avgLogprobs: not known to the client's dialect\n"
 
 
 def test_a_response_answers_the_request_in_a_file(dragoman, tmp_path):
@@ -86,7 +107,7 @@ def test_a_response_answers_the_request_in_a_file(dragoman, tmp_path):
 def test_an_error_is_translated_by_its_status(dragoman, options, kind):
     code, written, told = dragoman("error", "--from", "chat", "--to", "messages", *options, given=b"<html>oops</html>")
     assert (code, json.loads(written)["error"]["type"]) == (0, kind)
-    assert told == "dropped /: not an API error: only the status is sent\n"
+    assert told == "material dropped /: not an API error: only the status is sent\n"
 
 
 SSE = (

@@ -79,7 +79,7 @@ def test_a_file_without_upstreams_is_like_no_file_in_that(tmp_path):
     [
         ("[sever]\n", "sever", "unknown table"),
         ("[server]\nlistn = 1\n", "server", "unknown field `listn`"),
-        ("[server]\nstrict = 1\n", "server.strict", "Expected `bool`"),
+        ("[server]\nstrict = 1\n", "server.strict", "Expected `bool | str`, got `int`; use one of all"),
         ('[server]\nkeys = [""]\n', "server.keys[0]", "the key is empty"),
         ('[server]\nkeys = ["env:NONE"]\n', "server.keys[0]", "NONE is not set"),
         ('[upstreams.a]\nkind = "x"\n', "upstreams.a.kind", "unknown kind 'x'"),

@@ -4,13 +4,13 @@ import copy
 import json
 
 import pytest
-from dragoman.simulator.conversation import TokenSigner
-from dragoman.simulator.rule import CheckContext, Violation
 
 from dragoman.dialects.record import Call
 from dragoman.interpreter.history import adapt_messages
 from dragoman.interpreter.translate import translate_request
 from dragoman.simulator.apis import APIS
+from dragoman.simulator.apis.conversation import TokenSigner
+from dragoman.simulator.apis.rule import CheckContext, Violation
 from interpreter.workbench import build_message, fitting_for
 from laws.maximal import REQUESTS
 

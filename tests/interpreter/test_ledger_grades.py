@@ -4,8 +4,7 @@ import pytest
 
 from dragoman.dialects.record import CACHE_ONLY
 from dragoman.dialects.registry import DIALECTS
-from dragoman.interpreter.ledger import open_reply_ledger, open_request_ledger
-from dragoman.wire.pointer import normalise
+from dragoman.interpreter.ledger import normalise_pointer, open_reply_ledger, open_request_ledger
 
 MATERIAL = ("tools", "tool_choice", "messages", "sampling.max_tokens", "sampling.stop", "output", "finish")
 """Core fields of a request or reply, with all below them."""
@@ -13,13 +12,17 @@ MATERIAL_IN_OWNER = ("tool", "call", "result", "media", "part", "message")
 """Core fields whose pointers are relative to a tool, a part or a message, with all below them."""
 CACHE_MARKS = ("tool.cache", "part.cache")
 LISTS = ("tools", "messages", "finish.blocked")
+DESCRIPTIONS = ("finish.message",)
+"""Texts that describe a field which is sent."""
 """Fields that contain others: a row below one of them is checked by itself."""
 FRAMING = {"messages": {"/tools/#/eager_input_streaming"}}
 """Members of tools that only say in which pieces a reply is streamed."""
 
 
 def is_about(field, names):
-    return field not in CACHE_MARKS and any(field == name or field.startswith(f"{name}.") for name in names)
+    return field not in (*CACHE_MARKS, *DESCRIPTIONS) and any(
+        field == name or field.startswith(f"{name}.") for name in names
+    )
 
 
 def list_above(pointer):
@@ -39,9 +42,9 @@ def find_overlaps(rows, pointers):
     """Return the rows about a material field, each with the field."""
     return {
         (row, field)
-        for row in map(normalise, rows)
+        for row in map(normalise_pointer, rows)
         for field, places in pointers.items()
-        if any(overlaps(row, field, place) for place in map(normalise, places))
+        if any(overlaps(row, field, place) for place in map(normalise_pointer, places))
     }
 
 
@@ -64,7 +67,7 @@ def test_no_row_is_about_a_material_core_field(name):
     ],
 )
 def test_a_row_about_a_material_core_field_is_found(row, field):
-    assert (normalise(row), field) in find_overlaps([row], DIALECTS["chat"].pointers)
+    assert (normalise_pointer(row), field) in find_overlaps([row], DIALECTS["chat"].pointers)
 
 
 @pytest.mark.parametrize("name", sorted(DIALECTS))

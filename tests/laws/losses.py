@@ -2,8 +2,10 @@
 
 import json
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 
+from dragoman.core.losses import Loss
 from dragoman.dialects.record import Call, Implied
 from dragoman.dialects.registry import dialect_named
 from dragoman.interpreter.translate import translate_request
@@ -63,6 +65,21 @@ documented placeholder for a missing signature.
 """
 
 
+_INFORMATIONAL = """## Informational losses
+
+Every other loss is material. A row also covers what is below it.
+
+| dialect | document | where | why it is informational |
+|---|---|---|---|"""
+
+_IMPLIED_REPLIES = """
+## Values of replies that are no loss
+
+Any other value of the same field is reported.
+
+| dialect | where | values | why it is no loss |
+|---|---|---|---|"""
+
 _IN_WORDS = """## Models without tool calling
 
 Models with [text calls](../how-to/text-calls.md) lose this in addition. The tables are for a client of the same dialect as the
@@ -74,7 +91,7 @@ def document() -> str:
     """Return the whole document."""
     pairs = ((source, target) for source in DIALECTS for target in DIALECTS if source != target)
     sections = [_section(source, target) for source, target in pairs]
-    return "\n".join([_HEAD, _heeded(), *sections, _IN_WORDS, *map(_section_in_words, DIALECTS)])
+    return "\n".join([_HEAD, _heeded(), _informational(), *sections, _IN_WORDS, *map(_section_in_words, DIALECTS)])
 
 
 def _heeded() -> str:
@@ -84,6 +101,24 @@ def _heeded() -> str:
         for where, row in dialect_named(dialect).implied.items()
     ]
     return _HEEDED + "".join(rows) + _IN_CORE
+
+
+def _informational() -> str:
+    rows = [
+        f"| {dialect} | {document} | `{where}` | {reason} |"
+        for dialect in DIALECTS
+        for document, table in (
+            ("request", dialect_named(dialect).informational),
+            ("reply", dialect_named(dialect).informational_replies),
+        )
+        for where, reason in table.items()
+    ]
+    implied = [
+        f"| {dialect} | `{where}` | {_values(row, dialect)} | {row.reason} |"
+        for dialect in DIALECTS
+        for where, row in dialect_named(dialect).implied_replies.items()
+    ]
+    return "\n".join([_INFORMATIONAL, *rows, _IMPLIED_REPLIES, *implied, ""])
 
 
 def _values(row: Implied, dialect: str) -> str:
@@ -98,15 +133,18 @@ def _values(row: Implied, dialect: str) -> str:
 def _section(source: str, target: str) -> str:
     body = json.dumps(REQUESTS[source]).encode()
     losses = translate_request(Call(body, "m"), source, target, model=MODELS[target]).losses
-    rows = "\n".join(f"| `{loss.where or '/'}` | {loss.kind} | {loss.what} |" for loss in losses)
-    return f"## {source} to {target} ({MODELS[target]})\n\n| where | kind | reason |\n|---|---|---|\n{rows}\n"
+    return f"## {source} to {target} ({MODELS[target]})\n\n{_table(losses)}\n"
 
 
 def _section_in_words(dialect: str) -> str:
     body = json.dumps(REQUESTS[dialect]).encode()
     losses = translate_request(Call(body, "m"), dialect, dialect, model=MODELS[dialect], text_calls="json").losses
-    rows = "\n".join(f"| `{loss.where or '/'}` | {loss.kind} | {loss.what} |" for loss in losses)
-    return f"### {dialect}, text calls\n\n| where | kind | reason |\n|---|---|---|\n{rows}\n"
+    return f"### {dialect}, text calls\n\n{_table(losses)}\n"
+
+
+def _table(losses: Iterable[Loss]) -> str:
+    rows = [f"| `{loss.where or '/'}` | {loss.grade} | {loss.kind} | {loss.leaves} | {loss.what} |" for loss in losses]
+    return "\n".join(["| where | grade | kind | values | reason |", "|---|---|---|--:|---|", *rows])
 
 
 if __name__ == "__main__":

@@ -3,14 +3,14 @@
 import json
 
 import pytest
-from dragoman.simulator.conversation import TokenSigner
-from dragoman.simulator.rule import CheckContext, Violation
 
 from dragoman.dialects.messages import DIALECT
 from dragoman.dialects.messages.text_blocks import read_texts
 from dragoman.dialects.record import Call
 from dragoman.interpreter.translate import translate_request
 from dragoman.simulator.apis import APIS
+from dragoman.simulator.apis.conversation import TokenSigner
+from dragoman.simulator.apis.rule import CheckContext, Violation
 
 MODELS = {"chat": "gpt-4.1", "responses": "gpt-4.1", "gemini": "gemini-3.8-flash"}
 PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPhfDwAChwGA60e6kgAAAABJRU5ErkJggg=="

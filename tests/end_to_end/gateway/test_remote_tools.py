@@ -170,7 +170,7 @@ def test_a_server_that_is_not_configured_is_the_vendors_own_affair(gateway):
     raw = client.sdk.responses.with_raw_response.create(
         model="claude", input="hello", tools=asked["tools"], store=False
     )
-    assert "dropped /tools/0" in raw.headers["x-dragoman-losses"]
+    assert "dropped /tools: " in raw.headers["x-dragoman-losses"]
 
 
 @pytest.mark.parametrize("stream", [False, True])
