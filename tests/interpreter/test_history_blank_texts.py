@@ -11,7 +11,7 @@ from dragoman.interpreter.translate import translate_request
 from dragoman.simulator.apis import APIS
 from dragoman.simulator.apis.conversation import TokenSigner
 from dragoman.simulator.apis.rule import CheckContext, Violation
-from interpreter.workbench import build_message, fitting_for
+from interpreter.workbench import adaptation_for, build_message
 from laws.maximal import REQUESTS
 
 BLANKS = ["", " ", "\r\n\t", "\x0b\x0c", "\x1c\x1d\x1e\x1f", "\x85", "\u2028\u2029\u3000"]
@@ -72,8 +72,8 @@ def test_a_blank_document_is_not_sent_as_a_text_that_the_target_rejects(target, 
 @pytest.mark.parametrize("blank", BLANKS[1:], ids=ascii)
 def test_a_blank_text_is_kept_where_it_is_accepted_and_reported_where_it_is_not(blank):
     message = build_message("user", "a", blank, "b")
-    kept = adapt_messages((message,), fitting_for("chat", "gpt-4.1", source="messages"))
+    kept = adapt_messages((message,), adaptation_for("chat", "gpt-4.1", source="messages"))
     assert [part.text for part in kept[0].parts] == ["a", blank, "b"]
-    fitting = fitting_for("messages", "claude-opus-5", source="chat")
+    fitting = adaptation_for("messages", "claude-opus-5", source="chat")
     assert [part.text for part in adapt_messages((message,), fitting)[0].parts] == ["a", "b"]
     assert len(fitting.ledger) == 1
