@@ -221,11 +221,13 @@ class ReplyAdapter:
         counted, repeats_count = ledger.pointers.get("usage.counted", ()), self.source.repeats_count
         for field, raw in usage.extras.fields.items():
             where = base + field
+            if repeats_count is not None and repeats_count(field, raw, usage):
+                continue
             if not any(json.find_leaves(raw, where).values()):
                 continue  # nothing was counted
             if where in counted:
                 ledger.report_approximated(where, "included in another usage count")
-            elif repeats_count is None or not repeats_count(field, raw, usage):
+            else:
                 report_unknown_in_reply(where, raw, self.source, ledger, _NO_COUNT)
         return structs.replace(usage, extras=None)
 

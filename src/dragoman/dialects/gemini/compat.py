@@ -66,6 +66,7 @@ INFORMATIONAL_REPLIES = {
 }
 """Reply fields whose loss is informational."""
 
+_WHITE_SPACE = b" \t\r\n"
 _TEXT_COUNTS = {"/promptTokensDetails": "input", "/candidatesTokensDetails": "output"}
 
 
@@ -76,7 +77,7 @@ def repeats_count(field: str, raw: bytes, usage: Usage) -> bool:
         return False
     # Google counts candidates without the reasoning, which the core's output includes.
     sent = count - (usage.reasoning or 0) if name == "output" else count
-    return json.peek(raw) == [{"modality": "TEXT", "tokenCount": sent}]
+    return raw.translate(None, _WHITE_SPACE) == b'[{"modality":"TEXT","tokenCount":%d}]' % sent
 
 
 VENDOR_TOOLS = {
