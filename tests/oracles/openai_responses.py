@@ -148,8 +148,11 @@ def _reading(reply: Any, output: list[Any], problem: str = "") -> Reading:
                 word = _INCOMPLETE.get(details.reason if details else "", "other")
             case "failed":
                 problem = problem or f"failed: {reply.error}"
-            case _:
+            case "cancelled" | "in_progress" | "queued":
                 word = "other"
+            case _:
+                # A word that no version of the API has, with the whole output: some servers write "complete".
+                word = "stop" if output else "other"
     return Reading(
         text=text,
         calls=calls,
