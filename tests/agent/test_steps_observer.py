@@ -93,7 +93,7 @@ def test_closing_the_steps_during_progress_blocks_nothing():
             if isinstance(step, CallProgressed):
                 await asyncio.sleep(0.01)
                 break
-        await asyncio.wait_for(watched.aclose(), 3)
+        await asyncio.wait_for(watched.aclose(), 20)
 
     asyncio.run(leave())
 

@@ -87,7 +87,7 @@ class Bench:
     def _losses(self, exchange: str) -> tuple[str, ...]:
         """Return the losses of an exchange, which may be recorded a moment after its response."""
         url = f"{self._gateway.base_url}/v1/exchanges/{exchange}"
-        deadline = time.monotonic() + 5
+        deadline = time.monotonic() + 20
         while (told := self._plain.get(url)).status_code == 404 and time.monotonic() < deadline:
             time.sleep(0.002)
         return tuple(f"{loss['kind']} {loss['where']}: {loss['what']}" for loss in told.json()["losses"])

@@ -4,6 +4,7 @@ import asyncio
 
 import pytest
 
+from dragoman.http import upstream_connection
 from dragoman.http.client import Client, Deadlines, Outgoing
 from dragoman.http.exchange import Exchange
 from dragoman.http.message import Origin
@@ -215,17 +216,15 @@ def test_each_request_over_a_kept_connection_has_its_own_time(run):
         await asyncio.sleep(float(exchange.request.body))
         await exchange.send(200, {}, b"x")
 
-    async def steps(client: Client) -> float:
+    async def steps(client: Client) -> None:
         async with listen(handler, grace=0.1) as server:
             for patience in (0.6, 0.3, 0.6):
                 deadlines = Deadlines(connect=2, first_byte=patience, idle=patience)
                 assert await (await client.send(at(server, body=b"0.1"), deadlines)).read() == b"x"
-            began = asyncio.get_running_loop().time()
             with pytest.raises(DeadlineExceeded, match=r"within 0\.3 seconds"):
-                await client.send(at(server, body=b"30"), QUICK)
-            return asyncio.get_running_loop().time() - began
+                await client.send(at(server, body=b"60"), QUICK)
 
-    assert 0.25 < run(steps) < 5
+    run(steps)
 
 
 def test_closing_a_reply_hangs_up_on_the_server(run):
@@ -241,7 +240,7 @@ def test_closing_a_reply_hangs_up_on_the_server(run):
         async with listen(handler, grace=0.1) as server:
             incoming = await client.send(at(server), QUICK)
             incoming.close()
-            await asyncio.wait_for(left.wait(), 1)
+            await left.wait()
 
     run(steps)
 
@@ -286,12 +285,13 @@ def test_a_rest_is_not_waited_for(run, rest):
             incoming = await client.send(at(server), QUICK)
             await incoming.read_chunk()
             incoming.drain()
-            await asyncio.wait_for(left.wait(), 3)
+            await left.wait()
 
     run(steps)
 
 
-def test_drain_aborts_a_connection_whose_reading_is_paused(run):
+def test_drain_aborts_a_connection_whose_reading_is_paused(run, monkeypatch):
+    monkeypatch.setattr(upstream_connection, "_DRAIN_SECONDS", 600)
     left = asyncio.Event()
 
     async def handler(exchange: Exchange) -> None:
@@ -306,7 +306,7 @@ def test_drain_aborts_a_connection_whose_reading_is_paused(run):
             await asyncio.sleep(0.1)  # nobody takes what comes, until no more is read
             assert incoming._connection._is_paused
             incoming.drain()
-            await asyncio.wait_for(left.wait(), 3)
+            await left.wait()
 
     run(steps)
 
@@ -356,7 +356,8 @@ def test_a_header_cannot_become_two(run):
     run(steps)
 
 
-def test_no_connection_outlives_the_client_that_made_it(run):
+def test_no_connection_outlives_the_client_that_made_it(run, monkeypatch):
+    monkeypatch.setattr(upstream_connection, "_DRAIN_SECONDS", 600)
     hung_up = asyncio.Event()
 
     async def handler(exchange: Exchange) -> None:
@@ -372,6 +373,6 @@ def test_no_connection_outlives_the_client_that_made_it(run):
             assert await incoming.read_chunk() == b"one"
             incoming.drain()  # the rest may go by for a while
             await client.close()
-            await asyncio.wait_for(hung_up.wait(), 0.5)
+            await hung_up.wait()
 
     run(steps)

@@ -1,49 +1,48 @@
-"""The time for a stream grows linearly with its length, whatever it consists of."""
+"""The work for a stream grows linearly with its length, whatever it consists of."""
 
-import gc
-import time
+from collections.abc import Callable
 
 import pytest
 
 from dragoman.interpreter.stream import StreamTranslator
 from laws.documents import DIALECTS
 from laws.streams import STREAMS
+from work import assert_linear
 
-SIZE = 500
-FLOOR = 0.01
-"""Seconds; shorter times are too noisy to measure growth."""
-WORST = 8
-"""Maximum factor in time for four times the size; sixteen would be quadratic."""
-ATTEMPTS = 4
-pytestmark = pytest.mark.slow
+SIZE = 50
+PIECE = 65_536
 CASES = [(s, kind, t) for s in DIALECTS for kind in STREAMS[s] for t in DIALECTS if s != t]
 
 
-def seconds(sse: bytes, source: str, client: str) -> float:
+def translate(sse: bytes, source: str, client: str) -> None:
     translator = StreamTranslator(source, client)
-    gc.collect()
-    gc.disable()
-    try:
-        start = time.process_time()
-        for at in range(0, len(sse), 65_536):
-            translator.feed(sse[at : at + 65_536])
-        translator.close()
-        assert translator.losses is not None
-        return time.process_time() - start
-    finally:
-        gc.enable()
+    for at in range(0, len(sse), PIECE):
+        translator.feed(sse[at : at + PIECE])
+    translator.close()
+    assert translator.losses is not None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("source", "kind", "client"), CASES)
-def test_four_times_as_long_a_stream_takes_about_four_times_as_long(source, kind, client):
-    short, long = STREAMS[source][kind](SIZE), STREAMS[source][kind](4 * SIZE)
-    once = four = float("inf")
-    for _ in range(ATTEMPTS):
-        once = min(once, seconds(short, source, client))
-        four = min(four, seconds(long, source, client))
-        if four < WORST * max(once, FLOOR):
-            break
-    assert four < WORST * max(once, FLOOR), f"{once:.3f} s, then {four:.3f} s"
+def test_the_work_for_a_stream_grows_with_its_length(source, kind, client):
+    def prepare(size: int) -> Callable[[], None]:
+        sse = STREAMS[source][kind](size)
+        return lambda: translate(sse, source, client)
+
+    assert_linear(prepare, SIZE)
+
+
+@pytest.mark.parametrize(
+    "repeat",
+    [
+        lambda size: sum(1 for one in range(size) for other in range(one)),
+        lambda size: [b"word" * one for one in range(size)],
+    ],
+    ids=["loops", "copies"],
+)
+def test_quadratic_work_is_noticed(repeat):
+    with pytest.raises(AssertionError, match=r"(lines|allocated) for sizes"):
+        assert_linear(lambda size: lambda: repeat(size), SIZE)
 
 
 @pytest.mark.parametrize(("source", "kind"), [(source, kind) for source in DIALECTS for kind in STREAMS[source]])

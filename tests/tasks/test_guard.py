@@ -55,7 +55,7 @@ def test_cancellation_is_raised():
 
 def test_a_thread_returns_its_value_and_has_a_name():
     ended = start_thread(lambda: (threading.current_thread().name, threading.current_thread().daemon), "tool add")
-    assert ended.result(5) == ("tool add", True)
+    assert ended.result(20) == ("tool add", True)
 
 
 @pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt, SystemExit, StopIteration])

@@ -20,6 +20,8 @@ SAID = {
     "the first of a stream": STREAM + b"%x\r\n%s\r\n" % (len(DELTA), DELTA),
 }
 TIMES = 5
+NO_TIMER = {"hold": 600.0, "heartbeat": 600.0}
+"""Nothing is written to the client meanwhile, so that only its disconnect can end a request."""
 PATIENCE = 30
 """Seconds; the gateway itself waits five minutes or longer for an upstream."""
 
@@ -92,7 +94,7 @@ async def left(gateway, upstream: Upstream, *, streamed: bool, hears: bool) -> N
 def test_a_client_that_leaves_ends_the_request_upstream_at_once(serve, streamed, said):
     async def steps() -> None:
         async with Upstream(SAID[said]) as upstream:
-            gateway = serve(upstreams={"mine": upstream.table})
+            gateway = serve(upstreams={"mine": upstream.table}, **NO_TIMER)
             for _ in range(TIMES):
                 await left(gateway, upstream, streamed=streamed, hears=said == "the first of a stream")
                 await asyncio.wait_for(upstream.left.acquire(), PATIENCE)
@@ -104,7 +106,7 @@ def test_a_client_that_leaves_ends_the_request_upstream_at_once(serve, streamed,
 def test_a_client_that_leaves_while_another_try_is_waited_for_ends_the_waiting(serve, streamed):
     async def steps() -> None:
         async with Upstream(BUSY) as upstream:
-            gateway = serve(upstreams={"mine": upstream.table})
+            gateway = serve(upstreams={"mine": upstream.table}, **NO_TIMER)
             await left(gateway, upstream, streamed=streamed, hears=False)
             records = await asyncio.to_thread(gateway.wait_for_records, 1)
             assert [(record.outcome, record.tries) for record in records] == [("left", 1)]
