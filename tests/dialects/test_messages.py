@@ -23,7 +23,7 @@ OLDER: dict[str, Any] = {
 
 def test_a_reply_in_this_dialect_holds_what_the_vendor_documents():
     assert (DIALECT.name, DIALECT.issuer, DIALECT.call_prefix) == ("messages", "anthropic", "toolu_")
-    assert DIALECT.holds == ReplyCapabilities(
+    assert DIALECT.capabilities == ReplyCapabilities(
         reasoning=True,
         signatures=frozenset({"reasoning"}),
         call_issuers=frozenset(),

@@ -34,7 +34,7 @@ OTHER: dict[str, Any] = {
 
 def test_a_reply_in_this_dialect_holds_what_the_vendor_documents():
     assert (DIALECT.name, DIALECT.issuer, DIALECT.call_prefix) == ("responses", "openai", "call_")
-    assert DIALECT.holds == ReplyCapabilities(
+    assert DIALECT.capabilities == ReplyCapabilities(
         reasoning=True,
         signatures=frozenset({"reasoning"}),
         call_issuers=frozenset(),

@@ -23,9 +23,9 @@ TOOL = Tool(name="f", parameters=b'{"type":"object","properties":{"a":{"type":"s
 
 
 def adapted(dialect, model, request, source="chat"):
-    here = dialect_named(source)
-    ledger = Ledger(here.pointers)
-    fitted, undo = adapt(request, Adaptation(traits_for(dialect, model), ledger, here.issuer))
+    source_dialect = dialect_named(source)
+    ledger = Ledger(source_dialect.pointers)
+    fitted, undo = adapt(request, Adaptation(traits_for(dialect, model), ledger, source_dialect.issuer))
     return fitted, undo, loss_pointers(ledger)
 
 
@@ -81,10 +81,10 @@ def test_every_part_of_a_request_is_adapted():
 )
 def test_instructions_added_as_text_are_at_the_end_of_the_system_prompt(messages, after):
     request = ask(*messages, tools=(TOOL,), tool_choice=ToolChoice(mode="auto", parallel=False))
-    here = dialect_named("messages")
-    ledger = Ledger(here.pointers)
+    source_dialect = dialect_named("messages")
+    ledger = Ledger(source_dialect.pointers)
     traits = structs.replace(traits_for("chat", "gpt-4.1"), parallel_switch=False)
-    fitted, _ = adapt(request, Adaptation(traits, ledger, here.issuer))
+    fitted, _ = adapt(request, Adaptation(traits, ledger, source_dialect.issuer))
     words = "Call at most one tool at a time."
     assert fitted.messages == tuple(
         build_message("system", words) if message == build_message("system", "WORDS") else message for message in after

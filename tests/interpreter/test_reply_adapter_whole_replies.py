@@ -27,13 +27,14 @@ def outcome(adapt, source):
 
 
 def directly_and_by_events(response, source, client, *, single=False):
-    here, there, options = dialect_named(source), dialect_named(client), ReplyOptions(single_call=single, is_whole=True)
+    source_dialect, target_dialect = dialect_named(source), dialect_named(client)
+    options = ReplyOptions(single_call=single, is_whole=True)
 
     def directly(ledger):
-        return ResponseAdapter(here, there, ledger, options).adapt(response, Context())
+        return ResponseAdapter(source_dialect, target_dialect, ledger, options).adapt(response, Context())
 
     def by_events(ledger):
-        fitter = EventAdapter(here, there, ledger, options)
+        fitter = EventAdapter(source_dialect, target_dialect, ledger, options)
         return collect(told for event in replay(response) for told in fitter.feed(event))
 
     return outcome(directly, source), outcome(by_events, source)

@@ -82,8 +82,8 @@ def test_a_free_form_call_becomes_a_function_call_anywhere(where):
     assert [event.part.form for event in events if isinstance(event, PartStarted)] == ["json"]
 
 
-def without(client, **holds):
-    return structs.replace(client, holds=structs.replace(client.holds, **holds))
+def without(client, **capabilities):
+    return structs.replace(client, capabilities=structs.replace(client.capabilities, **capabilities))
 
 
 def test_reasoning_is_left_out_where_the_client_has_no_place_for_it():

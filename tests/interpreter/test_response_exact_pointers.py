@@ -52,10 +52,11 @@ def outcomes(body: bytes, source: str) -> list[Any]:
 
 def looked_up(body: bytes, source: str, monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """The same, of a reply that does not say that its pointers are exact."""
-    here = DIALECTS[source]
+    source_dialect = DIALECTS[source]
     with monkeypatch.context() as patched:
         respelled = structs.replace(
-            here, parse_response=lambda body: structs.replace(here.parse_response(body), spelling="other")
+            source_dialect,
+            parse_response=lambda body: structs.replace(source_dialect.parse_response(body), spelling="other"),
         )
         patched.setitem(DIALECTS, source, respelled)
         return outcomes(body, source)

@@ -18,9 +18,9 @@ def adaptation_for(dialect, model="", *, source="chat", document=None, **changes
     """One request of `source` on its way to `model` behind `dialect`, whose row may be changed for the test."""
     traits = traits_for(dialect, model)
     traits = structs.replace(traits, **changes) if changes else traits
-    here = dialect_named(source)
-    ledger = Ledger(here.pointers, encoded(document) if document is not None else b"")
-    return Adaptation(traits, ledger, here.issuer, can_force=traits.forced_choice)
+    source_dialect = dialect_named(source)
+    ledger = Ledger(source_dialect.pointers, encoded(document) if document is not None else b"")
+    return Adaptation(traits, ledger, source_dialect.issuer, can_force=traits.forced_choice)
 
 
 def loss_pointers(result):

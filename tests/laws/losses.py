@@ -125,7 +125,7 @@ def _values(row: Implied, dialect: str) -> str:
     if len(row.values) > 3:
         return f"`{row.values[0]}` to `{row.values[-1]}`"
     content = [f"`{json.dumps(value)}`" for value in row.values]
-    streaming = [name for name in DIALECTS if name != dialect and dialect_named(name).holds.partial_calls]
+    streaming = [name for name in DIALECTS if name != dialect and dialect_named(name).capabilities.partial_calls]
     content += [f"`{json.dumps(value)}` for {target}" for target in streaming for value in row.streaming_values]
     return ", ".join([*content, *([f"`{row.form}`".replace("|", "\\|")] if row.form else [])])
 

@@ -120,9 +120,9 @@ def test_recorded_conversations_are_translated_alike_whatever_is_cached(source, 
 def test_any_conversation_is_translated_alike_whatever_is_cached(data, pair, tidy, spaced):
     source, target = pair
     drawn = data.draw(strategies.requests(source, tidy=tidy))
-    here, traits = dialect_named(source), traits_for(source, "")
-    request, _ = adapt(structs.replace(drawn, candidates=None), Adaptation(traits, Ledger({}), here.issuer))
-    body = json.loads(here.render_request(request, traits).body)
+    source_dialect, traits = dialect_named(source), traits_for(source, "")
+    request, _ = adapt(structs.replace(drawn, candidates=None), Adaptation(traits, Ledger({}), source_dialect.issuer))
+    body = json.loads(source_dialect.render_request(request, traits).body)
     if not _is_long(body, source):
         return
     length = len(body[dialect_named(source).history])

@@ -156,7 +156,7 @@ def test_a_value_implied_at_some_targets_is_a_loss_at_others():
             place, body = placed(dialect, where, value)
             for target in DIALECTS:
                 if target != dialect:
-                    heeded = dialect_named(target).holds.partial_calls
+                    heeded = dialect_named(target).capabilities.partial_calls
                     assert is_lost(dialect, target, body, place) is not heeded
 
 

@@ -90,10 +90,10 @@ def differences(source: str, client: str, whole: bytes, stream: bytes) -> str:
 
 def streamed(source: str, body: dict[str, Any]) -> tuple[bytes, bytes]:
     """A reply as its own dialect writes it whole and as a stream."""
-    here = dialect_named(source)
-    response = here.parse_response(json.dumps(body).encode())
-    encoder = here.encoder(None)
-    return here.build_response(response, None), b"".join(map(encoder.feed, replay(response)))
+    source_dialect = dialect_named(source)
+    response = source_dialect.parse_response(json.dumps(body).encode())
+    encoder = source_dialect.encoder(None)
+    return source_dialect.build_response(response, None), b"".join(map(encoder.feed, replay(response)))
 
 
 @needs_shelf

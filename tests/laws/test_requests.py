@@ -24,11 +24,11 @@ PAIRS = [(source, target) for source in DIALECTS for target in DIALECTS if sourc
 
 
 def _adapted(source: str, target: str, body: bytes) -> tuple[Request, Call]:
-    here, there = dialect_named(source), dialect_named(target)
+    source_dialect, target_dialect = dialect_named(source), dialect_named(target)
     traits = traits_for(target, MODELS[target])
-    fitting = Adaptation(traits, Ledger(here.pointers, body), here.issuer)
-    request, _ = adapt(here.parse_request(Call(body, "m")), fitting)
-    return request, there.render_request(request, traits)
+    fitting = Adaptation(traits, Ledger(source_dialect.pointers, body), source_dialect.issuer)
+    request, _ = adapt(source_dialect.parse_request(Call(body, "m")), fitting)
+    return request, target_dialect.render_request(request, traits)
 
 
 def _meaning(request: Request, target: str) -> Request:
@@ -129,18 +129,18 @@ def test_a_translation_is_pure(source, target):
 @pytest.mark.parametrize(("source", "target"), PAIRS)
 def test_a_longer_history_starts_with_the_translation_of_its_prefix(source, target):
     """For a prefix in which every call is answered and the next message changes role."""
-    here = dialect_named(source)
+    source_dialect = dialect_named(source)
     traits = traits_for(target, MODELS[target])
     compared = 0
     for name, body in requests(source):
         document = json.dumps(body).encode()
-        request = here.parse_request(Call(document, "m"))
+        request = source_dialect.parse_request(Call(document, "m"))
         try:
-            whole, _ = adapt(request, Adaptation(traits, Ledger({}), here.issuer))
+            whole, _ = adapt(request, Adaptation(traits, Ledger({}), source_dialect.issuer))
         except Problem:
             continue
         for cut in _complete_prefixes(request.messages):
-            short, _ = adapt(_cut(request, cut), Adaptation(traits, Ledger({}), here.issuer))
+            short, _ = adapt(_cut(request, cut), Adaptation(traits, Ledger({}), source_dialect.issuer))
             actual = _without_last_word(short.messages)
             assert whole.messages[: len(actual)] == actual, f"{name} cut at {cut}"
             compared += 1

@@ -237,7 +237,7 @@ class Dialect(Struct, frozen=True, kw_only=True):
     """What its models accept, by pattern of the model name. The first match wins; the last pattern is `*`."""
     api: Api = Api()
     """Its HTTP API. A dialect without paths is only for the library, the command line and upstreams."""
-    holds: ReplyCapabilities
+    capabilities: ReplyCapabilities
     pointers: Mapping[str, tuple[str, ...]]
     """JSON pointers of core fields in a request (`"sampling.seed": ("/seed",)`)."""
     reply_pointers: Mapping[str, tuple[str, ...]]

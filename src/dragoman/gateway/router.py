@@ -52,7 +52,7 @@ class UpstreamSet(Struct, frozen=True):
         """Return the target for a model at a named upstream."""
         deadlines = self.deadlines.get(name, Deadlines())
         text_calls, upstream = self.find_text_calls(name, model), self.by_name[name](model)
-        signs = not text_calls and "call" in dialect_named(upstream.dialect).holds.signatures
+        signs = not text_calls and "call" in dialect_named(upstream.dialect).capabilities.signatures
         return Target(
             upstream, model, deadlines, self.media_fetcher, name not in self.without_link_fetch, text_calls, signs
         )

@@ -137,10 +137,10 @@ async def _translate(
     missing signature is a loss and strict mode rejects losses.
     """
     pending = parse_request(task)
-    if task.here is not task.there or task.text_calls:
-        parsed = pending.request or task.here.parse_request(task.call)
+    if task.source is not task.target or task.text_calls:
+        parsed = pending.request or task.source.parse_request(task.call)
         if not are_tools_validated(parsed, pending.tool_set):
-            await require_valid_tools(task.call, task.here, parsed, pending.tool_set)
+            await require_valid_tools(task.call, task.source, parsed, pending.tool_set)
     unknown = pending.unknown_ids if signature_store is not None else ()
     if task.strict and unknown and signature_store is not None:
         await signature_store.look_up(owner, unknown)

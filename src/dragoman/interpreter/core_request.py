@@ -60,26 +60,31 @@ class TranslationOptions(Struct, frozen=True, kw_only=True):
 
 def translate_core_request(request: Request, target: str, model: str, options: TranslationOptions) -> Translation:
     """Translate a core request to the dialect `target`, for its model `model`."""
-    there = dialect_named(target)
-    here = dialect_named(options.source) if options.source else None
+    target_dialect = dialect_named(target)
+    source_dialect = dialect_named(options.source) if options.source else None
     traits = traits_for(target, model, options.text_calls)
-    ledger = Ledger(_CORE_POINTERS) if here is None else open_request_ledger(here, options.document)
+    ledger = Ledger(_CORE_POINTERS) if source_dialect is None else open_request_ledger(source_dialect, options.document)
     whole = _restore_signatures(
-        complete_request(_set_added_pointers(request), here if here is not there else None, ledger), options.signer
+        complete_request(
+            _set_added_pointers(request), source_dialect if source_dialect is not target_dialect else None, ledger
+        ),
+        options.signer,
     )
-    if here is there:
-        prompt = describe_tools(whole, there.issuer, traits, ledger) if options.text_calls else None
-        adapted, undo = _adapt_added(whole if prompt is None else prompt.request, there, traits, ledger, options.links)
+    if source_dialect is target_dialect:
+        prompt = describe_tools(whole, target_dialect.issuer, traits, ledger) if options.text_calls else None
+        adapted, undo = _adapt_added(
+            whole if prompt is None else prompt.request, target_dialect, traits, ledger, options.links
+        )
         undo = undo if prompt is None or prompt.undo is None else prompt.undo
     else:
-        issuer = here.issuer if here is not None else ""
+        issuer = source_dialect.issuer if source_dialect is not None else ""
         adapted, undo = adapt(whole, Adaptation(traits, ledger, issuer, links=options.links))
     losses = ledger.losses() if len(ledger) else ()
     if options.strict:
         # Strict mode is about the client's own request, not about content that the gateway added.
-        own = [loss for loss in losses if here is None or not loss.where.startswith(ADDED_POINTER)]
+        own = [loss for loss in losses if source_dialect is None or not loss.where.startswith(ADDED_POINTER)]
         reject_losses(own, strict=options.strict)
-    call = render(structs.replace(adapted, model=model), traits, there, options.form)
+    call = render(structs.replace(adapted, model=model), traits, target_dialect, options.form)
     return Translation(call=call, losses=losses, undo=undo, request=request)
 
 
@@ -227,17 +232,17 @@ def _parse_fragment(dialect: Dialect, fragment: Fragment, value: bytes) -> Reque
 def _render_fragment(
     dialect: str, request: Request, fragment: Fragment, default: bytes
 ) -> tuple[bytes, tuple[Loss, ...]]:
-    here = dialect_named(dialect)
+    target_dialect = dialect_named(dialect)
     traits = traits_for(dialect, request.model)
     ledger = Ledger({})
     # A fragment may come from anywhere in a conversation, so it may start and end with any role.
     relaxed = structs.replace(traits, starts_with_user=False, prefill=True, stub_tools=False)
     adapted, _ = adapt(request, Adaptation(relaxed, ledger, ""))
-    body = here.render_request(adapted, traits).body
-    pointer = _find_fragment_pointer(here, fragment)
+    body = target_dialect.render_request(adapted, traits).body
+    pointer = _find_fragment_pointer(target_dialect, fragment)
     found = lookup(body, pointer)
     if request.tool_choice is not None and request.tool_choice.parallel is False:
-        for switch in here.pointers.get("tool_choice.parallel", ()):
+        for switch in target_dialect.pointers.get("tool_choice.parallel", ()):
             if not switch.startswith(f"{pointer}/") and lookup(body, switch) is not None:
                 ledger.report_dropped(
                     request.tool_choice.where, f"sent in another field of the request: {switch} is false"

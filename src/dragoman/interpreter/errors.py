@@ -20,13 +20,13 @@ from dragoman.wire.lookup import Document
 
 def translate_error(status: int, headers: Mapping[str, str], body: bytes, source: str, target: str) -> ErrorReply:
     """Translate an upstream's error to the client's dialect; an error of the same dialect keeps its body."""
-    here, there = dialect_named(source), dialect_named(target)
-    problem = here.parse_error(status, headers, body)
-    if here is there:
-        reply = there.build_error(problem)
+    source_dialect, target_dialect = dialect_named(source), dialect_named(target)
+    problem = source_dialect.parse_error(status, headers, body)
+    if source_dialect is target_dialect:
+        reply = target_dialect.build_error(problem)
         return structs.replace(reply, body=body) if is_envelope(body) else reply
-    reply = there.build_error(adapt_error_reply(problem, here.issuer, there.issuer))
-    return structs.replace(reply, losses=find_losses(problem, body, here, reply))
+    reply = target_dialect.build_error(adapt_error_reply(problem, source_dialect.issuer, target_dialect.issuer))
+    return structs.replace(reply, losses=find_losses(problem, body, source_dialect, reply))
 
 
 OWN_FINISH_CODES = frozenset({"malformed_function_call", "unknown_finish"})

@@ -87,7 +87,7 @@ def _is_implied(value: Any, row: Implied, target: str) -> bool:
     if row.form and isinstance(value, str) and re.fullmatch(row.form, value) is not None:
         return True
     dialect = DIALECTS.get(target)  # None if tools are described in the prompt
-    streams = dialect is not None and dialect.holds.partial_calls
+    streams = dialect is not None and dialect.capabilities.partial_calls
     implied = (*row.values, *row.streaming_values) if streams else row.values
     # Compare types too: 0 == False in Python.
     return any(type(value) is type(one) and value == one for one in implied)
@@ -111,10 +111,15 @@ def _find_reply_table(dialect: str) -> _Table:
 
 def find_shared_fields(source: str, target: str) -> frozenset[str]:
     """Return the pointers of request fields that mean the same in both dialects."""
-    here, there = DIALECTS.get(source), DIALECTS.get(target)
-    if here is None or there is None or here is there or here.issuer != there.issuer:
+    source_dialect, target_dialect = DIALECTS.get(source), DIALECTS.get(target)
+    if (
+        source_dialect is None
+        or target_dialect is None
+        or source_dialect is target_dialect
+        or source_dialect.issuer != target_dialect.issuer
+    ):
         return frozenset()
-    return here.shared_fields | there.shared_fields
+    return source_dialect.shared_fields | target_dialect.shared_fields
 
 
 def drop_extras(value: Value, adaptation: Adaptation) -> None:

@@ -63,10 +63,16 @@ def is_placeholder(signature: Signature) -> bool:
 
 def find_shared_image_fields(source: str, target: str) -> dict[str, str]:
     """Return the fields of an image that mean the same in both dialects, by their pointers in each."""
-    here, there = DIALECTS.get(source), DIALECTS.get(target)
-    if here is None or there is None or here is there or not here.image_detail or not there.image_detail:
+    source_dialect, target_dialect = DIALECTS.get(source), DIALECTS.get(target)
+    if (
+        source_dialect is None
+        or target_dialect is None
+        or source_dialect is target_dialect
+        or not source_dialect.image_detail
+        or not target_dialect.image_detail
+    ):
         return {}
-    return {here.image_detail: there.image_detail}
+    return {source_dialect.image_detail: target_dialect.image_detail}
 
 
 def remove_foreign_fields(part: Part, role: Role, adaptation: Adaptation) -> dict[str, Any]:

@@ -79,7 +79,7 @@ def pair_request(call: Call, dialect: Dialect, model: str) -> tuple[Call, tuple[
 
 def pass_on(task: TranslationTask, _links: Links | None) -> Translation:
     """Forward a request in its own dialect: the same bytes, except for foreign signatures and an envelope."""
-    call, dialect, model = task.call, task.here, task.model
+    call, dialect, model = task.call, task.source, task.model
     ledger = open_request_ledger(dialect, call.body)
     passed, request = remove_foreign_signatures(call, dialect, model, ledger), None
     unwrapped = dialect.unwrap(passed) if dialect.unwrap is not None else None
@@ -97,7 +97,7 @@ def pass_on(task: TranslationTask, _links: Links | None) -> Translation:
 def remove_foreign_signatures(call: Call, dialect: Dialect, model: str, ledger: Ledger) -> Call:
     """Return the request without signatures of other vendors; the same request if it has none."""
     in_envelopes = ENVELOPE_MARKER in call.body
-    in_calls = bool(dialect.holds.call_issuers) and _find_signature_field(dialect) in call.body
+    in_calls = bool(dialect.capabilities.call_issuers) and _find_signature_field(dialect) in call.body
     if not in_envelopes and not in_calls:
         return call
     request = dialect.parse_request(call)
@@ -125,7 +125,7 @@ def _remove_signatures(message: Message, dialect: Dialect, ledger: Ledger) -> Me
 def _remove_signature(part: AnyPart, dialect: Dialect, ledger: Ledger) -> AnyPart:
     if not isinstance(part, ToolCall) or part.signature is None:
         return part
-    if part.signature.issuer not in dialect.holds.call_issuers:
+    if part.signature.issuer not in dialect.capabilities.call_issuers:
         return part
     ledger.report_dropped_signature(part, f"signed by {part.signature.issuer}: only its models can read it")
     return structs.replace(part, signature=None)

@@ -99,7 +99,9 @@ class EventAdapter(ReplyAdapter):
     def __init__(self, source: Dialect, client: Dialect, ledger: Ledger, options: ReplyOptions = _NO_OPTIONS) -> None:
         super().__init__(source, client, ledger, options)
         self._parts: list[_OpenPart] = []
-        self._whole_calls = client.holds.object_arguments and (options.is_whole or not client.holds.partial_calls)
+        self._whole_calls = client.capabilities.object_arguments and (
+            options.is_whole or not client.capabilities.partial_calls
+        )
 
     def find_passing_index(self, index: int) -> int | None:
         """Return the client's index of a part whose deltas need no change; None for any other part."""

@@ -113,7 +113,7 @@ class ReplyAdapter:
     def __init__(self, source: Dialect, client: Dialect, ledger: Ledger, options: ReplyOptions) -> None:
         self.source = source
         self.client = client
-        self.capabilities = client.holds
+        self.capabilities = client.capabilities
         self.ledger = ledger
         self.options = options
         self._call_ids: set[str] = set()

@@ -46,9 +46,9 @@ class RequestHistory:
     """Ids of calls in the cached prefix that were treated as unsigned, and that the signer still has to look up."""
 
     def __init__(self, task: TranslationTask, cache: PrefixCache, read_tools: ReadTools) -> None:
-        self._signer = task.signer if task.here is not task.there else None
+        self._signer = task.signer if task.source is not task.target else None
         self._call = task.call
-        self._here = task.here
+        self._source = task.source
         self._cache = cache
         self._scope = self._build_scope(task)
         self._read_tools = read_tools
@@ -58,7 +58,7 @@ class RequestHistory:
         # Signatures belong to one owner, and fetched links become other parts than links that are sent as URLs.
         owner = "" if self._signer is None else f"signed for {self._signer.scope}"
         links = "" if task.links is None else f"links taken: {task.links.upstream_fetches}"
-        return task.here.name, task.there.name, task.model, owner, links
+        return task.source.name, task.target.name, task.model, owner, links
 
     @property
     def prefix_length(self) -> int:
@@ -66,18 +66,18 @@ class RequestHistory:
         return self._prefix.find_end(self.request.messages) if self._prefix is not NO_PREFIX else 0
 
     def _parse(self) -> Request:
-        call, here, cache = self._call, self._here, self._cache
-        start = array.find_top_array(call.body, here.history)
+        call, source, cache = self._call, self._source, self._cache
+        start = array.find_top_array(call.body, source.history)
         if start is None:
-            return here.parse_request(call, read_tools=self._read_tools)
+            return source.parse_request(call, read_tools=self._read_tools)
         self._start = start
         known = cache.find(self._scope, call.body, start)
         if known.unconfirmed:
             known = self._confirm_unsigned(known)
         request = self._parse_new(known) if known is not NO_PREFIX else None
         if request is None:
-            request = here.parse_request(call, read_tools=self._read_tools)
-            self._new_items, self._tail = array.read_items(call.body, here.history, start) or ([], 0)
+            request = source.parse_request(call, read_tools=self._read_tools)
+            self._new_items, self._tail = array.read_items(call.body, source.history, start) or ([], 0)
         return request
 
     def _confirm_unsigned(self, prefix: Prefix) -> Prefix:
@@ -92,14 +92,14 @@ class RequestHistory:
 
     def _parse_new(self, prefix: Prefix) -> Request | None:
         """Parse the request without its cached prefix, then add the prefix's messages; None if that is not possible."""
-        call, here, start = self._call, self._here, self._start
+        call, source, start = self._call, self._source, self._start
         following = array.find_next_item(call.body, start + len(prefix.items))
         if following is None:
             return None
         shorter = call.body[:start] + call.body[following:]
         try:
-            found = array.read_items(shorter, here.history, start)
-            request = here.parse_request(
+            found = array.read_items(shorter, source.history, start)
+            request = source.parse_request(
                 Call(shorter, call.model, call.stream), first=prefix.length, read_tools=self._read_tools
             )
         except (Problem, json.Malformed):
@@ -116,7 +116,7 @@ class RequestHistory:
     def translate_prefix(
         self,
         messages: tuple[Message, ...],
-        there: Dialect,
+        target: Dialect,
         traits: Traits,
         history_changes: Arguments,
         links: Links | None,
@@ -159,7 +159,7 @@ class RequestHistory:
             unconfirmed=self.unconfirmed | self._find_unconfirmed(segment),
         )
         try:
-            prefix = self._translate(segment, longer, there, links)
+            prefix = self._translate(segment, longer, target, links)
         except Problem:
             return NO_PREFIX  # translating the whole request reports the first of its errors
         if links is not None and links.missing:
@@ -180,18 +180,20 @@ class RequestHistory:
             messages, traits.cache_marks_max
         )
 
-    def _translate(self, segment: tuple[Message, ...], longer: Prefix, there: Dialect, links: Links | None) -> Prefix:
+    def _translate(self, segment: tuple[Message, ...], longer: Prefix, target: Dialect, links: Links | None) -> Prefix:
         """Translate the messages by which a prefix is longer than the cached one."""
         traits = longer.traits
         assert traits is not None  # noqa: S101  it is set where a prefix is made longer
-        ledger = open_request_ledger(self._here, self._call.body)
+        ledger = open_request_ledger(self._source, self._call.body)
         ledger.resume(longer.reported_once)
-        adaptation = Adaptation(traits, ledger, self._here.issuer, history_changes=longer.history_changes, links=links)
+        adaptation = Adaptation(
+            traits, ledger, self._source.issuer, history_changes=longer.history_changes, links=links
+        )
         adaptation.runs, adaptation.unnamed = longer.runs, longer.unnamed
         turns = adapt_turns(segment, adaptation, is_start=self._prefix is NO_PREFIX)
-        body = there.render_request(Request(model="", messages=turns), traits).body
+        body = target.render_request(Request(model="", messages=turns), traits).body
         # A request with only messages ends with its history.
-        history = body[array.find_top_array(body, there.history) : -len(b"]}")]
+        history = body[array.find_top_array(body, target.history) : -len(b"]}")]
         return structs.replace(
             longer,
             written=b",".join([items for items in (longer.written, history) if items]),

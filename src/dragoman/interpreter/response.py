@@ -37,21 +37,25 @@ class TranslatedResponse(Struct, frozen=True):
 
 def translate_response(body: bytes, source: str, target: str, context: Context = NO_CONTEXT) -> TranslatedResponse:
     """Translate a whole reply of the dialect `source` to `target`, the client's dialect."""
-    here, there = dialect_named(source), dialect_named(target)
-    if here is there and context.passes and not has_other_envelope(here, body, context):
+    source_dialect, target_dialect = dialect_named(source), dialect_named(target)
+    if source_dialect is target_dialect and context.passes and not has_other_envelope(source_dialect, body, context):
         return TranslatedResponse(body)
-    response = here.parse_response(body)
-    ledger = open_reply_ledger(here, body, exact=not response.spelling)
-    detector = context.call_detector(there, ledger)
+    response = source_dialect.parse_response(body)
+    ledger = open_reply_ledger(source_dialect, body, exact=not response.spelling)
+    detector = context.call_detector(target_dialect, ledger)
     if any(type(part) is ToolCall and part.name in WRAPPER_NAMES for part in response.parts):
         response = expand_calls(response, ledger)
     if detector is not None:
         response = detect_calls(response, detector)
-    if here is there:
+    if source_dialect is target_dialect:
         response = _restore_reply(response, context)
     else:
-        response = ResponseAdapter(here, there, ledger, context.reply_options()).adapt(response, context)
-    return TranslatedResponse(there.build_response(response, context.client_request()), ledger.losses(), response)
+        response = ResponseAdapter(source_dialect, target_dialect, ledger, context.reply_options()).adapt(
+            response, context
+        )
+    return TranslatedResponse(
+        target_dialect.build_response(response, context.client_request()), ledger.losses(), response
+    )
 
 
 def _restore_reply(response: Response, context: Context) -> Response:

@@ -43,19 +43,21 @@ class StreamTranslator:
     def __init__(
         self, source: str, target: str, context: Context = NO_CONTEXT, recorder: CallRecorder | None = None
     ) -> None:
-        here, there = dialect_named(source), dialect_named(target)
-        self._dialect = here
+        source_dialect, target_dialect = dialect_named(source), dialect_named(target)
+        self._dialect = source_dialect
         self._recorder = recorder
         self._context = context
-        self._same: bool | None = None if here is there and context.passes else False
-        self._decoder = here.decoder()
-        self._ledger = open_reply_ledger(here, by_leaf=context.by_leaf)
-        self._adapter = None if here is there else EventAdapter(here, there, self._ledger, context.reply_options())
+        self._same: bool | None = None if source_dialect is target_dialect and context.passes else False
+        self._decoder = source_dialect.decoder()
+        self._ledger = open_reply_ledger(source_dialect, by_leaf=context.by_leaf)
+        self._adapter: EventAdapter | None = None
+        if source_dialect is not target_dialect:
+            self._adapter = EventAdapter(source_dialect, target_dialect, self._ledger, context.reply_options())
         adapter = self._adapter
         self._pipeline = ReplyPipeline(context.undo) if adapter is None else ReplyPipeline(context.undo, adapter.feed)
-        self._detector = context.call_detector(there, self._ledger)
+        self._detector = context.call_detector(target_dialect, self._ledger)
         self._expander: CallExpander | None = None
-        self._encoder = there.encoder(context.client_request())
+        self._encoder = target_dialect.encoder(context.client_request())
         self._open = -1
         """The index of the part whose deltas need no change, until an event of another kind comes."""
         self._open_index = -1

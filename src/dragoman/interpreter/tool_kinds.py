@@ -52,8 +52,8 @@ def find_counterpart(tool: NativeTool, dialect: str) -> NativeTool | None:
 
 def find_tool_for(purpose: str, dialect: str, where: str = "") -> NativeTool | None:
     """Return the tool of the vendor of `dialect` for a purpose, such as "search"; None if it has none."""
-    there = DIALECTS.get(dialect)
-    found = there.vendor_tools.get(purpose) if there is not None else None
+    target = DIALECTS.get(dialect)
+    found = target.vendor_tools.get(purpose) if target is not None else None
     return NativeTool(dialect=dialect, raw=found.raw, where=where) if found is not None else None
 
 

@@ -54,10 +54,10 @@ class ParsedRequest:
     def __init__(self, task: TranslationTask, caches: Caches) -> None:
         self._task = task
         self._tools = caches.tools
-        call, here = task.call, task.here
-        signer = self._signer = task.signer if here is not task.there else None
+        call, source = task.call, task.source
+        signer = self._signer = task.signer if source is not task.target else None
         if len(call.body) < 2 * caches.prefixes.min_bytes:
-            self.request = here.parse_request(call, read_tools=self._read_tools)
+            self.request = source.parse_request(call, read_tools=self._read_tools)
             """The request as the client sent it, without stored signatures."""
         else:
             history = RequestHistory(task, caches.prefixes, self._read_tools)
@@ -68,7 +68,7 @@ class ParsedRequest:
             self.unknown_ids = [*self.unknown_ids, *find_unknown_ids(unsigned, signer)]
 
     def _read_tools(self, raw: bytes, where: str) -> Tools:
-        self.tool_set = self._tools.read(self._task.here, raw, where)
+        self.tool_set = self._tools.read(self._task.source, raw, where)
         return self.tool_set.tools
 
     def _get_new_messages(self) -> tuple[Message, ...]:
@@ -78,23 +78,23 @@ class ParsedRequest:
     def translate(self, links: Links | None) -> Translation:
         """Translate the request with the media fetched for its links; raise `MissingLinks` for those to be fetched."""
         task = self._task
-        here, there = task.here, task.there
+        source, target = task.source, task.target
         request = self._restore_signatures() if self._unsigned_calls else self.request
-        traits = traits_for(there.name, task.model or request.model)
-        ledger = open_request_ledger(here, task.call.body)
-        if here is there:
+        traits = traits_for(target.name, task.model or request.model)
+        ledger = open_request_ledger(source, task.call.body)
+        if source is target:
             adapted, undo = structs.replace(request, model=task.model or request.model), NO_UNDO
         else:
             whole = request
-            if not request.messages or here.read_declared_tools is not None:
-                whole = complete_request(request, here, ledger)
+            if not request.messages or source.read_declared_tools is not None:
+                whole = complete_request(request, source, ledger)
             tool_set, tools_cache = self.tool_set, self._tools
             adaptation = Adaptation(
-                traits, ledger, here.issuer, task.model, links=links, tool_set=tool_set, tools_cache=tools_cache
+                traits, ledger, source.issuer, task.model, links=links, tool_set=tool_set, tools_cache=tools_cache
             )
             prefix_of = None
             if self._history is not None:
-                prefix_of = partial(self._history.translate_prefix, whole.messages, there, traits, links=links)
+                prefix_of = partial(self._history.translate_prefix, whole.messages, target, traits, links=links)
             adapted, undo = adapt(whole, adaptation, prefix_of)
         call, losses = _render(adapted, traits, ledger, task)
         return Translation(call=call, losses=losses, undo=undo, request=request, tool_set=self.tool_set)
@@ -138,8 +138,8 @@ def translate_request(  # noqa: PLR0913  a call, two dialects, and independent o
     raised for links that must be fetched first. With `text_calls`, the target has no tool support: tools are described
     in the prompt, and calls are parsed from the model's text.
     """
-    here, there = dialect_named(source), dialect_named(target)
-    task = TranslationTask(call, here, there, model, form, strict, signer, links, text_calls)
+    source_dialect, target_dialect = dialect_named(source), dialect_named(target)
+    task = TranslationTask(call, source_dialect, target_dialect, model, form, strict, signer, links, text_calls)
     return parse_request(task).translate(links)
 
 
@@ -147,18 +147,20 @@ def parse_request(task: TranslationTask, caches: Caches | None = None) -> Parsed
     """Parse a request; it can be translated when its links are fetched and its missing signatures looked up."""
     if task.text_calls:
         return PendingRequest(partial(_translate_as_text, task))
-    if task.here is task.there and not task.form:
+    if task.source is task.target and not task.form:
         return PendingRequest(partial(pass_on, task))
     return ParsedRequest(task, caches or CACHES)
 
 
-def complete_request(request: Request, here: Dialect | None, ledger: Ledger) -> Request:
+def complete_request(request: Request, source: Dialect | None, ledger: Ledger) -> Request:
     """Return the request with a first message, if it has none, and with the tools that its history declares."""
     if not request.messages:
         ledger.report_approximated("", f"the request has no messages: a user message {CONTINUED!r} is added")
         request = structs.replace(request, messages=(Message(role="user", parts=(Text(text=CONTINUED),)),))
     declared = (
-        here.read_declared_tools(request.messages) if here is not None and here.read_declared_tools is not None else ()
+        source.read_declared_tools(request.messages)
+        if source is not None and source.read_declared_tools is not None
+        else ()
     )
     new = tuple(tool for tool in declared if tool not in request.tools)
     return structs.replace(request, tools=(*request.tools, *new)) if new else request
@@ -169,15 +171,15 @@ def _render(adapted: Request, traits: Traits, ledger: Ledger, task: TranslationT
     losses = ledger.losses() if len(ledger) else ()
     if task.strict:
         reject_losses(losses, strict=task.strict)
-    return render(adapted, traits, task.there, task.form), losses
+    return render(adapted, traits, task.target, task.form), losses
 
 
-def render(adapted: Request, traits: Traits, there: Dialect, form: str) -> Call:
+def render(adapted: Request, traits: Traits, target: Dialect, form: str) -> Call:
     """Render an adapted request in a variant of the target's envelope, the plain one if `form` is empty."""
     if adapted.spelling or form:
         spelling = frozenset({form}) if form else frozenset[str]()
         adapted = structs.replace(adapted, spelling=adapted.spelling - ENVELOPES | spelling)
-    return there.render_request(adapted, traits)
+    return target.render_request(adapted, traits)
 
 
 def _translate_as_text(task: TranslationTask, links: Links | None) -> Translation:
@@ -185,19 +187,19 @@ def _translate_as_text(task: TranslationTask, links: Links | None) -> Translatio
 
     The target may have the caller's own dialect. The caches are not used: their entries are for models with tools.
     """
-    here, there = task.here, task.there
-    ledger = open_request_ledger(here, task.call.body)
-    call = remove_foreign_signatures(task.call, here, task.model, ledger) if here is there else task.call
-    request = here.parse_request(call)
+    source, target = task.source, task.target
+    ledger = open_request_ledger(source, task.call.body)
+    call = remove_foreign_signatures(task.call, source, task.model, ledger) if source is target else task.call
+    request = source.parse_request(call)
     model = task.model or request.model
-    traits = traits_for(there.name, model, task.text_calls)
-    whole = complete_request(request, here, ledger)
-    if here is there:
-        prompt = describe_tools(whole, here.issuer, traits, ledger)
+    traits = traits_for(target.name, model, task.text_calls)
+    whole = complete_request(request, source, ledger)
+    if source is target:
+        prompt = describe_tools(whole, source.issuer, traits, ledger)
         if prompt is None:
             return parse_request(structs.replace(task, text_calls="")).translate(links)
         adapted, undo = structs.replace(prompt.request, model=model), prompt.undo or NO_UNDO
     else:
-        adapted, undo = adapt(whole, Adaptation(traits, ledger, here.issuer, model, links=links))
+        adapted, undo = adapt(whole, Adaptation(traits, ledger, source.issuer, model, links=links))
     call, losses = _render(adapted, traits, ledger, task)
     return Translation(call=call, losses=losses, undo=undo, request=request)

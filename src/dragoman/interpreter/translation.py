@@ -100,9 +100,9 @@ class TranslationTask(Struct, frozen=True):
     """A request to translate, its two dialects and the options; see `translate_request`."""
 
     call: Call
-    here: Dialect
+    source: Dialect
     """The caller's dialect."""
-    there: Dialect
+    target: Dialect
     """The target's dialect."""
     model: str = ""
     form: str = ""

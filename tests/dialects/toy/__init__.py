@@ -21,7 +21,7 @@ DIALECT = Dialect(
     turns=TURNS,
     traits=ROWS,
     api=API,
-    holds=ReplyCapabilities(reasoning=False, finishes=frozenset({"stop", "length", "tool_calls"})),
+    capabilities=ReplyCapabilities(reasoning=False, finishes=frozenset({"stop", "length", "tool_calls"})),
     pointers={
         "model": ("/model",),
         "messages": ("/lines",),

@@ -69,14 +69,14 @@ def calls(response):
 def test_whole_and_streamed_replies_have_the_same_calls_in_every_dialect(client, upstream):
     context_of = translate_request(build_request(client), client, upstream, text_calls="json")
     context = Context(context_of.request, context_of.undo, now=1)
-    here, there = dialect_named(upstream), dialect_named(client)
+    source_dialect, target_dialect = dialect_named(upstream), dialect_named(client)
     wording = reply(Text(text=SAID))
-    body = here.build_response(wording, None)
-    whole = there.parse_response(translate_response(body, upstream, client, context).body)
+    body = source_dialect.build_response(wording, None)
+    whole = target_dialect.parse_response(translate_response(body, upstream, client, context).body)
     assert calls(whole) == [("get_weather", {"city": "Paris", "days": [1, {"a": "}"}]}), ("get_time", {})]
     assert [part.text for part in whole.parts if isinstance(part, Text)] == ["I look it up."]
     assert whole.finish.reason == "tool_calls"
-    encoder = here.encoder(None)
+    encoder = source_dialect.encoder(None)
     events = [Started("r1", "m", 1), PartStarted(0, Text(text=""))]
     events += [PartDelta(0, SAID[at : at + 3]) for at in range(0, len(SAID), 3)]
     events += [PartEnded(0), *list(replay(wording))[-2:]]
@@ -84,7 +84,7 @@ def test_whole_and_streamed_replies_have_the_same_calls_in_every_dialect(client,
     for size in (1, 7, len(stream)):
         translator = StreamTranslator(upstream, client, context)
         result = b"".join(translator.feed(stream[at : at + size]) for at in range(0, len(stream), size))
-        decoder = there.decoder()
+        decoder = target_dialect.decoder()
         streamed = collect(check_events([*decoder.feed(result + translator.close()), *decoder.close()]))
         assert (streamed.parts, streamed.finish.reason) == (whole.parts, whole.finish.reason)
         assert translator.finish.reason == "tool_calls"

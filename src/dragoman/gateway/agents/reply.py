@@ -191,7 +191,7 @@ class RunReply:
         client_id = (
             call_id if len(call_id) >= _MIN_ID_LENGTH else generate_id(self._client.call_prefix, self._run, call_id)
         )
-        self.client_ids[call_id] = to_plain_id(client_id) if self._client.holds.plain_ids else client_id
+        self.client_ids[call_id] = to_plain_id(client_id) if self._client.capabilities.plain_ids else client_id
         return self.client_ids[call_id]
 
     def _update_part(self, event: _PartUpdate) -> list[Event]:

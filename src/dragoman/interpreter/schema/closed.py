@@ -159,12 +159,12 @@ class SchemaCloser:
     def is_recursive(self, pointer: str, where: str, trail: tuple[str, ...]) -> bool:
         if not pointer or pointer in trail or where.startswith(f"{pointer}/"):
             return True
-        here, there = find_definition(where), find_definition(pointer)
-        if self.subset.recursion or not here or not there or here == there:
+        own, referenced = find_definition(where), find_definition(pointer)
+        if self.subset.recursion or not own or not referenced or own == referenced:
             return False
         if self.cycles is None:
             self.cycles = find_cycles(self.root, self.references)
-        return self.cycles.get(here) == self.cycles.get(there)
+        return self.cycles.get(own) == self.cycles.get(referenced)
 
     def cut_recursion(self, pointer: str, where: str) -> ConvertedPiece:
         name = get_last_token(pointer)
