@@ -1,7 +1,7 @@
 """Which members of recorded requests make `Shape` read a document twice: common ones are declared, the rest is listed.
 
 A member nobody declared is kept all the same, but the request that has it is read level by level. A new name in
-`SLOW` needs a reason; a common one is declared in the dialect's wire.py as `Carried`.
+`SLOW` needs a reason; a common one is declared in the dialect's wire.py as `RawMember`.
 """
 
 import copy
@@ -158,10 +158,10 @@ def test_only_listed_members_of_recorded_requests_are_read_slowly(dialect, slow)
         RECORDS[dialect].parse_request(Call(body, asked.model, asked.stream))
         counts.update(slow)
     listed = {name: reason for reason, names in SLOW[dialect].items() for name in names}
-    assert counts.keys() - listed.keys() == set(), "declare it as Carried if it is common, else list it with a reason"
+    assert counts.keys() - listed.keys() == set(), "declare it as RawMember if it is common, else list it with a reason"
     assert listed.keys() - counts.keys() == set(), "no recorded request has it any more"
     common = {name for name, count in counts.items() if count > len(requests(dialect)) / 100}
-    assert {name for name in common if listed[name] in (RARE, OTHER_VENDOR)} == set(), "declare it as Carried"
+    assert {name for name in common if listed[name] in (RARE, OTHER_VENDOR)} == set(), "declare it as RawMember"
 
 
 def test_an_undeclared_member_is_noticed(slow):
@@ -221,7 +221,7 @@ HOLDERS = {
 
 
 def _carried_members(struct) -> list[str]:
-    return [field.encode_name for field in structs.fields(struct) if field.type == shape.Carried]
+    return [field.encode_name for field in structs.fields(struct) if field.type == shape.RawMember]
 
 
 def _all_structs(base) -> set[type]:

@@ -16,7 +16,7 @@ COMPATIBLE = {
     "issuer": "openai",
     "sampling": SAMPLING,
     "stop_max": 4,
-    "max_tokens_word": "max_tokens",
+    "max_tokens_member": "max_tokens",
     "asks_usage": True,
     "strict_tools": True,
     "strict_needs_all": True,
@@ -182,7 +182,7 @@ def test_an_unknown_model_gets_the_last_row_of_its_dialect(dialect, row):
 
 
 OF_CHAT = {
-    "max_tokens_word": "max_completion_tokens",
+    "max_tokens_member": "max_completion_tokens",
     "media": {"image", "document"},
     "reasoning_text": False,
     "allowed_subset": True,

@@ -83,7 +83,7 @@ def test_a_page_of_a_proxy_is_no_error_of_the_clients_dialect(name):
 @needs_shelf
 @pytest.mark.parametrize(("source", "client"), list(itertools.permutations(DIALECTS, 2)))
 def test_every_leaf_of_a_recorded_error_is_sent_or_a_loss_or_the_name_of_its_kind(source, client):
-    words = dialect_named(source).error_words
+    words = dialect_named(source).mapped_error_types
     for recorded in errors(source):
         reply = translate_error(recorded.status, recorded.headers, recorded.body, source, client)
         reported = {loss.where for loss in reply.losses}

@@ -59,4 +59,4 @@ def _write_nothing(response, request):
 def nobodys_dialect(issuer="nobody"):
     """The dialect of replies that have no document and no words of their own."""
     plain = dialect_named("chat")
-    return structs.replace(plain, issuer=issuer, finish_words=_AnyWord(), build_response=_write_nothing)
+    return structs.replace(plain, issuer=issuer, mapped_finishes=_AnyWord(), build_response=_write_nothing)

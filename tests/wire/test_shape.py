@@ -7,9 +7,9 @@ from msgspec import Raw
 
 from dragoman.wire import unread as levels
 from dragoman.wire.json import Malformed
-from dragoman.wire.shape import ABSENT, Shape, Wire, carried
+from dragoman.wire.shape import ABSENT, Shape, Wire, get_raw_members
 from dragoman.wire.splice import graft
-from dragoman.wire.unread import Carried, Unknown, Unread
+from dragoman.wire.unread import RawMember, Unknown, Unread
 
 
 class TextBlock(Wire, tag_field="type", tag="text"):
@@ -40,12 +40,12 @@ class Document(Wire, rename="camel"):
 
 class Parcel(Wire, rename="camel"):
     weight: int | None = None
-    from_name: Carried = ABSENT
-    to_name: Carried = ABSENT
+    from_name: RawMember = ABSENT
+    to_name: RawMember = ABSENT
 
 
 class Letter(Wire):
-    stamp: Carried = ABSENT
+    stamp: RawMember = ABSENT
 
 
 DOCUMENT = Shape(Document)
@@ -173,12 +173,12 @@ def test_a_name_given_in_both_spellings_loses_neither(body):
 def test_raw_members_are_found_by_pointer_with_their_bytes(struct, body, found):
     value, unread = Shape(struct).read(body)
     assert unread is None
-    assert carried(value) == found
+    assert get_raw_members(value) == found
 
 
 def test_a_raw_member_keeps_the_spelling_it_was_sent_in():
     parcel, unread = Shape(Parcel, snake=True).read(b'{"to_name":1,"fromName":2,"novel":3}')
-    assert carried(parcel) == {"/fromName": b"2"}
+    assert get_raw_members(parcel) == {"/fromName": b"2"}
     assert unread.rest() == {"/to_name": b"1", "/novel": b"3"}
 
 

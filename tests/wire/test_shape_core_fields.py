@@ -5,8 +5,17 @@ from typing import Annotated
 import pytest
 from msgspec import Struct
 
-from dragoman.wire.shape import ABSENT, CoreFields, Shape, Wire, core_field, core_place, core_pointers, non_null_bytes
-from dragoman.wire.unread import Carried
+from dragoman.wire.shape import (
+    ABSENT,
+    CoreFields,
+    Shape,
+    Wire,
+    core_field,
+    core_location,
+    core_pointers,
+    non_null_bytes,
+)
+from dragoman.wire.unread import RawMember
 
 
 def whole(value: float, where: str) -> int:
@@ -18,15 +27,15 @@ def whole(value: float, where: str) -> int:
 class Config(Wire, rename="camel"):
     top_p: Annotated[float | None, core_field("sampling.top_p")] = None
     max_tokens: Annotated[float | None, core_field("sampling.limit", whole)] = None
-    stop_words: Annotated[str | list[str] | None, core_place("sampling.stop")] = None
+    stop_words: Annotated[str | list[str] | None, core_location("sampling.stop")] = None
     answer_count: Annotated[int | None, core_field("count")] = None
 
 
 class Body(Wire):
     config: Config | None = None
-    old_words: Annotated[list[str] | None, core_place("sampling.stop")] = None
+    old_words: Annotated[list[str] | None, core_location("sampling.stop")] = None
     user: Annotated[str | None, core_field("user")] = None
-    kept: Carried = ABSENT
+    kept: RawMember = ABSENT
 
 
 class Sampling(Struct):

@@ -44,7 +44,7 @@ class Traits(Struct, frozen=True, kw_only=True):
     """A stop sequence may be white space only."""
     max_tokens_default: int | None = None
     """Sent when the client set none and the target requires one."""
-    max_tokens_word: str = "max_completion_tokens"
+    max_tokens_member: str = "max_completion_tokens"
     """Chat only: which of the two field names for the limit the model takes."""
 
     later_system: bool = True

@@ -76,7 +76,7 @@ class Api(Struct, frozen=True, kw_only=True):
     """Headers that only clients of this dialect send."""
     own_paths: str = ""
     """A pattern that is searched in a path. On a match, errors for that path are rendered in this dialect."""
-    passed_headers: frozenset[str] = frozenset()
+    forwarded_headers: frozenset[str] = frozenset()
     """Headers that select vendor behaviour, such as an API version; they are forwarded to upstreams of this dialect."""
     model_names: str = ""
     """A pattern of model name prefixes: such models are routed to an upstream that speaks this dialect."""

@@ -263,13 +263,13 @@ class Dialect(Struct, frozen=True, kw_only=True):
     """Return the tools that messages declare, for targets that need all tools in one list."""
     is_wrapped: Callable[[bytes], bool] | None = None
     """Return whether the first bytes of a reply or stream start an envelope that plain clients cannot read."""
-    finish_words: frozenset[str]
+    mapped_finishes: frozenset[str]
     """Its finish reasons that the core's finish reasons express fully."""
-    error_words: frozenset[str]
+    mapped_error_types: frozenset[str]
     """Its error types and codes that the core's problem kinds express fully."""
     repeated: frozenset[str] = frozenset()
     """Reply members that only repeat the request."""
-    field_place: Callable[[str, str], str] | None = None
+    find_extra_pointer: Callable[[str, str], str] | None = None
     """Return the pointer of a part's extra field in a whole reply; None if all such fields are directly in the part."""
     remote: RemoteToolFormat | None = None
     """Its format for server-side tools of MCP servers; None if it has none."""

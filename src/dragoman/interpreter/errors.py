@@ -91,7 +91,7 @@ class _ClientError:
 
     def __init__(self, problem: Problem, source: Dialect, reply: ErrorReply) -> None:
         self._message = problem.message
-        self._error_types = source.error_words
+        self._error_types = source.mapped_error_types
         self._retry_after = problem.retry_after if "retry-after" in reply.headers else None
         document = Document(reply.body)
         found = (document.find(where) for where in json.find_leaves(reply.body, ""))

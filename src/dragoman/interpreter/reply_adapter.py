@@ -204,7 +204,7 @@ class ReplyAdapter:
     def drop_fields(self, where: str, fields: dict[str, bytes], sealed_signature: Signature | None = None) -> None:
         """Report the fields of the part at `where`, except an item id that the envelope of `sealed_signature` holds."""
         item = find_item_id(sealed_signature) if sealed_signature is not None else ""
-        sealed_item, find_pointer = json.encode(item) if item else b"", self.source.field_place
+        sealed_item, find_pointer = json.encode(item) if item else b"", self.source.find_extra_pointer
         for field, raw in fields.items():
             if raw != sealed_item:
                 pointer = where + field if find_pointer is None else find_pointer(where, field)
@@ -243,7 +243,7 @@ class ReplyAdapter:
         if reason == "paused" and reason not in finishes:
             self.ledger.report_approximated_field("finish.reason", "the model paused: reported as 'length'")
             reason = "length"
-        elif raw and raw not in self.source.finish_words and json.encode(raw) not in self.block_reason:
+        elif raw and raw not in self.source.mapped_finishes and json.encode(raw) not in self.block_reason:
             # The vendor's finish reason is more specific than the core's.
             self.ledger.report_approximated_field("finish.reason", f"{raw!r} is reported as {reason!r}")
         if reason in finishes:

@@ -59,7 +59,7 @@ class App:
         )
         """Dialects whose request bodies can name the conversation they continue."""
         self.paths = Paths(DIALECTS.values())
-        vendor_headers = (dialect.api.passed_headers for dialect in DIALECTS.values())
+        vendor_headers = (dialect.api.forwarded_headers for dialect in DIALECTS.values())
         self._forwarded_headers = frozenset({"idempotency-key"}).union(*vendor_headers)
         """Client headers that are forwarded because they select vendor features. They never include credentials."""
         self._duplicate_keys = DuplicateKeyChecker(CACHES)

@@ -17,7 +17,7 @@ from msgspec.json import Decoder
 
 from dragoman.wire import json
 from dragoman.wire.pointer import escape
-from dragoman.wire.unread import Carried, LevelReader, Unread
+from dragoman.wire.unread import LevelReader, RawMember, Unread
 
 T = TypeVar("T")
 _GetAll = Callable[[Any], tuple[Any, ...]]
@@ -39,16 +39,16 @@ def non_null_bytes(raw: Raw | bytes | None) -> bytes | None:
     return value if value != b"null" else None
 
 
-_CARRIED_MEMBERS: dict[type[Struct], tuple[_GetAll, tuple[Raw, ...], tuple[str, ...]]] = {}
-"""By struct: the getter of its `Carried` members, its return value when none was sent, and their pointers."""
+_RAW_MEMBERS: dict[type[Struct], tuple[_GetAll, tuple[Raw, ...], tuple[str, ...]]] = {}
+"""By struct: the getter of its `RawMember` members, its return value when none was sent, and their pointers."""
 
 
-def carried(value: Struct, where: str = "") -> dict[str, bytes] | None:
-    """Return the `Carried` members of the struct at `where` by pointer; None if none was sent."""
+def get_raw_members(value: Struct, where: str = "") -> dict[str, bytes] | None:
+    """Return the `RawMember` members of the struct at `where` by pointer; None if none was sent."""
     try:
-        get, none, pointers = _CARRIED_MEMBERS[value.__class__]
+        get, none, pointers = _RAW_MEMBERS[value.__class__]
     except KeyError:
-        get, none, pointers = _CARRIED_MEMBERS[value.__class__] = _find_carried(value.__class__)
+        get, none, pointers = _RAW_MEMBERS[value.__class__] = _find_raw_members(value.__class__)
     found = get(value)
     if found == none:
         return None
@@ -56,8 +56,8 @@ def carried(value: Struct, where: str = "") -> dict[str, bytes] | None:
     return dict(compress(zip(absolute, map(bytes, found), strict=True), found))
 
 
-def _find_carried(struct: type[Struct]) -> tuple[_GetAll, tuple[Raw, ...], tuple[str, ...]]:
-    fields = [field for field in structs.fields(struct) if field.type == Carried]
+def _find_raw_members(struct: type[Struct]) -> tuple[_GetAll, tuple[Raw, ...], tuple[str, ...]]:
+    fields = [field for field in structs.fields(struct) if field.type == RawMember]
     pointers = tuple([f"/{escape(field.encode_name)}" for field in fields])
     return _build_getter([field.name for field in fields]), (ABSENT,) * len(fields), pointers
 
@@ -77,13 +77,13 @@ def core_field(name: str, read: Callable[[Any, str], Any] | None = None) -> Meta
     return Meta(extra={"core": name, "copied": True, "read": read})
 
 
-def core_place(name: str) -> Meta:
+def core_location(name: str) -> Meta:
     """Mark a member as the location of the core field `name`, which the dialect's own code reads and writes."""
     return Meta(extra={"core": name, "copied": False})
 
 
-def _read_core_mark(hint: Any) -> dict[str, Any]:
-    """Return what `core_field` or `core_place` stored in a member's type."""
+def _read_core_metadata(hint: Any) -> dict[str, Any]:
+    """Return what `core_field` or `core_location` stored in a member's type."""
     for mark in get_args(hint)[1:] if get_origin(hint) is Annotated else ():
         if isinstance(mark, Meta) and mark.extra is not None and "core" in mark.extra:
             return mark.extra
@@ -96,7 +96,7 @@ def core_pointers(struct: type[Struct], where: str = "") -> dict[str, tuple[str,
     for field in structs.fields(struct):
         pointer = f"{where}/{escape(field.encode_name)}"
         hint = get_args(field.type)[0] if get_origin(field.type) is Annotated else field.type
-        by_name = {name: (pointer,)} if (name := _read_core_mark(field.type).get("core")) else {}
+        by_name = {name: (pointer,)} if (name := _read_core_metadata(field.type).get("core")) else {}
         for below in get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,):
             if isinstance(below, type) and issubclass(below, Struct):
                 by_name |= core_pointers(below, pointer)
@@ -112,7 +112,7 @@ class CoreFields:
     """
 
     def __init__(self, struct: type[Struct], group: str = "") -> None:
-        rows = [(field, _read_core_mark(field.type)) for field in structs.fields(struct)]
+        rows = [(field, _read_core_metadata(field.type)) for field in structs.fields(struct)]
         rows = [row for row in rows if row[1].get("copied") and row[1]["core"].rpartition(".")[0] == group]
         self._names = [mark["core"].rpartition(".")[2] for _, mark in rows]
         self._members = [field.encode_name for field, _ in rows]

@@ -19,7 +19,7 @@ from dragoman.wire.pointer import escape
 _Tree = dict[str, "_Tree | bytes"]
 
 
-Carried = Annotated[Raw, Meta(extra={"carried": True})]
+RawMember = Annotated[Raw, Meta(extra={"raw_member": True})]
 """The type of a common member that is kept as raw JSON and not parsed; its default is `ABSENT`.
 
 A member that is not declared at all costs a second decoding of the document."""
@@ -137,8 +137,8 @@ def _add_struct(plan: _Plan, struct: type[Struct], snake: bool, known: dict[Any,
     one.struct = struct
     one.members = {field.encode_name: (field.name, _build_plan(field.type, snake, known)) for field in fields}
     if snake:
-        # A `Carried` member keeps the name it was sent with.
-        one.renamed = frozenset(field.encode_name for field in fields if field.type != Carried)
+        # A `RawMember` member keeps the name it was sent with.
+        one.renamed = frozenset(field.encode_name for field in fields if field.type != RawMember)
     one.required = tuple(field.encode_name for field in fields if field.required)
 
 

@@ -288,7 +288,7 @@ def test_settings_are_written_whole():
     sampling = Sampling(temperature=1, top_p=2, top_k=3, max_tokens=4, stop=("a",), seed=5, presence_penalty=6)
     body = {"messages": [], "temperature": 1, "top_p": 2, "top_k": 3, "stop": ["a"], "seed": 5, "presence_penalty": 6}
     assert render(sampling=sampling) == {**body, "max_completion_tokens": 4}
-    assert render(sampling=sampling, traits={"max_tokens_word": "max_tokens"}) == {**body, "max_tokens": 4}
+    assert render(sampling=sampling, traits={"max_tokens_member": "max_tokens"}) == {**body, "max_tokens": 4}
     assert render(sampling=sampling, spelling=frozenset({"max_tokens", "stop text"})) == {
         **body,
         "max_tokens": 4,

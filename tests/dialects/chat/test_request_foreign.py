@@ -57,7 +57,7 @@ def foreign(*messages: Message, **fields: Any) -> Request:
 def test_a_foreign_token_limit_uses_the_field_of_the_target():
     request = foreign(sampling=Sampling(max_tokens=5))
     assert render(request)["max_completion_tokens"] == 5
-    assert render(request, max_tokens_word="max_tokens")["max_tokens"] == 5
+    assert render(request, max_tokens_member="max_tokens")["max_tokens"] == 5
 
 
 def test_a_user_turn_with_results_becomes_tool_messages_and_one_user_message():

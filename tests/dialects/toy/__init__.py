@@ -4,7 +4,7 @@ from dialects.toy.api import API
 from dialects.toy.compat import IMPLIED, TURNS
 from dialects.toy.decoder import ToyDecoder
 from dialects.toy.encoder import ToyEncoder
-from dialects.toy.errors import ERROR_WORDS, build_error, parse_error
+from dialects.toy.errors import MAPPED_ERROR_TYPES, build_error, parse_error
 from dialects.toy.renderer import render_request, write_tools
 from dialects.toy.request import parse_request, read_tools
 from dialects.toy.response import ENDS, build_response, parse_response
@@ -37,8 +37,8 @@ DIALECT = Dialect(
         "result.failed": ("/failed",),
     },
     reply_pointers={"call.id": ("/id",), "finish.reason": ("/end",), "usage": ("/tokens",)},
-    finish_words=ENDS,
-    error_words=ERROR_WORDS,
+    mapped_finishes=ENDS,
+    mapped_error_types=MAPPED_ERROR_TYPES,
     parse_request=parse_request,
     render_request=render_request,
     read_tools=read_tools,

@@ -8,7 +8,7 @@ from dragoman.core.problems import KINDS, Problem
 from dragoman.dialects.record import ErrorReply
 from dragoman.wire import json
 
-ERROR_WORDS = frozenset(KINDS)
+MAPPED_ERROR_TYPES = frozenset(KINDS)
 
 
 def read_error(status: int, error: Any) -> Problem:

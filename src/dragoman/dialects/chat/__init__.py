@@ -11,7 +11,7 @@ from dragoman.dialects.chat.compat import (
 )
 from dragoman.dialects.chat.decoder import ChatDecoder
 from dragoman.dialects.chat.encoder import ChatEncoder
-from dragoman.dialects.chat.errors import ERROR_WORDS, build_error, parse_error
+from dragoman.dialects.chat.errors import MAPPED_ERROR_TYPES, build_error, parse_error
 from dragoman.dialects.chat.fields import POINTERS
 from dragoman.dialects.chat.renderer import render_request, write_tools
 from dragoman.dialects.chat.request import parse_request, read_tools
@@ -52,7 +52,7 @@ DIALECT = Dialect(
         "usage.cache_written": ("/usage/prompt_tokens_details/cache_write_tokens",),
         "finish.sequence": ("/choices/0/stop_reason",),
     },
-    finish_words=frozenset({"stop", "length", "tool_calls", "function_call", "content_filter"}),
+    mapped_finishes=frozenset({"stop", "length", "tool_calls", "function_call", "content_filter"}),
     parse_request=parse_request,
     render_request=render_request,
     read_tools=read_tools,
@@ -63,7 +63,7 @@ DIALECT = Dialect(
     encoder=ChatEncoder,
     parse_error=parse_error,
     build_error=build_error,
-    error_words=ERROR_WORDS,
+    mapped_error_types=MAPPED_ERROR_TYPES,
     id_header="x-request-id",
     implied=IMPLIED,
     implied_replies=IMPLIED_REPLIES,

@@ -22,7 +22,7 @@ def _is_message(message: Any) -> bool:
 API = Api(
     paths=(ServedPath("/v1/chat/completions", Endpoint(operation="generate")),),
     other_paths=(rf"/v1/(?:{_OTHER_PATHS})(?:[/:].+)?",),
-    passed_headers=frozenset({"openai-beta"}),
+    forwarded_headers=frozenset({"openai-beta"}),
     model_names=r"gpt-|o\d|chatgpt-|codex-",
     default_model="gpt-5.4-mini",
     request_fields=frozenset(

@@ -59,7 +59,7 @@ _WEAK_TYPES: dict[str, Kind] = {
     "internal_server_error": "internal",
     "api_error": "internal",
 }
-ERROR_WORDS = frozenset({"error", *_CODES, *_TYPES, *_WEAK_TYPES})
+MAPPED_ERROR_TYPES = frozenset({"error", *_CODES, *_TYPES, *_WEAK_TYPES})
 _TOO_LONG = re.compile(
     r"maximum context length|context length exceeded|context_length_exceeded|context window"
     r"|prompt is too long|input token count .* exceeds",

@@ -17,7 +17,7 @@ from dragoman.core.request import EFFORTS, OutputFormat, Sampling, Thinking
 from dragoman.core.value import Extras, own_extras
 from dragoman.dialects.chat.wire import NAME, ChatRequest, ResponseFormat
 from dragoman.wire.json import encode
-from dragoman.wire.shape import CoreFields, Wire, carried, core_pointers, non_null_bytes
+from dragoman.wire.shape import CoreFields, Wire, core_pointers, get_raw_members, non_null_bytes
 from dragoman.wire.splice import graft
 from dragoman.wire.unread import Unread
 
@@ -82,7 +82,7 @@ def split_spelling(spelling: str) -> tuple[str, ...] | list[str]:
 def take_extras(unread: Unread | None, where: str, owner: Struct | None = None) -> Extras | None:
     """Take the unknown fields below `where`, and the fields of `owner` that are declared but not parsed."""
     below = build_extras(unread.take(where)) if unread is not None else None
-    fields = carried(owner) if owner is not None else None
+    fields = get_raw_members(owner) if owner is not None else None
     return add_fields(below, fields) if fields else below
 
 

@@ -46,7 +46,7 @@ from dragoman.dialects.chat.fields import (
 )
 from dragoman.dialects.chat.wire import NAME
 from dragoman.wire.json import encode
-from dragoman.wire.shape import ABSENT, carried
+from dragoman.wire.shape import ABSENT, get_raw_members
 from dragoman.wire.unread import Unknown, Unread
 
 GOOGLE = "google"
@@ -144,9 +144,9 @@ def _read_url_fields(part: MediaPart) -> dict[str, bytes]:
     """Return the other members of the object that contains a URL, by pointer."""
     match part:
         case wire.ImagePart(image_url=wire.Url() as url):
-            return carried(url, "/image_url") or {}
+            return get_raw_members(url, "/image_url") or {}
         case wire.VideoPart(video_url=wire.Url() as url):
-            return carried(url, "/video_url") or {}
+            return get_raw_members(url, "/video_url") or {}
         case _:
             return {}
 
@@ -193,7 +193,7 @@ def read_call(call: wire.ChatCall, where: str, unread: Unread | None) -> ToolCal
         if isinstance(arguments, str):
             return ToolCall(id=call.id or "", name=function.name or "", arguments=arguments, where=where)
     unknown = take_extras(unread, where)
-    extras = _keep_other_call(call, add_fields(unknown, carried(call) or {}))
+    extras = _keep_other_call(call, add_fields(unknown, get_raw_members(call) or {}))
     google = call.extra_content.google if call.extra_content is not None else None
     signature = Signature(GOOGLE, google.thought_signature) if google and google.thought_signature else None
     if call.function is not None and call.type != "custom":

@@ -248,7 +248,7 @@ def write_fields(request: Request, traits: Traits) -> dict[str, Any]:
     flags, sampling = request.spelling, request.sampling
     body = SAMPLING_FIELDS.write(sampling)
     if sampling.max_tokens is not None:
-        member = next((member for member in _LIMIT_MEMBERS if member in flags), traits.max_tokens_word)
+        member = next((member for member in _LIMIT_MEMBERS if member in flags), traits.max_tokens_member)
         body[member] = sampling.max_tokens
     if sampling.stop or "stop []" in flags:
         body["stop"] = sampling.stop[0] if "stop text" in flags else sampling.stop

@@ -29,7 +29,7 @@ from dragoman.dialects.chat.parts import read_call, read_legacy_call, read_part,
 from dragoman.dialects.chat.wire import NAME
 from dragoman.dialects.record import Call, ReadTools
 from dragoman.wire.json import Malformed, decode_object, encode
-from dragoman.wire.shape import carried, non_null_bytes
+from dragoman.wire.shape import get_raw_members, non_null_bytes
 from dragoman.wire.unread import Unread
 
 _MODES = {"auto": "auto", "none": "none", "required": "required", "any": "required"}
@@ -189,7 +189,7 @@ def parse_request(call: Call, *, first: int = 0, read_tools: ReadTools = read_to
     """Parse a request; `first` is the index of its first message, for pointers."""
     try:
         body, unread = wire.REQUEST.read(call.body)
-        fields, raw_tools = carried(body), non_null_bytes(body.tools)
+        fields, raw_tools = get_raw_members(body), non_null_bytes(body.tools)
         tools = read_tools(raw_tools, "/tools") if raw_tools is not None else ()
     except Malformed as error:
         raise Problem("invalid_request", error.message, where=error.where) from None

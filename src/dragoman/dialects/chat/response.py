@@ -36,7 +36,7 @@ from dragoman.dialects.chat.parts import (
 from dragoman.dialects.chat.request import read_content
 from dragoman.dialects.chat.wire import NAME
 from dragoman.wire.json import Malformed, decode_array, decode_object, encode, is_json, peek
-from dragoman.wire.shape import carried, non_null_bytes
+from dragoman.wire.shape import get_raw_members, non_null_bytes
 from dragoman.wire.splice import graft
 from dragoman.wire.unread import Unread
 
@@ -72,7 +72,7 @@ def parse_response(body: bytes) -> Response:
         raise Problem("malformed_reply", "the reply has no choices", where="/choices")
     position = _find_first_choice(reply.choices)
     choice, where = reply.choices[position], f"/choices/{position}"
-    extras = {**(carried(reply) or {}), **(carried(choice, where) or {})}
+    extras = {**(get_raw_members(reply) or {}), **(get_raw_members(choice, where) or {})}
     if error is not None:
         extras["/error"] = error
     if len(reply.choices) > 1:
@@ -139,7 +139,7 @@ def _read_message(
         parts.append(_require_name(read_legacy_call(message.function_call, f"{where}/function_call", unread)))
     if message.annotations:
         _attach_annotations(parts, message.annotations, where, extras)
-    extras.update(carried(message, where) or {})
+    extras.update(get_raw_members(message, where) or {})
     return parts
 
 
@@ -314,12 +314,12 @@ def read_usage(raw: bytes | None) -> Usage | None:
     except Malformed:
         # Invalid counts must not fail a valid reply.
         return None
-    extras = carried(usage) or {}
+    extras = get_raw_members(usage) or {}
     prompt, completion = usage.prompt_tokens_details, usage.completion_tokens_details
     if prompt is not None:
-        extras.update(carried(prompt, "/prompt_tokens_details") or {})
+        extras.update(get_raw_members(prompt, "/prompt_tokens_details") or {})
     if completion is not None:
-        extras.update(carried(completion, "/completion_tokens_details") or {})
+        extras.update(get_raw_members(completion, "/completion_tokens_details") or {})
     if unread is not None:
         extras.update(unread.rest())
     prompt_tokens, output = usage.prompt_tokens or 0, usage.completion_tokens

@@ -20,7 +20,7 @@ _COMPATIBLE = Traits(
     turns="single_results",
     sampling=ALL_SAMPLING,
     stop_max=4,
-    max_tokens_word="max_tokens",
+    max_tokens_member="max_tokens",
     asks_usage=True,
     strict_tools=True,
     strict_needs_all=True,
@@ -44,7 +44,7 @@ _COMPATIBLE = Traits(
 )
 _GPT_CHAT = structs.replace(
     _COMPATIBLE,
-    max_tokens_word="max_completion_tokens",
+    max_tokens_member="max_completion_tokens",
     media=frozenset({"image", "document"}),
     reasoning_text=False,
     allowed_subset=True,

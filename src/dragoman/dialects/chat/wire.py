@@ -1,15 +1,15 @@
 """Wire types of OpenAI Chat Completions and of compatible servers that extend it.
 
-Rules: only fields that map to the core are declared, plus structural ones and common ones that are only `Carried`, that
-is, kept as extras (an undeclared field is kept too, but needs a second parse). Null counts as absent.
+Rules: only fields that map to the core are declared, plus structural ones and common ones that are only `RawMember`,
+that is, kept as extras (an undeclared field is kept too, but needs a second parse). Null counts as absent.
 """
 
 from typing import Annotated, Any
 
 from msgspec import Raw
 
-from dragoman.wire.shape import ABSENT, Shape, Wire, core_field, core_place
-from dragoman.wire.unread import UNKNOWN, Carried, Unknown
+from dragoman.wire.shape import ABSENT, Shape, Wire, core_field, core_location
+from dragoman.wire.unread import UNKNOWN, RawMember, Unknown
 
 NAME = "chat"
 NULL = Raw(b"null")
@@ -27,14 +27,14 @@ class ChatTextPart(Wire, tag="text"):
 
     text: str
     prompt_cache_breakpoint: Breakpoint | None = None
-    cache_control: Carried = ABSENT
+    cache_control: RawMember = ABSENT
 
 
 class Url(Wire):
     """The object that contains the URL of an image or video."""
 
     url: str
-    detail: Carried = ABSENT
+    detail: RawMember = ABSENT
 
 
 class ImagePart(Wire, tag="image_url"):
@@ -134,7 +134,7 @@ class ChatCall(Wire):
 class SentCall(ChatCall):
     """A call in the history of a request; clients that accumulate a stream send its `index` back."""
 
-    index: Carried = ABSENT
+    index: RawMember = ABSENT
 
 
 class ReplyCall(ChatCall):
@@ -174,9 +174,9 @@ class AssistantMessage(Wire, tag_field="role", tag="assistant"):
     refusal: str | None = None
     tool_calls: list[SentCall] | None = None
     function_call: ChatFunctionCall | None = None
-    annotations: Carried = ABSENT
-    reasoning_details: Carried = ABSENT
-    prefix: Carried = ABSENT
+    annotations: RawMember = ABSENT
+    reasoning_details: RawMember = ABSENT
+    prefix: RawMember = ABSENT
 
 
 class ToolMessage(Wire, tag_field="role", tag="tool"):
@@ -262,7 +262,7 @@ class ChatAllowedTools(Wire):
     """The tools the model may choose from."""
 
     mode: str
-    tools: Annotated[list[AllowedTool], core_place("tool_choice.names")]
+    tools: Annotated[list[AllowedTool], core_location("tool_choice.names")]
 
 
 class ChatChoice(Wire):
@@ -283,10 +283,10 @@ class FunctionChoice(Wire):
 class JsonSchema(Wire):
     """The JSON schema of a structured output."""
 
-    name: Annotated[str | None, core_place("output.name")] = None
-    description: Annotated[str | None, core_place("output.description")] = None
-    schema: Annotated[Raw, core_place("output.schema")] = ABSENT
-    strict: Annotated[bool | None, core_place("output.strict")] = None
+    name: Annotated[str | None, core_location("output.name")] = None
+    description: Annotated[str | None, core_location("output.description")] = None
+    schema: Annotated[Raw, core_location("output.schema")] = ABSENT
+    strict: Annotated[bool | None, core_location("output.strict")] = None
 
 
 class ResponseFormat(Wire):
@@ -299,37 +299,37 @@ class ResponseFormat(Wire):
 class ChatRequest(Wire):
     """A request. Annotations name the core field that a member maps to; see `fields`."""
 
-    messages: Annotated[list[Message], core_place("messages")]
-    model: Annotated[str | None, core_place("model")] = None
-    tools: Annotated[Raw, core_place("tools")] = ABSENT
-    functions: Annotated[list[Function] | None, core_place("tools")] = None
-    tool_choice: Annotated[str | ChatChoice | None, core_place("tool_choice")] = None
-    function_call: Annotated[str | FunctionChoice | None, core_place("tool_choice")] = None
-    parallel_tool_calls: Annotated[bool | None, core_place("tool_choice.parallel")] = None
+    messages: Annotated[list[Message], core_location("messages")]
+    model: Annotated[str | None, core_location("model")] = None
+    tools: Annotated[Raw, core_location("tools")] = ABSENT
+    functions: Annotated[list[Function] | None, core_location("tools")] = None
+    tool_choice: Annotated[str | ChatChoice | None, core_location("tool_choice")] = None
+    function_call: Annotated[str | FunctionChoice | None, core_location("tool_choice")] = None
+    parallel_tool_calls: Annotated[bool | None, core_location("tool_choice.parallel")] = None
     temperature: Annotated[int | float | None, core_field("sampling.temperature")] = None
     top_p: Annotated[int | float | None, core_field("sampling.top_p")] = None
     top_k: Annotated[int | float | None, core_field("sampling.top_k")] = None
-    max_completion_tokens: Annotated[int | None, core_place("sampling.max_tokens")] = None
-    max_tokens: Annotated[int | None, core_place("sampling.max_tokens")] = None
-    stop: Annotated[str | list[str] | None, core_place("sampling.stop")] = None
+    max_completion_tokens: Annotated[int | None, core_location("sampling.max_tokens")] = None
+    max_tokens: Annotated[int | None, core_location("sampling.max_tokens")] = None
+    stop: Annotated[str | list[str] | None, core_location("sampling.stop")] = None
     seed: Annotated[int | None, core_field("sampling.seed")] = None
     presence_penalty: Annotated[int | float | None, core_field("sampling.presence_penalty")] = None
     frequency_penalty: Annotated[int | float | None, core_field("sampling.frequency_penalty")] = None
-    reasoning_effort: Annotated[str | None, core_place("thinking.effort")] = None
-    response_format: Annotated[ResponseFormat | None, core_place("output")] = None
+    reasoning_effort: Annotated[str | None, core_location("thinking.effort")] = None
+    response_format: Annotated[ResponseFormat | None, core_location("output")] = None
     verbosity: Annotated[str | None, core_field("verbosity")] = None
-    stream: Annotated[bool | None, core_place("stream")] = None
+    stream: Annotated[bool | None, core_location("stream")] = None
     n: Annotated[int | None, core_field("candidates")] = None
-    safety_identifier: Annotated[str | None, core_place("user")] = None
-    user: Annotated[str | None, core_place("user")] = None
-    metadata: Annotated[Raw, core_place("metadata")] = ABSENT
-    stream_options: Carried = ABSENT
-    service_tier: Carried = ABSENT
-    logprobs: Carried = ABSENT
-    usage: Carried = ABSENT
-    reasoning: Carried = ABSENT
-    thinking: Carried = ABSENT
-    provider: Carried = ABSENT
+    safety_identifier: Annotated[str | None, core_location("user")] = None
+    user: Annotated[str | None, core_location("user")] = None
+    metadata: Annotated[Raw, core_location("metadata")] = ABSENT
+    stream_options: RawMember = ABSENT
+    service_tier: RawMember = ABSENT
+    logprobs: RawMember = ABSENT
+    usage: RawMember = ABSENT
+    reasoning: RawMember = ABSENT
+    thinking: RawMember = ABSENT
+    provider: RawMember = ABSENT
 
 
 REQUEST: Shape[ChatRequest] = Shape(ChatRequest)

@@ -7,7 +7,7 @@ from msgspec.json import Decoder
 
 from dragoman.dialects.chat.wire import ABSENT, ChatFunctionCall, Part, ReplyCall
 from dragoman.wire.shape import Shape, Wire
-from dragoman.wire.unread import Carried
+from dragoman.wire.unread import RawMember
 
 
 class PromptDetails(Wire):
@@ -19,44 +19,44 @@ class PromptDetails(Wire):
 
     cached_tokens: int | None = None
     cache_write_tokens: int | None = None
-    audio_tokens: Carried = ABSENT
-    text_tokens: Carried = ABSENT
-    image_tokens: Carried = ABSENT
-    video_tokens: Carried = ABSENT
+    audio_tokens: RawMember = ABSENT
+    text_tokens: RawMember = ABSENT
+    image_tokens: RawMember = ABSENT
+    video_tokens: RawMember = ABSENT
 
 
 class CompletionDetails(Wire):
     """Breakdown of the completion tokens; unused fields are declared for the same reason."""
 
     reasoning_tokens: int | None = None
-    audio_tokens: Carried = ABSENT
-    accepted_prediction_tokens: Carried = ABSENT
-    rejected_prediction_tokens: Carried = ABSENT
-    image_tokens: Carried = ABSENT
+    audio_tokens: RawMember = ABSENT
+    accepted_prediction_tokens: RawMember = ABSENT
+    rejected_prediction_tokens: RawMember = ABSENT
+    image_tokens: RawMember = ABSENT
 
 
 class ChatUsage(Wire):
-    """Token counts; the `Carried` fields are from OpenRouter, Vercel, Groq, DeepSeek, xAI and gateways to Claude."""
+    """Token counts; the `RawMember` fields are from OpenRouter, Vercel, Groq, DeepSeek, xAI and gateways to Claude."""
 
     prompt_tokens: int | None = None
     completion_tokens: int | None = None
     total_tokens: int | None = None
     prompt_tokens_details: PromptDetails | None = None
     completion_tokens_details: CompletionDetails | None = None
-    cost: Carried = ABSENT
-    cost_details: Carried = ABSENT
-    is_byok: Carried = ABSENT
-    market_cost: Carried = ABSENT
-    service_tier: Carried = ABSENT
-    queue_time: Carried = ABSENT
-    prompt_time: Carried = ABSENT
-    completion_time: Carried = ABSENT
-    total_time: Carried = ABSENT
-    prompt_cache_hit_tokens: Carried = ABSENT
-    prompt_cache_miss_tokens: Carried = ABSENT
-    num_sources_used: Carried = ABSENT
-    cache_creation_input_tokens: Carried = ABSENT
-    cache_read_input_tokens: Carried = ABSENT
+    cost: RawMember = ABSENT
+    cost_details: RawMember = ABSENT
+    is_byok: RawMember = ABSENT
+    market_cost: RawMember = ABSENT
+    service_tier: RawMember = ABSENT
+    queue_time: RawMember = ABSENT
+    prompt_time: RawMember = ABSENT
+    completion_time: RawMember = ABSENT
+    total_time: RawMember = ABSENT
+    prompt_cache_hit_tokens: RawMember = ABSENT
+    prompt_cache_miss_tokens: RawMember = ABSENT
+    num_sources_used: RawMember = ABSENT
+    cache_creation_input_tokens: RawMember = ABSENT
+    cache_read_input_tokens: RawMember = ABSENT
 
 
 class UrlCitation(Wire, forbid_unknown_fields=False):
@@ -91,9 +91,9 @@ class ReplyFields(Wire):
 class ReplyMessage(ReplyFields):
     """The message of a whole reply."""
 
-    audio: Carried = ABSENT
-    reasoning_details: Carried = ABSENT
-    provider_metadata: Carried = ABSENT
+    audio: RawMember = ABSENT
+    reasoning_details: RawMember = ABSENT
+    provider_metadata: RawMember = ABSENT
 
 
 class ReplyChoice(Wire):
@@ -102,11 +102,11 @@ class ReplyChoice(Wire):
     index: int | None = None
     message: ReplyMessage | None = None
     finish_reason: str | None = None
-    logprobs: Carried = ABSENT
-    stop_reason: Carried = ABSENT
-    native_finish_reason: Carried = ABSENT
-    content_filter_results: Carried = ABSENT
-    token_ids: Carried = ABSENT
+    logprobs: RawMember = ABSENT
+    stop_reason: RawMember = ABSENT
+    native_finish_reason: RawMember = ABSENT
+    content_filter_results: RawMember = ABSENT
+    token_ids: RawMember = ABSENT
 
 
 class Reply(Wire):
@@ -119,17 +119,17 @@ class Reply(Wire):
     choices: list[ReplyChoice] | None = None
     usage: Raw = ABSENT
     error: Raw = ABSENT
-    system_fingerprint: Carried = ABSENT
-    service_tier: Carried = ABSENT
-    provider: Carried = ABSENT
-    timings: Carried = ABSENT
-    prompt_filter_results: Carried = ABSENT
-    prompt_logprobs: Carried = ABSENT
-    prompt_token_ids: Carried = ABSENT
-    kv_transfer_params: Carried = ABSENT
-    x_groq: Carried = ABSENT
-    usage_breakdown: Carried = ABSENT
-    generation_id: Carried = field(name="generationId", default=ABSENT)
+    system_fingerprint: RawMember = ABSENT
+    service_tier: RawMember = ABSENT
+    provider: RawMember = ABSENT
+    timings: RawMember = ABSENT
+    prompt_filter_results: RawMember = ABSENT
+    prompt_logprobs: RawMember = ABSENT
+    prompt_token_ids: RawMember = ABSENT
+    kv_transfer_params: RawMember = ABSENT
+    x_groq: RawMember = ABSENT
+    usage_breakdown: RawMember = ABSENT
+    generation_id: RawMember = field(name="generationId", default=ABSENT)
 
 
 class Delta(ReplyFields):

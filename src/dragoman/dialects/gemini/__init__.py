@@ -13,7 +13,7 @@ from dragoman.dialects.gemini.compat import (
 )
 from dragoman.dialects.gemini.decoder import GeminiDecoder
 from dragoman.dialects.gemini.encoder import GeminiEncoder
-from dragoman.dialects.gemini.errors import ERROR_WORDS, build_error, parse_error
+from dragoman.dialects.gemini.errors import MAPPED_ERROR_TYPES, build_error, parse_error
 from dragoman.dialects.gemini.fields import POINTERS
 from dragoman.dialects.gemini.renderer import render_request, write_tools
 from dragoman.dialects.gemini.request import parse_request, read_tools
@@ -51,7 +51,7 @@ DIALECT = Dialect(
         "usage": ("/usageMetadata",),
         "usage.counted": ("/usageMetadata/toolUsePromptTokenCount",),
     },
-    finish_words=frozenset({"STOP", "MAX_TOKENS", "SAFETY", "MALFORMED_FUNCTION_CALL"}),
+    mapped_finishes=frozenset({"STOP", "MAX_TOKENS", "SAFETY", "MALFORMED_FUNCTION_CALL"}),
     parse_request=parse_request,
     render_request=render_request,
     read_tools=read_tools,
@@ -62,7 +62,7 @@ DIALECT = Dialect(
     encoder=GeminiEncoder,
     parse_error=parse_error,
     build_error=build_error,
-    error_words=ERROR_WORDS,
+    mapped_error_types=MAPPED_ERROR_TYPES,
     is_wrapped=is_wrapped,
     unwrap=unwrap_request,
     count=TokenCountFormat("totalTokens"),

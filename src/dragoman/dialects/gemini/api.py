@@ -50,7 +50,7 @@ API = Api(
     ),
     own_headers=frozenset({"x-goog-api-key", "x-goog-api-client"}),
     own_paths=r"/v1beta|v1internal",
-    passed_headers=frozenset({"x-goog-request-params"}),
+    forwarded_headers=frozenset({"x-goog-request-params"}),
     model_names=r"(?:models/)?(?:gemini|gemma|learnlm)-",
     default_model="gemini-3-flash",
 )

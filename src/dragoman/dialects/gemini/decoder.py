@@ -54,7 +54,7 @@ from dragoman.dialects.gemini.wire import (
 )
 from dragoman.wire import json
 from dragoman.wire.json_stream import JsonStreamReader
-from dragoman.wire.shape import carried, non_null_bytes
+from dragoman.wire.shape import get_raw_members, non_null_bytes
 from dragoman.wire.sse import Frame, SseReader
 from dragoman.wire.unread import Unread
 
@@ -168,7 +168,7 @@ class GeminiChunkReader:
                 self._native.update(unread.rest())
             body = inner
             chunk, unread = REPLY.read(inner)
-        self._native.update(carried(chunk) or {})
+        self._native.update(get_raw_members(chunk) or {})
         self._read_chunk(chunk, unread, body)
 
     def _read_chunk(self, chunk: GenerateContentResponse, unread: Unread | None, body: bytes) -> None:
@@ -230,7 +230,7 @@ class GeminiChunkReader:
         if unread is not None:
             for pointer, raw in (unread.take(f"/candidates/{position}") or {}).items():
                 self._native["/candidates/0" + pointer] = raw
-        self._native.update(carried(candidate, "/candidates/0") or {})
+        self._native.update(get_raw_members(candidate, "/candidates/0") or {})
         if candidate.finish_reason is not None:
             self._finish_reason = candidate.finish_reason
 

@@ -55,7 +55,7 @@ STATUS_BY_KIND: dict[Kind, tuple[int, str]] = {
 _RETRY_INFO = "type.googleapis.com/google.rpc.RetryInfo"
 _BAD_REQUEST = "type.googleapis.com/google.rpc.BadRequest"
 _ERROR_INFO = "type.googleapis.com/google.rpc.ErrorInfo"
-ERROR_WORDS = frozenset({"API_KEY_INVALID", _RETRY_INFO, _BAD_REQUEST, _ERROR_INFO, *KIND_BY_STATUS_NAME})
+MAPPED_ERROR_TYPES = frozenset({"API_KEY_INVALID", _RETRY_INFO, _BAD_REQUEST, _ERROR_INFO, *KIND_BY_STATUS_NAME})
 _OTHER_VENDOR_STATUSES: dict[tuple[Kind, int], tuple[int, str]] = {
     ("internal", 502): (502, "UNAVAILABLE"),
 }

@@ -13,7 +13,7 @@ from dragoman.core.response import Finish, FinishReason, Usage
 from dragoman.core.value import Extras, own_extras
 from dragoman.dialects.gemini.wire import NAME, PROMPT_FEEDBACK, USAGE, UsageMetadata
 from dragoman.wire import json
-from dragoman.wire.shape import carried
+from dragoman.wire.shape import get_raw_members
 from dragoman.wire.splice import graft
 
 FINISH_REASONS: dict[str, FinishReason] = {
@@ -89,7 +89,7 @@ def write_finish(finish: Finish) -> str:
 def read_usage(raw: bytes) -> Usage:
     """Parse usageMetadata; raise `Malformed` if it is invalid."""
     usage, unread = USAGE.read(raw)
-    fields = carried(usage) or {}
+    fields = get_raw_members(usage) or {}
     return build_usage(usage, {**unread.rest(), **fields} if unread else fields)
 
 

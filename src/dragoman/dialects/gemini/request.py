@@ -37,7 +37,7 @@ from dragoman.dialects.gemini.wire import (
 )
 from dragoman.dialects.record import Call, ReadTools
 from dragoman.wire import json
-from dragoman.wire.shape import carried, non_null_bytes
+from dragoman.wire.shape import get_raw_members, non_null_bytes
 from dragoman.wire.splice import graft
 from dragoman.wire.unread import Unread
 
@@ -93,7 +93,7 @@ def _read_group(
         taken = {name: fields.pop(name) for name in list(fields) if name.startswith(f"{below}/")} if fields else None
         tool_fields = {name[len(below) :]: raw for name, raw in taken.items()} if taken else None
         found.append(_read_tool(declaration, where + below, spelling, tool_fields))
-    fields = {**(carried(group) or {}), **fields}
+    fields = {**(get_raw_members(group) or {}), **fields}
     members = {name: raw for name, raw in fields.items() if raw != b"null"}
     if members or not declarations:
         empty = b"{}" if declarations is None else b'{"functionDeclarations":[]}'
@@ -112,7 +112,7 @@ def _read_tool(
     elif declaration.snake_schema is not ABSENT:
         fields = {"/parameters_json_schema": bytes(declaration.snake_schema), **(fields or {})}
     if declaration.response_json_schema is not ABSENT or declaration.snake_response_schema is not ABSENT:
-        fields = {**(carried(declaration) or {}), **(fields or {})}
+        fields = {**(get_raw_members(declaration) or {}), **(fields or {})}
     if openapi is not None and schema is not None:
         fields = {**(fields or {}), "/parameters": openapi}
     return Tool(
@@ -178,7 +178,7 @@ def _read_wrapped(
         body, unread = REQUEST.read(inner)
     except json.Malformed as error:
         raise json.Malformed(error.message, code_assist.INNER + error.where) from None
-    outer = {**(carried(wrapper) or {}), **(envelope.rest() if envelope else {})}
+    outer = {**(get_raw_members(wrapper) or {}), **(envelope.rest() if envelope else {})}
     model = _strip_model_prefix(outer.pop("/model", b'""'))
     enveloped = Call(body=b"", model=model or call.model, stream=call.stream)
     return _read_request(_DecodedRequest(body, unread, enveloped, prefix=code_assist.INNER, outer=outer), read_tools)
@@ -193,7 +193,7 @@ def _read_request(decoded: _DecodedRequest, read_tools: ReadTools) -> Request:
         unread.renumber("contents", decoded.first)
     members = UnreadMembers(unread or Unread(), prefix)
     message_members = members if unread else None
-    members.add_carried(body, "")
+    members.add_raw_members(body, "")
     spelling: set[str] = set() if outer is None else {code_assist.SPELLING}
     messages = tuple(_read_messages(body, prefix, message_members, spelling, decoded.first))
     raw_tools = non_null_bytes(body.tools)
@@ -203,7 +203,7 @@ def _read_request(decoded: _DecodedRequest, read_tools: ReadTools) -> Request:
     choice = None
     if body.tool_config is not None:
         spelling.add(CONFIG)
-        members.add_carried(body.tool_config, "/toolConfig")
+        members.add_raw_members(body.tool_config, "/toolConfig")
         calling = body.tool_config.function_calling_config
         if calling is not None:
             spelling.add(CALLING_CONFIG)
@@ -213,7 +213,7 @@ def _read_request(decoded: _DecodedRequest, read_tools: ReadTools) -> Request:
     if config is not None:
         where = f"{prefix}/generationConfig"
         spelling.add(PRESENT)
-        members.add_carried(config, "/generationConfig")
+        members.add_raw_members(config, "/generationConfig")
         sampling = read_sampling(config, where, spelling)
         if config.thinking_config is not None:
             thinking = read_thinking(config.thinking_config, f"{where}/thinkingConfig", spelling, members)

@@ -27,9 +27,9 @@ from dragoman.dialects.gemini.grounding import is_cited, join_texts, write_groun
 from dragoman.dialects.gemini.parts import Written, write_part
 from dragoman.dialects.gemini.wire import ISSUER, NAME, Camel, UsageMetadata
 from dragoman.wire import json
-from dragoman.wire.shape import ABSENT, carried
+from dragoman.wire.shape import ABSENT, get_raw_members
 from dragoman.wire.splice import graft
-from dragoman.wire.unread import Carried
+from dragoman.wire.unread import RawMember
 
 PROMPT_FEEDBACK_FIELD = "/promptFeedback"
 AS_CHUNK = "chunk"
@@ -67,10 +67,10 @@ class WholeCandidate(Camel):
     content: WholeContent
     finish_reason: str | int | None = None
     index: Literal[0] = 0
-    avg_logprobs: Carried = ABSENT
-    safety_ratings: Carried = ABSENT
-    finish_message: Carried = ABSENT
-    url_context_metadata: Carried = ABSENT
+    avg_logprobs: RawMember = ABSENT
+    safety_ratings: RawMember = ABSENT
+    finish_message: RawMember = ABSENT
+    url_context_metadata: RawMember = ABSENT
 
 
 class WholeResponse(Camel):
@@ -80,8 +80,8 @@ class WholeResponse(Camel):
     usage_metadata: UsageMetadata | None = None
     model_version: str = ""
     response_id: str = ""
-    create_time: Carried = ABSENT
-    turn_token: Carried = ABSENT
+    create_time: RawMember = ABSENT
+    turn_token: RawMember = ABSENT
 
 
 _WHOLE: Decoder[WholeResponse] = Decoder(WholeResponse)
@@ -114,15 +114,15 @@ def _read_directly(body: bytes) -> Response | None:
     parts = _read_parts(candidate.content.parts)
     if parts is None:
         return None
-    fields = carried(candidate, "/candidates/0") or {}
+    fields = get_raw_members(candidate, "/candidates/0") or {}
     if reply.create_time or reply.turn_token:
-        fields.update(carried(reply) or {})
+        fields.update(get_raw_members(reply) or {})
     return Response(
         id=reply.response_id,
         model=reply.model_version,
         parts=tuple(parts),
         finish=read_finish(candidate.finish_reason, has_call=ToolCall in map(type, parts)),
-        usage=None if usage is None else build_usage(usage, carried(usage) or {}),
+        usage=None if usage is None else build_usage(usage, get_raw_members(usage) or {}),
         extras=Extras(NAME, fields) if fields else None,
     )
 

@@ -1,6 +1,6 @@
 """Structs of the generateContent API: the fields that reach the core, under Google's names.
 
-Rules: only fields that are read are declared, and common ones as `Carried` (all others are kept as unread members); a
+Rules: only fields that are read are declared, and common ones as `RawMember` (all others are kept as unread members); a
 `Raw` that was not sent is `ABSENT`. A part has no type tag: it is one struct with optional fields. Proto JSON allows
 one object for a list, snake_case names and numbers as strings; all are read, and only the canonical form is written.
 """
@@ -12,8 +12,8 @@ from typing import Annotated, Literal
 from msgspec import Meta, Raw, field
 
 from dragoman.core.problems import Problem
-from dragoman.wire.shape import ABSENT, Shape, Wire, carried, core_field, core_place
-from dragoman.wire.unread import Carried, Unread
+from dragoman.wire.shape import ABSENT, Shape, Wire, core_field, core_location, get_raw_members
+from dragoman.wire.unread import RawMember, Unread
 
 NAME = "gemini"
 ISSUER = "google"
@@ -115,38 +115,38 @@ class FunctionDeclaration(Camel):
     parameters: Raw = ABSENT
     parameters_json_schema: Raw = ABSENT
     snake_schema: Raw = field(default=ABSENT, name="parameters_json_schema")
-    response_json_schema: Carried = ABSENT
-    snake_response_schema: Carried = field(default=ABSENT, name="response_json_schema")
+    response_json_schema: RawMember = ABSENT
+    snake_response_schema: RawMember = field(default=ABSENT, name="response_json_schema")
 
 
 class GeminiTool(Camel):
     """A Tool object: function declarations, and tools that Google runs, which are not read."""
 
     function_declarations: list[FunctionDeclaration] | None = None
-    google_search: Carried = ABSENT
-    code_execution: Carried = ABSENT
-    url_context: Carried = ABSENT
+    google_search: RawMember = ABSENT
+    code_execution: RawMember = ABSENT
+    url_context: RawMember = ABSENT
 
 
 class FunctionCallingConfig(Camel):
     """The tool choice."""
 
     mode: str | None = None
-    allowed_function_names: Annotated[list[str] | None, core_place("tool_choice.names")] = None
+    allowed_function_names: Annotated[list[str] | None, core_location("tool_choice.names")] = None
 
 
 class ToolConfig(Camel):
     """Settings for all tools."""
 
-    function_calling_config: Annotated[FunctionCallingConfig | None, core_place("tool_choice")] = None
-    include_server_side_tool_invocations: Carried = ABSENT
+    function_calling_config: Annotated[FunctionCallingConfig | None, core_location("tool_choice")] = None
+    include_server_side_tool_invocations: RawMember = ABSENT
 
 
 class ThinkingConfig(Camel):
     """The thinking settings."""
 
     include_thoughts: Annotated[bool | None, core_field("thinking.visible")] = None
-    thinking_level: Annotated[str | None, core_place("thinking.effort")] = None
+    thinking_level: Annotated[str | None, core_location("thinking.effort")] = None
     thinking_budget: Annotated[AnyNumber | None, core_field("thinking.budget", read_whole)] = None
 
 
@@ -160,30 +160,30 @@ class GenerationConfig(Camel):
     seed: Annotated[AnyNumber | None, core_field("sampling.seed", read_whole)] = None
     presence_penalty: Annotated[AnyNumber | None, core_field("sampling.presence_penalty", read_number)] = None
     frequency_penalty: Annotated[AnyNumber | None, core_field("sampling.frequency_penalty", read_number)] = None
-    stop_sequences: Annotated[list[str] | None, core_place("sampling.stop")] = None
+    stop_sequences: Annotated[list[str] | None, core_location("sampling.stop")] = None
     candidate_count: Annotated[AnyNumber | None, core_field("candidates", read_whole)] = None
-    response_mime_type: Annotated[str | None, core_place("output")] = None
-    response_json_schema: Annotated[Raw, core_place("output.schema")] = ABSENT
-    response_schema: Annotated[Raw, core_place("output.schema")] = ABSENT
+    response_mime_type: Annotated[str | None, core_location("output")] = None
+    response_json_schema: Annotated[Raw, core_location("output.schema")] = ABSENT
+    response_schema: Annotated[Raw, core_location("output.schema")] = ABSENT
     thinking_config: ThinkingConfig | None = None
-    response_modalities: Carried = ABSENT
+    response_modalities: RawMember = ABSENT
 
 
 class GenerateContentRequest(Camel):
     """The body of generateContent, or Code Assist's envelope around it, which has `request` and `project`."""
 
-    contents: Annotated[list[Content] | Content | None, core_place("messages")] = None
+    contents: Annotated[list[Content] | Content | None, core_location("messages")] = None
     system_instruction: Content | str | None = None
-    tools: Annotated[Raw, core_place("tools")] = ABSENT
+    tools: Annotated[Raw, core_location("tools")] = ABSENT
     tool_config: ToolConfig | None = None
     generation_config: GenerationConfig | None = None
     labels: Annotated[dict[str, str] | None, core_field("metadata")] = None
     request: Raw = ABSENT
-    model: Carried = ABSENT
-    safety_settings: Carried = ABSENT
-    project: Carried = ABSENT
-    user_prompt_id: Carried = field(default=ABSENT, name="user_prompt_id")
-    session_id: Carried = field(default=ABSENT, name="session_id")
+    model: RawMember = ABSENT
+    safety_settings: RawMember = ABSENT
+    project: RawMember = ABSENT
+    user_prompt_id: RawMember = field(default=ABSENT, name="user_prompt_id")
+    session_id: RawMember = field(default=ABSENT, name="session_id")
 
 
 class Source(Camel):
@@ -241,15 +241,15 @@ class CitationMetadata(Camel):
 
 
 class Candidate(Camel):
-    """One candidate. Common members that only Google's clients understand are declared as `Carried`."""
+    """One candidate. Common members that only Google's clients understand are declared as `RawMember`."""
 
     content: Content | None = None
     finish_reason: str | int | None = None
     index: int | None = None
-    avg_logprobs: Carried = ABSENT
-    safety_ratings: Carried = ABSENT
-    finish_message: Carried = ABSENT
-    url_context_metadata: Carried = ABSENT
+    avg_logprobs: RawMember = ABSENT
+    safety_ratings: RawMember = ABSENT
+    finish_message: RawMember = ABSENT
+    url_context_metadata: RawMember = ABSENT
     grounding_metadata: Raw = ABSENT
     citation_metadata: Raw = ABSENT
 
@@ -262,8 +262,8 @@ class GenerateContentResponse(Camel):
     model_version: str | None = None
     response_id: str | None = None
     prompt_feedback: Raw = ABSENT
-    create_time: Carried = ABSENT
-    turn_token: Carried = ABSENT
+    create_time: RawMember = ABSENT
+    turn_token: RawMember = ABSENT
     response: Raw = ABSENT
     trace_id: Raw = ABSENT
     error: Raw = ABSENT
@@ -300,7 +300,7 @@ class TextChunk(Camel):
 
 
 class UsageMetadata(Camel):
-    """Token counts. The details are in every reply, so they are declared as `Carried`."""
+    """Token counts. The details are in every reply, so they are declared as `RawMember`."""
 
     prompt_token_count: int | None = None
     candidates_token_count: int | None = None
@@ -308,12 +308,12 @@ class UsageMetadata(Camel):
     cached_content_token_count: int | None = None
     thoughts_token_count: int | None = None
     tool_use_prompt_token_count: int | None = None
-    prompt_tokens_details: Carried = ABSENT
-    candidates_tokens_details: Carried = ABSENT
-    cache_tokens_details: Carried = ABSENT
-    tool_use_prompt_tokens_details: Carried = ABSENT
-    traffic_type: Carried = ABSENT
-    service_tier: Carried = ABSENT
+    prompt_tokens_details: RawMember = ABSENT
+    candidates_tokens_details: RawMember = ABSENT
+    cache_tokens_details: RawMember = ABSENT
+    tool_use_prompt_tokens_details: RawMember = ABSENT
+    traffic_type: RawMember = ABSENT
+    service_tier: RawMember = ABSENT
 
 
 class PromptFeedback(Camel):
@@ -362,9 +362,9 @@ class UnreadMembers:
         """Add a member that the core cannot represent."""
         self._unread.add(where[self._offset :], raw)
 
-    def add_carried(self, value: Wire, where: str) -> None:
-        """Add the `Carried` members of `value`; `where` is its pointer relative to the prefix."""
-        fields = carried(value)
+    def add_raw_members(self, value: Wire, where: str) -> None:
+        """Add the `RawMember` members of `value`; `where` is its pointer relative to the prefix."""
+        fields = get_raw_members(value)
         if fields is not None:
             for pointer, raw in fields.items():
                 self._unread.add(where + pointer, raw)

@@ -11,7 +11,7 @@ from dragoman.dialects.messages.compat import (
 )
 from dragoman.dialects.messages.decoder import MessagesDecoder
 from dragoman.dialects.messages.encoder import MessagesEncoder
-from dragoman.dialects.messages.errors import ERROR_WORDS, build_error, parse_error
+from dragoman.dialects.messages.errors import MAPPED_ERROR_TYPES, build_error, parse_error
 from dragoman.dialects.messages.fields import POINTERS
 from dragoman.dialects.messages.remote import REMOTE
 from dragoman.dialects.messages.renderer import render_request, write_tools
@@ -52,7 +52,7 @@ DIALECT = Dialect(
         "usage.cache_written": ("/usage/cache_creation_input_tokens",),
         "finish.sequence": ("/stop_sequence",),
     },
-    finish_words=frozenset({"end_turn", "stop_sequence", "max_tokens", "tool_use", "refusal", "pause_turn"}),
+    mapped_finishes=frozenset({"end_turn", "stop_sequence", "max_tokens", "tool_use", "refusal", "pause_turn"}),
     parse_request=parse_request,
     render_request=render_request,
     read_tools=read_tools,
@@ -63,7 +63,7 @@ DIALECT = Dialect(
     encoder=MessagesEncoder,
     parse_error=parse_error,
     build_error=build_error,
-    error_words=ERROR_WORDS,
+    mapped_error_types=MAPPED_ERROR_TYPES,
     count=TokenCountFormat("input_tokens"),
     id_header="request-id",
     id_member="request_id",

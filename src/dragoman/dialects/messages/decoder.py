@@ -60,7 +60,7 @@ from dragoman.dialects.messages.wire import (
 )
 from dragoman.wire.json import Malformed, decode, decode_object, encode, is_json, with_members
 from dragoman.wire.pointer import escape, unescape
-from dragoman.wire.shape import Shape, carried
+from dragoman.wire.shape import Shape, get_raw_members
 from dragoman.wire.sse import Frame
 from dragoman.wire.unread import Unknown, Unread
 
@@ -162,7 +162,7 @@ class MessagesDecoder(FrameDecoder):
             yield self._update_usage(message.usage, unread, "/message/usage")
         self._stop_reason = message.stop_reason
         self._stop_sequence = message.stop_sequence
-        yield from _to_native_events(carried(message))
+        yield from _to_native_events(get_raw_members(message))
         if unread is not None:
             yield from _to_native_events(unread.take("/message"))
             yield from _to_native_events(unread.rest())
@@ -249,8 +249,8 @@ class MessagesDecoder(FrameDecoder):
             self._stop_reason = event.delta.stop_reason
         if event.delta.stop_sequence is not None:
             self._stop_sequence = event.delta.stop_sequence
-        yield from _to_native_events(carried(event.delta))
-        yield from _to_native_events(carried(event))
+        yield from _to_native_events(get_raw_members(event.delta))
+        yield from _to_native_events(get_raw_members(event))
         if event.usage is not None:
             yield self._update_usage(event.usage, unread, "/usage")
         if unread is not None:

@@ -29,7 +29,7 @@ _KINDS: dict[str, Kind] = {
     "timeout_error": "timeout",
     "overloaded_error": "overloaded",
 }
-ERROR_WORDS = frozenset({"error", *_KINDS})
+MAPPED_ERROR_TYPES = frozenset({"error", *_KINDS})
 _TYPES: dict[Kind, str] = {
     **{kind: error_type for error_type, kind in _KINDS.items()},
     "unsupported": "invalid_request_error",

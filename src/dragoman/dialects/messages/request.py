@@ -26,7 +26,7 @@ from dragoman.dialects.messages.parts import build_extras, read_cache_mark, read
 from dragoman.dialects.messages.wire import ABSENT, NAME, Block, ChoiceShape, RequestShape, ToolShape
 from dragoman.dialects.record import Call, ReadTools
 from dragoman.wire.json import Malformed, decode_with, encode
-from dragoman.wire.shape import Shape, carried
+from dragoman.wire.shape import Shape, get_raw_members
 from dragoman.wire.unread import Unread
 
 _TOOLS: Decoder[list[Raw] | None] = Decoder(list[Raw] | None)
@@ -51,7 +51,7 @@ def _read_tool(raw: Raw, where: str) -> Tool | NativeTool:
         return NativeTool(where=where, dialect=NAME, raw=bytes(raw))
     if not shape.name:
         raise Malformed("the tool has no name", where + "/name")
-    fields.update(carried(shape) or {})
+    fields.update(get_raw_members(shape) or {})
     spelling = "custom" if shape.type else ""
     if shape.description == "":
         spelling += " description"
@@ -103,7 +103,7 @@ def parse_request(call: Call, *, first: int = 0, read_tools: ReadTools = read_to
 
 
 def _read_request(call: Call, shape: RequestShape, unread: Unread | None, first: int, read_tools: ReadTools) -> Request:
-    fields = carried(shape) or {}
+    fields = get_raw_members(shape) or {}
     tools = read_tools(bytes(shape.tools), "/tools") if shape.tools else ()
     spelling = _list_spelling(shape, call)
     if shape.tools and not tools and bytes(shape.tools) != b"null":

@@ -23,7 +23,7 @@ from dragoman.dialects.messages.wire import (
     UsageShape,
 )
 from dragoman.wire.json import Malformed, decode_object, encode
-from dragoman.wire.shape import Shape, carried
+from dragoman.wire.shape import Shape, get_raw_members
 from dragoman.wire.splice import graft
 from dragoman.wire.unread import Unread
 
@@ -71,7 +71,7 @@ def _read_reply(shape: ReplyShape, content: list[Block], unread: Unread | None) 
     usage = None
     if shape.usage is not None:
         usage = read_usage(shape.usage, unread.take("/usage") if unread is not None else None)
-    fields = carried(shape) or {}
+    fields = get_raw_members(shape) or {}
     if unread is not None:
         fields.update(unread.rest())
     return Response(
@@ -127,7 +127,7 @@ def write_finish(finish: Finish) -> str:
 
 def read_usage(shape: UsageShape, unread: dict[str, bytes] | None) -> Usage:
     """Read usage. The core's input count is the whole prompt; Anthropic's `input_tokens` excludes cached tokens."""
-    fields = {**(carried(shape) or {}), **(unread or {})}
+    fields = {**(get_raw_members(shape) or {}), **(unread or {})}
     uncached, written, cached = shape.input_tokens, shape.cache_creation_input_tokens, shape.cache_read_input_tokens
     return Usage(
         input=None if uncached is None else uncached + (written or 0) + (cached or 0),

@@ -1,6 +1,6 @@
 """Structs of the Anthropic Messages API: exactly the fields that reach the core, under the vendor's names.
 
-Fields of the type `Carried` are not read: they are declared so that common traffic is decoded in one pass, and go to
+Fields of the type `RawMember` are not read: they are declared so that common traffic is decoded in one pass, and go to
 extras like any undeclared field.
 """
 
@@ -8,8 +8,8 @@ from typing import Annotated, Literal
 
 from msgspec import Raw
 
-from dragoman.wire.shape import ABSENT, Wire, core_field, core_place
-from dragoman.wire.unread import Carried, Unknown
+from dragoman.wire.shape import ABSENT, Wire, core_field, core_location
+from dragoman.wire.unread import RawMember, Unknown
 
 NAME = "messages"
 ISSUER = "anthropic"
@@ -78,7 +78,7 @@ class DocumentBlock(Wire, tag_field="type", tag="document"):
     source: Source
     title: str | None = None
     cache_control: CacheControl | None = None
-    citations: Carried = ABSENT
+    citations: RawMember = ABSENT
 
 
 class ThinkingBlock(Wire, tag_field="type", tag="thinking"):
@@ -137,10 +137,10 @@ class ToolShape(Wire):
     input_schema: Raw = ABSENT
     strict: bool | None = None
     cache_control: CacheControl | None = None
-    input_examples: Carried = ABSENT
-    defer_loading: Carried = ABSENT
-    allowed_callers: Carried = ABSENT
-    eager_input_streaming: Carried = ABSENT
+    input_examples: RawMember = ABSENT
+    defer_loading: RawMember = ABSENT
+    allowed_callers: RawMember = ABSENT
+    eager_input_streaming: RawMember = ABSENT
 
 
 class ChoiceShape(Wire):
@@ -148,15 +148,15 @@ class ChoiceShape(Wire):
 
     type: str
     name: str | None = None
-    disable_parallel_tool_use: Annotated[bool | None, core_place("tool_choice.parallel")] = None
+    disable_parallel_tool_use: Annotated[bool | None, core_location("tool_choice.parallel")] = None
 
 
 class ThinkingShape(Wire):
     """The thinking settings."""
 
-    type: Annotated[str, core_place("thinking.mode")]
-    budget_tokens: Annotated[int | None, core_place("thinking.budget")] = None
-    display: Annotated[str | None, core_place("thinking.visible")] = None
+    type: Annotated[str, core_location("thinking.mode")]
+    budget_tokens: Annotated[int | None, core_location("thinking.budget")] = None
+    display: Annotated[str | None, core_location("thinking.visible")] = None
 
 
 class FormatShape(Wire):
@@ -169,8 +169,8 @@ class FormatShape(Wire):
 class OutputConfig(Wire):
     """The effort and the output format."""
 
-    effort: Annotated[str | None, core_place("thinking.effort")] = None
-    format: Annotated[Raw, core_place("output")] = ABSENT
+    effort: Annotated[str | None, core_location("thinking.effort")] = None
+    format: Annotated[Raw, core_location("output")] = ABSENT
 
 
 class MetadataShape(Wire):
@@ -182,32 +182,32 @@ class MetadataShape(Wire):
 class RequestShape(Wire):
     """The body of `POST /v1/messages`. Members that map to a core field are annotated with its name."""
 
-    messages: Annotated[list[MessageShape], core_place("messages")]
-    model: Annotated[str | None, core_place("model")] = None
+    messages: Annotated[list[MessageShape], core_location("messages")]
+    model: Annotated[str | None, core_location("model")] = None
     system: str | list[Block] | None = None
-    tools: Annotated[Raw, core_place("tools")] = ABSENT
-    tool_choice: Annotated[Raw, core_place("tool_choice")] = ABSENT
+    tools: Annotated[Raw, core_location("tools")] = ABSENT
+    tool_choice: Annotated[Raw, core_location("tool_choice")] = ABSENT
     max_tokens: Annotated[int | None, core_field("sampling.max_tokens")] = None
     temperature: Annotated[int | float | None, core_field("sampling.temperature")] = None
     top_p: Annotated[int | float | None, core_field("sampling.top_p")] = None
     top_k: Annotated[int | float | None, core_field("sampling.top_k")] = None
-    stop_sequences: Annotated[list[str] | None, core_place("sampling.stop")] = None
-    stream: Annotated[bool | None, core_place("stream")] = None
+    stop_sequences: Annotated[list[str] | None, core_location("sampling.stop")] = None
+    stream: Annotated[bool | None, core_location("stream")] = None
     thinking: Raw = ABSENT
     output_config: OutputConfig | None = None
-    output_format: Annotated[Raw, core_place("output")] = ABSENT
+    output_format: Annotated[Raw, core_location("output")] = ABSENT
     metadata: MetadataShape | None = None
-    cache_control: Carried = ABSENT
-    context_management: Carried = ABSENT
-    container: Carried = ABSENT
-    mcp_servers: Carried = ABSENT
-    service_tier: Carried = ABSENT
-    speed: Carried = ABSENT
-    thread: Carried = ABSENT
-    diagnostics: Carried = ABSENT
-    inference_geo: Carried = ABSENT
-    anthropic_version: Carried = ABSENT
-    anthropic_beta: Carried = ABSENT
+    cache_control: RawMember = ABSENT
+    context_management: RawMember = ABSENT
+    container: RawMember = ABSENT
+    mcp_servers: RawMember = ABSENT
+    service_tier: RawMember = ABSENT
+    speed: RawMember = ABSENT
+    thread: RawMember = ABSENT
+    diagnostics: RawMember = ABSENT
+    inference_geo: RawMember = ABSENT
+    anthropic_version: RawMember = ABSENT
+    anthropic_beta: RawMember = ABSENT
 
 
 class OutputDetails(Wire):
@@ -224,12 +224,12 @@ class UsageShape(Wire):
     cache_creation_input_tokens: int | None = None
     cache_read_input_tokens: int | None = None
     output_tokens_details: OutputDetails | None = None
-    cache_creation: Carried = ABSENT
-    service_tier: Carried = ABSENT
-    inference_geo: Carried = ABSENT
-    server_tool_use: Carried = ABSENT
-    iterations: Carried = ABSENT
-    speed: Carried = ABSENT
+    cache_creation: RawMember = ABSENT
+    service_tier: RawMember = ABSENT
+    inference_geo: RawMember = ABSENT
+    server_tool_use: RawMember = ABSENT
+    iterations: RawMember = ABSENT
+    speed: RawMember = ABSENT
 
 
 class ReplyShape(Wire):
@@ -243,10 +243,10 @@ class ReplyShape(Wire):
     stop_reason: str | None = None
     stop_sequence: str | None = None
     usage: UsageShape | None = None
-    stop_details: Carried = ABSENT
-    container: Carried = ABSENT
-    context_management: Carried = ABSENT
-    diagnostics: Carried = ABSENT
+    stop_details: RawMember = ABSENT
+    container: RawMember = ABSENT
+    context_management: RawMember = ABSENT
+    diagnostics: RawMember = ABSENT
 
 
 class TextDelta(Wire, tag_field="type", tag="text_delta"):
@@ -313,8 +313,8 @@ class FinalDelta(Wire):
 
     stop_reason: str | None = None
     stop_sequence: str | None = None
-    stop_details: Carried = ABSENT
-    container: Carried = ABSENT
+    stop_details: RawMember = ABSENT
+    container: RawMember = ABSENT
 
 
 class MessageDelta(Wire, tag_field="type", tag="message_delta"):
@@ -322,7 +322,7 @@ class MessageDelta(Wire, tag_field="type", tag="message_delta"):
 
     delta: FinalDelta
     usage: UsageShape | None = None
-    context_management: Carried = ABSENT
+    context_management: RawMember = ABSENT
 
 
 class MessageStop(Wire, tag_field="type", tag="message_stop"):

@@ -12,7 +12,7 @@ from dragoman.dialects.responses.compat import (
 )
 from dragoman.dialects.responses.decoder import ResponsesDecoder
 from dragoman.dialects.responses.encoder import ResponsesEncoder
-from dragoman.dialects.responses.errors import ERROR_WORDS, build_error, parse_error
+from dragoman.dialects.responses.errors import MAPPED_ERROR_TYPES, build_error, parse_error
 from dragoman.dialects.responses.fields import POINTERS
 from dragoman.dialects.responses.parts import find_field_pointer
 from dragoman.dialects.responses.remote import REMOTE
@@ -55,7 +55,7 @@ DIALECT = Dialect(
         "usage.cache_written": ("/usage/input_tokens_details/cache_write_tokens",),
     },
     repeated=REPEATED,
-    finish_words=STATUSES | {"max_output_tokens", "content_filter"},
+    mapped_finishes=STATUSES | {"max_output_tokens", "content_filter"},
     parse_request=parse_request,
     render_request=render_request,
     read_tools=read_tools,
@@ -65,10 +65,10 @@ DIALECT = Dialect(
     decoder=ResponsesDecoder,
     encoder=ResponsesEncoder,
     read_declared_tools=read_declared_tools,
-    field_place=find_field_pointer,
+    find_extra_pointer=find_field_pointer,
     parse_error=parse_error,
     build_error=build_error,
-    error_words=ERROR_WORDS,
+    mapped_error_types=MAPPED_ERROR_TYPES,
     count=TokenCountFormat("input_tokens", {"object": "response.input_tokens"}),
     id_header="x-request-id",
     implied=IMPLIED,

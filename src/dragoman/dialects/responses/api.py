@@ -30,7 +30,7 @@ API = Api(
         _build_stored_path("DELETE", rf"{_CONVERSATION}/items/(?P<item>[^/]+)", "conversations.remove"),
     ),
     own_paths=r"^/v1/responses",
-    passed_headers=frozenset({"openai-beta"}),
+    forwarded_headers=frozenset({"openai-beta"}),
     model_names=r"gpt-|o\d|chatgpt-|codex-",
     default_model="gpt-5.4-mini",
 )

@@ -81,7 +81,7 @@ _WIRE_ERRORS: dict[Kind, tuple[int, str, str | None]] = {
     "unreachable": (502, "server_error", "server_error"),
     "policy": (403, "invalid_request_error", "invalid_prompt"),
 }
-ERROR_WORDS = frozenset({"error", "invalid_request_error", "server_error", *_CODES, *_TYPES})
+MAPPED_ERROR_TYPES = frozenset({"error", "invalid_request_error", "server_error", *_CODES, *_TYPES})
 _MEMBERS: Decoder[dict[str, Any]] = Decoder(dict[str, Any])
 _TOO_LONG = re.compile(
     r"context (?:length|window)|maximum context|prompt is too long|too many input tokens", re.IGNORECASE

@@ -21,7 +21,7 @@ from dragoman.dialects.responses.wire import (
     decode_known,
 )
 from dragoman.wire import json
-from dragoman.wire.shape import CoreFields, Shape, carried, core_pointers, non_null_bytes
+from dragoman.wire.shape import CoreFields, Shape, core_pointers, get_raw_members, non_null_bytes
 from dragoman.wire.unread import Unknown
 
 POINTERS = {
@@ -72,7 +72,7 @@ def read_thinking(member: Raw, spelling: set[str], extras: dict[str, bytes]) -> 
         extras["/reasoning/summary"] = json.encode(settings.summary)
     elif settings.summary and _SUMMARIES[settings.summary]:
         spelling.add(_SUMMARIES[settings.summary])
-    fields = {**(carried(settings) or {}), **unread}
+    fields = {**(get_raw_members(settings) or {}), **unread}
     extras.update({"/reasoning" + field: value for field, value in fields.items()})
     return Thinking(effort=effort, visible=visible)
 

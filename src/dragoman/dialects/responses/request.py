@@ -42,7 +42,7 @@ from dragoman.dialects.responses.wire import (
     decode_known,
 )
 from dragoman.wire import json
-from dragoman.wire.shape import ABSENT, Shape, carried, non_null_bytes
+from dragoman.wire.shape import ABSENT, Shape, get_raw_members, non_null_bytes
 from dragoman.wire.unread import Unknown, Unread
 
 GROUP = "group"
@@ -258,7 +258,7 @@ def _read_request(
     instructions = non_null_bytes(body.instructions)
     if instructions is not None and not instructions.startswith(b'"'):
         extras["/instructions"] = instructions
-    fields = {**(carried(body) or {}), **(unread.rest() if unread is not None else {})}
+    fields = {**(get_raw_members(body) or {}), **(unread.rest() if unread is not None else {})}
     extras.update({pointer: raw for pointer, raw in fields.items() if raw != b"null"})
     return Request(
         **REQUEST_FIELDS.read(body),

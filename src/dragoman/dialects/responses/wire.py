@@ -11,8 +11,8 @@ from msgspec import MsgspecError, Raw, Struct, ValidationError
 from msgspec.json import Decoder
 
 from dragoman.wire import json
-from dragoman.wire.shape import ABSENT, Wire, core_field, core_place, non_null_bytes
-from dragoman.wire.unread import Carried, Unknown
+from dragoman.wire.shape import ABSENT, Wire, core_field, core_location, non_null_bytes
+from dragoman.wire.unread import RawMember, Unknown
 
 NAME = "responses"
 ISSUER = "openai"
@@ -125,8 +125,8 @@ class WireItem(Wire):
     output: str | list[ContentPart] | None = None
     summary: list[SummaryText | Unknown] | None = None
     encrypted_content: str | None = None
-    caller: Carried = ABSENT
-    internal_chat_message_metadata_passthrough: Carried = ABSENT
+    caller: RawMember = ABSENT
+    internal_chat_message_metadata_passthrough: RawMember = ABSENT
 
 
 class WireFunctionTool(Wire, tag_field="type", tag="function"):
@@ -136,7 +136,7 @@ class WireFunctionTool(Wire, tag_field="type", tag="function"):
     description: str | None = None
     parameters: Raw = Raw()
     strict: bool | None = None
-    defer_loading: Carried = ABSENT
+    defer_loading: RawMember = ABSENT
 
 
 class CustomTool(Wire, tag_field="type", tag="custom"):
@@ -174,7 +174,7 @@ class AllowedTools(Wire, tag_field="type", tag="allowed_tools"):
     """A tool choice that allows a subset of the tools."""
 
     mode: Literal["auto", "required"]
-    tools: Annotated[list[NamedTool | NamedCustomTool | Unknown], core_place("tool_choice.names")]
+    tools: Annotated[list[NamedTool | NamedCustomTool | Unknown], core_location("tool_choice.names")]
 
 
 Choice = NamedTool | NamedCustomTool | AllowedTools | Unknown
@@ -191,63 +191,63 @@ class JsonFormat(Wire, tag_field="type", tag="json_object"):
 class SchemaFormat(Wire, tag_field="type", tag="json_schema"):
     """Output that matches a JSON schema."""
 
-    name: Annotated[str | None, core_place("output.name")] = None
-    schema: Annotated[Raw, core_place("output.schema")] = Raw()
-    strict: Annotated[bool | None, core_place("output.strict")] = None
-    description: Annotated[str | None, core_place("output.description")] = None
+    name: Annotated[str | None, core_location("output.name")] = None
+    schema: Annotated[Raw, core_location("output.schema")] = Raw()
+    strict: Annotated[bool | None, core_location("output.strict")] = None
+    description: Annotated[str | None, core_location("output.description")] = None
 
 
 class TextSettings(Wire):
     """The `text` member of a request."""
 
-    format: Annotated[TextFormat | JsonFormat | SchemaFormat | Unknown | None, core_place("output")] = None
+    format: Annotated[TextFormat | JsonFormat | SchemaFormat | Unknown | None, core_location("output")] = None
     verbosity: Annotated[str | None, core_field("verbosity")] = None
 
 
 class ReasoningSettings(Wire):
     """The `reasoning` member of a request."""
 
-    effort: Annotated[str | None, core_place("thinking.effort")] = None
-    summary: Annotated[str | None, core_place("thinking.visible")] = None
-    mode: Carried = ABSENT
-    context: Carried = ABSENT
+    effort: Annotated[str | None, core_location("thinking.effort")] = None
+    summary: Annotated[str | None, core_location("thinking.visible")] = None
+    mode: RawMember = ABSENT
+    context: RawMember = ABSENT
 
 
 class ResponsesRequest(Wire):
     """A request. Annotations name the core field that a member maps to; `Raw` members can have several types."""
 
-    input: Annotated[Raw, core_place("messages")] = ABSENT
-    model: Annotated[str | None, core_place("model")] = None
+    input: Annotated[Raw, core_location("messages")] = ABSENT
+    model: Annotated[str | None, core_location("model")] = None
     instructions: Raw = ABSENT
-    tools: Annotated[Raw, core_place("tools")] = ABSENT
-    tool_choice: Annotated[Raw, core_place("tool_choice")] = ABSENT
-    parallel_tool_calls: Annotated[bool | None, core_place("tool_choice.parallel")] = None
+    tools: Annotated[Raw, core_location("tools")] = ABSENT
+    tool_choice: Annotated[Raw, core_location("tool_choice")] = ABSENT
+    parallel_tool_calls: Annotated[bool | None, core_location("tool_choice.parallel")] = None
     max_output_tokens: Annotated[int | None, core_field("sampling.max_tokens")] = None
     temperature: Annotated[int | float | None, core_field("sampling.temperature")] = None
     top_p: Annotated[int | float | None, core_field("sampling.top_p")] = None
     reasoning: Raw = ABSENT
     text: Raw = ABSENT
-    metadata: Annotated[Raw, core_place("metadata")] = ABSENT
-    safety_identifier: Annotated[str | None, core_place("user")] = None
-    user: Annotated[Raw, core_place("user")] = ABSENT
+    metadata: Annotated[Raw, core_location("metadata")] = ABSENT
+    safety_identifier: Annotated[str | None, core_location("user")] = None
+    user: Annotated[Raw, core_location("user")] = ABSENT
     previous_response_id: Annotated[str | None, core_field("continues")] = None
-    stream: Annotated[bool | None, core_place("stream")] = None
-    max_tool_calls: Carried = ABSENT
-    top_logprobs: Carried = ABSENT
-    include: Carried = ABSENT
-    store: Carried = ABSENT
-    truncation: Carried = ABSENT
-    service_tier: Carried = ABSENT
-    prompt_cache_key: Carried = ABSENT
-    context_management: Carried = ABSENT
-    background: Carried = ABSENT
-    client_metadata: Carried = ABSENT
-    conversation: Carried = ABSENT
-    moderation: Carried = ABSENT
-    prompt: Carried = ABSENT
-    prompt_cache_options: Carried = ABSENT
-    prompt_cache_retention: Carried = ABSENT
-    stream_options: Carried = ABSENT
+    stream: Annotated[bool | None, core_location("stream")] = None
+    max_tool_calls: RawMember = ABSENT
+    top_logprobs: RawMember = ABSENT
+    include: RawMember = ABSENT
+    store: RawMember = ABSENT
+    truncation: RawMember = ABSENT
+    service_tier: RawMember = ABSENT
+    prompt_cache_key: RawMember = ABSENT
+    context_management: RawMember = ABSENT
+    background: RawMember = ABSENT
+    client_metadata: RawMember = ABSENT
+    conversation: RawMember = ABSENT
+    moderation: RawMember = ABSENT
+    prompt: RawMember = ABSENT
+    prompt_cache_options: RawMember = ABSENT
+    prompt_cache_retention: RawMember = ABSENT
+    stream_options: RawMember = ABSENT
 
 
 class InputDetails(Wire):
