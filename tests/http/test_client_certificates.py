@@ -59,7 +59,7 @@ def test_an_authority_can_be_given(run):
     async def steps(_: Client) -> bytes:
         trust = ssl.create_default_context()
         AUTHORITY.configure_trust(trust)
-        client = Client(trust=trust)
+        client = Client(ssl_context=trust)
         async with secured(AUTHORITY, "localhost") as asked:
             told = await (await client.send(asked, QUICK)).read()
             await client.close()

@@ -296,7 +296,7 @@ def secured(reply: bytes, *, issued_for: str, asked_as: str) -> LinkedPage:
 
         server = await asyncio.get_running_loop().create_server(Secured, "127.0.0.1", 0, ssl=context)
         port = server.sockets[0].getsockname()[1]
-        guard = GuardedFetcher(("*.example",), resolve=Names(["127.0.0.1"]), trust=trust)
+        guard = GuardedFetcher(("*.example",), resolve=Names(["127.0.0.1"]), ssl_context=trust)
         async with server:
             try:
                 found = await guard.fetch(f"https://{asked_as}:{port}/", ByteBudget(99), 5)

@@ -95,28 +95,28 @@ class EgressPolicy:
         arguments = _decode_arguments(call)
         if not handler.destination or arguments is None:
             return f"{handler.name} can send data out, and {before}"
-        places = _as_string_list(arguments.get(handler.destination))
-        if places and all(self._is_allowed_destination(place) for place in places):
+        destinations = _as_string_list(arguments.get(handler.destination))
+        if destinations and all(self._is_allowed_destination(destination) for destination in destinations):
             return ""
         if self.has_only_user_addresses(call, handler):
             return ""
-        named = ", ".join(map(_format_place, places)) or "an unknown destination"
+        named = ", ".join(map(_format_destination, destinations)) or "an unknown destination"
         return f"{handler.name} would send data to {named}, and {before}"
 
     def has_only_user_addresses(self, call: ToolCall, handler: Handler) -> bool:
         """Check whether all that a call sends are addresses that the user wrote."""
         arguments = _decode_arguments(call) if handler.destination else None
-        places = _as_string_list(arguments.get(handler.destination)) if arguments is not None else []
-        if arguments is None or not places:
+        destinations = _as_string_list(arguments.get(handler.destination)) if arguments is not None else []
+        if arguments is None or not destinations:
             return False
         others = [value for name, value in arguments.items() if name != handler.destination]
-        return all(map(_is_harmless_value, others)) and all(map(self._is_user_address, places))
+        return all(map(_is_harmless_value, others)) and all(map(self._is_user_address, destinations))
 
-    def _is_user_address(self, place: str) -> bool:
-        return any(place in _find_addresses(text) for text in self._user_texts)
+    def _is_user_address(self, destination: str) -> bool:
+        return any(destination in _find_addresses(text) for text in self._user_texts)
 
-    def _is_allowed_destination(self, place: str) -> bool:
-        location = _parse_location(place)
+    def _is_allowed_destination(self, destination: str) -> bool:
+        location = _parse_location(destination)
         return location is not None and any(listed.matches(location) for listed in self._destinations)
 
 
@@ -159,8 +159,8 @@ def _is_harmless_value(value: Any) -> bool:
     return value is None or isinstance(value, bool) or (isinstance(value, int) and abs(value) <= _MAX_HARMLESS_INT)
 
 
-def _format_place(place: str) -> str:
-    return repr(host_of(place) or place[:100])
+def _format_destination(destination: str) -> str:
+    return repr(host_of(destination) or destination[:100])
 
 
 class CallGuard:

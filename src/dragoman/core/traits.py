@@ -189,7 +189,7 @@ class Traits(Struct, frozen=True, kw_only=True):
     """Lifetimes that the prompt cache options may request."""
     tiers: tuple[str, ...] = ()
     """Service tiers that may be requested (OpenAI)."""
-    asks_usage: bool = False
+    usage_on_request: bool = False
     """A streamed reply reports usage only if the request asks for it."""
     unkept: tuple[tuple[str, bytes], ...] = ()
     """Request fields for a client that resends the history: store nothing, and return the reasoning to the client."""

@@ -17,7 +17,7 @@ from dragoman.dialects.registry import dialect_named
 from dragoman.gateway.media import MediaFetcher
 from dragoman.http.client import Deadlines
 from dragoman.upstreams.registry import KINDS
-from dragoman.upstreams.upstream import Place, Upstream
+from dragoman.upstreams.upstream import Upstream, UpstreamSelector
 
 
 class Target(Struct, frozen=True):
@@ -39,7 +39,7 @@ class Target(Struct, frozen=True):
 class UpstreamSet(Struct, frozen=True):
     """The upstreams by name, each with its kind and its timeouts."""
 
-    by_name: Mapping[str, Place]
+    by_name: Mapping[str, UpstreamSelector]
     kinds: Mapping[str, str]
     deadlines: Mapping[str, Deadlines] = {}
     media_fetcher: MediaFetcher | None = None
@@ -86,7 +86,7 @@ class Routes:
     def upstreams(self) -> tuple[Upstream, ...]:
         """All upstreams; one that serves several dialects is listed once for each."""
         models = dict.fromkeys(map(default_model, KINDS))
-        found = [place(model) for place in self._upstreams.by_name.values() for model in models]
+        found = [select(model) for select in self._upstreams.by_name.values() for model in models]
         return tuple({id(upstream): upstream for upstream in found}.values())
 
     def find_named(self, name: str, model: str) -> Target | None:

@@ -170,19 +170,19 @@ def _build_inflater(connection: UpstreamConnection) -> Inflater | None:
 class Client:
     """Sends requests and pools connections by server."""
 
-    def __init__(self, proxies: Proxies | None = None, trust: ssl.SSLContext | None = None) -> None:
+    def __init__(self, proxies: Proxies | None = None, ssl_context: ssl.SSLContext | None = None) -> None:
         self._pools: dict[Origin, list[UpstreamConnection]] = {}
         """Idle connections."""
         self._open: set[UpstreamConnection] = set()
         """All open connections, also those that are dropping the rest of a response."""
         self._heads: dict[tuple[Origin, str, str, Headers], bytes] = {}
         self._proxies = proxies or read_environment_proxies()
-        self._given_trust = trust
+        self._given_context = ssl_context
 
     @cached_property
-    def _trust(self) -> ssl.SSLContext:
+    def _ssl_context(self) -> ssl.SSLContext:
         # Loading the certificates is slow, and a client of local servers needs none.
-        return self._given_trust or ssl.create_default_context()
+        return self._given_context or ssl.create_default_context()
 
     async def send(self, request: Outgoing, deadlines: Deadlines) -> Incoming:
         """Send a request and return the response as soon as its head has arrived."""
@@ -270,10 +270,10 @@ class Client:
     async def _connect(self, origin: Origin) -> UpstreamConnection:
         proxy = self._proxies.find_proxy(origin) if self._proxies else None
         if proxy is not None and origin.is_secure:
-            return await open_tunnel(proxy, origin, self._trust)
+            return await open_tunnel(proxy, origin, self._ssl_context)
         peer = origin if proxy is None else proxy.origin
         loop = asyncio.get_running_loop()
         _, connection = await loop.create_connection(
-            UpstreamConnection, peer.host, peer.port, ssl=self._trust if peer.is_secure else None
+            UpstreamConnection, peer.host, peer.port, ssl=self._ssl_context if peer.is_secure else None
         )
         return connection

@@ -54,7 +54,7 @@ def _parse_proxy(url: str) -> Proxy:
     return Proxy(origin, f"Basic {b64encode(pair.encode()).decode()}")
 
 
-async def open_tunnel(proxy: Proxy, origin: Origin, trust: ssl.SSLContext) -> UpstreamConnection:
+async def open_tunnel(proxy: Proxy, origin: Origin, ssl_context: ssl.SSLContext) -> UpstreamConnection:
     """Open a CONNECT tunnel through a proxy, with TLS to the server itself."""
     loop = asyncio.get_running_loop()
     proxy_tls = ssl.create_default_context() if proxy.origin.is_secure else None
@@ -70,7 +70,7 @@ async def open_tunnel(proxy: Proxy, origin: Origin, trust: ssl.SSLContext) -> Up
         transport.write("\r\n".join([*lines, "", ""]).encode("latin-1"))
         _require_success(await opening.status_line, proxy)
         connection = UpstreamConnection()
-        upgraded = await loop.start_tls(transport, connection, trust, server_hostname=origin.host)
+        upgraded = await loop.start_tls(transport, connection, ssl_context, server_hostname=origin.host)
     finally:
         if upgraded is None:
             transport.abort()

@@ -134,15 +134,15 @@ class GuardedFetcher:
     """Fetches untrusted URLs. `allow` lists hosts, networks and `host:port` entries that need not be public."""
 
     def __init__(
-        self, allow: tuple[str, ...] = (), *, resolve: Resolve | None = None, trust: ssl.SSLContext | None = None
+        self, allow: tuple[str, ...] = (), *, resolve: Resolve | None = None, ssl_context: ssl.SSLContext | None = None
     ) -> None:
         self._allowed = AllowList(allow)
         self._resolve = resolve or self._look_up
-        self._given_trust = trust
+        self._given_context = ssl_context
 
     @cached_property
-    def _trust(self) -> ssl.SSLContext:
-        return self._given_trust or ssl.create_default_context()
+    def _ssl_context(self) -> ssl.SSLContext:
+        return self._given_context or ssl.create_default_context()
 
     @cached_property
     def _threads(self) -> ThreadPoolExecutor:
@@ -223,7 +223,7 @@ class GuardedFetcher:
             lambda: _BoundedConnection(_MAX_HEAD, _MAX_HEAD + _FRAMING_FACTOR * budget.left),
             address,
             location.port,
-            ssl=self._trust if is_secure else None,
+            ssl=self._ssl_context if is_secure else None,
             server_hostname=location.host.rstrip(".") if is_secure else None,
         )
         peer = transport.get_extra_info("peername")

@@ -237,8 +237,8 @@ class UpstreamConnection(asyncio.Protocol):
 
         Waking a task for each chunk would cost more than most chunks do.
         """
-        wants_more = not self._held_chunks or on_data(self.take())
-        if wants_more and not self.is_complete and self.failure is None:
+        reads_on = not self._held_chunks or on_data(self.take())
+        if reads_on and not self.is_complete and self.failure is None:
             self._on_data = on_data
             try:
                 await self._wait()

@@ -130,7 +130,7 @@ def _adapt_extras(request: Request, tools: tuple[AnyTool, ...], adaptation: Adap
                 report_unknown(pointer, raw, request.extras.dialect, adaptation.traits.dialect, adaptation.ledger)
             elif raw != b"null" and (value := adapt_shared_value(pointer, raw, adaptation)) is not None:
                 kept[pointer] = value
-    if request.stream and traits.asks_usage:
+    if request.stream and traits.usage_on_request:
         kept["/stream_options"] = b'{"include_usage":true}'
     for pointer, raw in traits.unkept:
         kept.setdefault(pointer, raw)

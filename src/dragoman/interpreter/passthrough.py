@@ -81,17 +81,19 @@ def pass_on(task: TranslationTask, _links: Links | None) -> Translation:
     """Forward a request in its own dialect: the same bytes, except for foreign signatures and an envelope."""
     call, dialect, model = task.call, task.source, task.model
     ledger = open_request_ledger(dialect, call.body)
-    passed, request = remove_foreign_signatures(call, dialect, model, ledger), None
-    unwrapped = dialect.unwrap(passed) if dialect.unwrap is not None else None
+    forwarded, request = remove_foreign_signatures(call, dialect, model, ledger), None
+    unwrapped = dialect.unwrap(forwarded) if dialect.unwrap is not None else None
     if unwrapped is not None:
         request = dialect.parse_request(call)
-        passed, dropped = unwrapped
+        forwarded, dropped = unwrapped
         for where in dropped:
             ledger.report_dropped(where, "a field of the envelope: this upstream takes requests without one")
     losses = ledger.losses() if len(ledger) else ()
     if task.strict:
         reject_losses(losses, strict=task.strict)
-    return Translation(call=_replace_model(passed, model, dialect) if model else passed, losses=losses, request=request)
+    return Translation(
+        call=_replace_model(forwarded, model, dialect) if model else forwarded, losses=losses, request=request
+    )
 
 
 def remove_foreign_signatures(call: Call, dialect: Dialect, model: str, ledger: Ledger) -> Call:

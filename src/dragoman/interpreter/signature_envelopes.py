@@ -31,7 +31,7 @@ UNSIGNED = Signature("", "")
 ENVELOPE_PREFIX = ENVELOPE_MARKER.decode()
 _FOREIGN = "reasoning of another vendor's model cannot be replayed"
 EnvelopeKind = Literal["self", "call", "redacted"]
-Place = tuple[int, int]
+PartPosition = tuple[int, int]
 """The index of a message, and of a part in it."""
 
 
@@ -73,17 +73,17 @@ def _render_issuer(signature: Signature) -> str:
 
 def join_thoughts(messages: tuple[Message, ...], adaptation: Adaptation) -> tuple[Message, ...]:
     """Join reasoning that came back in its streamed pieces, if the target takes it: it must come back unmodified."""
-    changed: dict[Place, Reasoning | None] = {}
-    for placed_pieces in _find_streamed(messages):
-        pieces = [piece for _, piece in placed_pieces]
-        place, last = placed_pieces[-1]
+    changed: dict[PartPosition, Reasoning | None] = {}
+    for positioned_pieces in _find_streamed(messages):
+        pieces = [piece for _, piece in positioned_pieces]
+        position, last = positioned_pieces[-1]
         if not _is_accepted(last, adaptation.traits):
             continue
-        for earlier, piece in placed_pieces[:-1]:
+        for earlier, piece in positioned_pieces[:-1]:
             drop_extras(piece, adaptation)
             changed[earlier] = None
         text = "".join(text for piece in pieces for text in piece.texts)
-        changed[place] = structs.replace(last, texts=(text,))
+        changed[position] = structs.replace(last, texts=(text,))
     if not changed:
         return messages
     joined: list[Message] = []
@@ -101,9 +101,9 @@ def _is_accepted(reasoning: Reasoning, traits: Traits) -> bool:
     return traits.reasoning_text or (traits.shows_thinking and is_own)
 
 
-def _find_streamed(messages: tuple[Message, ...]) -> Iterator[list[tuple[Place, Reasoning]]]:
+def _find_streamed(messages: tuple[Message, ...]) -> Iterator[list[tuple[PartPosition, Reasoning]]]:
     """Yield reasoning that is in pieces: consecutive unsigned parts, also across messages, and one with an envelope."""
-    pieces: list[tuple[Place, Reasoning]] = []
+    pieces: list[tuple[PartPosition, Reasoning]] = []
     for number, message in enumerate(messages):
         if message.role != "assistant":
             pieces = []
@@ -121,7 +121,7 @@ def _find_streamed(messages: tuple[Message, ...]) -> Iterator[list[tuple[Place, 
             pieces = []
 
 
-def _replace_parts(messages: tuple[Message, ...], changed: Mapping[Place, AnyPart | None]) -> Iterator[Message]:
+def _replace_parts(messages: tuple[Message, ...], changed: Mapping[PartPosition, AnyPart | None]) -> Iterator[Message]:
     """Yield the messages with some parts replaced, or removed if the replacement is None."""
     touched = {number for number, _ in changed}
     for number, message in enumerate(messages):
@@ -180,10 +180,10 @@ def remove_foreign_envelopes(messages: tuple[Message, ...], issuer: str, ledger:
     A vendor must not see what another vendor signed.
     """
     pieces = {
-        place: piece
-        for placed_pieces in _find_streamed(messages)
-        if not _is_own(placed_pieces[-1][1], issuer)
-        for place, piece in placed_pieces[:-1]
+        position: piece
+        for positioned_pieces in _find_streamed(messages)
+        if not _is_own(positioned_pieces[-1][1], issuer)
+        for position, piece in positioned_pieces[:-1]
     }
     for piece in pieces.values():
         ledger.report_dropped(piece.where, _FOREIGN)

@@ -124,19 +124,19 @@ class StreamTranslator:
 
     def _pass_frames(self, chunk: bytes) -> bytes:
         """Return complete frames unchanged, up to the end of the reply or to a frame that is malformed."""
-        passed: list[bytes] = []
+        forwarded: list[bytes] = []
         # Forward whole frames only: an error after half of a malformed frame would become part of that frame.
         for frame in split_frames(self._partial_frame, chunk) if self._is_framed else (chunk,):
             if self.over:
                 break
             events = self._decoder.feed(frame)
             self._record_events(events)
-            passed.append(self._render_broken(events) or frame)
+            forwarded.append(self._render_broken(events) or frame)
         if len(self._partial_frame) > MAX_EVENT_BYTES and not self.over:
-            passed.append(self.fail(Problem("malformed_reply", f"an event is larger than {MAX_EVENT_BYTES} bytes")))
+            forwarded.append(self.fail(Problem("malformed_reply", f"an event is larger than {MAX_EVENT_BYTES} bytes")))
         if self.over:
             self._partial_frame.clear()
-        return b"".join(passed)
+        return b"".join(forwarded)
 
     def _render_broken(self, events: list[Event]) -> bytes:
         """Return an error to send if the stream is malformed or cut off; the client would not notice that itself."""

@@ -42,7 +42,7 @@ from dragoman.tools.handler import NAMESPACE_SEPARATOR
 from dragoman.tools.web import Settings, Web, web_fetch
 from dragoman.upstreams.registry import KINDS
 from dragoman.upstreams.simulator import KIND as SIMULATOR
-from dragoman.upstreams.upstream import Place
+from dragoman.upstreams.upstream import UpstreamSelector
 from dragoman.wire import json
 
 
@@ -117,16 +117,16 @@ async def open_gateway_services(
     async with AsyncExitStack() as stack:
         client = Client()
         stack.push_async_callback(client.close)
-        places: dict[str, Place] = {}
+        by_name: dict[str, UpstreamSelector] = {}
         for name, table in config.upstreams.items():
-            places[name] = await open_upstream(name, table, client, stack)
+            by_name[name] = await open_upstream(name, table, client, stack)
         kinds = {name: table.kind for name, table in config.upstreams.items()}
         deadlines = {
             name: Deadlines(connect=table.connect, first_byte=table.first_byte, idle=table.idle)
             for name, table in config.upstreams.items()
         }
         upstreams = UpstreamSet(
-            places,
+            by_name,
             kinds,
             deadlines,
             build_media_fetcher(config),
@@ -241,7 +241,7 @@ def build_media_fetcher(config: Config) -> MediaFetcher:
     return MediaFetcher(GuardedFetcher(media.allow), limits)
 
 
-async def open_upstream(name: str, table: UpstreamTable, client: Client, stack: AsyncExitStack) -> Place:
+async def open_upstream(name: str, table: UpstreamTable, client: Client, stack: AsyncExitStack) -> UpstreamSelector:
     """Open one upstream; a simulator that it needs runs until `stack` closes."""
     if table.kind == SIMULATOR.name and not table.base_url:
         from dragoman.simulator.runner import running  # noqa: PLC0415  only needed with a simulator upstream
@@ -250,7 +250,7 @@ async def open_upstream(name: str, table: UpstreamTable, client: Client, stack: 
     return open_running_upstream(name, table, client)
 
 
-def open_running_upstream(name: str, table: UpstreamTable, client: Client) -> Place:
+def open_running_upstream(name: str, table: UpstreamTable, client: Client) -> UpstreamSelector:
     """Open one upstream whose server is already running."""
     kind = KINDS[table.kind]
     deadlines = Deadlines(connect=table.connect, first_byte=60.0, idle=60.0)

@@ -5,7 +5,7 @@ from dragoman.http.client import Outgoing
 from dragoman.http.message import Headers, Request
 from dragoman.upstreams.kind import Send, UpstreamKind, UpstreamTable
 from dragoman.upstreams.model_list import Listing, anthropic_rows
-from dragoman.upstreams.upstream import FixedPlace, Place, Site, select_members
+from dragoman.upstreams.upstream import FixedUpstream, Site, UpstreamSelector, select_members
 
 BASE_URL = "https://api.anthropic.com"
 _VERSION = ("anthropic-version", "2023-06-01")
@@ -27,12 +27,12 @@ class Anthropic:
         keys: Headers = (("x-api-key", api_key),) if api_key else ()
         self._site = Site((base_url or BASE_URL).rstrip("/").removesuffix("/v1"), keys, agent)
 
-    async def generate(self, call: Call, passed: Headers, *, translated: bool = False) -> Outgoing:  # noqa: ARG002
-        return self._site.post("/v1/messages", call.body, _add_version(passed))
+    async def generate(self, call: Call, client_headers: Headers, *, translated: bool = False) -> Outgoing:  # noqa: ARG002
+        return self._site.post("/v1/messages", call.body, _add_version(client_headers))
 
-    async def count(self, call: Call, passed: Headers) -> Outgoing | None:
+    async def count(self, call: Call, client_headers: Headers) -> Outgoing | None:
         return self._site.post(
-            "/v1/messages/count_tokens", select_members(call.body, COUNTED_MEMBERS), _add_version(passed)
+            "/v1/messages/count_tokens", select_members(call.body, COUNTED_MEMBERS), _add_version(client_headers)
         )
 
     async def models(self) -> Listing | None:
@@ -49,8 +49,8 @@ def _add_version(headers: Headers) -> Headers:
     return headers if any(name == _VERSION[0] for name, _ in headers) else (_VERSION, *headers)
 
 
-def _open(name: str, table: UpstreamTable, agent: str, _send: Send) -> Place:
-    return FixedPlace(Anthropic(name, table.base_url, table.api_key, agent))
+def _open(name: str, table: UpstreamTable, agent: str, _send: Send) -> UpstreamSelector:
+    return FixedUpstream(Anthropic(name, table.base_url, table.api_key, agent))
 
 
 KIND = UpstreamKind(

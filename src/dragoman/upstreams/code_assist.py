@@ -14,7 +14,7 @@ from dragoman.http.message import Headers, Request
 from dragoman.upstreams.google_tokens import GoogleAccount, build_google_account
 from dragoman.upstreams.kind import Send, UpstreamKind, UpstreamTable
 from dragoman.upstreams.model_list import Listing
-from dragoman.upstreams.upstream import FixedPlace, Place, Site, choose_gemini_verb
+from dragoman.upstreams.upstream import FixedUpstream, Site, UpstreamSelector, choose_gemini_verb
 from dragoman.wire import json
 from dragoman.wire.splice import set_member
 
@@ -40,15 +40,15 @@ class CodeAssist:
         self._project: str | None = None
         self._lock = asyncio.Lock()
 
-    async def generate(self, call: Call, passed: Headers, *, translated: bool = False) -> Outgoing:
+    async def generate(self, call: Call, client_headers: Headers, *, translated: bool = False) -> Outgoing:
         verb = choose_gemini_verb(call, translated=translated)
         project = await self._find_project()
-        return await self._post(verb, set_member(call.body, "project", json.encode(project)), passed)
+        return await self._post(verb, set_member(call.body, "project", json.encode(project)), client_headers)
 
-    async def count(self, call: Call, passed: Headers) -> Outgoing | None:
+    async def count(self, call: Call, client_headers: Headers) -> Outgoing | None:
         inner = json.decode_object(json.decode_object(call.body)["request"])
         counted = {"model": f"models/{call.model}", "contents": inner["contents"]}
-        return await self._post("countTokens", json.encode({"request": counted}), passed)
+        return await self._post("countTokens", json.encode({"request": counted}), client_headers)
 
     async def models(self) -> Listing | None:
         return None
@@ -57,8 +57,8 @@ class CodeAssist:
         del request  # its other endpoints are not for API clients
         return None
 
-    async def _post(self, verb: str, body: bytes, passed: Headers = ()) -> Outgoing:
-        return self.site.post(f"/v1internal:{verb}", body, (await self._build_bearer(), *passed))
+    async def _post(self, verb: str, body: bytes, client_headers: Headers = ()) -> Outgoing:
+        return self.site.post(f"/v1internal:{verb}", body, (await self._build_bearer(), *client_headers))
 
     async def _build_bearer(self) -> tuple[str, str]:
         return "authorization", f"Bearer {await self._tokens.token()}"
@@ -105,8 +105,8 @@ class CodeAssist:
         return Problem("internal", message, status=502, code="credentials")
 
 
-def _open(name: str, table: UpstreamTable, agent: str, send: Send) -> Place:
-    return FixedPlace(CodeAssist(name, table.base_url, build_google_account(name, table), agent, send))
+def _open(name: str, table: UpstreamTable, agent: str, send: Send) -> UpstreamSelector:
+    return FixedUpstream(CodeAssist(name, table.base_url, build_google_account(name, table), agent, send))
 
 
 KIND = UpstreamKind(

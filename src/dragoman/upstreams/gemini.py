@@ -7,7 +7,7 @@ from dragoman.http.client import Outgoing
 from dragoman.http.message import Headers, Request
 from dragoman.upstreams.kind import Send, UpstreamKind, UpstreamTable
 from dragoman.upstreams.model_list import Listing, gemini_rows
-from dragoman.upstreams.upstream import FixedPlace, Place, Site, choose_gemini_verb, quote_path_segment
+from dragoman.upstreams.upstream import FixedUpstream, Site, UpstreamSelector, choose_gemini_verb, quote_path_segment
 from dragoman.wire.json import encode
 from dragoman.wire.splice import set_member
 
@@ -31,14 +31,14 @@ class Gemini:
         keys: Headers = (("x-goog-api-key", api_key),) if api_key else ()
         self.site = Site(versioned["base"] if versioned else base, keys, agent)
 
-    async def generate(self, call: Call, passed: Headers, *, translated: bool = False) -> Outgoing:
+    async def generate(self, call: Call, client_headers: Headers, *, translated: bool = False) -> Outgoing:
         verb = choose_gemini_verb(call, translated=translated)
-        return self.site.post(self._path(call, verb), call.body, passed)
+        return self.site.post(self._path(call, verb), call.body, client_headers)
 
-    async def count(self, call: Call, passed: Headers) -> Outgoing | None:
+    async def count(self, call: Call, client_headers: Headers) -> Outgoing | None:
         model_name = encode(f"models/{call.model.removeprefix('models/')}")
         body = b'{"generateContentRequest":' + set_member(call.body, "model", model_name) + b"}"
-        return self.site.post(self._path(call, "countTokens"), body, passed)
+        return self.site.post(self._path(call, "countTokens"), body, client_headers)
 
     async def models(self) -> Listing | None:
         return Listing(self.site.get(f"{self._version}/models?pageSize=1000"), gemini_rows)
@@ -50,8 +50,8 @@ class Gemini:
         return f"{self._version}/models/{quote_path_segment(call.model.removeprefix('models/'))}:{verb}"
 
 
-def _open(name: str, table: UpstreamTable, agent: str, _send: Send) -> Place:
-    return FixedPlace(Gemini(name, table.base_url, table.api_key, agent))
+def _open(name: str, table: UpstreamTable, agent: str, _send: Send) -> UpstreamSelector:
+    return FixedUpstream(Gemini(name, table.base_url, table.api_key, agent))
 
 
 KIND = UpstreamKind(

@@ -6,7 +6,7 @@ from typing import Any, Literal
 from msgspec import Struct
 
 from dragoman.http.client import Outgoing
-from dragoman.upstreams.upstream import Place
+from dragoman.upstreams.upstream import UpstreamSelector
 
 TextForm = Literal["json", "legacy"]
 Send = Callable[[Outgoing], Awaitable[dict[str, Any]]]
@@ -45,7 +45,7 @@ class UpstreamKind(Struct, frozen=True, kw_only=True):
     """The value of `kind` in the configuration."""
     dialects: tuple[str, ...]
     """The dialects it uses. They define its model names and its default model."""
-    open: Callable[[str, UpstreamTable, str, Send], Place]
+    open: Callable[[str, UpstreamTable, str, Send], UpstreamSelector]
     """Open an upstream from its name, its settings, the user agent and a function that sends setup requests."""
     base_url: str = ""
     """The vendor's server; "" if it depends on the settings."""

@@ -5,7 +5,7 @@ from dragoman.http.client import Outgoing
 from dragoman.http.message import Headers, Request
 from dragoman.upstreams.kind import Send, UpstreamKind, UpstreamTable
 from dragoman.upstreams.model_list import Listing, openai_rows
-from dragoman.upstreams.upstream import FixedPlace, Place, Site, select_members
+from dragoman.upstreams.upstream import FixedUpstream, Site, UpstreamSelector, select_members
 
 BASE_URL = "https://api.openai.com/v1"
 _CHAT, _RESPONSES = "chat", "responses"
@@ -29,13 +29,13 @@ class OpenAI:
         self._path = "/responses" if responses else "/chat/completions"
         self._can_count = responses
 
-    async def generate(self, call: Call, passed: Headers, *, translated: bool = False) -> Outgoing:  # noqa: ARG002
-        return self._site.post(self._path, call.body, passed)
+    async def generate(self, call: Call, client_headers: Headers, *, translated: bool = False) -> Outgoing:  # noqa: ARG002
+        return self._site.post(self._path, call.body, client_headers)
 
-    async def count(self, call: Call, passed: Headers) -> Outgoing | None:
+    async def count(self, call: Call, client_headers: Headers) -> Outgoing | None:
         if not self._can_count:
             return None
-        return self._site.post("/responses/input_tokens", select_members(call.body, _COUNTED_MEMBERS), passed)
+        return self._site.post("/responses/input_tokens", select_members(call.body, _COUNTED_MEMBERS), client_headers)
 
     async def models(self) -> Listing | None:
         return Listing(self._site.get("/models"), openai_rows)
@@ -46,12 +46,12 @@ class OpenAI:
         return self._site.send(request, f"/{path}") if path != request.target else None
 
 
-def _open_chat(name: str, table: UpstreamTable, agent: str, _send: Send) -> Place:
-    return FixedPlace(OpenAI(name, table.base_url, table.api_key, agent))
+def _open_chat(name: str, table: UpstreamTable, agent: str, _send: Send) -> UpstreamSelector:
+    return FixedUpstream(OpenAI(name, table.base_url, table.api_key, agent))
 
 
-def _open_responses(name: str, table: UpstreamTable, agent: str, _send: Send) -> Place:
-    return FixedPlace(OpenAI(name, table.base_url, table.api_key, agent, responses=True))
+def _open_responses(name: str, table: UpstreamTable, agent: str, _send: Send) -> UpstreamSelector:
+    return FixedUpstream(OpenAI(name, table.base_url, table.api_key, agent, responses=True))
 
 
 CHAT_KIND = UpstreamKind(

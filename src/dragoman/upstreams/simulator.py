@@ -5,21 +5,21 @@ from dragoman.upstreams.anthropic import Anthropic
 from dragoman.upstreams.gemini import Gemini
 from dragoman.upstreams.kind import Send, UpstreamKind, UpstreamTable
 from dragoman.upstreams.openai import OpenAI
-from dragoman.upstreams.upstream import Place, Upstream
+from dragoman.upstreams.upstream import Upstream, UpstreamSelector
 
 _KEY = "simulated"
 
 
-def _open(name: str, table: UpstreamTable, agent: str, _send: Send) -> Place:
+def _open(name: str, table: UpstreamTable, agent: str, _send: Send) -> UpstreamSelector:
     google = Gemini(name, table.base_url, _KEY, agent)
     claude = Anthropic(name, table.base_url, _KEY, agent)
     openai = OpenAI(name, f"{table.base_url}/v1", _KEY, agent, responses=True)
 
-    def place(model: str) -> Upstream:
+    def select(model: str) -> Upstream:
         bare = model.removeprefix("models/")
         return google if bare.startswith("gemini") else claude if bare.startswith("claude") else openai
 
-    return place
+    return select
 
 
 def _client_urls(_table: UpstreamTable) -> tuple[str, ...]:

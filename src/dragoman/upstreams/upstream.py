@@ -43,14 +43,14 @@ class Upstream(Protocol):
         """Whether it has endpoints besides those for replies, token counts and models, for clients to call."""
         ...
 
-    async def generate(self, call: Call, passed: Headers, *, translated: bool = False) -> Outgoing:
-        """Build the request for a reply; `passed` are the client's headers to forward.
+    async def generate(self, call: Call, client_headers: Headers, *, translated: bool = False) -> Outgoing:
+        """Build the request for a reply; `client_headers` are headers of the client to forward.
 
         If `translated`, only the gateway reads the reply, so pretty-printing can be turned off.
         """
         ...
 
-    async def count(self, call: Call, passed: Headers) -> Outgoing | None:
+    async def count(self, call: Call, client_headers: Headers) -> Outgoing | None:
         """Build a request to count tokens; None if the upstream cannot count."""
         ...
 
@@ -63,11 +63,11 @@ class Upstream(Protocol):
         ...
 
 
-Place = Callable[[str], Upstream]
+UpstreamSelector = Callable[[str], Upstream]
 """Return the upstream for a model; for most kinds it is the same for every model."""
 
 
-class FixedPlace(Struct, frozen=True):
+class FixedUpstream(Struct, frozen=True):
     """Uses the same upstream for every model."""
 
     upstream: Upstream
@@ -84,9 +84,9 @@ class Site:
         self._headers: Headers = (("user-agent", agent), ("accept-encoding", "identity"), *headers)
         self._json_headers: Headers = (*self._headers, JSON_HEADER)
 
-    def post(self, path: str, body: bytes, passed: Headers = ()) -> Outgoing:
+    def post(self, path: str, body: bytes, client_headers: Headers = ()) -> Outgoing:
         """Build a POST request with a JSON body for a path below the base URL."""
-        return Outgoing(self.origin, "POST", self.prefix + path, (*self._json_headers, *passed), body)
+        return Outgoing(self.origin, "POST", self.prefix + path, (*self._json_headers, *client_headers), body)
 
     def get(self, path: str, headers: Headers = ()) -> Outgoing:
         """Build a GET request for a path below the base URL."""

@@ -8,7 +8,14 @@ from dragoman.upstreams.anthropic import COUNTED_MEMBERS
 from dragoman.upstreams.google_tokens import GoogleAccount, build_google_account
 from dragoman.upstreams.kind import Send, UpstreamKind, UpstreamTable
 from dragoman.upstreams.model_list import Listing, publisher_rows
-from dragoman.upstreams.upstream import FixedPlace, Place, Site, choose_gemini_verb, quote_path_segment, select_members
+from dragoman.upstreams.upstream import (
+    FixedUpstream,
+    Site,
+    UpstreamSelector,
+    choose_gemini_verb,
+    quote_path_segment,
+    select_members,
+)
 from dragoman.wire.json import decode_object, encode
 from dragoman.wire.splice import remove_member, set_member
 
@@ -51,8 +58,8 @@ class Vertex:
         del request  # its other endpoints are not for API clients
         return None
 
-    async def _post(self, path: str, body: bytes, passed: Headers) -> Outgoing:
-        return self.site.post(path, body, (await self._build_bearer(), *passed))
+    async def _post(self, path: str, body: bytes, client_headers: Headers) -> Outgoing:
+        return self.site.post(path, body, (await self._build_bearer(), *client_headers))
 
     async def _build_bearer(self) -> tuple[str, str]:
         return "authorization", f"Bearer {await self._tokens.token()}"
@@ -64,12 +71,14 @@ class VertexGemini(Vertex):
     dialect = "gemini"
     publisher = "google"
 
-    async def generate(self, call: Call, passed: Headers, *, translated: bool = False) -> Outgoing:
+    async def generate(self, call: Call, client_headers: Headers, *, translated: bool = False) -> Outgoing:
         verb = choose_gemini_verb(call, translated=translated)
-        return await self._post(self._path(call, verb), _drop_studio_fields(call.body), passed)
+        return await self._post(self._path(call, verb), _drop_studio_fields(call.body), client_headers)
 
-    async def count(self, call: Call, passed: Headers) -> Outgoing | None:
-        return await self._post(self._path(call, "countTokens"), select_members(call.body, _COUNTED_MEMBERS), passed)
+    async def count(self, call: Call, client_headers: Headers) -> Outgoing | None:
+        return await self._post(
+            self._path(call, "countTokens"), select_members(call.body, _COUNTED_MEMBERS), client_headers
+        )
 
     def _path(self, call: Call, verb: str) -> str:
         model = quote_path_segment(call.model.removeprefix("models/"))
@@ -82,18 +91,18 @@ class VertexAnthropic(Vertex):
     dialect = "messages"
     publisher = "anthropic"
 
-    async def generate(self, call: Call, passed: Headers, *, translated: bool = False) -> Outgoing:  # noqa: ARG002
+    async def generate(self, call: Call, client_headers: Headers, *, translated: bool = False) -> Outgoing:  # noqa: ARG002
         verb = "streamRawPredict" if call.stream else "rawPredict"
         if not call.model:
             raise Problem("invalid_request", "`model` is required", where="/model")
         path = f"/v1{self._publishers_path}/anthropic/models/{quote_path_segment(call.model)}:{verb}"
         body = set_member(remove_member(call.body, "model"), "anthropic_version", _CLAUDE_VERSION)
-        return await self._post(path, body, _drop_version(passed))
+        return await self._post(path, body, _drop_version(client_headers))
 
-    async def count(self, call: Call, passed: Headers) -> Outgoing | None:
+    async def count(self, call: Call, client_headers: Headers) -> Outgoing | None:
         path = f"/v1{self._publishers_path}/anthropic/models/count-tokens:rawPredict"
         body = set_member(select_members(call.body, COUNTED_MEMBERS), "anthropic_version", _CLAUDE_VERSION)
-        return await self._post(path, body, _drop_version(passed))
+        return await self._post(path, body, _drop_version(client_headers))
 
 
 def _drop_studio_fields(body: bytes) -> bytes:
@@ -114,12 +123,12 @@ def _drop_version(headers: Headers) -> Headers:
     return tuple(header for header in headers if header[0] != "anthropic-version")
 
 
-def _open_gemini(name: str, table: UpstreamTable, agent: str, _send: Send) -> Place:
-    return FixedPlace(VertexGemini(name, table.base_url, build_google_account(name, table), agent))
+def _open_gemini(name: str, table: UpstreamTable, agent: str, _send: Send) -> UpstreamSelector:
+    return FixedUpstream(VertexGemini(name, table.base_url, build_google_account(name, table), agent))
 
 
-def _open_anthropic(name: str, table: UpstreamTable, agent: str, _send: Send) -> Place:
-    return FixedPlace(VertexAnthropic(name, table.base_url, build_google_account(name, table), agent))
+def _open_anthropic(name: str, table: UpstreamTable, agent: str, _send: Send) -> UpstreamSelector:
+    return FixedUpstream(VertexAnthropic(name, table.base_url, build_google_account(name, table), agent))
 
 
 GEMINI_KIND = UpstreamKind(

@@ -5,7 +5,7 @@ from dragoman.dialects.record import Call
 from dragoman.http.client import Outgoing
 from dragoman.http.message import Headers, Request
 from dragoman.upstreams.kind import Send, UpstreamKind, UpstreamTable
-from dragoman.upstreams.upstream import FixedPlace, Listing, Place, Site
+from dragoman.upstreams.upstream import FixedUpstream, Listing, Site, UpstreamSelector
 
 
 class ToyUpstream:
@@ -19,12 +19,12 @@ class ToyUpstream:
         self.name = name
         self._site = Site(base_url, (("authorization", f"Bearer {api_key}"),), agent)
 
-    async def generate(self, call: Call, passed: Headers, *, translated: bool = False) -> Outgoing:
+    async def generate(self, call: Call, client_headers: Headers, *, translated: bool = False) -> Outgoing:
         del translated  # a reply is the same either way
-        return self._site.post("/toy/talk", call.body, passed)
+        return self._site.post("/toy/talk", call.body, client_headers)
 
-    async def count(self, call: Call, passed: Headers) -> Outgoing | None:
-        del call, passed  # nobody counts there
+    async def count(self, call: Call, client_headers: Headers) -> Outgoing | None:
+        del call, client_headers  # nobody counts there
         return None
 
     async def models(self) -> Listing | None:
@@ -35,8 +35,8 @@ class ToyUpstream:
         return None
 
 
-def _open(name: str, table: UpstreamTable, agent: str, _send: Send) -> Place:
-    return FixedPlace(ToyUpstream(name, table.base_url, table.api_key, agent))
+def _open(name: str, table: UpstreamTable, agent: str, _send: Send) -> UpstreamSelector:
+    return FixedUpstream(ToyUpstream(name, table.base_url, table.api_key, agent))
 
 
 KIND = UpstreamKind(

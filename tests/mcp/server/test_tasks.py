@@ -19,7 +19,7 @@ from dragoman.mcp.server.tasks import (
     create_state,
     decode_state,
     encode_state,
-    find_asked_topics,
+    find_requested_topics,
 )
 from dragoman.sessions.store import open_store
 
@@ -169,7 +169,7 @@ def test_a_question_that_this_process_sees_a_moment_later_is_answered_all_the_sa
     async def look() -> Any:
         return seen.pop(0)
 
-    assert asyncio.run(find_asked_topics(look, ["a"])) == {"a"}
+    assert asyncio.run(find_requested_topics(look, ["a"])) == {"a"}
     assert not seen
 
 
@@ -179,8 +179,8 @@ def test_only_open_questions_of_running_tasks_are_kept():
     async def look(told: Any) -> Any:
         return told
 
-    assert asyncio.run(find_asked_topics(lambda: look(working), ["stranger"])) == set()
-    assert asyncio.run(find_asked_topics(lambda: look(ended), ["a"])) == set()
+    assert asyncio.run(find_requested_topics(lambda: look(working), ["stranger"])) == set()
+    assert asyncio.run(find_requested_topics(lambda: look(ended), ["a"])) == set()
 
 
 def test_the_last_of_several_messages_is_shown():

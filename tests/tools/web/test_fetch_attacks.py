@@ -197,7 +197,9 @@ def test_a_redirect_from_https_to_http_is_not_followed():
             async with await asyncio.start_server(secure.hear, "127.0.0.1", 0, ssl=context) as server:
                 port = server.sockets[0].getsockname()[1]
                 private = (f"names.example:{port}", f"names.example:{plain.port}")
-                web = Web(Settings(private=private, redirects="anywhere"), resolve=Names(["127.0.0.1"]), trust=trust)
+                web = Web(
+                    Settings(private=private, redirects="anywhere"), resolve=Names(["127.0.0.1"]), ssl_context=trust
+                )
                 return await call_web_fetch(web, f"https://names.example:{port}/"), secure, plain
 
     result, secure, plain = asyncio.run(asyncio.wait_for(steps(), 20))

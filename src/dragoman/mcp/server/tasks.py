@@ -80,9 +80,9 @@ def create_state(name: str, ttl: float, meta: Mapping[str, Any]) -> TaskState:
     )
 
 
-def update_state(state: TaskState, status: TaskStatus, **more: Any) -> TaskState:
+def update_state(state: TaskState, status: TaskStatus, **changes: Any) -> TaskState:
     """Return the state with a new status and timestamp."""
-    return structs.replace(state, status=status, last_updated_at=now(), **more)
+    return structs.replace(state, status=status, last_updated_at=now(), **changes)
 
 
 def encode_state(state: TaskState) -> bytes:
@@ -263,7 +263,7 @@ class Tasks(Extension):
     async def _update(self, ctx: _Context, params: UpdateTaskParams) -> HandlerResult:
         answers = params.input_responses
         # Answers to questions that the task did not ask are ignored.
-        for topic in await find_asked_topics(lambda: self._find_task(ctx, params), answers):
+        for topic in await find_requested_topics(lambda: self._find_task(ctx, params), answers):
             await self._job_runner.answer(caller_of(ctx).owner, _PREFIX + params.task_id, topic, answers[topic])
         return {}
 
@@ -283,7 +283,7 @@ class Tasks(Extension):
         return build_state(state)
 
 
-async def find_asked_topics(read_state: Callable[[], Awaitable[TaskState]], topics: Iterable[str]) -> set[str]:
+async def find_requested_topics(read_state: Callable[[], Awaitable[TaskState]], topics: Iterable[str]) -> set[str]:
     """Return the topics that a task has asked about.
 
     A client may answer a question in another process before the state with the question is visible there: read it

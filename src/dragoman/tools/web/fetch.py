@@ -206,11 +206,11 @@ class Web:
         settings: Settings | None = None,
         *,
         resolve: Resolve | None = None,
-        trust: ssl.SSLContext | None = None,
+        ssl_context: ssl.SSLContext | None = None,
         converter: Converter | None = None,
     ) -> None:
         self._settings = settings or Settings()
-        self._guard = GuardedFetcher(self._settings.private, resolve=resolve, trust=trust)
+        self._guard = GuardedFetcher(self._settings.private, resolve=resolve, ssl_context=ssl_context)
         self._domains = DomainFilter(self._settings.allow, self._settings.deny)
         self._private = AllowList(self._settings.private)
         self._files = FileReader(self._settings.files)
