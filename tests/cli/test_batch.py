@@ -177,7 +177,7 @@ def test_an_invalid_line_returns_a_problem(line, identifier, kind, where):
 
 def test_an_unknown_value_is_reported_with_the_known_ones():
     told = worked(ASK | {"op": "dream"})
-    assert told["problem"]["message"] == "'dream' is not one of request, response, stream, error"
+    assert told["problem"]["message"] == "unknown op 'dream'; use one of request, response, stream, error"
 
 
 def test_an_unexpected_exception_is_an_internal_problem(monkeypatch):

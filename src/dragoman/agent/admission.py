@@ -89,7 +89,7 @@ class EgressPolicy:
         self._destinations = tuple(destinations)
         self._user_texts = user_texts
 
-    def find_objection(self, call: ToolCall, handler: Handler) -> str:
+    def find_approval_reason(self, call: ToolCall, handler: Handler) -> str:
         """Return why a call needs approval before it sends data out, as text for the user; "" if it does not."""
         before = "something untrusted was read before"
         arguments = _decode_arguments(call)
@@ -292,7 +292,7 @@ class Admission:
         handler = executor.registry.find(call)
         if handler is None:
             return "allow", ""  # the executor's error result lists the known tools
-        egress = self._egress_policy.find_objection(call, handler) if self.untrusted and handler.sends_out else ""
+        egress = self._egress_policy.find_approval_reason(call, handler) if self.untrusted and handler.sends_out else ""
         request = ApprovalRequest(run=self._run, call=call, handler=handler, egress_reason=egress)
         decision = await self._ask_policy(keyed, request)
         if decision == "deny":

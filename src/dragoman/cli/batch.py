@@ -130,7 +130,9 @@ def _check(work: Line) -> None:
         ("to", work.target, targets_of(DIALECTS)),
     ):
         if value not in known:
-            raise Problem("invalid_request", f"{value!r} is not one of {', '.join(known)}", where=f"/{name}")
+            raise Problem(
+                "invalid_request", f"unknown {name} {value!r}; use one of {', '.join(known)}", where=f"/{name}"
+            )
 
 
 def _body_bytes(body: Raw) -> bytes:

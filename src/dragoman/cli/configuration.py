@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def add_to(verbs: "_SubParsersAction[ArgumentParser]") -> None:
-    """Declare the verb."""
+    """Add the subcommand."""
     parser = verbs.add_parser("config", help="show or check the configuration, print an example, hash a key")
     file = argparse.ArgumentParser(add_help=False)
     # SUPPRESS: without a default here, `dragoman config --config FILE show` keeps FILE.

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def add_to(verbs: "_SubParsersAction[ArgumentParser]") -> None:
-    """Declare the verb."""
+    """Add the subcommand."""
     parser = verbs.add_parser("doctor", help="test the configuration, credentials, upstreams and tool servers")
     parser.add_argument("--config", type=Path, help="configuration file (default: $DRAGOMAN_CONFIG, ./dragoman.toml)")
     parser.add_argument(

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def add_to(verbs: "_SubParsersAction[ArgumentParser]") -> None:
-    """Declare the verb."""
+    """Add the subcommand."""
     parser = verbs.add_parser("mcp", help="run an MCP server on standard input and output")
     parser.add_argument("--config", type=Path, help="configuration file (default: $DRAGOMAN_CONFIG, ./dragoman.toml)")
     parser.set_defaults(run=run)

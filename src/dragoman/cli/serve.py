@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def add_to(verbs: "_SubParsersAction[ArgumentParser]") -> None:
-    """Declare the verb."""
+    """Add the subcommand."""
     parser = verbs.add_parser("serve", help="run the gateway")
     parser.add_argument("--config", type=Path, help="configuration file (default: $DRAGOMAN_CONFIG, ./dragoman.toml)")
     parser.add_argument("--listen", default="", help="HOST:PORT to listen on; overrides `listen` in [server]")

@@ -21,7 +21,7 @@ _SWITCHES = {
 
 
 def add_to(verbs: "_SubParsersAction[ArgumentParser]") -> None:
-    """Declare the verb."""
+    """Add the subcommand."""
     parser = verbs.add_parser(
         "simulate", help="run an offline simulator that validates requests as the vendors' APIs do"
     )

@@ -74,7 +74,7 @@ def build_outgoing(passthrough: PassthroughRequest, request: Request) -> Outgoin
     query = drop_key(request.target.partition("?")[2])
     target = quote(passthrough.path, safe=_PATH_SAFE) + (f"?{query}" if query else "")
     forwarded = Request(request.method, target, filter_headers(request.headers), passthrough.body)
-    return passthrough.target.upstream.elsewhere(forwarded)
+    return passthrough.target.upstream.build_passthrough(forwarded)
 
 
 async def forward_request(

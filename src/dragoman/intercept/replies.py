@@ -156,11 +156,11 @@ class ReplyForm(Protocol):
     """Takes the bytes of a reply and returns the bytes for the client."""
 
     def feed(self, piece: bytes) -> bytes:
-        """Process the next bytes."""
+        """Process the next bytes and return those for the client."""
         ...
 
     def close(self) -> bytes:
-        """Process the end of the reply."""
+        """Process the end of the reply and return the bytes that remain."""
         ...
 
 

@@ -63,7 +63,9 @@ def adapt_mark(lifetime: str, pointer: str, adaptation: Adaptation, *, in_assist
     nearest = find_nearest_lifetime(lifetime, traits.cache_lifetimes)
     if nearest != lifetime:
         used = f"{nearest!r} is the nearest" if nearest else "its default is used"
-        adaptation.ledger.report_approximated(f"{pointer}/ttl", f"the target has no lifetime {lifetime!r}: {used}")
+        adaptation.ledger.report_approximated(
+            f"{pointer}/ttl", f"the target has no cache lifetime {lifetime!r}: {used}"
+        )
     adaptation.has_cache_marks = True
     return nearest
 

@@ -271,7 +271,7 @@ def adapt_output(request: Request, adaptation: Adaptation) -> OutputFormat | Non
         ledger.report_approximated_field("output", "requested in the prompt")
         adaptation.instructions.append(_describe_output(output, request))
         return None
-    if not traits.output_schema or (traits.output_names and not _is_object(output)):
+    if not traits.output_schema or (traits.output_names and not _has_object_root(output)):
         reason = "the target takes only objects at the root" if traits.output_schema else "the model takes no schema"
         ledger.report_approximated_field("output", f"{reason}: requested in the prompt")
         adaptation.instructions.append(_describe_output(output, request))
@@ -285,7 +285,7 @@ def _mentions_json(request: Request) -> bool:
     return any("json" in text.lower() for text in texts)
 
 
-def _is_object(output: OutputFormat) -> bool:
+def _has_object_root(output: OutputFormat) -> bool:
     """Return whether a schema has type object and no combinators at the root: OpenAI takes nothing else."""
     schema = json.peek(output.schema) if output.schema is not None else None
     root = cast("dict[str, Any]", schema) if isinstance(schema, dict) else {}

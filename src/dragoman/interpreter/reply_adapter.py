@@ -166,7 +166,9 @@ class ReplyAdapter:
     def report_order(self, part: AnyPart) -> None:
         """Report a part that came after a call if the client's dialect puts it before the call."""
         if self.call_count and not self.capabilities.order:
-            self.ledger.report_approximated(part.where, "the client's dialect puts it before the call it came after")
+            self.ledger.report_approximated(
+                part.where, "it came after a call; the client's dialect puts it before the calls"
+            )
 
     def adapt_signature(self, signature: Signature, kind: type[AnyPart], part: AnyPart) -> Signature | None:
         """Return the signature for a part of this kind, another vendor's in an envelope; None if it can hold none."""

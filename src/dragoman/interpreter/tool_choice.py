@@ -94,7 +94,9 @@ def adapt_choice(choice: ToolChoice, declared: Tools, sent: Tools, adaptation: A
         adaptation.instructions.append(f"Call the tool {required}." if required else "Call one of the tools.")
         mode, names = "auto", ()
     if names and not traits.allowed_subset and not (mode == "required" and len(names) == 1):
-        ledger.report_approximated_field("tool_choice", "only the allowed tools are sent instead")
+        ledger.report_approximated_field(
+            "tool_choice", "the target has no list of allowed tools: the others are not sent"
+        )
         names = ()
     parallel = _adapt_parallel(choice, adaptation) if choice.parallel is not None else None
     if mode is None:

@@ -195,7 +195,7 @@ def _find_target(path_match: PassthroughPath, model: str, dialect: str, routes: 
 
 
 def _has_vendor_endpoints(upstream: Upstream, vendor: str) -> bool:
-    return upstream.others and dialect_named(upstream.dialect).issuer == vendor
+    return upstream.has_passthrough and dialect_named(upstream.dialect).issuer == vendor
 
 
 async def reject_websocket(exchange: Exchange, record: Record) -> None:

@@ -19,7 +19,7 @@ class Anthropic:
     """A server with `/v1/messages` below its base URL."""
 
     form = ""
-    others = True
+    has_passthrough = True
     dialect = "messages"
 
     def __init__(self, name: str, base_url: str, api_key: str, agent: str) -> None:
@@ -38,7 +38,7 @@ class Anthropic:
     async def models(self) -> Listing | None:
         return Listing(self._site.get("/v1/models?limit=1000", (_VERSION,)), anthropic_rows)
 
-    def elsewhere(self, request: Request) -> Outgoing | None:
+    def build_passthrough(self, request: Request) -> Outgoing | None:
         if not request.target.startswith("/v1/"):
             return None
         missing = () if request.header(_VERSION[0]) else (_VERSION,)

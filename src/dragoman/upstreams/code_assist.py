@@ -29,7 +29,7 @@ class CodeAssist:
 
     dialect = "gemini"
     form = "code_assist"
-    others = False
+    has_passthrough = False
 
     def __init__(self, name: str, base_url: str, account: GoogleAccount, agent: str, send: Send) -> None:
         self.name = name
@@ -53,7 +53,7 @@ class CodeAssist:
     async def models(self) -> Listing | None:
         return None
 
-    def elsewhere(self, request: Request) -> Outgoing | None:
+    def build_passthrough(self, request: Request) -> Outgoing | None:
         del request  # its other endpoints are not for API clients
         return None
 

@@ -20,7 +20,7 @@ class Gemini:
     """A server with `/v1beta/models/MODEL:generateContent` below its base URL; the URL may name another version."""
 
     form = ""
-    others = True
+    has_passthrough = True
     dialect = "gemini"
 
     def __init__(self, name: str, base_url: str, api_key: str, agent: str) -> None:
@@ -43,7 +43,7 @@ class Gemini:
     async def models(self) -> Listing | None:
         return Listing(self.site.get(f"{self._version}/models?pageSize=1000"), gemini_rows)
 
-    def elsewhere(self, request: Request) -> Outgoing | None:
+    def build_passthrough(self, request: Request) -> Outgoing | None:
         return self.site.send(request, request.target)
 
     def _path(self, call: Call, verb: str) -> str:

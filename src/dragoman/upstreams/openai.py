@@ -19,7 +19,7 @@ class OpenAI:
     """A server with `/chat/completions` or `/responses` below its base URL."""
 
     form = ""
-    others = True
+    has_passthrough = True
 
     def __init__(self, name: str, base_url: str, api_key: str, agent: str, *, responses: bool = False) -> None:
         self.name = name
@@ -40,7 +40,7 @@ class OpenAI:
     async def models(self) -> Listing | None:
         return Listing(self._site.get("/models"), openai_rows)
 
-    def elsewhere(self, request: Request) -> Outgoing | None:
+    def build_passthrough(self, request: Request) -> Outgoing | None:
         # The base URL already includes the version that clients put in the path.
         path = request.target.removeprefix("/v1/")
         return self._site.send(request, f"/{path}") if path != request.target else None

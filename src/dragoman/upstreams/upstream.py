@@ -39,7 +39,7 @@ class Upstream(Protocol):
         ...
 
     @property
-    def others(self) -> bool:
+    def has_passthrough(self) -> bool:
         """Whether it has endpoints besides those for replies, token counts and models, for clients to call."""
         ...
 
@@ -58,7 +58,7 @@ class Upstream(Protocol):
         """Build a request for the model list; None if the upstream has none."""
         ...
 
-    def elsewhere(self, request: Request) -> Outgoing | None:
+    def build_passthrough(self, request: Request) -> Outgoing | None:
         """Build a request for another endpoint from the one that a client sent; None if there is no such endpoint."""
         ...
 

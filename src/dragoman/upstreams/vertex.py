@@ -40,7 +40,7 @@ class Vertex:
     """The common part of Gemini and Claude on Vertex AI."""
 
     form = ""
-    others = False
+    has_passthrough = False
     publisher = ""
 
     def __init__(self, name: str, base_url: str, account: GoogleAccount, agent: str) -> None:
@@ -54,7 +54,7 @@ class Vertex:
         path = f"/v1beta1/publishers/{self.publisher}/models?pageSize=1000"
         return Listing(self.site.get(path, (await self._build_bearer(),)), publisher_rows)
 
-    def elsewhere(self, request: Request) -> Outgoing | None:
+    def build_passthrough(self, request: Request) -> Outgoing | None:
         del request  # its other endpoints are not for API clients
         return None
 

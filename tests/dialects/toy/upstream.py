@@ -13,7 +13,7 @@ class ToyUpstream:
 
     dialect = NAME
     form = ""
-    others = False
+    has_passthrough = False
 
     def __init__(self, name: str, base_url: str, api_key: str, agent: str) -> None:
         self.name = name
@@ -30,7 +30,7 @@ class ToyUpstream:
     async def models(self) -> Listing | None:
         return None
 
-    def elsewhere(self, request: Request) -> Outgoing | None:
+    def build_passthrough(self, request: Request) -> Outgoing | None:
         del request  # it has no other endpoints
         return None
 

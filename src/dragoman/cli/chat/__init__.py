@@ -15,7 +15,7 @@ _INTERRUPTED = 130
 
 
 def add_to(verbs: "_SubParsersAction[ArgumentParser]") -> None:
-    """Declare the verb."""
+    """Add the subcommand."""
     parser = verbs.add_parser("chat", help="chat with a model that uses tools")
     parser.add_argument("--config", type=Path, help="configuration file (default: $DRAGOMAN_CONFIG, ./dragoman.toml)")
     parser.add_argument(

@@ -21,7 +21,7 @@ _USAGE = """dragoman intercept [options] -- COMMAND [ARGUMENT ...]
 
 
 def add_to(verbs: "_SubParsersAction[ArgumentParser]") -> None:
-    """Declare the verb."""
+    """Add the subcommand."""
     parser = verbs.add_parser("intercept", help="intercept the requests of a program to the Gemini API", usage=_USAGE)
     parser.add_argument("--config", type=Path, help="configuration file (default: $DRAGOMAN_CONFIG, ./dragoman.toml)")
     parser.add_argument("--name", default="", help="an entry [intercept.NAME] or an upstream (default: all entries)")

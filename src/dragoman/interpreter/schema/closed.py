@@ -118,7 +118,7 @@ class SchemaCloser:
         self.add_note(where, what)
 
     def close(self, schema: Any, where: str, trail: tuple[str, ...]) -> ConvertedPiece:
-        """Convert the schema of one value."""
+        """Convert the schema of one value to the subset."""
         self.nodes_left -= 1
         node = as_node(schema)
         if not node:
@@ -196,6 +196,7 @@ class SchemaCloser:
         return merged
 
     def close_union(self, node: Node, keyword: str, where: str, trail: tuple[str, ...]) -> ConvertedPiece:
+        """Convert an `anyOf` or `oneOf` with its alternatives to one `anyOf`."""
         if keyword == "oneOf":
             self.add_note(f"{where}/oneOf", "oneOf is weakened to anyOf")
         annotations = {name: node[name] for name in ("title", "description", "default") if name in node}

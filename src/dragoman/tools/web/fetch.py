@@ -89,11 +89,11 @@ class DomainFilter:
         self._allow = frozenset(map(normalise_domain, allow))
         self._deny = frozenset(map(normalise_domain, deny))
 
-    def require_allowed(self, place: Location) -> None:
+    def require_allowed(self, location: Location) -> None:
         """Raise `LinkRefused` for a URL whose host must not be contacted."""
-        domains = set(_iterate_domains(place.host.rstrip(".")))
+        domains = set(_iterate_domains(location.host.rstrip(".")))
         if domains & self._deny or (self._allow and not domains & self._allow):
-            raise LinkRefused(f"the host {place.host} is not allowed")
+            raise LinkRefused(f"the host {location.host} is not allowed")
 
 
 def normalise_domain(entry: str) -> str:
